@@ -1,0 +1,45 @@
+//! The nouns that every room of Windtunnel shares.
+//!
+//! Promises: values only, the same on every machine; integers in all state; text with a unit in every
+//! file, so that what is printed parses back to the same value.
+//! Refuses: clocks, files, entropy, floating point in stored state.
+//!
+//! | module | nouns |
+//! | --- | --- |
+//! | [`time`] | [`Time`], [`Span`] in nanoseconds |
+//! | [`rate`] | [`Rate`] in bit/s, with exact serialisation times |
+//! | [`quantity`] | the text forms (`10ms`, `1.5gbit`, `256KB`, `0.1%`, `100p`) and their errors |
+//! | [`probability`] | [`Probability`] in parts per billion |
+//! | [`id`] | [`NodeId`], [`LinkId`], [`Lane`] (one direction of a link) … |
+//! | [`random`] | [`random::Stream`]: luck as a pure function of (seed, link, direction, element, index) |
+//! | [`profile`] | [`LinkProfile`]: what one direction of a link does, and [`LinkPatch`], a change of it |
+//! | [`plan`] | [`Plan`]: the resolved experiment |
+//! | [`routing`] | [`Routes`]: who sends what where |
+//!
+//! ```
+//! use windtunnel_model::{Rate, Span};
+//! let rate: Rate = "10mbit".parse()?;
+//! // 1538 wire bytes (a full Ethernet frame with its gap) at 10 Mbit/s.
+//! assert_eq!(rate.time_for(1538), Span::from_nanos(1_230_400));
+//! assert_eq!("1.5ms".parse::<Span>()?.to_string(), "1500us");
+//! # Ok::<(), windtunnel_model::QuantityError>(())
+//! ```
+
+pub mod id;
+pub mod plan;
+pub mod probability;
+pub mod profile;
+pub mod quantity;
+pub mod random;
+pub mod rate;
+pub mod routing;
+pub mod time;
+
+pub use id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
+pub use plan::Plan;
+pub use probability::Probability;
+pub use profile::{LinkPatch, LinkProfile};
+pub use quantity::{Bytes, Packets, QuantityError};
+pub use rate::Rate;
+pub use routing::Routes;
+pub use time::{Span, Time};

@@ -1,0 +1,356 @@
+//! The resolved experiment: what is left when a file's shorthands, defaults and names are worked out.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
+use crate::profile::{LinkPatch, LinkProfile};
+use crate::rate::Rate;
+use crate::time::Span;
+
+/// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of nodes
+/// that must talk has a route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Name of the experiment.
+    pub name: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// How long the run lasts at the most; `None`: until every program that is no daemon has exited.
+    pub duration: Option<Span>,
+    /// What a shortest route minimises.
+    pub routing: RoutingMetric,
+    /// Nodes in the file's order, groups expanded; `NodeId` is the position.
+    pub nodes: Vec<Node>,
+    /// Routers; `RouterId` is the position.
+    pub routers: Vec<Router>,
+    /// Links; `LinkId` is the position.
+    pub links: Vec<Link>,
+    /// Routes that the file fixes, each as the vertices along it.
+    pub routes: Vec<FixedRoute>,
+    /// Changes, sorted by time (ties in the file's order).
+    pub events: Vec<Event>,
+    /// What must hold at the end.
+    pub expectations: Vec<Expectation>,
+}
+
+impl Plan {
+    /// The node called `name`.
+    #[must_use]
+    pub fn node_named(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|node| node.name == name).map(NodeId::from_index)
+    }
+
+    /// The router called `name`.
+    #[must_use]
+    pub fn router_named(&self, name: &str) -> Option<RouterId> {
+        self.routers.iter().position(|router| router.name == name).map(RouterId::from_index)
+    }
+
+    /// The link called `name`.
+    #[must_use]
+    pub fn link_named(&self, name: &str) -> Option<LinkId> {
+        self.links.iter().position(|link| link.name == name).map(LinkId::from_index)
+    }
+
+    /// The name of a node or router.
+    #[must_use]
+    pub fn vertex_name(&self, vertex: Vertex) -> &str {
+        match vertex {
+            Vertex::Node(id) => &self.nodes[id.index()].name,
+            Vertex::Router(id) => &self.routers[id.index()].name,
+        }
+    }
+
+    /// Every interface of every node with its owner, by port number (ports are dense and in this order).
+    pub fn ports(&self) -> impl Iterator<Item = (NodeId, &Interface)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes
+            .flat_map(|(id, node)| node.interfaces.iter().map(move |i| (NodeId::from_index(id), i)))
+    }
+
+    /// Where a lane leads.
+    #[must_use]
+    pub fn lane_end(&self, lane: Lane) -> Vertex {
+        self.links[lane.link.index()].ends[1 - lane.direction.index()].vertex
+    }
+
+    /// Where a lane starts.
+    #[must_use]
+    pub fn lane_start(&self, lane: Lane) -> Vertex {
+        self.links[lane.link.index()].ends[lane.direction.index()].vertex
+    }
+
+    /// `from-to`, the way a direction is named in files and reports.
+    #[must_use]
+    pub fn lane_name(&self, lane: Lane) -> String {
+        let (from, to) = (self.lane_start(lane), self.lane_end(lane));
+        format!("{}-{}", self.vertex_name(from), self.vertex_name(to))
+    }
+}
+
+/// What a shortest route minimises; ties go to fewer hops, then to the link named first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoutingMetric {
+    /// The sum of latencies.
+    #[default]
+    Latency,
+    /// The number of links.
+    Hops,
+}
+
+/// A node: one set of namespaces with interfaces and programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Unique name, valid as a host name.
+    pub name: String,
+    /// The name in the file: differs from `name` where `count` made several (`client` for `client-2`).
+    pub group: String,
+    /// Whether its kernel forwards packets between its interfaces, so that routes may pass through it.
+    pub forward: bool,
+    /// Who its programs are.
+    pub user: User,
+    /// `net.*` settings of its network namespace.
+    pub sysctl: BTreeMap<String, String>,
+    /// In the order of the links in the file: `eth0`, `eth1` …
+    pub interfaces: Vec<Interface>,
+    /// Its programs in the file's order.
+    pub programs: Vec<Program>,
+}
+
+/// The user that programs of a node run as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum User {
+    /// Whoever runs windtunnel, with no capabilities beyond theirs.
+    #[default]
+    Invoker,
+    /// Root of the node's own user namespace: may configure its network, owns nothing else.
+    Root,
+}
+
+/// One end of a link at a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// Where its packets enter and leave the engine.
+    pub port: PortId,
+    /// `eth0`, `eth1` …
+    pub name: String,
+    /// The link it is on.
+    pub link: LinkId,
+    /// The direction in which its packets leave.
+    pub outward: Direction,
+    /// IPv4 address, unless IPv4 is off.
+    pub v4: Option<Ipv4Addr>,
+    /// IPv6 address, unless IPv6 is off.
+    pub v6: Option<Ipv6Addr>,
+    /// The device's MTU: the larger of the link's two directions.
+    pub mtu: u32,
+}
+
+impl Interface {
+    /// Its Ethernet address: locally administered, unique in the plan, the same in every run.
+    #[must_use]
+    pub fn mac(&self) -> [u8; 6] {
+        let [_, b, c, d] = self.port.0.to_be_bytes();
+        [0x02, 0x77, 0x74, b, c, d]
+    }
+
+    /// The addresses that it has.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        self.v4.map(IpAddr::V4).into_iter().chain(self.v6.map(IpAddr::V6))
+    }
+}
+
+/// The Ethernet address that packets from routers come from.
+pub const ROUTER_MAC: [u8; 6] = [0x02, 0x77, 0x74, 0xff, 0xff, 0xff];
+
+/// A router inside the engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Router {
+    /// Unique name.
+    pub name: String,
+    /// One per link, in the order of the links in the file.
+    pub interfaces: Vec<RouterInterface>,
+}
+
+/// One end of a link at a router: the address that its ICMP messages come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouterInterface {
+    /// The link it is on.
+    pub link: LinkId,
+    /// The direction in which its packets leave.
+    pub outward: Direction,
+    /// IPv4 address, unless IPv4 is off.
+    pub v4: Option<Ipv4Addr>,
+    /// IPv6 address, unless IPv6 is off.
+    pub v6: Option<Ipv6Addr>,
+}
+
+/// A link: two directions with properties of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Unique name: as given, else `a--b` (`a--b-2` for a second one between the same ends). It names
+    /// the link's random streams, so it does not depend on the other links.
+    pub name: String,
+    /// The first and the second vertex named in `between`.
+    pub ends: [LinkEnd; 2],
+    /// Properties up (first to second) and down.
+    pub profiles: [LinkProfile; 2],
+}
+
+/// One end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkEnd {
+    /// The node or router.
+    pub vertex: Vertex,
+    /// Position among that vertex's interfaces.
+    pub interface: u32,
+}
+
+/// A route that the file fixes instead of the shortest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FixedRoute {
+    /// Vertices from a node to a node, each pair of neighbours joined by a link.
+    pub path: Vec<Vertex>,
+}
+
+/// One program of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Words of the command, at least one.
+    pub argv: Vec<String>,
+    /// Whether the run goes on without it and ends it.
+    pub daemon: bool,
+    /// When it counts as ready; `None`: as soon as it has started.
+    pub ready: Option<Ready>,
+    /// Nodes all of whose programs must be ready first.
+    pub after: Vec<NodeId>,
+    /// It starts no earlier than this after the run began.
+    pub start: Span,
+    /// Working directory, absolute; `None`: where the file is.
+    pub cwd: Option<String>,
+    /// Variables on top of windtunnel's own environment.
+    pub env: BTreeMap<String, String>,
+    /// What happens when it exits.
+    pub restart: Restart,
+}
+
+/// What makes a program ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ready {
+    /// Something in the node listens on this TCP port.
+    Tcp(u16),
+    /// Something in the node listens on this Unix socket.
+    Unix(String),
+    /// A line of its output matches this regular expression.
+    Log(String),
+    /// It has exited with 0.
+    Exit,
+}
+
+/// Whether a program that exited is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// It is not.
+    #[default]
+    Never,
+    /// After an exit code other than 0, or a signal.
+    OnFailure,
+    /// Always.
+    Always,
+}
+
+/// A change at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// After the run began.
+    pub at: Span,
+    /// What happens.
+    pub action: Action,
+}
+
+/// What an event does; all of it at one instant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Sets properties and/or the state of links.
+    Link(LinkChange),
+    /// Does something to the programs of nodes.
+    Node {
+        /// The nodes.
+        nodes: Vec<NodeId>,
+        /// What is done.
+        verb: NodeVerb,
+    },
+    /// Cuts every link between different groups, until healed. Vertices in no group keep their links.
+    Partition {
+        /// Disjoint groups.
+        groups: Vec<Vec<Vertex>>,
+    },
+    /// Ends the partition.
+    Heal,
+}
+
+/// A change of lanes at one instant. `up`/`down` of [`LinkChange::state`] are independent of partitions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkChange {
+    /// The lanes and what changes on each.
+    pub patches: Vec<(Lane, LinkPatch)>,
+    /// Lanes taken down (`false`) or up (`true`).
+    pub state: Vec<(Lane, bool)>,
+}
+
+/// What can be done to a node's programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeVerb {
+    /// SIGKILL; they are not restarted.
+    Kill,
+    /// SIGTERM; they are not restarted.
+    Stop,
+    /// SIGSTOP.
+    Pause,
+    /// SIGCONT.
+    Resume,
+    /// SIGKILL, then started again.
+    Restart,
+}
+
+/// Something that must hold at the end of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Expectation {
+    /// How the programs of a node exit.
+    Exit {
+        /// The node.
+        node: NodeId,
+        /// The code, 128+n for a signal n; `None`: any.
+        code: Option<u8>,
+    },
+    /// Median round-trip time of echo requests that windtunnel itself sends before the programs start.
+    PathRtt {
+        /// Who sends them.
+        from: NodeId,
+        /// Who answers.
+        to: NodeId,
+        /// At least this.
+        min: Option<Span>,
+        /// At most this.
+        max: Option<Span>,
+    },
+    /// The highest rate, in wire bytes with overhead, that a lane delivered over any second.
+    LinkRate {
+        /// The lane.
+        lane: Lane,
+        /// At least this.
+        min: Option<Rate>,
+        /// At most this.
+        max: Option<Rate>,
+    },
+}

@@ -1,0 +1,329 @@
+//! What one direction of a link does to packets, and changes of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::probability::Probability;
+use crate::quantity::{Bytes, Packets};
+use crate::rate::Rate;
+use crate::time::Span;
+
+/// The properties of one direction of a link, resolved: every default has been applied, except for
+/// `overhead` and `queue`, whose defaults depend on the rate of the moment
+/// ([`LinkProfile::effective_overhead`], [`LinkProfile::effective_queue`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkProfile {
+    /// Propagation delay: the least time from the end of transmission to arrival.
+    pub latency: Span,
+    /// Random delay on top of the latency.
+    pub jitter: Jitter,
+    /// Packets that vanish.
+    pub loss: Loss,
+    /// Probability that a packet arrives twice.
+    pub duplicate: Probability,
+    /// Probability that one bit of a packet is flipped.
+    pub corrupt: Probability,
+    /// Packets that overtake others.
+    pub reorder: Reorder,
+    /// Bandwidth; without one there is no queue and no overhead.
+    pub rate: Option<Rate>,
+    /// Framing bytes charged per MTU segment; `None` is the default (Ethernet where a rate is set).
+    pub overhead: Option<Overhead>,
+    /// Largest IP packet in bytes that passes unfragmented.
+    pub mtu: u32,
+    /// Room in front of the rate; `None` is the default.
+    pub queue: Option<QueueLimit>,
+    /// Who is dropped or marked when there is a queue.
+    pub discipline: Discipline,
+}
+
+impl LinkProfile {
+    /// The MTU where none is set: Ethernet's.
+    pub const DEFAULT_MTU: u32 = 1500;
+    /// The default queue holds at least this many packets.
+    pub const DEFAULT_QUEUE_PACKETS: u64 = 100;
+    /// The default queue holds at least what the rate carries in this time.
+    pub const DEFAULT_QUEUE_TIME: Span = Span::from_millis(50);
+
+    /// Framing bytes charged for each segment: what was asked, else Ethernet's where a rate is set.
+    #[must_use]
+    pub fn effective_overhead(&self) -> Overhead {
+        match (self.overhead, self.rate) {
+            (Some(asked), _) => asked,
+            (None, Some(_)) => Overhead::ETHERNET,
+            (None, None) => Overhead::NONE,
+        }
+    }
+
+    /// The queue's limit: what was asked, else the larger of 100 packets and 50 ms of the rate (in
+    /// packets of one MTU plus overhead). `None` without a rate: there is nothing to wait for.
+    #[must_use]
+    pub fn effective_queue(&self) -> Option<QueueLimit> {
+        let rate = self.rate?;
+        Some(self.queue.unwrap_or_else(|| {
+            let frame = u64::from(self.mtu) + u64::from(self.effective_overhead().0);
+            let packets = rate.bytes_in(Self::DEFAULT_QUEUE_TIME).div_ceil(frame.max(1));
+            QueueLimit::Packets(Packets(packets.max(Self::DEFAULT_QUEUE_PACKETS)))
+        }))
+    }
+}
+
+impl Default for LinkProfile {
+    /// A link without properties: as fast as it goes.
+    fn default() -> Self {
+        LinkProfile {
+            latency: Span::ZERO,
+            jitter: Jitter::default(),
+            loss: Loss::None,
+            duplicate: Probability::NEVER,
+            corrupt: Probability::NEVER,
+            reorder: Reorder::default(),
+            rate: None,
+            overhead: None,
+            mtu: Self::DEFAULT_MTU,
+            queue: None,
+            discipline: Discipline::DropTail,
+        }
+    }
+}
+
+/// Random delay, never negative: it adds to the latency, which is the least a packet can take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Jitter {
+    /// The scale of the distribution; zero means no jitter.
+    pub spread: Span,
+    /// Its form.
+    pub distribution: Distribution,
+}
+
+impl Jitter {
+    /// Whether every packet has the same delay.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.spread.is_zero() && !matches!(self.distribution, Distribution::Table(_))
+    }
+}
+
+/// The form of a jitter's distribution, with J for its spread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// Uniform over [0, J].
+    #[default]
+    Uniform,
+    /// The absolute value of a normal variable with standard deviation J (half-normal), cut at 4·J.
+    Normal,
+    /// Pareto of the second kind (Lomax) with shape 3 and mean J: density 3·(2J)³/(x+2J)⁴, cut at 40·J.
+    Pareto,
+    /// Quantiles at equal steps of probability from 0 to 1, at least two and not decreasing; linear in
+    /// between. The spread is not used.
+    Table(Vec<Span>),
+}
+
+/// Which packets vanish. Packets are numbered per link direction from 1 in the order in which they were offered;
+/// every MTU segment of a super-packet counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// None.
+    None,
+    /// Each with this probability, independently.
+    Independent(Probability),
+    /// Bursts: a two-state chain (Gilbert 1960, Elliott 1963). The state changes before each packet.
+    GilbertElliott(GilbertElliott),
+    /// Exactly the packets with these numbers (sorted, from 1).
+    Listed(Vec<u64>),
+}
+
+impl Loss {
+    /// The share of packets lost in the long run (zero for a list), rounded down to parts per billion.
+    #[must_use]
+    pub fn long_run(&self) -> Probability {
+        match self {
+            Loss::None | Loss::Listed(_) => Probability::NEVER,
+            Loss::Independent(probability) => *probability,
+            Loss::GilbertElliott(chain) => chain.long_run(),
+        }
+    }
+}
+
+/// The parameters of a Gilbert–Elliott chain; it starts in the good state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct GilbertElliott {
+    /// Probability of going from good to bad, per packet.
+    pub good_to_bad: Probability,
+    /// Probability of going from bad to good, per packet; its inverse is the mean burst length.
+    pub bad_to_good: Probability,
+    /// Probability of loss while good.
+    pub loss_in_good: Probability,
+    /// Probability of loss while bad.
+    pub loss_in_bad: Probability,
+}
+
+impl GilbertElliott {
+    /// Stationary loss: (r·g + p·b)/(p + r), with p, r the transitions and g, b the losses per state.
+    #[must_use]
+    pub fn long_run(&self) -> Probability {
+        let parts = |p: Probability| u64::from(p.parts_per_billion());
+        let (p, r) = (parts(self.good_to_bad), parts(self.bad_to_good));
+        if p + r == 0 {
+            return self.loss_in_good;
+        }
+        let lost = (r * parts(self.loss_in_good) + p * parts(self.loss_in_bad)) / (p + r);
+        u32::try_from(lost)
+            .ok()
+            .and_then(Probability::from_parts_per_billion)
+            .unwrap_or(Probability::ALWAYS)
+    }
+}
+
+/// Overtaking. By default none: jitter keeps the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub struct Reorder {
+    /// Whether packets may overtake each other because of jitter.
+    pub by_jitter: bool,
+    /// Probability that a packet is held back by `extra`, so that later ones overtake it.
+    pub probability: Probability,
+    /// How long such a packet is held back.
+    pub extra: Span,
+}
+
+/// Framing bytes that a link charges for each MTU segment on top of the IP packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Overhead(pub u32);
+
+impl Overhead {
+    /// Nothing beyond the IP packet.
+    pub const NONE: Overhead = Overhead(0);
+    /// Ethernet: header 14, frame check 4, preamble 8, gap 12.
+    pub const ETHERNET: Overhead = Overhead(38);
+}
+
+/// How much may wait in front of a rate, the packet in transmission not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueLimit {
+    /// So many MTU segments.
+    Packets(Packets),
+    /// So many bytes of IP packets with overhead.
+    Bytes(Bytes),
+    /// What the rate of the moment carries in this time.
+    Time(Span),
+}
+
+/// Who is dropped when the queue is full, or before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discipline {
+    /// The newcomer.
+    DropTail,
+    /// The oldest in the queue.
+    DropHead,
+    /// Controlled delay (RFC 8289); the limit holds as drop-tail.
+    Codel(Codel),
+}
+
+/// Parameters of CoDel (RFC 8289).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Codel {
+    /// Acceptable standing delay; default 5 ms.
+    pub target: Span,
+    /// How long the delay may stay above the target; default 100 ms.
+    pub interval: Span,
+    /// Whether ECN-capable packets are marked instead of dropped; default true.
+    pub ecn: bool,
+}
+
+impl Default for Codel {
+    fn default() -> Self {
+        Codel { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true }
+    }
+}
+
+/// A change of a link's properties: only what is `Some` changes, all at one instant.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LinkPatch {
+    /// New latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Span>,
+    /// New jitter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// New loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// New probability of duplication.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<Probability>,
+    /// New probability of corruption.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrupt: Option<Probability>,
+    /// New reordering.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Reorder>,
+    /// New rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Setting<Rate>>,
+    /// New overhead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Setting<Overhead>>,
+    /// New MTU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// New queue limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Setting<QueueLimit>>,
+    /// New discipline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discipline: Option<Discipline>,
+}
+
+/// A value to set, or the default to go back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Setting<T> {
+    /// This value.
+    To(T),
+    /// The default: no rate; the overhead or queue that the rate implies.
+    Default,
+}
+
+impl<T> Setting<T> {
+    fn into_option(self) -> Option<T> {
+        match self {
+            Setting::To(value) => Some(value),
+            Setting::Default => None,
+        }
+    }
+}
+
+impl LinkPatch {
+    /// Whether nothing would change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == LinkPatch::default()
+    }
+
+    /// Changes `profile` in the named properties and leaves the others.
+    pub fn apply_to(&self, profile: &mut LinkProfile) {
+        fn put<T: Clone>(slot: &mut T, new: Option<&T>) {
+            if let Some(new) = new {
+                slot.clone_from(new);
+            }
+        }
+        put(&mut profile.latency, self.latency.as_ref());
+        put(&mut profile.jitter, self.jitter.as_ref());
+        put(&mut profile.loss, self.loss.as_ref());
+        put(&mut profile.duplicate, self.duplicate.as_ref());
+        put(&mut profile.corrupt, self.corrupt.as_ref());
+        put(&mut profile.reorder, self.reorder.as_ref());
+        put(&mut profile.mtu, self.mtu.as_ref());
+        put(&mut profile.discipline, self.discipline.as_ref());
+        put(&mut profile.rate, self.rate.map(Setting::into_option).as_ref());
+        put(&mut profile.overhead, self.overhead.map(Setting::into_option).as_ref());
+        put(&mut profile.queue, self.queue.map(Setting::into_option).as_ref());
+    }
+}

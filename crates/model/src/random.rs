@@ -1,0 +1,45 @@
+//! Luck as a pure function: a draw is named by (seed, link name, direction, element, index).
+//!
+//! Because a draw depends on nothing else, adding a link changes no other link's luck, and the decision
+//! about the n-th packet of a link does not depend on when it came or on what other packets did.
+
+use sha2::{Digest, Sha256};
+
+use crate::id::Direction;
+
+/// A stream of independent uniform 64-bit draws with random access.
+///
+/// The draws are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) started from a key, read at a
+/// position instead of in sequence; the key is a SHA-256 of the stream's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    key: u64,
+}
+
+impl Stream {
+    /// The stream of one element of one direction of the link called `link`.
+    #[must_use]
+    pub fn derive(seed: u64, link: &str, direction: Direction, element: &str) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(seed.to_be_bytes());
+        for part in [link, direction.name(), element] {
+            // The length in front keeps ("ab","c") and ("a","bc") apart.
+            hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hash.update(part.as_bytes());
+        }
+        let digest = hash.finalize();
+        let mut key = [0; 8];
+        key.copy_from_slice(&digest[..8]);
+        Stream { key: u64::from_be_bytes(key) }
+    }
+
+    /// The draw at `index`: uniform over all 64-bit values.
+    #[must_use]
+    pub const fn at(&self, index: u64) -> u64 {
+        const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut z = self.key.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN));
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+}
