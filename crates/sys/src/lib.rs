@@ -1,0 +1,54 @@
+//! The Linux room: thin safe calls into the kernel, and the only place with `unsafe`.
+//!
+//! It promises: one family of calls a module; descriptors go in borrowed and come out owned, and
+//! are always close-on-exec; errors keep their errno. Times are nanoseconds.
+//!
+//! It refuses: policy, retries (not even on `EINTR`), logging, and knowing what a node is.
+//!
+//! | module | what it calls |
+//! |---|---|
+//! | [`packet`] | a packet socket over all interfaces, with a mapped ring |
+//! | [`netdev`] | names and indices of network devices |
+//! | [`ping`] | ICMP echo without privilege |
+//! | [`namespace`] | unshare, fork into, join namespaces; user and group maps |
+//! | [`capability`] | what the process may do; giving it up |
+//! | [`mount`] | propagation, binds, proc, sysfs, tmpfs |
+//! | [`process`] | attributes, signals, waiting, starting programs |
+//! | [`signal`] | signals as something to read |
+//! | [`poll`] | waiting for descriptors, events, timers |
+//! | [`clock`] | clocks and sleeping |
+//! | [`unix`] | local sockets that carry descriptors |
+//! | [`terminal`] | pseudoterminals, sizes, raw mode |
+//! | [`limits`] | limits of the process, load of the machine |
+//!
+//! # Example
+//!
+//! ```
+//! use windtunnel_sys::{clock, poll};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let timer = poll::Timer::open()?;
+//! let at_ns = clock::monotonic_ns() + 1_000_000;
+//! timer.arm_at(at_ns)?;
+//! let ready = poll::wait(&mut [poll::PollFd::new(&timer, poll::PollFlags::IN)], None)?;
+//! assert_eq!(ready, 1);
+//! assert!(clock::monotonic_ns() >= at_ns);
+//! # Ok(())
+//! # }
+//! ```
+
+mod ffi;
+
+pub mod capability;
+pub mod clock;
+pub mod limits;
+pub mod mount;
+pub mod namespace;
+pub mod netdev;
+pub mod packet;
+pub mod ping;
+pub mod poll;
+pub mod process;
+pub mod signal;
+pub mod terminal;
+pub mod unix;

@@ -1,0 +1,151 @@
+//! What the machine allows and how loaded it is. Source: getrlimit(2), sched_setaffinity(2),
+//! proc_pid_schedstat(5), proc_stat(5), statvfs(3).
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::process::{Resource, Rlimit};
+use rustix::thread::{CpuSet, Pid};
+
+/// A limit of the process; none is without limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// What holds now.
+    pub soft: Option<u64>,
+    /// What it can be raised to without privilege.
+    pub hard: Option<u64>,
+}
+
+/// What a thread has had of processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// Nanoseconds of running.
+    pub run_ns: u64,
+    /// Nanoseconds of wanting to run and having to wait.
+    pub wait_ns: u64,
+    /// How often it was put onto a processor.
+    pub slices: u64,
+}
+
+/// The limit of open descriptors.
+pub fn open_files() -> Limit {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    Limit { soft: limit.current, hard: limit.maximum }
+}
+
+/// Raises the limit of open descriptors as far as possible and returns what holds now.
+///
+/// # Errors
+/// What setrlimit(2) says.
+pub fn raise_open_files() -> io::Result<Limit> {
+    let Limit { hard, .. } = open_files();
+    rustix::process::setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard })?;
+    Ok(open_files())
+}
+
+/// The numbers of the processors on which the calling thread may run.
+///
+/// # Errors
+/// What sched_getaffinity(2) says: `EINVAL` on a machine of more than 1024 processors.
+pub fn cpus() -> io::Result<Vec<usize>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+}
+
+/// Restricts the calling thread to the given processors.
+///
+/// # Errors
+/// `EINVAL` when none of them exists for the process.
+pub fn set_cpus(cpus: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        if *cpu >= CpuSet::MAX_CPU {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        set.set(*cpu);
+    }
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// The calling thread's number, for [`schedule_of`].
+pub fn current_thread() -> Pid {
+    rustix::thread::gettid()
+}
+
+/// What a thread of the calling process has had of processors so far.
+///
+/// # Errors
+/// `ENOENT` for a thread that is gone, or on a kernel without these statistics.
+pub fn schedule_of(thread: Pid) -> io::Result<Schedule> {
+    let path = format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero());
+    let text = fs::read_to_string(&path)?;
+    parse_schedule(&text).ok_or_else(|| malformed(&path, &text))
+}
+
+/// For how long all processors together were kept from us by the machine's host, in ticks of
+/// [`ticks_per_second`].
+///
+/// # Errors
+/// What reading /proc/stat says.
+pub fn steal_ticks() -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/stat")?;
+    parse_steal(&text).ok_or_else(|| malformed("/proc/stat", &text))
+}
+
+/// How many ticks the kernel counts in a second, usually 100.
+pub fn ticks_per_second() -> u64 {
+    // SAFETY: sysconf(3) takes no pointers.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).unwrap_or(100)
+}
+
+/// How many bytes an unprivileged user can still write to the file system that holds `path`.
+///
+/// # Errors
+/// `ENOENT`, `EACCES` for the path.
+pub fn free_bytes(path: impl AsRef<Path>) -> io::Result<u64> {
+    let system = rustix::fs::statvfs(path.as_ref())?;
+    Ok(system.f_bavail.saturating_mul(system.f_frsize))
+}
+
+fn parse_schedule(text: &str) -> Option<Schedule> {
+    let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
+    let (run_ns, wait_ns) = (numbers.next()??, numbers.next()??);
+    Some(Schedule { run_ns, wait_ns, slices: numbers.next()?? })
+}
+
+/// The first line: `cpu`, user, nice, system, idle, iowait, irq, softirq, steal.
+fn parse_steal(text: &str) -> Option<u64> {
+    let mut words = text.lines().next()?.split_ascii_whitespace();
+    if words.next() != Some("cpu") {
+        return None;
+    }
+    words.nth(7)?.parse().ok()
+}
+
+fn malformed(path: &str, text: &str) -> io::Error {
+    let line = text.lines().next().unwrap_or_default();
+    io::Error::new(io::ErrorKind::InvalidData, format!("malformed line in {path}: {line:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_line_has_three_numbers() {
+        let expected = Schedule { run_ns: 4_034_712, wait_ns: 86_231, slices: 17 };
+        assert_eq!(parse_schedule("4034712 86231 17\n"), Some(expected));
+        assert_eq!(parse_schedule("4034712 86231\n"), None);
+        assert_eq!(parse_schedule("a b c\n"), None);
+    }
+
+    #[test]
+    fn steal_is_the_eighth_number_of_all_processors() {
+        let text = "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!(parse_steal(text), Some(80));
+        assert_eq!(parse_steal("cpu 1 2 3\n"), None);
+        assert_eq!(parse_steal(""), None);
+    }
+}

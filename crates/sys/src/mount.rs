@@ -1,0 +1,109 @@
+//! The mounts of the calling thread's mount namespace. Source: mount(2),
+//! mount_namespaces(7).
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+
+/// Whether events of the rest of the system still come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// Neither in nor out.
+    Private,
+    /// In, never out.
+    Slave,
+}
+
+/// Whether a bound file can be written through its new name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// As the file itself allows.
+    Same,
+    /// Not at all.
+    ReadOnly,
+}
+
+/// Sets how mounts below `tree` (itself included) propagate.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`, `EINVAL` when `tree` is no mount point.
+pub fn set_propagation(tree: impl AsRef<Path>, propagation: Propagation) -> io::Result<()> {
+    let kind = match propagation {
+        Propagation::Private => MountPropagationFlags::PRIVATE,
+        Propagation::Slave => MountPropagationFlags::DOWNSTREAM,
+    };
+    let flags = kind | MountPropagationFlags::REC;
+    Ok(rustix::mount::mount_change(tree.as_ref(), flags)?)
+}
+
+/// Makes the file or folder `source` appear at `target` as well, which must exist.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`, `ENOENT`, `ENOTDIR` for a file over a folder or the reverse.
+pub fn bind(source: impl AsRef<Path>, target: impl AsRef<Path>, access: Access) -> io::Result<()> {
+    rustix::mount::mount_bind(source.as_ref(), target.as_ref())?;
+    if access == Access::ReadOnly {
+        // A user namespace may not clear the flags that the mount has from outside, so they
+        // have to be said again.
+        let kept = flags_of(target.as_ref())?;
+        let flags = MountFlags::BIND | MountFlags::RDONLY | kept;
+        rustix::mount::mount_remount(target.as_ref(), flags, c"")?;
+    }
+    Ok(())
+}
+
+/// Mounts the process file system of the caller's PID namespace.
+///
+/// # Errors
+/// `EPERM` also in a user namespace where the outer /proc is partly hidden.
+pub fn proc(target: impl AsRef<Path>) -> io::Result<()> {
+    file_system(c"proc", target.as_ref(), c"")
+}
+
+/// Mounts sysfs, which shows the devices of the caller's network namespace.
+///
+/// # Errors
+/// `EPERM` when the caller's user namespace does not own the network namespace.
+pub fn sysfs(target: impl AsRef<Path>) -> io::Result<()> {
+    file_system(c"sysfs", target.as_ref(), c"")
+}
+
+/// Mounts an empty file system in memory with options such as `mode=755,size=1m`.
+///
+/// # Errors
+/// `EINVAL` for unknown options, `EPERM` without `CAP_SYS_ADMIN`.
+pub fn tmpfs(target: impl AsRef<Path>, options: &str) -> io::Result<()> {
+    file_system(c"tmpfs", target.as_ref(), &CString::new(options)?)
+}
+
+/// Takes a mount away at once for new lookups; open files keep it alive.
+///
+/// # Errors
+/// `EINVAL` when `target` is no mount point.
+pub fn detach(target: impl AsRef<Path>) -> io::Result<()> {
+    Ok(rustix::mount::unmount(target.as_ref(), UnmountFlags::DETACH)?)
+}
+
+fn file_system(kind: &std::ffi::CStr, target: &Path, options: &std::ffi::CStr) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(rustix::mount::mount(kind, target.as_os_str().as_bytes(), kind, flags, options)?)
+}
+
+/// Those flags of the mount at `path` that a remount would have to keep.
+fn flags_of(path: &Path) -> io::Result<MountFlags> {
+    use rustix::fs::StatVfsMountFlags as Seen;
+    let seen = rustix::fs::statvfs(path)?.f_flag;
+    let pairs = [
+        (Seen::NOSUID, MountFlags::NOSUID),
+        (Seen::NODEV, MountFlags::NODEV),
+        (Seen::NOEXEC, MountFlags::NOEXEC),
+        (Seen::NOATIME, MountFlags::NOATIME),
+        (Seen::NODIRATIME, MountFlags::NODIRATIME),
+        (Seen::RELATIME, MountFlags::RELATIME),
+    ];
+    let kept = pairs.iter().filter(|(was, _)| seen.contains(*was));
+    Ok(kept.fold(MountFlags::empty(), |flags, (_, flag)| flags | *flag))
+}

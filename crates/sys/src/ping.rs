@@ -1,0 +1,180 @@
+//! ICMP echo without privilege: the kernel's ping sockets. They are open to the groups of the
+//! sysctl `net.ipv4.ping_group_range` (for both families), per network namespace. Source:
+//! icmp(7), RFC 792, RFC 4443 section 4.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with,
+};
+
+use crate::ffi::{set_option, socklen};
+
+/// The IP version of a [`Socket`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// ICMP over IPv4.
+    V4,
+    /// ICMPv6.
+    V6,
+}
+
+/// A nonblocking socket that sends echo requests and gets their replies only.
+#[derive(Debug)]
+pub struct Socket {
+    descriptor: OwnedFd,
+    family: Family,
+}
+
+/// An echo reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Who replied.
+    pub from: IpAddr,
+    /// The sequence number of the request.
+    pub sequence: u16,
+    /// How many bytes of payload were stored in the caller's buffer.
+    pub bytes: usize,
+    /// When the kernel took the reply in, in nanoseconds of `CLOCK_REALTIME`, if it said so.
+    pub arrival_ns: Option<u64>,
+}
+
+impl Socket {
+    /// Opens a ping socket.
+    ///
+    /// # Errors
+    /// `EACCES` when the caller's group is not in the range.
+    pub fn open(family: Family) -> io::Result<Socket> {
+        let (domain, protocol) = match family {
+            Family::V4 => (AddressFamily::INET, ipproto::ICMP),
+            Family::V6 => (AddressFamily::INET6, ipproto::ICMPV6),
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let descriptor = socket_with(domain, SocketType::DGRAM, flags, Some(protocol))?;
+        let on: libc::c_int = 1;
+        set_option(&descriptor, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)?;
+        Ok(Socket { descriptor, family })
+    }
+
+    /// Sends an echo request with up to [`PAYLOAD_MAX`] bytes of payload. The kernel fills in
+    /// identifier and checksum.
+    ///
+    /// # Errors
+    /// `EAFNOSUPPORT` for an address of the other family, `EMSGSIZE` for a longer payload,
+    /// `ENETUNREACH` without a route, `EAGAIN` on a full send buffer.
+    pub fn send(&self, to: IpAddr, sequence: u16, payload: &[u8]) -> io::Result<()> {
+        let kind = match (self.family, to) {
+            (Family::V4, IpAddr::V4(_)) => 8,
+            (Family::V6, IpAddr::V6(_)) => 128,
+            _ => return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
+        };
+        let mut message = [0; HEADER_BYTES + PAYLOAD_MAX];
+        let length = HEADER_BYTES + payload.len();
+        let room = message.get_mut(HEADER_BYTES..length);
+        let room = room.ok_or_else(|| io::Error::from_raw_os_error(libc::EMSGSIZE))?;
+        room.copy_from_slice(payload);
+        message[0] = kind;
+        message[6..8].copy_from_slice(&sequence.to_be_bytes());
+        let to = SocketAddr::new(to, 0);
+        sendto(&self.descriptor, &message[..length], SendFlags::empty(), &to)?;
+        Ok(())
+    }
+
+    /// The next echo reply, if one has come; its payload goes to the start of `buffer` (what is
+    /// longer is cut).
+    ///
+    /// # Errors
+    /// What recvmsg(2) says; `EINVAL` for a reply without a header, which the kernel never gives.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Reply>> {
+        let mut header = [0; HEADER_BYTES];
+        let Some((length, from, arrival_ns)) = self.receive_parts(&mut header, buffer)? else {
+            return Ok(None);
+        };
+        let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
+        let bytes = length.checked_sub(HEADER_BYTES).ok_or_else(invalid)?;
+        let from = from.ok_or_else(invalid)?;
+        let sequence = u16::from_be_bytes([header[6], header[7]]);
+        Ok(Some(Reply { from, sequence, bytes, arrival_ns }))
+    }
+
+    /// One recvmsg(2): the length, the sender and the kernel's arrival time.
+    #[expect(clippy::type_complexity, reason = "private, and taken apart at its only call")]
+    fn receive_parts(
+        &self,
+        header: &mut [u8; HEADER_BYTES],
+        payload: &mut [u8],
+    ) -> io::Result<Option<(usize, Option<IpAddr>, Option<u64>)>> {
+        let mut pieces = [
+            libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
+            libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() },
+        ];
+        // SAFETY: the structure is numbers, and zero is a valid family ("unspecified").
+        let mut from: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+        let mut control = [0_u64; 16];
+        // SAFETY: every field of a msghdr is a number or a pointer, and zero is valid for each.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_name = (&raw mut from).cast();
+        message.msg_namelen = socklen::<libc::sockaddr_storage>();
+        message.msg_iov = pieces.as_mut_ptr();
+        message.msg_iovlen = pieces.len();
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control);
+        // SAFETY: all that `message` points to is alive and of the lengths given.
+        let read = unsafe { libc::recvmsg(self.descriptor.as_raw_fd(), &raw mut message, 0) };
+        let Ok(length) = usize::try_from(read) else {
+            let error = io::Error::last_os_error();
+            let none = error.kind() == io::ErrorKind::WouldBlock;
+            return if none { Ok(None) } else { Err(error) };
+        };
+        Ok(Some((length, address_of(&from), arrival_of(&message))))
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// The address in what recvmsg(2) has stored.
+fn address_of(storage: &libc::sockaddr_storage) -> Option<IpAddr> {
+    let start = std::ptr::from_ref(storage);
+    match i32::from(storage.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that this is a sockaddr_in, and the storage is larger.
+            let address = unsafe { start.cast::<libc::sockaddr_in>().read() };
+            Some(Ipv4Addr::from(address.sin_addr.s_addr.to_ne_bytes()).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the family says that this is a sockaddr_in6, and the storage is larger.
+            let address = unsafe { start.cast::<libc::sockaddr_in6>().read() };
+            Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+/// The timestamp among a received message's control data.
+fn arrival_of(message: &libc::msghdr) -> Option<u64> {
+    // SAFETY: the kernel has set the length of the control data, which is alive.
+    let first = unsafe { libc::CMSG_FIRSTHDR(message) };
+    // SAFETY: the pointer is null or to a whole header within the control data.
+    let header = unsafe { first.as_ref() }?;
+    if (header.cmsg_level, header.cmsg_type) != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+        return None;
+    }
+    // SAFETY: `first` is a header, which its data follows.
+    let data = unsafe { libc::CMSG_DATA(first) };
+    // SAFETY: data of this level and type is a timespec, perhaps not aligned.
+    let time = unsafe { data.cast::<libc::timespec>().read_unaligned() };
+    let (tv_sec, tv_nsec) = (time.tv_sec, time.tv_nsec);
+    Some(crate::ffi::nanoseconds(rustix::time::Timespec { tv_sec, tv_nsec }))
+}
+
+/// The longest payload of a request.
+pub const PAYLOAD_MAX: usize = 1472;
+
+/// Type, code, checksum, identifier, sequence.
+const HEADER_BYTES: usize = 8;

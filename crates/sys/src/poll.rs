@@ -1,0 +1,129 @@
+//! Waiting for descriptors and moments. Source: ppoll(2), eventfd(2), timerfd_create(2).
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::EventfdFlags;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use crate::ffi::timespec;
+
+pub use rustix::event::{PollFd, PollFlags};
+
+/// Waits until one of `descriptors` has what was asked for, or `timeout` has passed (no limit
+/// without one; zero just looks), and returns how many have something.
+///
+/// # Errors
+/// `EINTR` when a signal handler ran.
+pub fn wait(descriptors: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usize> {
+    let timeout =
+        timeout.map(|timeout| timespec(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)));
+    Ok(rustix::event::poll(descriptors, timeout.as_ref())?)
+}
+
+/// A counter that wakes whoever polls it. Nonblocking.
+#[derive(Debug)]
+pub struct Event(OwnedFd);
+
+impl Event {
+    /// An event that nobody has raised yet.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`, `ENOMEM`.
+    pub fn open() -> io::Result<Event> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Event(rustix::event::eventfd(0, flags)?))
+    }
+
+    /// Makes the event readable.
+    ///
+    /// # Errors
+    /// `EAGAIN` after 2^64 - 2 calls without [`Event::clear`].
+    pub fn raise(&self) -> io::Result<()> {
+        rustix::io::write(&self.0, &1_u64.to_ne_bytes())?;
+        Ok(())
+    }
+
+    /// How often the event was raised since the last call; zero when it was not.
+    ///
+    /// # Errors
+    /// What read(2) says.
+    pub fn clear(&self) -> io::Result<u64> {
+        read_count(self.0.as_fd())
+    }
+}
+
+impl AsFd for Event {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A descriptor that becomes readable at a moment of `CLOCK_MONOTONIC`. Nonblocking.
+#[derive(Debug)]
+pub struct Timer(OwnedFd);
+
+impl Timer {
+    /// A timer that is not armed.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`, `ENOMEM`.
+    pub fn open() -> io::Result<Timer> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags)?))
+    }
+
+    /// Arms the timer for the moment when [`monotonic_ns`](crate::clock::monotonic_ns) reaches
+    /// `at_ns`: at once when it has. An earlier arming is forgotten.
+    ///
+    /// # Errors
+    /// What timerfd_settime(2) says.
+    pub fn arm_at(&self, at_ns: u64) -> io::Result<()> {
+        // Zero would disarm, and has passed long ago: so has 1.
+        self.set(timespec(at_ns.max(1)))
+    }
+
+    /// Forgets the arming.
+    ///
+    /// # Errors
+    /// What timerfd_settime(2) says.
+    pub fn disarm(&self) -> io::Result<()> {
+        self.set(NEVER)
+    }
+
+    /// Makes the timer unreadable; true when it had gone off.
+    ///
+    /// # Errors
+    /// What read(2) says.
+    pub fn clear(&self) -> io::Result<bool> {
+        Ok(read_count(self.0.as_fd())? > 0)
+    }
+
+    fn set(&self, moment: Timespec) -> io::Result<()> {
+        let setting = Itimerspec { it_interval: NEVER, it_value: moment };
+        timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &setting)?;
+        Ok(())
+    }
+}
+
+impl AsFd for Timer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The eight-byte counter that both kinds give, zero for "nothing yet".
+fn read_count(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut count = [0; 8];
+    match rustix::io::read(descriptor, &mut count) {
+        Ok(_) => Ok(u64::from_ne_bytes(count)),
+        Err(rustix::io::Errno::AGAIN) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+const NEVER: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };

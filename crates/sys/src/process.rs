@@ -1,0 +1,219 @@
+//! Processes: their attributes, signals to them, waiting for them, starting programs in them.
+//! Source: prctl(2), kill(2), waitpid(2), pidfd_open(2), close_range(2).
+
+mod spawn;
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, WaitStatus};
+
+use crate::ffi::check;
+
+pub use rustix::process::{Pid, Signal};
+pub use spawn::{Session, SpawnError, SpawnPlan, Step, User, spawn};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It exited with this code.
+    Exited(i32),
+    /// A signal of this number ended it.
+    Killed(i32),
+}
+
+/// The calling process, as seen from its own PID namespace.
+pub fn current() -> Pid {
+    rustix::process::getpid()
+}
+
+/// The effective user and group of the caller.
+pub fn current_user() -> User {
+    User { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
+}
+
+/// How many threads the calling process has.
+///
+/// # Errors
+/// `ENOENT` where /proc is not mounted.
+pub fn thread_count() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
+}
+
+/// Has the kernel send `signal` to the caller when the thread that made it ends; none undoes
+/// this. A change of user undoes it too. If the parent may have gone before the call, look at
+/// [`parent`] after it.
+///
+/// # Errors
+/// What prctl(2) says.
+pub fn set_parent_death_signal(signal: Option<Signal>) -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(signal)?)
+}
+
+/// The parent, unless it is outside of the caller's PID namespace.
+pub fn parent() -> Option<Pid> {
+    rustix::process::getppid()
+}
+
+/// Makes the caller inherit its descendants' orphans.
+///
+/// # Errors
+/// What prctl(2) says.
+pub fn set_child_subreaper() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(current()))?)
+}
+
+/// Forbids the caller and its descendants, for ever, to gain rights by running a program.
+///
+/// # Errors
+/// What prctl(2) says.
+pub fn set_no_new_privs() -> io::Result<()> {
+    Ok(rustix::thread::set_no_new_privs(true)?)
+}
+
+/// Names the calling thread, as `ps` shows it; cut to 15 bytes.
+///
+/// # Errors
+/// `EINVAL` when the name holds a zero byte.
+pub fn set_name(name: &str) -> io::Result<()> {
+    Ok(rustix::thread::set_name(&CString::new(name)?)?)
+}
+
+/// Names the machine, in the caller's UTS namespace.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`, `EINVAL` above 64 bytes.
+pub fn set_host_name(name: &str) -> io::Result<()> {
+    Ok(rustix::system::sethostname(name.as_bytes())?)
+}
+
+/// Sends a signal to a process.
+///
+/// # Errors
+/// `ESRCH` when there is none, `EPERM` when it is another user's.
+pub fn kill(pid: Pid, signal: Signal) -> io::Result<()> {
+    Ok(rustix::process::kill_process(pid, signal)?)
+}
+
+/// Sends a signal to every process of the group that `leader` leads.
+///
+/// # Errors
+/// As [`kill`].
+pub fn kill_group(leader: Pid, signal: Signal) -> io::Result<()> {
+    Ok(rustix::process::kill_process_group(leader, signal)?)
+}
+
+/// Sends a signal to every process that the caller may signal, except itself and PID 1: in a PID
+/// namespace of its own, all its programs.
+///
+/// # Errors
+/// `ESRCH` when there is none.
+pub fn kill_all(signal: Signal) -> io::Result<()> {
+    // SAFETY: kill(2) takes no pointers.
+    check(unsafe { libc::kill(-1, signal.as_raw()) }).map(drop)
+}
+
+/// Opens a process as a descriptor, which becomes readable when it ends.
+///
+/// # Errors
+/// `ESRCH` when there is none.
+pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
+    Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// Sends a signal to the process of a pidfd.
+///
+/// # Errors
+/// As [`kill`].
+pub fn pidfd_send_signal(pidfd: impl AsFd, signal: Signal) -> io::Result<()> {
+    Ok(rustix::process::pidfd_send_signal(pidfd, signal)?)
+}
+
+/// Reaps any child that has ended. With `nohang` none is returned at once when all live on,
+/// otherwise the call waits for one to end.
+///
+/// # Errors
+/// `ECHILD` when there are no children, `EINTR` when a signal handler ran.
+pub fn wait_any(nohang: bool) -> io::Result<Option<(Pid, Status)>> {
+    let ended = rustix::process::wait(wait_options(nohang))?;
+    Ok(ended.and_then(|(pid, status)| Some((pid, Status::of(status)?))))
+}
+
+/// Reaps one child; otherwise as [`wait_any`].
+///
+/// # Errors
+/// `ECHILD` when it is not an unreaped child of the caller.
+pub fn wait_pid(pid: Pid, nohang: bool) -> io::Result<Option<Status>> {
+    let ended = rustix::process::waitpid(Some(pid), wait_options(nohang))?;
+    Ok(ended.and_then(|(_, status)| Status::of(status)))
+}
+
+/// Reaps the child of a pidfd; otherwise as [`wait_any`].
+///
+/// # Errors
+/// `ECHILD` when it is not an unreaped child of the caller.
+pub fn wait_pidfd(pidfd: impl AsFd, nohang: bool) -> io::Result<Option<Status>> {
+    let nohang = if nohang { WaitIdOptions::NOHANG } else { WaitIdOptions::empty() };
+    let which = WaitId::PidFd(pidfd.as_fd());
+    let ended = rustix::process::waitid(which, WaitIdOptions::EXITED | nohang)?;
+    Ok(ended.as_ref().and_then(Status::of_id))
+}
+
+/// Closes every descriptor from `first` on, except those of `keep`.
+///
+/// For a child just forked, which must not keep what its parent had open. Descriptors owned by
+/// values elsewhere in the program are closed as well: such values must not be used (nor
+/// dropped) afterwards, or they may hit a descriptor opened later.
+///
+/// # Errors
+/// `ENOSYS` before Linux 5.9.
+pub fn close_from(first: u32, keep: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut kept: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd().cast_unsigned()).collect();
+    kept.sort_unstable();
+    let mut from = first;
+    for number in kept.into_iter().filter(|number| *number >= first) {
+        if number > from {
+            close_range(from, number - 1)?;
+        }
+        from = number + 1;
+    }
+    close_range(from, u32::MAX)
+}
+
+/// Ends the process at once: no destructors, no exit handlers, no flushing.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit(2) is always allowed, and never returns.
+    unsafe { libc::_exit(code) }
+}
+
+impl Status {
+    /// The exit code that a shell would show: 128 and the signal's number for a killed process.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Status::Exited(code) => code,
+            Status::Killed(signal) => 128 + signal,
+        }
+    }
+
+    fn of(status: WaitStatus) -> Option<Status> {
+        let exited = status.exit_status().map(Status::Exited);
+        exited.or_else(|| status.terminating_signal().map(Status::Killed))
+    }
+
+    fn of_id(status: &WaitIdStatus) -> Option<Status> {
+        let exited = status.exit_status().map(Status::Exited);
+        exited.or_else(|| status.terminating_signal().map(Status::Killed))
+    }
+}
+
+fn wait_options(nohang: bool) -> WaitOptions {
+    if nohang { WaitOptions::NOHANG } else { WaitOptions::empty() }
+}
+
+fn close_range(first: u32, last: u32) -> io::Result<()> {
+    // SAFETY: the call touches no memory; that nobody uses these descriptors any more is what
+    // the caller has promised.
+    let returned = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

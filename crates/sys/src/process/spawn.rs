@@ -1,0 +1,400 @@
+//! Starting a program.
+//!
+//! Theory of operation. Everything that allocates is done before fork(2): the argument and
+//! environment arrays, the list of paths to try. All signals are blocked across the fork, so that
+//! no handler of ours ever runs in the child. The child makes system calls only, until execve(2)
+//! replaces it. A pipe that closes on exec tells the outcome: it ends empty when the program
+//! runs, or carries the step that failed and its errno.
+
+use std::convert::Infallible;
+use std::ffi::{CStr, CString, c_char};
+use std::fmt;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr;
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal};
+use rustix::thread::{Gid, Uid};
+
+use crate::ffi::check;
+
+/// What to start, and as what. Lists are complete: nothing is inherited by name.
+#[derive(Clone, Copy, Debug)]
+pub struct SpawnPlan<'a> {
+    /// The program and its arguments. A program without a slash is looked up in the `PATH` of
+    /// `environment`.
+    pub arguments: &'a [CString],
+    /// Every variable, as `NAME=value`.
+    pub environment: &'a [CString],
+    /// The working folder, or the caller's.
+    pub folder: Option<&'a CStr>,
+    /// Standard input, output and error. All other descriptors are closed.
+    pub stdio: [BorrowedFd<'a>; 3],
+    /// The session and process group.
+    pub session: Session,
+    /// Another user, or the caller's.
+    pub user: Option<User>,
+    /// Whether to give up every capability. Note that a program run as user 0 of its namespace
+    /// gets those back that are in the bounding set, if that could not be emptied.
+    pub drop_capabilities: bool,
+    /// Whether the program may gain no rights by running others.
+    pub no_new_privs: bool,
+    /// The signal that the program gets when the thread that started it ends.
+    pub parent_death_signal: Option<Signal>,
+}
+
+/// The session and process group of a new program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Session {
+    /// The caller's.
+    #[default]
+    Inherited,
+    /// The caller's session, a process group of its own.
+    NewGroup,
+    /// A session (and group) of its own, without a terminal.
+    New,
+    /// A session of its own, controlled by the terminal that is its standard input.
+    NewWithTerminal,
+}
+
+/// A user and its only group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The user, in the caller's user namespace.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+}
+
+/// Why a program was not started.
+#[derive(Debug)]
+pub struct SpawnError {
+    /// What failed.
+    pub step: Step,
+    /// How.
+    pub error: io::Error,
+}
+
+/// The steps on the way to a running program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Making the process.
+    Fork,
+    /// The new session or group.
+    Session,
+    /// Making standard input the controlling terminal.
+    Terminal,
+    /// Standard input, output and error.
+    Stdio,
+    /// Changing the user.
+    User,
+    /// Entering the working folder.
+    Folder,
+    /// Giving up capabilities, and the other attributes.
+    Privileges,
+    /// Running the program.
+    Exec,
+}
+
+impl<'a> SpawnPlan<'a> {
+    /// A plan with the caller's folder, session, user and rights.
+    pub fn new(
+        arguments: &'a [CString],
+        environment: &'a [CString],
+        stdio: [BorrowedFd<'a>; 3],
+    ) -> SpawnPlan<'a> {
+        SpawnPlan {
+            arguments,
+            environment,
+            folder: None,
+            stdio,
+            session: Session::Inherited,
+            user: None,
+            drop_capabilities: false,
+            no_new_privs: false,
+            parent_death_signal: None,
+        }
+    }
+}
+
+/// Starts a program in a new process and returns when it runs. Its signals are all unblocked and
+/// at their defaults. The caller must wait for it some day.
+///
+/// # Errors
+/// The step that failed and its errno: for example `Exec` with `ENOENT` for an unknown program.
+pub fn spawn(plan: &SpawnPlan<'_>) -> Result<Pid, SpawnError> {
+    let fork_failed = |error| SpawnError { step: Step::Fork, error };
+    let prepared = Prepared::new(plan).map_err(|error| SpawnError { step: Step::Exec, error })?;
+    let (reader, writer) = report_pipe().map_err(fork_failed)?;
+    let before = block_all_signals().map_err(fork_failed)?;
+    // SAFETY: the child only makes system calls on memory prepared above, until it has become
+    // another program or is gone.
+    let forked = unsafe { libc::fork() };
+    if forked == 0 {
+        let Err((step, errno)) = prepared.become_program(plan);
+        report(&writer, step, errno);
+        super::exit_now(127);
+    }
+    let forked = check(forked);
+    restore_signals(&before);
+    drop(writer);
+    let pid = forked.and_then(|pid| Pid::from_raw(pid).ok_or_else(malformed));
+    let pid = pid.map_err(fork_failed)?;
+    match read_report(reader) {
+        Ok(None) => Ok(pid),
+        Ok(Some(failure)) => {
+            // The child ends by itself now. Another thread that reaps any child may be faster.
+            let _ = super::wait_pid(pid, false);
+            Err(failure)
+        }
+        Err(error) => Err(fork_failed(error)),
+    }
+}
+
+/// What the child needs, made before the fork.
+struct Prepared<'a> {
+    /// INVARIANT: these end with a null pointer and point into the plan.
+    arguments: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+    /// The paths to try, in order.
+    programs: Vec<CString>,
+    plan: std::marker::PhantomData<SpawnPlan<'a>>,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(plan: &SpawnPlan<'a>) -> io::Result<Prepared<'a>> {
+        Ok(Prepared {
+            arguments: pointers(plan.arguments),
+            environment: pointers(plan.environment),
+            programs: programs(plan)?,
+            plan: std::marker::PhantomData,
+        })
+    }
+
+    /// Runs in the child: async-signal-safe calls only, and no allocation.
+    fn become_program(&self, plan: &SpawnPlan<'_>) -> Result<Infallible, (Step, Errno)> {
+        let at = |step| move |errno| (step, errno);
+        enter_session(plan.session).map_err(at(Step::Session))?;
+        place_stdio(plan.stdio).map_err(at(Step::Stdio))?;
+        if plan.session == Session::NewWithTerminal {
+            let terminal = rustix::stdio::stdin();
+            rustix::process::ioctl_tiocsctty(terminal).map_err(at(Step::Terminal))?;
+        }
+        if let Some(user) = plan.user {
+            become_user(user).map_err(at(Step::User))?;
+        }
+        if let Some(folder) = plan.folder {
+            rustix::process::chdir(folder).map_err(at(Step::Folder))?;
+        }
+        drop_privileges(plan).map_err(at(Step::Privileges))?;
+        reset_signals();
+        Err((Step::Exec, self.exec()))
+    }
+
+    /// Tries one path after the other, as execvp(3) does: a program that may not be run is
+    /// remembered, and is the error if no other one is found.
+    fn exec(&self) -> Errno {
+        let mut error = Errno::NOENT;
+        for program in &self.programs {
+            // SAFETY: all three are null-terminated and alive.
+            unsafe {
+                libc::execve(program.as_ptr(), self.arguments.as_ptr(), self.environment.as_ptr())
+            };
+            match last_errno() {
+                Errno::NOENT | Errno::NOTDIR => {}
+                Errno::ACCESS => error = Errno::ACCESS,
+                other => return other,
+            }
+        }
+        error
+    }
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+}
+
+/// The paths at which the program may be. Relative ones count from the new working folder.
+fn programs(plan: &SpawnPlan<'_>) -> io::Result<Vec<CString>> {
+    let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
+    let program = plan.arguments.first().ok_or_else(invalid)?;
+    if program.is_empty() {
+        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+    }
+    if program.to_bytes().contains(&b'/') {
+        return Ok(vec![program.clone()]);
+    }
+    let path = plan.environment.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
+    let folders = path.unwrap_or(PATH_DEFAULT).split(|byte| *byte == b':');
+    let join = |folder: &[u8]| {
+        let folder = if folder.is_empty() { b"." } else { folder };
+        CString::new([folder, b"/", program.to_bytes()].concat())
+            .expect("parts of C strings hold no zero byte")
+    };
+    Ok(folders.map(join).collect())
+}
+
+/// The report's pipe, its writing end clear of the numbers that standard input, output and error
+/// are about to take.
+fn report_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((reader, rustix::io::fcntl_dupfd_cloexec(&writer, FIRST_BEYOND_STDIO)?))
+}
+
+fn report(writer: &OwnedFd, step: Step, errno: Errno) {
+    let step = STEPS.iter().position(|known| *known == step).unwrap_or(STEPS.len() - 1);
+    let [step, ..] = step.to_le_bytes();
+    let [a, b, c, d] = errno.raw_os_error().to_ne_bytes();
+    // Five bytes into an empty pipe: they fit, and if nobody reads them, nobody cares.
+    let _ = rustix::io::write(writer, &[step, a, b, c, d]);
+}
+
+fn read_report(reader: OwnedFd) -> io::Result<Option<SpawnError>> {
+    let mut bytes = Vec::with_capacity(5);
+    std::fs::File::from(reader).read_to_end(&mut bytes)?;
+    match *bytes.as_slice() {
+        [] => Ok(None),
+        [step, a, b, c, d] => {
+            let step = STEPS.get(usize::from(step)).copied().ok_or_else(malformed)?;
+            let error = io::Error::from_raw_os_error(i32::from_ne_bytes([a, b, c, d]));
+            Ok(Some(SpawnError { step, error }))
+        }
+        _ => Err(malformed()),
+    }
+}
+
+fn malformed() -> io::Error {
+    io::Error::from(io::ErrorKind::InvalidData)
+}
+
+fn enter_session(session: Session) -> Result<(), Errno> {
+    match session {
+        Session::Inherited => Ok(()),
+        Session::NewGroup => rustix::process::setpgid(None, None),
+        Session::New | Session::NewWithTerminal => rustix::process::setsid().map(drop),
+    }
+}
+
+/// Puts the three descriptors in place and marks all others to be closed by exec.
+fn place_stdio(stdio: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
+    let mut sources: [RawFd; 3] = [0; 3];
+    for (source, descriptor) in sources.iter_mut().zip(stdio) {
+        // Copies above the three numbers, so that placing one cannot overwrite another.
+        let raw = descriptor.as_raw_fd();
+        // SAFETY: fcntl(2) with F_DUPFD_CLOEXEC takes no pointers.
+        *source = sys(unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, FIRST_BEYOND_STDIO) })?;
+    }
+    for (place, source) in (0..).zip(sources) {
+        // SAFETY: this process is about to become another: nobody here uses the old ones.
+        sys(unsafe { libc::dup2(source, place) })?;
+    }
+    let flags = libc::CLOSE_RANGE_CLOEXEC;
+    // SAFETY: marking descriptors touches no memory and closes nothing yet.
+    unsafe { libc::syscall(libc::SYS_close_range, FIRST_BEYOND_STDIO, libc::c_uint::MAX, flags) };
+    Ok(())
+}
+
+fn become_user(user: User) -> Result<(), Errno> {
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+    match rustix::thread::set_thread_groups(&[]) {
+        // A user namespace without setgroups(2): what groups there are must stay.
+        Ok(()) | Err(Errno::PERM) => {}
+        Err(errno) => return Err(errno),
+    }
+    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid)
+}
+
+fn drop_privileges(plan: &SpawnPlan<'_>) -> Result<(), Errno> {
+    if plan.drop_capabilities {
+        crate::capability::drop_all()
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?;
+    }
+    if plan.no_new_privs {
+        rustix::thread::set_no_new_privs(true)?;
+    }
+    // After the change of user, which would undo it.
+    match plan.parent_death_signal {
+        Some(signal) => rustix::process::set_parent_process_death_signal(Some(signal)),
+        None => Ok(()),
+    }
+}
+
+/// Every signal at its default and none blocked: ignored and blocked ones would be inherited.
+fn reset_signals() {
+    for number in 1..=SIGNAL_MAX {
+        // SAFETY: the default is always a valid disposition. The numbers that cannot be set
+        // (SIGKILL, SIGSTOP, the C library's own) have theirs already.
+        unsafe { libc::signal(number, libc::SIG_DFL) };
+    }
+    restore_signals(&empty_set());
+}
+
+fn block_all_signals() -> io::Result<libc::sigset_t> {
+    let (mut all, mut before) = (empty_set(), empty_set());
+    // SAFETY: the set is valid for writes.
+    check(unsafe { libc::sigfillset(&raw mut all) })?;
+    // SAFETY: both sets are valid; only this thread's mask changes.
+    let error = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &all, &raw mut before) };
+    if error == 0 { Ok(before) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
+fn restore_signals(set: &libc::sigset_t) {
+    // SAFETY: the set is valid. The only possible error, an unknown first argument, is excluded.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, ptr::null_mut()) };
+}
+
+fn empty_set() -> libc::sigset_t {
+    // SAFETY: a sigset_t is an array of numbers, and all zero is the empty set on Linux.
+    unsafe { std::mem::zeroed() }
+}
+
+fn sys(returned: libc::c_int) -> Result<libc::c_int, Errno> {
+    if returned < 0 { Err(last_errno()) } else { Ok(returned) }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self.step {
+            Step::Fork => "cannot make a process",
+            Step::Session => "cannot make a session",
+            Step::Terminal => "cannot take the terminal",
+            Step::Stdio => "cannot set up standard input and output",
+            Step::User => "cannot change the user",
+            Step::Folder => "cannot enter the working folder",
+            Step::Privileges => "cannot give up privileges",
+            Step::Exec => "cannot run the program",
+        })
+    }
+}
+
+impl std::error::Error for SpawnError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+const STEPS: [Step; 8] = [
+    Step::Fork,
+    Step::Session,
+    Step::Terminal,
+    Step::Stdio,
+    Step::User,
+    Step::Folder,
+    Step::Privileges,
+    Step::Exec,
+];
+
+const FIRST_BEYOND_STDIO: RawFd = 3;
+
+/// The highest signal number of Linux, `SIGRTMAX`.
+const SIGNAL_MAX: libc::c_int = 64;
+
+/// As the C library searches without a `PATH`.
+const PATH_DEFAULT: &[u8] = b"/bin:/usr/bin";

@@ -1,0 +1,129 @@
+//! Signals as something to read. Source: signalfd(2), pthread_sigmask(3).
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use rustix::process::{Pid, Signal};
+
+use crate::ffi::check;
+
+/// Signals to the process (or the thread that opened it), read instead of handled. Nonblocking.
+#[derive(Debug)]
+pub struct Reader(OwnedFd);
+
+/// A signal that came in. Several of one kind between two reads may be merged into one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Its number.
+    pub signal: i32,
+    /// Who sent it, or which child changed; none for the kernel or a foreign PID namespace.
+    pub sender: Option<Pid>,
+}
+
+impl Reader {
+    /// Blocks the given signals in the calling thread and opens them for reading. Threads started
+    /// later inherit the block; those started before would still take the signals.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`, `ENOMEM`.
+    pub fn open(signals: &[Signal]) -> io::Result<Reader> {
+        block(signals)?;
+        let set = set_of(signals)?;
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        // SAFETY: the set is valid, and -1 asks for a new descriptor.
+        let raw = check(unsafe { libc::signalfd(-1, &raw const set, flags) })?;
+        // SAFETY: the kernel has just given this descriptor to us alone.
+        Ok(Reader(unsafe { OwnedFd::from_raw_fd(raw) }))
+    }
+
+    /// The next signal, if one has come.
+    ///
+    /// # Errors
+    /// What read(2) says.
+    pub fn read(&self) -> io::Result<Option<Received>> {
+        const LENGTH: usize = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the structure consists of numbers only.
+        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+        // SAFETY: the buffer is valid for writes of its length.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut info).cast(), LENGTH) };
+        if read < 0 {
+            let error = io::Error::last_os_error();
+            let none = error.kind() == io::ErrorKind::WouldBlock;
+            return if none { Ok(None) } else { Err(error) };
+        }
+        Ok(Some(Received {
+            signal: info.ssi_signo.cast_signed(),
+            sender: Pid::from_raw(info.ssi_pid.cast_signed()),
+        }))
+    }
+}
+
+impl AsFd for Reader {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Blocks signals in the calling thread: they wait until they are read or unblocked.
+///
+/// # Errors
+/// `EINVAL` for numbers that do not exist.
+pub fn block(signals: &[Signal]) -> io::Result<()> {
+    change_mask(libc::SIG_BLOCK, &set_of(signals)?)
+}
+
+/// Lets the given signals through again in the calling thread.
+///
+/// # Errors
+/// `EINVAL` for numbers that do not exist.
+pub fn unblock(signals: &[Signal]) -> io::Result<()> {
+    change_mask(libc::SIG_UNBLOCK, &set_of(signals)?)
+}
+
+/// Lets every signal through in the calling thread, as a new program should find it.
+/// [`spawn`](crate::process::spawn) does this by itself.
+///
+/// # Errors
+/// None that is known.
+pub fn unblock_all() -> io::Result<()> {
+    change_mask(libc::SIG_SETMASK, &set_of(&[])?)
+}
+
+/// Gives a signal its default effect again, for a child that goes on without a new program.
+///
+/// # Errors
+/// `EINVAL` for SIGKILL and SIGSTOP.
+pub fn reset(signal: Signal) -> io::Result<()> {
+    set_disposition(signal, libc::SIG_DFL)
+}
+
+/// Has the process ignore a signal.
+///
+/// # Errors
+/// `EINVAL` for SIGKILL and SIGSTOP.
+pub fn ignore(signal: Signal) -> io::Result<()> {
+    set_disposition(signal, libc::SIG_IGN)
+}
+
+fn set_disposition(signal: Signal, disposition: libc::sighandler_t) -> io::Result<()> {
+    // SAFETY: the disposition is one of the two that run no code of ours.
+    let before = unsafe { libc::signal(signal.as_raw(), disposition) };
+    if before == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn set_of(signals: &[Signal]) -> io::Result<libc::sigset_t> {
+    // SAFETY: a sigset_t is an array of numbers, and all zero is the empty set on Linux.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    for signal in signals {
+        // SAFETY: the set is valid for reads and writes.
+        check(unsafe { libc::sigaddset(&raw mut set, signal.as_raw()) })?;
+    }
+    Ok(set)
+}
+
+fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<()> {
+    // SAFETY: the set is valid, and the old mask is not asked for.
+    let error = unsafe { libc::pthread_sigmask(how, set, ptr::null_mut()) };
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
