@@ -1,1 +1,25 @@
-//! Room `trace`.
+//! Records of a run and how they come back.
+//!
+//! Promises: plain data in, common formats out (JSON, JSON lines, CSV); every field name carries its unit;
+//! what had to be left out is counted. Refuses: deciding anything, reading clocks, opening files (writers
+//! take any [`std::io::Write`]).
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`lateness`] | actual minus intended departure, in an HDR histogram |
+//! | [`sample`] | a row per link direction and 100 ms: `links.csv` |
+//! | [`event`] | what happened in a run: `events.jsonl` |
+//! | [`report`] | the whole run: `run.json` |
+//!
+//! ```
+//! use windtunnel_model::Span;
+//! use windtunnel_trace::lateness::Lateness;
+//! let mut lateness = Lateness::new();
+//! lateness.record(Span::from_micros(40));
+//! assert_eq!(lateness.summary().packets, 1);
+//! ```
+
+pub mod event;
+pub mod lateness;
+pub mod report;
+pub mod sample;

@@ -1,0 +1,155 @@
+//! `events.jsonl`: what happened in a run, one JSON object a line, in the order in which it happened.
+
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+
+/// One line of `events.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Nanoseconds after the run began, when it happened.
+    pub at_ns: u64,
+    /// Nanoseconds after the run began, when it was to happen; absent for what was not planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intended_ns: Option<u64>,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum What {
+    /// The network is up; the clock of the run starts.
+    RunBegan,
+    /// The run is over.
+    RunEnded {
+        /// Why.
+        reason: String,
+    },
+    /// A program was started.
+    ProgramStarted {
+        /// Its node.
+        node: String,
+        /// Its position among the node's programs, from 0.
+        program: usize,
+        /// Its words.
+        argv: Vec<String>,
+    },
+    /// A program could not be started.
+    ProgramFailed {
+        /// Its node.
+        node: String,
+        /// Its position among the node's programs, from 0.
+        program: usize,
+        /// Why.
+        message: String,
+    },
+    /// A program became ready.
+    ProgramReady {
+        /// Its node.
+        node: String,
+        /// Its position among the node's programs, from 0.
+        program: usize,
+    },
+    /// A program exited.
+    ProgramExited {
+        /// Its node.
+        node: String,
+        /// Its position among the node's programs, from 0.
+        program: usize,
+        /// The exit code, or 128+n for a signal n.
+        code: u8,
+        /// The signal that ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<i32>,
+    },
+    /// Something was done to the programs of a node.
+    Node {
+        /// The node.
+        node: String,
+        /// `kill`, `stop`, `pause`, `resume` or `restart`.
+        verb: String,
+    },
+    /// Properties of a link direction changed.
+    LinkSet {
+        /// The link.
+        link: String,
+        /// `from-to`.
+        direction: String,
+        /// The properties that changed.
+        set: serde_json::Value,
+    },
+    /// A link direction was taken down or up.
+    LinkState {
+        /// The link.
+        link: String,
+        /// `from-to`.
+        direction: String,
+        /// Whether it carries packets now.
+        up: bool,
+    },
+    /// The network was divided.
+    Partitioned {
+        /// The groups, by names.
+        groups: Vec<Vec<String>>,
+    },
+    /// A partition ended.
+    Healed,
+    /// A command was run in a node from outside.
+    Executed {
+        /// The node.
+        node: String,
+        /// Its words.
+        argv: Vec<String>,
+    },
+    /// Packets left later than the bound allows, in one sampling interval.
+    Late {
+        /// The link.
+        link: String,
+        /// `from-to`.
+        direction: String,
+        /// The largest lateness, in nanoseconds.
+        lateness_max_ns: u64,
+    },
+    /// Something to look at before trusting the results.
+    Warning {
+        /// What.
+        message: String,
+    },
+}
+
+impl Event {
+    /// Writes the event as a line.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *out, self)?;
+        out.write_all(b"\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_of_flat_json_and_reads_back() {
+        let event = Event {
+            at_ns: 5_000_120_000,
+            intended_ns: Some(5_000_000_000),
+            what: What::LinkState { link: "ocean".into(), direction: "a-b".into(), up: false },
+        };
+        let mut line = Vec::new();
+        event.write(&mut line).unwrap();
+        assert_eq!(
+            String::from_utf8(line.clone()).unwrap(),
+            "{\"at_ns\":5000120000,\"intended_ns\":5000000000,\"event\":\"link-state\",\
+             \"link\":\"ocean\",\"direction\":\"a-b\",\"up\":false}\n"
+        );
+        assert_eq!(serde_json::from_slice::<Event>(&line).unwrap(), event);
+    }
+}

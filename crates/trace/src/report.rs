@@ -1,0 +1,182 @@
+//! `run.json`: what a run was, what it did, and whether to believe it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use windtunnel_model::LinkProfile;
+
+use crate::lateness;
+
+/// A whole run. Field names carry their units.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Version of windtunnel.
+    pub windtunnel: String,
+    /// Name of the experiment.
+    pub name: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// SHA-256 of the resolved plan: equal hashes mean equal experiments.
+    pub plan_hash: String,
+    /// When the run began: seconds since 1970 (UTC) of the machine's clock.
+    pub began_unix_s: u64,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// How long it ran, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// How long the network took to set up, in nanoseconds.
+    pub setup_ns: u64,
+    /// Why it ended.
+    pub ended: String,
+    /// The judgement.
+    pub verdict: Verdict,
+    /// Lateness over all packets delivered to nodes.
+    pub lateness: lateness::Summary,
+    /// What the machine did meanwhile.
+    pub machine: Machine,
+    /// Every program.
+    pub programs: Vec<Program>,
+    /// What was expected, and seen.
+    pub expectations: Vec<Expectation>,
+    /// Every link direction.
+    pub links: Vec<Link>,
+    /// Every router.
+    pub routers: Vec<Router>,
+}
+
+/// Whether the run may be believed and did what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Whether every packet left when it should have (within the bound).
+    pub faithful: bool,
+    /// Whether every program and expectation did what it should.
+    pub passed: bool,
+    /// The exit code of windtunnel.
+    pub exit_code: u8,
+    /// The verdict in one line.
+    pub text: String,
+    /// Why it was not faithful: when, which links, the likely cause.
+    pub unfaithful: Vec<String>,
+    /// What failed.
+    pub failures: Vec<String>,
+    /// What to look at before trusting the results.
+    pub warnings: Vec<String>,
+}
+
+/// What the machine did during the run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// Processors that windtunnel may use.
+    pub cpus: usize,
+    /// Packets that the kernel dropped before the engine saw them.
+    pub kernel_drops: u64,
+    /// Packets that the kernel dropped after the engine sent them.
+    pub kernel_refused: u64,
+    /// Time that the engine's thread ran, in nanoseconds.
+    pub engine_ran_ns: u64,
+    /// Time that it was ready but had no processor, in nanoseconds.
+    pub engine_waited_ns: u64,
+    /// Time that the hypervisor took from the machine's processors, in nanoseconds.
+    pub stolen_ns: u64,
+    /// Records that were not written because the disk was too slow.
+    pub records_lost: u64,
+}
+
+/// One program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its node.
+    pub node: String,
+    /// Its position among the node's programs, from 0.
+    pub program: usize,
+    /// Its words.
+    pub argv: Vec<String>,
+    /// Whether it is a daemon.
+    pub daemon: bool,
+    /// Times it was started.
+    pub starts: u32,
+    /// Its last exit code, or 128+n for a signal n; absent while it ran until the end, or never started.
+    pub exit: Option<u8>,
+    /// How its life ended, in words.
+    pub ended: String,
+    /// Bytes it wrote, standard output and error together.
+    pub output_bytes: u64,
+    /// Bytes of output that were not kept, beyond the limit.
+    pub output_discarded_bytes: u64,
+}
+
+/// An expectation and what was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expectation {
+    /// What it was about: `node probe exit`, `path client-1 → web rtt`.
+    pub about: String,
+    /// What was asked.
+    pub asked: String,
+    /// What was seen.
+    pub seen: String,
+    /// Whether it held.
+    pub met: bool,
+}
+
+/// One link direction: asked and achieved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Name of the link.
+    pub link: String,
+    /// `from-to`.
+    pub direction: String,
+    /// What was asked when the run began.
+    pub asked: LinkProfile,
+    /// The queue that holds at the beginning, with the default filled in; absent without a rate.
+    pub queue: Option<String>,
+    /// Packets (MTU segments) offered.
+    pub offered_packets: u64,
+    /// IP bytes offered.
+    pub offered_bytes: u64,
+    /// Packets delivered.
+    pub delivered_packets: u64,
+    /// IP bytes delivered.
+    pub delivered_bytes: u64,
+    /// Packets dropped, by reason.
+    pub dropped_packets: BTreeMap<String, u64>,
+    /// Packets that came out twice.
+    pub duplicated_packets: u64,
+    /// Packets with a flipped bit.
+    pub corrupted_packets: u64,
+    /// Packets held back so that others overtook them.
+    pub reordered_packets: u64,
+    /// Packets marked with ECN congestion experienced.
+    pub marked_packets: u64,
+    /// Packets still under way at the end.
+    pub in_flight_packets: u64,
+    /// The most packets that waited.
+    pub queue_max_packets: u64,
+    /// The most bytes that waited.
+    pub queue_max_bytes: u64,
+    /// What was achieved, beside `asked`.
+    pub achieved: Achieved,
+    /// Lateness of what left this link.
+    pub lateness: lateness::Summary,
+}
+
+/// Achieved figures of a link direction; absent where nothing was there to measure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Achieved {
+    /// Mean of latency and jitter as drawn plus mean lateness, in nanoseconds.
+    pub latency_mean_ns: Option<u64>,
+    /// Wire bits a second while the rate was busy.
+    pub rate_busy_bit_per_s: Option<u64>,
+    /// Wire bits a second over the best whole second (over the run if it was shorter).
+    pub rate_peak_bit_per_s: Option<u64>,
+    /// Packets lost by the link's loss, in parts per billion of those offered to it.
+    pub loss_ppb: Option<u32>,
+}
+
+/// One router.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Router {
+    /// Its name.
+    pub router: String,
+    /// Packets by what became of them.
+    pub packets: BTreeMap<String, u64>,
+}
