@@ -1,0 +1,82 @@
+//! Which flow a packet belongs to.
+
+use core::net::IpAddr;
+
+use crate::packet::{Info, Malformed};
+
+/// The five-tuple of a packet, in its own direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The sender.
+    pub source: IpAddr,
+    /// The receiver.
+    pub destination: IpAddr,
+    /// The transport protocol.
+    pub protocol: u8,
+    /// The sender's port; 0 for protocols without ports, and for fragments.
+    pub source_port: u16,
+    /// The receiver's port; 0 likewise.
+    pub destination_port: u16,
+}
+
+impl Key {
+    /// Reads the key of a frame.
+    ///
+    /// # Errors
+    /// As [`Info::parse`].
+    pub fn parse(frame: &[u8]) -> Result<Self, Malformed> {
+        Ok(Self::new(&Info::parse(frame)?, frame))
+    }
+
+    /// The key of a frame that was read already.
+    #[must_use]
+    pub fn new(info: &Info, frame: &[u8]) -> Self {
+        let (source_port, destination_port) = info.ports(frame).unwrap_or((0, 0));
+        Self {
+            source: info.source,
+            destination: info.final_destination,
+            protocol: info.protocol,
+            source_port,
+            destination_port,
+        }
+    }
+
+    /// The key of the answers.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self {
+            source: self.destination,
+            destination: self.source,
+            protocol: self.protocol,
+            source_port: self.destination_port,
+            destination_port: self.source_port,
+        }
+    }
+
+    /// A well-mixed hash that is the same on every machine and in every version; it is no defence
+    /// against senders who look for collisions.
+    #[must_use]
+    pub fn hash64(&self) -> u64 {
+        let ports = u64::from(self.source_port) << 16 | u64::from(self.destination_port);
+        let mut hash = mix(u64::from(self.protocol) << 32 | ports);
+        for address in [self.source, self.destination] {
+            hash = match address {
+                IpAddr::V4(v4) => mix(hash ^ u64::from(v4.to_bits())),
+                IpAddr::V6(v6) => {
+                    let [a, b, c, d, e, f, g, h, rest @ ..] = v6.octets();
+                    let high = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+                    mix(mix(hash ^ high) ^ u64::from_be_bytes(rest))
+                }
+            };
+        }
+        hash
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood; 2014), after one step of its counter.
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}

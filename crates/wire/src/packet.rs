@@ -1,0 +1,178 @@
+//! What a router needs to know about a frame, read once.
+
+use core::fmt;
+use core::net::IpAddr;
+
+use crate::ecn::Codepoint;
+use crate::{bytes, ethernet, icmp, ipv4, ipv6, udp};
+
+/// The IP version of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// The facts of an IP packet in an Ethernet frame; offsets count from the start of the frame.
+///
+/// INVARIANT: `14 <= transport <= end <= frame.len()` for the frame it was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Info {
+    /// The IP version.
+    pub version: Version,
+    /// The sender.
+    pub source: IpAddr,
+    /// Where the packet goes next: the address to route by.
+    pub destination: IpAddr,
+    /// The last destination: differs from `destination` only with an IPv6 routing header, and is
+    /// the one that transport checksums cover (RFC 8200, 8.1).
+    pub final_destination: IpAddr,
+    /// The transport protocol, after IPv6 extension headers.
+    pub protocol: u8,
+    /// Offset of the transport header; of the payload, for a later fragment.
+    pub transport: usize,
+    /// Offset after the last byte of the IP packet; what follows is Ethernet padding.
+    pub end: usize,
+    /// Bytes of the IP packet, IP header included: what an MTU limits.
+    pub ip_len: u32,
+    /// Hops left.
+    pub ttl: u8,
+    /// The congestion codepoint.
+    pub ecn: Codepoint,
+    /// Whether routers may not fragment it; always so for IPv6.
+    pub dont_fragment: bool,
+    /// Whether it is any fragment of a datagram, the first included.
+    pub is_fragment: bool,
+    /// Whether it is a fragment other than the first, and so has no transport header.
+    pub is_later_fragment: bool,
+    /// Whether the Ethernet or IP destination is a multicast or limited broadcast address.
+    /// A subnet's directed broadcast cannot be known here.
+    pub is_multicast: bool,
+    /// Whether it is an ICMP message that reports an error or a redirect.
+    pub is_icmp_error: bool,
+}
+
+impl Info {
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it is no IP packet or its IP lengths contradict its bytes. A transport
+    /// header that is cut is no error here: routers do not look at it.
+    pub fn parse(frame: &[u8]) -> Result<Self, Malformed> {
+        let outer = ethernet::View::parse(frame)?;
+        let mut info = match outer.ethertype() {
+            ethernet::IPV4 => from_v4(&ipv4::View::parse(outer.payload())?),
+            ethernet::IPV6 => from_v6(&ipv6::View::parse(outer.payload())?),
+            other => return Err(Malformed::NotIp(other)),
+        };
+        info.is_multicast |= outer.is_multicast();
+        info.is_icmp_error = icmp::is_error(&info, frame);
+        Ok(info)
+    }
+
+    /// The transport header and payload, in the frame it was read from.
+    #[must_use]
+    pub fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        frame.get(self.transport..self.end).unwrap_or_default()
+    }
+
+    /// Source and destination port of TCP, UDP, UDP-Lite, SCTP and DCCP; `None` for others, and
+    /// for all fragments, so that a datagram's fragments stay together.
+    #[must_use]
+    pub fn ports(&self, frame: &[u8]) -> Option<(u16, u16)> {
+        if self.is_fragment || !matches!(self.protocol, 6 | 17 | 33 | 132 | 136) {
+            return None;
+        }
+        let payload = self.payload(frame);
+        Some((bytes::u16_at(payload, 0)?, bytes::u16_at(payload, 2)?))
+    }
+
+    /// Offset after the last byte that the transport checksum covers: UDP has its own length.
+    pub(crate) fn transport_end(&self, frame: &[u8]) -> Option<usize> {
+        if self.protocol != udp::PROTOCOL || self.is_fragment {
+            return Some(self.end);
+        }
+        let length = usize::from(bytes::u16_at(self.payload(frame), udp::LENGTH)?);
+        let end = self.transport + length;
+        (length >= udp::HEADER_LEN && end <= self.end).then_some(end)
+    }
+}
+
+/// Why bytes are not a packet that we can look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// Fewer bytes than the header needs.
+    Truncated,
+    /// The EtherType given is not that of IPv4 or IPv6.
+    NotIp(u16),
+    /// The IP version field contradicts the EtherType.
+    Version,
+    /// A header length contradicts the bytes present.
+    HeaderLength,
+    /// A total length contradicts the bytes present.
+    TotalLength,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("packet is shorter than its header"),
+            Self::NotIp(kind) => write!(f, "frame of ethertype {kind:#06x} holds no ip packet"),
+            Self::Version => f.write_str("ip version contradicts the ethertype"),
+            Self::HeaderLength => f.write_str("header length contradicts the packet"),
+            Self::TotalLength => f.write_str("total length contradicts the packet"),
+        }
+    }
+}
+
+impl core::error::Error for Malformed {}
+
+fn from_v4(view: &ipv4::View<'_>) -> Info {
+    let destination = view.destination();
+    let transport = ethernet::HEADER_LEN + view.header_len();
+    let is_later_fragment = view.fragment_offset() != 0;
+    Info {
+        version: Version::V4,
+        source: view.source().into(),
+        destination: destination.into(),
+        final_destination: destination.into(),
+        protocol: view.protocol(),
+        transport,
+        end: transport + view.payload().len(),
+        ip_len: view.total_len().into(),
+        ttl: view.ttl(),
+        ecn: view.ecn(),
+        dont_fragment: view.dont_fragment(),
+        is_fragment: is_later_fragment || view.more_fragments(),
+        is_later_fragment,
+        is_multicast: destination.is_multicast() || destination.is_broadcast(),
+        is_icmp_error: false,
+    }
+}
+
+fn from_v6(view: &ipv6::View<'_>) -> Info {
+    let destination = view.destination();
+    let chain = view.chain();
+    let start = ethernet::HEADER_LEN + ipv6::HEADER_LEN;
+    Info {
+        version: Version::V6,
+        source: view.source().into(),
+        destination: destination.into(),
+        final_destination: chain.final_destination.unwrap_or(destination).into(),
+        protocol: chain.protocol,
+        transport: start + chain.offset,
+        end: start + view.payload().len(),
+        ip_len: bytes::len32(ipv6::HEADER_LEN) + u32::from(view.payload_len()),
+        ttl: view.hop_limit(),
+        ecn: view.ecn(),
+        dont_fragment: true,
+        is_fragment: chain.is_fragment,
+        is_later_fragment: chain.is_later_fragment,
+        is_multicast: destination.is_multicast(),
+        is_icmp_error: false,
+    }
+}
