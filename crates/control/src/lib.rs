@@ -1,1 +1,31 @@
-//! Room `control`.
+//! How a live run is asked and told: versioned requests and replies over a Unix socket in the run folder.
+//!
+//! Promises: one JSON object a line in both directions; field names are those of the run's files; a
+//! message that cannot be read gets an answer that says why. Refuses: starting or stopping anything
+//! itself; a connection from another user than the run's (or root).
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`message`] | [`Request`], [`Reply`] and their version |
+//! | [`socket`] | where the socket is, also in folders with long names |
+//! | [`server`] | connections as the host loop sees them: non-blocking |
+//! | [`client`] | connections as a command sees them: blocking |
+//!
+//! ```
+//! use windtunnel_control::{Reply, Request, VERSION};
+//! let line = serde_json::to_string(&Request::Ps).unwrap();
+//! assert_eq!(line, r#"{"request":"ps"}"#);
+//! assert_eq!(VERSION, 1);
+//! # let _ = Reply::Done;
+//! ```
+
+pub mod client;
+pub mod message;
+pub mod server;
+pub mod socket;
+
+pub use client::{Client, ClientError};
+pub use message::{
+    Hello, LaneChoice, NodeStatus, ProgramStatus, Reply, Request, RunStatus, VERSION,
+};
+pub use server::{Connection, Incoming, Listener};

@@ -1,0 +1,166 @@
+//! A command's side: connect, ask, wait.
+
+use std::io::{self, BufRead, BufReader};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use windtunnel_sys::unix;
+
+use crate::message::{Hello, Reply, Request, VERSION};
+use crate::socket;
+
+/// Why a live run cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// No run lives in the folder.
+    #[error("no live run in {folder}")]
+    NoRun {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The run is of another version of windtunnel.
+    #[error(
+        "the run in {folder} speaks version {theirs}, this windtunnel speaks version {VERSION}"
+    )]
+    Version {
+        /// The folder.
+        folder: PathBuf,
+        /// The run's version.
+        theirs: u32,
+    },
+    /// The connection broke.
+    #[error("the run in {folder} closed the connection")]
+    Closed {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The connection failed.
+    #[error("cannot talk to the run in {folder}")]
+    Talk {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl ClientError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ClientError::NoRun { .. } => Some(
+                "start one with `windtunnel run FILE`, or name its folder with --run DIR"
+                    .to_owned(),
+            ),
+            ClientError::Version { .. } => {
+                Some("use the windtunnel that started the run".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A connection to a live run.
+#[derive(Debug)]
+pub struct Client {
+    stream: BufReader<UnixStream>,
+    folder: PathBuf,
+    name: String,
+}
+
+impl Client {
+    /// Connects to the run whose folder is `folder`.
+    ///
+    /// # Errors
+    /// If no run of this version lives there.
+    pub fn connect(folder: &Path) -> Result<Self, ClientError> {
+        let stream = socket::connect(folder)
+            .map_err(|source| ClientError::NoRun { folder: folder.to_owned(), source })?;
+        let mut client = Client {
+            stream: BufReader::new(stream),
+            folder: folder.to_owned(),
+            name: String::new(),
+        };
+        let hello: Hello = client.read()?;
+        if hello.version != VERSION {
+            return Err(ClientError::Version { folder: folder.to_owned(), theirs: hello.version });
+        }
+        client.name = hello.name;
+        Ok(client)
+    }
+
+    /// Name of the run's experiment.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sends a request with the descriptors that go with it.
+    ///
+    /// # Errors
+    /// If the connection broke.
+    pub fn send(
+        &mut self,
+        request: &Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), ClientError> {
+        let mut line = serde_json::to_vec(request).map_err(|e| self.failed(e.into()))?;
+        line.push(b'\n');
+        let mut sent = 0;
+        while sent < line.len() {
+            let with = if sent == 0 { descriptors } else { &[] };
+            sent += unix::send(self.stream.get_ref(), &line[sent..], with)
+                .map_err(|e| self.failed(e))?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next reply.
+    ///
+    /// # Errors
+    /// If the connection broke.
+    pub fn receive(&mut self) -> Result<Reply, ClientError> {
+        self.read()
+    }
+
+    /// Whether a reply can be read without waiting because it is already buffered.
+    #[must_use]
+    pub fn has_buffered(&self) -> bool {
+        !self.stream.buffer().is_empty()
+    }
+
+    /// Asks and waits for the one answer.
+    ///
+    /// # Errors
+    /// If the connection broke.
+    pub fn ask(&mut self, request: &Request) -> Result<Reply, ClientError> {
+        self.send(request, &[])?;
+        self.receive()
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, ClientError> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line) {
+            Ok(0) => Err(ClientError::Closed { folder: self.folder.clone() }),
+            Ok(_) => serde_json::from_str(&line).map_err(|e| self.failed(e.into())),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> ClientError {
+        ClientError::Talk { folder: self.folder.clone(), source }
+    }
+}
+
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.get_ref().as_fd()
+    }
+}

@@ -1,0 +1,143 @@
+//! What is asked of a live run, and what it answers.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use windtunnel_model::LinkPatch;
+
+/// Version of the messages. The run greets each connection with it; a client of another version stops.
+pub const VERSION: u32 = 1;
+
+/// The first line on a connection, from the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`VERSION`] of the run.
+    pub version: u32,
+    /// Name of the experiment.
+    pub name: String,
+}
+
+/// What a command asks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Request {
+    /// The state of every program. Answer: [`Reply::Ps`].
+    Ps,
+    /// Runs a command in a node; the message carries three descriptors (standard input, output, error).
+    /// Answers: [`Reply::Started`], then [`Reply::Exited`]. If the connection closes first, the command
+    /// gets SIGHUP and then SIGKILL.
+    Exec {
+        /// The node.
+        node: String,
+        /// The words of the command.
+        argv: Vec<String>,
+        /// Working directory.
+        cwd: Option<String>,
+        /// Variables on top of the node's.
+        env: BTreeMap<String, String>,
+        /// Whether descriptor 0 is a terminal that becomes the command's own.
+        terminal: bool,
+    },
+    /// Sends a signal to the command that this connection runs.
+    Signal {
+        /// Number of the signal.
+        signal: i32,
+    },
+    /// Changes properties of a link, all at one instant. Answer: [`Reply::Done`].
+    Set {
+        /// Which link.
+        #[serde(flatten)]
+        lanes: LaneChoice,
+        /// What changes.
+        patch: LinkPatch,
+    },
+    /// Takes a link down or up. Answer: [`Reply::Done`].
+    State {
+        /// Which link.
+        #[serde(flatten)]
+        lanes: LaneChoice,
+        /// Whether it carries packets from now on.
+        up: bool,
+    },
+    /// Ends the run as if it had finished. Answer: [`Reply::Done`], before it has ended.
+    Stop,
+}
+
+/// A link, or one direction of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneChoice {
+    /// Name of the link.
+    pub link: String,
+    /// `up`, `down` or `from-to`; absent for both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<String>,
+}
+
+/// What the run answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Reply {
+    /// It is done.
+    Done,
+    /// It cannot be done.
+    Error {
+        /// Why, naming the object.
+        message: String,
+        /// What to do about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+    },
+    /// The state of the run.
+    Ps(RunStatus),
+    /// The command runs.
+    Started {
+        /// Its process id inside the node.
+        pid: i32,
+    },
+    /// The command has exited.
+    Exited {
+        /// Its exit code, or 128+n for a signal n.
+        code: u8,
+    },
+}
+
+/// The state of a live run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunStatus {
+    /// Name of the experiment.
+    pub name: String,
+    /// Time since the run began, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Every node.
+    pub nodes: Vec<NodeStatus>,
+}
+
+/// The state of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// Its name.
+    pub node: String,
+    /// Its addresses.
+    pub addresses: Vec<String>,
+    /// Process id of its init, outside.
+    pub init_pid: i32,
+    /// Its programs.
+    pub programs: Vec<ProgramStatus>,
+}
+
+/// The state of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramStatus {
+    /// Its words.
+    pub argv: Vec<String>,
+    /// `waiting`, `running`, `ready`, `paused`, `exited` or `failed`.
+    pub state: String,
+    /// Its process id inside the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    /// Its exit code, or 128+n for a signal n.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<u8>,
+}

@@ -1,0 +1,79 @@
+//! A client and a run talk over a real socket.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+
+use windtunnel_control::{Client, ClientError, Connection, Incoming, Listener, Reply, Request};
+
+fn connected(folder: &std::path::Path) -> (Listener, Client, Connection) {
+    let listener = Listener::open(folder).unwrap();
+    let (client, connection) = std::thread::scope(|scope| {
+        let client = scope.spawn(|| Client::connect(folder).unwrap());
+        let connection = loop {
+            wait_for(&listener);
+            if let Some(connection) = listener.accept("trial").unwrap() {
+                break connection;
+            }
+        };
+        (client.join().unwrap(), connection)
+    });
+    (listener, client, connection)
+}
+
+fn wait_for(descriptor: &impl AsFd) {
+    use windtunnel_sys::poll::{PollFd, PollFlags, wait};
+    wait(&mut [PollFd::new(descriptor, PollFlags::IN)], None).unwrap();
+}
+
+#[test]
+fn a_request_and_its_descriptors_arrive_and_the_reply_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_listener, mut client, mut connection) = connected(folder.path());
+    assert_eq!(client.name(), "trial");
+    let file = folder.path().join("given");
+    std::fs::write(&file, "through the socket").unwrap();
+    client.send(&Request::Ps, &[File::open(&file).unwrap().as_fd()]).unwrap();
+    wait_for(&connection);
+    let mut incoming = connection.receive();
+    let Some(Incoming::Request(request, mut descriptors)) = incoming.pop() else {
+        panic!("{incoming:?}");
+    };
+    assert_eq!(*request, Request::Ps);
+    let mut text = String::new();
+    File::from(descriptors.remove(0)).read_to_string(&mut text).unwrap();
+    assert_eq!(text, "through the socket");
+    connection.reply(&Reply::Done).unwrap();
+    assert_eq!(client.receive().unwrap(), Reply::Done);
+}
+
+#[test]
+fn a_line_that_is_no_request_is_told_apart_from_a_closed_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_listener, client, mut connection) = connected(folder.path());
+    windtunnel_sys::unix::send(&client, b"{\"request\":\"dance\"}\n", &[]).unwrap();
+    wait_for(&connection);
+    assert!(matches!(connection.receive().as_slice(), [Incoming::Unreadable(_)]));
+    drop(client);
+    wait_for(&connection);
+    assert!(matches!(connection.receive().as_slice(), [Incoming::Closed]));
+}
+
+#[test]
+fn a_folder_with_a_path_longer_than_a_socket_address_works() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("d".repeat(120));
+    std::fs::create_dir(&folder).unwrap();
+    let (listener, client, _connection) = connected(&folder);
+    assert_eq!(client.name(), "trial");
+    drop(listener);
+    assert!(!folder.join("control.sock").exists());
+}
+
+#[test]
+fn a_folder_without_a_run_is_an_error_with_a_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Client::connect(folder.path()).unwrap_err();
+    assert!(matches!(error, ClientError::NoRun { .. }));
+    assert!(error.hint().unwrap().contains("windtunnel run"));
+}
