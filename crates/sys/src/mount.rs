@@ -1,9 +1,8 @@
 //! The mounts of the calling thread's mount namespace. Source: mount(2),
 //! mount_namespaces(7).
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
@@ -39,12 +38,14 @@ pub fn set_propagation(tree: impl AsRef<Path>, propagation: Propagation) -> io::
     Ok(rustix::mount::mount_change(tree.as_ref(), flags)?)
 }
 
-/// Makes the file or folder `source` appear at `target` as well, which must exist.
+/// Makes the file or folder `source` appear at `target` as well, which must exist. A folder brings
+/// along what is mounted below it, which [`Access::ReadOnly`] does not reach.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_ADMIN`, `ENOENT`, `ENOTDIR` for a file over a folder or the reverse.
 pub fn bind(source: impl AsRef<Path>, target: impl AsRef<Path>, access: Access) -> io::Result<()> {
-    rustix::mount::mount_bind(source.as_ref(), target.as_ref())?;
+    // With what is mounted below: a user namespace may not uncover what mounts hide.
+    rustix::mount::mount_bind_recursive(source.as_ref(), target.as_ref())?;
     if access == Access::ReadOnly {
         // A user namespace may not clear the flags that the mount has from outside, so they
         // have to be said again.
@@ -60,7 +61,7 @@ pub fn bind(source: impl AsRef<Path>, target: impl AsRef<Path>, access: Access) 
 /// # Errors
 /// `EPERM` also in a user namespace where the outer /proc is partly hidden.
 pub fn proc(target: impl AsRef<Path>) -> io::Result<()> {
-    file_system(c"proc", target.as_ref(), c"")
+    file_system(c"proc", target.as_ref(), MountFlags::NOEXEC, c"")
 }
 
 /// Mounts sysfs, which shows the devices of the caller's network namespace.
@@ -68,7 +69,7 @@ pub fn proc(target: impl AsRef<Path>) -> io::Result<()> {
 /// # Errors
 /// `EPERM` when the caller's user namespace does not own the network namespace.
 pub fn sysfs(target: impl AsRef<Path>) -> io::Result<()> {
-    file_system(c"sysfs", target.as_ref(), c"")
+    file_system(c"sysfs", target.as_ref(), MountFlags::NOEXEC, c"")
 }
 
 /// Mounts an empty file system in memory with options such as `mode=755,size=1m`.
@@ -76,7 +77,7 @@ pub fn sysfs(target: impl AsRef<Path>) -> io::Result<()> {
 /// # Errors
 /// `EINVAL` for unknown options, `EPERM` without `CAP_SYS_ADMIN`.
 pub fn tmpfs(target: impl AsRef<Path>, options: &str) -> io::Result<()> {
-    file_system(c"tmpfs", target.as_ref(), &CString::new(options)?)
+    file_system(c"tmpfs", target.as_ref(), MountFlags::empty(), &CString::new(options)?)
 }
 
 /// Takes a mount away at once for new lookups; open files keep it alive.
@@ -87,9 +88,9 @@ pub fn detach(target: impl AsRef<Path>) -> io::Result<()> {
     Ok(rustix::mount::unmount(target.as_ref(), UnmountFlags::DETACH)?)
 }
 
-fn file_system(kind: &std::ffi::CStr, target: &Path, options: &std::ffi::CStr) -> io::Result<()> {
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    Ok(rustix::mount::mount(kind, target.as_os_str().as_bytes(), kind, flags, options)?)
+fn file_system(kind: &CStr, target: &Path, more: MountFlags, options: &CStr) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | more;
+    Ok(rustix::mount::mount(kind, target, kind, flags, options)?)
 }
 
 /// Those flags of the mount at `path` that a remount would have to keep.

@@ -75,6 +75,11 @@ impl Flags {
     /// System V and POSIX message queues, shared memory.
     pub const IPC: Flags = Flags(libc::CLONE_NEWIPC);
 
+    /// Those of both, also for constants.
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
     /// Whether all of `other` are in `self`.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
@@ -85,7 +90,7 @@ impl BitOr for Flags {
     type Output = Flags;
 
     fn bitor(self, other: Flags) -> Flags {
-        Flags(self.0 | other.0)
+        self.with(other)
     }
 }
 

@@ -46,7 +46,9 @@ pub struct Drops {
 impl Socket {
     /// Opens the socket with a ring of about `slots` slots (rounded up to whole blocks of
     /// [`SLOTS_MIN`]). While the kernel has no memory for so many, half as many are tried;
-    /// [`Ring::slots`] says how many there are in the end. One slot takes 68 KiB.
+    /// [`Ring::slots`] says how many there are in the end. One slot takes 68 KiB of the machine's
+    /// memory for as long as the socket lives, and the kernel tries hard before it says no: ask
+    /// for a small part of the memory only.
     ///
     /// # Errors
     /// `EPERM` without `CAP_NET_RAW`; `ENOMEM` when not even one block can be had.

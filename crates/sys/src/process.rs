@@ -104,12 +104,15 @@ pub fn kill_group(leader: Pid, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process_group(leader, signal)?)
 }
 
-/// Sends a signal to every process that the caller may signal, except itself and PID 1: in a PID
-/// namespace of its own, all its programs.
+/// Sends a signal to every other process of the caller's PID namespace, of which it is the init.
 ///
 /// # Errors
-/// `ESRCH` when there is none.
+/// `EPERM` when the caller is not PID 1 (as root it would hit the whole machine), `ESRCH` when
+/// there is nobody else.
 pub fn kill_all(signal: Signal) -> io::Result<()> {
+    if !current().is_init() {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
     // SAFETY: kill(2) takes no pointers.
     check(unsafe { libc::kill(-1, signal.as_raw()) }).map(drop)
 }

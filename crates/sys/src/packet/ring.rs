@@ -26,7 +26,7 @@ pub const SLOTS_MIN: usize = 15;
 
 /// The longest frame that a slot holds; a longer one is cut and marked. Room for a GSO packet of
 /// 64 KiB with its link header and a good deal of encapsulation.
-pub const FRAME_BYTES_MAX: usize = SLOT_BYTES - FRAME_OFFSET;
+pub const FRAME_BYTES_MAX: usize = SLOT_BYTES - ETHERNET_OFFSET;
 
 /// The frames that the kernel has delivered and that were not given back yet.
 #[derive(Debug)]
@@ -256,6 +256,13 @@ const ADDRESS_OFFSET: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(A
 
 /// The least offset of a frame: after the header, the address and the virtio-net header.
 const FRAME_OFFSET: usize = ADDRESS_OFFSET + size_of::<libc::sockaddr_ll>() + VNET_HEADER_BYTES;
+
+/// Where the kernel puts an Ethernet frame (tpacket_rcv): it aligns what follows the Ethernet
+/// header, for which it leaves 16 bytes, and puts the virtio-net header in after that.
+const ETHERNET_OFFSET: usize = (ADDRESS_OFFSET + size_of::<libc::sockaddr_ll>() + 16)
+    .next_multiple_of(ALIGNMENT)
+    + VNET_HEADER_BYTES
+    - 14;
 
 const USER: u32 = libc::TP_STATUS_USER;
 

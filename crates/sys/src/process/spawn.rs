@@ -6,17 +6,19 @@
 //! replaces it. A pipe that closes on exec tells the outcome: it ends empty when the program
 //! runs, or carries the step that failed and its errno.
 
-use std::convert::Infallible;
-use std::ffi::{CStr, CString, c_char};
+mod child;
+
+use std::ffi::{CStr, CString};
 use std::fmt;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal};
-use rustix::thread::{Gid, Uid};
+
+use child::Prepared;
 
 use crate::ffi::check;
 
@@ -126,14 +128,15 @@ impl<'a> SpawnPlan<'a> {
 /// The step that failed and its errno: for example `Exec` with `ENOENT` for an unknown program.
 pub fn spawn(plan: &SpawnPlan<'_>) -> Result<Pid, SpawnError> {
     let fork_failed = |error| SpawnError { step: Step::Fork, error };
-    let prepared = Prepared::new(plan).map_err(|error| SpawnError { step: Step::Exec, error })?;
+    let mut prepared =
+        Prepared::new(plan).map_err(|error| SpawnError { step: Step::Exec, error })?;
     let (reader, writer) = report_pipe().map_err(fork_failed)?;
     let before = block_all_signals().map_err(fork_failed)?;
     // SAFETY: the child only makes system calls on memory prepared above, until it has become
     // another program or is gone.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
-        let Err((step, errno)) = prepared.become_program(plan);
+        let Err((step, errno)) = prepared.become_program();
         report(&writer, step, errno);
         super::exit_now(127);
     }
@@ -151,89 +154,6 @@ pub fn spawn(plan: &SpawnPlan<'_>) -> Result<Pid, SpawnError> {
         }
         Err(error) => Err(fork_failed(error)),
     }
-}
-
-/// What the child needs, made before the fork.
-struct Prepared<'a> {
-    /// INVARIANT: these end with a null pointer and point into the plan.
-    arguments: Vec<*const c_char>,
-    environment: Vec<*const c_char>,
-    /// The paths to try, in order.
-    programs: Vec<CString>,
-    plan: std::marker::PhantomData<SpawnPlan<'a>>,
-}
-
-impl<'a> Prepared<'a> {
-    fn new(plan: &SpawnPlan<'a>) -> io::Result<Prepared<'a>> {
-        Ok(Prepared {
-            arguments: pointers(plan.arguments),
-            environment: pointers(plan.environment),
-            programs: programs(plan)?,
-            plan: std::marker::PhantomData,
-        })
-    }
-
-    /// Runs in the child: async-signal-safe calls only, and no allocation.
-    fn become_program(&self, plan: &SpawnPlan<'_>) -> Result<Infallible, (Step, Errno)> {
-        let at = |step| move |errno| (step, errno);
-        enter_session(plan.session).map_err(at(Step::Session))?;
-        place_stdio(plan.stdio).map_err(at(Step::Stdio))?;
-        if plan.session == Session::NewWithTerminal {
-            let terminal = rustix::stdio::stdin();
-            rustix::process::ioctl_tiocsctty(terminal).map_err(at(Step::Terminal))?;
-        }
-        if let Some(user) = plan.user {
-            become_user(user).map_err(at(Step::User))?;
-        }
-        if let Some(folder) = plan.folder {
-            rustix::process::chdir(folder).map_err(at(Step::Folder))?;
-        }
-        drop_privileges(plan).map_err(at(Step::Privileges))?;
-        reset_signals();
-        Err((Step::Exec, self.exec()))
-    }
-
-    /// Tries one path after the other, as execvp(3) does: a program that may not be run is
-    /// remembered, and is the error if no other one is found.
-    fn exec(&self) -> Errno {
-        let mut error = Errno::NOENT;
-        for program in &self.programs {
-            // SAFETY: all three are null-terminated and alive.
-            unsafe {
-                libc::execve(program.as_ptr(), self.arguments.as_ptr(), self.environment.as_ptr())
-            };
-            match last_errno() {
-                Errno::NOENT | Errno::NOTDIR => {}
-                Errno::ACCESS => error = Errno::ACCESS,
-                other => return other,
-            }
-        }
-        error
-    }
-}
-
-fn pointers(strings: &[CString]) -> Vec<*const c_char> {
-    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
-}
-
-/// The paths at which the program may be. Relative ones count from the new working folder.
-fn programs(plan: &SpawnPlan<'_>) -> io::Result<Vec<CString>> {
-    let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
-    let program = plan.arguments.first().ok_or_else(invalid)?;
-    if program.is_empty() {
-        return Err(io::Error::from_raw_os_error(libc::ENOENT));
-    }
-    if program.to_bytes().contains(&b'/') {
-        return Ok(vec![program.clone()]);
-    }
-    let path = plan.environment.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
-    let folders = path.unwrap_or(PATH_DEFAULT).split(|byte| *byte == b':');
-    let join = |folder: &[u8]| {
-        let folder = if folder.is_empty() { b"." } else { folder };
-        CString::new([folder, b"/", program.to_bytes()].concat())
-            .expect("parts of C strings hold no zero byte")
-    };
-    Ok(folders.map(join).collect())
 }
 
 /// The report's pipe, its writing end clear of the numbers that standard input, output and error
@@ -269,69 +189,6 @@ fn malformed() -> io::Error {
     io::Error::from(io::ErrorKind::InvalidData)
 }
 
-fn enter_session(session: Session) -> Result<(), Errno> {
-    match session {
-        Session::Inherited => Ok(()),
-        Session::NewGroup => rustix::process::setpgid(None, None),
-        Session::New | Session::NewWithTerminal => rustix::process::setsid().map(drop),
-    }
-}
-
-/// Puts the three descriptors in place and marks all others to be closed by exec.
-fn place_stdio(stdio: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
-    let mut sources: [RawFd; 3] = [0; 3];
-    for (source, descriptor) in sources.iter_mut().zip(stdio) {
-        // Copies above the three numbers, so that placing one cannot overwrite another.
-        let raw = descriptor.as_raw_fd();
-        // SAFETY: fcntl(2) with F_DUPFD_CLOEXEC takes no pointers.
-        *source = sys(unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, FIRST_BEYOND_STDIO) })?;
-    }
-    for (place, source) in (0..).zip(sources) {
-        // SAFETY: this process is about to become another: nobody here uses the old ones.
-        sys(unsafe { libc::dup2(source, place) })?;
-    }
-    let flags = libc::CLOSE_RANGE_CLOEXEC;
-    // SAFETY: marking descriptors touches no memory and closes nothing yet.
-    unsafe { libc::syscall(libc::SYS_close_range, FIRST_BEYOND_STDIO, libc::c_uint::MAX, flags) };
-    Ok(())
-}
-
-fn become_user(user: User) -> Result<(), Errno> {
-    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-    match rustix::thread::set_thread_groups(&[]) {
-        // A user namespace without setgroups(2): what groups there are must stay.
-        Ok(()) | Err(Errno::PERM) => {}
-        Err(errno) => return Err(errno),
-    }
-    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
-    rustix::thread::set_thread_res_uid(uid, uid, uid)
-}
-
-fn drop_privileges(plan: &SpawnPlan<'_>) -> Result<(), Errno> {
-    if plan.drop_capabilities {
-        crate::capability::drop_all()
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?;
-    }
-    if plan.no_new_privs {
-        rustix::thread::set_no_new_privs(true)?;
-    }
-    // After the change of user, which would undo it.
-    match plan.parent_death_signal {
-        Some(signal) => rustix::process::set_parent_process_death_signal(Some(signal)),
-        None => Ok(()),
-    }
-}
-
-/// Every signal at its default and none blocked: ignored and blocked ones would be inherited.
-fn reset_signals() {
-    for number in 1..=SIGNAL_MAX {
-        // SAFETY: the default is always a valid disposition. The numbers that cannot be set
-        // (SIGKILL, SIGSTOP, the C library's own) have theirs already.
-        unsafe { libc::signal(number, libc::SIG_DFL) };
-    }
-    restore_signals(&empty_set());
-}
-
 fn block_all_signals() -> io::Result<libc::sigset_t> {
     let (mut all, mut before) = (empty_set(), empty_set());
     // SAFETY: the set is valid for writes.
@@ -349,14 +206,6 @@ fn restore_signals(set: &libc::sigset_t) {
 fn empty_set() -> libc::sigset_t {
     // SAFETY: a sigset_t is an array of numbers, and all zero is the empty set on Linux.
     unsafe { std::mem::zeroed() }
-}
-
-fn sys(returned: libc::c_int) -> Result<libc::c_int, Errno> {
-    if returned < 0 { Err(last_errno()) } else { Ok(returned) }
-}
-
-fn last_errno() -> Errno {
-    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 impl fmt::Display for SpawnError {
@@ -392,9 +241,3 @@ const STEPS: [Step; 8] = [
 ];
 
 const FIRST_BEYOND_STDIO: RawFd = 3;
-
-/// The highest signal number of Linux, `SIGRTMAX`.
-const SIGNAL_MAX: libc::c_int = 64;
-
-/// As the C library searches without a `PATH`.
-const PATH_DEFAULT: &[u8] = b"/bin:/usr/bin";

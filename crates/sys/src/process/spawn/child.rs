@@ -1,0 +1,201 @@
+//! The child's side, between fork(2) and execve(2): no allocation, no locks, system calls only.
+
+use std::convert::Infallible;
+use std::ffi::{CStr, CString, c_char};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::ptr;
+
+use rustix::io::Errno;
+use rustix::thread::{Gid, Uid};
+
+use super::{FIRST_BEYOND_STDIO, Session, SpawnPlan, Step, User, empty_set, restore_signals};
+
+/// What the child needs, made before the fork.
+pub(super) struct Prepared<'a> {
+    /// INVARIANT: these end with a null pointer and point into the plan.
+    arguments: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+    /// The paths to try, in order.
+    programs: Vec<CString>,
+    /// For what turns out to be a shell script: as `arguments`, with the shell and a place for
+    /// the program in front.
+    script_arguments: Vec<*const c_char>,
+    plan: &'a SpawnPlan<'a>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn new(plan: &'a SpawnPlan<'a>) -> io::Result<Prepared<'a>> {
+        let arguments = pointers(plan.arguments);
+        let programs = programs(plan)?;
+        let rest = arguments.iter().copied().skip(1);
+        let script_arguments = [SHELL.as_ptr(), ptr::null()].into_iter().chain(rest).collect();
+        let environment = pointers(plan.environment);
+        Ok(Prepared { arguments, environment, programs, script_arguments, plan })
+    }
+
+    /// Runs in the child: async-signal-safe calls only, and no allocation.
+    pub(super) fn become_program(&mut self) -> Result<Infallible, (Step, Errno)> {
+        let plan = self.plan;
+        let at = |step| move |errno| (step, errno);
+        enter_session(plan.session).map_err(at(Step::Session))?;
+        place_stdio(plan.stdio).map_err(at(Step::Stdio))?;
+        if plan.session == Session::NewWithTerminal {
+            let terminal = rustix::stdio::stdin();
+            rustix::process::ioctl_tiocsctty(terminal).map_err(at(Step::Terminal))?;
+        }
+        if let Some(user) = plan.user {
+            become_user(user).map_err(at(Step::User))?;
+        }
+        if let Some(folder) = plan.folder {
+            rustix::process::chdir(folder).map_err(at(Step::Folder))?;
+        }
+        drop_privileges(plan).map_err(at(Step::Privileges))?;
+        reset_signals();
+        Err((Step::Exec, self.exec()))
+    }
+
+    /// Tries one path after the other, as execvp(3) does: a program that may not be run is
+    /// remembered, and is the error if no other one is found; a text without `#!` is for the
+    /// shell.
+    fn exec(&mut self) -> Errno {
+        let mut error = Errno::NOENT;
+        for program in &self.programs {
+            match execute(program, &self.arguments, &self.environment) {
+                Errno::NOENT | Errno::NOTDIR => {}
+                Errno::ACCESS => error = Errno::ACCESS,
+                Errno::NOEXEC => {
+                    self.script_arguments[1] = program.as_ptr();
+                    return execute(SHELL, &self.script_arguments, &self.environment);
+                }
+                other => return other,
+            }
+        }
+        error
+    }
+}
+
+/// execve(2), which returns only to say why it failed. The lists end with a null pointer.
+fn execute(program: &CStr, arguments: &[*const c_char], environment: &[*const c_char]) -> Errno {
+    // SAFETY: all strings are alive, and both lists were made with a null pointer at their end.
+    unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    last_errno()
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+}
+
+/// The paths at which the program may be. Relative ones count from the new working folder.
+fn programs(plan: &SpawnPlan<'_>) -> io::Result<Vec<CString>> {
+    let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
+    let program = plan.arguments.first().ok_or_else(invalid)?;
+    if program.is_empty() {
+        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+    }
+    if program.to_bytes().contains(&b'/') {
+        return Ok(vec![program.clone()]);
+    }
+    let path = plan.environment.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
+    let folders = path.unwrap_or(PATH_DEFAULT).split(|byte| *byte == b':');
+    let join = |folder: &[u8]| {
+        let folder = if folder.is_empty() { b"." } else { folder };
+        CString::new([folder, b"/", program.to_bytes()].concat())
+            .expect("parts of C strings hold no zero byte")
+    };
+    Ok(folders.map(join).collect())
+}
+
+fn enter_session(session: Session) -> Result<(), Errno> {
+    match session {
+        Session::Inherited => Ok(()),
+        Session::NewGroup => rustix::process::setpgid(None, None),
+        Session::New | Session::NewWithTerminal => rustix::process::setsid().map(drop),
+    }
+}
+
+/// Puts the three descriptors in place and marks all others to be closed by exec.
+fn place_stdio(stdio: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
+    let mut sources: [RawFd; 3] = [0; 3];
+    for (source, descriptor) in sources.iter_mut().zip(stdio) {
+        // Copies above the three numbers, so that placing one cannot overwrite another.
+        let raw = descriptor.as_raw_fd();
+        // SAFETY: fcntl(2) with F_DUPFD_CLOEXEC takes no pointers.
+        *source = sys(unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, FIRST_BEYOND_STDIO) })?;
+    }
+    for (place, source) in (0..).zip(sources) {
+        // SAFETY: this process is about to become another: nobody here uses the old ones.
+        sys(unsafe { libc::dup2(source, place) })?;
+    }
+    // Ours are so marked already; this is for those that our own parent left us. Linux before
+    // 5.11 cannot, and then they stay.
+    let flags = libc::CLOSE_RANGE_CLOEXEC;
+    // SAFETY: marking descriptors touches no memory and closes nothing yet.
+    unsafe { libc::syscall(libc::SYS_close_range, FIRST_BEYOND_STDIO, libc::c_uint::MAX, flags) };
+    Ok(())
+}
+
+fn become_user(user: User) -> Result<(), Errno> {
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+    match rustix::thread::set_thread_groups(&[]) {
+        // A user namespace without setgroups(2): what groups there are must stay.
+        Ok(()) | Err(Errno::PERM) => {}
+        Err(errno) => return Err(errno),
+    }
+    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid)
+}
+
+fn drop_privileges(plan: &SpawnPlan<'_>) -> Result<(), Errno> {
+    if plan.drop_capabilities {
+        crate::capability::drop_all()
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?;
+    }
+    if plan.no_new_privs {
+        rustix::thread::set_no_new_privs(true)?;
+    }
+    // After the change of user, which would undo it.
+    match plan.parent_death_signal {
+        Some(signal) => rustix::process::set_parent_process_death_signal(Some(signal)),
+        None => Ok(()),
+    }
+}
+
+/// Every signal at its default and none blocked: ignored and blocked ones would be inherited.
+fn reset_signals() {
+    // All zero is the default disposition in the kernel's own layout, on every architecture. Not
+    // through the C library, which refuses to touch the two numbers that it keeps for itself.
+    let default = [0_u64; 8];
+    let set_bytes: libc::size_t = 8;
+    for number in 1..=SIGNAL_MAX {
+        // SAFETY: the structure is longer than the kernel's, and only read. SIGKILL and SIGSTOP
+        // cannot be set, and have their defaults already.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                number,
+                default.as_ptr(),
+                ptr::null_mut::<u64>(),
+                set_bytes,
+            )
+        };
+    }
+    restore_signals(&empty_set());
+}
+
+fn sys(returned: libc::c_int) -> Result<libc::c_int, Errno> {
+    if returned < 0 { Err(last_errno()) } else { Ok(returned) }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// The highest signal number of Linux, `SIGRTMAX`.
+const SIGNAL_MAX: libc::c_int = 64;
+
+/// What runs texts without `#!`.
+const SHELL: &CStr = c"/bin/sh";
+
+/// As the C library searches without a `PATH`.
+const PATH_DEFAULT: &[u8] = b"/bin:/usr/bin";
