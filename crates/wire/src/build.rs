@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::packet::Info;
-use crate::{bytes, checksum, ethernet, icmp, ipv4, ipv6, tcp, udp, vnet};
+use crate::{bytes, checksum, ethernet, icmp, ipv4, tcp, udp, vnet};
 
 /// The sender's Ethernet address.
 pub const SOURCE_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];

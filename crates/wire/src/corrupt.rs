@@ -3,21 +3,23 @@
 use core::ops::Range;
 
 use crate::packet::Info;
+use crate::segment::Train;
 use crate::{bytes, checksum, icmp, tcp, udp, vnet};
 
 /// Flips one bit of a packet so that it still arrives and the receiver finds its checksum wrong.
 ///
 /// The checksum is completed first (also where UDP over IPv4 had none, since the error would go
-/// unseen otherwise), and `vnet` then asks the receiver to check for itself. `random` chooses the
+/// unseen otherwise), and `vnet` afterwards is that of a plain packet, which the
+/// receiver has to check for itself. `random` chooses the
 /// bit evenly in the transport payload; without payload, in the transport header except ports and
 /// UDP's length. Fragments, and protocols whose checksum we do not know, get their error too; in
 /// those the receiver, or its reassembly, has to notice.
 ///
-/// Answers `false`, and leaves the frame alone, for trains (cut them first: cutting would repair
+/// Answers `false`, and leaves the frame alone, for trains of several packets (cut them first: cutting would repair
 /// the checksum), for what is no IP packet, and for packets without a byte to damage.
 pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::Header, random: u64) -> bool {
     let Ok(info) = Info::parse(frame) else { return false };
-    if vnet.gso_type != vnet::GSO_NONE {
+    if Train::with_info(&info, frame, vnet).count > 1 {
         return false;
     }
     let Some(target) = target(frame, &info).filter(|target| !target.is_empty()) else {
@@ -29,7 +31,7 @@ pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::Header, random: u64) -> bool {
     if has_no_checksum(frame, &info) && checksum::fill(frame, &info).is_none() {
         return false;
     }
-    vnet.clear_checksum();
+    *vnet = vnet::Header::default();
     flip(frame, &info, &target, random).is_some()
 }
 
@@ -63,7 +65,7 @@ fn flip(frame: &mut [u8], info: &Info, target: &Range<usize>, random: u64) -> Op
     *frame.get_mut(target.start + bit / 8)? ^= 1 << (bit % 8);
     // A UDP checksum that becomes 0 would say "none": hit its neighbour bit instead.
     if has_no_checksum(frame, info) {
-        *frame.get_mut(target.start + bit / 8)? ^= 3 << (bit % 8 & 6);
+        *frame.get_mut(target.start + bit / 8)? ^= 3 << (bit & 6);
     }
     Some(())
 }

@@ -34,6 +34,8 @@
 //! # Ok::<(), windtunnel_wire::packet::Malformed>(())
 //! ```
 
+#![cfg_attr(not(any(test, feature = "build")), no_std)]
+
 #[cfg(any(test, feature = "build"))]
 pub mod build;
 mod bytes;

@@ -92,13 +92,6 @@ impl Header {
         self.gso_size = 0;
         self.hdr_len = 0;
     }
-
-    /// Says that the checksum is complete, and not yet looked at.
-    pub(crate) fn clear_checksum(&mut self) {
-        self.flags &= !(NEEDS_CSUM | DATA_VALID);
-        self.csum_start = 0;
-        self.csum_offset = 0;
-    }
 }
 
 #[cfg(test)]
