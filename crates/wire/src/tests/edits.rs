@@ -146,6 +146,21 @@ fn a_checksum_outside_the_frame_is_not_completed() {
 }
 
 #[test]
+fn a_routing_header_makes_the_checksum_cover_the_final_destination() {
+    let [_, (from, to)] = pairs();
+    let mut routing = vec![0, 2, 2, 1, 0, 0, 0, 0];
+    routing.extend("fd00::2".parse::<core::net::Ipv6Addr>().unwrap().octets());
+    let mut frame = build::with_extension(build::udp(from, to, b"abc"), 43, &routing);
+    // The next stop in the fixed header; the checksum was made for fd00::2.
+    frame[53] = 0x77;
+    let info = Info::parse(&frame).unwrap();
+    assert_eq!(info.destination.to_string(), "fd00::77");
+    assert_eq!(info.final_destination, to.ip());
+    assert!(checksum::verify(&frame));
+    assert_eq!(flow::Key::new(&info, &frame).destination, to.ip());
+}
+
+#[test]
 fn an_ipv4_header_with_any_flipped_bit_does_not_verify() {
     let [(from, to), _] = pairs();
     let whole = build::udp(from, to, b"abc");
