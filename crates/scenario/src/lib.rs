@@ -1,1 +1,177 @@
-//! Room `scenario`.
+//! The file a person writes, and the plan that it means.
+//!
+//! Promises: every mistake is one error with line, column, the offending text and, where that can be
+//! told, how to repair it; any input is answered quickly and within bounded memory (16 MB of text,
+//! 10 000 nodes, 50 000 links); the same text always gives the same plan.
+//! Refuses: touching the operating system (the text is given), and knowing the engine.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `tree` | text → tree of values with their places, within bounds |
+//! | `decode` | tree → the file's own terms: types and values of single keys |
+//! | `resolve` | the file's terms → [`Plan`]: names, groups, defaults, addresses, reachability |
+//! | `error` | [`Errors`], [`Mistake`], [`Notice`] |
+//! | `live` | [`parse_patch`]: the same keys on the command line |
+//!
+//! ```
+//! let text = b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latencyy: 5ms}]\n";
+//! let source = windtunnel_scenario::Source {
+//!     name: "net.yaml",
+//!     text,
+//!     default_name: "net",
+//!     base_dir: "/tmp",
+//! };
+//! let errors = windtunnel_scenario::load(&source).unwrap_err();
+//! assert_eq!(
+//!     errors.to_string(),
+//!     "net.yaml:2:27: unknown key `latencyy` of a link
+//!     2 | links: [{between: [a, b], latencyy: 5ms}]
+//!       |                           ^^^^^^^^
+//! hint: did you mean `latency`?"
+//! );
+//! ```
+
+mod decode;
+mod error;
+mod keys;
+mod live;
+mod position;
+mod resolve;
+mod text;
+mod tree;
+
+use sha2::{Digest, Sha256};
+use windtunnel_model::Plan;
+
+pub use error::{Errors, Mistake, Notice};
+pub use live::{PatchError, check_patch, parse_patch};
+
+use error::Findings;
+use position::Place;
+
+/// The largest file that is read.
+pub const LARGEST_FILE: usize = 16 << 20;
+
+/// A file's text and where it is from.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// The file as it is named in errors.
+    pub name: &'a str,
+    /// Its bytes.
+    pub text: &'a [u8],
+    /// The experiment's name where the file has none: the file's stem.
+    pub default_name: &'a str,
+    /// Absolute path of the file's folder: where relative `cwd`s start.
+    pub base_dir: &'a str,
+}
+
+/// What a file means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// The resolved experiment.
+    pub plan: Plan,
+    /// What was chosen for the file, and what it may not have meant.
+    pub notices: Vec<Notice>,
+}
+
+/// Reads a scenario.
+///
+/// # Errors
+/// Every mistake of the first stage that finds any: syntax, then single keys, then names, then the
+/// network as a whole.
+pub fn load(source: &Source<'_>) -> Result<Loaded, Errors> {
+    let mut found = Findings::default();
+    let text = String::from_utf8_lossy(source.text);
+    match read(&mut found, source) {
+        Some(plan) if found.is_clean() => Ok(Loaded { plan, notices: found.notices }),
+        _ => Err(found.into_errors(source.name, &text)),
+    }
+}
+
+/// SHA-256 in hexadecimal of the plan as compact JSON, keys in the order of the types' fields: the
+/// same for the same plan everywhere, so that hosts can tell that they run the same experiment.
+#[must_use]
+pub fn plan_hash(plan: &Plan) -> String {
+    // A plan has only text keys and integers, which JSON can always hold.
+    let json = serde_json::to_vec(plan).unwrap_or_default();
+    Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Feeds arbitrary bytes to everything that reads text; it must not panic.
+#[doc(hidden)]
+pub fn fuzz_one(bytes: &[u8]) {
+    let source = Source { name: "fuzz.yaml", text: bytes, default_name: "fuzz", base_dir: "/base" };
+    match load(&source) {
+        Ok(loaded) => {
+            let _ = plan_hash(&loaded.plan);
+        }
+        Err(errors) => {
+            let _ = errors.to_string();
+        }
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let (key, value) = text.split_once('=').unwrap_or(("loss", &text));
+    let _ = parse_patch(&[(key, value)]).map_err(|error| error.to_string());
+}
+
+fn read(found: &mut Findings, source: &Source<'_>) -> Option<Plan> {
+    let text = check_text(found, source.text)?;
+    let root = match tree::parse(text) {
+        Ok(Some(root)) if !matches!(root.kind, tree::Kind::Null) => root,
+        Ok(_) => {
+            let hint = "a scenario has at least `nodes: {…}`";
+            found.mistake_with_hint(Place::START, "the file says nothing", hint);
+            return None;
+        }
+        Err(tree::TreeError { place, message, hint: Some(hint) }) => {
+            found.mistake_with_hint(place, message, hint);
+            return None;
+        }
+        Err(tree::TreeError { place, message, hint: None }) => {
+            found.mistake(place, message);
+            return None;
+        }
+    };
+    let draft = decode::decode_file(found, &root);
+    drop(root);
+    if !found.is_clean() {
+        return None;
+    }
+    resolve::resolve(found, &draft, source)
+}
+
+/// The bytes as text, if they are text at all.
+fn check_text<'t>(found: &mut Findings, bytes: &'t [u8]) -> Option<&'t str> {
+    if bytes.len() > LARGEST_FILE {
+        let megabytes = LARGEST_FILE >> 20;
+        found.mistake(Place::START, format!("the file is larger than {megabytes} MiB"));
+        return None;
+    }
+    let hint = "a scenario is a text file in UTF-8";
+    match std::str::from_utf8(bytes) {
+        Ok(text) => match text.find('\0') {
+            Some(at) => {
+                found.mistake_with_hint(place_of(&bytes[..at]), "a NUL byte", hint);
+                None
+            }
+            None => Some(text),
+        },
+        Err(error) => {
+            let at = error.valid_up_to();
+            let byte = bytes.get(at).copied().unwrap_or(0);
+            let message = format!("the byte 0x{byte:02x} is not UTF-8");
+            found.mistake_with_hint(place_of(&bytes[..at]), message, hint);
+            None
+        }
+    }
+}
+
+/// The place just after `before`.
+fn place_of(before: &[u8]) -> Place {
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+    let clamp = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    Place { line: clamp(line), column: clamp(column), length: 1 }
+}

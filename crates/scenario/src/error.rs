@@ -1,0 +1,168 @@
+//! What is wrong with a file, told so that it can be repaired.
+
+use std::fmt;
+
+use crate::position::{Place, snippet};
+
+/// One mistake in a file.
+///
+/// This is a record and not an enum of kinds: a mistake is read by people, and programs that want to
+/// show it at its place need the place and the texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mistake {
+    /// The file as it was named.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+    /// What is wrong, with the offending text.
+    pub message: String,
+    /// How to repair it, where that is known.
+    pub hint: Option<String>,
+    /// The source line with carets under the offending text: two lines, no newline at the end.
+    pub snippet: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mistake { file, line, column, message, hint, snippet } = self;
+        write!(f, "{file}:{line}:{column}: {message}\n{snippet}")?;
+        match hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+/// All mistakes that were found, in the order of the file; at least one, at most [`Errors::MOST`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Errors {
+    mistakes: Vec<Mistake>,
+    more: usize,
+}
+
+impl Errors {
+    /// So many mistakes are reported; the rest is counted.
+    pub const MOST: usize = 20;
+
+    /// The mistakes in the order of the file.
+    #[must_use]
+    pub fn mistakes(&self) -> &[Mistake] {
+        &self.mistakes
+    }
+
+    /// How many more there were.
+    #[must_use]
+    pub fn more(&self) -> usize {
+        self.more
+    }
+}
+
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, mistake) in self.mistakes.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{mistake}")?;
+        }
+        match self.more {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for Errors {}
+
+/// Something that is allowed and probably not what was meant, or a choice that was made for the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Notice {
+    /// Line and column from 1, where it is about a place.
+    pub place: Option<(u32, u32)>,
+    /// What there is to notice.
+    pub message: String,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some((line, _)) => write!(f, "line {line}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// Where decoding and resolving leave what they find.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    mistakes: Vec<(Place, String, Option<String>)>,
+    more: usize,
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl Findings {
+    /// Reports a mistake.
+    pub(crate) fn mistake(&mut self, place: Place, message: impl Into<String>) {
+        self.record(place, message.into(), None);
+    }
+
+    /// Reports a mistake and how to repair it.
+    pub(crate) fn mistake_with_hint(
+        &mut self,
+        place: Place,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.record(place, message.into(), Some(hint.into()));
+    }
+
+    /// Adds a notice about a place.
+    pub(crate) fn notice(&mut self, place: Place, message: impl Into<String>) {
+        let place = Some((place.line, place.column));
+        if self.notices.len() < 100 {
+            self.notices.push(Notice { place, message: message.into() });
+        }
+    }
+
+    /// Whether further mistakes are only counted, so that nobody needs to search for hints.
+    pub(crate) fn is_full(&self) -> bool {
+        self.mistakes.len() >= Errors::MOST
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        self.mistakes.is_empty()
+    }
+
+    fn record(&mut self, place: Place, message: String, hint: Option<String>) {
+        // An alias repeats what it stands for; its mistakes are the anchor's.
+        let known = self.mistakes.iter().any(|(at, text, _)| *at == place && *text == message);
+        match (known, self.is_full()) {
+            (true, _) => {}
+            (false, true) => self.more += 1,
+            (false, false) => self.mistakes.push((place, message, hint)),
+        }
+    }
+
+    /// The errors for `file` with `text`; call only if there are any.
+    pub(crate) fn into_errors(mut self, file: &str, text: &str) -> Errors {
+        self.mistakes.sort_by_key(|(place, ..)| *place);
+        let mistakes = self.mistakes.into_iter().map(|(place, message, hint)| Mistake {
+            file: file.to_owned(),
+            line: place.line,
+            column: place.column,
+            message,
+            hint,
+            snippet: snippet(text, place),
+        });
+        Errors { mistakes: mistakes.collect(), more: self.more }
+    }
+
+    /// The first mistake's texts, for input that is no file.
+    pub(crate) fn into_first(self) -> Option<(String, Option<String>)> {
+        self.mistakes.into_iter().next().map(|(_, message, hint)| (message, hint))
+    }
+}

@@ -1,0 +1,117 @@
+//! The keys of every map in the file: what the decoder reads, the schema offers and hints suggest.
+
+/// The file itself.
+pub(crate) const FILE: &[&str] = &[
+    "name",
+    "seed",
+    "duration",
+    "address",
+    "ipv4",
+    "ipv6",
+    "defaults",
+    "nodes",
+    "routers",
+    "links",
+    "routing",
+    "routes",
+    "allow-unreachable",
+    "events",
+    "expect",
+];
+
+/// `defaults`.
+pub(crate) const DEFAULTS: &[&str] = &["link", "node"];
+
+/// `defaults.node`: what makes sense for many nodes.
+pub(crate) const NODE_DEFAULTS: &[&str] =
+    &["daemon", "start", "cwd", "env", "restart", "forward", "user", "sysctl"];
+
+/// A node.
+pub(crate) const NODE: &[&str] = &[
+    "run", "daemon", "ready", "after", "start", "cwd", "env", "restart", "count", "forward",
+    "user", "sysctl", "address",
+];
+
+/// One program of a node with several.
+pub(crate) const PROGRAM: &[&str] =
+    &["run", "daemon", "ready", "after", "start", "cwd", "env", "restart"];
+
+/// One direction of a link.
+pub(crate) const DIRECTION: &[&str] = &[
+    "latency",
+    "jitter",
+    "loss",
+    "duplicate",
+    "corrupt",
+    "reorder",
+    "rate",
+    "overhead",
+    "mtu",
+    "queue",
+    "discipline",
+];
+
+/// Both directions: `defaults.link`, `set` of an event.
+pub(crate) const BOTH: &[&str] = &[
+    "latency",
+    "jitter",
+    "loss",
+    "duplicate",
+    "corrupt",
+    "reorder",
+    "rate",
+    "overhead",
+    "mtu",
+    "queue",
+    "discipline",
+    "up",
+    "down",
+];
+
+/// A link.
+pub(crate) const LINK: &[&str] = &[
+    "between",
+    "name",
+    "latency",
+    "jitter",
+    "loss",
+    "duplicate",
+    "corrupt",
+    "reorder",
+    "rate",
+    "overhead",
+    "mtu",
+    "queue",
+    "discipline",
+    "up",
+    "down",
+];
+
+/// `jitter` as a map.
+pub(crate) const JITTER: &[&str] = &["spread", "distribution", "table"];
+
+/// `loss` as a map.
+pub(crate) const LOSS: &[&str] =
+    &["good-to-bad", "bad-to-good", "loss-in-bad", "loss-in-good", "packets"];
+
+/// `reorder` as a map.
+pub(crate) const REORDER: &[&str] = &["probability", "extra", "by-jitter"];
+
+/// `discipline` as a map.
+pub(crate) const DISCIPLINE: &[&str] = &["codel"];
+
+/// `discipline: {codel: …}`.
+pub(crate) const CODEL: &[&str] = &["target", "interval", "ecn"];
+
+/// A fixed route.
+pub(crate) const ROUTE: &[&str] = &["path", "one-way"];
+
+/// An event: what any of them may have.
+pub(crate) const EVENT: &[&str] =
+    &["at", "link", "direction", "set", "down", "up", "node", "do", "partition", "heal"];
+
+/// An expectation.
+pub(crate) const EXPECT: &[&str] = &["node", "exit", "path", "rtt", "link", "direction", "rate"];
+
+/// `rtt` and `rate` of an expectation.
+pub(crate) const BOUNDS: &[&str] = &["min", "max"];

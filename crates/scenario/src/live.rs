@@ -1,0 +1,101 @@
+//! Link properties on the command line: `windtunnel set LINK key=value…`, in the words of the file.
+
+use std::fmt;
+
+use windtunnel_model::{LinkPatch, Plan};
+
+use crate::decode::{decode_property, overlay};
+use crate::error::Findings;
+use crate::keys;
+use crate::text::{nearest, shorten};
+use crate::tree;
+
+/// Why `key=value` is no property of a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PatchError {
+    /// The key as it was given.
+    pub key: String,
+    /// What is wrong, with the offending text.
+    pub message: String,
+    /// How to repair it, where that is known.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for PatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for PatchError {}
+
+/// Reads pairs of key and value as a link in a file would: `[("loss", "5%"), ("rate", "none")]`; a
+/// value with parts is written in YAML's flow style, `{spread: 2ms, distribution: normal}`.
+///
+/// # Errors
+/// The first pair with an unknown or repeated key, or a value that the key does not take.
+pub fn parse_patch(pairs: &[(&str, &str)]) -> Result<LinkPatch, PatchError> {
+    let mut patch = LinkPatch::default();
+    let mut seen: Vec<&str> = Vec::new();
+    for (key, value) in pairs {
+        if !keys::DIRECTION.contains(key) {
+            return Err(unknown(key));
+        }
+        if seen.contains(key) {
+            return Err(error(key, format!("`{key}` is given twice"), None));
+        }
+        seen.push(key);
+        patch = overlay(&patch, &parse_one(key, value)?);
+    }
+    Ok(patch)
+}
+
+/// What only the whole plan can tell: IPv6 needs an MTU of 1280.
+///
+/// # Errors
+/// If the patch asks for a smaller one and the plan has IPv6.
+pub fn check_patch(patch: &LinkPatch, plan: &Plan) -> Result<(), PatchError> {
+    let has_v6 = plan.ports().any(|(_, interface)| interface.v6.is_some());
+    match patch.mtu {
+        Some(mtu) if mtu < 1280 && has_v6 => {
+            let message = format!("mtu: `{mtu}` is less than the 1280 that IPv6 needs (RFC 8200)");
+            Err(error("mtu", message, None))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn parse_one(key: &str, text: &str) -> Result<LinkPatch, PatchError> {
+    let nothing = || {
+        let hint = format!("write `{key}=VALUE`");
+        error(key, format!("`{key}` has no value"), Some(hint))
+    };
+    let value = match tree::parse(text) {
+        Ok(value) => value.ok_or_else(nothing)?,
+        Err(tree::TreeError { message, hint, .. }) => {
+            let message = format!("{key}: `{}`: {message}", shorten(text));
+            return Err(error(key, message, hint));
+        }
+    };
+    let mut found = Findings::default();
+    let mut patch = LinkPatch::default();
+    decode_property(&mut found, key, &value, &mut patch);
+    match found.into_first() {
+        Some((message, hint)) => Err(error(key, message, hint)),
+        None => Ok(patch),
+    }
+}
+
+fn unknown(key: &str) -> PatchError {
+    let message = format!("unknown key `{}` of a link", shorten(key));
+    let hint = match nearest(key, keys::DIRECTION.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("it has {}", keys::DIRECTION.join(", ")),
+    };
+    error(key, message, Some(hint))
+}
+
+fn error(key: &str, message: String, hint: Option<String>) -> PatchError {
+    PatchError { key: key.to_owned(), message, hint }
+}

@@ -1,0 +1,64 @@
+//! Places in the file, and the lines that errors show.
+
+/// A place in the file: 1-based line and column (in characters), and how many characters it marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Place {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    pub(crate) length: u32,
+}
+
+impl Place {
+    /// Where the parser found something; what spans several lines is marked to the end of its first.
+    pub(crate) fn of(span: saphyr_parser::Span) -> Self {
+        let length = if span.start.line() == span.end.line() {
+            span.end.col().saturating_sub(span.start.col())
+        } else {
+            usize::MAX
+        };
+        Place { length: clamp(length), ..Self::at(&span.start) }
+    }
+
+    /// A single character.
+    pub(crate) fn at(marker: &saphyr_parser::Marker) -> Self {
+        Place { line: clamp(marker.line()), column: clamp(marker.col() + 1), length: 1 }
+    }
+
+    /// The first character of the file.
+    pub(crate) const START: Place = Place { line: 1, column: 1, length: 1 };
+}
+
+/// The most characters of a line that an error shows.
+const SHOWN: usize = 100;
+
+/// The source line of `place` with a line of carets below it. Long lines are cut around the place,
+/// and characters that would move the carets are replaced.
+pub(crate) fn snippet(text: &str, place: Place) -> String {
+    let index = usize::try_from(place.line).unwrap_or(1).saturating_sub(1);
+    let line = text.lines().nth(index).unwrap_or("");
+    let column = usize::try_from(place.column).unwrap_or(1).saturating_sub(1);
+    let skipped = if column + 20 > SHOWN { column.saturating_sub(SHOWN / 2) } else { 0 };
+    let shown: Vec<char> = line.chars().skip(skipped).take(SHOWN).map(visible).collect();
+    let start = (column - skipped).min(shown.len());
+    let length = usize::try_from(place.length).unwrap_or(1);
+    let length = length.clamp(1, shown.len().saturating_sub(start).max(1));
+    let shown: String = shown.into_iter().collect();
+    let number = place.line;
+    let (blank, carets) = (" ".repeat(start), "^".repeat(length));
+    let cut = if skipped > 0 { "…" } else { "" };
+    let indent = if skipped > 0 { " " } else { "" };
+    format!("{number:>5} | {cut}{}\n      | {indent}{blank}{carets}", shown.trim_end())
+}
+
+/// Keeps every character one column wide.
+fn visible(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        c if c.is_control() || c == '\u{feff}' => '\u{fffd}',
+        c => c,
+    }
+}
+
+fn clamp(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}

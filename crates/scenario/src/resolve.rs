@@ -1,0 +1,94 @@
+//! From the file's own terms to the plan: names, groups, addresses, defaults, and what only the whole
+//! file can tell. Each stage runs only if those before it found nothing wrong, so that one mistake is
+//! reported once.
+
+mod address;
+mod directory;
+mod event;
+mod expect;
+mod link;
+mod node;
+mod order;
+mod reach;
+mod route;
+
+use windtunnel_model::Plan;
+
+use crate::Source;
+use crate::decode::Draft;
+use crate::error::Findings;
+use crate::position::Place;
+use directory::Directory;
+
+/// The plan of `draft`, or `None` with mistakes in `found`.
+pub(crate) fn resolve(found: &mut Findings, draft: &Draft, source: &Source<'_>) -> Option<Plan> {
+    let mut budget = Budget::default();
+    let mut directory = Directory::new(found, draft);
+    let mut plan = empty_plan(draft, source);
+    stage(found)?;
+    node::resolve(found, draft, source, &directory, &mut budget, &mut plan);
+    link::resolve(found, draft, &mut directory, &mut budget, &mut plan);
+    stage(found)?;
+    address::assign(found, draft, &mut plan);
+    order::check(found, draft, &directory);
+    route::resolve(found, draft, &directory, &mut plan);
+    event::resolve(found, draft, &directory, &mut budget, &mut plan);
+    expect::resolve(found, draft, &directory, &mut plan);
+    stage(found)?;
+    reach::check(found, draft, &plan);
+    stage(found)?;
+    Some(plan)
+}
+
+fn stage(found: &Findings) -> Option<()> {
+    found.is_clean().then_some(())
+}
+
+fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
+    Plan {
+        name: draft.name.clone().unwrap_or_else(|| folder_name(source.default_name)),
+        seed: draft.seed.unwrap_or(1),
+        duration: draft.duration,
+        routing: draft.routing,
+        nodes: Vec::new(),
+        routers: Vec::new(),
+        links: Vec::new(),
+        routes: Vec::new(),
+        events: Vec::new(),
+        expectations: Vec::new(),
+    }
+}
+
+/// The file's stem with what a folder's name should not hold replaced.
+fn folder_name(stem: &str) -> String {
+    let sane = |c: char| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '-' };
+    let name: String = stem.chars().take(100).map(sane).collect();
+    let name = name.trim_start_matches(['.', '-']);
+    if name.is_empty() { "scenario".to_owned() } else { name.to_owned() }
+}
+
+/// Bounds what groups multiply, so that a short file cannot fill the memory.
+#[derive(Debug, Default)]
+struct Budget {
+    spent: usize,
+}
+
+impl Budget {
+    /// The most things that groups may be expanded to, all together.
+    const MOST: usize = 4_000_000;
+
+    /// Whether `count` more things are within bounds; the first time they are not is a mistake.
+    fn spend(&mut self, found: &mut Findings, count: usize, place: Place) -> bool {
+        let before = self.spent <= Self::MOST;
+        self.spent = self.spent.saturating_add(count);
+        let fits = self.spent <= Self::MOST;
+        if before && !fits {
+            let most = Self::MOST;
+            found.mistake(
+                place,
+                format!("here the file's groups expand to more than {most} things"),
+            );
+        }
+        fits
+    }
+}

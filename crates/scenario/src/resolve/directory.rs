@@ -1,0 +1,229 @@
+//! Who is called what: nodes, groups, routers, links.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use windtunnel_model::{LinkId, NodeId, Plan, RouterId, Vertex};
+
+use crate::decode::{At, Draft, MOST_NODES};
+use crate::error::Findings;
+use crate::position::Place;
+use crate::text::{nearest, shorten};
+
+/// The names of the file.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    names: BTreeMap<String, Named>,
+    places: BTreeMap<String, Place>,
+    links: BTreeMap<String, Vec<LinkId>>,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Named {
+    /// One node.
+    Node(NodeId),
+    /// All that `count` made of one node: positions among the nodes.
+    Group(Range<u32>),
+    /// A router.
+    Router(RouterId),
+}
+
+impl Named {
+    /// All vertices of that name.
+    pub(super) fn vertices(&self) -> Vec<Vertex> {
+        match self {
+            Named::Node(id) => vec![Vertex::Node(*id)],
+            Named::Group(range) => range.clone().map(|id| Vertex::Node(NodeId(id))).collect(),
+            Named::Router(id) => vec![Vertex::Router(*id)],
+        }
+    }
+
+    /// All nodes of that name; `None` for a router.
+    pub(super) fn nodes(&self) -> Option<Vec<NodeId>> {
+        match self {
+            Named::Node(id) => Some(vec![*id]),
+            Named::Group(range) => Some(range.clone().map(NodeId).collect()),
+            Named::Router(_) => None,
+        }
+    }
+}
+
+impl Directory {
+    /// Names every node, member and router of `draft`.
+    pub(super) fn new(found: &mut Findings, draft: &Draft) -> Self {
+        let mut directory = Directory::default();
+        let mut next = 0u32;
+        for node in &draft.nodes {
+            let count = node.count.as_ref().map_or(1, |count| count.value);
+            if u64::from(next) + count > MOST_NODES {
+                let place = node.count.as_ref().map_or(node.name.place, |count| count.place);
+                found.mistake(place, format!("here the nodes become more than {MOST_NODES}"));
+                return directory;
+            }
+            let first = next;
+            next += u32::try_from(count).unwrap_or(u32::MAX);
+            if !check_name(found, &node.name, "a node", 63 - count_digits(node.count.is_some())) {
+                continue;
+            }
+            if node.count.is_none() {
+                directory.add(found, &node.name.value, node.name.place, Named::Node(NodeId(first)));
+                continue;
+            }
+            let group = Named::Group(first..next);
+            directory.add(found, &node.name.value, node.name.place, group);
+            for (member, id) in (1..).zip(first..next) {
+                let name = format!("{}-{member}", node.name.value);
+                directory.add(found, &name, node.name.place, Named::Node(NodeId(id)));
+            }
+        }
+        for (index, router) in draft.routers.iter().enumerate() {
+            if check_name(found, router, "a router", 63) {
+                let named = Named::Router(RouterId::from_index(index));
+                directory.add(found, &router.value, router.place, named);
+            }
+        }
+        directory
+    }
+
+    fn add(&mut self, found: &mut Findings, name: &str, place: Place, named: Named) {
+        if let Some(first) = self.places.get(name) {
+            let line = first.line;
+            found.mistake(place, format!("`{name}` names something else already, in line {line}"));
+            return;
+        }
+        self.places.insert(name.to_owned(), place);
+        self.names.insert(name.to_owned(), named);
+    }
+
+    /// What `name` stands for; reports it if that is nothing.
+    pub(super) fn named(&self, found: &mut Findings, name: &At<String>) -> Option<&Named> {
+        let known = self.names.get(&name.value);
+        if known.is_none() {
+            let candidates = self.names.keys().map(String::as_str);
+            let what = "node, group or router";
+            unknown(found, name, what, candidates);
+        }
+        known
+    }
+
+    /// The nodes of `name`: one, or a group's members.
+    pub(super) fn nodes(&self, found: &mut Findings, name: &At<String>) -> Option<Vec<NodeId>> {
+        match self.names.get(&name.value).map(Named::nodes) {
+            Some(Some(nodes)) => Some(nodes),
+            Some(None) => {
+                let message = format!("`{}` is a router: here a node is needed", name.value);
+                found.mistake(name.place, message);
+                None
+            }
+            None => {
+                let nodes = self.names.iter().filter(|(_, n)| !matches!(n, Named::Router(_)));
+                unknown(found, name, "node or group", nodes.map(|(name, _)| name.as_str()));
+                None
+            }
+        }
+    }
+
+    /// The one vertex of `name`; a group is refused.
+    pub(super) fn vertex(&self, found: &mut Findings, name: &At<String>) -> Option<Vertex> {
+        match self.named(found, name)? {
+            Named::Node(id) => Some(Vertex::Node(*id)),
+            Named::Router(id) => Some(Vertex::Router(*id)),
+            Named::Group(_) => {
+                let message = format!("`{}` is a group: here one node is needed", name.value);
+                found.mistake_with_hint(
+                    name.place,
+                    message,
+                    format!("name a member, such as `{}-1`", name.value),
+                );
+                None
+            }
+        }
+    }
+
+    /// Makes `name` stand for one more link.
+    pub(super) fn add_link(&mut self, name: &str, link: LinkId) {
+        self.links.entry(name.to_owned()).or_default().push(link);
+    }
+
+    /// Makes the common name of a group's links stand for all, unless it is the name of a link.
+    pub(super) fn add_link_group(&mut self, name: &str, links: Vec<LinkId>) {
+        self.links.entry(name.to_owned()).or_insert(links);
+    }
+
+    /// The links that `name` stands for.
+    pub(super) fn links(&self, found: &mut Findings, name: &At<String>) -> Option<&[LinkId]> {
+        let known = self.links.get(&name.value);
+        if known.is_none() {
+            unknown(found, name, "link", self.links.keys().map(String::as_str));
+        }
+        known.map(Vec::as_slice)
+    }
+}
+
+/// The name by which the file knows a vertex: the group's for its members.
+pub(super) fn file_name(plan: &Plan, vertex: Vertex) -> &str {
+    match vertex {
+        Vertex::Node(id) => &plan.nodes[id.index()].group,
+        Vertex::Router(id) => &plan.routers[id.index()].name,
+    }
+}
+
+fn unknown<'a>(
+    found: &mut Findings,
+    name: &At<String>,
+    what: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) {
+    let message = format!("no {what} is called `{}`", shorten(&name.value));
+    if found.is_full() {
+        return found.mistake(name.place, message);
+    }
+    let candidates: Vec<&str> = candidates.collect();
+    match nearest(&name.value, candidates.iter().copied()) {
+        Some(near) => {
+            found.mistake_with_hint(name.place, message, format!("did you mean `{near}`?"));
+        }
+        None if candidates.is_empty() => found.mistake(name.place, message),
+        None => {
+            let some = candidates.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+            let more = if candidates.len() > 8 { " …" } else { "" };
+            found.mistake_with_hint(name.place, message, format!("there are {some}{more}"));
+        }
+    }
+}
+
+/// Room for `-10000` behind a group's name.
+fn count_digits(is_group: bool) -> usize {
+    if is_group { 6 } else { 0 }
+}
+
+/// A host name's label (RFC 1123) in lower case.
+fn check_name(found: &mut Findings, name: &At<String>, what: &str, most: usize) -> bool {
+    let text = name.value.as_str();
+    let shown = shorten(text);
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let message = if text.is_empty() {
+        format!("the name of {what} is empty")
+    } else if text == "localhost" {
+        "`localhost` is what every node calls itself: it cannot name one".to_owned()
+    } else if text.len() > most {
+        format!("`{shown}` is longer than the {most} letters that the name of {what} may have")
+    } else if !text.chars().all(plain) || text.starts_with('-') || text.ends_with('-') {
+        let message = format!(
+            "`{shown}` cannot name {what}: a host name has lower-case letters, digits and `-` inside"
+        );
+        let better = text.to_lowercase().replace(['_', ' ', '.'], "-");
+        if better.chars().all(plain) && !better.starts_with('-') && !better.ends_with('-') {
+            found.mistake_with_hint(name.place, message, format!("did you mean `{better}`?"));
+            return false;
+        }
+        message
+    } else if text.bytes().all(|b| b.is_ascii_digit()) {
+        format!("`{shown}` cannot name {what}: a name of digits alone is read as an address")
+    } else {
+        return true;
+    };
+    found.mistake(name.place, message);
+    false
+}

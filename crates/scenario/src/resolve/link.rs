@@ -1,0 +1,290 @@
+//! Links: groups expanded, defaults applied, ends attached.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::plan::{Interface, Link, LinkEnd, RouterInterface};
+use windtunnel_model::profile::{Distribution, Loss, QueueLimit, Setting};
+use windtunnel_model::{Direction, LinkId, LinkProfile, Plan, PortId, Vertex};
+
+use super::Budget;
+use super::directory::{Directory, Named};
+use crate::decode::{Draft, EventKind, LinkDraft, LinkKeys};
+use crate::error::{Findings, Notice};
+use crate::text::shorten;
+
+/// The most links after every group is expanded.
+const MOST_LINKS: usize = 50_000;
+
+pub(super) fn resolve(
+    found: &mut Findings,
+    draft: &Draft,
+    directory: &mut Directory,
+    budget: &mut Budget,
+    plan: &mut Plan,
+) {
+    let mut names = Names::default();
+    let mut placed = Vec::new();
+    for link in &draft.links {
+        let ends =
+            [&link.between[0], &link.between[1]].map(|name| directory.named(found, name).cloned());
+        let [Some(a), Some(b)] = ends else { continue };
+        if let Some(pairs) = pairs(found, link, &a, &b) {
+            if placed.len() + pairs.len() > MOST_LINKS {
+                found.mistake(link.place, format!("here the links become more than {MOST_LINKS}"));
+                return;
+            }
+            if let Some(name) = &link.name {
+                let group = matches!(a, Named::Group(_)) || matches!(b, Named::Group(_));
+                names.reserve(found, &name.value, name.place, group.then_some(pairs.len()));
+            }
+            placed.extend(pairs.into_iter().map(|pair| (link, pair)));
+        }
+    }
+    if !found.is_clean() {
+        return;
+    }
+    add_links(found, draft, directory, budget, plan, &mut names, &placed);
+    number_ports(plan);
+    notice_queues(found, plan);
+}
+
+/// The pairs of vertices that one entry joins.
+fn pairs(found: &mut Findings, link: &LinkDraft, a: &Named, b: &Named) -> Option<Vec<[Vertex; 2]>> {
+    if let (Named::Group(_), Named::Group(_)) = (a, b) {
+        let [first, second] = [&link.between[0].value, &link.between[1].value];
+        let message = format!("`{first}` and `{second}` are both groups: who is joined to whom?");
+        let hint = "join each group to a router, or write a link per pair of members";
+        found.mistake_with_hint(link.between[1].place, message, hint);
+        return None;
+    }
+    let mut pairs = Vec::new();
+    for first in a.vertices() {
+        for second in b.vertices() {
+            if first == second {
+                let message = format!("this link joins `{}` to itself", link.between[0].value);
+                found.mistake(link.between[1].place, message);
+                return None;
+            }
+            pairs.push([first, second]);
+        }
+    }
+    Some(pairs)
+}
+
+fn add_links(
+    found: &mut Findings,
+    draft: &Draft,
+    directory: &mut Directory,
+    budget: &mut Budget,
+    plan: &mut Plan,
+    names: &mut Names,
+    placed: &[(&LinkDraft, [Vertex; 2])],
+) {
+    let rate_comes = draft.events.iter().any(|event| match &event.kind {
+        EventKind::Link { set, .. } => set.place("rate").is_some(),
+        _ => false,
+    });
+    let mut start = 0;
+    while start < placed.len() {
+        let link = placed[start].0;
+        let same = placed[start..].iter().take_while(|(other, _)| std::ptr::eq(*other, link));
+        let members = &placed[start..start + same.count()];
+        let profiles = profiles(&draft.link_defaults, &link.keys);
+        check_keys(found, draft, link, &profiles, rate_comes);
+        let weight = profiles.iter().map(weight).sum::<usize>() * members.len();
+        if !budget.spend(found, weight, link.place) {
+            return;
+        }
+        let is_group = members.len() > 1
+            || members.iter().any(|(_, pair)| {
+                let named = [&link.between[0].value, &link.between[1].value];
+                pair.iter().zip(named).any(|(vertex, name)| plan.vertex_name(*vertex) != name)
+            });
+        let mut ids = Vec::new();
+        for (index, (_, pair)) in members.iter().enumerate() {
+            let name = match &link.name {
+                Some(name) if is_group => format!("{}-{}", name.value, index + 1),
+                Some(name) => name.value.clone(),
+                None => names.automatic(plan.vertex_name(pair[0]), plan.vertex_name(pair[1])),
+            };
+            let id = LinkId::from_index(plan.links.len());
+            directory.add_link(&name, id);
+            ids.push(id);
+            let ends = [
+                attach(plan, pair[0], id, Direction::Up),
+                attach(plan, pair[1], id, Direction::Down),
+            ];
+            plan.links.push(Link { name, ends, profiles: profiles.clone() });
+        }
+        if is_group {
+            let [a, b] = [&link.between[0].value, &link.between[1].value];
+            let common = link.name.as_ref().map_or(format!("{a}--{b}"), |name| name.value.clone());
+            directory.add_link_group(&common, ids);
+        }
+        start += members.len();
+    }
+}
+
+/// Gives a vertex one more interface.
+fn attach(plan: &mut Plan, vertex: Vertex, link: LinkId, outward: Direction) -> LinkEnd {
+    let (v4, v6) = (None, None);
+    let position = match vertex {
+        Vertex::Node(id) => {
+            let interfaces = &mut plan.nodes[id.index()].interfaces;
+            let name = format!("eth{}", interfaces.len());
+            let port = PortId(0);
+            interfaces.push(Interface { port, name, link, outward, v4, v6, mtu: 0 });
+            interfaces.len() - 1
+        }
+        Vertex::Router(id) => {
+            let interfaces = &mut plan.routers[id.index()].interfaces;
+            interfaces.push(RouterInterface { link, outward, v4, v6 });
+            interfaces.len() - 1
+        }
+    };
+    LinkEnd { vertex, interface: u32::try_from(position).unwrap_or(u32::MAX) }
+}
+
+/// Ports are dense over the nodes; a device's MTU is the larger of its link's two directions.
+fn number_ports(plan: &mut Plan) {
+    let mtu = |link: &Link| link.profiles[0].mtu.max(link.profiles[1].mtu);
+    let mtus: Vec<u32> = plan.links.iter().map(mtu).collect();
+    let interfaces = plan.nodes.iter_mut().flat_map(|node| &mut node.interfaces);
+    for (port, interface) in interfaces.enumerate() {
+        interface.port = PortId::from_index(port);
+        interface.mtu = mtus[interface.link.index()];
+    }
+}
+
+/// Built-in, then `defaults.link`, then the link's own keys; in each, `up` and `down` win over both.
+fn profiles(defaults: &LinkKeys, own: &LinkKeys) -> [LinkProfile; 2] {
+    [0, 1].map(|direction| {
+        let mut profile = LinkProfile::default();
+        defaults.patch(direction).apply_to(&mut profile);
+        own.patch(direction).apply_to(&mut profile);
+        profile
+    })
+}
+
+fn check_keys(
+    found: &mut Findings,
+    draft: &Draft,
+    link: &LinkDraft,
+    profiles: &[LinkProfile; 2],
+    rate_comes: bool,
+) {
+    if draft.pools.v6.is_some()
+        && let Some(mtu) = profiles.iter().map(|profile| profile.mtu).find(|mtu| *mtu < 1280)
+    {
+        let own = link.keys.place("mtu");
+        let place = own.or(draft.link_defaults.place("mtu")).unwrap_or(link.place);
+        let message = format!("mtu: `{mtu}` is less than the 1280 that IPv6 needs (RFC 8200)");
+        found.mistake_with_hint(place, message, "raise it, or write `ipv6: false` at the top");
+    }
+    let rated = profiles.iter().any(|profile| profile.rate.is_some());
+    for key in ["queue", "overhead", "discipline"] {
+        if let (Some(place), false) = (link.keys.place(key), rated || rate_comes) {
+            found.notice(place, format!("`{key}` has no effect until this link has a `rate`"));
+        }
+    }
+    let ends = [&link.between[0].value, &link.between[1].value];
+    for (direction, other) in [(0, 1), (1, 0)] {
+        let (each, missing) = (&link.keys.each[direction], &profiles[other]);
+        if each.rate.is_some_and(|rate| rate != Setting::Default) && missing.rate.is_none() {
+            let (from, to) = (ends[other], ends[1 - other]);
+            let message =
+                format!("from `{from}` to `{to}` this link has no rate, only the other way");
+            found.notice(link.place, message);
+        }
+    }
+}
+
+/// Tells which queue lengths were chosen because the file has none.
+fn notice_queues(found: &mut Findings, plan: &Plan) {
+    let mut chosen: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for link in &plan.links {
+        for (profile, direction) in link.profiles.iter().zip(Direction::BOTH) {
+            if let (None, Some(QueueLimit::Packets(packets))) =
+                (profile.queue, profile.effective_queue())
+            {
+                let lanes = chosen.entry(packets.0).or_default();
+                lanes.push(format!("{} {}", link.name, direction.name()));
+            }
+        }
+    }
+    for (packets, lanes) in chosen {
+        let some = lanes.iter().take(4).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = match lanes.len().saturating_sub(4) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let message = format!("queue of {packets} packets by default: {some}{more}");
+        found.notices.push(Notice { place: None, message });
+    }
+}
+
+/// What the lists of a profile take, in numbers.
+fn weight(profile: &LinkProfile) -> usize {
+    let loss = match &profile.loss {
+        Loss::Listed(packets) => packets.len(),
+        _ => 0,
+    };
+    let jitter = match &profile.jitter.distribution {
+        Distribution::Table(table) => table.len(),
+        _ => 0,
+    };
+    1 + loss + jitter
+}
+
+/// The names that links have.
+#[derive(Debug, Default)]
+struct Names {
+    taken: BTreeMap<String, u32>,
+    /// The last number tried for each pair of ends.
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Names {
+    /// Takes a name that the file gives, and those of its members if it is a group's.
+    fn reserve(
+        &mut self,
+        found: &mut Findings,
+        name: &str,
+        place: crate::position::Place,
+        members: Option<usize>,
+    ) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if name.len() > 100 || !starts || !name.chars().all(plain) {
+            let shown = shorten(name);
+            let message =
+                format!("`{shown}` cannot name a link: use letters, digits, `-`, `_`, `.`");
+            return found.mistake(place, message);
+        }
+        let members = members.into_iter().flat_map(|count| 1..=count);
+        let all = std::iter::once(name.to_owned()).chain(members.map(|n| format!("{name}-{n}")));
+        for name in all {
+            if let Some(line) = self.taken.insert(name.clone(), place.line) {
+                let message = format!("`{name}` names another link already, in line {line}");
+                return found.mistake(place, message);
+            }
+        }
+    }
+
+    /// `a--b`, or the first of `a--b-2`, `a--b-3` … that is free.
+    fn automatic(&mut self, a: &str, b: &str) -> String {
+        let plain = format!("{a}--{b}");
+        let number = self.numbers.entry(plain.clone()).or_default();
+        let mut name = plain.clone();
+        while *number > 0 || self.taken.contains_key(&name) {
+            *number = (*number).max(1) + 1;
+            name = format!("{plain}-{number}");
+            if !self.taken.contains_key(&name) {
+                break;
+            }
+        }
+        *number = (*number).max(1);
+        self.taken.insert(name.clone(), 0);
+        name
+    }
+}

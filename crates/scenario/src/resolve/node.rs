@@ -1,0 +1,114 @@
+//! Nodes: groups expanded, defaults applied, programs complete.
+
+use windtunnel_model::plan::{Node, Program, Router};
+use windtunnel_model::{NodeId, Plan, Span};
+
+use super::Budget;
+use super::directory::Directory;
+use crate::Source;
+use crate::decode::{Draft, NodeDraft, NodeKeys};
+use crate::error::Findings;
+
+pub(super) fn resolve(
+    found: &mut Findings,
+    draft: &Draft,
+    source: &Source<'_>,
+    directory: &Directory,
+    budget: &mut Budget,
+    plan: &mut Plan,
+) {
+    for node in &draft.nodes {
+        let keys = node.keys.or(&draft.node_defaults);
+        let programs = programs(found, draft, node, &keys, source, directory);
+        let count = node.count.as_ref().map_or(1, |count| count.value);
+        let each = programs.iter().map(weight).sum::<usize>() + 1;
+        let all = each.saturating_mul(usize::try_from(count).unwrap_or(usize::MAX));
+        if !budget.spend(found, all, node.name.place) {
+            return;
+        }
+        for member in 1..=count {
+            let name = match node.count {
+                Some(_) => format!("{}-{member}", node.name.value),
+                None => node.name.value.clone(),
+            };
+            plan.nodes.push(Node {
+                name,
+                group: node.name.value.clone(),
+                forward: keys.forward.unwrap_or(false),
+                user: keys.user.unwrap_or_default(),
+                sysctl: keys.sysctl.clone(),
+                interfaces: Vec::new(),
+                programs: programs.clone(),
+            });
+        }
+    }
+    let routers = draft.routers.iter();
+    let routers =
+        routers.map(|router| Router { name: router.value.clone(), interfaces: Vec::new() });
+    plan.routers.extend(routers);
+}
+
+fn programs(
+    found: &mut Findings,
+    draft: &Draft,
+    node: &NodeDraft,
+    keys: &NodeKeys,
+    source: &Source<'_>,
+    directory: &Directory,
+) -> Vec<Program> {
+    let mut programs = Vec::new();
+    for program in &node.programs {
+        let keys = program.keys.or(&keys.program);
+        let mut after: Vec<NodeId> = Vec::new();
+        for name in &keys.after {
+            let Some(nodes) = directory.nodes(found, name) else { continue };
+            let other = draft.nodes.iter().find(|other| {
+                other.name.value == name.value || is_member(&name.value, &other.name.value)
+            });
+            if other.is_some_and(|other| other.programs.is_empty()) {
+                let message = format!("`{}` has no program that could be ready", name.value);
+                found.mistake(name.place, message);
+            }
+            after.extend(nodes);
+        }
+        after.sort_unstable();
+        after.dedup();
+        let start = keys.start.as_ref().map_or(Span::ZERO, |start| start.value);
+        if let (Some(at), Some(duration)) = (&keys.start, draft.duration)
+            && start >= duration
+        {
+            let message = format!("this program starts at {start}, when the run has ended");
+            found.notice(at.place, message);
+        }
+        programs.push(Program {
+            argv: program.argv.clone(),
+            daemon: keys.daemon.unwrap_or(false),
+            ready: keys.ready,
+            after,
+            start,
+            cwd: keys.cwd.map(|cwd| absolute(source.base_dir, &cwd)),
+            env: keys.env,
+            restart: keys.restart.unwrap_or_default(),
+        });
+    }
+    programs
+}
+
+/// Whether `name` is `group-N`. Whether it exists was asked before.
+fn is_member(name: &str, group: &str) -> bool {
+    let number = name.strip_prefix(group).and_then(|rest| rest.strip_prefix('-'));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn absolute(base: &str, path: &str) -> String {
+    if path.starts_with('/') {
+        return path.to_owned();
+    }
+    format!("{}/{path}", base.trim_end_matches('/'))
+}
+
+/// What a copy of a program takes, in things of some 64 bytes.
+fn weight(program: &Program) -> usize {
+    let texts = program.argv.iter().chain(program.env.keys()).chain(program.env.values());
+    1 + texts.map(|text| 1 + text.len() / 64).sum::<usize>() + program.after.len() / 16
+}

@@ -1,0 +1,140 @@
+//! Whether every two nodes with links can reach each other.
+//!
+//! Vertices that forward (routers, and nodes with `forward`) fall into connected components. A node
+//! reaches another if both touch one component, or if a link joins them. Nodes that touch the same
+//! components are alike, so that kinds of nodes are compared and not all pairs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windtunnel_model::{NodeId, Plan, Vertex};
+
+use crate::decode::Draft;
+use crate::error::Findings;
+use crate::position::Place;
+
+pub(super) fn check(found: &mut Findings, draft: &Draft, plan: &Plan) {
+    if draft.allow_unreachable {
+        return;
+    }
+    let touched = touched(plan);
+    let linked: Vec<usize> =
+        (0..plan.nodes.len()).filter(|id| !plan.nodes[*id].interfaces.is_empty()).collect();
+    let direct = direct(plan);
+    let mut kinds: BTreeMap<&BTreeSet<usize>, u64> = BTreeMap::new();
+    for id in &linked {
+        *kinds.entry(&touched[*id]).or_default() += 1;
+    }
+    let kinds: Vec<_> = kinds.into_iter().collect();
+    let mut apart = 0u64;
+    for (index, (components, count)) in kinds.iter().enumerate() {
+        if components.is_empty() {
+            apart += count * (count - 1) / 2;
+        }
+        let others = kinds[index + 1..].iter();
+        let disjoint = others.filter(|(other, _)| components.is_disjoint(other));
+        apart += disjoint.map(|(_, other)| count * other).sum::<u64>();
+    }
+    let is_apart = |a: usize, b: usize| touched[a].is_disjoint(&touched[b]);
+    let joined = direct.iter().filter(|(a, b)| is_apart(*a, *b)).count();
+    apart -= u64::try_from(joined).unwrap_or(0);
+    if apart == 0 {
+        return;
+    }
+    let pairs =
+        linked.iter().enumerate().flat_map(|(at, a)| linked[at + 1..].iter().map(|b| (*a, *b)));
+    let mut pairs = pairs.filter(|(a, b)| is_apart(*a, *b) && !direct.contains(&(*a, *b)));
+    if let Some((a, b)) = pairs.next() {
+        report(found, draft, plan, NodeId::from_index(a), NodeId::from_index(b), apart);
+    }
+}
+
+/// By node: the components of forwarding vertices that it is in or linked to.
+fn touched(plan: &Plan) -> Vec<BTreeSet<usize>> {
+    let nodes = plan.nodes.len();
+    let number = |vertex: Vertex| match vertex {
+        Vertex::Node(id) => id.index(),
+        Vertex::Router(id) => nodes + id.index(),
+    };
+    let forwards = |vertex: Vertex| match vertex {
+        Vertex::Node(id) => plan.nodes[id.index()].forward,
+        Vertex::Router(_) => true,
+    };
+    let mut sets = Sets::new(nodes + plan.routers.len());
+    for link in &plan.links {
+        let [a, b] = [link.ends[0].vertex, link.ends[1].vertex];
+        if forwards(a) && forwards(b) {
+            sets.join(number(a), number(b));
+        }
+    }
+    let mut touched = vec![BTreeSet::new(); nodes];
+    for (id, node) in plan.nodes.iter().enumerate() {
+        if node.forward {
+            touched[id].insert(sets.root(id));
+        }
+    }
+    for link in &plan.links {
+        let [a, b] = [link.ends[0].vertex, link.ends[1].vertex];
+        for (at, other) in [(a, b), (b, a)] {
+            if let (Vertex::Node(id), true) = (at, forwards(other)) {
+                touched[id.index()].insert(sets.root(number(other)));
+            }
+        }
+    }
+    touched
+}
+
+/// Pairs of nodes that a link joins, the lower number first.
+fn direct(plan: &Plan) -> BTreeSet<(usize, usize)> {
+    let ends = plan.links.iter().map(|link| (link.ends[0].vertex, link.ends[1].vertex));
+    ends.filter_map(|pair| match pair {
+        (Vertex::Node(a), Vertex::Node(b)) => {
+            Some((a.index().min(b.index()), a.index().max(b.index())))
+        }
+        _ => None,
+    })
+    .collect()
+}
+
+fn report(found: &mut Findings, draft: &Draft, plan: &Plan, a: NodeId, b: NodeId, apart: u64) {
+    let [from, to] = [a, b].map(|id| &plan.nodes[id.index()]);
+    let entry = draft.nodes.iter().find(|node| node.name.value == from.group);
+    let place = entry.map_or(Place::START, |node| node.name.place);
+    let more = match apart {
+        1 => String::new(),
+        apart => format!(" ({apart} pairs of nodes in all)"),
+    };
+    let message = format!("no path joins `{}` and `{}`{more}", from.name, to.name);
+    let hint = "only routers and nodes with `forward: true` pass on; add a link, or write \
+                `allow-unreachable: true` at the top";
+    found.mistake_with_hint(place, message, hint);
+}
+
+/// Disjoint sets of numbers (union by size with path halving; Tarjan, van Leeuwen 1984).
+struct Sets {
+    parents: Vec<usize>,
+    sizes: Vec<usize>,
+}
+
+impl Sets {
+    fn new(count: usize) -> Self {
+        Sets { parents: (0..count).collect(), sizes: vec![1; count] }
+    }
+
+    fn root(&mut self, mut at: usize) -> usize {
+        while self.parents[at] != at {
+            self.parents[at] = self.parents[self.parents[at]];
+            at = self.parents[at];
+        }
+        at
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        if a == b {
+            return;
+        }
+        let (small, large) = if self.sizes[a] < self.sizes[b] { (a, b) } else { (b, a) };
+        self.parents[small] = large;
+        self.sizes[large] += self.sizes[small];
+    }
+}

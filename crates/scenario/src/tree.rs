@@ -1,0 +1,306 @@
+//! The file as a tree of values with their places, built from the parser's events within fixed bounds.
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+
+use crate::position::Place;
+
+/// A value with its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Value {
+    pub(crate) place: Place,
+    pub(crate) kind: Kind,
+}
+
+/// What a value is. YAML's guesses about plain scalars (is `1e3` a number?) are left to the reader of
+/// each key, who knows what it needs.
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    /// Nothing, `null` or `~`.
+    Null,
+    /// A scalar, quoted or not.
+    Text(String),
+    List(Vec<Value>),
+    Map(Vec<(Key, Value)>),
+}
+
+/// The key of a map.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub(crate) place: Place,
+    pub(crate) text: String,
+}
+
+/// Why a text is no tree.
+#[derive(Debug)]
+pub(crate) struct TreeError {
+    pub(crate) place: Place,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+/// The most values in one file, repetitions by aliases included.
+const MOST_VALUES: usize = 2_000_000;
+/// The deepest nesting; the file's own keys need fewer than ten levels.
+const DEEPEST: usize = 64;
+/// The most bytes that aliases may repeat.
+const MOST_REPEATED: usize = 4 << 20;
+
+/// Reads one document. `None` for an empty one.
+pub(crate) fn parse(text: &str) -> Result<Option<Value>, TreeError> {
+    let mut parser = Parser::new_from_str(text);
+    let mut builder = Builder::default();
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| syntax_error(text, &error))?;
+        builder.handle(event, Place::of(span))?;
+    }
+    Ok(builder.root)
+}
+
+#[derive(Default)]
+struct Builder {
+    root: Option<Value>,
+    open: Vec<Open>,
+    anchors: BTreeMap<usize, Value>,
+    documents: usize,
+    values: usize,
+    repeated: usize,
+}
+
+/// A collection whose end has not come.
+struct Open {
+    place: Place,
+    anchor: usize,
+    kind: OpenKind,
+}
+
+enum OpenKind {
+    List(Vec<Value>),
+    Map { entries: Vec<(Key, Value)>, known: BTreeMap<String, u32>, key: Option<Key> },
+}
+
+impl Builder {
+    fn handle(&mut self, event: Event<'_>, place: Place) -> Result<(), TreeError> {
+        match event {
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                match self.documents {
+                    1 => Ok(()),
+                    _ => {
+                        Err(error(place, "a second document starts here: one file, one experiment")
+                            .hint(
+                                "remove the `---` line and what does not belong to this experiment",
+                            ))
+                    }
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                check_tag(tag.as_deref(), place)?;
+                self.add(anchor, scalar(text.into_owned(), style, place))
+            }
+            Event::SequenceStart(anchor, tag) => {
+                check_tag(tag.as_deref(), place)?;
+                self.open(anchor, place, OpenKind::List(Vec::new()))
+            }
+            Event::MappingStart(anchor, tag) => {
+                check_tag(tag.as_deref(), place)?;
+                let (entries, known) = (Vec::new(), BTreeMap::new());
+                self.open(anchor, place, OpenKind::Map { entries, known, key: None })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::Alias(id) => self.repeat(id, place),
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+        }
+    }
+
+    fn open(&mut self, anchor: usize, place: Place, kind: OpenKind) -> Result<(), TreeError> {
+        if self.open.len() >= DEEPEST {
+            return Err(error(place, format!("nested more than {DEEPEST} levels deep")));
+        }
+        if self.expects_key() {
+            return Err(error(place, "a key must be a text, not a list or a map"));
+        }
+        self.open.push(Open { place, anchor, kind });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), TreeError> {
+        let Some(Open { place, anchor, kind }) = self.open.pop() else { return Ok(()) };
+        let kind = match kind {
+            OpenKind::List(items) => Kind::List(items),
+            OpenKind::Map { entries, .. } => Kind::Map(entries),
+        };
+        self.add(anchor, Value { place, kind })
+    }
+
+    fn repeat(&mut self, anchor: usize, place: Place) -> Result<(), TreeError> {
+        let Some(value) = self.anchors.get(&anchor).cloned() else {
+            return Err(error(place, "this alias stands inside the value that it repeats"));
+        };
+        self.repeated += weight(&value);
+        self.add(0, value)
+    }
+
+    fn add(&mut self, anchor: usize, value: Value) -> Result<(), TreeError> {
+        self.values += 1;
+        if self.values > MOST_VALUES {
+            return Err(error(value.place, format!("more than {MOST_VALUES} values in one file")));
+        }
+        if anchor != 0 {
+            self.anchors.insert(anchor, value.clone());
+            self.repeated += weight(&value);
+        }
+        if self.repeated > MOST_REPEATED {
+            return Err(error(value.place, "anchors and aliases repeat more than 4 MB"));
+        }
+        match self.open.last_mut().map(|open| &mut open.kind) {
+            None => self.root = Some(value),
+            Some(OpenKind::List(items)) => items.push(value),
+            Some(OpenKind::Map { entries, known, key }) => match key.take() {
+                Some(key) => entries.push((key, value)),
+                None => *key = Some(new_key(value, known)?),
+            },
+        }
+        Ok(())
+    }
+
+    fn expects_key(&self) -> bool {
+        matches!(self.open.last(), Some(Open { kind: OpenKind::Map { key: None, .. }, .. }))
+    }
+}
+
+impl TreeError {
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+fn error(place: Place, message: impl Into<String>) -> TreeError {
+    TreeError { place, message: message.into(), hint: None }
+}
+
+fn new_key(value: Value, known: &mut BTreeMap<String, u32>) -> Result<Key, TreeError> {
+    let place = value.place;
+    let text = match value.kind {
+        Kind::Text(text) => text,
+        Kind::Null => return Err(error(place, "a key must be a text, here is none")),
+        Kind::List(_) | Kind::Map(_) => {
+            return Err(error(place, "a key must be a text, not a list or a map"));
+        }
+    };
+    if text == "<<" {
+        return Err(error(place, "`<<` is not read: merging maps is no part of YAML 1.2")
+            .hint("write the keys out, or put what is common into `defaults`"));
+    }
+    if let Some(first) = known.insert(text.clone(), place.line) {
+        let shown = crate::text::shorten(&text);
+        return Err(error(place, format!("`{shown}` is given twice, first in line {first}"))
+            .hint("keep one of the two"));
+    }
+    Ok(Key { place, text })
+}
+
+fn scalar(text: String, style: ScalarStyle, place: Place) -> Value {
+    let plain = style == ScalarStyle::Plain;
+    let null = plain && matches!(text.as_str(), "" | "~" | "null");
+    Value { place, kind: if null { Kind::Null } else { Kind::Text(text) } }
+}
+
+fn check_tag(tag: Option<&saphyr_parser::Tag>, place: Place) -> Result<(), TreeError> {
+    match tag {
+        Some(tag) if !tag.is_yaml_core_schema() => {
+            let shown = crate::text::shorten(&tag.to_string());
+            Err(error(place, format!("the tag `{shown}` means nothing here")).hint("remove it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Roughly the bytes that a copy of `value` takes.
+fn weight(value: &Value) -> usize {
+    const EACH: usize = 64;
+    EACH + match &value.kind {
+        Kind::Null => 0,
+        Kind::Text(text) => text.len(),
+        Kind::List(items) => items.iter().map(weight).sum(),
+        Kind::Map(entries) => {
+            entries.iter().map(|(key, value)| EACH + key.text.len() + weight(value)).sum()
+        }
+    }
+}
+
+/// The parser's complaints in our words, with what usually is behind them.
+fn syntax_error(text: &str, scan: &saphyr_parser::ScanError) -> TreeError {
+    let place = Place::at(scan.marker());
+    let info = scan.info();
+    let line = text.lines().nth(scan.marker().line().saturating_sub(1)).unwrap_or("");
+    let leads_with_tab = line.trim_start_matches(' ').starts_with('\t');
+    if leads_with_tab || info.starts_with("tab") {
+        let before = line.chars().take_while(|c| *c == ' ').count();
+        let column = u32::try_from(before + 1).unwrap_or(1);
+        let place = if leads_with_tab { Place { column, ..place } } else { place };
+        return error(place, "a tab in the indentation: YAML indents with spaces only")
+            .hint("replace the tab by spaces");
+    }
+    let (message, hint) = explain(info);
+    let error = error(place, message);
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+fn explain(info: &str) -> (String, Option<&'static str>) {
+    let known = [
+        ("recursion limit", "nested too deep", None),
+        ("unprintable", "an unprintable character", Some("a scenario is a text file in UTF-8")),
+        (
+            "flow mapping",
+            "here `,` or `}` was expected: the map `{…}` does not end",
+            Some(
+                "close the map with `}`; quote a text that holds `: `, `{`, `}`, `[`, `]`, `,` or ` #`",
+            ),
+        ),
+        (
+            "flow sequence",
+            "here `,` or `]` was expected: the list `[…]` does not end",
+            Some(
+                "close the list with `]`; quote a text that holds `: `, `{`, `}`, `[`, `]`, `,` or ` #`",
+            ),
+        ),
+        (
+            "mapping values are not allowed",
+            "a `:` that belongs to no key",
+            Some("quote a text that holds `: `, and check the indentation"),
+        ),
+        (
+            "block mapping",
+            "here a key was expected",
+            Some("check the indentation: keys of one map start in the same column"),
+        ),
+        (
+            "block collection",
+            "here `- ` was expected",
+            Some("check the indentation: the `-` of one list stand in the same column"),
+        ),
+        ("unknown anchor", "an alias of an anchor that does not exist", None),
+        ("unexpected end of stream", "the quoted text that starts here does not end", None),
+        ("invalid indentation", "the indentation fits nothing above it", None),
+        (
+            "simple key expect",
+            "here `key: value` was expected",
+            Some("is a `:` missing, or the indentation wrong?"),
+        ),
+        (
+            "unknown escape",
+            "an unknown escape in a text in double quotes",
+            Some("write `\\\\` for a backslash, or use single quotes"),
+        ),
+    ];
+    match known.iter().find(|(part, ..)| info.contains(part)) {
+        Some((_, message, hint)) => ((*message).to_owned(), *hint),
+        None => (format!("this is not YAML: {info}"), None),
+    }
+}
