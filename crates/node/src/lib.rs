@@ -1,1 +1,63 @@
-//! Room `node`.
+//! The life of virtual nodes: namespaces, devices, addresses, routes, names, programs, exits and
+//! clean-up.
+//!
+//! Promises: a node's programs see a machine of their own on the network (devices, addresses, names,
+//! ports, processes) and the real file system; a set-up that fails says at which node, at what and
+//! what to do; nothing outlives the process that called [`create`], however it ends.
+//! Refuses: reading or writing data packets; deciding when programs start or what their exit means.
+//!
+//! | module | nouns |
+//! | --- | --- |
+//! | `enclosure` | [`enter`], [`Enclosure`]: leaving the machine's network |
+//! | `village` | [`create`], [`Village`], [`Node`]: all nodes of a run |
+//! | `message` | [`Request`], [`Reply`]: what can be asked of a node, and what it reports |
+//! | `hosts` | [`hosts_file`]: the names that programs find |
+//! | `doctor` | [`diagnose`], [`Check`]: what this machine allows |
+//! | `init` (private) | a node's first process: finishes the set-up, then runs programs |
+//! | `recipe` (private) | what has to be configured in a node |
+//! | `netlink` (private) | devices, addresses, routes |
+//!
+//! A process that has left for good, so this is not run here:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let plan: windtunnel_model::Plan = unreachable!();
+//! use windtunnel_node::{Options, Request, Spawn, create, enter};
+//!
+//! let routes = windtunnel_model::Routes::compute(&plan);
+//! let enclosure = enter()?;
+//! let options = Options::new("/tmp/run".into());
+//! let village = create(&plan, &routes, &enclosure, &options, |_, _| ())?;
+//! let node = &village.nodes()[0];
+//! let argv = vec!["ping".into(), "-c1".into(), "web".into()];
+//! let spawn = Spawn { id: 1, argv, env: Default::default(), cwd: None, terminal: false };
+//! let (input, output) = (std::io::stdin(), std::io::stdout());
+//! use std::os::fd::AsFd;
+//! node.send(&Request::Spawn(spawn), &[input.as_fd(), output.as_fd(), output.as_fd()])?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod channel;
+mod doctor;
+mod enclosure;
+mod hint;
+mod hosts;
+mod init;
+mod message;
+mod netlink;
+mod recipe;
+#[cfg(test)]
+mod testing;
+mod village;
+
+pub use channel::ChannelError;
+pub use doctor::{Check, diagnose};
+pub use enclosure::{Enclosure, EnterError, enter};
+pub use hosts::hosts_file;
+pub use message::{
+    ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError, Reply,
+    Request, Spawn,
+};
+pub use netlink::NetlinkError;
+pub use village::{CreateError, Node, Options, Village, create};

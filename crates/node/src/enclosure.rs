@@ -1,0 +1,160 @@
+//! Leaving the machine's network: the first thing a run does.
+//!
+//! Stages of [`enter`], for which the process must have one thread only:
+//!
+//! 1. raise the limit of open descriptors: a run needs several per node;
+//! 2. move into a new user namespace: an ordinary user is mapped to itself; root keeps every identity
+//!    that it has, and goes on without a user namespace where that is denied;
+//! 3. move into a new network namespace, the *fabric*, where the host's ends of all links will be;
+//! 4. switch IPv6 off there, so that the fabric itself never says a word.
+
+mod identity;
+
+use std::fs;
+use std::io;
+
+use windtunnel_sys::limits;
+use windtunnel_sys::namespace::{self, Flags, IdMap, IdRange, Target};
+use windtunnel_sys::process::{self, User};
+
+use crate::hint;
+
+/// How the process is cut off from the machine's network. Exists only after [`enter`].
+#[derive(Debug, Clone)]
+pub struct Enclosure {
+    invoker: User,
+    user_namespace: bool,
+    open_files: Option<u64>,
+    notes: Vec<String>,
+}
+
+/// Why the process could not leave the machine's network.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnterError {
+    /// No user namespace.
+    #[error("cannot make a user namespace")]
+    User(#[source] io::Error),
+    /// The user namespace's maps.
+    #[error("cannot map user {uid} into a user namespace")]
+    Map {
+        /// The user.
+        uid: u32,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// No network namespace.
+    #[error("cannot make a network namespace")]
+    Network(#[source] io::Error),
+    /// The fabric could not be silenced.
+    #[error("cannot switch IPv6 off in the fabric ({path})")]
+    Fabric {
+        /// The setting's file.
+        path: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl EnterError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            EnterError::User(error) => Some(hint::user_namespace(error)),
+            EnterError::Map { .. } => Some(hint::user_namespace_powerless()),
+            EnterError::Network(error) => Some(hint::network_namespace(error)),
+            EnterError::Fabric { .. } => Some(hint::PROC_SYS.into()),
+        }
+    }
+}
+
+impl Enclosure {
+    /// Who runs windtunnel, by the numbers of the machine's own user namespace.
+    #[must_use]
+    pub fn invoker(&self) -> User {
+        self.invoker
+    }
+
+    /// Whether there is a user namespace between the run and the machine.
+    #[must_use]
+    pub fn has_user_namespace(&self) -> bool {
+        self.user_namespace
+    }
+
+    /// How many descriptors the process may have open; `None`: no limit.
+    #[must_use]
+    pub fn open_files(&self) -> Option<u64> {
+        self.open_files
+    }
+
+    /// What is not as it could be, a sentence each.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+/// Leaves the machine's network for good, for this process and its children.
+///
+/// # Errors
+/// The stage that failed; [`EnterError::hint`] says what to do about it. The process may be half-way
+/// in then and should end.
+pub fn enter() -> Result<Enclosure, EnterError> {
+    let mut notes = Vec::new();
+    let open_files = raise_open_files(&mut notes);
+    let invoker = process::current_user();
+    let user_namespace = if invoker.uid == 0 {
+        enter_as_root(&mut notes)?
+    } else {
+        enter_as_user(invoker)?;
+        true
+    };
+    namespace::unshare(Flags::NET).map_err(EnterError::Network)?;
+    for path in FABRIC_IPV6 {
+        match fs::write(path, "1") {
+            // A kernel without IPv6 needs no silencing.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(EnterError::Fabric { path, source }),
+            Ok(()) => {}
+        }
+    }
+    Ok(Enclosure { invoker, user_namespace, open_files, notes })
+}
+
+fn raise_open_files(notes: &mut Vec<String>) -> Option<u64> {
+    match limits::raise_open_files() {
+        Ok(limit) => limit.soft,
+        Err(error) => {
+            notes.push(format!("the limit of open descriptors could not be raised: {error}"));
+            limits::open_files().soft
+        }
+    }
+}
+
+/// An ordinary user may map itself only, and must give up setgroups(2) for its group
+/// (user_namespaces(7)).
+fn enter_as_user(invoker: User) -> Result<(), EnterError> {
+    namespace::unshare(Flags::USER).map_err(EnterError::User)?;
+    let same = |id| vec![IdRange { inside: id, outside: id, count: 1 }];
+    let maps = IdMap { users: same(invoker.uid), groups: same(invoker.gid) };
+    namespace::write_id_maps(Target::Current, &maps, true)
+        .map_err(|source| EnterError::Map { uid: invoker.uid, source })
+}
+
+/// Root goes without a user namespace rather than not at all.
+fn enter_as_root(notes: &mut Vec<String>) -> Result<bool, EnterError> {
+    match identity::unshare_user() {
+        Ok(()) => Ok(true),
+        Err(identity::IdentityError::Denied(error)) => {
+            notes.push(format!(
+                "user namespaces are denied ({error}): running as the machine's root"
+            ));
+            Ok(false)
+        }
+        Err(identity::IdentityError::Unmapped(source)) => Err(EnterError::Map { uid: 0, source }),
+    }
+}
+
+const FABRIC_IPV6: [&str; 2] =
+    ["/proc/sys/net/ipv6/conf/all/disable_ipv6", "/proc/sys/net/ipv6/conf/default/disable_ipv6"];

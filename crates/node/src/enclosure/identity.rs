@@ -1,0 +1,66 @@
+//! A user namespace in which everybody is who they were.
+//!
+//! Only a process outside may map more than its own user. So a helper is forked first, which stays
+//! outside, waits until its parent is inside, and writes the parent's maps.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use windtunnel_sys::namespace::{self, Flags, Fork, IdMap, IdRange, Target};
+use windtunnel_sys::process::{self, Pid, Status};
+use windtunnel_sys::unix;
+
+pub(super) enum IdentityError {
+    /// Nothing has happened.
+    Denied(io::Error),
+    /// The process is in a user namespace without maps, where it can do nothing.
+    Unmapped(io::Error),
+}
+
+/// Moves the process into a user namespace that maps every identity to itself.
+pub(super) fn unshare_user() -> Result<(), IdentityError> {
+    let maps = namespace::current_id_map().map_err(IdentityError::Denied)?;
+    let parent = process::current();
+    let (ours, theirs) = unix::seqpacket_pair().map_err(IdentityError::Denied)?;
+    match namespace::fork_into(Flags::NONE).map_err(IdentityError::Denied)? {
+        Fork::Child => help(&theirs, ours, parent, &maps),
+        Fork::Parent { pid, .. } => {
+            drop(theirs);
+            let outcome = namespace::unshare(Flags::USER).map_err(IdentityError::Denied);
+            if outcome.is_ok() {
+                // Should the helper have died, its status says so.
+                let _ = unix::send(&ours, b"inside", &[]);
+            }
+            drop(ours);
+            let status = process::wait_pid(pid, false).map_err(IdentityError::Unmapped)?;
+            outcome.and_then(|()| mapped(status))
+        }
+    }
+}
+
+/// The helper's life. Without a word from the parent it ends, having done nothing.
+fn help(channel: &OwnedFd, other_end: OwnedFd, parent: Pid, maps: &IdMap) -> ! {
+    drop(other_end);
+    let told = unix::receive(channel, &mut [0; 16]).is_ok_and(|received| received.bytes > 0);
+    let identity = IdMap { users: same(&maps.users), groups: same(&maps.groups) };
+    if told && let Err(error) = namespace::write_id_maps(Target::Process(parent), &identity, false)
+    {
+        process::exit_now(error.raw_os_error().unwrap_or(i32::from(u8::MAX)));
+    }
+    process::exit_now(0)
+}
+
+/// What a map's range is called inside is what it is called for the namespace to come.
+fn same(ranges: &[IdRange]) -> Vec<IdRange> {
+    ranges.iter().map(|range| IdRange { outside: range.inside, ..*range }).collect()
+}
+
+fn mapped(status: Option<Status>) -> Result<(), IdentityError> {
+    match status {
+        Some(Status::Exited(0)) => Ok(()),
+        Some(Status::Exited(errno)) => {
+            Err(IdentityError::Unmapped(io::Error::from_raw_os_error(errno)))
+        }
+        _ => Err(IdentityError::Unmapped(io::Error::from(io::ErrorKind::Interrupted))),
+    }
+}

@@ -1,0 +1,50 @@
+//! The names that programs find: the text of `/etc/hosts`, the same for every node.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use windtunnel_model::Plan;
+
+/// The text of `/etc/hosts` (hosts(5)): localhost, then every node with its first interface's
+/// addresses, then the further interfaces, then the routers. Whoever asks for a name gets the first
+/// interface first, because resolvers keep the order.
+#[must_use]
+pub fn hosts_file(plan: &Plan) -> String {
+    let mut text = String::from("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n");
+    for node in &plan.nodes {
+        let first = node.interfaces.first();
+        first.into_iter().for_each(|i| add(&mut text, i.v4, i.v6, &node.name));
+    }
+    for node in &plan.nodes {
+        let further = node.interfaces.iter().skip(1);
+        further.for_each(|i| add(&mut text, i.v4, i.v6, &node.name));
+    }
+    for router in &plan.routers {
+        router.interfaces.iter().for_each(|i| add(&mut text, i.v4, i.v6, &router.name));
+    }
+    text
+}
+
+fn add(text: &mut String, v4: Option<Ipv4Addr>, v6: Option<Ipv6Addr>, name: &str) {
+    for address in v4.map(IpAddr::V4).into_iter().chain(v6.map(IpAddr::V6)) {
+        writeln!(text, "{address}\t{name}").expect("a string grows without errors");
+    }
+}
+
+/// The text of `/etc/resolv.conf`: without a name server, libraries ask the node itself, where
+/// nobody listens, so that an unknown name fails at once.
+pub(crate) const RESOLV_CONF: &str = "# written by windtunnel: names come from /etc/hosts only\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::two_homed_plan;
+
+    #[test]
+    fn every_interface_has_its_owners_name_and_first_interfaces_come_first() {
+        let expected = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n\
+            10.0.0.1\ta\nfd00::1\ta\n10.0.0.3\tb\nfd00::3\tb\n10.0.0.5\tc\nfd00::5\tc\n\
+            10.0.0.2\ta\nfd00::2\ta\n10.0.0.6\tr\nfd00::6\tr\n10.0.0.7\tr\nfd00::7\tr\n";
+        assert_eq!(hosts_file(&two_homed_plan()), expected);
+    }
+}

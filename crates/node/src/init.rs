@@ -1,0 +1,165 @@
+//! A node's first process. It is forked from the host process and never runs another program itself:
+//! it configures its own namespaces, then starts, signals and reaps the node's programs.
+//!
+//! Stages, each named in failures:
+//!
+//! 1. *process*: close what belongs to others; die with the host process; signals as something to
+//!    read; in a user namespace of its own, become its root;
+//! 2. *mounts*: a private tree of mounts with the node's own /proc and devices in /sys;
+//! 3. *names*: host name, /etc/hosts, /etc/hostname, /etc/resolv.conf, no name caches;
+//! 4. *settings*: the defaults of the network namespace, before any device exists; then `Prepared`,
+//!    and wait for `Continue`;
+//! 5. *devices*: lo and the links up, addresses, routes, rules;
+//! 6. *sysctl*: the settings that the file asks for; then `Ready`;
+//! 7. serve requests until the host process is gone.
+
+mod echo;
+mod mounts;
+mod names;
+mod network;
+mod programs;
+mod serve;
+mod settings;
+mod sysctl;
+mod watch;
+
+use std::io;
+use std::os::fd::AsFd;
+use std::panic::{self, AssertUnwindSafe};
+
+use windtunnel_model::id::NodeId;
+use windtunnel_model::{Plan, Routes, plan};
+use windtunnel_sys::namespace::{self, IdMap, IdRange, Target};
+use windtunnel_sys::process::{self, Signal, User};
+use windtunnel_sys::signal;
+
+use crate::channel::{Channel, ChannelError};
+use crate::message::{Failure, Reply, Request};
+use crate::recipe::Recipe;
+use crate::village::NodeFiles;
+
+/// What an init knows from its birth, in its copy of the host process's memory.
+pub(crate) struct Birth<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) routes: &'a Routes,
+    pub(crate) id: NodeId,
+    /// If it is alone in a user namespace of its own: who is root there.
+    pub(crate) nested: Option<User>,
+    pub(crate) files: NodeFiles,
+}
+
+/// Why an init ends before its time.
+enum End {
+    Failed(Failure),
+    /// The host process is gone, or something that cannot be reported.
+    Channel(ChannelError),
+}
+
+impl Birth<'_> {
+    pub(crate) fn node(&self) -> &plan::Node {
+        &self.plan.nodes[self.id.index()]
+    }
+}
+
+/// The life of an init. It must not return into the host process's code, not even by a panic: the
+/// values there hold descriptors that are closed here.
+pub(crate) fn live(birth: &Birth<'_>, channel: &Channel) -> ! {
+    let lived = panic::catch_unwind(AssertUnwindSafe(|| {
+        let outcome = set_up(birth, channel).and_then(|signals| {
+            serve::serve(&birth.node().name, channel, signals).map_err(End::Channel)
+        });
+        match outcome {
+            Ok(()) | Err(End::Channel(ChannelError::Gone)) => 0,
+            Err(End::Channel(_)) => 1,
+            Err(End::Failed(failure)) => {
+                // If the host process is gone, nobody wants to know.
+                let _ = channel.send(&Reply::Failed(failure), &[]);
+                1
+            }
+        }
+    }));
+    process::exit_now(lived.unwrap_or(101))
+}
+
+fn set_up(birth: &Birth<'_>, channel: &Channel) -> Result<signal::Reader, End> {
+    let mut notes = Vec::new();
+    let recipe = Recipe::of(birth.plan, birth.routes, birth.id);
+    let signals = become_init(birth, channel).map_err(|error| process_failure(&error))?;
+    mounts::mount(&birth.files, &mut notes)?;
+    names::name(&birth.node().name, &birth.files, &mut notes)?;
+    settings::apply(birth.node().forward, recipe.v6, &mut notes)?;
+    channel.send(&Reply::Prepared, &[])?;
+    match channel.receive::<Request>(None)? {
+        Some((Request::Continue, _)) => {}
+        // Nobody else is talked to before: the host process is not what it should be.
+        _ => return Err(End::Channel(ChannelError::Gone)),
+    }
+    network::configure(&recipe, &mut notes)?;
+    sysctl::apply(&birth.node().sysctl)?;
+    channel.send(&Reply::Ready { notes }, &[])?;
+    Ok(signals)
+}
+
+fn become_init(birth: &Birth<'_>, channel: &Channel) -> io::Result<signal::Reader> {
+    process::close_from(FIRST_BEYOND_STDIO, &[channel.as_fd()])?;
+    if let Some(user) = birth.nested {
+        become_root(user)?;
+    }
+    process::set_parent_death_signal(Some(Signal::KILL))?;
+    // The name is for people who look at the machine's processes.
+    process::set_name(&format!("wt:{}", birth.node().name))?;
+    for number in HOST_HANDLES {
+        signal::reset(number)?;
+    }
+    signal::unblock_all()?;
+    signal::Reader::open(&[Signal::CHILD])
+}
+
+/// Maps the node's root to whoever runs windtunnel, who is the only one that may be mapped.
+fn become_root(user: User) -> io::Result<()> {
+    let root = |outside| vec![IdRange { inside: 0, outside, count: 1 }];
+    let maps = IdMap { users: root(user.uid), groups: root(user.gid) };
+    namespace::write_id_maps(Target::Current, &maps, true)
+}
+
+fn process_failure(error: &io::Error) -> End {
+    End::Failed(Failure {
+        stage: "process".into(),
+        message: format!("cannot become the node's first process: {error}"),
+        hint: crate::hint::too_many(error),
+    })
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> Self {
+        End::Failed(failure)
+    }
+}
+
+impl From<ChannelError> for End {
+    fn from(error: ChannelError) -> Self {
+        End::Channel(error)
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        End::Channel(ChannelError::Io(error))
+    }
+}
+
+const FIRST_BEYOND_STDIO: u32 = 3;
+
+/// Signals that the host process may have handlers for, which must not run here. At their default,
+/// PID 1 ignores them.
+const HOST_HANDLES: [Signal; 9] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::TERM,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::PIPE,
+    Signal::WINCH,
+    Signal::CHILD,
+];

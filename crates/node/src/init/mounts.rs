@@ -1,0 +1,45 @@
+//! The node's own view of processes and devices; everything else of the file system is the machine's.
+
+use std::io;
+use std::path::Path;
+
+use windtunnel_sys::mount::{self, Access, Propagation};
+
+use crate::hint;
+use crate::message::Failure;
+use crate::village::NodeFiles;
+
+pub(super) fn mount(files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), Failure> {
+    mount::set_propagation("/", Propagation::Private).map_err(|error| Failure {
+        stage: "mounts".into(),
+        message: format!("cannot make the mounts private: {error}"),
+        hint: Some("windtunnel cannot run where / is no mount point (chroot)".into()),
+    })?;
+    // Containers hide parts of /proc and /sys, and then the kernel refuses a fresh, whole one.
+    if let Err(error) = mount::proc("/proc") {
+        notes.push(format!("/proc shows the processes outside of the node ({error})"));
+    }
+    if let Err(error) = mount_sys(&files.stage) {
+        notes.push(format!("/sys/class/net shows the devices outside of the node ({error})"));
+    }
+    Ok(())
+}
+
+/// A new sysfs in place of the whole /sys would hide the control groups, which run-times look at to
+/// learn how many processors they may use. So only the network's parts are replaced. The new sysfs
+/// needs a place for a moment, where it covers `stage`.
+fn mount_sys(stage: &Path) -> io::Result<()> {
+    mount::sysfs(stage)?;
+    let bound = NETWORK_IN_SYS.iter().try_for_each(|part| {
+        mount::bind(stage.join(part), Path::new("/sys").join(part), Access::Same)
+    });
+    bound.and(mount::detach(stage))
+}
+
+/// The devices, and the links to them.
+const NETWORK_IN_SYS: [&str; 2] = ["class/net", "devices/virtual/net"];
+
+/// What to say when a setting cannot be written because of the mounts.
+pub(super) fn read_only_hint(error: &io::Error) -> Option<String> {
+    matches!(error.raw_os_error(), Some(hint::ERRNO_EROFS)).then(|| hint::PROC_SYS.into())
+}

@@ -1,0 +1,73 @@
+//! Devices, addresses, routes and rules, from inside the node.
+
+use std::net::IpAddr;
+
+use crate::message::Failure;
+use crate::netlink::request::{self, Hop};
+use crate::netlink::{Netlink, NetlinkError};
+use crate::recipe::Recipe;
+
+pub(super) fn configure(recipe: &Recipe, notes: &mut Vec<String>) -> Result<(), Failure> {
+    add_main(recipe).map_err(|error| failure(&error))?;
+    // Two kernel options that some small kernels lack, and that most experiments can do without.
+    if let Err(error) = add_choices(recipe) {
+        let NetlinkError { action, source } = error;
+        notes.push(format!(
+            "what comes from an address need not leave by its device: cannot {action} ({source})"
+        ));
+    }
+    Ok(())
+}
+
+/// The devices, and the main table.
+fn add_main(recipe: &Recipe) -> Result<(), NetlinkError> {
+    let mut netlink = Netlink::open()?;
+    netlink.change(request::up(LOOPBACK), "take lo up".into())?;
+    for device in &recipe.devices {
+        let name = &device.name;
+        netlink.change(request::up(device.index), format!("take {name} up"))?;
+        for address in &device.addresses {
+            let action = format!("add the address {address} to {name}");
+            netlink.create(request::address(device.index, *address), action)?;
+        }
+    }
+    add_routes(&mut netlink, recipe, |table| table == request::TABLE_MAIN)?;
+    netlink.flush()
+}
+
+/// The tables for single sources.
+fn add_choices(recipe: &Recipe) -> Result<(), NetlinkError> {
+    let mut netlink = Netlink::open()?;
+    add_routes(&mut netlink, recipe, |table| table != request::TABLE_MAIN)?;
+    for (from, table) in &recipe.rules {
+        let action = format!("add a rule for what comes from {from}");
+        netlink.create(request::rule(*from, *table), action)?;
+    }
+    netlink.flush()
+}
+
+fn add_routes(
+    netlink: &mut Netlink,
+    recipe: &Recipe,
+    wanted: impl Fn(u32) -> bool,
+) -> Result<(), NetlinkError> {
+    for (to, hop) in recipe.routes.iter().filter(|(_, hop)| wanted(hop.table)) {
+        netlink.create(request::route(*to, *hop), action(*to, *hop))?;
+    }
+    Ok(())
+}
+
+fn action(to: Option<IpAddr>, hop: Hop) -> String {
+    match to {
+        Some(to) => format!("add a route to {to} from {}", hop.source),
+        None => format!("add a default route from {}", hop.source),
+    }
+}
+
+fn failure(error: &NetlinkError) -> Failure {
+    let NetlinkError { action, source } = error;
+    Failure { stage: "devices".into(), message: format!("cannot {action}: {source}"), hint: None }
+}
+
+/// The loopback device is the first of each namespace.
+const LOOPBACK: u32 = 1;

@@ -1,0 +1,120 @@
+//! The node's programs: starting, signalling, reaping.
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, NulError, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+
+use windtunnel_sys::process::{self, Pid, Session, Signal, SpawnError, SpawnPlan, Status, Step};
+
+use crate::hint;
+use crate::message::{ExitStatus, Reply, Spawn};
+
+/// The programs that run.
+pub(super) struct Programs {
+    node: String,
+    /// By process number.
+    running: BTreeMap<i32, (u64, Pid)>,
+}
+
+impl Programs {
+    pub(super) fn new(node: &str) -> Self {
+        Programs { node: node.into(), running: BTreeMap::new() }
+    }
+
+    /// Starts a program in a session of its own.
+    pub(super) fn spawn(&mut self, spawn: &Spawn, stdio: &[OwnedFd]) -> Reply {
+        let failed = |message: String, errno| Reply::SpawnFailed { id: spawn.id, message, errno };
+        let [input, output, error] = stdio else {
+            return failed("cannot start a program without its three descriptors".into(), 0);
+        };
+        let Ok((arguments, environment, folder)) = self.strings(spawn) else {
+            let message = "cannot pass a zero byte in an argument, a variable or a folder's name";
+            return failed(message.into(), hint::ERRNO_EINVAL);
+        };
+        let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
+        let mut plan = SpawnPlan::new(&arguments, &environment, stdio);
+        plan.folder = folder.as_deref();
+        plan.session = if spawn.terminal { Session::NewWithTerminal } else { Session::New };
+        match process::spawn(&plan) {
+            Ok(pid) => {
+                let number = pid.as_raw_nonzero().get();
+                self.running.insert(number, (spawn.id, pid));
+                Reply::Spawned { id: spawn.id, pid: number.cast_unsigned() }
+            }
+            Err(error) => {
+                failed(what_failed(&error, spawn), error.error.raw_os_error().unwrap_or(0))
+            }
+        }
+    }
+
+    /// Signals a program's process group, or all processes of the node. It is no failure that nobody
+    /// is there (any more).
+    pub(super) fn signal(&self, id: Option<u64>, number: i32) -> Option<Reply> {
+        let failed = |error: &io::Error| {
+            let message = format!("cannot send signal {number}: {error}");
+            Some(Reply::SignalFailed { id, message })
+        };
+        let Some(signal) = Signal::from_named_raw(number) else {
+            return failed(&io::Error::from_raw_os_error(hint::ERRNO_EINVAL));
+        };
+        let sent = match id {
+            None => process::kill_all(signal),
+            Some(id) => match self.running.values().find(|(other, _)| *other == id) {
+                Some((_, leader)) => process::kill_group(*leader, signal),
+                None => Ok(()),
+            },
+        };
+        match sent {
+            Err(error) if error.raw_os_error() != Some(ERRNO_ESRCH) => failed(&error),
+            _ => None,
+        }
+    }
+
+    /// Reaps whoever has ended: the next of our programs among them, silently passing over orphans
+    /// that programs have left to us.
+    pub(super) fn reap(&mut self) -> Option<Reply> {
+        while let Ok(Some((pid, status))) = process::wait_any(true) {
+            if let Some((id, _)) = self.running.remove(&pid.as_raw_nonzero().get()) {
+                let status = match status {
+                    Status::Exited(code) => ExitStatus::Code(code),
+                    Status::Killed(signal) => ExitStatus::Signal(signal),
+                };
+                return Some(Reply::Exited { id, status });
+            }
+        }
+        None
+    }
+
+    #[expect(clippy::type_complexity, reason = "private, and taken apart at its only call")]
+    fn strings(
+        &self,
+        spawn: &Spawn,
+    ) -> Result<(Vec<CString>, Vec<CString>, Option<CString>), NulError> {
+        let arguments = spawn.argv.iter().map(|word| CString::new(word.as_str()));
+        let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        let overrides = spawn.env.iter().map(|(name, value)| (name.into(), value.into()));
+        variables.extend(overrides);
+        variables.insert("WINDTUNNEL_NODE".into(), self.node.clone().into());
+        let environment = variables.into_iter().map(|(mut entry, value)| {
+            entry.push("=");
+            entry.push(value);
+            CString::new(entry.into_vec())
+        });
+        let folder = spawn.cwd.as_deref().map(CString::new).transpose()?;
+        Ok((arguments.collect::<Result<_, _>>()?, environment.collect::<Result<_, _>>()?, folder))
+    }
+}
+
+fn what_failed(error: &SpawnError, spawn: &Spawn) -> String {
+    let program = spawn.argv.first().map_or("", String::as_str);
+    match error.step {
+        Step::Exec => format!("{error} {program:?}"),
+        Step::Folder => format!("{error} {:?}", spawn.cwd.as_deref().unwrap_or("")),
+        _ => format!("{error} for {program:?}"),
+    }
+}
+
+/// "No such process", of errno(3).
+const ERRNO_ESRCH: i32 = 3;

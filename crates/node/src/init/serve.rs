@@ -1,0 +1,134 @@
+//! An init's loop: requests, ended programs, watches, echoes, until the host process is gone.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use windtunnel_sys::clock;
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_sys::signal;
+
+use super::echo::Echo;
+use super::programs::Programs;
+use super::watch;
+use crate::channel::{Channel, ChannelError};
+use crate::message::{Listener, Reply, Request};
+
+/// Serves until the channel fails; that it is [`ChannelError::Gone`] is the good end.
+pub(super) fn serve(
+    node: &str,
+    channel: &Channel,
+    signals: signal::Reader,
+) -> Result<(), ChannelError> {
+    let programs = Programs::new(node);
+    let mut server = Server { channel, signals, programs, watches: Vec::new(), echoes: Vec::new() };
+    loop {
+        server.turn()?;
+    }
+}
+
+struct Server<'a> {
+    channel: &'a Channel,
+    signals: signal::Reader,
+    programs: Programs,
+    watches: Vec<(u64, Listener)>,
+    echoes: Vec<Echo>,
+}
+
+impl Server<'_> {
+    fn turn(&mut self) -> Result<(), ChannelError> {
+        self.wait()?;
+        if let Some((request, descriptors)) = self.channel.receive(Some(Duration::ZERO))? {
+            self.handle(request, &descriptors)?;
+        }
+        while self.signals.read()?.is_some() {}
+        while let Some(reply) = self.programs.reap() {
+            self.reply(&reply)?;
+        }
+        self.look()?;
+        self.echo()
+    }
+
+    fn wait(&self) -> Result<(), ChannelError> {
+        let mut descriptors = vec![
+            PollFd::new(self.channel, PollFlags::IN),
+            PollFd::new(&self.signals, PollFlags::IN),
+        ];
+        let sockets = self.echoes.iter().map(|echo| PollFd::new(echo.socket(), PollFlags::IN));
+        descriptors.extend(sockets);
+        match poll::wait(&mut descriptors, self.timeout()) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
+            other => Ok(other.map(drop)?),
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let now_ns = clock::monotonic_ns();
+        let echoes = self
+            .echoes
+            .iter()
+            .map(|echo| Duration::from_nanos(echo.wake_at_ns().saturating_sub(now_ns)));
+        let look = (!self.watches.is_empty()).then_some(LOOK_EVERY);
+        echoes.chain(look).min()
+    }
+
+    fn handle(&mut self, request: Request, descriptors: &[OwnedFd]) -> Result<(), ChannelError> {
+        match request {
+            Request::Continue => Ok(()),
+            Request::Spawn(spawn) => {
+                let reply = self.programs.spawn(&spawn, descriptors);
+                self.reply(&reply)
+            }
+            Request::Signal { id, signal } => {
+                let failed = self.programs.signal(id, signal);
+                failed.map_or(Ok(()), |reply| self.reply(&reply))
+            }
+            Request::Watch { token, what } => {
+                self.watches.push((token, what));
+                Ok(())
+            }
+            Request::Unwatch { token } => {
+                self.watches.retain(|(other, _)| *other != token);
+                Ok(())
+            }
+            Request::Echo { token, address, count, interval_ns } => {
+                match Echo::start(token, address, count, interval_ns) {
+                    Ok(echo) => self.echoes.push(echo),
+                    Err(reply) => self.reply(&reply)?,
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn look(&mut self) -> Result<(), ChannelError> {
+        let (found, open) = std::mem::take(&mut self.watches)
+            .into_iter()
+            .partition(|(_, what)| watch::listens(what));
+        self.watches = open;
+        let found: Vec<(u64, Listener)> = found;
+        found.into_iter().try_for_each(|(token, _)| self.reply(&Reply::Listening { token }))
+    }
+
+    fn echo(&mut self) -> Result<(), ChannelError> {
+        for mut echo in std::mem::take(&mut self.echoes) {
+            match echo.advance()? {
+                Some(reply) => self.reply(&reply)?,
+                None => self.echoes.push(echo),
+            }
+        }
+        Ok(())
+    }
+
+    /// A host process that is slow to listen is waited for; one that is gone is not.
+    fn reply(&self, reply: &Reply) -> Result<(), ChannelError> {
+        loop {
+            match self.channel.send(reply, &[]) {
+                Err(ChannelError::Stuck) => {}
+                sent => return sent,
+            }
+        }
+    }
+}
+
+/// How soon a new listener is seen.
+const LOOK_EVERY: Duration = Duration::from_millis(5);

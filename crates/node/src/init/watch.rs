@@ -1,0 +1,86 @@
+//! Who listens in the node, found by looking, never by connecting: a connection would be the first
+//! that a server sees. Source: proc_pid_net(5).
+
+use std::fs;
+
+use crate::message::Listener;
+
+/// Whether something listens there, at this moment.
+pub(super) fn listens(what: &Listener) -> bool {
+    let read = |table: &str| fs::read_to_string(table).unwrap_or_default();
+    match what {
+        Listener::Tcp(port) => ["/proc/net/tcp", "/proc/net/tcp6"]
+            .iter()
+            .any(|table| tcp_ports(&read(table)).any(|listening| listening == *port)),
+        Listener::Unix(path) => {
+            unix_paths(&read("/proc/net/unix")).any(|listening| same_socket(path, listening))
+        }
+    }
+}
+
+/// `sl: local_address rem_address st …`, the address as `HEX:PORT`.
+fn tcp_ports(table: &str) -> impl Iterator<Item = u16> {
+    table.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let (_, port) = words.next()?.rsplit_once(':')?;
+        let state = words.nth(1)?;
+        (state == TCP_LISTEN).then(|| u16::from_str_radix(port, 16).ok())?
+    })
+}
+
+/// `Num: RefCount Protocol Flags Type St Inode Path`.
+fn unix_paths(table: &str) -> impl Iterator<Item = &str> {
+    table.lines().filter_map(|line| {
+        let mut rest = line;
+        let mut words = [""; 7];
+        for word in &mut words {
+            (*word, rest) = rest.trim_start().split_once(' ')?;
+        }
+        (words[3] == UNIX_ACCEPTS).then_some(rest)
+    })
+}
+
+/// A program may have bound a relative path, of which only the end can be compared.
+fn same_socket(wanted: &str, listening: &str) -> bool {
+    let relative = listening.strip_prefix("./").unwrap_or(listening);
+    let within = || wanted.strip_suffix(relative).is_some_and(|folder| folder.ends_with('/'));
+    wanted == listening || (!listening.starts_with(['/', '@']) && within())
+}
+
+/// `TCP_LISTEN` of the kernel's include/net/tcp_states.h.
+const TCP_LISTEN: &str = "0A";
+
+/// `__SO_ACCEPTCON` of the kernel's include/linux/net.h.
+const UNIX_ACCEPTS: &str = "00010000";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listening_ports_count() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when\n   \
+            0: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0\n   \
+            1: 0100007F:1F90 0100007F:D2F0 01 00000000:00000000 00:00000000 00000000  0\n   \
+            2: 00000000000000000000000000000000:01BB 00000000000000000000000000000000:0000 0A 0:0\n";
+        assert_eq!(tcp_ports(table).collect::<Vec<_>>(), [80, 443]);
+    }
+
+    #[test]
+    fn only_listening_sockets_with_a_path_count() {
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 4242 /tmp/with space\n\
+            0000000000000000: 00000002 00000000 00000000 0001 03 4243 /tmp/connected\n\
+            0000000000000000: 00000003 00000000 00010000 0001 01 4244\n";
+        assert_eq!(unix_paths(table).collect::<Vec<_>>(), ["/tmp/with space"]);
+    }
+
+    #[test]
+    fn a_relative_path_is_the_end_of_an_absolute_one() {
+        assert!(same_socket("/tmp/a.sock", "/tmp/a.sock"));
+        assert!(same_socket("/tmp/a.sock", "a.sock"));
+        assert!(same_socket("/tmp/a.sock", "./a.sock"));
+        assert!(!same_socket("/tmp/ba.sock", "a.sock"));
+        assert!(!same_socket("/tmp/a.sock", "/a.sock"));
+    }
+}

@@ -1,0 +1,263 @@
+//! What the host process and an init say to each other: one JSON value a datagram.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The longest message, in bytes. A datagram has to fit into the kernel's default socket buffer.
+pub const MESSAGE_BYTES_MAX: usize = 200_000;
+
+/// What the host process asks of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Request {
+    /// The node's devices are there: finish the set-up. Sent by [`create`](crate::create) only.
+    Continue,
+    /// Start a program, with its standard input, output and error as three descriptors.
+    Spawn(Spawn),
+    /// Send a signal.
+    Signal {
+        /// The program, with its process group; `None`: every process of the node.
+        id: Option<u64>,
+        /// The signal's number.
+        signal: i32,
+    },
+    /// Say when something listens.
+    Watch {
+        /// Chosen by the asker, given back in the reply.
+        token: u64,
+        /// What should listen.
+        what: Listener,
+    },
+    /// Forget a watch.
+    Unwatch {
+        /// The watch's token.
+        token: u64,
+    },
+    /// Measure round trips with ICMP echo requests through the node's own stack.
+    Echo {
+        /// Chosen by the asker, given back in the reply.
+        token: u64,
+        /// Who is asked.
+        address: IpAddr,
+        /// How many requests, at most 10,000.
+        count: u16,
+        /// Nanoseconds from one request to the next.
+        interval_ns: u64,
+    },
+}
+
+/// A program to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spawn {
+    /// Chosen by the asker, unique among the node's programs; later messages name the program by it.
+    pub id: u64,
+    /// The words of the command. A first word without a slash is looked up in `PATH`.
+    pub argv: Vec<String>,
+    /// Variables on top of windtunnel's own environment; `WINDTUNNEL_NODE` is set anyway.
+    pub env: BTreeMap<String, String>,
+    /// Working directory; `None`: windtunnel's own.
+    pub cwd: Option<String>,
+    /// Whether standard input is a terminal that is to control the program's session.
+    pub terminal: bool,
+}
+
+/// Something that programs can connect to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Listener {
+    /// A TCP port, of either IP version, at any address.
+    Tcp(u16),
+    /// A Unix socket with this path.
+    Unix(String),
+}
+
+/// What a node reports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Reply {
+    /// Everything that needs no devices is done. Consumed by [`create`](crate::create).
+    Prepared,
+    /// The node is complete. Consumed by [`create`](crate::create).
+    Ready {
+        /// What is not as it should be, without being fatal.
+        notes: Vec<String>,
+    },
+    /// A stage of the set-up failed, and the node is gone. Consumed by [`create`](crate::create).
+    Failed(Failure),
+    /// A program runs.
+    Spawned {
+        /// The program.
+        id: u64,
+        /// Its number in the node's PID namespace.
+        pid: u32,
+    },
+    /// A program could not be started.
+    SpawnFailed {
+        /// The program.
+        id: u64,
+        /// What was tried, such as `cannot run the program "nginx"`.
+        message: String,
+        /// Why the kernel refused, an errno; 0 if it was not asked.
+        errno: i32,
+    },
+    /// A program ended.
+    Exited {
+        /// The program.
+        id: u64,
+        /// How.
+        status: ExitStatus,
+    },
+    /// A signal could not be sent. That there was nobody to get it is no failure.
+    SignalFailed {
+        /// As in the request.
+        id: Option<u64>,
+        /// What the kernel said.
+        message: String,
+    },
+    /// What was watched listens now; the watch is over.
+    Listening {
+        /// The watch's token.
+        token: u64,
+    },
+    /// All echo requests were answered, or [`ECHO_PATIENCE_NS`] passed after the last of them.
+    EchoDone {
+        /// The token of the request.
+        token: u64,
+        /// Nanoseconds of each round trip that succeeded, in the order of the requests.
+        rtts_ns: Vec<u64>,
+        /// How many requests were not answered.
+        lost: u32,
+        /// Why the first of the requests that could not even be sent could not.
+        error: Option<String>,
+    },
+}
+
+/// For how long after the last echo request replies are waited for, in nanoseconds.
+pub const ECHO_PATIENCE_NS: u64 = 3_000_000_000;
+
+/// Why a node could not be set up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The stage, as listed in the source of the init.
+    pub stage: String,
+    /// What was tried on what, and what the kernel said.
+    pub message: String,
+    /// What the user can do about it.
+    pub hint: Option<String>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExitStatus {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
+impl ExitStatus {
+    /// The code that a shell would show: 128+n for signal n.
+    #[must_use]
+    pub fn shell_code(self) -> i32 {
+        match self {
+            ExitStatus::Code(code) => code,
+            ExitStatus::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+/// Why a message could not be made or understood.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// It is longer than [`MESSAGE_BYTES_MAX`].
+    #[error("message of {bytes} bytes to a node is over the limit of {MESSAGE_BYTES_MAX}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// It is no JSON of the expected kind.
+    #[error("malformed message between windtunnel and a node")]
+    Malformed(#[from] serde_json::Error),
+}
+
+pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, MessageError> {
+    let bytes = serde_json::to_vec(message)?;
+    if bytes.len() > MESSAGE_BYTES_MAX {
+        return Err(MessageError::TooLong { bytes: bytes.len() });
+    }
+    Ok(bytes)
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MessageError> {
+    Ok(serde_json::from_slice(bytes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spawn(argument: &str) -> Request {
+        Request::Spawn(Spawn {
+            id: 7,
+            argv: vec!["echo".into(), argument.into()],
+            env: BTreeMap::from([("LANG".into(), "C".into())]),
+            cwd: Some("/tmp".into()),
+            terminal: false,
+        })
+    }
+
+    #[test]
+    fn requests_come_back_as_they_were() {
+        let requests = [
+            Request::Continue,
+            spawn("\u{1f300} \"quoted\"\n"),
+            Request::Signal { id: None, signal: 9 },
+            Request::Watch { token: 1, what: Listener::Unix("/run/a b".into()) },
+            Request::Unwatch { token: 1 },
+            Request::Echo {
+                token: u64::MAX,
+                address: "fd00::1".parse().unwrap(),
+                count: 3,
+                interval_ns: 10_000_000,
+            },
+        ];
+        for request in requests {
+            let bytes = encode(&request).unwrap();
+            assert_eq!(decode::<Request>(&bytes).unwrap(), request);
+        }
+    }
+
+    #[test]
+    fn replies_come_back_as_they_were() {
+        let failure = Failure { stage: "mounts".into(), message: "no".into(), hint: None };
+        let replies = [
+            Reply::Ready { notes: vec!["no /sys".into()] },
+            Reply::Failed(failure),
+            Reply::Exited { id: 1, status: ExitStatus::Signal(9) },
+            Reply::EchoDone { token: 2, rtts_ns: vec![1, 2], lost: 1, error: None },
+        ];
+        for reply in replies {
+            let bytes = encode(&reply).unwrap();
+            assert_eq!(decode::<Reply>(&bytes).unwrap(), reply);
+        }
+    }
+
+    #[test]
+    fn a_message_over_the_limit_is_refused() {
+        let long = spawn(&"x".repeat(MESSAGE_BYTES_MAX));
+        assert!(matches!(encode(&long), Err(MessageError::TooLong { bytes: 200_089 })));
+    }
+
+    #[test]
+    fn a_shell_counts_signals_from_128() {
+        assert_eq!(ExitStatus::Code(3).shell_code(), 3);
+        assert_eq!(ExitStatus::Signal(15).shell_code(), 143);
+    }
+}

@@ -1,0 +1,164 @@
+//! The requests that this room makes, one function each.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope,
+    RouteType,
+};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+/// A pair of devices to make.
+pub(crate) struct Veth<'a> {
+    /// The fabric's end: in the namespace of the socket, up at once.
+    pub(crate) fabric_name: String,
+    pub(crate) fabric_index: u32,
+    /// The node's end.
+    pub(crate) node_name: &'a str,
+    pub(crate) node_index: u32,
+    /// A process in the namespace where the node's end belongs.
+    pub(crate) node_pid: u32,
+    pub(crate) mac: [u8; 6],
+    pub(crate) mtu: u32,
+    /// Whether the node's end may send packets that are yet to be cut into segments.
+    pub(crate) offload: bool,
+}
+
+/// Where packets leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hop {
+    /// The device's index.
+    pub(crate) device: u32,
+    /// The address that they come from unless the program has chosen one.
+    pub(crate) source: IpAddr,
+    /// The routing table.
+    pub(crate) table: u32,
+}
+
+pub(crate) fn veth(pair: &Veth<'_>) -> RouteNetlinkMessage {
+    let mut peer = LinkMessage::default();
+    peer.header.index = pair.node_index;
+    peer.header.flags = LinkFlags::Noarp;
+    peer.header.change_mask = LinkFlags::Noarp;
+    peer.attributes = vec![
+        LinkAttribute::IfName(pair.node_name.into()),
+        LinkAttribute::Address(pair.mac.to_vec()),
+        LinkAttribute::Mtu(pair.mtu),
+        LinkAttribute::NumTxQueues(1),
+        LinkAttribute::NumRxQueues(1),
+        LinkAttribute::NetNsPid(pair.node_pid),
+    ];
+    if !pair.offload {
+        peer.attributes.push(LinkAttribute::GsoMaxSegs(1));
+    }
+    let mut message = LinkMessage::default();
+    message.header.index = pair.fabric_index;
+    message.header.flags = LinkFlags::Up | LinkFlags::Noarp;
+    message.header.change_mask = message.header.flags;
+    message.attributes = vec![
+        LinkAttribute::IfName(pair.fabric_name.clone()),
+        LinkAttribute::Mtu(FABRIC_MTU),
+        LinkAttribute::NumTxQueues(1),
+        LinkAttribute::NumRxQueues(1),
+        LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]),
+    ];
+    RouteNetlinkMessage::NewLink(message)
+}
+
+/// Takes a device up.
+pub(crate) fn up(device: u32) -> RouteNetlinkMessage {
+    let mut message = LinkMessage::default();
+    message.header.index = device;
+    message.header.flags = LinkFlags::Up;
+    message.header.change_mask = LinkFlags::Up;
+    RouteNetlinkMessage::SetLink(message)
+}
+
+/// Gives a device an address of its own, without a subnet.
+pub(crate) fn address(device: u32, address: IpAddr) -> RouteNetlinkMessage {
+    let mut message = AddressMessage::default();
+    message.header.family = family(address);
+    message.header.prefix_len = whole(address);
+    message.header.flags = AddressHeaderFlags::Nodad;
+    message.header.scope = AddressScope::Universe;
+    message.header.index = device;
+    message.attributes = vec![
+        AddressAttribute::Address(address),
+        AddressAttribute::Local(address),
+        AddressAttribute::Flags(AddressFlags::Nodad | AddressFlags::Noprefixroute),
+    ];
+    RouteNetlinkMessage::NewAddress(message)
+}
+
+/// Adds a route to one address, or to all of the family without one.
+pub(crate) fn route(destination: Option<IpAddr>, hop: Hop) -> RouteNetlinkMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family(hop.source);
+    message.header.destination_prefix_length = destination.map_or(0, whole);
+    message.header.table = RouteHeader::RT_TABLE_UNSPEC;
+    message.header.protocol = RouteProtocol::Static;
+    message.header.scope = RouteScope::Universe;
+    message.header.kind = RouteType::Unicast;
+    message.header.flags = RouteFlags::Onlink;
+    message.attributes = vec![
+        RouteAttribute::Oif(hop.device),
+        RouteAttribute::Gateway(gateway(hop.source).into()),
+        RouteAttribute::PrefSource(hop.source.into()),
+        RouteAttribute::Table(hop.table),
+    ];
+    let destination = destination.map(|to| RouteAttribute::Destination(RouteAddress::from(to)));
+    message.attributes.extend(destination);
+    RouteNetlinkMessage::NewRoute(message)
+}
+
+/// Has packets that come from one address use a table of their own.
+pub(crate) fn rule(from: IpAddr, table: u32) -> RouteNetlinkMessage {
+    let mut message = RuleMessage::default();
+    message.header.family = family(from);
+    message.header.src_len = whole(from);
+    message.header.action = RuleAction::ToTable;
+    message.attributes = vec![
+        RuleAttribute::Source(from),
+        RuleAttribute::Table(table),
+        RuleAttribute::Priority(RULE_PRIORITY),
+    ];
+    RouteNetlinkMessage::NewRule(message)
+}
+
+/// The next hop of every route: nobody has the address, and nobody asks for it, because the devices
+/// resolve no addresses. Without one the kernel would keep a neighbour for each destination, and all
+/// namespaces of the machine share room for 1024.
+fn gateway(source: IpAddr) -> IpAddr {
+    match source {
+        IpAddr::V4(_) => Ipv4Addr::new(169, 254, 1, 1).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1).into(),
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+/// The length of the prefix that is a whole address.
+fn whole(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// The kernel's main table, which `ip route` shows.
+pub(crate) const TABLE_MAIN: u32 = 254;
+
+/// The largest that a veth device takes; a packet's real MTU is the link's business.
+const FABRIC_MTU: u32 = 65_535;
+
+/// Between the rule for local addresses (0) and the one for the main table (32766).
+const RULE_PRIORITY: u32 = 1000;

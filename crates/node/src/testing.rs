@@ -1,0 +1,89 @@
+//! A plan for this room's unit tests.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use windtunnel_model::id::{Direction, LinkId, NodeId, PortId, RouterId, Vertex};
+use windtunnel_model::plan::{Interface, Link, LinkEnd, Node, Router, RouterInterface, User};
+use windtunnel_model::{LinkProfile, Plan};
+
+/// Node `a` is joined to router `r` by eth0 and to node `c` directly by eth1; `b` hangs on `r`.
+///
+/// Addresses 10.0.0.n: a 1 and 2, b 3, c 5, r 6 (towards a) and 7 (towards b).
+pub(crate) fn two_homed_plan() -> Plan {
+    let (a, b, c) = (Vertex::Node(NodeId(0)), Vertex::Node(NodeId(1)), Vertex::Node(NodeId(2)));
+    let r = Vertex::Router(RouterId(0));
+    Plan {
+        name: "test".into(),
+        seed: 1,
+        duration: None,
+        routing: windtunnel_model::plan::RoutingMetric::Latency,
+        nodes: vec![
+            node(
+                "a",
+                vec![interface(0, 0, 0, Direction::Up, 1), interface(1, 1, 2, Direction::Up, 2)],
+            ),
+            node("b", vec![interface(2, 0, 1, Direction::Up, 3)]),
+            node("c", vec![interface(3, 0, 2, Direction::Down, 5)]),
+        ],
+        routers: vec![Router {
+            name: "r".into(),
+            interfaces: vec![
+                router_interface(0, Direction::Down, 6),
+                router_interface(1, Direction::Down, 7),
+            ],
+        }],
+        links: vec![
+            link("a--r", (a, 0), (r, 0)),
+            link("b--r", (b, 0), (r, 1)),
+            link("a--c", (a, 1), (c, 0)),
+        ],
+        routes: vec![],
+        events: vec![],
+        expectations: vec![],
+    }
+}
+
+fn node(name: &str, interfaces: Vec<Interface>) -> Node {
+    Node {
+        name: name.into(),
+        group: name.into(),
+        forward: false,
+        user: User::Invoker,
+        sysctl: std::collections::BTreeMap::new(),
+        interfaces,
+        programs: vec![],
+    }
+}
+
+fn interface(port: u32, position: u32, link: u32, outward: Direction, host: u8) -> Interface {
+    Interface {
+        port: PortId(port),
+        name: format!("eth{position}"),
+        link: LinkId(link),
+        outward,
+        v4: Some(v4(host)),
+        v6: Some(v6(host)),
+        mtu: 1500,
+    }
+}
+
+fn router_interface(link: u32, outward: Direction, host: u8) -> RouterInterface {
+    RouterInterface { link: LinkId(link), outward, v4: Some(v4(host)), v6: Some(v6(host)) }
+}
+
+fn link(name: &str, first: (Vertex, u32), second: (Vertex, u32)) -> Link {
+    let end = |(vertex, interface)| LinkEnd { vertex, interface };
+    Link {
+        name: name.into(),
+        ends: [end(first), end(second)],
+        profiles: [LinkProfile::default(), LinkProfile::default()],
+    }
+}
+
+fn v4(host: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, host)
+}
+
+fn v6(host: u8) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(host))
+}

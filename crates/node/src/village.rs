@@ -1,0 +1,185 @@
+//! All nodes of a run: bringing them up, and taking them down at once.
+
+mod birth;
+mod error;
+mod files;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use windtunnel_model::id::{NodeId, PortId};
+use windtunnel_model::{Plan, Routes};
+use windtunnel_sys::process::{self, Pid, Signal};
+
+use crate::channel::{Channel, ChannelError};
+use crate::enclosure::Enclosure;
+use crate::message::{Reply, Request};
+
+pub use error::CreateError;
+pub(crate) use files::NodeFiles;
+
+/// How nodes are made.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The run folder, absolute; the nodes' own `hosts`, `hostname` and `resolv.conf` go there.
+    pub run_dir: PathBuf,
+    /// Whether the nodes' kernels may hand over packets of up to 64 KiB that are yet to be cut into
+    /// segments. Without, each packet fits the MTU; checksums may be unfinished all the same.
+    pub offload: bool,
+    /// How long a node may take to answer during set-up.
+    pub patience: Duration,
+}
+
+/// All nodes of a run. Dropping it ends every process in them.
+#[derive(Debug)]
+pub struct Village {
+    nodes: Vec<Node>,
+    /// Device indices in the fabric by port.
+    fabric: Vec<u32>,
+    notes: Vec<String>,
+}
+
+/// A node that runs. Messages may be sent and received from any thread.
+#[derive(Debug)]
+pub struct Node {
+    id: NodeId,
+    name: String,
+    pid: Pid,
+    pidfd: OwnedFd,
+    channel: Channel,
+}
+
+impl Options {
+    /// The usual options.
+    #[must_use]
+    pub fn new(run_dir: PathBuf) -> Self {
+        Options { run_dir, offload: true, patience: Duration::from_secs(60) }
+    }
+}
+
+/// Makes all nodes of a plan, complete with devices, addresses, routes and names, without programs.
+/// `progress` is told how many of how many nodes are done.
+///
+/// The process must have one thread only, and that thread must outlive the village: the nodes die
+/// with it.
+///
+/// # Errors
+/// What failed at which node; nothing is left then. [`CreateError::hint`] says what can be done.
+pub fn create(
+    plan: &Plan,
+    routes: &Routes,
+    enclosure: &Enclosure,
+    options: &Options,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<Village, CreateError> {
+    birth::create(plan, routes, enclosure, options, &mut progress)
+}
+
+impl Village {
+    /// The nodes, in the order of the plan.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// One node.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// The index of each port's device in the fabric, which is the network namespace of the process:
+    /// a packet socket sees the packets of the port's node there, and sends to it.
+    #[must_use]
+    pub fn fabric(&self) -> &[u32] {
+        &self.fabric
+    }
+
+    /// The port of a device in the fabric.
+    #[must_use]
+    pub fn port(&self, device: u32) -> Option<PortId> {
+        let position = usize::try_from(device.checked_sub(FABRIC_INDEX_FIRST)?).ok()?;
+        (position < self.fabric.len()).then(|| PortId::from_index(position))
+    }
+
+    /// What is not as it should be, without being fatal: a sentence each.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Ends every process of every node, and returns when all are gone. Devices vanish with the last
+    /// process of their namespace.
+    pub fn close(self) {}
+
+    /// All first, then wait: the kernel takes the namespaces down in one batch.
+    fn end(&mut self) {
+        for node in &self.nodes {
+            // Who is gone already needs no signal.
+            let _ = process::pidfd_send_signal(&node.pidfd, Signal::KILL);
+        }
+        for node in &self.nodes {
+            while let Err(error) = process::wait_pidfd(&node.pidfd, false) {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Village {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Node {
+    /// Its position in the plan.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its init, as the machine numbers it. A process that enters its namespaces (nsenter(1)) is
+    /// inside the node.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().cast_unsigned()
+    }
+
+    /// Sends a request, with descriptors where it takes some.
+    ///
+    /// # Errors
+    /// [`ChannelError::Gone`] when the node's init has ended, [`ChannelError::Stuck`] when it has not
+    /// taken messages for five seconds.
+    pub fn send(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(), ChannelError> {
+        self.channel.send(request, fds)
+    }
+
+    /// The next report, if one has come. Poll the node's descriptor to know when.
+    ///
+    /// # Errors
+    /// [`ChannelError::Gone`] when the node's init has ended.
+    pub fn recv(&self) -> Result<Option<Reply>, ChannelError> {
+        Ok(self.channel.receive(Some(Duration::ZERO))?.map(|(reply, _)| reply))
+    }
+}
+
+impl AsFd for Node {
+    /// For polling: readable when there is a report, or the node has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+/// The index of port 0's device in the fabric, above what the kernel may have put there.
+const FABRIC_INDEX_FIRST: u32 = 1000;

@@ -1,0 +1,106 @@
+//! How the nodes come to life. Stages, each for all nodes before the next:
+//!
+//! 1. write the files that nodes show in place of those in `/etc`;
+//! 2. fork an init for each node into its namespaces; it starts by itself with what needs no devices;
+//! 3. when an init has said that it is prepared, its namespace's defaults are set, and its devices
+//!    may come: they are made from here, the far end put straight into the node's namespace;
+//! 4. tell all inits to go on, and wait for all of them.
+//!
+//! What fails drops the village, which ends what there is.
+
+use windtunnel_model::id::NodeId;
+use windtunnel_model::plan::User;
+use windtunnel_model::{Plan, Routes};
+use windtunnel_sys::namespace::{self, Flags, Fork};
+
+use super::files::{self, NodeFiles};
+use super::{CreateError, FABRIC_INDEX_FIRST, Node, Options, Village};
+use crate::channel::Channel;
+use crate::enclosure::Enclosure;
+use crate::init::{self, Birth};
+use crate::message::{Reply, Request};
+use crate::netlink::Netlink;
+use crate::netlink::request::{self, Veth};
+use crate::recipe::device_index;
+
+pub(super) fn create(
+    plan: &Plan,
+    routes: &Routes,
+    enclosure: &Enclosure,
+    options: &Options,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Village, CreateError> {
+    files::write(plan, &options.run_dir)?;
+    let ports = plan.ports().map(|(_, interface)| FABRIC_INDEX_FIRST + interface.port.0);
+    let mut village = Village { nodes: Vec::new(), fabric: ports.collect(), notes: Vec::new() };
+    for (position, node) in plan.nodes.iter().enumerate() {
+        let invoker = enclosure.invoker();
+        let nested = (node.user == User::Root && invoker.uid != 0).then_some(invoker);
+        let files = NodeFiles::of(&options.run_dir, &node.name);
+        let id = NodeId::from_index(position);
+        let birth = Birth { plan, routes, id, nested, files };
+        village.nodes.push(fork(birth)?);
+    }
+    for node in &village.nodes {
+        answer(node, options)?;
+    }
+    make_devices(plan, &village, options)?;
+    for node in &village.nodes {
+        let lost = |source| CreateError::Lost { node: node.name.clone(), source };
+        node.send(&Request::Continue, &[]).map_err(lost)?;
+    }
+    for (done, node) in village.nodes.iter().enumerate() {
+        progress(done, village.nodes.len());
+        let notes = answer(node, options)?;
+        village.notes.extend(notes.into_iter().map(|note| format!("node {}: {note}", node.name)));
+    }
+    progress(village.nodes.len(), village.nodes.len());
+    Ok(village)
+}
+
+fn fork(birth: Birth<'_>) -> Result<Node, CreateError> {
+    let name = birth.node().name.clone();
+    let failed = |source| CreateError::Fork { node: name.clone(), source };
+    let (host_end, init_end) = Channel::pair().map_err(failed)?;
+    let own = Flags::NET | Flags::MOUNT | Flags::PID | Flags::UTS | Flags::IPC;
+    let flags = if birth.nested.is_some() { own | Flags::USER } else { own };
+    match namespace::fork_into(flags).map_err(failed)? {
+        Fork::Child => init::live(&birth, &init_end),
+        Fork::Parent { pid, pidfd } => {
+            Ok(Node { id: birth.id, name, pid, pidfd, channel: host_end })
+        }
+    }
+}
+
+/// Waits for the end of a phase: its notes, or why the node failed.
+fn answer(node: &Node, options: &Options) -> Result<Vec<String>, CreateError> {
+    let name = || node.name.clone();
+    match node.channel.receive(Some(options.patience)) {
+        Err(source) => Err(CreateError::Lost { node: name(), source }),
+        Ok(None) => Err(CreateError::Silent { node: name(), seconds: options.patience.as_secs() }),
+        Ok(Some((Reply::Failed(failure), _))) => Err(CreateError::Node { node: name(), failure }),
+        Ok(Some((Reply::Ready { notes }, _))) => Ok(notes),
+        Ok(Some(_)) => Ok(Vec::new()),
+    }
+}
+
+fn make_devices(plan: &Plan, village: &Village, options: &Options) -> Result<(), CreateError> {
+    let mut netlink = Netlink::open()?;
+    for (position, node) in plan.nodes.iter().enumerate() {
+        for (number, interface) in node.interfaces.iter().enumerate() {
+            let pair = Veth {
+                fabric_name: format!("wt{}", interface.port.0),
+                fabric_index: FABRIC_INDEX_FIRST + interface.port.0,
+                node_name: &interface.name,
+                node_index: device_index(number),
+                node_pid: village.nodes[position].pid(),
+                mac: interface.mac(),
+                mtu: interface.mtu,
+                offload: options.offload,
+            };
+            let action = format!("make device {} of node {}", interface.name, node.name);
+            netlink.create(request::veth(&pair), action)?;
+        }
+    }
+    Ok(netlink.flush()?)
+}

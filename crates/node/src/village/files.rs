@@ -1,0 +1,59 @@
+//! The files that replace those of `/etc` in each node.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use windtunnel_model::Plan;
+
+use super::CreateError;
+use crate::hosts;
+
+/// Where a node finds its files.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeFiles {
+    /// Covered for a moment while a node mounts what it needs.
+    pub(crate) stage: PathBuf,
+    pub(crate) hosts: PathBuf,
+    pub(crate) resolv_conf: PathBuf,
+    pub(crate) hostname: PathBuf,
+}
+
+impl NodeFiles {
+    pub(crate) fn of(run_dir: &Path, node: &str) -> Self {
+        NodeFiles {
+            stage: run_dir.into(),
+            hosts: run_dir.join("hosts"),
+            resolv_conf: run_dir.join("resolv.conf"),
+            hostname: run_dir.join("nodes").join(node).join("hostname"),
+        }
+    }
+}
+
+/// Writes the files of all nodes.
+pub(super) fn write(plan: &Plan, run_dir: &Path) -> Result<(), CreateError> {
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| CreateError::File { path, source }
+    };
+    fs::create_dir_all(run_dir).map_err(failed(run_dir))?;
+    let shared = NodeFiles::of(run_dir, "");
+    let write = |path: &Path, text: &str| write_readable(path, text).map_err(failed(path));
+    write(&shared.hosts, &hosts::hosts_file(plan))?;
+    write(&shared.resolv_conf, hosts::RESOLV_CONF)?;
+    for node in &plan.nodes {
+        let path = NodeFiles::of(run_dir, &node.name).hostname;
+        let folder = path.parent().unwrap_or(run_dir);
+        fs::create_dir_all(folder).map_err(failed(folder))?;
+        write(&path, &format!("{}\n", node.name))?;
+    }
+    Ok(())
+}
+
+/// Whatever the umask: a node's programs may run as other users.
+fn write_readable(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    file.write_all(text.as_bytes())
+}

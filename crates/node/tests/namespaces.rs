@@ -1,0 +1,2 @@
+//! What needs namespaces.
+fn main() {}
