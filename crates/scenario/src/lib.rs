@@ -11,6 +11,7 @@
 //! | `decode` | tree → the file's own terms: types and values of single keys |
 //! | `resolve` | the file's terms → [`Plan`]: names, groups, defaults, addresses, reachability |
 //! | `error` | [`Errors`], [`Mistake`], [`Notice`] |
+//! | `file`, `schema` | every key with its description, as a JSON Schema: [`schema()`] |
 //! | `live` | [`parse_patch`]: the same keys on the command line |
 //!
 //! ```
@@ -33,10 +34,13 @@
 
 mod decode;
 mod error;
+#[expect(dead_code, reason = "the types are never built: they describe the file to schemars")]
+mod file;
 mod keys;
 mod live;
 mod position;
 mod resolve;
+mod schema;
 mod text;
 mod tree;
 
@@ -45,6 +49,7 @@ use windtunnel_model::Plan;
 
 pub use error::{Errors, Mistake, Notice};
 pub use live::{PatchError, check_patch, parse_patch};
+pub use schema::schema;
 
 use error::Findings;
 use position::Place;

@@ -1,0 +1,600 @@
+//! Every key of the file with its description: what the JSON Schema and the reference are made from.
+//!
+//! Nothing is read through these types (`decode` reads the tree itself, for the sake of its messages);
+//! a test holds that both know the same keys.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+
+/// A Windtunnel scenario: nodes with real programs, and the network between them.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct File {
+    /// Name of the experiment; default: the file's name without `.yaml`.
+    name: Option<String>,
+    /// Seed of every random stream; default 1. The same seed and the same packets give the same luck.
+    seed: Option<u64>,
+    /// How long the run lasts at the most; default: until every program that is no daemon has exited.
+    duration: Option<Time>,
+    /// Pools that addresses come from: an IPv4 range, an IPv6 range, or a list of both; default
+    /// 10.0.0.0/16 and fd00::/64.
+    address: Option<OneOrTwo>,
+    /// Whether nodes have IPv4 addresses; default true.
+    ipv4: Option<bool>,
+    /// Whether nodes have IPv6 addresses; default true.
+    ipv6: Option<bool>,
+    /// What holds for every link or node that does not say otherwise.
+    defaults: Option<Defaults>,
+    /// The nodes by name. A name is a host name: lower-case letters, digits and `-`.
+    nodes: BTreeMap<String, Option<Node>>,
+    /// Names of routers: they forward packets and answer ICMP, and run no programs.
+    routers: Option<Vec<String>>,
+    /// The links. Nodes have one interface a link, `eth0`, `eth1` … in this order.
+    links: Option<Vec<Link>>,
+    /// What a shortest route minimises; default latency.
+    routing: Option<Routing>,
+    /// Routes to use instead of the shortest.
+    routes: Option<Vec<Route>>,
+    /// Accept nodes that cannot reach each other; default false.
+    allow_unreachable: Option<bool>,
+    /// Changes at times after the run began.
+    events: Option<Vec<Event>>,
+    /// What must hold at the end; else the run fails.
+    expect: Option<Vec<Expect>>,
+}
+
+/// What holds for every link or node that does not say otherwise.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Defaults {
+    /// Properties of links.
+    link: Option<Both>,
+    /// Properties of nodes and their programs; `env` and `sysctl` are merged with a node's own.
+    node: Option<NodeDefaults>,
+}
+
+/// What a shortest route minimises.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum Routing {
+    /// The sum of latencies; ties go to fewer hops, then to the link named first.
+    Latency,
+    /// The number of links.
+    Hops,
+}
+
+/// A struct with the keys of programs in front of its own.
+macro_rules! with_program_keys {
+    ($(#[$attribute:meta])* struct $name:ident { $($own:tt)* }) => {
+        $(#[$attribute])*
+        #[derive(JsonSchema)]
+        #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+        pub(crate) struct $name {
+            /// Whether the run may end while this still runs; default false.
+            daemon: Option<bool>,
+            /// It starts no earlier than this after the run began; default 0s.
+            start: Option<Time>,
+            /// Working folder; a relative one starts at the file's folder. Default: the file's folder.
+            cwd: Option<String>,
+            /// Environment variables on top of windtunnel's own environment.
+            env: Option<BTreeMap<String, Word>>,
+            /// Whether it is started again after it exited: `never` (default, or `false`),
+            /// `on-failure`, or `always` (or `true`).
+            restart: Option<Restart>,
+            $($own)*
+        }
+    };
+}
+
+with_program_keys! {
+    /// Properties of every node that does not say otherwise.
+    struct NodeDefaults {
+        /// Whether nodes pass packets on between their interfaces; default false.
+        forward: Option<bool>,
+        /// Who programs are: `invoker` (default) or `root` of the node.
+        user: Option<User>,
+        /// Settings of the nodes' network namespaces, such as `net.ipv4.tcp_sack: 0`.
+        sysctl: Option<BTreeMap<String, Word>>,
+    }
+}
+
+with_program_keys! {
+    /// A node: a host of its own for its programs. Without `run` it is there for `exec` and `shell`.
+    struct Node {
+        /// The command: a text that is split into words as a shell would (no shell runs it: write
+        /// `[sh, -c, "…"]` for one), a list of words, or a list of programs `{run: …, …}`.
+        run: Option<Run>,
+        /// When a program counts as ready for those that come `after` it: `tcp:PORT`, `unix:PATH`,
+        /// `log:REGEX` (a line of its output matches) or `exit` (it has exited with 0); default: as
+        /// soon as it has started.
+        ready: Option<Ready>,
+        /// Nodes or groups whose programs must be ready first.
+        after: Option<Names>,
+        /// Make so many nodes of this one, called `name-1`, `name-2` …; `name` then is their group.
+        #[schemars(range(min = 1, max = 10000))]
+        count: Option<u32>,
+        /// Whether the node passes packets on between its interfaces, so that routes may lead through
+        /// it; default false.
+        forward: Option<bool>,
+        /// Who its programs are: `invoker` (default), or `root` of the node, who may configure its
+        /// network.
+        user: Option<User>,
+        /// Settings of its network namespace, such as `net.ipv4.tcp_sack: 0`.
+        sysctl: Option<BTreeMap<String, Word>>,
+        /// The address of its first interface, or an IPv4 and an IPv6 one; default: from the pools.
+        address: Option<OneOrTwo>,
+    }
+}
+
+with_program_keys! {
+    /// One of several programs of a node; what it does not say is taken from its node.
+    struct Program {
+        /// The command: a text of words or a list of words.
+        run: Words,
+        /// When it counts as ready: `tcp:PORT`, `unix:PATH`, `log:REGEX` or `exit`.
+        ready: Option<Ready>,
+        /// Nodes or groups whose programs must be ready first.
+        after: Option<Names>,
+    }
+}
+
+/// A struct with the properties of one direction in front of its own keys.
+macro_rules! with_link_keys {
+    ($(#[$attribute:meta])* struct $name:ident { $($own:tt)* }) => {
+        $(#[$attribute])*
+        #[derive(JsonSchema)]
+        #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+        pub(crate) struct $name {
+            /// Propagation delay, the least that a packet takes; default 0ms.
+            latency: Option<Time>,
+            /// Random delay on top of the latency, never negative: a time J (uniform from 0 to J), or
+            /// a distribution; default `none`.
+            jitter: Option<Jitter>,
+            /// Packets that vanish: a probability (each independently), bursts, a list of packet
+            /// numbers, or `none` (default).
+            loss: Option<Loss>,
+            /// Probability that a packet arrives twice; default 0%.
+            duplicate: Option<Probability>,
+            /// Probability that one bit of a packet is flipped; default 0%.
+            corrupt: Option<Probability>,
+            /// Packets that overtake others: `none` (default: jitter keeps the order), `jitter` (it
+            /// may reorder), or a probability of being held back by 1ms.
+            reorder: Option<Reorder>,
+            /// Bandwidth; `none` (default) for no limit, no queue and no overhead.
+            rate: Option<Rate>,
+            /// Framing bytes that each packet costs on top of the IP packet: `ethernet` (38B, the
+            /// default where there is a rate), `none`, or a size.
+            overhead: Option<Overhead>,
+            /// The largest IP packet in bytes; default 1500. At least 1280, without IPv6 68.
+            mtu: Option<Mtu>,
+            /// Room in front of the rate, in packets, bytes or time; default: the larger of 100
+            /// packets and what the rate carries in 50ms.
+            queue: Option<Queue>,
+            /// Who is dropped when packets wait: `drop-tail` (default), `drop-head`, or `codel`.
+            discipline: Option<Discipline>,
+            $($own)*
+        }
+    };
+}
+
+with_link_keys! {
+    /// Properties of one direction.
+    struct Direction {}
+}
+
+with_link_keys! {
+    /// Properties of both directions, and of each.
+    struct Both {
+        /// What differs from the first named end to the second.
+        up: Option<Direction>,
+        /// What differs from the second named end to the first.
+        down: Option<Direction>,
+    }
+}
+
+with_link_keys! {
+    /// A link between two ends. Properties hold for both directions; `up` and `down` win over them.
+    struct Link {
+        /// The two ends: names of nodes, groups (one link a member) or routers.
+        #[schemars(length(equal = 2))]
+        between: Vec<String>,
+        /// Its name; default `a--b`, then `a--b-2` … The links of a group are called `name-1` ….
+        name: Option<String>,
+        /// What differs from the first named end to the second.
+        up: Option<Direction>,
+        /// What differs from the second named end to the first.
+        down: Option<Direction>,
+    }
+}
+
+/// Random delay.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Jitter {
+    /// Uniform from 0 to this; or `none`.
+    Uniform(TimeOrNone),
+    /// A distribution.
+    Distribution(JitterForm),
+}
+
+/// The distribution of a random delay: `spread` with `distribution`, or a `table`.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct JitterForm {
+    /// The scale: the most for `uniform`, the standard deviation for `normal`, the mean for `pareto`.
+    spread: Option<Time>,
+    /// `uniform` (default), `normal` (half-normal, cut at 4 spreads) or `pareto` (Lomax with shape 3,
+    /// cut at 40 spreads).
+    distribution: Option<Distribution>,
+    /// Quantiles at equal steps of probability, two or more, not decreasing, linear in between.
+    #[schemars(length(min = 2, max = 1000))]
+    table: Option<Vec<Time>>,
+}
+
+/// The form of a distribution.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum Distribution {
+    /// From 0 to the spread.
+    Uniform,
+    /// The absolute value of a normal variable.
+    Normal,
+    /// Pareto of the second kind.
+    Pareto,
+}
+
+/// Packets that vanish.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Loss {
+    /// Each with this probability, or `none`.
+    Independent(Probability),
+    /// In bursts, or listed.
+    Model(LossForm),
+}
+
+/// Loss in bursts (Gilbert–Elliott: `good-to-bad`, `bad-to-good` …), or of listed `packets`.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct LossForm {
+    /// Probability per packet that bad times begin.
+    good_to_bad: Option<Probability>,
+    /// Probability per packet that bad times end; its inverse is their mean length in packets.
+    bad_to_good: Option<Probability>,
+    /// Probability of loss in bad times; default 100%.
+    loss_in_bad: Option<Probability>,
+    /// Probability of loss in good times; default 0%.
+    loss_in_good: Option<Probability>,
+    /// Exactly the packets with these numbers, counted from 1 in each direction.
+    packets: Option<Vec<PacketNumber>>,
+}
+
+/// The number of a packet, from 1.
+#[derive(JsonSchema)]
+pub(crate) struct PacketNumber(#[schemars(range(min = 1))] u64);
+
+/// Packets that overtake others.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Reorder {
+    /// `none`, `jitter`, or the probability of being held back by 1ms.
+    Short(ReorderText),
+    /// All of it.
+    Form(ReorderForm),
+}
+
+/// Packets that are held back so that others overtake them.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct ReorderForm {
+    /// Probability that a packet is held back; default 0%.
+    probability: Option<Probability>,
+    /// How long; default 1ms.
+    extra: Option<Time>,
+    /// Whether jitter may reorder as well; default false.
+    by_jitter: Option<bool>,
+}
+
+/// Who is dropped when packets wait.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Discipline {
+    /// By name, with its defaults.
+    Name(DisciplineName),
+    /// With parameters.
+    Form(DisciplineForm),
+}
+
+/// The disciplines.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum DisciplineName {
+    /// The newcomer is dropped when the queue is full.
+    DropTail,
+    /// The oldest is dropped when the queue is full.
+    DropHead,
+    /// Controlled delay (RFC 8289), marking packets that can carry ECN.
+    Codel,
+}
+
+/// A discipline with parameters.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct DisciplineForm {
+    /// Controlled delay (RFC 8289).
+    codel: Codel,
+}
+
+/// The parameters of CoDel.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Codel {
+    /// Acceptable standing delay; default 5ms.
+    target: Option<Time>,
+    /// How long the delay may stay above the target; default 100ms.
+    interval: Option<Time>,
+    /// Whether packets that can carry ECN are marked instead of dropped; default true.
+    ecn: Option<bool>,
+}
+
+/// A route to use instead of the shortest.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Route {
+    /// The way from node to node, each neighbours joined by a link.
+    #[schemars(length(min = 2))]
+    path: Vec<String>,
+    /// Whether the way back is the shortest all the same; default false.
+    one_way: Option<bool>,
+}
+
+/// A change at a time: of links (`link` with `set`, `down`, `up`), of a node's programs (`node` with
+/// `do`), a `partition`, or its end (`heal`).
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Event {
+    /// When, counted from the start of the run.
+    at: Time,
+    /// The link or links that change; the name of a group's links means all of them.
+    link: Option<Names>,
+    /// Only this direction: `up`, `down` or `from-to`.
+    direction: Option<String>,
+    /// New properties; what is not named stays as it is.
+    set: Option<Both>,
+    /// Takes the link down: it drops everything until it is up.
+    down: Option<bool>,
+    /// Brings the link up again.
+    up: Option<bool>,
+    /// The nodes or groups whose programs are concerned.
+    node: Option<Names>,
+    /// What happens to them.
+    r#do: Option<Verb>,
+    /// Cuts every link between these groups of nodes and routers.
+    partition: Option<Vec<Vec<String>>>,
+    /// Ends the partition.
+    heal: Option<bool>,
+}
+
+/// What can be done to a node's programs.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum Verb {
+    /// SIGKILL, and no restart.
+    Kill,
+    /// SIGTERM, and no restart.
+    Stop,
+    /// SIGSTOP.
+    Pause,
+    /// SIGCONT.
+    Resume,
+    /// SIGKILL, then started again.
+    Restart,
+}
+
+/// What must hold at the end: how a node's programs exit (`node` with `exit`), the round-trip time of a
+/// path (`path` with `rtt`), or the rate of a link (`link`, `direction`, `rate`).
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Expect {
+    /// The node or group whose programs exit.
+    node: Option<String>,
+    /// Their exit code (128+n for a signal n), or `any`.
+    exit: Option<ExitCode>,
+    /// The two nodes of a path.
+    #[schemars(length(equal = 2))]
+    path: Option<Vec<String>>,
+    /// Bounds of its median round-trip time, measured before the programs start.
+    rtt: Option<TimeBounds>,
+    /// The link.
+    link: Option<String>,
+    /// Its direction: `up`, `down` or `from-to`.
+    direction: Option<String>,
+    /// Bounds of the highest rate that it delivered over any second, with overhead.
+    rate: Option<RateBounds>,
+}
+
+/// A least and a greatest time, one of them at the least.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct TimeBounds {
+    /// At least this.
+    min: Option<Time>,
+    /// At most this.
+    max: Option<Time>,
+}
+
+/// A least and a greatest rate, one of them at the least.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct RateBounds {
+    /// At least this.
+    min: Option<PlainRate>,
+    /// At most this.
+    max: Option<PlainRate>,
+}
+
+/// An exit code or `any`.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum ExitCode {
+    /// The code.
+    Code(u8),
+    /// Whatever it is.
+    Any(Any),
+}
+
+/// `any`.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum Any {
+    /// Whatever it is.
+    Any,
+}
+
+/// One name or a list of names.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Names {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+/// One text, or one for IPv4 and one for IPv6.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum OneOrTwo {
+    /// One.
+    One(String),
+    /// Both.
+    Two(#[schemars(length(min = 1, max = 2))] Vec<String>),
+}
+
+/// What a node runs.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Run {
+    /// One program.
+    One(Words),
+    /// Several programs.
+    Several(Vec<Program>),
+}
+
+/// A command.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Words {
+    /// Words with blanks between them, quoted as for a shell.
+    Text(String),
+    /// A list of words.
+    List(#[schemars(length(min = 1))] Vec<Word>),
+}
+
+/// A text; numbers and booleans are taken as they are written.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Word {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(f64),
+    /// A boolean.
+    Flag(bool),
+}
+
+/// Who programs are.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum User {
+    /// Whoever runs windtunnel.
+    Invoker,
+    /// Root of the node.
+    Root,
+}
+
+/// Whether a program is started again.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Restart {
+    /// When.
+    When(RestartWhen),
+    /// Always, or never.
+    Flag(bool),
+}
+
+/// When a program is started again.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum RestartWhen {
+    /// Never.
+    Never,
+    /// After an exit code other than 0, or a signal.
+    OnFailure,
+    /// Always.
+    Always,
+}
+
+/// Bytes as a number, or a size.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Mtu {
+    /// A number of bytes.
+    Number(#[schemars(range(min = 68, max = 65535))] u32),
+    /// A size with its unit.
+    Size(Size),
+}
+
+/// A text of a certain form.
+macro_rules! text {
+    ($(#[$doc:meta])* $name:ident, $pattern:literal, $example:literal) => {
+        $(#[$doc])*
+        #[derive(JsonSchema)]
+        #[schemars(extend("pattern" = $pattern, "examples" = [$example]))]
+        pub(crate) struct $name(String);
+    };
+}
+
+text!(
+    /// A time with a unit: ns, us, ms, s, min or h.
+    Time, r"^[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s|min|h)$", "10ms"
+);
+text!(
+    /// A time with a unit, or `none`.
+    TimeOrNone, r"^(none|[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s|min|h))$", "2ms"
+);
+text!(
+    /// A probability in percent (also ppm, ppb), or `none`.
+    Probability, r"^(none|[0-9]+(\.[0-9]+)? ?(%|ppm|ppb))$", "0.1%"
+);
+text!(
+    /// `none`, `jitter`, or a probability.
+    ReorderText, r"^(none|jitter|[0-9]+(\.[0-9]+)? ?(%|ppm|ppb))$", "1%"
+);
+text!(
+    /// Bits a second (bit, kbit, mbit, gbit, tbit), bytes a second (B/s, KB/s, MB/s, GB/s), or `none`.
+    Rate, r"^(none|[0-9]+(\.[0-9]+)? ?([KkMmGgt]?bit(/s)?|[KMG]?B/s))$", "10mbit"
+);
+text!(
+    /// Bits a second (bit, kbit, mbit, gbit, tbit) or bytes a second (B/s, KB/s, MB/s, GB/s).
+    PlainRate, r"^[0-9]+(\.[0-9]+)? ?([KkMmGgt]?bit(/s)?|[KMG]?B/s)$", "45mbit"
+);
+text!(
+    /// A size in bytes: B, KB, MB, GB, TB, KiB, MiB or GiB.
+    Size, r"^[0-9]+(\.[0-9]+)? ?([kKMGT]?B|[KMG]iB)$", "1400B"
+);
+text!(
+    /// `ethernet`, `none`, `default`, or a size.
+    Overhead, r"^(ethernet|none|default|[0-9]+(\.[0-9]+)? ?([kKMGT]?B|[KMG]iB))$", "ethernet"
+);
+text!(
+    /// Packets (`100p`), bytes (`256KB`), a time (`50ms`), or `default`.
+    Queue,
+    r"^(default|[0-9]+(\.[0-9]+)? ?(p|[kKMGT]?B|[KMG]iB|ns|us|µs|ms|s|min|h))$",
+    "100p"
+);
+text!(
+    /// `tcp:PORT`, `unix:PATH`, `log:REGEX` or `exit`.
+    Ready, r"^(exit|tcp:[0-9]+|unix:.+|log:.+)$", "tcp:80"
+);

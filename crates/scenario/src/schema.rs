@@ -1,0 +1,105 @@
+//! The JSON Schema of the file.
+
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// The JSON Schema (draft 7, which editors know best) of a scenario, with a description of every key.
+#[must_use]
+pub fn schema() -> Value {
+    let generator = SchemaSettings::draft07().into_generator();
+    let mut schema = generator.into_root_schema_for::<crate::file::File>().to_value();
+    remove_null(&mut schema);
+    if let Some(root) = schema.as_object_mut() {
+        root.insert("title".to_owned(), Value::from("Windtunnel scenario"));
+    }
+    schema
+}
+
+/// Types say that a key may be missing, by `Option`; that it may be `null` does not follow.
+fn remove_null(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(remove_null),
+        Value::Object(map) => {
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|name| name != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    map.insert("type".to_owned(), only);
+                }
+            }
+            if let Some(Value::Array(choices)) = map.get_mut("anyOf") {
+                choices.retain(|choice| choice.get("type").is_none_or(|name| name != "null"));
+                if let [only] = choices.as_slice() {
+                    let only = only.clone();
+                    map.remove("anyOf");
+                    map.insert("allOf".to_owned(), Value::Array(vec![only]));
+                }
+            }
+            // What stays as it is: a node with nothing after its name is a node without properties.
+            map.iter_mut()
+                .filter(|(key, _)| *key != "additionalProperties")
+                .for_each(|(_, value)| remove_null(value));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::schema;
+    use crate::keys;
+
+    /// The decoder's keys and the schema's are written down twice; this is what keeps them one.
+    #[test]
+    fn the_schema_and_the_decoder_know_the_same_keys() {
+        let schema = schema();
+        let maps: [(&str, &[&str]); 18] = [
+            ("", keys::FILE),
+            ("Defaults", keys::DEFAULTS),
+            ("NodeDefaults", keys::NODE_DEFAULTS),
+            ("Node", keys::NODE),
+            ("Program", keys::PROGRAM),
+            ("Direction", keys::DIRECTION),
+            ("Both", keys::BOTH),
+            ("Link", keys::LINK),
+            ("JitterForm", keys::JITTER),
+            ("LossForm", keys::LOSS),
+            ("ReorderForm", keys::REORDER),
+            ("DisciplineForm", keys::DISCIPLINE),
+            ("Codel", keys::CODEL),
+            ("Route", keys::ROUTE),
+            ("Event", keys::EVENT),
+            ("Expect", keys::EXPECT),
+            ("TimeBounds", keys::BOUNDS),
+            ("RateBounds", keys::BOUNDS),
+        ];
+        for (name, known) in maps {
+            let map = if name.is_empty() { &schema } else { &schema["definitions"][name] };
+            let offered: BTreeSet<&str> =
+                map["properties"].as_object().expect(name).keys().map(String::as_str).collect();
+            assert_eq!(offered, known.iter().copied().collect(), "keys of {name:?}");
+            assert_eq!(map["additionalProperties"], Value::Bool(false), "{name:?}");
+        }
+        let with_keys = schema["definitions"].as_object().unwrap();
+        let with_keys = with_keys.values().filter(|d| d.get("properties").is_some()).count();
+        assert_eq!(with_keys, maps.len() - 1, "a map of the schema is not compared");
+    }
+
+    #[test]
+    fn every_key_has_a_description() {
+        let schema = schema();
+        let maps = schema["definitions"].as_object().unwrap().values().chain([&schema]);
+        for (key, property) in maps.filter_map(|map| map.get("properties")?.as_object()).flatten() {
+            assert!(property["description"].is_string(), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_schema_is_the_one_that_was_reviewed() {
+        insta::assert_json_snapshot!(schema());
+    }
+}
