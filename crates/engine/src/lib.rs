@@ -1,1 +1,91 @@
-//! Room `engine`.
+//! The room `engine`: the emulated network.
+//!
+//! **Promises:** given packets and times, it says which packets leave where and when, exactly: to the
+//! nanosecond, hop by hop through real queues, each random decision a function of the seed and the
+//! packet's number on its link direction alone. The same calls in the same order give the same bytes.
+//! A super-packet (GSO) travels as one object with the timing and the fate of its segments.
+//!
+//! **Refuses:** clocks, entropy, descriptors, threads, logs; to keep more packet bytes than it was
+//! allowed; to lose a packet without counting a reason.
+//!
+//! Where trains of several flows meet, the order in which their segments interleave is kept to 100 µs
+//! only (the longest that a train is ever spread); within a flow it is exact.
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | `engine` | [`Engine`], the contract; packets from lane to lane; ICMP messages |
+//! | `chain` | one lane: its elements in order, and the packets inside |
+//! | `element` | cut, MTU, loss, duplicate, corrupt, queue, rate, delay, jitter, reorder |
+//! | `network`, `router` | addresses, next hops, what a router does with a packet |
+//! | `packet`, `buffer` | trains and their times; memory |
+//! | `line`, `timer` | waiting |
+//! | `counters`, `event` | what there is to report |
+//!
+//! ```
+//! use windtunnel_engine::{Engine, Limits};
+//! use windtunnel_model::plan::{Interface, Link, LinkEnd, Node, Plan, RoutingMetric, User};
+//! use windtunnel_model::{Direction, LinkId, LinkProfile, NodeId, PortId, Span, Time, Vertex};
+//! use windtunnel_wire::vnet;
+//!
+//! let node = |id: u32, outward| Node {
+//!     name: format!("n{id}"),
+//!     group: format!("n{id}"),
+//!     forward: false,
+//!     user: User::Invoker,
+//!     sysctl: Default::default(),
+//!     interfaces: vec![Interface {
+//!         port: PortId(id),
+//!         name: "eth0".to_owned(),
+//!         link: LinkId(0),
+//!         outward,
+//!         v4: None,
+//!         v6: None,
+//!         mtu: 1500,
+//!     }],
+//!     programs: Vec::new(),
+//! };
+//! let end = |id| LinkEnd { vertex: Vertex::Node(NodeId(id)), interface: 0 };
+//! let profile = LinkProfile { latency: Span::from_millis(10), ..LinkProfile::default() };
+//! let plan = Plan {
+//!     name: "pair".to_owned(),
+//!     seed: 1,
+//!     duration: None,
+//!     routing: RoutingMetric::Latency,
+//!     nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
+//!     routers: Vec::new(),
+//!     links: vec![Link {
+//!         name: "n0--n1".to_owned(),
+//!         ends: [end(0), end(1)],
+//!         profiles: [profile.clone(), profile],
+//!     }],
+//!     routes: Vec::new(),
+//!     events: Vec::new(),
+//!     expectations: Vec::new(),
+//! };
+//! let mut engine = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
+//! let sent = Time::from_nanos(5);
+//! assert!(engine.handle_packet(sent, PortId(0), vnet::Header::default(), &mut [0; 60]).is_none());
+//! let due = engine.poll_timeout().expect("a packet is on the way");
+//! engine.handle_timeout(due);
+//! let departure = engine.poll_output().expect("it has arrived");
+//! assert_eq!(departure.intended, sent + Span::from_millis(10));
+//! assert_eq!((departure.port, departure.frame.len()), (PortId(1), 60));
+//! engine.recycle(departure.frame);
+//! ```
+
+mod buffer;
+mod chain;
+mod counters;
+mod element;
+mod engine;
+mod event;
+mod line;
+mod network;
+mod packet;
+mod router;
+mod timer;
+
+pub use buffer::PacketBuf;
+pub use counters::{DropReason, Drops, LaneCounters, RouterCounters};
+pub use engine::{Departure, Engine, Express, Limits, NetworkChange};
+pub use event::{Event, EventKind};

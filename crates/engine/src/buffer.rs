@@ -1,0 +1,127 @@
+//! Where packet bytes live: buffers of a few sizes, lent out and given back, so that a running engine
+//! allocates nothing.
+
+use std::ops::{Deref, DerefMut};
+
+/// The bytes of one frame, in a buffer that belongs to the engine: give it back with
+/// [`Engine::recycle`](crate::Engine::recycle) when it has been sent.
+#[derive(Debug)]
+pub struct PacketBuf {
+    bytes: Box<[u8]>,
+    /// INVARIANT: at most `bytes.len()`.
+    len: usize,
+}
+
+impl PacketBuf {
+    /// Shortens the frame.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// The memory that it occupies, whatever the frame's length.
+    pub(crate) fn capacity(&self) -> u64 {
+        bytes64(self.bytes.len())
+    }
+}
+
+impl Deref for PacketBuf {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl DerefMut for PacketBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.len]
+    }
+}
+
+/// The largest frame that fits a buffer: a 64 KiB IP packet with its Ethernet header, and some room.
+pub(crate) const FRAME_LEN_MAX: usize = 66 * 1024;
+
+/// Ordinary packets; jumbo frames and short trains; long trains.
+const CLASSES: [usize; 3] = [2 * 1024, 16 * 1024, FRAME_LEN_MAX];
+
+/// The free lists, and the account of what is lent.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    free: [Vec<Box<[u8]>>; CLASSES.len()],
+    /// Memory of the buffers that are lent out.
+    held: u64,
+    limit: u64,
+}
+
+impl Pool {
+    pub(crate) fn new(limit: u64) -> Self {
+        Pool { free: [const { Vec::new() }; CLASSES.len()], held: 0, limit }
+    }
+
+    /// A buffer for a frame of `len` bytes, their values unspecified; `None` where the limit would be
+    /// passed or no buffer is that long.
+    pub(crate) fn take(&mut self, len: usize) -> Option<PacketBuf> {
+        let class = CLASSES.iter().position(|size| len <= *size)?;
+        if self.held.saturating_add(bytes64(CLASSES[class])) > self.limit {
+            return None;
+        }
+        Some(self.lend(class, len))
+    }
+
+    /// A buffer that takes the place of another one, which comes back at once: the limit is not asked.
+    pub(crate) fn take_instead(&mut self, len: usize) -> Option<PacketBuf> {
+        let class = CLASSES.iter().position(|size| len <= *size)?;
+        Some(self.lend(class, len))
+    }
+
+    /// A copy of `frame` in a buffer.
+    pub(crate) fn copy(&mut self, frame: &[u8]) -> Option<PacketBuf> {
+        let mut buf = self.take(frame.len())?;
+        buf.copy_from_slice(frame);
+        Some(buf)
+    }
+
+    /// Takes a buffer back.
+    pub(crate) fn give(&mut self, buf: PacketBuf) {
+        self.held = self.held.saturating_sub(buf.capacity());
+        if let Some(class) = CLASSES.iter().position(|size| *size == buf.bytes.len()) {
+            self.free[class].push(buf.bytes);
+        }
+    }
+
+    pub(crate) fn held(&self) -> u64 {
+        self.held
+    }
+
+    fn lend(&mut self, class: usize, len: usize) -> PacketBuf {
+        let size = CLASSES[class];
+        let bytes = self.free[class].pop().unwrap_or_else(|| vec![0; size].into_boxed_slice());
+        self.held += bytes64(size);
+        PacketBuf { bytes, len }
+    }
+}
+
+/// A length of memory; on every machine we build for it fits.
+pub(crate) fn bytes64(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_and_the_limit_counts_whole_buffers() {
+        let mut pool = Pool::new(2 * 2048 + 100);
+        let first = pool.copy(b"abc").unwrap();
+        assert_eq!(&first[..], b"abc");
+        let second = pool.take(2048).unwrap();
+        assert_eq!(pool.held(), 4096);
+        assert!(pool.take(1).is_none());
+        let place = first.as_ptr();
+        pool.give(first);
+        assert_eq!(pool.take(5).unwrap().as_ptr(), place);
+        pool.give(second);
+        assert!(pool.take(FRAME_LEN_MAX).is_none());
+        assert!(Pool::new(u64::MAX).take(FRAME_LEN_MAX + 1).is_none());
+    }
+}

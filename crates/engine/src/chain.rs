@@ -1,0 +1,202 @@
+//! One lane: the chain of elements that every packet passes, and the packets that are in it.
+//!
+//! Theory of operation. A packet is *offered* at the time of its first segment. Cut, MTU, loss,
+//! duplicate and corrupt decide at once, and cut a train only where they touch a segment; parts whose
+//! first segment has not arrived yet wait in `ingress`. Then comes the queue with its server, where the
+//! lane has a rate, and the delay. What comes out goes to the engine through [`Work::exits`]; at a router
+//! when its first segment is there, so that the next link can begin with it, at a node when its last is.
+//!
+//! INVARIANT: every segment offered is delivered, dropped with a reason, or counted by
+//! [`Chain::in_lane`].
+
+mod admit;
+mod transmit;
+
+use std::collections::VecDeque;
+
+use windtunnel_model::{Lane, LinkPatch, LinkProfile, Time};
+
+use crate::buffer::Pool;
+use crate::counters::{DropReason, LaneCounters};
+use crate::element::Luck;
+use crate::element::corrupt::Corrupt;
+use crate::element::cut::Cut;
+use crate::element::delay::Delay;
+use crate::element::duplicate::Duplicate;
+use crate::element::loss::Loss;
+use crate::element::mtu::Mtu;
+use crate::element::queue::Queue;
+use crate::element::rate::Server;
+use crate::line::Line;
+use crate::packet::{Packet, Shape};
+use crate::timer::{Activity, Alarms, Due, Timers};
+
+/// What all lanes work with.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) pool: Pool,
+    pub(crate) timers: Timers,
+    /// Packets that came out of a lane and are to be handled now, in order.
+    pub(crate) exits: VecDeque<(Lane, Packet)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Chain {
+    lane: Lane,
+    /// Position among the lanes.
+    index: u32,
+    /// Trains leave when their last segment does, not their first.
+    ends_at_node: bool,
+    profile: LinkProfile,
+    pub(crate) counters: LaneCounters,
+    pub(crate) alarms: Alarms,
+    /// The number of the next packet.
+    next: u64,
+    pub(crate) cut: Cut,
+    mtu: Mtu,
+    loss: Loss,
+    duplicate: Duplicate,
+    corrupt: Corrupt,
+    ingress: Line<Packet>,
+    queue: Queue,
+    server: Server,
+    delay: Delay,
+    line: Line<Packet>,
+    /// Segments in `ingress` and `line`.
+    lined_up: u64,
+}
+
+/// A packet that the MTU refused, as it was, for the message to its sender.
+#[derive(Debug)]
+pub(crate) struct TooBig {
+    pub(crate) packet: Packet,
+    pub(crate) mtu: u32,
+}
+
+impl Chain {
+    pub(crate) fn new(
+        lane: Lane,
+        luck: &Luck<'_>,
+        profile: &LinkProfile,
+        ends_at_node: bool,
+    ) -> Self {
+        Chain {
+            lane,
+            index: u32::try_from(lane.index()).unwrap_or(u32::MAX),
+            ends_at_node,
+            profile: profile.clone(),
+            counters: LaneCounters::default(),
+            alarms: Alarms::default(),
+            next: 1,
+            cut: Cut::default(),
+            mtu: Mtu(profile.mtu),
+            loss: Loss::new(luck, profile),
+            duplicate: Duplicate::new(luck, profile),
+            corrupt: Corrupt::new(luck, profile),
+            ingress: Line::new(),
+            queue: Queue::new(profile),
+            server: Server::new(profile),
+            delay: Delay::new(luck, profile),
+            line: Line::new(),
+            lined_up: 0,
+        }
+    }
+
+    pub(crate) fn profile(&self) -> &LinkProfile {
+        &self.profile
+    }
+
+    /// Segments inside.
+    pub(crate) fn in_lane(&self) -> u64 {
+        self.lined_up + self.queue.packets() + self.server.packets()
+    }
+
+    /// Whether a packet of this shape, offered now, passes at once and unchanged.
+    pub(crate) fn is_clear(&self, now: Time, shape: &Shape) -> bool {
+        self.cut.refuses().is_none()
+            && self.server.rate().is_none()
+            && self.delay.is_none(now)
+            && !self.touches()
+            && self.mtu.takes_all(shape)
+            && self.in_lane() == 0
+            && self.server.is_idle()
+    }
+
+    /// Counts a packet that passes because the lane is clear.
+    pub(crate) fn pass(&mut self, shape: &Shape) {
+        self.count_offer(shape);
+        self.counters.delay_count += u64::from(shape.count);
+        self.count_delivery(shape);
+    }
+
+    /// Changes properties from `now` on.
+    pub(crate) fn patch(&mut self, now: Time, patch: &LinkPatch, work: &mut Work) {
+        patch.apply_to(&mut self.profile);
+        self.mtu = Mtu(self.profile.mtu);
+        if patch.loss.is_some() {
+            self.loss.set(&self.profile.loss, self.next);
+        }
+        self.duplicate.set(&self.profile);
+        self.corrupt.set(&self.profile);
+        self.queue.set(&self.profile);
+        self.server.set(&self.profile);
+        if patch.latency.is_some() || patch.jitter.is_some() || patch.reorder.is_some() {
+            self.delay.set(&self.profile);
+        }
+        if self.server.is_idle() {
+            self.transmit(now, work);
+        }
+        self.note_queue();
+    }
+
+    /// Something that was waited for is there.
+    pub(crate) fn wake(&mut self, due: Due, work: &mut Work) {
+        let now = due.at;
+        match due.activity {
+            Activity::Ingress => {
+                while let Some(packet) = self.ingress.pop(now) {
+                    self.lined_up -= u64::from(packet.shape.count);
+                    self.touch(now, packet, work);
+                }
+                self.arm(Activity::Ingress, self.ingress.next(), work);
+            }
+            Activity::Server => self.end_transmission(now, work),
+            Activity::Delay => {
+                while let Some(packet) = self.line.pop(now) {
+                    self.lined_up -= u64::from(packet.shape.count);
+                    self.exit(packet, work);
+                }
+                self.arm(Activity::Delay, self.line.next(), work);
+            }
+        }
+    }
+
+    fn arm(&mut self, activity: Activity, at: Option<Time>, work: &mut Work) {
+        if let Some(at) = at {
+            self.alarms.set(&mut work.timers, self.index, activity, at);
+        }
+    }
+
+    fn exit(&mut self, packet: Packet, work: &mut Work) {
+        self.count_delivery(&packet.shape);
+        work.exits.push_back((self.lane, packet));
+    }
+
+    fn drop(&mut self, reason: DropReason, segments: u32) {
+        self.counters.dropped[reason] += u64::from(segments);
+    }
+
+    fn count_offer(&mut self, shape: &Shape) -> u64 {
+        let number = self.next;
+        self.next += u64::from(shape.count);
+        self.counters.offered_packets += u64::from(shape.count);
+        self.counters.offered_bytes += shape.bytes();
+        number
+    }
+
+    fn count_delivery(&mut self, shape: &Shape) {
+        self.counters.delivered_packets += u64::from(shape.count);
+        self.counters.delivered_bytes += shape.bytes();
+        self.counters.delivered_wire_bytes += shape.charge(self.server.overhead());
+    }
+}

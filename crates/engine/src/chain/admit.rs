@@ -1,0 +1,243 @@
+//! The first half of a lane: cut, MTU, loss, duplicate, corrupt.
+
+use windtunnel_model::Time;
+use windtunnel_wire::{checksum, ethernet, fragment, vnet};
+
+use super::{Chain, TooBig, Work};
+use crate::counters::DropReason;
+use crate::element::mtu::Fit;
+use crate::packet::{Fate, Packet, Shape};
+use crate::timer::Activity;
+
+impl Chain {
+    /// Takes a packet whose first segment is here now. Answers with the one that is too big, if its
+    /// sender is to be told.
+    pub(crate) fn offer(
+        &mut self,
+        now: Time,
+        mut packet: Packet,
+        work: &mut Work,
+    ) -> Option<TooBig> {
+        packet.number = self.count_offer(&packet.shape);
+        packet.copy = false;
+        packet.fate = Fate::PLAIN;
+        if let Some(reason) = self.cut.refuses() {
+            self.drop(reason, packet.shape.count);
+            packet.discard(&mut work.pool);
+            return None;
+        }
+        match self.mtu.fit(&packet.shape, packet.frame()) {
+            Fit::Whole => self.admit(now, packet, work),
+            Fit::Fragments => self.fragment_all(now, packet, work),
+            Fit::No { segments } => return Some(self.refuse(now, packet, segments, work)),
+        }
+        None
+    }
+
+    /// Counts an offer for which there was no memory.
+    pub(crate) fn offer_without_memory(&mut self, shape: &Shape) {
+        self.count_offer(shape);
+        self.drop(DropReason::Memory, shape.count);
+    }
+
+    /// Whether an element of this half may touch a packet.
+    pub(super) fn touches(&self) -> bool {
+        !(self.loss.is_none() && self.duplicate.is_none() && self.corrupt.is_none())
+    }
+
+    /// What has been accepted and whose time has come: duplicate and corrupt do their work.
+    pub(super) fn touch(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
+        let fate = std::mem::replace(&mut packet.fate, Fate::PLAIN);
+        let copy = fate.duplicate.then(|| packet.duplicate(&mut work.pool));
+        if fate.corrupt {
+            self.damage(&mut packet, work);
+        }
+        self.queue_up(now, packet, work);
+        match copy {
+            None => {}
+            Some(Some(mut copy)) => {
+                self.counters.duplicated += 1;
+                if self.corrupt.takes(copy.number, true) {
+                    self.damage(&mut copy, work);
+                }
+                self.queue_up(now, copy, work);
+            }
+            Some(None) => {
+                self.counters.duplicated += 1;
+                self.drop(DropReason::Memory, 1);
+            }
+        }
+    }
+
+    /// Passes a packet on, or keeps it until its first segment is there.
+    pub(super) fn await_arrival(&mut self, now: Time, packet: Packet, work: &mut Work) {
+        if packet.times.first <= now {
+            return self.touch(now, packet, work);
+        }
+        self.lined_up += u64::from(packet.shape.count);
+        self.ingress.push(packet.times.first, packet);
+        self.arm(Activity::Ingress, self.ingress.next(), work);
+    }
+
+    /// Decides about each segment, and cuts out those that are touched.
+    fn admit(&mut self, now: Time, packet: Packet, work: &mut Work) {
+        if !self.touches() {
+            return self.await_arrival(now, packet, work);
+        }
+        let mut rest = Some(packet);
+        let mut run = 0;
+        while let Some(packet) = rest.take() {
+            if run == packet.shape.count {
+                return self.await_arrival(now, packet, work);
+            }
+            let fate = self.fate(packet.number + u64::from(run));
+            if fate == Fate::PLAIN {
+                run += 1;
+                rest = Some(packet);
+                continue;
+            }
+            rest = self.admit_run(now, packet, run, work);
+            rest = rest.and_then(|packet| self.admit_touched(now, packet, fate, work));
+            run = 0;
+        }
+    }
+
+    /// The segments before a touched one.
+    fn admit_run(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        run: u32,
+        work: &mut Work,
+    ) -> Option<Packet> {
+        if run == 0 {
+            return Some(packet);
+        }
+        let (front, rest) = self.split(packet, run, work);
+        if let Some(front) = front {
+            self.await_arrival(now, front, work);
+        }
+        rest
+    }
+
+    /// A touched segment and what is behind it.
+    fn admit_touched(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        fate: Fate,
+        work: &mut Work,
+    ) -> Option<Packet> {
+        if fate.lost {
+            self.drop(DropReason::Loss, 1);
+            return packet.skip(1, &mut work.pool);
+        }
+        let (front, rest) = self.split(packet, 1, work);
+        if let Some(mut front) = front {
+            front.fate = fate;
+            self.await_arrival(now, front, work);
+        }
+        rest
+    }
+
+    fn fate(&mut self, number: u64) -> Fate {
+        Fate {
+            lost: self.loss.takes(number),
+            duplicate: self.duplicate.takes(number),
+            corrupt: self.corrupt.takes(number, false),
+        }
+    }
+
+    /// Splits, counting what memory denies.
+    pub(super) fn split(
+        &mut self,
+        packet: Packet,
+        count: u32,
+        work: &mut Work,
+    ) -> (Option<Packet>, Option<Packet>) {
+        match packet.split(count, &mut work.pool) {
+            Ok((front, rest)) => (Some(front), rest),
+            Err(rest) => {
+                self.drop(DropReason::Memory, count);
+                (None, rest)
+            }
+        }
+    }
+
+    fn damage(&mut self, packet: &mut Packet, work: &mut Work) {
+        let (number, copy) = (packet.number, packet.copy);
+        let done = self.corrupt.damage(packet.settled(&mut work.pool), number, copy);
+        self.counters.corrupted += u64::from(done);
+    }
+
+    fn refuse(&mut self, now: Time, packet: Packet, segments: u32, work: &mut Work) -> TooBig {
+        self.drop(DropReason::Mtu, segments);
+        let mtu = self.mtu.0;
+        if segments == packet.shape.count {
+            return TooBig { packet, mtu };
+        }
+        // Only the last segment of a train may fit. It is the one that is cut out, and the rest quoted.
+        let count = packet.shape.count;
+        let last = packet.cut_last(&mut work.pool);
+        match last {
+            Some(last) => self.admit(now, last, work),
+            None => self.drop(DropReason::Memory, count - segments),
+        }
+        TooBig { packet, mtu }
+    }
+
+    fn fragment_all(&mut self, now: Time, packet: Packet, work: &mut Work) {
+        let mut rest = Some(packet);
+        while let Some(packet) = rest.take() {
+            let (front, behind) = self.split(packet, 1, work);
+            if let Some(front) = front {
+                self.fragment(now, front, work);
+            }
+            rest = behind;
+        }
+    }
+
+    fn fragment(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
+        let mtu = self.mtu.0;
+        let (frame, header) = packet.settled(&mut work.pool);
+        let complete = checksum::complete(frame, header);
+        let Some(count) = fragment::count(frame, mtu).filter(|_| complete) else {
+            self.drop(DropReason::Mtu, 1);
+            return packet.discard(&mut work.pool);
+        };
+        if count == 1 {
+            // The last segment of a train, which fits.
+            return self.admit(now, packet, work);
+        }
+        self.counters.fragmented += 1;
+        self.counters.fragments += u64::from(count);
+        for index in 0..count {
+            let number = if index == 0 { packet.number } else { self.next };
+            self.next += u64::from(index > 0);
+            match fragment_of(&packet, mtu, index, work) {
+                Some(mut fragment) => {
+                    fragment.number = number;
+                    self.admit(now, fragment, work);
+                }
+                None => self.drop(DropReason::Memory, 1),
+            }
+        }
+        packet.discard(&mut work.pool);
+    }
+}
+
+/// One fragment; `None` where there is no memory.
+fn fragment_of(packet: &Packet, mtu: u32, index: u32, work: &mut Work) -> Option<Packet> {
+    let room = usize::try_from(mtu).ok()?.min(packet.frame().len()) + ethernet::HEADER_LEN;
+    let mut buf = work.pool.take(room)?;
+    let Some(len) = fragment::write(packet.frame(), mtu, index, &mut buf) else {
+        work.pool.give(buf);
+        return None;
+    };
+    buf.truncate(len);
+    let header = vnet::Header::default();
+    let shape = Shape::of(&buf, &header);
+    let mut fragment = Packet::new(buf, header, shape, packet.times.first);
+    fragment.came_by = packet.came_by;
+    Some(fragment)
+}

@@ -1,0 +1,175 @@
+//! The second half of a lane: queue, rate, delay.
+
+use windtunnel_model::Time;
+
+use super::{Chain, Work};
+use crate::counters::DropReason;
+use crate::element::queue::Overflow;
+use crate::packet::Packet;
+use crate::timer::Activity;
+
+impl Chain {
+    /// Puts a packet behind what waits already, or lets it pass where nothing holds it up.
+    pub(super) fn queue_up(&mut self, now: Time, packet: Packet, work: &mut Work) {
+        if self.server.rate().is_none() && self.server.is_idle() {
+            return self.delay(now, packet, work);
+        }
+        let waiting = self.server.waiting(now);
+        let before = (self.queue.packets(), self.queue.bytes());
+        let room = self.queue.room(&packet, waiting, self.server.is_idle());
+        if room == packet.shape.count {
+            self.queue.push(packet);
+        } else if packet.times.last > now {
+            // Room may come while its segments arrive: each is asked about when it does.
+            return self.queue_singly(now, packet, work);
+        } else {
+            self.overflow(packet, room, work);
+        }
+        if self.server.is_idle() {
+            self.transmit(now, work);
+        }
+        self.trim(now, before, work);
+        self.note_queue_at(now);
+    }
+
+    /// Starts the next transmission, or lets all go where there is no rate any more.
+    pub(super) fn transmit(&mut self, now: Time, work: &mut Work) {
+        if self.server.rate().is_none() {
+            while let Some(mut packet) = self.queue.pop() {
+                packet.times = packet.times.map(|time| time.max(now));
+                self.delay(now, packet, work);
+            }
+            return;
+        }
+        let delay = &self.delay;
+        let run = |packet: &Packet| delay.run(packet);
+        let next = self.queue.next(now, &self.server, run, &mut work.pool, &mut self.counters);
+        if let Some(packet) = next {
+            let (first, busy) = self.server.begin(packet);
+            self.counters.busy_ns = self.counters.busy_ns.saturating_add(busy.as_nanos());
+            self.arm(Activity::Server, Some(first), work);
+        }
+    }
+
+    /// The first or the last segment of the transmission has left.
+    pub(super) fn end_transmission(&mut self, now: Time, work: &mut Work) {
+        let (packet, busy_until) = self.server.end();
+        if let Some(packet) = packet {
+            self.delay_all(now, packet, work);
+        }
+        match busy_until {
+            Some(last) => self.arm(Activity::Server, Some(last), work),
+            None => self.transmit(now, work),
+        }
+        self.note_queue();
+    }
+
+    /// Brings the counters of the queue's present length up to date.
+    pub(super) fn note_queue(&mut self) {
+        self.counters.queue_packets = self.queue.packets();
+        self.counters.queue_bytes = self.queue.bytes();
+    }
+
+    fn note_queue_at(&mut self, now: Time) {
+        self.note_queue();
+        let (packets, bytes) = self.server.waiting(now);
+        let counters = &mut self.counters;
+        counters.queue_packets_max =
+            counters.queue_packets_max.max(counters.queue_packets + packets);
+        counters.queue_bytes_max = counters.queue_bytes_max.max(counters.queue_bytes + bytes);
+    }
+
+    /// The segments are all here, and there is room for `room` of them only.
+    fn overflow(&mut self, mut packet: Packet, room: u32, work: &mut Work) {
+        match self.queue.overflow() {
+            // `trim` makes room, after the line has taken what it can.
+            Overflow::Oldest => self.queue.push(packet),
+            Overflow::Newcomer => {
+                self.drop(DropReason::QueueFull, packet.shape.count - room);
+                if room == 0 {
+                    return packet.discard(&mut work.pool);
+                }
+                packet.truncate(room);
+                self.queue.push(packet);
+            }
+        }
+    }
+
+    /// Drops the oldest while more waits than may, and more than `before`: a limit that has been lowered
+    /// drops nothing by itself.
+    fn trim(&mut self, now: Time, before: (u64, u64), work: &mut Work) {
+        if self.queue.overflow() != Overflow::Oldest {
+            return;
+        }
+        let waiting = self.server.waiting(now);
+        while self.queue.is_over(waiting, before) && self.queue.drop_oldest(&mut work.pool) {
+            self.drop(DropReason::QueueFull, 1);
+        }
+    }
+
+    fn queue_singly(&mut self, now: Time, packet: Packet, work: &mut Work) {
+        let mut rest = Some(packet);
+        while let Some(packet) = rest.take() {
+            let (front, behind) = self.split(packet, 1, work);
+            if let Some(front) = front {
+                self.await_arrival(now, front, work);
+            }
+            rest = behind;
+        }
+    }
+
+    /// Sends a packet that no rate holds up, and whose first segment is there now, on its way to the end
+    /// of the lane. What is behind a cut waits until it is there, so that others can come between.
+    fn delay(&mut self, now: Time, packet: Packet, work: &mut Work) {
+        let run = self.delay.run(&packet);
+        if run == packet.shape.count {
+            return self.depart(now, packet, work);
+        }
+        let mut rest = Some(packet);
+        while let Some(packet) = rest.take() {
+            if packet.times.first > now {
+                return self.await_arrival(now, packet, work);
+            }
+            rest = self.depart_run(now, packet, work);
+        }
+    }
+
+    /// As `delay`, for what the rate has served: nothing can come between any more.
+    fn delay_all(&mut self, now: Time, packet: Packet, work: &mut Work) {
+        let mut rest = Some(packet);
+        while let Some(packet) = rest.take() {
+            rest = self.depart_run(now, packet, work);
+        }
+    }
+
+    fn depart_run(&mut self, now: Time, packet: Packet, work: &mut Work) -> Option<Packet> {
+        let run = self.delay.run(&packet);
+        let (front, behind) = self.split(packet, run, work);
+        if let Some(front) = front {
+            self.depart(now, front, work);
+        }
+        behind
+    }
+
+    fn depart(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
+        let departure = self.delay.depart(&packet);
+        let count = u64::from(packet.shape.count);
+        let counters = &mut self.counters;
+        counters.delay_count += count;
+        counters.delay_sum_ns =
+            counters.delay_sum_ns.saturating_add(departure.drawn.as_nanos().saturating_mul(count));
+        counters.reordered += if departure.reordered { count } else { 0 };
+        packet.times = departure.times;
+        let out = if self.ends_at_node { packet.times.last } else { packet.times.first };
+        if out <= now && self.line.next().is_none_or(|next| next > now) {
+            return self.exit(packet, work);
+        }
+        self.lined_up += count;
+        if departure.held_back {
+            self.line.push_aside(out, packet);
+        } else {
+            self.line.push(out, packet);
+        }
+        self.arm(Activity::Delay, self.line.next(), work);
+    }
+}

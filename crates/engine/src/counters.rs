@@ -1,0 +1,146 @@
+//! What a lane and a router did, in numbers that only grow (the queue's present length apart).
+
+use std::ops::{Index, IndexMut};
+
+/// Why a packet did not arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DropReason {
+    /// The lane was down.
+    Down,
+    /// The lane was cut by a partition.
+    Partition,
+    /// It was too large and must not be fragmented.
+    Mtu,
+    /// The loss element decided so.
+    Loss,
+    /// The queue was full.
+    QueueFull,
+    /// Active queue management decided so.
+    Aqm,
+    /// The engine had no memory left for it ([`Limits::packet_memory`](crate::Limits)).
+    Memory,
+}
+
+impl DropReason {
+    /// All, in the order of [`Drops`].
+    pub const ALL: [DropReason; 7] = [
+        DropReason::Down,
+        DropReason::Partition,
+        DropReason::Mtu,
+        DropReason::Loss,
+        DropReason::QueueFull,
+        DropReason::Aqm,
+        DropReason::Memory,
+    ];
+
+    /// The name in files and reports: lower case, words joined by `_`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            DropReason::Down => "down",
+            DropReason::Partition => "partition",
+            DropReason::Mtu => "mtu",
+            DropReason::Loss => "loss",
+            DropReason::QueueFull => "queue_full",
+            DropReason::Aqm => "aqm",
+            DropReason::Memory => "memory",
+        }
+    }
+}
+
+/// Dropped segments by reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Drops([u64; DropReason::ALL.len()]);
+
+impl Drops {
+    /// All reasons together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Each reason with its number.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL.into_iter().zip(self.0)
+    }
+}
+
+impl Index<DropReason> for Drops {
+    type Output = u64;
+    fn index(&self, reason: DropReason) -> &u64 {
+        &self.0[reason as usize]
+    }
+}
+
+impl IndexMut<DropReason> for Drops {
+    fn index_mut(&mut self, reason: DropReason) -> &mut u64 {
+        &mut self.0[reason as usize]
+    }
+}
+
+/// The counters of one lane. A *packet* is an MTU segment; bytes are those of IP packets unless the name
+/// says wire.
+///
+/// At any time `offered_packets + duplicated + (fragments − fragmented) = delivered_packets +
+/// dropped.total() + Engine::in_lane_packets`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LaneCounters {
+    /// Packets that came to the lane's start.
+    pub offered_packets: u64,
+    /// Their bytes.
+    pub offered_bytes: u64,
+    /// Packets that came out at its end.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Their bytes with the overhead that the lane charges.
+    pub delivered_wire_bytes: u64,
+    /// Packets that did not.
+    pub dropped: Drops,
+    /// Copies that were made.
+    pub duplicated: u64,
+    /// Packets with a flipped bit.
+    pub corrupted: u64,
+    /// Packets that were held back so that others overtake, or overtook because of jitter.
+    pub reordered: u64,
+    /// Packets marked with congestion experienced.
+    pub marked: u64,
+    /// Packets that were fragmented.
+    pub fragmented: u64,
+    /// The fragments that came of them.
+    pub fragments: u64,
+    /// Packets waiting for the rate now, the ones in transmission not counted.
+    pub queue_packets: u64,
+    /// Their bytes with overhead.
+    pub queue_bytes: u64,
+    /// The most packets that ever waited.
+    pub queue_packets_max: u64,
+    /// The most bytes with overhead that ever waited.
+    pub queue_bytes_max: u64,
+    /// How long the rate was transmitting.
+    pub busy_ns: u64,
+    /// Sum of the delays drawn: latency plus jitter of every packet that came to the delay.
+    pub delay_sum_ns: u64,
+    /// The number of packets in that sum.
+    pub delay_count: u64,
+}
+
+/// The counters of one router, in MTU segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RouterCounters {
+    /// Forwarded.
+    pub forwarded: u64,
+    /// Died of their TTL or hop limit.
+    pub ttl_expired: u64,
+    /// Had no route, or an address that nobody has.
+    pub no_route: u64,
+    /// Must not be forwarded (multicast, broadcast, link-local), or were for the router itself and of no
+    /// use to it.
+    pub not_forwarded: u64,
+    /// Were no IP packets, or contradicted themselves.
+    pub malformed: u64,
+    /// Echo requests answered.
+    pub echo_answered: u64,
+    /// ICMP errors sent.
+    pub icmp_sent: u64,
+}

@@ -1,0 +1,57 @@
+//! What a lane does to packets, one element a file, in the order in which a packet meets them: [`cut`],
+//! [`mtu`], [`loss`], [`duplicate`], [`corrupt`], [`queue`] with its disciplines, [`rate`], [`delay`]
+//! with [`jitter`] and [`reorder`].
+//!
+//! Each file opens with the same headings: parameters, effect on time, order and bytes, drop reasons,
+//! and the model that it follows.
+
+pub(crate) mod corrupt;
+pub(crate) mod cut;
+pub(crate) mod delay;
+pub(crate) mod duplicate;
+pub(crate) mod jitter;
+pub(crate) mod loss;
+pub(crate) mod mtu;
+mod quantiles;
+pub(crate) mod queue;
+pub(crate) mod rate;
+pub(crate) mod reorder;
+
+use windtunnel_model::random::Stream;
+use windtunnel_model::{Direction, Probability};
+
+/// Names the streams of one lane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Luck<'a> {
+    pub(crate) seed: u64,
+    pub(crate) link: &'a str,
+    pub(crate) direction: Direction,
+}
+
+impl Luck<'_> {
+    pub(crate) fn stream(&self, element: &str) -> Stream {
+        Stream::derive(self.seed, self.link, self.direction, element)
+    }
+}
+
+/// The draws of one element: a packet and its duplicate have the same number but not the same luck.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Draws {
+    original: Stream,
+    copy: Stream,
+}
+
+impl Draws {
+    pub(crate) fn new(luck: &Luck<'_>, element: &str) -> Self {
+        let copy = luck.stream(&format!("{element}-copy"));
+        Draws { original: luck.stream(element), copy }
+    }
+
+    pub(crate) fn at(&self, number: u64, copy: bool) -> u64 {
+        if copy { self.copy.at(number) } else { self.original.at(number) }
+    }
+
+    pub(crate) fn decide(&self, probability: Probability, number: u64, copy: bool) -> bool {
+        !probability.is_never() && probability.decides(self.at(number, copy))
+    }
+}

@@ -1,0 +1,103 @@
+//! Delay: the time from the end of a packet's transmission to its arrival: latency, jitter, reorder.
+//!
+//! - **Parameters**: the latency (default 0), [`jitter`](super::jitter), [`reorder`](super::reorder).
+//! - **Time**: adds latency and jitter. A change holds for packets that enter afterwards.
+//! - **Order**: kept: a packet leaves no earlier than the one before it, so a shorter delay waits for the
+//!   longer one in front. Not kept where `reorder.by_jitter` is set, nor by packets that reorder holds
+//!   back, which nobody waits for.
+//! - **Bytes**: unchanged. Trains stay whole except where jitter or reorder touches a segment.
+//! - **Drop reasons**: none; the number of packets on the way is bounded by the engine's memory only.
+//! - **Model**: `delay` of tc-netem(8), whose `limit` counts packets on the way as if they queued.
+
+use windtunnel_model::{LinkProfile, Span, Time};
+
+use super::Luck;
+use super::jitter::Jitter;
+use super::reorder::Reorder;
+use crate::packet::{Packet, Times};
+
+#[derive(Debug)]
+pub(crate) struct Delay {
+    latency: Span,
+    jitter: Jitter,
+    reorder: Reorder,
+    /// No packet whose order is kept leaves earlier.
+    floor: Time,
+    /// The latest departure of a packet whose order is kept.
+    latest: Time,
+}
+
+/// What the delay decided about a packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Departure {
+    pub(crate) times: Times,
+    /// Latency and jitter, as drawn.
+    pub(crate) drawn: Span,
+    /// Whether others may be expected to overtake it.
+    pub(crate) held_back: bool,
+    /// Whether it was held back, or overtakes another one.
+    pub(crate) reordered: bool,
+}
+
+impl Delay {
+    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
+        Delay {
+            latency: profile.latency,
+            jitter: Jitter::new(luck, profile),
+            reorder: Reorder::new(luck, profile),
+            floor: Time::ZERO,
+            latest: Time::ZERO,
+        }
+    }
+
+    /// Takes new settings, for packets that enter from now on.
+    pub(crate) fn set(&mut self, profile: &LinkProfile) {
+        self.latency = profile.latency;
+        self.jitter.set(profile);
+        self.reorder.set(profile);
+        self.floor = self.floor.max(self.latest);
+    }
+
+    /// Whether packets pass at once and all alike, at `now` and later.
+    pub(crate) fn is_none(&self, now: Time) -> bool {
+        let plain = self.jitter.is_none() && self.reorder.is_none();
+        plain && self.latency.is_zero() && self.floor <= now
+    }
+
+    /// How many segments from the front have the same fate, and so may stay together.
+    pub(crate) fn run(&self, packet: &Packet) -> u32 {
+        if !self.jitter.is_none() {
+            return 1;
+        }
+        if self.reorder.is_none() {
+            return packet.shape.count;
+        }
+        let held = |index: &u32| {
+            self.reorder.holds(packet.number + u64::from(*index), packet.copy).is_some()
+        };
+        (0..packet.shape.count).find(held).map_or(packet.shape.count, |index| index.max(1))
+    }
+
+    /// When a packet that enters at its times leaves. It must be no longer than [`Delay::run`] says.
+    pub(crate) fn depart(&mut self, packet: &Packet) -> Departure {
+        let (number, copy) = (packet.number, packet.copy);
+        let drawn = self.latency + self.jitter.of(number, copy);
+        let times = packet.times.map(|time| time + drawn);
+        if let Some(extra) = self.reorder.holds(number, copy) {
+            let times = times.map(|time| time + extra);
+            return Departure { times, drawn, held_back: true, reordered: true };
+        }
+        if self.reorder.by_jitter() {
+            let reordered = times.first < self.latest;
+            self.latest = self.latest.max(times.last);
+            return Departure { times, drawn, held_back: false, reordered };
+        }
+        let floor = self.floor;
+        let times = times.map(|time| time.max(floor));
+        self.latest = self.latest.max(times.last);
+        if !self.jitter.is_none() {
+            self.floor = self.floor.max(times.last);
+        }
+        Departure { times, drawn, held_back: false, reordered: false }
+    }
+}

@@ -1,0 +1,35 @@
+//! Duplicate: a packet comes twice.
+//!
+//! - **Parameters**: a probability, default 0.
+//! - **Time, order, bytes**: the copy follows right behind the original and meets all later elements
+//!   (corrupt, queue, rate, delay) by itself, with luck of its own; loss is behind it already.
+//! - **Drop reasons**: none.
+//! - **Model**: `duplicate` of tc-netem(8); there the copy enters the whole qdisc again and can be lost.
+
+use windtunnel_model::{LinkProfile, Probability};
+
+use super::{Draws, Luck};
+
+#[derive(Debug)]
+pub(crate) struct Duplicate {
+    draws: Draws,
+    probability: Probability,
+}
+
+impl Duplicate {
+    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
+        Duplicate { draws: Draws::new(luck, "duplicate"), probability: profile.duplicate }
+    }
+
+    pub(crate) fn set(&mut self, profile: &LinkProfile) {
+        self.probability = profile.duplicate;
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.probability.is_never()
+    }
+
+    pub(crate) fn takes(&self, number: u64) -> bool {
+        self.draws.decide(self.probability, number, false)
+    }
+}

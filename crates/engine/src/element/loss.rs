@@ -1,0 +1,101 @@
+//! Loss: packets vanish.
+//!
+//! - **Parameters**: none (default); a probability; a Gilbert–Elliott chain of four probabilities; or a
+//!   list of packet numbers.
+//! - **Time, order, bytes**: unchanged for those that remain; a train loses just the segments concerned.
+//! - **Drop reasons**: `loss`.
+//! - **Model**: `loss random` and `loss gemodel` of tc-netem(8); Gilbert 1960, Elliott 1963. Here the
+//!   chain's state changes *before* each packet, it starts in the good state (also when it is set anew),
+//!   and its steps count packets offered to the lane, so also those that a cut kept out. netem's
+//!   correlation parameter is not offered: its own page calls it wrong.
+//!
+//! The fate of packet n depends on seed, link, direction and n alone.
+
+use windtunnel_model::profile::{GilbertElliott, Loss as Setting};
+use windtunnel_model::random::Stream;
+use windtunnel_model::{LinkProfile, Probability};
+
+use super::Luck;
+
+#[derive(Debug)]
+pub(crate) struct Loss {
+    draws: Stream,
+    states: Stream,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    None,
+    Independent(Probability),
+    Bursts(Chain),
+    /// Sorted.
+    Listed(Vec<u64>),
+}
+
+#[derive(Debug)]
+struct Chain {
+    setting: GilbertElliott,
+    bad: bool,
+    /// The packet that the state is of.
+    number: u64,
+}
+
+impl Loss {
+    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
+        let mut loss = Loss {
+            draws: luck.stream("loss"),
+            states: luck.stream("loss-state"),
+            kind: Kind::None,
+        };
+        loss.set(&profile.loss, 1);
+        loss
+    }
+
+    /// Takes a new setting, from packet `next` on.
+    pub(crate) fn set(&mut self, setting: &Setting, next: u64) {
+        self.kind = match setting {
+            Setting::None => Kind::None,
+            Setting::Independent(probability) if probability.is_never() => Kind::None,
+            Setting::Independent(probability) => Kind::Independent(*probability),
+            Setting::GilbertElliott(setting) => Kind::Bursts(Chain {
+                setting: *setting,
+                bad: false,
+                number: next.saturating_sub(1),
+            }),
+            Setting::Listed(numbers) => Kind::Listed(numbers.clone()),
+        };
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self.kind, Kind::None)
+    }
+
+    /// Whether packet `number` vanishes. Numbers must not decrease.
+    pub(crate) fn takes(&mut self, number: u64) -> bool {
+        match &mut self.kind {
+            Kind::None => false,
+            Kind::Independent(probability) => probability.decides(self.draws.at(number)),
+            Kind::Bursts(chain) => {
+                chain.advance(&self.states, number);
+                chain.probability().decides(self.draws.at(number))
+            }
+            Kind::Listed(numbers) => numbers.binary_search(&number).is_ok(),
+        }
+    }
+}
+
+impl Chain {
+    fn advance(&mut self, states: &Stream, number: u64) {
+        while self.number < number {
+            self.number += 1;
+            let setting = &self.setting;
+            let change = if self.bad { setting.bad_to_good } else { setting.good_to_bad };
+            self.bad ^= change.decides(states.at(self.number));
+        }
+    }
+
+    fn probability(&self) -> Probability {
+        if self.bad { self.setting.loss_in_bad } else { self.setting.loss_in_good }
+    }
+}

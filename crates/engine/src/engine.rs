@@ -1,0 +1,355 @@
+//! The engine: all lanes and routers of a plan behind one contract.
+
+mod forward;
+mod report;
+
+use std::collections::VecDeque;
+
+use windtunnel_model::plan::LinkChange;
+use windtunnel_model::{Lane, LinkProfile, Plan, PortId, RouterId, Span, Time, Vertex};
+use windtunnel_wire::{ethernet, vnet};
+
+use crate::buffer::{FRAME_LEN_MAX, PacketBuf, Pool};
+use crate::chain::{Chain, Work};
+use crate::counters::{DropReason, LaneCounters, RouterCounters};
+use crate::element::Luck;
+use crate::event::{Bounded, EVENTS_MAX, Event, EventKind, HANDOFFS_MAX, Handoff};
+use crate::network::{End, Network};
+use crate::packet::Shape;
+use crate::timer::{Activity, Timers};
+
+/// An emulated network: every link, queue and router of a plan, packet by packet.
+///
+/// The contract, in the order in which to call:
+///
+/// 1. Say what happened, with the time at which it did: [`handle_packet`](Engine::handle_packet) for each
+///    frame that a node sent, [`apply`](Engine::apply) for each change, and
+///    [`handle_timeout`](Engine::handle_timeout) when the time of `poll_timeout` has come. `now` never
+///    decreases over these calls. Each of them first does everything that was intended for `now` or
+///    before, in the intended order.
+/// 2. Ask what to do: [`poll_output`](Engine::poll_output) until it is empty (a departure is given out at
+///    or after its intended time, never before); [`poll_event`](Engine::poll_event) and
+///    [`poll_handoff`](Engine::poll_handoff) likewise; then
+///    [`poll_timeout`](Engine::poll_timeout) for the next wake-up. Buffers that were sent go back through
+///    [`recycle`](Engine::recycle).
+/// 3. Read counters at any time.
+///
+/// The same calls in the same order give the same bytes, on any machine. A packet keeps its intended
+/// time through all elements: that it was looked at late delays nothing behind it, so lateness never
+/// adds up. Nothing is allocated for a packet once the engine has been under its full load.
+///
+/// Frames are Ethernet frames as a packet socket with `PACKET_VNET_HDR` shows them, perhaps trains of
+/// segments; what comes out may be a train too.
+#[derive(Debug)]
+pub struct Engine {
+    work: Work,
+    /// By lane index.
+    chains: Vec<Chain>,
+    network: Network,
+    routers: Vec<RouterCounters>,
+    /// By link: its ends.
+    vertices: Vec<[Vertex; 2]>,
+    outbox: VecDeque<Departure>,
+    /// By lane index: departures in the outbox.
+    unpolled: Vec<u32>,
+    events: Bounded<Event>,
+    handoffs: Bounded<Handoff>,
+    /// The latest `now`.
+    now: Time,
+    /// Whether the want of memory has been told.
+    exhausted: bool,
+    memory: u64,
+    refused: u64,
+}
+
+/// What an engine may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of packet buffers held at most, in queues, on the way and not yet recycled. A packet for
+    /// which there is no room is dropped as [`DropReason::Memory`].
+    pub packet_memory: u64,
+}
+
+/// A packet that leaves without delay: send the very bytes that were handed in, now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Express {
+    /// Where.
+    pub port: PortId,
+    /// The lane that it came by.
+    pub lane: Lane,
+    /// The header to send with it.
+    pub vnet: vnet::Header,
+}
+
+/// A packet to be sent.
+#[derive(Debug)]
+pub struct Departure {
+    /// Where.
+    pub port: PortId,
+    /// The lane that it came by (for a message from the far end of a node's own link, the lane towards
+    /// the node).
+    pub lane: Lane,
+    /// When it should leave; never after the `now` of the call that made it.
+    pub intended: Time,
+    /// The header to send with it.
+    pub vnet: vnet::Header,
+    /// The frame.
+    pub frame: PacketBuf,
+}
+
+/// A change of the network.
+#[derive(Debug, Clone, Copy)]
+pub enum NetworkChange<'a> {
+    /// Properties and state of lanes.
+    Links(&'a LinkChange),
+    /// Cuts every link between vertices of different groups; replaces an earlier partition.
+    Partition(&'a [Vec<Vertex>]),
+    /// Ends the partition.
+    Heal,
+}
+
+impl Engine {
+    /// An engine for `plan`, all lanes up.
+    ///
+    /// # Panics
+    /// If the plan is not valid: ids or ports that index nothing.
+    #[must_use]
+    pub fn new(plan: &Plan, limits: Limits) -> Engine {
+        let network = Network::new(plan);
+        let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
+        let chains: Vec<Chain> = lanes.map(|lane| chain_of(plan, &network, lane)).collect();
+        Engine {
+            work: Work {
+                pool: Pool::new(limits.packet_memory),
+                timers: Timers::default(),
+                exits: VecDeque::new(),
+            },
+            unpolled: vec![0; chains.len()],
+            chains,
+            network,
+            routers: vec![RouterCounters::default(); plan.routers.len()],
+            vertices: plan.links.iter().map(|link| link.ends.map(|end| end.vertex)).collect(),
+            outbox: VecDeque::new(),
+            events: Bounded::new(EVENTS_MAX),
+            handoffs: Bounded::new(HANDOFFS_MAX),
+            now: Time::ZERO,
+            exhausted: false,
+            memory: limits.packet_memory,
+            refused: 0,
+        }
+    }
+
+    /// A frame that a node sent through `port` at `now`; it is modified in place.
+    ///
+    /// `Some`: every element let it pass at once, and the caller sends these bytes. `None`: the engine has
+    /// copied what it keeps, and will give out what comes of it. Bytes that are no Ethernet frame, or more
+    /// than 66 KiB of them, are counted by [`refused_frames`](Engine::refused_frames).
+    ///
+    /// # Panics
+    /// If `now` is before an earlier one, or the plan has no such port.
+    pub fn handle_packet(
+        &mut self,
+        now: Time,
+        port: PortId,
+        vnet: vnet::Header,
+        frame: &mut [u8],
+    ) -> Option<Express> {
+        self.advance(now);
+        if frame.len() < ethernet::HEADER_LEN || frame.len() > FRAME_LEN_MAX {
+            self.refused += 1;
+            return None;
+        }
+        let shape = Shape::of(frame, &vnet);
+        let express = self.enter(now, self.network.lane_of(port), vnet, shape, frame);
+        self.settle(now);
+        self.finish();
+        express
+    }
+
+    /// Does everything that was intended for `now` or before.
+    ///
+    /// # Panics
+    /// If `now` is before an earlier one.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.advance(now);
+        self.finish();
+    }
+
+    /// Changes the network at `now`, all at one instant. No change loses packets by itself: what is in
+    /// transmission or on the way keeps its departure.
+    ///
+    /// # Panics
+    /// If `now` is before an earlier one, or the plan has no such lane.
+    pub fn apply(&mut self, now: Time, change: &NetworkChange<'_>) {
+        self.advance(now);
+        match change {
+            NetworkChange::Links(change) => self.change_links(now, change),
+            NetworkChange::Partition(groups) => self.part(now, groups),
+            NetworkChange::Heal => {
+                self.chains.iter_mut().for_each(|chain| chain.cut.parted = false);
+                self.events.push(Event { at: now, kind: EventKind::Healed });
+            }
+        }
+        self.settle(now);
+        self.finish();
+    }
+
+    /// The next packet to send, by intended time and, within one time, in the order of sequence.
+    pub fn poll_output(&mut self) -> Option<Departure> {
+        let departure = self.outbox.pop_front()?;
+        self.unpolled[departure.lane.index()] -= 1;
+        Some(departure)
+    }
+
+    /// Takes a buffer back that came with a departure.
+    pub fn recycle(&mut self, buf: PacketBuf) {
+        self.work.pool.give(buf);
+        if self.exhausted && self.work.pool.held() < self.memory - self.memory / 8 {
+            self.exhausted = false;
+        }
+    }
+
+    /// The next event that has not been polled.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    /// How late a packet was taken off a lane that ends at a router: the `now` of the call that did it
+    /// minus the intended time.
+    pub fn poll_handoff(&mut self) -> Option<(Lane, Span)> {
+        self.handoffs.pop()
+    }
+
+    /// When to call `handle_timeout` next; `None`: when something else has happened.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.work.timers.next()
+    }
+
+    /// What a lane did.
+    #[must_use]
+    pub fn lane(&self, lane: Lane) -> &LaneCounters {
+        &self.chains[lane.index()].counters
+    }
+
+    /// What a router did.
+    #[must_use]
+    pub fn router(&self, router: RouterId) -> &RouterCounters {
+        &self.routers[router.index()]
+    }
+
+    /// The properties of a lane as they are now.
+    #[must_use]
+    pub fn profile(&self, lane: Lane) -> &LinkProfile {
+        self.chains[lane.index()].profile()
+    }
+
+    /// Whether a lane takes packets: it is not down and no partition cuts it.
+    #[must_use]
+    pub fn is_up(&self, lane: Lane) -> bool {
+        self.chains[lane.index()].cut.refuses().is_none()
+    }
+
+    /// Segments inside a lane: queued, in transmission, on the way.
+    #[must_use]
+    pub fn in_lane_packets(&self, lane: Lane) -> u64 {
+        self.chains[lane.index()].in_lane()
+    }
+
+    /// Bytes of packet buffers in use, those that were polled and not recycled among them.
+    #[must_use]
+    pub fn in_flight_bytes(&self) -> u64 {
+        self.work.pool.held()
+    }
+
+    /// Frames that were too short or too long to be taken.
+    #[must_use]
+    pub fn refused_frames(&self) -> u64 {
+        self.refused
+    }
+
+    /// Events and handoffs that were not polled in time and are lost.
+    #[must_use]
+    pub fn lost_reports(&self) -> (u64, u64) {
+        (self.events.lost(), self.handoffs.lost())
+    }
+
+    /// Everything that is due, one wake-up after the other.
+    fn advance(&mut self, now: Time) {
+        assert!(now >= self.now, "time went back from {} to {now}", self.now);
+        self.now = now;
+        while let Some(due) = self.work.timers.pop(now) {
+            let Some(chain) = self.chains.get_mut(due.lane as usize) else { continue };
+            if !chain.alarms.take(&due) {
+                continue;
+            }
+            chain.wake(due, &mut self.work);
+            if due.activity == Activity::Delay && !self.work.exits.is_empty() {
+                self.note_handoffs(due.at);
+            }
+            self.settle(due.at);
+        }
+    }
+
+    fn note_handoffs(&mut self, intended: Time) {
+        let late = self.now.since(intended);
+        for (lane, _) in &self.work.exits {
+            if matches!(self.network.end(*lane), End::Router(_)) {
+                self.handoffs.push((*lane, late));
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        let chains = &self.chains;
+        self.work.timers.prune(|lane| &chains[lane as usize].alarms);
+    }
+
+    fn change_links(&mut self, now: Time, change: &LinkChange) {
+        for (lane, patch) in &change.patches {
+            let chain = &mut self.chains[lane.index()];
+            chain.patch(now, patch, &mut self.work);
+            let profile = Box::new(chain.profile().clone());
+            let kind = EventKind::LanePatched { lane: *lane, profile };
+            self.events.push(Event { at: now, kind });
+        }
+        for (lane, up) in &change.state {
+            self.chains[lane.index()].cut.down = !up;
+            self.events
+                .push(Event { at: now, kind: EventKind::LaneState { lane: *lane, up: *up } });
+        }
+    }
+
+    fn part(&mut self, now: Time, groups: &[Vec<Vertex>]) {
+        let group = |vertex: &Vertex| groups.iter().position(|group| group.contains(vertex));
+        let mut lanes = 0;
+        for (ends, pair) in self.vertices.iter().zip(self.chains.chunks_mut(2)) {
+            let parted = matches!((group(&ends[0]), group(&ends[1])), (Some(a), Some(b)) if a != b);
+            for chain in pair {
+                chain.cut.parted = parted;
+                lanes += u32::from(parted);
+            }
+        }
+        self.events.push(Event { at: now, kind: EventKind::Partitioned { lanes } });
+    }
+
+    /// Tells of the want of memory, once until there is some again.
+    fn note_memory(&mut self, at: Time, lane: Lane) {
+        if !self.exhausted {
+            self.exhausted = true;
+            self.events.push(Event { at, kind: EventKind::MemoryExhausted { lane } });
+        }
+    }
+}
+
+fn chain_of(plan: &Plan, network: &Network, lane: Lane) -> Chain {
+    let link = &plan.links[lane.link.index()];
+    let luck = Luck { seed: plan.seed, link: &link.name, direction: lane.direction };
+    let profile = &link.profiles[lane.direction.index()];
+    Chain::new(lane, &luck, profile, matches!(network.end(lane), End::Node { .. }))
+}
+
+/// How many segments a lane has dropped for want of memory.
+fn starved(chain: &Chain) -> u64 {
+    chain.counters.dropped[DropReason::Memory]
+}

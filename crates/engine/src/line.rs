@@ -1,0 +1,117 @@
+//! Packets that wait for a time: a queue for those in order, and a heap for the few that are not.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+use windtunnel_model::Time;
+
+/// Things with the times at which they come out; those of one time come out as they went in.
+#[derive(Debug)]
+pub(crate) struct Line<T> {
+    /// INVARIANT: times do not decrease.
+    queue: VecDeque<Entry<T>>,
+    aside: BinaryHeap<Entry<T>>,
+    sequence: u64,
+}
+
+impl<T> Line<T> {
+    pub(crate) fn new() -> Self {
+        Line { queue: VecDeque::new(), aside: BinaryHeap::new(), sequence: 0 }
+    }
+
+    /// Puts something in that comes out at `at`.
+    pub(crate) fn push(&mut self, at: Time, item: T) {
+        let entry = self.entry(at, item);
+        if self.queue.back().is_none_or(|last| last.at <= at) {
+            self.queue.push_back(entry);
+        } else {
+            self.aside.push(entry);
+        }
+    }
+
+    /// As `push`, for what others are expected to overtake.
+    pub(crate) fn push_aside(&mut self, at: Time, item: T) {
+        let entry = self.entry(at, item);
+        self.aside.push(entry);
+    }
+
+    /// When the next comes out.
+    pub(crate) fn next(&self) -> Option<Time> {
+        let queue = self.queue.front().map(|entry| entry.at);
+        let aside = self.aside.peek().map(|entry| entry.at);
+        queue.into_iter().chain(aside).min()
+    }
+
+    /// Takes the next that comes out at `now` or before.
+    pub(crate) fn pop(&mut self, now: Time) -> Option<T> {
+        if self.next()? > now {
+            return None;
+        }
+        let aside_first = match (self.queue.front(), self.aside.peek()) {
+            (Some(queue), Some(aside)) => aside.key() < queue.key(),
+            (queue, _) => queue.is_none(),
+        };
+        let entry = if aside_first { self.aside.pop() } else { self.queue.pop_front() };
+        entry.map(|entry| entry.item)
+    }
+
+    fn entry(&mut self, at: Time, item: T) -> Entry<T> {
+        self.sequence += 1;
+        Entry { at, sequence: self.sequence, item }
+    }
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    at: Time,
+    sequence: u64,
+    item: T,
+}
+
+impl<T> Entry<T> {
+    fn key(&self) -> (Time, u64) {
+        (self.at, self.sequence)
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Entry<T> {
+    /// The other way round: a `BinaryHeap` gives its greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_come_out_by_time_and_then_in_order() {
+        let at = Time::from_nanos;
+        let mut line = Line::new();
+        line.push(at(5), 'a');
+        line.push(at(9), 'd');
+        line.push(at(5), 'b');
+        line.push_aside(at(5), 'c');
+        assert_eq!(line.next(), Some(at(5)));
+        let out: String = std::iter::from_fn(|| line.pop(at(9))).collect();
+        assert_eq!(out, "abcd");
+        line.push(at(3), 'x');
+        assert_eq!(line.pop(at(2)), None);
+        assert_eq!(line.next(), Some(at(3)));
+    }
+}

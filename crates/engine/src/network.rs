@@ -1,0 +1,252 @@
+//! Where things are: addresses, the ends of lanes, and which lane a router sends a packet on.
+//!
+//! The answers for a packet cost a binary search and a table look-up, however large the plan is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use windtunnel_model::plan::{Plan, ROUTER_MAC};
+use windtunnel_model::routing::{Routes, Target};
+use windtunnel_model::{Lane, NodeId, PortId, RouterId, Vertex};
+
+/// What is at the end of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// A node's interface, with the Ethernet addresses of what is delivered there.
+    Node { port: PortId, destination: [u8; 6], source: [u8; 6] },
+    /// A router.
+    Router(RouterId),
+}
+
+#[derive(Debug)]
+pub(crate) struct Network {
+    /// By port: the lane that its packets enter, and its owner.
+    ports: Vec<(Lane, NodeId)>,
+    /// By lane index.
+    ends: Vec<End>,
+    /// By lane index: the addresses of the interface at its end.
+    end_addresses: Vec<[Option<IpAddr>; 2]>,
+    /// By router: addresses for messages about packets that came from nowhere.
+    router_addresses: Vec<[Option<IpAddr>; 2]>,
+    addresses: Addresses,
+    routes: Routes,
+    table: Table,
+}
+
+impl Network {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let routes = Routes::compute(plan);
+        let ports = plan.nodes.iter().enumerate().flat_map(|(id, node)| {
+            let lane = |link, direction| Lane { link, direction };
+            node.interfaces.iter().map(move |i| (lane(i.link, i.outward), NodeId::from_index(id)))
+        });
+        let lanes = || (0..plan.links.len() * 2).map(Lane::from_index);
+        Network {
+            ports: ports.collect(),
+            ends: lanes().map(|lane| end_of(plan, lane)).collect(),
+            end_addresses: lanes().map(|lane| addresses_at_end(plan, lane)).collect(),
+            router_addresses: plan
+                .routers
+                .iter()
+                .map(|router| {
+                    let v4 = router.interfaces.iter().find_map(|i| i.v4).map(IpAddr::V4);
+                    let v6 = router.interfaces.iter().find_map(|i| i.v6).map(IpAddr::V6);
+                    [v4, v6]
+                })
+                .collect(),
+            addresses: Addresses::new(plan),
+            table: Table::new(plan, &routes),
+            routes,
+        }
+    }
+
+    /// The lane that packets from a port enter.
+    pub(crate) fn lane_of(&self, port: PortId) -> Lane {
+        self.ports[port.index()].0
+    }
+
+    pub(crate) fn end(&self, lane: Lane) -> End {
+        self.ends[lane.index()]
+    }
+
+    pub(crate) fn target(&self, address: IpAddr) -> Option<Target> {
+        self.addresses.target(address)
+    }
+
+    /// The address of the interface at the end of `lane`, of the version of `like`.
+    pub(crate) fn address_at_end(&self, lane: Lane, like: IpAddr) -> Option<IpAddr> {
+        self.end_addresses[lane.index()][usize::from(like.is_ipv6())]
+    }
+
+    /// Some address of a router, of the version of `like`.
+    pub(crate) fn address_of(&self, router: RouterId, like: IpAddr) -> Option<IpAddr> {
+        self.router_addresses[router.index()][usize::from(like.is_ipv6())]
+    }
+
+    /// The lane on which `router` sends a packet of `source` on.
+    pub(crate) fn next_hop(
+        &mut self,
+        router: RouterId,
+        source: Option<IpAddr>,
+        target: Target,
+    ) -> Option<Lane> {
+        let owner = self.forced_source(source, target);
+        if owner.is_none() && self.table.is_dense() {
+            return self.table.look_up(router, target);
+        }
+        let key = (router, owner, target);
+        if let Some(known) = self.table.known.get(&key) {
+            return *known;
+        }
+        let lane = self.routes.next_hop_from(Vertex::Router(router), owner, target);
+        if self.table.known.len() >= KNOWN_MAX {
+            self.table.known.clear();
+        }
+        self.table.known.insert(key, lane);
+        lane
+    }
+
+    /// The node that a packet comes from, if the file fixes its route.
+    fn forced_source(&self, source: Option<IpAddr>, target: Target) -> Option<NodeId> {
+        if self.table.forced.is_empty() {
+            return None;
+        }
+        let (Some(Target::Port(from)), Target::Port(to)) = (self.target(source?)?.into(), target)
+        else {
+            return None;
+        };
+        let (from, to) = (self.ports[from.index()].1, self.ports[to.index()].1);
+        self.table.forced.contains(&(from, to)).then_some(from)
+    }
+}
+
+fn end_of(plan: &Plan, lane: Lane) -> End {
+    let link = &plan.links[lane.link.index()];
+    let mac = |end: usize| match link.ends[end].vertex {
+        Vertex::Node(id) => {
+            let interface = usize::try_from(link.ends[end].interface).unwrap_or(usize::MAX);
+            let interface = &plan.nodes[id.index()].interfaces[interface];
+            (Some(interface.port), interface.mac())
+        }
+        Vertex::Router(_) => (None, ROUTER_MAC),
+    };
+    let (from, to) = (lane.direction.index(), 1 - lane.direction.index());
+    match (link.ends[to].vertex, mac(to)) {
+        (Vertex::Node(_), (Some(port), destination)) => {
+            End::Node { port, destination, source: mac(from).1 }
+        }
+        (Vertex::Router(id), _) => End::Router(id),
+        (Vertex::Node(_), (None, _)) => unreachable!("a node's end of a link has a port"),
+    }
+}
+
+fn addresses_at_end(plan: &Plan, lane: Lane) -> [Option<IpAddr>; 2] {
+    let end = plan.links[lane.link.index()].ends[1 - lane.direction.index()];
+    let interface = usize::try_from(end.interface).unwrap_or(usize::MAX);
+    let (v4, v6) = match end.vertex {
+        Vertex::Node(id) => {
+            let interface = &plan.nodes[id.index()].interfaces[interface];
+            (interface.v4, interface.v6)
+        }
+        Vertex::Router(id) => {
+            let interface = &plan.routers[id.index()].interfaces[interface];
+            (interface.v4, interface.v6)
+        }
+    };
+    [v4.map(IpAddr::V4), v6.map(IpAddr::V6)]
+}
+
+/// Who has an address, sorted.
+#[derive(Debug)]
+struct Addresses {
+    v4: Vec<(u32, Target)>,
+    v6: Vec<(u128, Target)>,
+}
+
+impl Addresses {
+    fn new(plan: &Plan) -> Self {
+        let nodes = plan.ports().map(|(_, i)| (i.v4, i.v6, Target::Port(i.port)));
+        let routers = plan.routers.iter().enumerate().flat_map(|(id, router)| {
+            let target = Target::Router(RouterId::from_index(id));
+            router.interfaces.iter().map(move |i| (i.v4, i.v6, target))
+        });
+        let mut addresses = Addresses { v4: Vec::new(), v6: Vec::new() };
+        for (v4, v6, target) in nodes.chain(routers) {
+            addresses.v4.extend(v4.map(|address| (address.to_bits(), target)));
+            addresses.v6.extend(v6.map(|address| (address.to_bits(), target)));
+        }
+        addresses.v4.sort_unstable();
+        addresses.v6.sort_unstable();
+        addresses
+    }
+
+    fn target(&self, address: IpAddr) -> Option<Target> {
+        match address {
+            IpAddr::V4(v4) => find(&self.v4, &v4.to_bits()),
+            IpAddr::V6(v6) => find(&self.v6, &v6.to_bits()),
+        }
+    }
+}
+
+fn find<K: Ord>(sorted: &[(K, Target)], key: &K) -> Option<Target> {
+    let index = sorted.binary_search_by(|(address, _)| address.cmp(key)).ok()?;
+    Some(sorted[index].1)
+}
+
+/// Plans whose routers times targets are more than this are not tabulated but looked up as needed.
+const DENSE_MAX: usize = 1 << 20;
+/// Remembered look-ups; beyond, all are forgotten.
+const KNOWN_MAX: usize = 1 << 20;
+
+#[derive(Debug)]
+struct Table {
+    ports: usize,
+    routers: usize,
+    /// By router, then by port and router aimed at; empty for large plans.
+    dense: Vec<Option<Lane>>,
+    /// What has been asked besides.
+    known: BTreeMap<(RouterId, Option<NodeId>, Target), Option<Lane>>,
+    /// Source and destination of the routes that the file fixes.
+    forced: BTreeSet<(NodeId, NodeId)>,
+}
+
+impl Table {
+    fn new(plan: &Plan, routes: &Routes) -> Self {
+        let (ports, routers) = (plan.ports().count(), plan.routers.len());
+        let forced =
+            plan.routes.iter().filter_map(|route| match (route.path.first(), route.path.last()) {
+                (Some(Vertex::Node(from)), Some(Vertex::Node(to))) => Some((*from, *to)),
+                _ => None,
+            });
+        let mut table = Table {
+            ports,
+            routers,
+            dense: Vec::new(),
+            known: BTreeMap::new(),
+            forced: forced.collect(),
+        };
+        if routers * (ports + routers) <= DENSE_MAX {
+            let targets = || {
+                let ports = (0..ports).map(|id| Target::Port(PortId::from_index(id)));
+                ports.chain((0..routers).map(|id| Target::Router(RouterId::from_index(id))))
+            };
+            let at = (0..routers).map(|id| Vertex::Router(RouterId::from_index(id)));
+            table.dense = at
+                .flat_map(|at| targets().map(move |target| routes.next_hop(at, target)))
+                .collect();
+        }
+        table
+    }
+
+    fn is_dense(&self) -> bool {
+        !self.dense.is_empty()
+    }
+
+    fn look_up(&self, router: RouterId, target: Target) -> Option<Lane> {
+        let column = match target {
+            Target::Port(port) => port.index(),
+            Target::Router(router) => self.ports + router.index(),
+        };
+        self.dense[router.index() * (self.ports + self.routers) + column]
+    }
+}

@@ -1,0 +1,289 @@
+//! A packet on its way: bytes, how many segments it stands for, and when each of them passes.
+
+use std::ops::Range;
+
+use windtunnel_model::{Lane, Time};
+use windtunnel_wire::packet::Info;
+use windtunnel_wire::segment::{self, Train};
+use windtunnel_wire::{ethernet, vnet};
+
+use crate::buffer::{PacketBuf, Pool};
+
+/// IP lengths of the segments of a train; all are alike but the last, which may be shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// How many, at least 1.
+    pub(crate) count: u32,
+    /// Bytes of each but the last (of the only one, where there is one).
+    pub(crate) each: u32,
+    /// Bytes of the last.
+    pub(crate) last: u32,
+}
+
+impl Shape {
+    /// Measures a frame; what is no IP packet counts with all its bytes after the Ethernet header.
+    pub(crate) fn of(frame: &[u8], vnet: &vnet::Header) -> Self {
+        let header = u32::try_from(ethernet::HEADER_LEN).unwrap_or(0);
+        let Ok(info) = Info::parse(frame) else {
+            let len = u32::try_from(frame.len()).unwrap_or(u32::MAX).saturating_sub(header);
+            return Shape::single(len);
+        };
+        let train = Train::with_info(&info, frame, vnet);
+        if train.count == 1 {
+            return Shape::single(info.ip_len);
+        }
+        let len = |index| train.wire_len(index).saturating_sub(header);
+        Shape { count: train.count, each: len(0), last: len(train.count - 1) }
+    }
+
+    pub(crate) fn single(len: u32) -> Self {
+        Shape { count: 1, each: len, last: len }
+    }
+
+    /// IP bytes of all segments.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.charge(0)
+    }
+
+    /// Bytes of all segments, each with `overhead`.
+    pub(crate) fn charge(&self, overhead: u32) -> u64 {
+        let full = u64::from(self.each) + u64::from(overhead);
+        let last = u64::from(self.last) + u64::from(overhead);
+        u64::from(self.count - 1) * full + last
+    }
+
+    fn part(&self, range: &Range<u32>) -> Self {
+        let last = if range.end == self.count { self.last } else { self.each };
+        let each = if range.end - range.start == 1 { last } else { self.each };
+        Shape { count: range.end - range.start, each, last }
+    }
+}
+
+/// When the segments of a train pass a point: evenly from the first to the last but one, then the last,
+/// which may be shorter and so closer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// The first.
+    pub(crate) first: Time,
+    /// The last but one (of two, the first).
+    pub(crate) body: Time,
+    /// The last.
+    pub(crate) last: Time,
+}
+
+impl Times {
+    /// All at once.
+    pub(crate) fn at_once(at: Time) -> Self {
+        Times { first: at, body: at, last: at }
+    }
+
+    /// The time of segment `index` of `count`.
+    pub(crate) fn of(&self, index: u32, count: u32) -> Time {
+        if index + 1 >= count {
+            return self.last;
+        }
+        if index == 0 || self.first == self.body {
+            return self.first;
+        }
+        let spread = u128::from(self.body.since(self.first).as_nanos());
+        let step = spread * u128::from(index) / u128::from(count - 2);
+        let step = u64::try_from(step).unwrap_or(u64::MAX);
+        Time::from_nanos(self.first.as_nanos().saturating_add(step))
+    }
+
+    /// Each time changed alike.
+    pub(crate) fn map(&self, change: impl Fn(Time) -> Time) -> Self {
+        Times { first: change(self.first), body: change(self.body), last: change(self.last) }
+    }
+
+    fn part(&self, range: &Range<u32>, count: u32) -> Self {
+        Times {
+            first: self.of(range.start, count),
+            body: self.of(range.end.saturating_sub(2).max(range.start), count),
+            last: self.of(range.end - 1, count),
+        }
+    }
+}
+
+/// What the lane decided about a packet when it was offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Fate {
+    pub(crate) lost: bool,
+    pub(crate) duplicate: bool,
+    pub(crate) corrupt: bool,
+}
+
+impl Fate {
+    pub(crate) const PLAIN: Fate = Fate { lost: false, duplicate: false, corrupt: false };
+}
+
+/// A packet, or a train of segments, or a part of a train whose bytes have not been cut out yet.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    buf: PacketBuf,
+    vnet: vnet::Header,
+    /// Segments of the buffer's train that lie before this part.
+    start: u32,
+    /// Segments of the buffer's train.
+    total: u32,
+    /// Of this part.
+    pub(crate) shape: Shape,
+    /// Of this part: arrivals at the element where it is.
+    pub(crate) times: Times,
+    /// Of its first segment on the lane where it is.
+    pub(crate) number: u64,
+    /// Whether it is a duplicate: it has luck of its own.
+    pub(crate) copy: bool,
+    pub(crate) fate: Fate,
+    /// The lane by which it came to where its present lane starts.
+    pub(crate) came_by: Option<Lane>,
+}
+
+impl Packet {
+    pub(crate) fn new(buf: PacketBuf, vnet: vnet::Header, shape: Shape, at: Time) -> Self {
+        Packet {
+            buf,
+            vnet,
+            start: 0,
+            total: shape.count,
+            shape,
+            times: Times::at_once(at),
+            number: 0,
+            copy: false,
+            fate: Fate::PLAIN,
+            came_by: None,
+        }
+    }
+
+    /// The frame of the whole train that it is a part of.
+    pub(crate) fn frame(&self) -> &[u8] {
+        &self.buf
+    }
+
+    /// The frame of exactly this part, and its header, to be changed.
+    pub(crate) fn settled(&mut self, pool: &mut Pool) -> (&mut [u8], &mut vnet::Header) {
+        self.settle(pool);
+        (&mut self.buf, &mut self.vnet)
+    }
+
+    /// The buffer and header of exactly this part.
+    pub(crate) fn into_parts(mut self, pool: &mut Pool) -> (PacketBuf, vnet::Header) {
+        self.settle(pool);
+        (self.buf, self.vnet)
+    }
+
+    /// Gives the buffer back.
+    pub(crate) fn discard(self, pool: &mut Pool) {
+        pool.give(self.buf);
+    }
+
+    /// Cuts the first `count` segments off: (those, the rest). `Err` with the rest where there is no
+    /// memory for the cut; those segments are gone then.
+    pub(crate) fn split(
+        self,
+        count: u32,
+        pool: &mut Pool,
+    ) -> Result<(Packet, Option<Packet>), Option<Packet>> {
+        if count >= self.shape.count {
+            return Ok((self, None));
+        }
+        let range = self.start..self.start + count;
+        let front = self.cut(range, |len| pool.take(len));
+        let front = front.map(|(buf, vnet)| Packet {
+            buf,
+            vnet,
+            start: 0,
+            total: count,
+            shape: self.shape.part(&(0..count)),
+            times: self.times.part(&(0..count), self.shape.count),
+            ..self
+        });
+        let back = self.skip(count, pool);
+        match front {
+            Some(front) => Ok((front, back)),
+            None => Err(back),
+        }
+    }
+
+    /// A copy of the last segment; `None` where there is no memory.
+    pub(crate) fn cut_last(&self, pool: &mut Pool) -> Option<Packet> {
+        let end = self.start + self.shape.count;
+        let (buf, vnet) = self.cut(end - 1..end, |len| pool.take(len))?;
+        Some(Packet {
+            buf,
+            vnet,
+            start: 0,
+            total: 1,
+            shape: Shape::single(self.shape.last),
+            times: Times::at_once(self.times.last),
+            number: self.number + u64::from(self.shape.count - 1),
+            ..*self
+        })
+    }
+
+    /// A copy of the first segment's frame, where this is more than one and there is memory.
+    pub(crate) fn first_segment(&self, pool: &mut Pool) -> Option<PacketBuf> {
+        if self.total == 1 {
+            return None;
+        }
+        let cut = self.cut(self.start..self.start + 1, |len| pool.take(len));
+        cut.map(|(buf, _)| buf)
+    }
+
+    /// Leaves the first `count` segments away.
+    pub(crate) fn skip(mut self, count: u32, pool: &mut Pool) -> Option<Packet> {
+        if count >= self.shape.count {
+            self.discard(pool);
+            return None;
+        }
+        let rest = count..self.shape.count;
+        self.times = self.times.part(&rest, self.shape.count);
+        self.shape = self.shape.part(&rest);
+        self.start += count;
+        self.number += u64::from(count);
+        Some(self)
+    }
+
+    /// Leaves all but the first `count` (at least 1) segments away.
+    pub(crate) fn truncate(&mut self, count: u32) {
+        let kept = 0..count.clamp(1, self.shape.count);
+        self.times = self.times.part(&kept, self.shape.count);
+        self.shape = self.shape.part(&kept);
+    }
+
+    /// A second packet of the same bytes.
+    pub(crate) fn duplicate(&mut self, pool: &mut Pool) -> Option<Packet> {
+        self.settle(pool);
+        let buf = pool.copy(&self.buf)?;
+        Some(Packet { buf, copy: true, fate: Fate::PLAIN, ..*self })
+    }
+
+    fn settle(&mut self, pool: &mut Pool) {
+        if self.start == 0 && self.total == self.shape.count {
+            return;
+        }
+        let range = self.start..self.start + self.shape.count;
+        if let Some((buf, vnet)) = self.cut(range, |len| pool.take_instead(len)) {
+            self.vnet = vnet;
+            pool.give(std::mem::replace(&mut self.buf, buf));
+        }
+        self.start = 0;
+        self.total = self.shape.count;
+    }
+
+    /// The frame of some segments, in a buffer from `take`. `None` only where there is no buffer: the
+    /// range lies in the train, and the buffer is as long as the cut needs.
+    fn cut(
+        &self,
+        range: Range<u32>,
+        take: impl FnOnce(usize) -> Option<PacketBuf>,
+    ) -> Option<(PacketBuf, vnet::Header)> {
+        let train = Train::new(&self.buf, &self.vnet);
+        let payload = train.payload_range(range.clone());
+        let len = train.header_len + (payload.end - payload.start);
+        let mut buf = take(usize::try_from(len).ok()?)?;
+        let (len, vnet) = segment::write_range(&self.buf, &self.vnet, range, &mut buf)?;
+        buf.truncate(len);
+        Some((buf, vnet))
+    }
+}

@@ -1,0 +1,93 @@
+//! What a router does with a packet that has come to it.
+//!
+//! The order is that of Linux: for the router itself; then the route; then the TTL. Errors are sent only
+//! where RFC 1812 (4.3.2.7) and RFC 4443 (2.4) allow, one for a train of segments, from the address of
+//! the interface by which the packet came.
+
+use std::net::IpAddr;
+
+use windtunnel_model::routing::Target;
+use windtunnel_model::{Lane, RouterId};
+use windtunnel_wire::packet::Info;
+use windtunnel_wire::{icmp, tcp, udp};
+
+use crate::network::Network;
+
+/// What is to be done with a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// One hop less to live, and on along this lane.
+    Forward(Lane),
+    /// It asks for an echo.
+    Echo,
+    /// Dropped, with a message to the sender.
+    Refuse(Refusal),
+    /// No IP packet.
+    Malformed,
+    /// Not for others to see, or nothing that a router has a use for.
+    Ignore,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Its TTL ends here.
+    Expired,
+    /// The destination exists, but no way leads there.
+    NoRoute,
+    /// Nobody has the destination address.
+    NoHost,
+    /// Nothing listens at the router itself.
+    NoPort,
+}
+
+impl Refusal {
+    pub(crate) fn kind(self) -> icmp::Kind {
+        match self {
+            Refusal::Expired => icmp::Kind::TimeExceeded,
+            Refusal::NoRoute => icmp::Kind::NetUnreachable,
+            Refusal::NoHost => icmp::Kind::HostUnreachable,
+            Refusal::NoPort => icmp::Kind::PortUnreachable,
+        }
+    }
+}
+
+/// Decides what `router` does with `frame`.
+pub(crate) fn decide(network: &mut Network, router: RouterId, frame: &[u8]) -> Verdict {
+    let Ok(info) = Info::parse(frame) else { return Verdict::Malformed };
+    if info.is_multicast || stays_on_link(info.destination) || !may_travel(info.source) {
+        return Verdict::Ignore;
+    }
+    let target = match network.target(info.destination) {
+        None => return Verdict::Refuse(Refusal::NoHost),
+        Some(Target::Router(own)) if own == router => return for_itself(&info, frame),
+        Some(target) => target,
+    };
+    match network.next_hop(router, Some(info.source), target) {
+        None => Verdict::Refuse(Refusal::NoRoute),
+        Some(_) if info.ttl <= 1 => Verdict::Refuse(Refusal::Expired),
+        Some(lane) => Verdict::Forward(lane),
+    }
+}
+
+fn for_itself(info: &Info, frame: &[u8]) -> Verdict {
+    let kind = info.payload(frame).first().copied();
+    match (info.protocol, kind) {
+        (icmp::PROTOCOL_V4, Some(icmp::ECHO_REQUEST_V4))
+        | (icmp::PROTOCOL_V6, Some(icmp::ECHO_REQUEST_V6)) => Verdict::Echo,
+        (tcp::PROTOCOL | udp::PROTOCOL, _) => Verdict::Refuse(Refusal::NoPort),
+        _ => Verdict::Ignore,
+    }
+}
+
+/// Whether a destination means something on its own link only (RFC 3927, 2.7; RFC 4291, 2.5.6).
+fn stays_on_link(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local() || v4.is_loopback() || v4.octets()[0] == 0,
+        IpAddr::V6(v6) => v6.is_unicast_link_local() || v6.is_loopback() || v6.is_unspecified(),
+    }
+}
+
+/// Whether a source may be seen beyond its link (RFC 1812, 5.3.7).
+fn may_travel(address: IpAddr) -> bool {
+    !(stays_on_link(address) || address.is_multicast())
+}
