@@ -1,1 +1,48 @@
-//! Room `host`.
+//! The one event loop of a machine: real clock, packet socket, engine, programs, and the verdict.
+//!
+//! Promises: [`run`] does a whole run and leaves nothing behind; every packet's lateness is measured;
+//! what was not faithful is said. Refuses: dropping or delaying anything itself; parsing text; rendering.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `run` | [`run`]: the stages of a run, from folder to verdict |
+//! | `live` | the main loop of a run: programs, events, control requests |
+//! | `dataplane` | socket → engine → socket, on its own thread |
+//! | `supervisor` | which program starts when, and what its end means |
+//! | `output` | what programs write, on its own thread |
+//! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
+//! | `verdict` | what a run's figures mean |
+//! | `fit` | [`fits`]: whether a plan fits this machine |
+//! | `folder`, `observer` | where a run is kept, and who watches it |
+//!
+//! A run needs namespaces, so this is not run here:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let plan: windtunnel_model::Plan = unreachable!();
+//! use std::sync::Arc;
+//! use windtunnel_host::{Options, observer::Silent, run};
+//!
+//! let options = Options::new("runs/mine".into(), "/experiments".into());
+//! let report = run(plan, &options, Arc::new(Silent))?;
+//! println!("{}", report.verdict.text);
+//! # Ok(())
+//! # }
+//! ```
+
+mod dataplane;
+mod devices;
+mod fit;
+pub mod folder;
+mod live;
+pub mod observer;
+mod output;
+mod recorder;
+mod run;
+mod supervisor;
+mod verdict;
+
+pub use fit::{Concern, fits};
+pub use folder::FolderError;
+pub use observer::{Notice, Observer};
+pub use run::{Options, RunError, run};

@@ -213,6 +213,28 @@ pub enum QueueLimit {
     Time(Span),
 }
 
+impl QueueLimit {
+    /// The most bytes that it holds at `rate`, with packets of `mtu` bytes.
+    #[must_use]
+    pub fn bytes_at(self, rate: Rate, mtu: u32) -> u64 {
+        match self {
+            QueueLimit::Packets(Packets(packets)) => packets.saturating_mul(u64::from(mtu)),
+            QueueLimit::Bytes(Bytes(bytes)) => bytes,
+            QueueLimit::Time(span) => rate.bytes_in(span),
+        }
+    }
+}
+
+impl std::fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            QueueLimit::Packets(packets) => packets.fmt(f),
+            QueueLimit::Bytes(bytes) => bytes.fmt(f),
+            QueueLimit::Time(span) => span.fmt(f),
+        }
+    }
+}
+
 /// Who is dropped when the queue is full, or before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -64,6 +64,18 @@ impl Lateness {
         self.histogram.len().saturating_sub(within)
     }
 
+    /// The mean, to the histogram's precision; zero if nothing was counted.
+    #[must_use]
+    pub fn mean(&self) -> Span {
+        let sum: u128 = self
+            .histogram
+            .iter_recorded()
+            .map(|bin| u128::from(bin.value_iterated_to()) * u128::from(bin.count_at_value()))
+            .sum();
+        let mean = sum / u128::from(self.histogram.len().max(1));
+        Span::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.histogram.reset();

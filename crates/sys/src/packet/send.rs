@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
 use super::{VNET_HEADER_BYTES, link_address};
@@ -63,6 +63,13 @@ impl<'socket> Sender<'socket> {
         // scratch arrays and in `batch`, both borrowed for the whole call.
         let sent = unsafe { libc::sendmmsg(self.descriptor.as_raw_fd(), messages, length, 0) };
         check(sent).map(|sent| usize::try_from(sent).expect("checked not to be negative"))
+    }
+}
+
+impl AsFd for Sender<'_> {
+    /// For polling: writable when the send buffer has room.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor
     }
 }
 

@@ -1,0 +1,335 @@
+//! The loop that moves packets: socket → engine → socket, on a thread of its own.
+//!
+//! Theory of operation. The kernel stamps each frame when it enters the ring; that stamp, brought to the
+//! monotonic clock, is the packet's `now` for the engine. So time that this thread loses (a late wake-up,
+//! a busy processor) is not added to the emulated delay: it shows only where a packet should have left
+//! already, and there it is measured. One turn of the loop:
+//!
+//! 1. take orders; 2. for each arrived frame: let the engine catch up to its stamp, hand it in; 3. let the
+//!    engine catch up to the present; 4. send what is due, in order, and record how late it was; 5. sample every
+//!    100 ms; 6. sleep until the engine's next time-out, an arrival or an order.
+//!
+//! Scheduled changes are applied between two packets at their exact time, by the same catching up.
+
+mod clock;
+mod outbox;
+mod sampler;
+mod schedule;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use windtunnel_engine::{Engine, Limits, NetworkChange};
+use windtunnel_model::plan::Action;
+use windtunnel_model::{Plan, PortId, Span, Time};
+use windtunnel_sys::packet::Socket;
+use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
+use windtunnel_sys::{clock as sys_clock, limits};
+use windtunnel_wire::vnet;
+
+use crate::recorder::Recorder;
+use clock::ArrivalClock;
+use outbox::Outbox;
+use sampler::Sampler;
+pub(crate) use sampler::{LaneResult, Tally};
+use schedule::Schedule;
+
+/// What the loop needs.
+pub(crate) struct Setup {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Fabric interface index by port.
+    pub interfaces: Vec<u32>,
+    /// Where samples go.
+    pub recorder: Recorder,
+    /// Lateness above this is reported.
+    pub late_above: Span,
+    /// Bytes that packets in queues and in flight may hold.
+    pub packet_memory: u64,
+    /// Raised when something is in the channel of notes.
+    pub told: Arc<Wake>,
+}
+
+/// What the loop tells the main loop.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Note {
+    /// A scheduled or ordered change took effect.
+    Applied {
+        /// Position in the plan's events; `None` for an order.
+        event: Option<usize>,
+        /// When it was to happen.
+        intended: Time,
+        /// When it did.
+        at: Time,
+    },
+    /// The loop cannot go on.
+    Failed(String),
+}
+
+/// What a change that is ordered while the run lives does.
+#[derive(Debug, Clone)]
+pub(crate) enum Order {
+    /// Start the run's clock: forget what happened before, start luck and schedule from zero.
+    Begin(Time),
+    /// Change the network now.
+    Change(Box<Action>),
+    /// Stop and hand in the results.
+    Finish,
+}
+
+/// The running loop.
+#[derive(Debug)]
+pub(crate) struct Dataplane {
+    orders: Sender<Order>,
+    wake: Arc<Wake>,
+    thread: JoinHandle<Tally>,
+}
+
+impl Dataplane {
+    /// Opens the packet socket in the calling thread's network namespace and starts the loop.
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub(crate) fn start(setup: Setup) -> io::Result<(Dataplane, Receiver<Note>)> {
+        let socket = Socket::open(RING_SLOTS)?;
+        socket.set_send_buffer(SEND_BUFFER_BYTES)?;
+        let wake = Arc::new(Wake::open()?);
+        let (orders, receiver) = channel();
+        let (notes, notes_out) = channel();
+        let wake_in = Arc::clone(&wake);
+        let thread = std::thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || Loop::new(setup, socket, receiver, wake_in, notes).run())?;
+        Ok((Dataplane { orders, wake, thread }, notes_out))
+    }
+
+    /// Gives an order.
+    pub(crate) fn order(&self, order: Order) {
+        // If the thread is gone its results say why.
+        let _ = self.orders.send(order);
+        let _ = self.wake.raise();
+    }
+
+    /// Stops the loop and returns what it counted.
+    #[must_use]
+    pub(crate) fn finish(self) -> Tally {
+        self.order(Order::Finish);
+        self.thread.join().unwrap_or_else(|_| Tally::failed("the engine's thread panicked"))
+    }
+}
+
+struct Loop {
+    setup: Setup,
+    socket: Socket,
+    engine: Engine,
+    /// By fabric interface index: the port; interface indices of a namespace are small and dense.
+    ports: Vec<Option<PortId>>,
+    schedule: Schedule,
+    sampler: Sampler,
+    /// Packets that a device did not take.
+    refused: u64,
+    arrivals: ArrivalClock,
+    orders: Receiver<Order>,
+    wake: Arc<Wake>,
+    notes: Sender<Note>,
+    finished: bool,
+}
+
+impl Loop {
+    fn new(
+        setup: Setup,
+        socket: Socket,
+        orders: Receiver<Order>,
+        wake: Arc<Wake>,
+        notes: Sender<Note>,
+    ) -> Self {
+        let highest = setup.interfaces.iter().max().map_or(0, |&index| index as usize + 1);
+        let mut ports = vec![None; highest];
+        for (port, &interface) in setup.interfaces.iter().enumerate() {
+            ports[interface as usize] = Some(PortId::from_index(port));
+        }
+        Loop {
+            engine: new_engine(&setup),
+            ports,
+            schedule: Schedule::empty(),
+            sampler: Sampler::new(&setup.plan, setup.late_above),
+            refused: 0,
+            arrivals: ArrivalClock::new(),
+            socket,
+            orders,
+            wake,
+            notes,
+            setup,
+            finished: false,
+        }
+    }
+
+    fn run(mut self) -> Tally {
+        // Wake-ups as exact as the kernel gives them to an ordinary thread; failing costs 50 µs.
+        let _ = sys_clock::set_timer_slack(std::num::NonZeroU64::MIN);
+        let thread = limits::current_thread();
+        let before = limits::schedule_of(thread).unwrap_or_default();
+        while !self.finished {
+            self.take_orders();
+            let moved = self.turn();
+            self.sample();
+            if !moved {
+                self.sleep();
+            }
+        }
+        let after = limits::schedule_of(thread).unwrap_or_default();
+        let (engine, plan) = (&self.engine, &self.setup.plan);
+        let (last, mut tally) = self.sampler.finish(now(), engine, plan, &self.socket);
+        if let Some((at, rows)) = last {
+            self.setup.recorder.sample(at, rows);
+        }
+        tally.ran_ns = after.run_ns.saturating_sub(before.run_ns);
+        tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
+        tally.refused = self.refused;
+        tally
+    }
+
+    fn take_orders(&mut self) {
+        loop {
+            match self.orders.try_recv() {
+                Ok(Order::Begin(origin)) => self.begin(origin),
+                Ok(Order::Change(action)) => {
+                    let at = self.arrivals.not_before(now());
+                    let (engine, schedule) = (&mut self.engine, &mut self.schedule);
+                    advance(engine, schedule, at, &self.notes, &self.setup.told);
+                    apply(engine, at, &action);
+                    self.note(Note::Applied { event: None, intended: at, at });
+                }
+                Ok(Order::Finish) | Err(TryRecvError::Disconnected) => {
+                    self.finished = true;
+                    return;
+                }
+                Err(TryRecvError::Empty) => return,
+            }
+        }
+    }
+
+    fn begin(&mut self, origin: Time) {
+        self.engine = new_engine(&self.setup);
+        self.schedule = Schedule::new(&self.setup.plan, origin);
+        self.sampler.begin(origin, &self.socket);
+        self.refused = 0;
+    }
+
+    /// Hands in what has arrived, catches up with the present and sends what is due; returns whether
+    /// anything had arrived.
+    fn turn(&mut self) -> bool {
+        let Loop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
+        let (ring, sender) = socket.split();
+        let mut outbox = Outbox::new(&setup.interfaces, sender, &mut self.refused);
+        let mut any = false;
+        arrivals.update();
+        // Bounded, so that orders and samples get their turn under any load.
+        for _ in 0..FRAMES_PER_TURN {
+            let Some(mut slot) = ring.next() else { break };
+            any = true;
+            let interface = slot.interface() as usize;
+            let Some(port) = self.ports.get(interface).copied().flatten() else { continue };
+            if slot.truncated() {
+                sampler.count_truncated();
+                continue;
+            }
+            let at = arrivals.convert(slot.arrival_ns());
+            advance(engine, schedule, at, notes, &setup.told);
+            sampler.take_handoffs(engine, arrivals.present().since(at));
+            outbox.collect(engine, sampler);
+            let (header, frame) = slot.parts_mut();
+            let header = vnet::Header::parse(header);
+            if let Some(express) = engine.handle_packet(at, port, header, frame) {
+                outbox.express(express, slot, at, engine, sampler);
+            }
+        }
+        let present = arrivals.not_before(now());
+        advance(engine, schedule, present, notes, &setup.told);
+        sampler.take_handoffs(engine, Span::ZERO);
+        outbox.collect(engine, sampler);
+        outbox.flush(engine, sampler);
+        any
+    }
+
+    fn sample(&mut self) {
+        // Events tell what the notes already say; draining keeps the engine's ring free.
+        while self.engine.poll_event().is_some() {}
+        if let Some((at, rows)) = self.sampler.sample(now(), &self.engine, &self.socket) {
+            self.setup.recorder.sample(at, rows);
+        }
+    }
+
+    fn sleep(&mut self) {
+        let wake_at = [self.engine.poll_timeout(), self.schedule.next(), self.sampler.next()];
+        let wake_at = wake_at.into_iter().flatten().min();
+        let timeout = wake_at.map(|at| Duration::from(at.since(now())));
+        if timeout.is_some_and(|timeout| timeout < SPIN_BELOW) {
+            return;
+        }
+        let mut watched =
+            [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&*self.wake, PollFlags::IN)];
+        match poll::wait(&mut watched, timeout) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                self.note(Note::Failed(format!("cannot wait for packets: {error}")));
+                self.finished = true;
+            }
+        }
+        if watched[1].revents().contains(PollFlags::IN) {
+            let _ = self.wake.clear();
+        }
+    }
+
+    fn note(&self, note: Note) {
+        let _ = self.notes.send(note);
+        let _ = self.setup.told.raise();
+    }
+}
+
+/// Lets the engine and the schedule catch up to `to`, each change at its own instant.
+fn advance(
+    engine: &mut Engine,
+    schedule: &mut Schedule,
+    to: Time,
+    notes: &Sender<Note>,
+    told: &Wake,
+) {
+    while let Some((event, at, action)) = schedule.due(to) {
+        engine.handle_timeout(at);
+        apply(engine, at, action);
+        let _ = notes.send(Note::Applied { event: Some(event), intended: at, at: now() });
+        let _ = told.raise();
+    }
+    engine.handle_timeout(to);
+}
+
+fn apply(engine: &mut Engine, at: Time, action: &Action) {
+    match action {
+        Action::Link(change) => engine.apply(at, &NetworkChange::Links(change)),
+        Action::Partition { groups } => engine.apply(at, &NetworkChange::Partition(groups)),
+        Action::Heal => engine.apply(at, &NetworkChange::Heal),
+        Action::Node { .. } => {}
+    }
+}
+
+fn new_engine(setup: &Setup) -> Engine {
+    Engine::new(&setup.plan, Limits { packet_memory: setup.packet_memory })
+}
+
+/// The present on the run's clock.
+#[must_use]
+pub(crate) fn now() -> Time {
+    Time::from_nanos(sys_clock::monotonic_ns())
+}
+
+/// Slots of 68 KiB each that the kernel fills: room for 1 ms of small packets at a million a second.
+const RING_SLOTS: usize = 1020;
+const SEND_BUFFER_BYTES: usize = 16 << 20;
+const FRAMES_PER_TURN: usize = 256;
+/// A time-out nearer than this is waited for awake: a sleep would overshoot it.
+const SPIN_BELOW: Duration = Duration::from_micros(15);

@@ -1,0 +1,137 @@
+//! Packets on their way from the engine to the nodes' devices, in the engine's order.
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use windtunnel_engine::{Departure, Engine, Express};
+use windtunnel_model::{Lane, PortId, Time};
+use windtunnel_sys::packet::{BATCH_MAX, Outgoing, Sender, Slot};
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_wire::vnet;
+
+use super::sampler::Sampler;
+
+/// A batch that is being filled. It may hold frames that still lie in the ring; these are sent from there.
+pub(super) struct Outbox<'a> {
+    parcels: Vec<Parcel<'a>>,
+    interfaces: &'a [u32],
+    sender: Sender<'a>,
+    /// Packets that a device did not take.
+    refused: &'a mut u64,
+}
+
+struct Parcel<'a> {
+    port: PortId,
+    lane: Lane,
+    intended: Time,
+    header: [u8; vnet::Header::LEN],
+    body: Body<'a>,
+}
+
+enum Body<'a> {
+    InRing(Slot<'a>),
+    Held(Departure),
+}
+
+impl<'a> Outbox<'a> {
+    pub(super) fn new(interfaces: &'a [u32], sender: Sender<'a>, refused: &'a mut u64) -> Self {
+        Outbox { parcels: Vec::with_capacity(BATCH_MAX), interfaces, sender, refused }
+    }
+
+    /// Adds a frame that may leave at once from where it arrived.
+    pub(super) fn express(
+        &mut self,
+        express: Express,
+        slot: Slot<'a>,
+        intended: Time,
+        engine: &mut Engine,
+        sampler: &mut Sampler,
+    ) {
+        self.add(
+            Parcel {
+                port: express.port,
+                lane: express.lane,
+                intended,
+                header: express.vnet.emit(),
+                body: Body::InRing(slot),
+            },
+            engine,
+            sampler,
+        );
+    }
+
+    /// Adds everything that the engine has put out.
+    pub(super) fn collect(&mut self, engine: &mut Engine, sampler: &mut Sampler) {
+        while let Some(departure) = engine.poll_output() {
+            let parcel = Parcel {
+                port: departure.port,
+                lane: departure.lane,
+                intended: departure.intended,
+                header: departure.vnet.emit(),
+                body: Body::Held(departure),
+            };
+            self.add(parcel, engine, sampler);
+        }
+    }
+
+    /// Sends what has been added and records how late each packet was.
+    pub(super) fn flush(&mut self, engine: &mut Engine, sampler: &mut Sampler) {
+        let Some(first) = self.parcels.first() else { return };
+        let mut batch =
+            [Outgoing { interface: 0, vnet_header: &first.header, frame: &[] }; BATCH_MAX];
+        for (outgoing, parcel) in batch.iter_mut().zip(&self.parcels) {
+            outgoing.interface = self.interfaces[parcel.port.index()];
+            outgoing.vnet_header = &parcel.header;
+            outgoing.frame = parcel.body.frame();
+        }
+        *self.refused += send_all(&mut self.sender, &batch[..self.parcels.len()]);
+        let sent_at = super::now();
+        for parcel in self.parcels.drain(..) {
+            sampler.departed(parcel.lane, parcel.intended, sent_at);
+            if let Body::Held(departure) = parcel.body {
+                engine.recycle(departure.frame);
+            }
+        }
+    }
+
+    fn add(&mut self, parcel: Parcel<'a>, engine: &mut Engine, sampler: &mut Sampler) {
+        self.parcels.push(parcel);
+        if self.parcels.len() == BATCH_MAX {
+            self.flush(engine, sampler);
+        }
+    }
+}
+
+impl Body<'_> {
+    fn frame(&self) -> &[u8] {
+        match self {
+            Body::InRing(slot) => slot.frame(),
+            Body::Held(departure) => &departure.frame,
+        }
+    }
+}
+
+/// Sends all of `batch` and returns how many packets were refused. A full send buffer is waited for: the
+/// kernel is still delivering what it took, and a packet must not be lost to that.
+fn send_all(sender: &mut Sender<'_>, batch: &[Outgoing<'_>]) -> u64 {
+    let (mut rest, mut refused) = (batch, 0);
+    while !rest.is_empty() {
+        match sender.send(rest) {
+            Ok(sent) => rest = &rest[sent..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => wait_for_room(sender),
+            // The device is gone (its node has ended), is down, or has no room: this packet is lost.
+            Err(_) => {
+                refused += 1;
+                rest = &rest[1..];
+            }
+        }
+    }
+    refused
+}
+
+fn wait_for_room(sender: &Sender<'_>) {
+    let mut watched = [PollFd::new(sender, PollFlags::OUT)];
+    // Any error shows again at the next send.
+    let _: io::Result<usize> = poll::wait(&mut watched, Some(Duration::from_millis(1)));
+}

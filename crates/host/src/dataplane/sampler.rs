@@ -1,0 +1,248 @@
+//! Counts over time: rows for `links.csv`, lateness, and the totals of a run.
+
+use windtunnel_engine::{Engine, LaneCounters, RouterCounters};
+use windtunnel_model::{Lane, Plan, RouterId, Span, Time};
+use windtunnel_sys::packet::Socket;
+use windtunnel_trace::lateness::Lateness;
+use windtunnel_trace::sample::Row;
+
+/// Collects what the loop measures.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    origin: Option<Time>,
+    next: Time,
+    lanes: Vec<LaneSampler>,
+    departures: Lateness,
+    late_above: Span,
+    late_intervals: Vec<LateInterval>,
+    kernel_drops: Vec<(Time, u64)>,
+    truncated: u64,
+}
+
+#[derive(Debug)]
+struct LaneSampler {
+    lateness: Lateness,
+    /// In the current interval.
+    lateness_max: Span,
+    last: Row,
+}
+
+/// Everything counted in a run.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// By lane index.
+    pub lanes: Vec<LaneResult>,
+    /// By router.
+    pub routers: Vec<RouterCounters>,
+    /// Lateness of packets delivered to nodes.
+    pub departures: Lateness,
+    /// Of these, later than the bound.
+    pub late: u64,
+    /// When packets were late, and on which lane most.
+    pub late_intervals: Vec<LateInterval>,
+    /// Packets that the kernel dropped before the engine saw them, with the time after the beginning.
+    pub kernel_drops: Vec<(Time, u64)>,
+    /// Packets too long for the ring.
+    pub truncated: u64,
+    /// Packets that devices did not take.
+    pub refused: u64,
+    /// Time that the thread ran, in nanoseconds.
+    pub ran_ns: u64,
+    /// Time that it waited for a processor, in nanoseconds.
+    pub waited_ns: u64,
+    /// Why the loop ended early, if it did.
+    pub failure: Option<String>,
+}
+
+/// One direction's totals.
+#[derive(Debug)]
+pub(crate) struct LaneResult {
+    /// The engine's counters.
+    pub counters: LaneCounters,
+    /// Lateness of what left it.
+    pub lateness: Lateness,
+}
+
+/// An interval in which packets left later than the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LateInterval {
+    /// End of the interval after the run began.
+    pub at: Time,
+    /// The lane of the latest packet.
+    pub lane: Lane,
+    /// How late it was.
+    pub max: Span,
+}
+
+impl Tally {
+    pub(super) fn failed(message: &str) -> Self {
+        Tally { failure: Some(message.to_owned()), ..Tally::default() }
+    }
+}
+
+impl Sampler {
+    pub(super) fn new(plan: &Plan, late_above: Span) -> Self {
+        let lane = |_| LaneSampler {
+            lateness: Lateness::new(),
+            lateness_max: Span::ZERO,
+            last: Row::default(),
+        };
+        Sampler {
+            origin: None,
+            next: Time::MAX,
+            lanes: (0..plan.links.len() * 2).map(lane).collect(),
+            departures: Lateness::new(),
+            late_above,
+            late_intervals: Vec::new(),
+            kernel_drops: Vec::new(),
+            truncated: 0,
+        }
+    }
+
+    /// Starts counting from zero at `origin`.
+    pub(super) fn begin(&mut self, origin: Time, socket: &Socket) {
+        for lane in &mut self.lanes {
+            lane.lateness.clear();
+            lane.lateness_max = Span::ZERO;
+            lane.last = Row::default();
+        }
+        self.departures.clear();
+        self.truncated = 0;
+        self.origin = Some(origin);
+        self.next = origin + INTERVAL;
+        // Reading resets the kernel's count.
+        let _ = socket.statistics();
+    }
+
+    /// When the next sample is due.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.origin.map(|_| self.next)
+    }
+
+    pub(super) fn count_truncated(&mut self) {
+        self.truncated += 1;
+    }
+
+    /// A packet intended for `intended` was given to the kernel at `sent`.
+    pub(super) fn departed(&mut self, lane: Lane, intended: Time, sent: Time) {
+        let lateness = sent.since(intended);
+        self.departures.record(lateness);
+        self.handed_off(lane, lateness);
+    }
+
+    /// Takes the engine's own lateness at inner hops. Its `now` was `behind` the present.
+    pub(super) fn take_handoffs(&mut self, engine: &mut Engine, behind: Span) {
+        while let Some((lane, lateness)) = engine.poll_handoff() {
+            self.handed_off(lane, lateness + behind);
+        }
+    }
+
+    fn handed_off(&mut self, lane: Lane, lateness: Span) {
+        let lane = &mut self.lanes[lane.index()];
+        lane.lateness.record(lateness);
+        lane.lateness_max = lane.lateness_max.max(lateness);
+    }
+
+    /// The rows of the interval that has ended, if one has, with its end after the beginning.
+    pub(super) fn sample(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        socket: &Socket,
+    ) -> Option<(Time, Vec<Row>)> {
+        let origin = self.origin.filter(|_| now >= self.next)?;
+        // A late sample covers more than one interval; the next stays on the grid.
+        while self.next <= now {
+            self.next += INTERVAL;
+        }
+        Some(self.take(Time::from_nanos(now.since(origin).as_nanos()), engine, socket))
+    }
+
+    fn take(&mut self, at: Time, engine: &Engine, socket: &Socket) -> (Time, Vec<Row>) {
+        let drops = socket.statistics().map_or(0, |drops| u64::from(drops.drops));
+        if drops > 0 {
+            self.kernel_drops.push((at, drops));
+        }
+        let mut worst: Option<LateInterval> = None;
+        let mut rows = Vec::with_capacity(self.lanes.len());
+        for (index, sampler) in self.lanes.iter_mut().enumerate() {
+            let lane = Lane::from_index(index);
+            let max = std::mem::take(&mut sampler.lateness_max);
+            if max > self.late_above && worst.is_none_or(|worst| max > worst.max) {
+                worst = Some(LateInterval { at, lane, max });
+            }
+            let total = row_of(engine.lane(lane));
+            rows.push(Row { lateness_max_ns: max.as_nanos(), ..difference(&total, &sampler.last) });
+            sampler.last = total;
+        }
+        if self.late_intervals.len() < LATE_INTERVALS_MAX {
+            self.late_intervals.extend(worst);
+        }
+        (at, rows)
+    }
+
+    /// The last, possibly shorter, interval and the totals.
+    pub(super) fn finish(
+        mut self,
+        now: Time,
+        engine: &Engine,
+        plan: &Plan,
+        socket: &Socket,
+    ) -> (Option<(Time, Vec<Row>)>, Tally) {
+        let last = self.origin.map(|origin| {
+            self.take(Time::from_nanos(now.since(origin).as_nanos()), engine, socket)
+        });
+        let late = self.departures.later_than(self.late_above);
+        let lanes = self.lanes.into_iter().enumerate().map(|(index, sampler)| LaneResult {
+            counters: *engine.lane(Lane::from_index(index)),
+            lateness: sampler.lateness,
+        });
+        let routers = (0..plan.routers.len()).map(RouterId::from_index);
+        let tally = Tally {
+            lanes: lanes.collect(),
+            routers: routers.map(|router| *engine.router(router)).collect(),
+            departures: self.departures,
+            late,
+            late_intervals: self.late_intervals,
+            kernel_drops: self.kernel_drops,
+            truncated: self.truncated,
+            ..Tally::default()
+        };
+        (last, tally)
+    }
+}
+
+/// Totals of a lane as a row.
+fn row_of(counters: &LaneCounters) -> Row {
+    Row {
+        offered_packets: counters.offered_packets,
+        offered_bytes: counters.offered_bytes,
+        delivered_packets: counters.delivered_packets,
+        delivered_bytes: counters.delivered_bytes,
+        delivered_wire_bytes: counters.delivered_wire_bytes,
+        dropped_packets: counters.dropped.total(),
+        marked_packets: counters.marked,
+        queue_packets: counters.queue_packets,
+        queue_bytes: counters.queue_bytes,
+        lateness_max_ns: 0,
+    }
+}
+
+/// What happened between two totals; queue lengths are those of the later one.
+fn difference(later: &Row, earlier: &Row) -> Row {
+    Row {
+        offered_packets: later.offered_packets - earlier.offered_packets,
+        offered_bytes: later.offered_bytes - earlier.offered_bytes,
+        delivered_packets: later.delivered_packets - earlier.delivered_packets,
+        delivered_bytes: later.delivered_bytes - earlier.delivered_bytes,
+        delivered_wire_bytes: later.delivered_wire_bytes - earlier.delivered_wire_bytes,
+        dropped_packets: later.dropped_packets - earlier.dropped_packets,
+        marked_packets: later.marked_packets - earlier.marked_packets,
+        ..*later
+    }
+}
+
+/// The grid of `links.csv`.
+const INTERVAL: Span = Span::from_millis(100);
+/// Enough to say when a run was late; the histograms have every packet.
+const LATE_INTERVALS_MAX: usize = 1000;

@@ -1,0 +1,146 @@
+//! The run folder: where everything about a run is kept.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use windtunnel_model::Plan;
+
+/// The run folder could not be made or written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {verb} {path}")]
+pub struct FolderError {
+    /// What was tried.
+    pub verb: &'static str,
+    /// On what.
+    pub path: PathBuf,
+    /// What the system said.
+    #[source]
+    pub source: io::Error,
+}
+
+/// A run folder that exists.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// Makes `root` with a folder for each node. An existing folder must be empty: results of another run
+    /// are never mixed or overwritten.
+    ///
+    /// # Errors
+    /// If it cannot be made or is not empty.
+    pub fn create(root: &Path, plan: &Plan) -> Result<Self, FolderError> {
+        make(root)?;
+        let root = fs::canonicalize(root).map_err(failed("find", root))?;
+        let mut entries = fs::read_dir(&root).map_err(failed("read", &root))?;
+        if entries.next().is_some() {
+            let not_empty = io::Error::new(io::ErrorKind::AlreadyExists, "it is not empty");
+            return Err(failed("use", &root)(not_empty));
+        }
+        let folder = Folder { root };
+        for node in &plan.nodes {
+            make(&folder.node(&node.name))?;
+        }
+        Ok(folder)
+    }
+
+    /// Points `latest` beside the folder to it. Only called for folders that windtunnel itself has named.
+    ///
+    /// # Errors
+    /// If the link cannot be made.
+    pub fn link_latest(&self) -> Result<(), FolderError> {
+        let (Some(parent), Some(name)) = (self.root.parent(), self.root.file_name()) else {
+            return Ok(());
+        };
+        let latest = parent.join("latest");
+        // Made aside and renamed, so that there is always a whole link.
+        let aside = parent.join(format!(".latest-{}", std::process::id()));
+        let _ = fs::remove_file(&aside);
+        symlink(name, &aside).map_err(failed("link", &aside))?;
+        fs::rename(&aside, &latest).map_err(failed("link", &latest))
+    }
+
+    /// Removes the folder: nothing worth keeping has happened.
+    pub fn discard(&self) {
+        // What cannot be removed is harmless.
+        let _ = fs::remove_dir_all(&self.root);
+    }
+
+    /// The folder itself, absolute.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of a node.
+    #[must_use]
+    pub fn node(&self, name: &str) -> PathBuf {
+        self.root.join("nodes").join(name)
+    }
+
+    /// A file of the run.
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Writes a whole file of the run.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, name: &str, contents: &[u8]) -> Result<(), FolderError> {
+        let path = self.file(name);
+        fs::write(&path, contents).map_err(failed("write", &path))
+    }
+}
+
+pub(crate) fn failed(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FolderError {
+    let path = path.to_owned();
+    move |source| FolderError { verb, path, source }
+}
+
+fn make(path: &Path) -> Result<(), FolderError> {
+    fs::create_dir_all(path).map_err(failed("make the folder", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            name: "p".into(),
+            seed: 1,
+            duration: None,
+            routing: windtunnel_model::plan::RoutingMetric::Latency,
+            nodes: Vec::new(),
+            routers: Vec::new(),
+            links: Vec::new(),
+            routes: Vec::new(),
+            events: Vec::new(),
+            expectations: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_folder_with_the_results_of_another_run_is_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("run.json"), "precious").unwrap();
+        let error = Folder::create(root.path(), &plan()).unwrap_err();
+        assert_eq!(error.source.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(root.path().join("run.json")).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn latest_points_to_the_newest_folder() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["one", "two"] {
+            let folder = Folder::create(&root.path().join(name), &plan()).unwrap();
+            folder.link_latest().unwrap();
+        }
+        assert_eq!(fs::read_link(root.path().join("latest")).unwrap(), Path::new("two"));
+    }
+}

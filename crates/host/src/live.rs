@@ -1,0 +1,334 @@
+//! The main loop of a run: programs, events, measurements and control requests meet here. It never
+//! touches a packet.
+
+mod control;
+mod events;
+mod paths;
+mod programs;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use windtunnel_control::Listener;
+use windtunnel_model::plan::Action;
+use windtunnel_model::{Plan, Span, Time};
+use windtunnel_node::{Reply, Village};
+use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
+use windtunnel_sys::signal;
+use windtunnel_trace::event::{Event, What};
+
+use crate::dataplane::{Dataplane, Note, Order, Tally, now};
+use crate::folder::Folder;
+use crate::observer::{Notice, Observer};
+use crate::output::{Carried, Matched, Output};
+use crate::recorder::Recorder;
+use crate::run::Options;
+use crate::supervisor::Supervisor;
+use crate::verdict::Ending;
+use control::Connections;
+pub(crate) use paths::RttSeen;
+
+/// The threads of a run and the ways to talk to them.
+pub(crate) struct Threads {
+    /// Raised when `matches` or `notes` have something.
+    pub(crate) told: Arc<Wake>,
+    pub(crate) recorder: Recorder,
+    pub(crate) output: Output,
+    pub(crate) matches: Receiver<Matched>,
+    pub(crate) dataplane: Dataplane,
+    pub(crate) notes: Receiver<Note>,
+}
+
+/// What is left when a run is over.
+pub(crate) struct Ended {
+    pub(crate) tally: Tally,
+    pub(crate) carried: Carried,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) rtts: Vec<(usize, RttSeen)>,
+}
+
+/// A run that lives.
+pub(crate) struct Live {
+    plan: Arc<Plan>,
+    base_dir: PathBuf,
+    folder: Folder,
+    observer: Arc<dyn Observer>,
+    village: Village,
+    signals: signal::Reader,
+    connections: Connections,
+    threads: Threads,
+    supervisor: Supervisor,
+    /// Positions of the plan's node events still to come.
+    node_events: VecDeque<usize>,
+    /// Changes ordered over the control socket that the packet loop has not confirmed.
+    ordered: VecDeque<Action>,
+    rtts: Vec<(usize, RttSeen)>,
+    null: Option<OwnedFd>,
+    origin: Time,
+    last_tick: Time,
+    ending: Option<Ending>,
+    /// Set by a second signal: no more patience.
+    hurried: bool,
+}
+
+impl Live {
+    #[expect(clippy::too_many_arguments, reason = "each is made in its own stage of the run")]
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        options: &Options,
+        folder: Folder,
+        observer: Arc<dyn Observer>,
+        village: Village,
+        signals: signal::Reader,
+        control: Listener,
+        threads: Threads,
+    ) -> Self {
+        let events = plan.events.iter().enumerate();
+        let node_events = events.filter(|(_, event)| matches!(event.action, Action::Node { .. }));
+        Live {
+            node_events: node_events.map(|(index, _)| index).collect(),
+            supervisor: Supervisor::new(&plan),
+            base_dir: options.base_dir.clone(),
+            folder,
+            observer,
+            village,
+            signals,
+            connections: Connections::new(control),
+            threads,
+            ordered: VecDeque::new(),
+            rtts: Vec::new(),
+            null: None,
+            origin: now(),
+            last_tick: Time::ZERO,
+            ending: None,
+            hurried: false,
+            plan,
+        }
+    }
+
+    pub(crate) fn village(&self) -> &Village {
+        &self.village
+    }
+
+    /// Time since the run began.
+    pub(crate) fn elapsed(&self) -> Span {
+        now().since(self.origin)
+    }
+
+    /// Starts the clock of the run.
+    pub(crate) fn begin(&mut self) {
+        self.origin = now();
+        self.threads.dataplane.order(Order::Begin(self.origin));
+        self.tell(None, What::RunBegan);
+    }
+
+    /// Runs until the run is to end, and says why.
+    pub(crate) fn until_end(&mut self) -> Ending {
+        loop {
+            let elapsed = self.elapsed();
+            self.do_node_events(elapsed);
+            self.supervisor.tick(elapsed);
+            self.do_commands();
+            self.tick(elapsed);
+            if let Some(ending) = self.reason_to_end(elapsed) {
+                return ending;
+            }
+            self.wait(self.next_wake(elapsed));
+        }
+    }
+
+    /// Ends programs: SIGTERM, some patience; the nodes' end is the end of what is left.
+    pub(crate) fn end_programs(&mut self, ending: &Ending) {
+        let reason = ending.reason();
+        self.observer.notice(&Notice::Stopping { reason: &reason });
+        self.tell(None, What::RunEnded { reason });
+        self.supervisor.stop();
+        self.terminate_all();
+        let deadline = now() + GRACE;
+        while self.supervisor.any_running() && now() < deadline && !self.hurried {
+            self.wait(Some(deadline.since(now())));
+        }
+    }
+
+    /// Reads the counters, lets the nodes vanish and closes all files.
+    pub(crate) fn close(self) -> Ended {
+        // Dropped in this order: nobody new, no packets, no processes; then their pipes are at their end.
+        drop(self.connections);
+        let tally = self.threads.dataplane.finish();
+        self.village.close();
+        let carried = self.threads.output.finish();
+        self.threads.recorder.end();
+        Ended { tally, carried, supervisor: self.supervisor, rtts: self.rtts }
+    }
+
+    fn reason_to_end(&mut self, elapsed: Span) -> Option<Ending> {
+        if let Some(ending) = self.ending.take() {
+            return Some(ending);
+        }
+        if let Some(fatal) = self.supervisor.fatal() {
+            return Some(Ending::Fatal(fatal.to_owned()));
+        }
+        if self.plan.duration.is_some_and(|duration| elapsed >= duration) {
+            return Some(Ending::Duration);
+        }
+        self.supervisor.finished().then_some(Ending::Finished)
+    }
+
+    fn next_wake(&self, elapsed: Span) -> Option<Span> {
+        let event = self.node_events.front().map(|&index| self.plan.events[index].at);
+        // A program that could start already waits for news, not for time.
+        let program = self.supervisor.next_wake(elapsed);
+        let times = [event, program, self.plan.duration, Some(elapsed + TICK)];
+        let next = times.into_iter().flatten().min()?;
+        Some(next.saturating_sub(elapsed))
+    }
+
+    fn tick(&mut self, elapsed: Span) {
+        if now().since(self.last_tick) >= TICK {
+            self.last_tick = now();
+            let running = self.supervisor.workers_running();
+            self.observer.notice(&Notice::Tick { elapsed, running });
+        }
+        self.connections.end_abandoned(&self.village);
+    }
+
+    /// Waits for something to happen, at most `timeout`, and handles it.
+    fn wait(&mut self, timeout: Option<Span>) {
+        let (readable_nodes, readable) = self.poll(timeout.map(Duration::from));
+        for node in readable_nodes {
+            self.hear_node(node);
+        }
+        if readable.signals {
+            self.take_signals();
+        }
+        if readable.told {
+            self.hear_threads();
+        }
+        if readable.control {
+            self.serve();
+        }
+    }
+
+    fn poll(&self, timeout: Option<Duration>) -> (Vec<usize>, Readable) {
+        let nodes = self.village.nodes();
+        let mut watched: Vec<PollFd<'_>> =
+            nodes.iter().map(|node| PollFd::new(node, PollFlags::IN)).collect();
+        watched.push(PollFd::new(&self.signals, PollFlags::IN));
+        watched.push(PollFd::new(&*self.threads.told, PollFlags::IN));
+        let fixed = watched.len();
+        for descriptor in self.connections.descriptors() {
+            watched.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+        }
+        match poll::wait(&mut watched, timeout) {
+            Ok(0) => return (Vec::new(), Readable::default()),
+            Err(error) if error.kind() != ErrorKind::Interrupted => {
+                // Nothing sensible is left to do but not to spin.
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            _ => {}
+        }
+        let happened = |watched: &PollFd<'_>| !watched.revents().is_empty();
+        let readable = Readable {
+            signals: happened(&watched[fixed - 2]),
+            told: happened(&watched[fixed - 1]),
+            control: watched[fixed..].iter().any(happened),
+        };
+        let nodes = watched[..nodes.len()].iter().enumerate();
+        (nodes.filter(|(_, w)| happened(w)).map(|(node, _)| node).collect(), readable)
+    }
+
+    fn take_signals(&mut self) {
+        while let Ok(Some(received)) = self.signals.read() {
+            self.hurried |= self.ending.is_some();
+            self.ending.get_or_insert(Ending::Interrupted(received.signal));
+        }
+    }
+
+    fn hear_threads(&mut self) {
+        let _ = self.threads.told.clear();
+        while let Ok(Matched(key)) = self.threads.matches.try_recv() {
+            self.program_ready(key);
+        }
+        while let Ok(note) = self.threads.notes.try_recv() {
+            self.hear_dataplane(note);
+        }
+    }
+
+    fn hear_node(&mut self, node: usize) {
+        loop {
+            match self.village.nodes()[node].recv() {
+                Ok(Some(reply)) => self.hear_reply(node, reply),
+                Ok(None) => return,
+                Err(error) => {
+                    let name = self.village.nodes()[node].name();
+                    let why = format!("node {name} has failed: {error}");
+                    self.ending.get_or_insert(Ending::Fatal(why));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn hear_reply(&mut self, node: usize, reply: Reply) {
+        match reply {
+            Reply::Spawned { id, pid } => self.spawned(id, pid),
+            Reply::SpawnFailed { id, message, errno } => self.spawn_failed(id, &message, errno),
+            Reply::Exited { id, status } => self.exited(id, status),
+            Reply::Listening { token } => self.listening(token),
+            Reply::EchoDone { token, rtts_ns, error, .. } => {
+                self.echo_done(token, &rtts_ns, error);
+            }
+            Reply::SignalFailed { message, .. } => {
+                let name = self.village.nodes()[node].name();
+                let message = format!("a signal did not reach node {name}: {message}");
+                self.tell(None, What::Warning { message });
+            }
+            _ => {}
+        }
+    }
+
+    /// Logs an event of this moment and shows it.
+    fn tell(&self, intended: Option<Span>, what: What) {
+        self.tell_at(self.elapsed(), intended, what);
+    }
+
+    fn tell_at(&self, at: Span, intended: Option<Span>, what: What) {
+        let event = Event { at_ns: at.as_nanos(), intended_ns: intended.map(Span::as_nanos), what };
+        self.observer.notice(&Notice::Event(&event));
+        self.threads.recorder.event(event);
+    }
+
+    /// `/dev/null` for the standard input of programs.
+    fn null(&mut self) -> std::io::Result<OwnedFd> {
+        let null = match self.null.take() {
+            Some(null) => null,
+            None => std::fs::File::open("/dev/null")?.into(),
+        };
+        let copy = null.as_fd().try_clone_to_owned();
+        self.null = Some(null);
+        copy
+    }
+}
+
+#[derive(Default)]
+struct Readable {
+    signals: bool,
+    told: bool,
+    control: bool,
+}
+
+/// Nodes by name, used by the parts of the loop.
+impl Live {
+    fn node_names(&self, nodes: &[windtunnel_model::NodeId]) -> BTreeMap<usize, String> {
+        nodes.iter().map(|id| (id.index(), self.plan.nodes[id.index()].name.clone())).collect()
+    }
+}
+
+const TICK: Span = Span::from_millis(250);
+/// How long programs may take to end after SIGTERM.
+const GRACE: Span = Span::from_secs(2);

@@ -1,0 +1,240 @@
+//! What programs write: a thread carries it from their pipes to files in the run folder and to the observer.
+//!
+//! A program is never held up by a slow reader: pipes are always drained. What a stream writes beyond its
+//! limit, or what a full disk refuses, is discarded and counted. An observer sees a bounded number of lines
+//! a second of each stream; the files have them all.
+
+mod stream;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+
+use regex::Regex;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use windtunnel_sys::clock;
+use windtunnel_sys::poll::Event as Wake;
+
+use crate::observer::Observer;
+use stream::{Progress, Stream};
+
+/// Names one program of the plan: its node's position and its own among the node's programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ProgramKey {
+    /// Position of the node.
+    pub node: usize,
+    /// Position among the node's programs.
+    pub program: usize,
+}
+
+/// A pipe to carry.
+#[derive(Debug)]
+pub(crate) struct Carry {
+    /// Whose it is.
+    pub key: ProgramKey,
+    /// Shown in front of its lines.
+    pub source: String,
+    /// Whether it is standard error.
+    pub error: bool,
+    /// The reading end.
+    pub pipe: OwnedFd,
+    /// Appended to.
+    pub file: PathBuf,
+    /// A line that matches makes the program ready.
+    pub ready: Option<Regex>,
+}
+
+/// What the thread tells the main loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Matched(pub ProgramKey);
+
+/// Bytes of one program, both streams together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Volume {
+    /// Written by the program.
+    pub bytes: u64,
+    /// Of these, not kept.
+    pub discarded: u64,
+}
+
+/// All that was carried.
+#[derive(Debug, Default)]
+pub(crate) struct Carried {
+    /// By program.
+    pub volumes: BTreeMap<ProgramKey, Volume>,
+    /// The first failure to write a file, if any.
+    pub failure: Option<String>,
+}
+
+/// The thread and the way to talk to it.
+#[derive(Debug)]
+pub(crate) struct Output {
+    orders: Sender<Order>,
+    wake: Arc<Wake>,
+    thread: JoinHandle<Carried>,
+}
+
+#[derive(Debug)]
+enum Order {
+    Carry(Box<Carry>),
+    /// Finish as soon as every pipe has been closed by its last writer.
+    Finish,
+}
+
+impl Output {
+    /// Starts the thread. It raises `told` when something is in the returned channel.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub(crate) fn start(
+        observer: Arc<dyn Observer>,
+        limit_bytes: u64,
+        told: Arc<Wake>,
+    ) -> io::Result<(Output, Receiver<Matched>)> {
+        let wake = Arc::new(Wake::open()?);
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&set, &*wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
+        let (orders, receiver) = channel();
+        let (matched, matches) = channel();
+        let carrier = Carrier {
+            orders: receiver,
+            wake: Arc::clone(&wake),
+            set,
+            streams: BTreeMap::new(),
+            next: WAKE + 1,
+            observer,
+            limit_bytes,
+            matched,
+            told,
+            carried: Carried::default(),
+            finishing: false,
+        };
+        let thread = std::thread::spawn(move || carrier.run());
+        Ok((Output { orders, wake, thread }, matches))
+    }
+
+    /// Hands over a pipe.
+    pub(crate) fn carry(&self, carry: Carry) {
+        self.order(Order::Carry(Box::new(carry)));
+    }
+
+    /// Waits until every pipe has been drained. Call when no writer is left.
+    #[must_use]
+    pub(crate) fn finish(self) -> Carried {
+        self.order(Order::Finish);
+        self.thread.join().unwrap_or_else(|_| Carried {
+            failure: Some("the output thread panicked".to_owned()),
+            ..Carried::default()
+        })
+    }
+
+    fn order(&self, order: Order) {
+        // The thread outlives this handle; an eventfd counter cannot overflow from single raises.
+        let _ = self.orders.send(order);
+        let _ = self.wake.raise();
+    }
+}
+
+struct Carrier {
+    orders: Receiver<Order>,
+    wake: Arc<Wake>,
+    set: OwnedFd,
+    streams: BTreeMap<u64, Stream>,
+    next: u64,
+    observer: Arc<dyn Observer>,
+    limit_bytes: u64,
+    matched: Sender<Matched>,
+    told: Arc<Wake>,
+    carried: Carried,
+    finishing: bool,
+}
+
+impl Carrier {
+    fn run(mut self) -> Carried {
+        let mut ready = Vec::with_capacity(EVENTS_AT_ONCE);
+        let mut buffer = vec![0; READ_BYTES];
+        while !(self.finishing && self.streams.is_empty()) {
+            ready.clear();
+            match epoll::wait(&self.set, spare_capacity(&mut ready), None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => {
+                    self.fail(format!("cannot wait for output: {error}"));
+                    break;
+                }
+            }
+            for event in &ready {
+                match event.data.u64() {
+                    WAKE => self.take_orders(),
+                    key => self.read(key, &mut buffer),
+                }
+            }
+        }
+        self.carried
+    }
+
+    fn take_orders(&mut self) {
+        let _ = self.wake.clear();
+        loop {
+            match self.orders.try_recv() {
+                Ok(Order::Carry(carry)) => self.add(*carry),
+                Ok(Order::Finish) | Err(TryRecvError::Disconnected) => {
+                    self.finishing = true;
+                    return;
+                }
+                Err(TryRecvError::Empty) => return,
+            }
+        }
+    }
+
+    fn add(&mut self, carry: Carry) {
+        let key = self.next;
+        self.next += 1;
+        let data = epoll::EventData::new_u64(key);
+        if let Err(error) = epoll::add(&self.set, &carry.pipe, data, epoll::EventFlags::IN) {
+            self.fail(format!("cannot watch the output of {}: {error}", carry.source));
+            return;
+        }
+        let (stream, failure) = Stream::open(carry, self.limit_bytes);
+        if let Some(failure) = failure {
+            self.fail(failure);
+        }
+        self.streams.insert(key, stream);
+    }
+
+    fn read(&mut self, key: u64, buffer: &mut [u8]) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        let now_ns = clock::monotonic_ns();
+        let progress = stream.read(buffer, now_ns, &*self.observer);
+        if stream.take_match() {
+            let _ = self.matched.send(Matched(stream.key()));
+            let _ = self.told.raise();
+        }
+        match progress {
+            Progress::More => {}
+            Progress::Failed(message) => self.fail(message),
+            Progress::Closed => {
+                if let Some(stream) = self.streams.remove(&key) {
+                    // Closing the pipe takes it out of the set.
+                    let (program, volume) = stream.close(&*self.observer);
+                    let total = self.carried.volumes.entry(program).or_default();
+                    total.bytes += volume.bytes;
+                    total.discarded += volume.discarded;
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, message: String) {
+        self.carried.failure.get_or_insert(message);
+    }
+}
+
+const WAKE: u64 = 0;
+const EVENTS_AT_ONCE: usize = 64;
+/// A pipe's whole capacity, so that one read empties it.
+const READ_BYTES: usize = 64 * 1024;

@@ -1,0 +1,265 @@
+//! One pipe on its way to one file.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+
+use regex::Regex;
+
+use super::{Carry, ProgramKey, Volume};
+use crate::observer::{Notice, Observer};
+
+/// A pipe that is being carried.
+pub(super) struct Stream {
+    key: ProgramKey,
+    source: String,
+    error: bool,
+    pipe: OwnedFd,
+    /// `None` once writing failed.
+    file: Option<File>,
+    file_name: String,
+    limit_bytes: u64,
+    volume: Volume,
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    ready: Option<Regex>,
+    matched: bool,
+    shown: Shown,
+}
+
+/// How many lines the observer saw in the current second.
+struct Shown {
+    second: u64,
+    lines: u32,
+    skipped: u64,
+}
+
+/// What a read brought.
+pub(super) enum Progress {
+    More,
+    Closed,
+    /// The file can no longer be written; the pipe is still drained.
+    Failed(String),
+}
+
+impl Stream {
+    /// A stream, and why its file cannot be written if it cannot.
+    pub(super) fn open(carry: Carry, limit_bytes: u64) -> (Self, Option<String>) {
+        let name = carry.file.display().to_string();
+        let file = OpenOptions::new().create(true).append(true).open(&carry.file);
+        let (file, failure) = match file {
+            Ok(file) => (Some(file), None),
+            Err(error) => (None, Some(format!("cannot write {name}: {error}"))),
+        };
+        let stream = Stream {
+            key: carry.key,
+            source: carry.source,
+            error: carry.error,
+            pipe: carry.pipe,
+            file,
+            file_name: name,
+            limit_bytes,
+            volume: Volume::default(),
+            line: Vec::new(),
+            ready: carry.ready,
+            matched: false,
+            shown: Shown { second: 0, lines: 0, skipped: 0 },
+        };
+        (stream, failure)
+    }
+
+    pub(super) fn key(&self) -> ProgramKey {
+        self.key
+    }
+
+    /// Whether a line has matched since the last call.
+    pub(super) fn take_match(&mut self) -> bool {
+        std::mem::take(&mut self.matched)
+    }
+
+    /// Reads once.
+    pub(super) fn read(
+        &mut self,
+        buffer: &mut [u8],
+        now_ns: u64,
+        observer: &dyn Observer,
+    ) -> Progress {
+        let got = match rustix::io::read(&self.pipe, &mut *buffer) {
+            Ok(0) => return Progress::Closed,
+            Ok(got) => got,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Progress::More,
+            Err(_) => return Progress::Closed,
+        };
+        let bytes = &buffer[..got];
+        let failure = self.keep(bytes);
+        self.split_lines(bytes, now_ns, observer);
+        failure.map_or(Progress::More, Progress::Failed)
+    }
+
+    /// Shows the last line, if it has no end, and gives the totals.
+    pub(super) fn close(mut self, observer: &dyn Observer) -> (ProgramKey, Volume) {
+        if !self.line.is_empty() {
+            let line = std::mem::take(&mut self.line);
+            self.whole_line(&line, self.shown.second, observer);
+        }
+        self.tell_skipped(observer);
+        (self.key, self.volume)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Option<String> {
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let room = self.limit_bytes.saturating_sub(self.volume.bytes);
+        let kept = usize::try_from(room.min(size)).unwrap_or(bytes.len());
+        self.volume.bytes += size;
+        let mut failure = None;
+        let written = match &mut self.file {
+            Some(file) => file.write_all(&bytes[..kept]).map(|()| kept),
+            None => Ok(0),
+        };
+        let written = written.unwrap_or_else(|error| {
+            failure = Some(format!("cannot write {}: {error}", self.file_name));
+            self.file = None;
+            0
+        });
+        self.volume.discarded += size - u64::try_from(written).unwrap_or(size);
+        failure
+    }
+
+    fn split_lines(&mut self, bytes: &[u8], now_ns: u64, observer: &dyn Observer) {
+        let second = now_ns / 1_000_000_000;
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            if self.line.is_empty() {
+                self.whole_line(&rest[..end], second, observer);
+            } else {
+                self.line.extend_from_slice(&rest[..end]);
+                let line = std::mem::take(&mut self.line);
+                self.whole_line(&line, second, observer);
+            }
+            rest = &rest[end + 1..];
+        }
+        // A line without end is cut for the observer; the file has it whole.
+        let room = LINE_BYTES_MAX.saturating_sub(self.line.len());
+        self.line.extend_from_slice(&rest[..rest.len().min(room)]);
+    }
+
+    fn whole_line(&mut self, line: &[u8], second: u64, observer: &dyn Observer) {
+        let wanted = self.ready.is_some();
+        let show = self.may_show(second, observer);
+        if !wanted && !show {
+            return;
+        }
+        let text = String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES_MAX)]);
+        if self.ready.as_ref().is_some_and(|pattern| pattern.is_match(&text)) {
+            self.ready = None;
+            self.matched = true;
+        }
+        if show {
+            self.show(text.trim_end_matches('\r'), observer);
+        }
+    }
+
+    fn may_show(&mut self, second: u64, observer: &dyn Observer) -> bool {
+        if second != self.shown.second {
+            self.tell_skipped(observer);
+            self.shown = Shown { second, lines: 0, skipped: 0 };
+        }
+        self.shown.lines += 1;
+        let show = self.shown.lines <= LINES_SHOWN_PER_SECOND;
+        self.shown.skipped += u64::from(!show);
+        show
+    }
+
+    fn tell_skipped(&mut self, observer: &dyn Observer) {
+        let skipped = std::mem::take(&mut self.shown.skipped);
+        if skipped > 0 {
+            let text = format!("… {skipped} more lines, not shown: see {}", self.file_name);
+            self.show(&text, observer);
+        }
+    }
+
+    fn show(&self, line: &str, observer: &dyn Observer) {
+        let (source, node, error) = (self.source.as_str(), self.key.node, self.error);
+        observer.notice(&Notice::Output { source, node, error, line });
+    }
+}
+
+const LINE_BYTES_MAX: usize = 16 * 1024;
+const LINES_SHOWN_PER_SECOND: u32 = 200;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<String>>);
+
+    impl Observer for Lines {
+        fn notice(&self, notice: &Notice<'_>) {
+            if let Notice::Output { line, .. } = notice {
+                self.0.lock().unwrap().push((*line).to_owned());
+            }
+        }
+    }
+
+    fn stream(folder: &std::path::Path, limit: u64, ready: Option<&str>) -> (Stream, OwnedFd) {
+        let (pipe, writer) = rustix::pipe::pipe().unwrap();
+        let carry = Carry {
+            key: ProgramKey { node: 0, program: 0 },
+            source: "web".into(),
+            error: false,
+            pipe,
+            file: folder.join("stdout"),
+            ready: ready.map(|pattern| Regex::new(pattern).unwrap()),
+        };
+        let (stream, failure) = Stream::open(carry, limit);
+        assert_eq!(failure, None);
+        (stream, writer)
+    }
+
+    fn write_and_read(stream: &mut Stream, writer: &OwnedFd, text: &[u8], lines: &Lines) {
+        rustix::io::write(writer, text).unwrap();
+        let mut buffer = vec![0; 65536];
+        assert!(matches!(stream.read(&mut buffer, 0, lines), Progress::More));
+    }
+
+    #[test]
+    fn lines_are_shown_whole_however_they_were_written_and_one_makes_ready() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut stream, writer) = stream(folder.path(), 1000, Some("^listening on \\d+$"));
+        let lines = Lines::default();
+        write_and_read(&mut stream, &writer, b"one\nlisten", &lines);
+        assert!(!stream.take_match());
+        write_and_read(&mut stream, &writer, b"ing on 80\nlast", &lines);
+        assert!(stream.take_match());
+        stream.close(&lines);
+        assert_eq!(*lines.0.lock().unwrap(), ["one", "listening on 80", "last"]);
+        let kept = std::fs::read_to_string(folder.path().join("stdout")).unwrap();
+        assert_eq!(kept, "one\nlistening on 80\nlast");
+    }
+
+    #[test]
+    fn what_exceeds_the_limit_is_discarded_and_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut stream, writer) = stream(folder.path(), 10, None);
+        let lines = Lines::default();
+        write_and_read(&mut stream, &writer, b"0123456789abcdef\n", &lines);
+        let (_, volume) = stream.close(&lines);
+        assert_eq!(volume, Volume { bytes: 17, discarded: 7 });
+        assert_eq!(std::fs::read(folder.path().join("stdout")).unwrap(), b"0123456789");
+    }
+
+    #[test]
+    fn a_flood_shows_a_bounded_number_of_lines_and_says_how_many_more_there_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut stream, writer) = stream(folder.path(), 1 << 20, None);
+        let lines = Lines::default();
+        write_and_read(&mut stream, &writer, &b"y\n".repeat(1000), &lines);
+        stream.close(&lines);
+        let lines = lines.0.into_inner().unwrap();
+        assert_eq!(lines.len(), 201);
+        assert!(lines[200].starts_with("… 800 more lines, not shown: see "), "{}", lines[200]);
+    }
+}

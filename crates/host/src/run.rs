@@ -1,0 +1,298 @@
+//! A whole run.
+//!
+//! Stages, each undone in reverse by dropping what it made:
+//!
+//! 1. the run folder and `plan.json`;
+//! 2. signals are taken over;
+//! 3. the process leaves the machine's network ([`windtunnel_node::enter`]);
+//! 4. all nodes come up ([`windtunnel_node::create`]); only now threads may start:
+//! 5. recorder and output;
+//! 6. the packet loop;
+//! 7. the control socket;
+//! 8. paths that expectations name are measured;
+//! 9. the clock of the run starts;
+//! 10. the main loop;
+//! 11. programs end, counters are read, nodes vanish, files are closed;
+//! 12. the verdict.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use windtunnel_control::Listener;
+use windtunnel_model::{Bytes, Plan, Routes, Span};
+use windtunnel_node::{Enclosure, Village};
+use windtunnel_sys::poll::Event as Wake;
+use windtunnel_sys::process::Signal;
+use windtunnel_sys::{limits, signal};
+use windtunnel_trace::report::Report;
+
+use crate::dataplane::{Dataplane, Setup, now};
+use crate::devices;
+use crate::folder::{Folder, FolderError};
+use crate::live::{Live, Threads};
+use crate::observer::{Notice, Observer};
+use crate::output::Output;
+use crate::recorder::{Recorder, Recording};
+use crate::verdict::{self, Evidence};
+
+/// How a run is done.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The run folder; must not exist or be empty.
+    pub folder: PathBuf,
+    /// Whether `latest` beside the folder shall point to it.
+    pub link_latest: bool,
+    /// Where programs start that name no folder of their own: the folder of the file. Absolute.
+    pub base_dir: PathBuf,
+    /// Identifies the plan in the report.
+    pub plan_hash: String,
+    /// A packet that leaves later than this after it should have counts as late; more than 0.1 % late
+    /// packets make the run unfaithful.
+    pub max_lateness: Span,
+    /// Bytes kept of each stream that a program writes.
+    pub output_limit: Bytes,
+    /// Whether packets of up to 64 KiB may travel as one.
+    pub offload: bool,
+    /// Bytes that packets in queues and in flight may hold.
+    pub packet_memory: Bytes,
+}
+
+impl Options {
+    /// The usual options.
+    #[must_use]
+    pub fn new(folder: PathBuf, base_dir: PathBuf) -> Self {
+        Options {
+            folder,
+            link_latest: false,
+            base_dir,
+            plan_hash: String::new(),
+            max_lateness: Span::from_millis(1),
+            output_limit: Bytes(64_000_000),
+            offload: true,
+            packet_memory: Bytes(1_000_000_000),
+        }
+    }
+}
+
+/// Why a run could not be done. What happens once the network is up is not an error but a verdict.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The run folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Leaving the machine's network.
+    #[error("cannot leave the machine's network")]
+    Enter(#[from] windtunnel_node::EnterError),
+    /// Making the nodes.
+    #[error("cannot set up the nodes")]
+    Create(#[from] windtunnel_node::CreateError),
+    /// Another step; it is named.
+    #[error("cannot {step}")]
+    Step {
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A signal came before the network was up.
+    #[error("interrupted by signal {0} while the network was set up")]
+    Interrupted(i32),
+}
+
+impl RunError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            RunError::Folder(error) if error.verb == "use" => {
+                Some("name a new folder with --out DIR".to_owned())
+            }
+            RunError::Enter(error) => error.hint(),
+            RunError::Create(error) => error.hint(),
+            RunError::Step { .. } => {
+                Some("`windtunnel doctor` tells what this machine allows".into())
+            }
+            _ => None,
+        }
+    }
+
+    /// The exit code that says this: 4, the machine cannot do it; 128+n for a signal.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            RunError::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            _ => 4,
+        }
+    }
+}
+
+/// Does a whole run. The calling thread must be the process's only one; it leaves the machine's network
+/// for good, and SIGINT, SIGTERM and SIGHUP end the run instead of the process.
+///
+/// # Errors
+/// If the network cannot be set up; nothing is left behind then.
+pub fn run(plan: Plan, options: &Options, observer: Arc<dyn Observer>) -> Result<Report, RunError> {
+    let plan = Arc::new(plan);
+    let folder = Folder::create(&options.folder, &plan)?;
+    let result = prepare(&plan, options, &folder, &observer)
+        .and_then(|prepared| prepared.run(&plan, options, &folder, observer));
+    if result.is_err() {
+        folder.discard();
+    }
+    result
+}
+
+/// What exists before the first thread.
+struct Prepared {
+    signals: signal::Reader,
+    enclosure: Enclosure,
+    village: Village,
+    setup: Span,
+}
+
+fn prepare(
+    plan: &Plan,
+    options: &Options,
+    folder: &Folder,
+    observer: &Arc<dyn Observer>,
+) -> Result<Prepared, RunError> {
+    let began = now();
+    folder.write("plan.json", &serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?)?;
+    let ends = [Signal::INT, Signal::TERM, Signal::HUP];
+    let signals = signal::Reader::open(&ends).map_err(step("take over signals"))?;
+    let enclosure = windtunnel_node::enter()?;
+    let routes = Routes::compute(plan);
+    let node_options = windtunnel_node::Options {
+        offload: options.offload,
+        ..windtunnel_node::Options::new(folder.path().to_owned())
+    };
+    let village =
+        windtunnel_node::create(plan, &routes, &enclosure, &node_options, |done, total| {
+            observer.notice(&Notice::Setup { done, total });
+        })?;
+    if let Ok(Some(received)) = signals.read() {
+        return Err(RunError::Interrupted(received.signal));
+    }
+    Ok(Prepared { signals, enclosure, village, setup: now().since(began) })
+}
+
+impl Prepared {
+    fn run(
+        self,
+        plan: &Arc<Plan>,
+        options: &Options,
+        folder: &Folder,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Report, RunError> {
+        let (threads, recording) = start_threads(plan, options, folder, &observer, &self.village)?;
+        let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
+        if options.link_latest {
+            folder.link_latest()?;
+        }
+        let notes: Vec<String> = [self.enclosure.notes(), self.village.notes()].concat();
+        let mut live = Live::new(
+            Arc::clone(plan),
+            options,
+            folder.clone(),
+            observer,
+            self.village,
+            self.signals,
+            control,
+            threads,
+        );
+        live.measure_paths();
+        let drops_before = devices::transmit_drops(live.village());
+        let stolen_before = stolen_ns();
+        let began_unix_s = unix_seconds();
+        live.begin();
+        let ending = live.until_end();
+        let elapsed = live.elapsed();
+        live.end_programs(&ending);
+        let device_drops = devices::transmit_drops(live.village()).saturating_sub(drops_before);
+        let ended = live.close();
+        let recorded = recording.finish();
+        let report = verdict::judge(&Evidence {
+            plan,
+            plan_hash: &options.plan_hash,
+            began_unix_s,
+            setup: self.setup,
+            elapsed,
+            ending: &ending,
+            tally: &ended.tally,
+            recorded: &recorded,
+            carried: &ended.carried,
+            supervisor: &ended.supervisor,
+            rtts: &ended.rtts,
+            late_above: options.max_lateness,
+            device_drops,
+            stolen_ns: stolen_ns().saturating_sub(stolen_before),
+            notes: &notes,
+        });
+        Ok(write_results(folder, plan, report))
+    }
+}
+
+fn start_threads(
+    plan: &Arc<Plan>,
+    options: &Options,
+    folder: &Folder,
+    observer: &Arc<dyn Observer>,
+    village: &Village,
+) -> Result<(Threads, Recording), RunError> {
+    let told = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
+    let (recorder, recording) = Recorder::start(folder, plan)?;
+    let limit = options.output_limit.0;
+    let (output, matches) = Output::start(Arc::clone(observer), limit, Arc::clone(&told))
+        .map_err(step("start the output thread"))?;
+    let setup = Setup {
+        plan: Arc::clone(plan),
+        interfaces: village.fabric().to_vec(),
+        recorder: recorder.clone(),
+        late_above: options.max_lateness,
+        packet_memory: options.packet_memory.0,
+        told: Arc::clone(&told),
+    };
+    let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
+    Ok((Threads { told, recorder, output, matches, dataplane, notes }, recording))
+}
+
+/// A disk that is full does not change the verdict; it is added to the report that the caller gets.
+fn write_results(folder: &Folder, plan: &Plan, mut report: Report) -> Report {
+    for node in &plan.nodes {
+        let programs = report.programs.iter().filter(|program| program.node == node.name);
+        let lines: Vec<String> = programs.map(|program| format!("{}\n", program.ended)).collect();
+        if let Err(error) = std::fs::write(folder.node(&node.name).join("exit"), lines.concat()) {
+            report
+                .verdict
+                .warnings
+                .push(format!("cannot write the exit of {}: {error}", node.name));
+        }
+    }
+    let written = serde_json::to_vec_pretty(&report)
+        .map_err(|error| error.to_string())
+        .and_then(|json| folder.write("run.json", &json).map_err(|e| format!("{e}: {}", e.source)));
+    if let Err(error) = written {
+        report.verdict.warnings.push(error);
+    }
+    report
+}
+
+fn step(step: &'static str) -> impl FnOnce(std::io::Error) -> RunError {
+    move |source| RunError::Step { step, source }
+}
+
+fn io(step: &'static str) -> impl FnOnce(serde_json::Error) -> RunError {
+    move |error| RunError::Step { step, source: error.into() }
+}
+
+fn stolen_ns() -> u64 {
+    let ticks = limits::steal_ticks().unwrap_or(0);
+    ticks.saturating_mul(1_000_000_000 / limits::ticks_per_second().max(1))
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

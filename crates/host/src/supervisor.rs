@@ -1,0 +1,279 @@
+//! Which program starts when, and what its end means: a state machine fed with what happened and the time.
+//!
+//! It owns no process. The run loop tells it what it sees (`on_*`), asks when it wants to be called again
+//! ([`Supervisor::next_wake`]) and does what [`Supervisor::poll_command`] says.
+
+mod program;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use windtunnel_model::plan::{NodeVerb, Ready};
+use windtunnel_model::{NodeId, Plan, Span};
+
+use crate::output::ProgramKey;
+pub(crate) use program::{Exit, Life, Supervised};
+
+/// What the run loop must do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Start the program; report with the same `spawn` number.
+    Spawn {
+        /// Which program.
+        key: ProgramKey,
+        /// Number of this start, unique in the run.
+        spawn: u64,
+    },
+    /// Tell when this holds in the program's node ([`Ready::Tcp`] or [`Ready::Unix`]).
+    Watch {
+        /// Which program.
+        key: ProgramKey,
+        /// What to watch for.
+        what: Ready,
+    },
+}
+
+/// All programs of a run.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    programs: BTreeMap<ProgramKey, Supervised>,
+    names: Vec<String>,
+    commands: VecDeque<Command>,
+    spawns: BTreeMap<u64, ProgramKey>,
+    next_spawn: u64,
+    fatal: Option<String>,
+    stopping: bool,
+}
+
+impl Supervisor {
+    /// Nothing has started yet; the first [`Supervisor::tick`] starts what may start.
+    #[must_use]
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let nodes = plan.nodes.iter().enumerate();
+        let programs = nodes.flat_map(|(node, spec)| {
+            let numbered = spec.programs.iter().enumerate();
+            numbered.map(move |(program, spec)| {
+                (ProgramKey { node, program }, Supervised::new(spec.clone()))
+            })
+        });
+        Supervisor {
+            programs: programs.collect(),
+            names: plan.nodes.iter().map(|node| node.name.clone()).collect(),
+            commands: VecDeque::new(),
+            spawns: BTreeMap::new(),
+            next_spawn: 1,
+            fatal: None,
+            stopping: false,
+        }
+    }
+
+    /// Starts what may start `now` (after the run began) and fails what waited too long.
+    pub(crate) fn tick(&mut self, now: Span) {
+        if self.stopping {
+            return;
+        }
+        let keys: Vec<ProgramKey> = self.programs.keys().copied().collect();
+        for key in keys {
+            self.start_if_due(key, now);
+            self.fail_if_never_ready(key, now);
+        }
+    }
+
+    /// When [`Supervisor::tick`] wants to be called next, if nothing else happens before.
+    #[must_use]
+    pub(crate) fn next_wake(&self, now: Span) -> Option<Span> {
+        let wakes = self.programs.values().filter_map(|program| program.next_wake(READY_WITHIN));
+        // Who could have started already waits for others, whose news will call for a tick.
+        wakes.filter(|wake| *wake > now).min()
+    }
+
+    /// The next thing to do.
+    pub(crate) fn poll_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    /// A start has succeeded. Returns the program if it is now ready.
+    pub(crate) fn on_spawned(&mut self, spawn: u64, pid: i32, now: Span) -> Option<ProgramKey> {
+        let key = *self.spawns.get(&spawn)?;
+        let program = self.programs.get_mut(&key)?;
+        program.life = Life::Running { pid, since: now };
+        match program.spec.ready.clone() {
+            None => self.on_ready(key),
+            Some(what @ (Ready::Tcp(_) | Ready::Unix(_))) => {
+                self.commands.push_back(Command::Watch { key, what });
+                None
+            }
+            Some(Ready::Log(_) | Ready::Exit) => None,
+        }
+    }
+
+    /// A start has failed: the experiment cannot be what the file says, so the run ends.
+    pub(crate) fn on_spawn_failed(&mut self, spawn: u64, message: &str) -> Option<ProgramKey> {
+        let key = self.spawns.remove(&spawn)?;
+        let text = format!("{}: {message}", self.describe(key));
+        self.programs.get_mut(&key)?.life = Life::Failed { message: message.to_owned() };
+        self.fatal.get_or_insert(text);
+        Some(key)
+    }
+
+    /// A program is ready. Returns it if that is news.
+    pub(crate) fn on_ready(&mut self, key: ProgramKey) -> Option<ProgramKey> {
+        let program = self.programs.get_mut(&key)?;
+        (!std::mem::replace(&mut program.ready, true)).then_some(key)
+    }
+
+    /// A program has exited. Returns it, and whether that made it ready.
+    pub(crate) fn on_exited(
+        &mut self,
+        spawn: u64,
+        exit: Exit,
+        now: Span,
+    ) -> Option<(ProgramKey, bool)> {
+        let key = self.spawns.remove(&spawn)?;
+        let stopping = self.stopping;
+        let program = self.programs.get_mut(&key)?;
+        program.paused = false;
+        program.last_exit = Some(exit);
+        let ready = exit.code == 0 && program.spec.ready == Some(Ready::Exit);
+        program.life = match program.restart_delay(exit) {
+            Some(delay) if !stopping => Life::Waiting { not_before: now + delay },
+            _ => Life::Exited { exit },
+        };
+        let became_ready = ready && self.on_ready(key).is_some();
+        self.fail_those_that_waited_for(key);
+        Some((key, became_ready))
+    }
+
+    /// An event does something to a node. The signals themselves are sent by the run loop.
+    pub(crate) fn on_verb(&mut self, node: NodeId, verb: NodeVerb, now: Span) {
+        let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node.index());
+        for (_, program) in programs {
+            program.on_verb(verb, now);
+        }
+    }
+
+    /// The run is ending: nothing is started or judged from now on.
+    pub(crate) fn stop(&mut self) {
+        self.stopping = true;
+        for program in self.programs.values_mut() {
+            program.ended_by_run |= matches!(program.life, Life::Running { .. } | Life::Starting);
+        }
+    }
+
+    /// Whether every program that is no daemon has had its life. False if there is none: such a run
+    /// ends by its duration or by command.
+    #[must_use]
+    pub(crate) fn finished(&self) -> bool {
+        let mut workers = self.programs.values().filter(|program| !program.spec.daemon).peekable();
+        workers.peek().is_some()
+            && workers
+                .all(|program| matches!(program.life, Life::Exited { .. } | Life::Failed { .. }))
+    }
+
+    /// The program of a start that is alive.
+    #[must_use]
+    pub(crate) fn key_of(&self, spawn: u64) -> Option<ProgramKey> {
+        self.spawns.get(&spawn).copied()
+    }
+
+    /// Why the run cannot go on, if so.
+    #[must_use]
+    pub(crate) fn fatal(&self) -> Option<&str> {
+        self.fatal.as_deref()
+    }
+
+    /// Whether some program is running now.
+    #[must_use]
+    pub(crate) fn any_running(&self) -> bool {
+        self.programs.values().any(|program| program.life.is_running())
+    }
+
+    /// Programs running now that are no daemons.
+    #[must_use]
+    pub(crate) fn workers_running(&self) -> usize {
+        let workers = self.programs.values().filter(|program| !program.spec.daemon);
+        workers.filter(|program| program.life.is_running()).count()
+    }
+
+    /// Every program with its state.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = (ProgramKey, &Supervised)> {
+        self.programs.iter().map(|(key, program)| (*key, program))
+    }
+
+    /// One program.
+    #[must_use]
+    pub(crate) fn program(&self, key: ProgramKey) -> Option<&Supervised> {
+        self.programs.get(&key)
+    }
+
+    /// The program in words: `web`, or `web (program 2: redis-server)` where a node has several.
+    #[must_use]
+    pub(crate) fn describe(&self, key: ProgramKey) -> String {
+        let node = &self.names[key.node];
+        let command = self.programs.get(&key).and_then(|program| program.spec.argv.first());
+        let several = self.programs.contains_key(&ProgramKey { program: 1, ..key });
+        match command {
+            Some(command) if several => format!("{node} (program {}: {command})", key.program + 1),
+            Some(command) => format!("{node} ({command})"),
+            None => node.clone(),
+        }
+    }
+
+    fn start_if_due(&mut self, key: ProgramKey, now: Span) {
+        let Some(program) = self.programs.get(&key) else { return };
+        let Life::Waiting { not_before } = program.life else { return };
+        if now < not_before.max(program.spec.start) || program.held || !self.dependencies_met(key) {
+            return;
+        }
+        let spawn = self.next_spawn;
+        self.next_spawn += 1;
+        self.spawns.insert(spawn, key);
+        if let Some(program) = self.programs.get_mut(&key) {
+            program.life = Life::Starting;
+            program.starts += 1;
+        }
+        self.commands.push_back(Command::Spawn { key, spawn });
+    }
+
+    fn dependencies_met(&self, key: ProgramKey) -> bool {
+        let Some(program) = self.programs.get(&key) else { return false };
+        program.spec.after.iter().all(|node| {
+            self.programs.iter().filter(|(k, _)| k.node == node.index()).all(|(_, p)| p.ready)
+        })
+    }
+
+    fn fail_if_never_ready(&mut self, key: ProgramKey, now: Span) {
+        let Some(program) = self.programs.get_mut(&key) else { return };
+        let Life::Running { since, .. } = program.life else { return };
+        let Some(condition) = program.awaited_condition() else { return };
+        if now >= since + READY_WITHIN {
+            let text =
+                format!("{} is not ready after {READY_WITHIN}: {condition}", self.describe(key));
+            self.fatal.get_or_insert(text);
+        }
+    }
+
+    /// A program that ended without having been ready never will be; who waits for it waits in vain.
+    fn fail_those_that_waited_for(&mut self, key: ProgramKey) {
+        let Some(ended) = self.programs.get(&key) else { return };
+        let Life::Exited { exit } = ended.life else { return };
+        if ended.ready || self.stopping {
+            return;
+        }
+        let waits = |program: &Supervised| {
+            program.starts == 0 && program.spec.after.iter().any(|n| n.index() == key.node)
+        };
+        if self.programs.values().any(waits) {
+            let text = format!(
+                "{} {exit} before it was ready, and others wait for it",
+                self.describe(key)
+            );
+            self.fatal.get_or_insert(text);
+        }
+    }
+}
+
+/// A program whose `ready` condition does not come true in this time ends the run: better than hanging.
+pub(crate) const READY_WITHIN: Span = Span::from_secs(60);
+
+#[cfg(test)]
+mod tests;

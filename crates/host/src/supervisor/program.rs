@@ -1,0 +1,179 @@
+//! One supervised program.
+
+use std::fmt;
+
+use windtunnel_model::Span;
+use windtunnel_model::plan::{NodeVerb, Program, Ready, Restart};
+
+/// A program of the plan and where it is in its life.
+#[derive(Debug, Clone)]
+pub(crate) struct Supervised {
+    /// What the plan says.
+    pub spec: Program,
+    /// Where it is.
+    pub life: Life,
+    /// Whether it has ever been ready.
+    pub ready: bool,
+    /// Times it was started.
+    pub starts: u32,
+    /// How it last exited.
+    pub last_exit: Option<Exit>,
+    /// Whether an event ended it, so that its exit code says nothing about it.
+    pub ended_by_event: bool,
+    /// Whether the end of the run ended it.
+    pub ended_by_run: bool,
+    /// Whether an event has stopped it with SIGSTOP.
+    pub paused: bool,
+    /// Whether an event has ended it before it started: it does not start until a `restart`.
+    pub held: bool,
+    restart_pending: bool,
+}
+
+/// Where a program is in its life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Not (or not again) started.
+    Waiting {
+        /// It starts no earlier than this after the run began.
+        not_before: Span,
+    },
+    /// Its start was ordered.
+    Starting,
+    /// It runs.
+    Running {
+        /// Its process id inside the node.
+        pid: i32,
+        /// Since when.
+        since: Span,
+    },
+    /// It has exited and is not started again.
+    Exited {
+        /// How.
+        exit: Exit,
+    },
+    /// It could not be started.
+    Failed {
+        /// Why.
+        message: String,
+    },
+}
+
+/// How a program exited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exit {
+    /// The exit code, or 128+n for a signal n.
+    pub code: u8,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl Supervised {
+    pub(super) fn new(spec: Program) -> Self {
+        Supervised {
+            spec,
+            life: Life::Waiting { not_before: Span::ZERO },
+            ready: false,
+            starts: 0,
+            last_exit: None,
+            ended_by_event: false,
+            ended_by_run: false,
+            paused: false,
+            held: false,
+            restart_pending: false,
+        }
+    }
+
+    /// The state as `ps` shows it.
+    #[must_use]
+    pub(crate) fn state(&self) -> &'static str {
+        match self.life {
+            Life::Waiting { .. } | Life::Starting => "waiting",
+            Life::Running { .. } if self.paused => "paused",
+            Life::Running { .. } if self.ready && self.spec.ready.is_some() => "ready",
+            Life::Running { .. } => "running",
+            Life::Exited { .. } => "exited",
+            Life::Failed { .. } => "failed",
+        }
+    }
+
+    pub(super) fn next_wake(&self, ready_within: Span) -> Option<Span> {
+        match self.life {
+            Life::Waiting { not_before } => Some(not_before.max(self.spec.start)),
+            Life::Running { since, .. } => self.awaited_condition().map(|_| since + ready_within),
+            _ => None,
+        }
+    }
+
+    /// What must come true for this running program to be ready, in words; `None` if it is, or if only its
+    /// exit will tell.
+    pub(super) fn awaited_condition(&self) -> Option<String> {
+        if self.ready {
+            return None;
+        }
+        match self.spec.ready.as_ref()? {
+            Ready::Tcp(port) => Some(format!("nothing listens on tcp:{port}")),
+            Ready::Unix(path) => Some(format!("nothing listens on unix:{path}")),
+            Ready::Log(pattern) => Some(format!("no line of its output matches {pattern:?}")),
+            Ready::Exit => None,
+        }
+    }
+
+    /// How long to wait before starting it again; `None` if it is not.
+    pub(super) fn restart_delay(&mut self, exit: Exit) -> Option<Span> {
+        if std::mem::take(&mut self.restart_pending) {
+            return Some(Span::ZERO);
+        }
+        let wanted = match self.spec.restart {
+            Restart::Never => false,
+            Restart::OnFailure => exit.code != 0,
+            Restart::Always => true,
+        };
+        let backoff = RESTART_DELAY.as_nanos() << self.starts.saturating_sub(1).min(10);
+        let delay = Span::from_nanos(backoff).min(RESTART_DELAY_MAX);
+        (wanted && !self.ended_by_event).then_some(delay)
+    }
+
+    pub(super) fn on_verb(&mut self, verb: NodeVerb, now: Span) {
+        match verb {
+            NodeVerb::Kill | NodeVerb::Stop => {
+                self.ended_by_event = true;
+                self.restart_pending = false;
+                if let Life::Waiting { .. } = self.life {
+                    self.held = true;
+                }
+            }
+            NodeVerb::Pause => self.paused = self.life.is_running(),
+            NodeVerb::Resume => self.paused = false,
+            NodeVerb::Restart => {
+                self.held = false;
+                self.ended_by_event = false;
+                match self.life {
+                    Life::Running { .. } | Life::Starting => self.restart_pending = true,
+                    Life::Exited { .. } => self.life = Life::Waiting { not_before: now },
+                    Life::Waiting { .. } | Life::Failed { .. } => {}
+                }
+            }
+        }
+    }
+}
+
+impl Life {
+    /// Whether a process exists.
+    #[must_use]
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self, Life::Running { .. } | Life::Starting)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.signal {
+            Some(signal) => write!(f, "was ended by signal {signal}"),
+            None => write!(f, "exited with {}", self.code),
+        }
+    }
+}
+
+/// First delay of a restart; doubles with each start.
+const RESTART_DELAY: Span = Span::from_millis(100);
+const RESTART_DELAY_MAX: Span = Span::from_secs(5);

@@ -1,0 +1,186 @@
+//! The life of programs, told as scripts.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::plan::{Node, Program, Restart, RoutingMetric, User};
+
+use super::*;
+
+fn program(after: &[u32], daemon: bool, ready: Option<Ready>) -> Program {
+    Program {
+        argv: vec!["prog".into()],
+        daemon,
+        ready,
+        after: after.iter().map(|&n| NodeId(n)).collect(),
+        start: Span::ZERO,
+        cwd: None,
+        env: BTreeMap::new(),
+        restart: Restart::Never,
+    }
+}
+
+fn supervisor(programs: Vec<Program>) -> Supervisor {
+    let nodes = programs.into_iter().enumerate().map(|(i, program)| Node {
+        name: format!("n{i}"),
+        group: format!("n{i}"),
+        forward: false,
+        user: User::Invoker,
+        sysctl: BTreeMap::new(),
+        interfaces: Vec::new(),
+        programs: vec![program],
+    });
+    Supervisor::new(&Plan {
+        name: "t".into(),
+        seed: 1,
+        duration: None,
+        routing: RoutingMetric::Latency,
+        nodes: nodes.collect(),
+        routers: Vec::new(),
+        links: Vec::new(),
+        routes: Vec::new(),
+        events: Vec::new(),
+        expectations: Vec::new(),
+    })
+}
+
+fn at(secs: u64) -> Span {
+    Span::from_secs(secs)
+}
+
+fn key(node: usize) -> ProgramKey {
+    ProgramKey { node, program: 0 }
+}
+
+const FINE: Exit = Exit { code: 0, signal: None };
+const KILLED: Exit = Exit { code: 137, signal: Some(9) };
+
+/// Ticks and returns the nodes started, with their spawn numbers.
+fn started(supervisor: &mut Supervisor, now: Span) -> Vec<(usize, u64)> {
+    supervisor.tick(now);
+    let mut spawned = Vec::new();
+    while let Some(command) = supervisor.poll_command() {
+        if let Command::Spawn { key, spawn } = command {
+            spawned.push((key.node, spawn));
+        }
+    }
+    spawned
+}
+
+#[test]
+fn a_program_starts_only_after_those_it_names_are_ready() {
+    let web = program(&[], true, Some(Ready::Tcp(80)));
+    let mut s = supervisor(vec![web, program(&[0], false, None)]);
+    assert_eq!(started(&mut s, at(0)), [(0, 1)]);
+    assert_eq!(s.on_spawned(1, 7, at(0)), None);
+    assert_eq!(s.poll_command(), Some(Command::Watch { key: key(0), what: Ready::Tcp(80) }));
+    assert_eq!(started(&mut s, at(1)), []);
+    assert_eq!(s.on_ready(key(0)), Some(key(0)));
+    assert_eq!(started(&mut s, at(2)), [(1, 2)]);
+}
+
+#[test]
+fn a_start_time_holds_a_program_back_and_asks_for_a_wake_up() {
+    let mut late = program(&[], false, None);
+    late.start = at(2);
+    let mut s = supervisor(vec![late]);
+    assert_eq!(started(&mut s, at(0)), []);
+    assert_eq!(s.next_wake(at(0)), Some(at(2)));
+    assert_eq!(started(&mut s, at(2)), [(0, 1)]);
+}
+
+#[test]
+fn the_run_is_finished_when_every_program_that_is_no_daemon_has_exited() {
+    let mut s = supervisor(vec![program(&[], true, None), program(&[], false, None)]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(0));
+    s.on_spawned(2, 7, at(0));
+    assert!(!s.finished());
+    assert_eq!(s.on_exited(2, FINE, at(1)), Some((key(1), false)));
+    assert!(s.finished());
+}
+
+#[test]
+fn a_run_of_daemons_alone_never_finishes_by_itself() {
+    let mut s = supervisor(vec![program(&[], true, None)]);
+    started(&mut s, at(0));
+    assert!(!s.finished());
+}
+
+#[test]
+fn a_program_that_exits_before_it_is_ready_ends_a_run_in_which_others_wait_for_it() {
+    let web = program(&[], true, Some(Ready::Tcp(80)));
+    let mut s = supervisor(vec![web, program(&[0], false, None)]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(0));
+    s.on_exited(1, Exit { code: 1, signal: None }, at(1));
+    assert_eq!(
+        s.fatal(),
+        Some("n0 (prog) exited with 1 before it was ready, and others wait for it")
+    );
+}
+
+#[test]
+fn a_program_that_is_not_ready_after_a_minute_ends_the_run_and_says_what_was_missing() {
+    let mut s = supervisor(vec![program(&[], true, Some(Ready::Tcp(80)))]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(1));
+    assert_eq!(s.next_wake(at(1)), Some(at(61)));
+    s.tick(at(61));
+    assert_eq!(s.fatal(), Some("n0 (prog) is not ready after 1min: nothing listens on tcp:80"));
+}
+
+#[test]
+fn a_program_that_does_not_exist_ends_the_run() {
+    let mut s = supervisor(vec![program(&[], false, None)]);
+    started(&mut s, at(0));
+    s.on_spawn_failed(1, "cannot run prog: no such file");
+    assert_eq!(s.fatal(), Some("n0 (prog): cannot run prog: no such file"));
+    assert!(s.finished());
+}
+
+#[test]
+fn ready_exit_makes_others_wait_for_success() {
+    let mut s =
+        supervisor(vec![program(&[], false, Some(Ready::Exit)), program(&[0], false, None)]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(0));
+    assert_eq!(started(&mut s, at(1)), []);
+    assert_eq!(s.on_exited(1, FINE, at(2)), Some((key(0), true)));
+    assert_eq!(started(&mut s, at(2)), [(1, 2)]);
+}
+
+#[test]
+fn a_killed_node_stays_down_and_a_restarted_one_comes_back_at_once() {
+    let mut worker = program(&[], false, None);
+    worker.restart = Restart::Always;
+    let mut s = supervisor(vec![worker]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(0));
+    s.on_verb(NodeId(0), NodeVerb::Restart, at(1));
+    s.on_exited(1, KILLED, at(1));
+    assert_eq!(started(&mut s, at(1)), [(0, 2)]);
+    s.on_spawned(2, 8, at(1));
+    s.on_verb(NodeId(0), NodeVerb::Kill, at(2));
+    s.on_exited(2, KILLED, at(2));
+    assert_eq!(started(&mut s, at(9)), []);
+    assert!(s.finished());
+    assert!(s.program(key(0)).unwrap().ended_by_event);
+    s.on_verb(NodeId(0), NodeVerb::Restart, at(10));
+    assert_eq!(started(&mut s, at(10)), [(0, 3)]);
+}
+
+#[test]
+fn restarts_after_failures_back_off() {
+    let mut flaky = program(&[], false, None);
+    flaky.restart = Restart::OnFailure;
+    let mut s = supervisor(vec![flaky]);
+    started(&mut s, at(0));
+    s.on_exited(1, KILLED, at(0));
+    assert_eq!(s.next_wake(at(0)), Some(Span::from_millis(100)));
+    assert_eq!(started(&mut s, Span::from_millis(100)), [(0, 2)]);
+    s.on_exited(2, KILLED, Span::from_millis(100));
+    assert_eq!(s.next_wake(Span::from_millis(100)), Some(Span::from_millis(300)));
+    started(&mut s, Span::from_millis(300));
+    s.on_exited(3, FINE, at(1));
+    assert!(s.finished());
+}

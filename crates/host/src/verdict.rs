@@ -1,0 +1,191 @@
+//! What a run's figures mean: faithful or not and why, passed or not and why.
+
+mod expectations;
+mod fidelity;
+mod programs;
+mod report;
+
+use windtunnel_model::{Plan, Span};
+use windtunnel_trace::report::{Expectation, Report, Verdict};
+
+use crate::dataplane::Tally;
+use crate::live::RttSeen;
+use crate::output::Carried;
+use crate::recorder::Recorded;
+use crate::supervisor::Supervisor;
+
+/// All that is known of a run when it is over.
+pub(crate) struct Evidence<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) plan_hash: &'a str,
+    pub(crate) began_unix_s: u64,
+    pub(crate) setup: Span,
+    pub(crate) elapsed: Span,
+    pub(crate) ending: &'a Ending,
+    pub(crate) tally: &'a Tally,
+    pub(crate) recorded: &'a Recorded,
+    pub(crate) carried: &'a Carried,
+    pub(crate) supervisor: &'a Supervisor,
+    /// By expectation index: the round trips that were measured.
+    pub(crate) rtts: &'a [(usize, RttSeen)],
+    /// Lateness above this counts as late.
+    pub(crate) late_above: Span,
+    /// Packets that devices dropped.
+    pub(crate) device_drops: u64,
+    pub(crate) stolen_ns: u64,
+    /// What the set-up could not do as it should.
+    pub(crate) notes: &'a [String],
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Every program that is no daemon has exited.
+    Finished,
+    /// The file's duration is over.
+    Duration,
+    /// Somebody asked for it.
+    Stopped,
+    /// A signal.
+    Interrupted(i32),
+    /// It could not go on.
+    Fatal(String),
+}
+
+impl Ending {
+    /// In words.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Ending::Finished => "every program has exited".to_owned(),
+            Ending::Duration => "the duration is over".to_owned(),
+            Ending::Stopped => "stopped by command".to_owned(),
+            Ending::Interrupted(signal) => format!("interrupted by signal {signal}"),
+            Ending::Fatal(why) => why.clone(),
+        }
+    }
+}
+
+/// Judges a run.
+pub(crate) fn judge(evidence: &Evidence<'_>) -> Report {
+    let expectations = expectations::check(evidence);
+    let verdict = verdict(evidence, &expectations);
+    report::assemble(evidence, expectations, verdict)
+}
+
+fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
+    let unfaithful = fidelity::doubts(evidence);
+    let mut failures = programs::failures(evidence);
+    let unmet = expectations.iter().filter(|expectation| !expectation.met);
+    failures.extend(unmet.map(|e| format!("{}: expected {}, saw {}", e.about, e.asked, e.seen)));
+    if let Ending::Fatal(why) = evidence.ending
+        && !failures.contains(why)
+    {
+        failures.insert(0, why.clone());
+    }
+    let (faithful, passed) = (unfaithful.is_empty(), failures.is_empty());
+    let mut verdict = Verdict {
+        faithful,
+        passed,
+        exit_code: exit_code(evidence.ending, faithful && passed),
+        text: String::new(),
+        unfaithful,
+        failures,
+        warnings: warnings(evidence),
+    };
+    verdict.text = text(evidence, &verdict, expectations);
+    verdict
+}
+
+fn exit_code(ending: &Ending, fine: bool) -> u8 {
+    match (ending, fine) {
+        (Ending::Interrupted(signal), _) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        (_, true) => 0,
+        (_, false) => 1,
+    }
+}
+
+fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]) -> String {
+    let lateness = evidence.tally.departures.summary();
+    let late = evidence.tally.late;
+    let mut text = String::new();
+    if let Ending::Interrupted(_) = evidence.ending {
+        text.push_str("INTERRUPTED, ");
+    }
+    text.push_str(if verdict.faithful { "FAITHFUL, " } else { "NOT FAITHFUL, " });
+    text.push_str(if verdict.passed { "PASSED: " } else { "FAILED: " });
+    if let Some(first) = verdict.unfaithful.first().or(verdict.failures.first()) {
+        let more = verdict.unfaithful.len() + verdict.failures.len() - 1;
+        text.push_str(first);
+        if more > 0 {
+            text.push_str(&format!(" (and {more} more)"));
+        }
+        return text;
+    }
+    if !expectations.is_empty() {
+        text.push_str(&format!("{0} of {0} expectations met, ", expectations.len()));
+    }
+    text.push_str(&format!(
+        "{late} of {} packets late, lateness p99 {}, max {}",
+        lateness.packets,
+        rounded(Span::from_nanos(lateness.p99_ns)),
+        rounded(Span::from_nanos(lateness.max_ns)),
+    ));
+    text
+}
+
+fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
+    let mut warnings = evidence.notes.to_vec();
+    if evidence.recorded.lost > 0 {
+        let lost = evidence.recorded.lost;
+        warnings.push(format!("{lost} records are missing in links.csv or events.jsonl"));
+    }
+    if let Some(failure) = &evidence.recorded.failure {
+        warnings.push(format!("cannot write links.csv or events.jsonl: {failure}"));
+    }
+    if let Some(failure) = &evidence.carried.failure {
+        warnings.push(failure.clone());
+    }
+    for (key, volume) in &evidence.carried.volumes {
+        if volume.discarded > 0 {
+            let program = evidence.supervisor.describe(*key);
+            warnings.push(format!(
+                "{program} wrote {} bytes, of which {} were not kept",
+                volume.bytes, volume.discarded
+            ));
+        }
+    }
+    warnings
+}
+
+/// A span with three significant digits: `84.2us`.
+pub(crate) fn rounded(span: Span) -> String {
+    let nanos = span.as_nanos();
+    let (unit, name) = match nanos {
+        0..1_000 => return format!("{nanos}ns"),
+        1_000..1_000_000 => (1_000, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let (whole, tenth) = (nanos / unit, nanos % unit * 10 / unit);
+    let hundredth = nanos % unit * 100 / unit % 10;
+    match whole {
+        0..10 => format!("{whole}.{tenth}{hundredth}{name}"),
+        10..100 => format!("{whole}.{tenth}{name}"),
+        _ => format!("{whole}{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_rounded_to_three_digits() {
+        let shown = |nanos| rounded(Span::from_nanos(nanos));
+        assert_eq!(shown(999), "999ns");
+        assert_eq!(shown(84_240), "84.2us");
+        assert_eq!(shown(1_005_000), "1.00ms");
+        assert_eq!(shown(232_000_000), "232ms");
+        assert_eq!(shown(61_000_000_000), "61.0s");
+    }
+}

@@ -1,0 +1,123 @@
+//! Whether the emulation was what was asked: lateness, and packets lost outside the model.
+
+use windtunnel_engine::DropReason;
+use windtunnel_model::{Lane, Span};
+
+use super::{Evidence, rounded};
+
+/// Why the run cannot be believed; empty if it can.
+pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
+    let tally = evidence.tally;
+    let mut doubts = Vec::new();
+    if let Some(failure) = &tally.failure {
+        doubts.push(failure.clone());
+    }
+    doubts.extend(lateness(evidence));
+    let dropped: u64 = tally.kernel_drops.iter().map(|(_, drops)| drops).sum();
+    if let Some((first, _)) = tally.kernel_drops.first() {
+        doubts.push(format!(
+            "the kernel dropped {dropped} packets before the engine saw them, first in the 100ms \
+             before {first}: the offered rate is too high for this machine"
+        ));
+    }
+    if evidence.device_drops > 0 {
+        doubts.push(format!(
+            "the kernel's backlog dropped {} packets between nodes and engine: the offered rate is \
+             too high for this machine",
+            evidence.device_drops
+        ));
+    }
+    if tally.refused > 0 {
+        doubts.push(format!("the kernel refused {} packets that were due", tally.refused));
+    }
+    if tally.truncated > 0 {
+        doubts.push(format!("{} packets were longer than 68KiB and were lost", tally.truncated));
+    }
+    doubts.extend(memory(evidence));
+    doubts
+}
+
+fn memory(evidence: &Evidence<'_>) -> Option<String> {
+    let lanes = evidence.tally.lanes.iter().enumerate();
+    let (lane, drops) = lanes
+        .map(|(index, lane)| (Lane::from_index(index), lane.counters.dropped[DropReason::Memory]))
+        .max_by_key(|(_, drops)| *drops)
+        .filter(|(_, drops)| *drops > 0)?;
+    Some(format!(
+        "the packet memory was exhausted: {drops} packets were lost on {} alone; give more with \
+         --packet-memory",
+        lane_text(evidence, lane)
+    ))
+}
+
+/// More than one packet in a thousand left later than the bound.
+fn lateness(evidence: &Evidence<'_>) -> Option<String> {
+    let tally = evidence.tally;
+    let packets = tally.departures.packets();
+    if tally.late.saturating_mul(LATE_ONE_IN) <= packets {
+        return None;
+    }
+    let percent_hundredths = tally.late.saturating_mul(10_000) / packets.max(1);
+    let when = match (tally.late_intervals.first(), tally.late_intervals.last()) {
+        (Some(first), Some(last)) => format!(", between {} and {}", first.at, last.at),
+        _ => String::new(),
+    };
+    Some(format!(
+        "{} of {packets} packets ({}.{:02}%) left more than {} late, at the worst {}{when}, mostly on {}; \
+         likely cause: {}",
+        tally.late,
+        percent_hundredths / 100,
+        percent_hundredths % 100,
+        evidence.late_above,
+        rounded(Span::from_nanos(tally.departures.summary().max_ns)),
+        worst_lanes(evidence),
+        cause(evidence),
+    ))
+}
+
+/// The lanes with the most late packets, at most three.
+fn worst_lanes(evidence: &Evidence<'_>) -> String {
+    let lanes = evidence.tally.lanes.iter().enumerate();
+    let mut late: Vec<(u64, Lane)> = lanes
+        .map(|(index, lane)| {
+            (lane.lateness.later_than(evidence.late_above), Lane::from_index(index))
+        })
+        .filter(|(late, _)| *late > 0)
+        .collect();
+    late.sort_by_key(|(late, lane)| (std::cmp::Reverse(*late), *lane));
+    let names = late.iter().take(LANES_NAMED).map(|(_, lane)| lane_text(evidence, *lane));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn lane_text(evidence: &Evidence<'_>, lane: Lane) -> String {
+    let link = &evidence.plan.links[lane.link.index()].name;
+    format!("{link} ({})", evidence.plan.lane_name(lane))
+}
+
+/// What kept the engine's thread from being on time, by what the kernel says of it.
+fn cause(evidence: &Evidence<'_>) -> String {
+    let elapsed = evidence.elapsed.as_nanos().max(1);
+    let share =
+        |part: u64| u64::try_from(u128::from(part) * 100 / u128::from(elapsed)).unwrap_or(100);
+    let (ran, waited) = (share(evidence.tally.ran_ns), share(evidence.tally.waited_ns));
+    let stolen = rounded(Span::from_nanos(evidence.stolen_ns));
+    if share(evidence.stolen_ns) >= STOLEN_PERCENT {
+        return format!("the hypervisor took {stolen} of processor time from this machine");
+    }
+    if waited >= WAITED_PERCENT {
+        return format!(
+            "the processors are saturated: the engine was ready but had none for {waited}% of the time"
+        );
+    }
+    if ran >= BUSY_PERCENT {
+        return format!("the offered rate is too high: the engine was busy {ran}% of the time");
+    }
+    "short stalls of this machine (the engine was neither busy nor waiting for long)".to_owned()
+}
+
+/// At most one packet in so many may be late: 0.1 %.
+const LATE_ONE_IN: u64 = 1000;
+const LANES_NAMED: usize = 3;
+const STOLEN_PERCENT: u64 = 3;
+const WAITED_PERCENT: u64 = 3;
+const BUSY_PERCENT: u64 = 80;

@@ -1,0 +1,159 @@
+//! The figures of a run as `run.json` has them.
+
+use std::collections::BTreeMap;
+
+use windtunnel_engine::{DropReason, RouterCounters};
+use windtunnel_model::{Lane, Plan};
+use windtunnel_sys::limits;
+use windtunnel_trace::report::{
+    Achieved, Expectation, Link, Machine, Program, Report, Router, Verdict,
+};
+
+use super::Evidence;
+use super::expectations::ending;
+use crate::dataplane::LaneResult;
+
+/// Puts the report together.
+pub(super) fn assemble(
+    evidence: &Evidence<'_>,
+    expectations: Vec<Expectation>,
+    verdict: Verdict,
+) -> Report {
+    let plan = evidence.plan;
+    let lanes = evidence.tally.lanes.iter().enumerate();
+    let routers = plan.routers.iter().zip(&evidence.tally.routers);
+    Report {
+        windtunnel: env!("CARGO_PKG_VERSION").to_owned(),
+        name: plan.name.clone(),
+        seed: plan.seed,
+        plan_hash: evidence.plan_hash.to_owned(),
+        began_unix_s: evidence.began_unix_s,
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        elapsed_ns: evidence.elapsed.as_nanos(),
+        setup_ns: evidence.setup.as_nanos(),
+        ended: evidence.ending.reason(),
+        verdict,
+        lateness: evidence.tally.departures.summary(),
+        machine: machine(evidence),
+        programs: programs(evidence),
+        expectations,
+        links: lanes
+            .map(|(index, result)| {
+                let peak = evidence.recorded.peak_bytes_per_s.get(index).copied();
+                link(plan, Lane::from_index(index), result, peak.unwrap_or(0))
+            })
+            .collect(),
+        routers: routers.map(|(r, counters)| router(&r.name, counters)).collect(),
+    }
+}
+
+fn machine(evidence: &Evidence<'_>) -> Machine {
+    let tally = evidence.tally;
+    Machine {
+        cpus: limits::cpus().map_or(1, |cpus| cpus.len()),
+        kernel_drops: tally.kernel_drops.iter().map(|(_, drops)| drops).sum(),
+        kernel_refused: tally.refused + evidence.device_drops,
+        engine_ran_ns: tally.ran_ns,
+        engine_waited_ns: tally.waited_ns,
+        stolen_ns: evidence.stolen_ns,
+        records_lost: evidence.recorded.lost,
+    }
+}
+
+fn programs(evidence: &Evidence<'_>) -> Vec<Program> {
+    let all = evidence.supervisor.programs();
+    all.map(|(key, program)| {
+        let volume = evidence.carried.volumes.get(&key).copied().unwrap_or_default();
+        let (ended, exit) = ending(program);
+        Program {
+            node: evidence.plan.nodes[key.node].name.clone(),
+            program: key.program,
+            argv: program.spec.argv.clone(),
+            daemon: program.spec.daemon,
+            starts: program.starts,
+            exit,
+            ended,
+            output_bytes: volume.bytes,
+            output_discarded_bytes: volume.discarded,
+        }
+    })
+    .collect()
+}
+
+fn link(plan: &Plan, lane: Lane, result: &LaneResult, peak_bytes_per_s: u64) -> Link {
+    let spec = &plan.links[lane.link.index()];
+    let asked = &spec.profiles[lane.direction.index()];
+    let counters = &result.counters;
+    let dropped = counters.dropped.iter().filter(|(_, packets)| *packets > 0);
+    Link {
+        link: spec.name.clone(),
+        direction: plan.lane_name(lane),
+        asked: asked.clone(),
+        queue: asked.effective_queue().map(|limit| limit.to_string()),
+        offered_packets: counters.offered_packets,
+        offered_bytes: counters.offered_bytes,
+        delivered_packets: counters.delivered_packets,
+        delivered_bytes: counters.delivered_bytes,
+        dropped_packets: dropped.map(|(why, n)| (why.name().to_owned(), n)).collect(),
+        duplicated_packets: counters.duplicated,
+        corrupted_packets: counters.corrupted,
+        reordered_packets: counters.reordered,
+        marked_packets: counters.marked,
+        in_flight_packets: in_flight(result),
+        queue_max_packets: counters.queue_packets_max,
+        queue_max_bytes: counters.queue_bytes_max,
+        achieved: achieved(result, peak_bytes_per_s),
+        lateness: result.lateness.summary(),
+    }
+}
+
+/// By the conservation law on [`windtunnel_engine::LaneCounters`].
+fn in_flight(result: &LaneResult) -> u64 {
+    let c = &result.counters;
+    let entered = c.offered_packets + c.duplicated + c.fragments - c.fragmented;
+    entered.saturating_sub(c.delivered_packets + c.dropped.total())
+}
+
+fn achieved(result: &LaneResult, peak_bytes_per_s: u64) -> Achieved {
+    let c = &result.counters;
+    let ratio = |part: u64, whole: u64, scale: u64| {
+        let scaled = u128::from(part) * u128::from(scale);
+        scaled.checked_div(u128::from(whole)).and_then(|value| u64::try_from(value).ok())
+    };
+    // What the loss element saw: everything offered that was not turned away before it.
+    let before_loss = [DropReason::Down, DropReason::Partition, DropReason::Mtu];
+    let turned_away: u64 = before_loss.iter().map(|&reason| c.dropped[reason]).sum();
+    let offered_to_loss = c.offered_packets.saturating_sub(turned_away);
+    let loss = ratio(c.dropped[DropReason::Loss], offered_to_loss, 1_000_000_000);
+    Achieved {
+        latency_mean_ns: ratio(c.delay_sum_ns, c.delay_count, 1)
+            .map(|drawn| drawn + result.lateness.mean().as_nanos()),
+        // What is on its way at the end was transmitted but not delivered: a round trip's worth too little.
+        rate_busy_bit_per_s: ratio(c.delivered_wire_bytes, c.busy_ns, 8_000_000_000),
+        rate_peak_bit_per_s: (c.delivered_packets > 0).then(|| peak_bytes_per_s.saturating_mul(8)),
+        loss_ppb: loss.and_then(|ppb| u32::try_from(ppb).ok()),
+    }
+}
+
+fn router(name: &str, counters: &RouterCounters) -> Router {
+    let RouterCounters {
+        forwarded,
+        ttl_expired,
+        no_route,
+        not_forwarded,
+        malformed,
+        echo_answered,
+        icmp_sent,
+    } = *counters;
+    let packets = [
+        ("forwarded", forwarded),
+        ("ttl_expired", ttl_expired),
+        ("no_route", no_route),
+        ("not_forwarded", not_forwarded),
+        ("malformed", malformed),
+        ("echo_answered", echo_answered),
+        ("icmp_sent", icmp_sent),
+    ];
+    let packets: BTreeMap<_, _> = packets.map(|(name, n)| (name.to_owned(), n)).into();
+    Router { router: name.to_owned(), packets }
+}
