@@ -1,4 +1,11 @@
-//! What this machine allows, found by trying.
+//! What this machine allows, found by trying: each mechanism in a process of its own, which goes away
+//! with all that it has made.
+
+mod checks;
+mod trial;
+
+use crate::hint;
+use trial::Trial;
 
 /// One mechanism that a run needs or profits from.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -13,9 +20,23 @@ pub struct Check {
     pub hint: Option<String>,
 }
 
-/// Tries each mechanism in processes of its own, which leave nothing behind. The caller must have one
-/// thread only.
+/// Tries each mechanism. The caller must have one thread only: otherwise no process can be made to try
+/// in, and each check says so.
 #[must_use]
 pub fn diagnose() -> Vec<Check> {
-    Vec::new()
+    let settings = checks::SETTINGS.iter().map(checks::Setting::check);
+    let trials = checks::TRIALS.iter().map(Trial::check);
+    let mut all: Vec<Check> = settings.chain(trials).collect();
+    all.push(checks::open_files());
+    all
+}
+
+impl Check {
+    fn good(name: &'static str, detail: impl Into<String>) -> Check {
+        Check { name, ok: true, detail: detail.into(), hint: None }
+    }
+
+    fn bad(name: &'static str, detail: impl Into<String>, hint: Option<String>) -> Check {
+        Check { name, ok: false, detail: detail.into(), hint }
+    }
 }

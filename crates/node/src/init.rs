@@ -38,6 +38,8 @@ use crate::message::{Failure, Reply, Request};
 use crate::recipe::Recipe;
 use crate::village::NodeFiles;
 
+pub(crate) use settings::apply as apply_settings;
+
 /// What an init knows from its birth, in its copy of the host process's memory.
 pub(crate) struct Birth<'a> {
     pub(crate) plan: &'a Plan,

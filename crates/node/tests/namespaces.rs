@@ -1,2 +1,122 @@
-//! What needs namespaces.
-fn main() {}
+//! What needs namespaces. Not the usual harness: a process must be single-threaded to fork nodes, and
+//! `enter` changes it for good, so each case runs in a host process of its own.
+//!
+//! As root, all cases run twice: as root and as an ordinary user. `ok`, `FAILED` or `skipped` is said
+//! of each; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of what is skipped. A word on the command
+//! line chooses the cases whose names contain it.
+
+#![expect(clippy::unwrap_used, reason = "a case fails by a panic")]
+
+#[path = "namespaces/echo.rs"]
+mod echo;
+#[path = "namespaces/ending.rs"]
+mod ending;
+#[path = "namespaces/errors.rs"]
+mod errors;
+#[path = "namespaces/network.rs"]
+mod network;
+#[path = "namespaces/programs.rs"]
+mod programs;
+#[path = "namespaces/support.rs"]
+mod support;
+
+use std::ffi::CString;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::panic;
+use std::path::Path;
+
+use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::process::{self, Session, SpawnPlan, Status, User};
+
+/// A case: a sentence, and what checks it.
+pub(crate) type Case = (&'static str, fn());
+
+fn main() {
+    let filters: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let cases = [network::CASES, programs::CASES, echo::CASES, errors::CASES, ending::CASES];
+    let chosen: Vec<&Case> = cases
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str())))
+        .collect();
+    if std::env::args().any(|argument| argument == "--list") {
+        chosen.iter().for_each(|(name, _)| println!("{name}: test"));
+        return;
+    }
+    let who = if process::current_user().uid == 0 { "root" } else { "user" };
+    if let Some(missing) = missing() {
+        println!("skipped: all cases as {who}: {missing}");
+        let required = std::env::var_os("WINDTUNNEL_REQUIRE_NAMESPACES");
+        process::exit_now(i32::from(required.is_some_and(|value| value == "1")));
+    }
+    let failed: Vec<&str> =
+        chosen.iter().filter(|(name, body)| !passes(who, name, *body)).map(|case| case.0).collect();
+    println!("as {who}: {} passed, {} failed", chosen.len() - failed.len(), failed.len());
+    let others = who == "user" || passes_as_user(&filters);
+    process::exit_now(i32::from(!failed.is_empty() || !others));
+}
+
+/// What forbids all cases, if anything: found by entering in a process of its own.
+fn missing() -> Option<String> {
+    let folder = support::Folder::new("missing");
+    let report = folder.path().join("report");
+    let entered = in_a_process(|| {
+        if let Err(error) = windtunnel_node::enter() {
+            let text = format!("{error}: {}", error.hint().unwrap_or_default());
+            std::fs::write(&report, text).expect("the folder is there");
+            process::exit_now(1);
+        }
+    });
+    (entered != Status::Exited(0)).then(|| std::fs::read_to_string(&report).unwrap_or_default())
+}
+
+fn passes(who: &str, name: &str, body: fn()) -> bool {
+    let started = windtunnel_sys::clock::monotonic_ns();
+    let passed = in_a_process(body) == Status::Exited(0);
+    let milliseconds = (windtunnel_sys::clock::monotonic_ns() - started) / 1_000_000;
+    println!("{} {name} (as {who}, {milliseconds} ms)", if passed { "ok" } else { "FAILED" });
+    passed
+}
+
+/// A panic is an exit with 101.
+fn in_a_process(body: impl FnOnce() + panic::UnwindSafe) -> Status {
+    io::stdout().flush().expect("standard output takes text");
+    match namespace::fork_into(Flags::NONE).expect("a process can be forked") {
+        Fork::Child => {
+            process::exit_now(if panic::catch_unwind(body).is_ok() { 0 } else { 101 });
+        }
+        Fork::Parent { pid, .. } => {
+            process::wait_pid(pid, false).expect("the child is ours").expect("it has ended")
+        }
+    }
+}
+
+/// Runs this test again as somebody who has no rights, from a place that everybody may read.
+fn passes_as_user(filters: &[String]) -> bool {
+    let folder = support::Folder::new("as-user");
+    let binary = folder.path().join("namespaces");
+    std::fs::copy("/proc/self/exe", &binary).expect("the test can be copied");
+    let words = [path_text(&binary)].into_iter().chain(filters.iter().map(String::as_str));
+    let arguments: Vec<CString> = words.map(|word| CString::new(word).expect("no zero")).collect();
+    let environment: Vec<CString> = std::env::vars()
+        .map(|(name, value)| CString::new(format!("{name}={value}")).expect("no zero"))
+        .collect();
+    let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
+    let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
+    let root = CString::new("/").expect("no zero");
+    let mut plan = SpawnPlan::new(&arguments, &environment, stdio);
+    plan.user = Some(User { uid: ORDINARY, gid: ORDINARY });
+    plan.session = Session::Inherited;
+    plan.folder = Some(&root);
+    let pid = process::spawn(&plan).expect("the test starts as an ordinary user");
+    process::wait_pid(pid, false).expect("the child is ours") == Some(Status::Exited(0))
+}
+
+fn path_text(path: &Path) -> &str {
+    path.to_str().expect("temporary paths are text")
+}
+
+/// Needs no account.
+const ORDINARY: u32 = 54_321;

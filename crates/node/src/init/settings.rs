@@ -12,7 +12,7 @@ use super::mounts;
 use crate::message::Failure;
 
 /// Sets the defaults. Devices take them over when they are made.
-pub(super) fn apply(forward: bool, v6: bool, notes: &mut Vec<String>) -> Result<(), Failure> {
+pub(crate) fn apply(forward: bool, v6: bool, notes: &mut Vec<String>) -> Result<(), Failure> {
     let groups = ping_groups().map_err(|error| failure("ipv4/ping_group_range", &error))?;
     for (key, value) in v4_settings(forward, &groups) {
         write(key, value, notes)?;

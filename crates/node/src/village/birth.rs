@@ -39,7 +39,7 @@ pub(super) fn create(
         let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
         let birth = Birth { plan, routes, id, nested, files };
-        village.nodes.push(fork(birth)?);
+        village.nodes.push(fork(&birth)?);
     }
     for node in &village.nodes {
         answer(node, options)?;
@@ -58,14 +58,14 @@ pub(super) fn create(
     Ok(village)
 }
 
-fn fork(birth: Birth<'_>) -> Result<Node, CreateError> {
+fn fork(birth: &Birth<'_>) -> Result<Node, CreateError> {
     let name = birth.node().name.clone();
     let failed = |source| CreateError::Fork { node: name.clone(), source };
     let (host_end, init_end) = Channel::pair().map_err(failed)?;
     let own = Flags::NET | Flags::MOUNT | Flags::PID | Flags::UTS | Flags::IPC;
     let flags = if birth.nested.is_some() { own | Flags::USER } else { own };
     match namespace::fork_into(flags).map_err(failed)? {
-        Fork::Child => init::live(&birth, &init_end),
+        Fork::Child => init::live(birth, &init_end),
         Fork::Parent { pid, pidfd } => {
             Ok(Node { id: birth.id, name, pid, pidfd, channel: host_end })
         }

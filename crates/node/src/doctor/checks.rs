@@ -1,0 +1,219 @@
+//! The list of what is tried.
+
+use std::io;
+use std::net::TcpListener;
+use std::num::NonZeroU64;
+use std::path::Path;
+
+use windtunnel_sys::mount::{self, Access, Propagation};
+use windtunnel_sys::namespace::{self, Flags};
+use windtunnel_sys::packet;
+use windtunnel_sys::ping::{Family, Socket};
+use windtunnel_sys::{clock, limits, process};
+
+use super::trial::{Place, Problem, Trial};
+use super::{Check, hint};
+use crate::init;
+use crate::netlink::request::{self, Veth};
+use crate::netlink::{Netlink, NetlinkError};
+
+/// A switch of the kernel that can forbid everything; where it is missing, it does not.
+pub(super) struct Setting {
+    name: &'static str,
+    path: &'static str,
+    /// The value that forbids.
+    forbids: u64,
+    hint: &'static str,
+}
+
+pub(super) const SETTINGS: [Setting; 3] = [
+    Setting {
+        name: "user.max_user_namespaces",
+        path: "/proc/sys/user/max_user_namespaces",
+        forbids: 0,
+        hint: "sudo sysctl -w user.max_user_namespaces=15000",
+    },
+    Setting {
+        name: "kernel.unprivileged_userns_clone",
+        path: "/proc/sys/kernel/unprivileged_userns_clone",
+        forbids: 0,
+        hint: "sudo sysctl -w kernel.unprivileged_userns_clone=1",
+    },
+    Setting {
+        name: "kernel.apparmor_restrict_unprivileged_userns",
+        path: hint::APPARMOR_RESTRICTS,
+        forbids: 1,
+        hint: hint::APPARMOR,
+    },
+];
+
+pub(super) const TRIALS: [Trial; 11] = [
+    Trial { name: "user namespace", place: Place::Here, body: user_namespace },
+    Trial { name: "network namespace", place: Place::Fabric, body: || found("can be made") },
+    Trial { name: "node namespaces", place: Place::Node, body: own_pid },
+    Trial { name: "virtual devices", place: Place::Fabric, body: devices },
+    Trial { name: "packet socket", place: Place::Fabric, body: packet_socket },
+    Trial { name: "/proc of a node", place: Place::Node, body: proc },
+    Trial { name: "/sys of a node", place: Place::Node, body: sys },
+    Trial { name: "/etc/hosts of a node", place: Place::Node, body: hosts },
+    Trial { name: "ports and ping", place: Place::Node, body: ports_and_ping },
+    Trial { name: "IPv6", place: Place::Here, body: ipv6 },
+    Trial { name: "timers", place: Place::Here, body: timers },
+];
+
+impl Setting {
+    pub(super) fn check(&self) -> Check {
+        match hint::setting(self.path) {
+            None => Check::good(self.name, "this kernel has no such switch"),
+            Some(value) if value != self.forbids => Check::good(self.name, format!("is {value}")),
+            Some(value) if process::current_user().uid == 0 => {
+                Check::good(self.name, format!("is {value}, which does not concern root"))
+            }
+            Some(value) => Check::bad(self.name, format!("is {value}"), Some(self.hint.into())),
+        }
+    }
+}
+
+/// How many descriptors a run may have. A node takes two, and each of its programs two more.
+pub(super) fn open_files() -> Check {
+    const NAME: &str = "open descriptors";
+    match limits::open_files().hard {
+        None => Check::good(NAME, "without limit"),
+        Some(limit) if limit >= 1024 => {
+            Check::good(NAME, format!("up to {limit}, for about {} nodes", limit / 6))
+        }
+        Some(limit) => {
+            let hint = "raise the hard limit with `ulimit -Hn` as root, or in limits.conf";
+            Check::bad(NAME, format!("only up to {limit}"), Some(hint.into()))
+        }
+    }
+}
+
+fn user_namespace() -> Result<String, Problem> {
+    match namespace::unshare(Flags::USER) {
+        Ok(()) => found("can be made"),
+        Err(error) if process::current_user().uid == 0 => {
+            found(&format!("denied ({error}), but root can do without"))
+        }
+        Err(error) => {
+            Err(Problem::new("cannot be made", &error, Some(hint::user_namespace(&error))))
+        }
+    }
+}
+
+fn own_pid() -> Result<String, Problem> {
+    let first = process::current().is_init();
+    found(if first { "can be made" } else { "can be made, though not with processes of their own" })
+}
+
+fn devices() -> Result<String, Problem> {
+    let pair = Veth {
+        fabric_name: "wt0".into(),
+        fabric_index: 1000,
+        node_name: "eth0",
+        node_index: 100,
+        node_pid: process::current().as_raw_nonzero().get().cast_unsigned(),
+        mac: [2, 0, 0, 0, 0, 1],
+        mtu: 1500,
+        offload: true,
+    };
+    let made = Netlink::open().and_then(|mut netlink| {
+        netlink.create(request::veth(&pair), "make a pair of devices".into())?;
+        netlink.flush()
+    });
+    made.map(|()| "veth pairs can be made".into()).map_err(|error| {
+        let NetlinkError { action, source } = error;
+        let hint = "the kernel may lack the module: sudo modprobe veth";
+        Problem::new(&format!("cannot {action}"), &source, Some(hint.into()))
+    })
+}
+
+fn packet_socket() -> Result<String, Problem> {
+    let hint = "the kernel may lack the module: sudo modprobe af_packet";
+    let failed = |error: io::Error| {
+        Problem::new("cannot open a packet socket with a ring", &error, Some(hint.into()))
+    };
+    let socket = packet::Socket::open(1024).map_err(failed)?;
+    found(&format!("a ring of {} slots, with virtio-net headers", socket.ring().slots()))
+}
+
+fn proc() -> Result<String, Problem> {
+    mounted(|| mount::proc("/proc"), "programs of nodes see all processes of the machine")
+}
+
+fn sys() -> Result<String, Problem> {
+    mounted(|| mount::sysfs("/sys"), "programs of nodes see the machine's devices in /sys")
+}
+
+/// Nodes do without, so that a refusal is no failure.
+fn mounted(mount: fn() -> io::Result<()>, otherwise: &str) -> Result<String, Problem> {
+    private()?;
+    match mount() {
+        Ok(()) => found("can be mounted"),
+        Err(error) => found(&format!("cannot be mounted ({error}): {otherwise}")),
+    }
+}
+
+fn hosts() -> Result<String, Problem> {
+    const HOSTS: &str = "/etc/hosts";
+    private()?;
+    if !Path::new(HOSTS).exists() {
+        let hint = "create an empty /etc/hosts: sudo touch /etc/hosts";
+        let detail = "does not exist, so nodes do not know each other by name".into();
+        return Err(Problem { detail, hint: Some(hint.into()) });
+    }
+    mount::bind(HOSTS, HOSTS, Access::ReadOnly)
+        .map(|()| "can be replaced".into())
+        .map_err(|error| Problem::new("cannot be replaced", &error, Some(hint::CONTAINER.into())))
+}
+
+fn private() -> Result<(), Problem> {
+    mount::set_propagation("/", Propagation::Private).map_err(|error| {
+        Problem::new("mounts cannot be private", &error, Some(hint::CONTAINER.into()))
+    })
+}
+
+fn ports_and_ping() -> Result<String, Problem> {
+    private()?;
+    // Where it is refused, the settings are tried through the old one, as in a run.
+    let _ = mount::proc("/proc");
+    let mut notes = Vec::new();
+    init::apply_settings(false, false, &mut notes)
+        .map_err(|failure| Problem { detail: failure.message, hint: failure.hint })?;
+    let old = "needs Linux 4.11 or newer";
+    TcpListener::bind("127.0.0.1:80")
+        .map_err(|error| Problem::new("port 80 cannot be bound", &error, Some(old.into())))?;
+    Socket::open(Family::V4)
+        .map_err(|error| Problem::new("no ping socket", &error, Some(old.into())))?;
+    found("programs may bind port 80 and ping")
+}
+
+fn ipv6() -> Result<String, Problem> {
+    if Path::new("/proc/sys/net/ipv6").exists() {
+        return found("the kernel has it");
+    }
+    let hint = "boot without ipv6.disable=1, or leave IPv6 out of the file";
+    Err(Problem { detail: "the kernel does not have it".into(), hint: Some(hint.into()) })
+}
+
+/// How late a sleeper wakes up, which bounds how faithful delays can be.
+fn timers() -> Result<String, Problem> {
+    let failed = |error: io::Error| Problem::new("the timers do not work", &error, None);
+    clock::set_timer_slack(NonZeroU64::MIN).map_err(failed)?;
+    let mut late_ns = Vec::new();
+    for _ in 0..SLEEPS {
+        let at_ns = clock::monotonic_ns() + 500_000;
+        clock::sleep_until(at_ns).map_err(failed)?;
+        late_ns.push(clock::monotonic_ns().saturating_sub(at_ns));
+    }
+    late_ns.sort_unstable();
+    let (half, worst) = (late_ns[SLEEPS / 2] / 1000, late_ns[SLEEPS - 1] / 1000);
+    found(&format!("a sleeper wakes {half} µs late (median; at worst {worst} µs)"))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the last line of what can fail")]
+fn found(detail: &str) -> Result<String, Problem> {
+    Ok(detail.into())
+}
+
+const SLEEPS: usize = 51;

@@ -1,0 +1,104 @@
+//! Trying something in a process of its own.
+
+use std::io;
+use std::panic;
+
+use serde::{Deserialize, Serialize};
+use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::process;
+
+use super::Check;
+use crate::channel::{Channel, ChannelError};
+
+/// Something to try.
+pub(super) struct Trial {
+    pub(super) name: &'static str,
+    pub(super) place: Place,
+    /// What was found, or why it does not work.
+    pub(super) body: fn() -> Result<String, Problem>,
+}
+
+/// Where something is tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a process as we are.
+    Here,
+    /// Where the host process is during a run.
+    Fabric,
+    /// Where a node's first process is.
+    Node,
+}
+
+/// Why something does not work, and what can be done.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Problem {
+    pub(super) detail: String,
+    pub(super) hint: Option<String>,
+}
+
+impl Trial {
+    pub(super) fn check(&self) -> Check {
+        match in_a_process(Flags::NONE, || self.attempt()) {
+            Ok(detail) => Check::good(self.name, detail),
+            Err(problem) => Check::bad(self.name, problem.detail, problem.hint),
+        }
+    }
+
+    /// Runs in a process of its own.
+    fn attempt(&self) -> Result<String, Problem> {
+        if self.place == Place::Here {
+            return (self.body)();
+        }
+        crate::enter().map_err(|error| Problem {
+            detail: format!("not tried, because the network cannot be left: {error}"),
+            hint: error.hint(),
+        })?;
+        match self.place {
+            Place::Node => {
+                let flags = Flags::NET | Flags::MOUNT | Flags::PID | Flags::UTS | Flags::IPC;
+                in_a_process(flags, self.body)
+            }
+            _ => (self.body)(),
+        }
+    }
+}
+
+impl Problem {
+    pub(super) fn new(what: &str, error: &io::Error, hint: Option<String>) -> Problem {
+        Problem { detail: format!("{what}: {error}"), hint }
+    }
+}
+
+/// Forks a child that runs `body` and ends; what it found.
+fn in_a_process(
+    flags: Flags,
+    body: impl FnOnce() -> Result<String, Problem>,
+) -> Result<String, Problem> {
+    let cannot = |error: io::Error| {
+        Problem::new("no process can be made", &error, crate::hint::too_many(&error))
+    };
+    let (ours, theirs) = Channel::pair().map_err(cannot)?;
+    match namespace::fork_into(flags).map_err(cannot)? {
+        Fork::Child => {
+            drop(ours);
+            let lived = panic::catch_unwind(panic::AssertUnwindSafe(|| {
+                // Nobody to tell otherwise: the parent takes silence as a failure.
+                let _ = theirs.send(&body(), &[]);
+            }));
+            process::exit_now(i32::from(lived.is_err()))
+        }
+        Fork::Parent { pid, .. } => {
+            drop(theirs);
+            let report = ours.receive::<Result<String, Problem>>(None);
+            // It has ended, or is about to.
+            let _ = process::wait_pid(pid, false);
+            match report {
+                Ok(Some((found, _))) => found,
+                Ok(None) | Err(ChannelError::Gone) => {
+                    Err(Problem { detail: "the attempt was ended from outside".into(), hint: None })
+                }
+                Err(error) => Err(Problem { detail: error.to_string(), hint: None }),
+            }
+        }
+    }
+}
