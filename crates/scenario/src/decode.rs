@@ -191,8 +191,14 @@ impl Findings {
         T: FromStr,
         T::Err: fmt::Display,
     {
-        match self.text(field, needed)?.parse() {
+        let text = self.text(field, needed)?;
+        match text.parse() {
             Ok(quantity) => Some(quantity),
+            Err(_) if !text.starts_with(|c: char| c.is_ascii_digit()) => {
+                let message = format!("{}: `{}` is not {needed}", field.key, shorten(text));
+                self.mistake(field.wrong(), message);
+                None
+            }
             Err(error) => {
                 self.mistake(field.wrong(), format!("{}: {error}", field.key));
                 None
@@ -271,13 +277,18 @@ impl Findings {
     /// Reports that a key holds something of another type.
     pub(crate) fn wrong_type<T>(&mut self, field: Field<'_>, needed: &str) -> Option<T> {
         let found = match &field.value.kind {
+            Kind::Null if !field.key.is_empty() => {
+                let message = format!("`{}` has no value: it must be {needed}", shorten(field.key));
+                self.mistake(field.wrong(), message);
+                return None;
+            }
             Kind::Null => "nothing".to_owned(),
             Kind::Text(text) => format!("the text `{}`", shorten(text)),
             Kind::List(_) => "a list".to_owned(),
             Kind::Map(_) => "a map".to_owned(),
         };
         let message = match field.key {
-            "" => format!("here must be {needed}, not {found}"),
+            "" => format!("the file must hold {needed}, not {found}"),
             key => format!("`{}` must be {needed}, not {found}", shorten(key)),
         };
         self.mistake(field.wrong(), message);

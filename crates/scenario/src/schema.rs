@@ -8,17 +8,18 @@ use serde_json::Value;
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft07().into_generator();
     let mut schema = generator.into_root_schema_for::<crate::file::File>().to_value();
-    remove_null(&mut schema);
+    tidy(&mut schema);
     if let Some(root) = schema.as_object_mut() {
         root.insert("title".to_owned(), Value::from("Windtunnel scenario"));
     }
     schema
 }
 
-/// Types say that a key may be missing, by `Option`; that it may be `null` does not follow.
-fn remove_null(schema: &mut Value) {
+/// Types say that a key may be missing, by `Option`; that it may be `null` does not follow. And doc
+/// comments are wrapped where editors would not.
+fn tidy(schema: &mut Value) {
     match schema {
-        Value::Array(items) => items.iter_mut().for_each(remove_null),
+        Value::Array(items) => items.iter_mut().for_each(tidy),
         Value::Object(map) => {
             if let Some(Value::Array(types)) = map.get_mut("type") {
                 types.retain(|name| name != "null");
@@ -35,10 +36,13 @@ fn remove_null(schema: &mut Value) {
                     map.insert("allOf".to_owned(), Value::Array(vec![only]));
                 }
             }
+            if let Some(Value::String(description)) = map.get_mut("description") {
+                *description = description.replace('\n', " ");
+            }
             // What stays as it is: a node with nothing after its name is a node without properties.
             map.iter_mut()
                 .filter(|(key, _)| *key != "additionalProperties")
-                .for_each(|(_, value)| remove_null(value));
+                .for_each(|(_, value)| tidy(value));
         }
         _ => {}
     }

@@ -22,7 +22,8 @@ pub(crate) fn nearest<'a>(
     if text.len() > 80 {
         return None;
     }
-    let most = (text.chars().count() / 3).clamp(1, 3);
+    // A letter in three may be wrong: `r1` is no hint for `r2`.
+    let most = (text.chars().count() / 3).min(3);
     let wanted = text.to_lowercase().replace('_', "-");
     candidates
         .into_iter()

@@ -52,7 +52,10 @@ pub(crate) fn parse(text: &str) -> Result<Option<Value>, TreeError> {
     let mut parser = Parser::new_from_str(text);
     let mut builder = Builder::default();
     while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(|error| syntax_error(text, &error))?;
+        let (event, span) = event.map_err(|error| {
+            let open = builder.open.last().map(|open| open.place);
+            syntax_error(text, &error, open)
+        })?;
         builder.handle(event, Place::of(span))?;
     }
     Ok(builder.root)
@@ -209,9 +212,13 @@ fn scalar(text: String, style: ScalarStyle, place: Place) -> Value {
 }
 
 fn check_tag(tag: Option<&saphyr_parser::Tag>, place: Place) -> Result<(), TreeError> {
+    const CORE: [&str; 7] = ["str", "int", "float", "bool", "null", "map", "seq"];
     match tag {
-        Some(tag) if !tag.is_yaml_core_schema() => {
-            let shown = crate::text::shorten(&tag.to_string());
+        Some(tag) if !(tag.is_yaml_core_schema() && CORE.contains(&tag.suffix.as_str())) => {
+            let shown = match tag.is_yaml_core_schema() {
+                true => crate::text::shorten(&format!("!!{}", tag.suffix)),
+                false => crate::text::shorten(&tag.to_string()),
+            };
             Err(error(place, format!("the tag `{shown}` means nothing here")).hint("remove it"))
         }
         _ => Ok(()),
@@ -232,7 +239,7 @@ fn weight(value: &Value) -> usize {
 }
 
 /// The parser's complaints in our words, with what usually is behind them.
-fn syntax_error(text: &str, scan: &saphyr_parser::ScanError) -> TreeError {
+fn syntax_error(text: &str, scan: &saphyr_parser::ScanError, open: Option<Place>) -> TreeError {
     let place = Place::at(scan.marker());
     let info = scan.info();
     let line = text.lines().nth(scan.marker().line().saturating_sub(1)).unwrap_or("");
@@ -245,7 +252,13 @@ fn syntax_error(text: &str, scan: &saphyr_parser::ScanError) -> TreeError {
             .hint("replace the tab by spaces");
     }
     let (message, hint) = explain(info);
-    let error = error(place, message);
+    let error = match open {
+        // The parser notices at the next line, or at the end, what is missing here.
+        Some(open) if info.contains("flow") && open.line != place.line => {
+            error(open, "the list or map that starts here does not end")
+        }
+        _ => error(place, message),
+    };
     match hint {
         Some(hint) => error.hint(hint),
         None => error,

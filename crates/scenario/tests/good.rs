@@ -1,5 +1,7 @@
 //! Files that are right, and the plans that they mean.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "common/load.rs"]
 mod common;
 

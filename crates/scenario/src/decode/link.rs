@@ -137,7 +137,7 @@ impl Findings {
             return Some(Jitter::default());
         }
         if field.scalar().is_some() {
-            let spread = self.quantity(field, "a time")?;
+            let spread = self.quantity(field, "a time such as 2ms, or `none`")?;
             return Some(Jitter { spread, distribution: Distribution::Uniform });
         }
         let needed = "a time such as 2ms, or {spread: 2ms, distribution: normal}, or {table: […]}";
@@ -258,7 +258,8 @@ impl Findings {
             Some("none") => return Some(Reorder::default()),
             Some("jitter") => return Some(Reorder { by_jitter: true, ..Reorder::default() }),
             Some(_) => {
-                let probability = self.quantity(field, "a probability")?;
+                let needed = "`none`, `jitter` or a probability such as 1%";
+                let probability = self.quantity(field, needed)?;
                 return Some(Reorder { by_jitter: false, probability, extra: EXTRA });
             }
             None => {}

@@ -1,0 +1,288 @@
+//! What single keys come to in the plan, and what is noticed about files that are right.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "common/load.rs"]
+mod common;
+
+use common::load_text;
+use windtunnel_model::plan::{Action, Expectation, Plan, Ready, Restart, User};
+use windtunnel_model::profile::{
+    Codel, Discipline, Distribution, GilbertElliott, Loss, Overhead, QueueLimit, Setting,
+};
+use windtunnel_model::{Bytes, LinkProfile, NodeId, Probability, Rate, Span};
+
+fn plan(text: &str) -> Plan {
+    load_text("net", text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}")).plan
+}
+
+fn notices(text: &str) -> Vec<String> {
+    let loaded = load_text("net", text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}"));
+    loaded.notices.iter().map(ToString::to_string).collect()
+}
+
+/// The two directions of a link with these properties.
+fn link(keys: &str) -> [LinkProfile; 2] {
+    let text = format!("nodes: {{a: {{}}, b: {{}}}}\nlinks:\n  - {{between: [a, b], {keys}}}\n");
+    plan(&text).links.remove(0).profiles
+}
+
+fn percent(percent: u32) -> Probability {
+    Probability::from_parts_per_billion(percent * 10_000_000).unwrap()
+}
+
+fn names(plan: &Plan) -> Vec<&str> {
+    plan.links.iter().map(|link| link.name.as_str()).collect()
+}
+
+#[test]
+fn the_smallest_file_is_one_node() {
+    let plan = plan("nodes: {a: }\n");
+    assert_eq!((plan.name.as_str(), plan.seed, plan.duration), ("net", 1, None));
+    assert_eq!((plan.nodes.len(), plan.nodes[0].programs.len()), (1, 0));
+}
+
+#[test]
+fn lists_whose_items_are_commented_out_are_empty() {
+    let plan = plan("nodes: {a: }\nrouters:\nlinks:\nevents:\n#  - {at: 1s}\nexpect:\n");
+    assert!(plan.links.is_empty() && plan.events.is_empty());
+}
+
+#[test]
+fn plain_keys_hold_both_ways_and_each_way_wins_over_them() {
+    let [up, down] = link("latency: 5ms, rate: 50mbit, up: {rate: 5mbit}");
+    assert_eq!((up.latency, down.latency), (Span::from_millis(5), Span::from_millis(5)));
+    assert_eq!(up.rate, Rate::from_bits_per_second(5_000_000));
+    assert_eq!(down.rate, Rate::from_bits_per_second(50_000_000));
+}
+
+#[test]
+fn a_links_own_keys_win_over_the_defaults_of_one_direction() {
+    let text = "defaults: {link: {latency: 1ms, loss: 1%, up: {latency: 2ms, loss: 2%}}}\n\
+                nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latency: 3ms}]\n";
+    let [up, down] = plan(text).links.remove(0).profiles;
+    assert_eq!((up.latency, down.latency), (Span::from_millis(3), Span::from_millis(3)));
+    assert_eq!(up.loss, Loss::Independent(percent(2)));
+    assert_eq!(down.loss, Loss::Independent(percent(1)));
+}
+
+#[test]
+fn none_takes_a_default_away() {
+    let text = "defaults: {link: {rate: 1mbit, overhead: none, queue: 5p, loss: 1%}}\n\
+                nodes: {a: {}, b: {}}\n\
+                links: [{between: [a, b], rate: none, overhead: default, queue: default, loss: none}]\n";
+    assert_eq!(plan(text).links[0].profiles[0], LinkProfile::default());
+}
+
+#[test]
+fn every_form_of_jitter_is_read() {
+    let form = |keys| link(keys)[0].jitter.clone();
+    assert_eq!(form("jitter: 2ms").spread, Span::from_millis(2));
+    assert_eq!(form("jitter: 2ms").distribution, Distribution::Uniform);
+    let pareto = form("jitter: {spread: 1ms, distribution: pareto}");
+    assert_eq!((pareto.spread, pareto.distribution), (Span::from_millis(1), Distribution::Pareto));
+    let table = form("jitter: {table: [0ms, 1ms, 5ms]}").distribution;
+    let times = [0, 1, 5].map(Span::from_millis).to_vec();
+    assert_eq!(table, Distribution::Table(times));
+    assert!(form("jitter: none").is_none());
+}
+
+#[test]
+fn every_form_of_loss_is_read() {
+    let form = |keys| link(keys)[0].loss.clone();
+    assert_eq!(form("loss: 10%"), Loss::Independent(percent(10)));
+    assert_eq!(form("loss: 0%"), Loss::None);
+    assert_eq!(form("loss: {packets: [7, 3, 3]}"), Loss::Listed(vec![3, 7]));
+    let chain = GilbertElliott {
+        good_to_bad: percent(1),
+        bad_to_good: percent(30),
+        loss_in_good: Probability::NEVER,
+        loss_in_bad: Probability::ALWAYS,
+    };
+    assert_eq!(form("loss: {good-to-bad: 1%, bad-to-good: 30%}"), Loss::GilbertElliott(chain));
+}
+
+#[test]
+fn every_form_of_reordering_is_read() {
+    let form = |keys| link(keys)[0].reorder;
+    assert!(!form("reorder: none").by_jitter);
+    assert!(form("reorder: jitter").by_jitter);
+    let held = form("reorder: 1%");
+    assert_eq!((held.probability, held.extra), (percent(1), Span::from_millis(1)));
+    let held = form("reorder: {probability: 2%, extra: 5ms, by-jitter: true}");
+    assert_eq!((held.probability, held.extra), (percent(2), Span::from_millis(5)));
+    assert!(held.by_jitter);
+}
+
+#[test]
+fn every_form_of_a_queue_and_its_framing_is_read() {
+    let [up, _] = link("rate: 1mbit, queue: 50ms, overhead: 42B, mtu: 1400B, discipline: codel");
+    assert_eq!(up.queue, Some(QueueLimit::Time(Span::from_millis(50))));
+    assert_eq!((up.overhead, up.mtu), (Some(Overhead(42)), 1400));
+    assert_eq!(up.discipline, Discipline::Codel(Codel::default()));
+    let [up, _] = link("rate: 1mbit, queue: 16KiB, overhead: ethernet, mtu: 9000");
+    assert_eq!(up.queue, Some(QueueLimit::Bytes(Bytes(16_384))));
+    assert_eq!((up.overhead, up.mtu), (Some(Overhead::ETHERNET), 9000));
+    let [up, _] = link("rate: 1mbit, discipline: {codel: {target: 10ms, ecn: false}}");
+    let codel = Codel { target: Span::from_millis(10), ecn: false, ..Codel::default() };
+    assert_eq!(up.discipline, Discipline::Codel(codel));
+}
+
+#[test]
+fn a_device_has_the_larger_mtu_of_the_two_directions() {
+    let plan = plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], up: {mtu: 9000}}]\n");
+    assert_eq!(plan.nodes[0].interfaces[0].mtu, 9000);
+    assert_eq!(plan.links[0].profiles[1].mtu, 1500);
+}
+
+#[test]
+fn links_are_named_by_their_ends_unless_they_have_a_name() {
+    let text = "nodes: {a: {count: 2}, b: {}, c: {count: 1}}\nrouters: [r]\nlinks:\n  \
+                - {between: [a, r]}\n  - {between: [b, r]}\n  - {between: [b, r]}\n  \
+                - {between: [a, r], name: x}\n  - {between: [b, r], name: b--r}\n  \
+                - {between: [c, r], name: y}\n";
+    let expected = ["a-1--r", "a-2--r", "b--r-2", "b--r-3", "x-1", "x-2", "b--r", "y-1"];
+    assert_eq!(names(&plan(text)), expected);
+}
+
+#[test]
+fn addresses_go_to_first_interfaces_first_and_skip_fixed_ones() {
+    let text = "address: [10.9.0.0/24, \"fd09::/64\"]\n\
+                nodes:\n  a: {}\n  b: {address: [10.9.0.2, \"2001:db8::7\"]}\n  c: {}\n\
+                routers: [r]\nlinks: [{between: [a, r]}, {between: [a, b]}, {between: [b, r]}, {between: [c, r]}]\n";
+    let plan = plan(text);
+    let v4 = |node: usize, interface: usize| {
+        plan.nodes[node].interfaces[interface].v4.unwrap().to_string()
+    };
+    assert_eq!([v4(0, 0), v4(1, 0), v4(2, 0)], ["10.9.0.1", "10.9.0.2", "10.9.0.3"]);
+    assert_eq!([v4(0, 1), v4(1, 1)], ["10.9.0.4", "10.9.0.5"]);
+    let v6 = |node: usize| plan.nodes[node].interfaces[0].v6.unwrap().to_string();
+    assert_eq!([v6(0), v6(1), v6(2)], ["fd09::1", "2001:db8::7", "fd09::2"]);
+    let ports: Vec<u32> = plan.ports().map(|(_, interface)| interface.port.0).collect();
+    assert_eq!(ports, [0, 1, 2, 3, 4]);
+    assert_eq!(plan.routers[0].interfaces[2].v4.unwrap().to_string(), "10.9.0.8");
+}
+
+#[test]
+fn a_family_can_be_off() {
+    let plan = plan("ipv6: false\nnodes: {a: {}, b: {}}\nlinks: [{between: [a, b], mtu: 576}]\n");
+    let interface = &plan.nodes[0].interfaces[0];
+    assert_eq!((interface.v4.is_some(), interface.v6, interface.mtu), (true, None, 576));
+}
+
+#[test]
+fn a_program_takes_from_its_node_what_it_does_not_say() {
+    let text = "defaults: {node: {env: {A: \"1\", B: \"1\"}, restart: always}}\n\
+                nodes:\n  db: {run: x}\n  \
+                a: {env: {B: \"2\", C: 3}, cwd: sub, after: db, user: root, run: [{run: \"one 'two three'\"}, \
+                {run: [y, 5, true], env: {C: \"4\"}, cwd: /abs, restart: on-failure, ready: \"log:up$\"}]}\n\
+                links: [{between: [a, db]}]\n";
+    let plan = plan(text);
+    let node = &plan.nodes[1];
+    assert_eq!(node.user, User::Root);
+    let [first, second] = node.programs.as_slice() else { panic!("two programs") };
+    assert_eq!(first.argv, ["one", "two three"]);
+    assert_eq!(first.cwd.as_deref(), Some("/home/me/sub"));
+    assert_eq!((first.restart, &first.after), (Restart::Always, &vec![NodeId(0)]));
+    let env = |program: &windtunnel_model::plan::Program| {
+        program.env.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!((env(first), env(second)), ("A=1 B=2 C=3".into(), "A=1 B=2 C=4".into()));
+    assert_eq!(second.argv, ["y", "5", "true"]);
+    assert_eq!(second.cwd.as_deref(), Some("/abs"));
+    assert_eq!(
+        (second.restart, &second.ready),
+        (Restart::OnFailure, &Some(Ready::Log("up$".into())))
+    );
+}
+
+#[test]
+fn events_are_sorted_by_time_and_keep_the_files_order_at_one_time() {
+    let text = "nodes: {a: {run: x}, b: {count: 2}}\nrouters: [r]\n\
+                links: [{between: [a, r], name: l}, {between: [b, r], name: g}]\n\
+                events:\n  - {at: 9s, heal: true}\n  - {at: 1s, link: g, direction: b-r, set: {loss: 1%}}\n  \
+                - {at: 1s, node: a, do: kill}\n  \
+                - {at: 0s, link: [l], set: {latency: 1ms, up: {latency: 2ms}}, down: true}\n";
+    let plan = plan(text);
+    let times: Vec<String> = plan.events.iter().map(|event| event.at.to_string()).collect();
+    assert_eq!(times, ["0ns", "1s", "1s", "9s"]);
+    let Action::Link(change) = &plan.events[0].action else { panic!("{:?}", plan.events[0]) };
+    let latencies: Vec<_> = change.patches.iter().map(|(_, patch)| patch.latency).collect();
+    assert_eq!(latencies, [Some(Span::from_millis(2)), Some(Span::from_millis(1))]);
+    assert_eq!(change.state.iter().map(|(_, up)| *up).collect::<Vec<_>>(), [false, false]);
+    let Action::Link(change) = &plan.events[1].action else { panic!("{:?}", plan.events[1]) };
+    let lanes: Vec<String> = change.patches.iter().map(|(lane, _)| plan.lane_name(*lane)).collect();
+    assert_eq!(lanes, ["b-1-r", "b-2-r"]);
+    assert!(matches!(plan.events[2].action, Action::Node { .. }));
+}
+
+#[test]
+fn an_event_may_take_a_rate_away() {
+    let text = "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], name: l, rate: 1mbit}]\n\
+                events: [{at: 1s, link: l, set: {rate: none}}]\n";
+    let Action::Link(change) = &plan(text).events[0].action else { panic!("a link event") };
+    assert_eq!(change.patches[0].1.rate, Some(Setting::Default));
+}
+
+#[test]
+fn an_expectation_of_a_group_is_one_of_each_member() {
+    let text = "nodes: {a: {count: 2, run: x}, b: {}}\nrouters: [r]\n\
+                links: [{between: [a, r]}, {between: [b, r]}]\n\
+                expect: [{node: a, exit: any}, {link: a--r, direction: down, rate: {max: 5mbit}}]\n";
+    let plan = plan(text);
+    assert_eq!(plan.expectations[0], Expectation::Exit { node: NodeId(0), code: None });
+    assert_eq!(plan.expectations[1], Expectation::Exit { node: NodeId(1), code: None });
+    assert_eq!(plan.expectations.len(), 4);
+}
+
+#[test]
+fn a_fixed_route_leads_both_ways_unless_it_is_one_way() {
+    let routes = |one_way: &str| {
+        let text = format!(
+            "nodes: {{a: {{}}, b: {{}}}}\nrouters: [r]\nlinks: [{{between: [a, r]}}, \
+             {{between: [r, b]}}]\nroutes: [{{path: [a, r, b]{one_way}}}]\n"
+        );
+        plan(&text).routes.len()
+    };
+    assert_eq!((routes(""), routes(", one-way: true")), (2, 1));
+}
+
+#[test]
+fn nodes_that_forward_join_others() {
+    let text = "nodes: {a: {}, m: {forward: true}, b: {}}\n\
+                links: [{between: [a, m]}, {between: [m, b]}]\n";
+    assert_eq!(plan(text).links.len(), 2);
+}
+
+#[test]
+fn unreachable_nodes_are_accepted_where_the_file_says_so() {
+    let text = "allow-unreachable: true\nnodes: {a: {}, b: {}, c: {}, d: {}}\n\
+                links: [{between: [a, b]}, {between: [c, d]}]\n";
+    assert_eq!(plan(text).links.len(), 2);
+}
+
+#[test]
+fn choices_and_doubts_are_noticed() {
+    let text = "duration: 10s\n\
+                nodes: {a: {run: \"ls | wc\", start: 11s}, b: {daemon: true}, c: {}}\n\
+                links:\n  - {between: [a, b], queue: 5p}\n  - {between: [a, b], up: {rate: 1gbit}}\n\
+                events: [{at: 11s, heal: true}]\n";
+    let expected = [
+        "line 2: `|` is passed to the program as it is, for no shell reads this: write \
+         [sh, -c, \"…\"] where one should",
+        "line 2: `daemon` has no effect on a node that has no `run`",
+        "line 2: this program starts at 11s, when the run has ended",
+        "line 4: `queue` has no effect until this link has a `rate`",
+        "line 5: from `b` to `a` this link has no rate, only the other way",
+        "queue of 4064 packets by default: a--b-2 up",
+        "line 2: `c` has no link: it can talk to itself only",
+        "line 6: this event at 11s is later than the end at 10s",
+    ];
+    assert_eq!(notices(text), expected);
+}
+
+#[test]
+fn the_name_of_a_file_becomes_a_name_that_a_folder_can_have() {
+    let loaded = load_text("my net/../x", b"nodes: {a: }\n").unwrap();
+    assert_eq!(loaded.plan.name, "my-net-..-x");
+}
