@@ -167,12 +167,16 @@ pub(crate) fn parse(
         what,
         most: format!("{} {}", u64::MAX, base(units)),
     };
-    let digits: u128 = digits.parse().map_err(|_| too_large())?;
-    let scaled = digits.checked_mul(u128::from(found.scale)).ok_or_else(too_large)?;
-    // More than 38 decimals cannot be a whole number of base units unless they are zeros.
-    let divisor = 10u128.checked_pow(decimals).ok_or_else(too_large)?;
+    let inexact = || QuantityError::Inexact { text: shown(), what, base: base(units) };
+    // What overflows although its whole part fits has more decimals than any unit can make whole.
+    let whole = number.split('.').next().and_then(|whole| whole.parse::<u64>().ok());
+    let fits = whole.and_then(|whole| whole.checked_mul(found.scale)).is_some();
+    let overflow = || if fits { inexact() } else { too_large() };
+    let divisor = 10u128.checked_pow(decimals).ok_or_else(overflow)?;
+    let digits: u128 = digits.parse().map_err(|_| overflow())?;
+    let scaled = digits.checked_mul(u128::from(found.scale)).ok_or_else(overflow)?;
     if !scaled.is_multiple_of(divisor) {
-        return Err(QuantityError::Inexact { text: shown(), what, base: base(units) });
+        return Err(inexact());
     }
     u64::try_from(scaled / divisor).map_err(|_| too_large())
 }
