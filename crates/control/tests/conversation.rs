@@ -1,5 +1,6 @@
 //! A client and a run talk over a real socket.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;

@@ -49,6 +49,7 @@ pub mod packet;
 pub mod ping;
 pub mod poll;
 pub mod process;
+pub mod schedule;
 pub mod signal;
 pub mod terminal;
 pub mod unix;
