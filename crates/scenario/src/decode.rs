@@ -7,6 +7,7 @@ mod file;
 mod link;
 mod node;
 mod pool;
+mod property;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -21,9 +22,10 @@ pub(crate) use event::{EventDraft, EventKind};
 pub(crate) use expect::ExpectDraft;
 pub(crate) use file::{Draft, RouteDraft, decode_file};
 pub(crate) use link::overlay;
-pub(crate) use link::{LinkDraft, LinkKeys, decode_property};
+pub(crate) use link::{LinkDraft, LinkKeys};
 pub(crate) use node::{MOST_NODES, NodeDraft, NodeKeys};
 pub(crate) use pool::{Pool, Pools, is_usable};
+pub(crate) use property::decode_property;
 
 /// Something with the place where it was written.
 #[derive(Debug, Clone)]

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::position::{Place, snippet};
 
 /// One mistake in a file.
 ///
 /// This is a record and not an enum of kinds: a mistake is read by people, and programs that want to
 /// show it at its place need the place and the texts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Mistake {
     /// The file as it was named.
@@ -78,7 +80,7 @@ impl fmt::Display for Errors {
 impl std::error::Error for Errors {}
 
 /// Something that is allowed and probably not what was meant, or a choice that was made for the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Notice {
     /// Line and column from 1, where it is about a place.

@@ -87,7 +87,10 @@ pub struct Loaded {
 /// network as a whole.
 pub fn load(source: &Source<'_>) -> Result<Loaded, Errors> {
     let mut found = Findings::default();
-    let text = String::from_utf8_lossy(source.text);
+    // A byte order mark is no character of the first line.
+    let bytes = source.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(source.text);
+    let source = &Source { text: bytes, ..*source };
+    let text = String::from_utf8_lossy(bytes);
     match read(&mut found, source) {
         Some(plan) if found.is_clean() => Ok(Loaded { plan, notices: found.notices }),
         _ => Err(found.into_errors(source.name, &text)),
@@ -96,10 +99,12 @@ pub fn load(source: &Source<'_>) -> Result<Loaded, Errors> {
 
 /// SHA-256 in hexadecimal of the plan as compact JSON, keys in the order of the types' fields: the
 /// same for the same plan everywhere, so that hosts can tell that they run the same experiment.
+///
+/// # Panics
+/// Never: JSON can hold every plan.
 #[must_use]
 pub fn plan_hash(plan: &Plan) -> String {
-    // A plan has only text keys and integers, which JSON can always hold.
-    let json = serde_json::to_vec(plan).unwrap_or_default();
+    let json = serde_json::to_vec(plan).expect("a plan has only text keys, texts and integers");
     Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

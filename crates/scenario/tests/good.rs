@@ -29,3 +29,11 @@ fn the_hash_of_the_example_stays_what_it_was() {
     let hash = plan_hash(&good("two-continents").plan);
     insta::assert_snapshot!(hash);
 }
+
+/// plan.json in the run folder is read back by other commands.
+#[test]
+fn a_plan_survives_json() {
+    let plan = good("two-continents").plan;
+    let json = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<windtunnel_model::Plan>(&json).unwrap(), plan);
+}

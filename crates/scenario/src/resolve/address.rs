@@ -74,7 +74,7 @@ fn fix(found: &mut Findings, draft: &Draft, plan: &mut Plan) -> BTreeMap<IpAddr,
                 "address: the members of a group cannot share one address".to_owned()
             } else if off {
                 format!("address: `{value}` belongs to a family that the file turns off")
-            } else if !is_usable(value) {
+            } else if !is_usable(value) || is_edge(draft, value) {
                 format!("address: `{value}` is not an address that a host can have")
             } else if let Some(other) = taken.insert(value, place) {
                 let line = other.line;
@@ -92,6 +92,14 @@ fn fix(found: &mut Findings, draft: &Draft, plan: &mut Plan) -> BTreeMap<IpAddr,
         }
     }
     taken
+}
+
+/// Whether this is the network's or the broadcast address of the IPv4 pool.
+fn is_edge(draft: &Draft, address: IpAddr) -> bool {
+    let (Some(pool), IpAddr::V4(v4)) = (draft.pools.v4, address) else { return false };
+    let network = pool.network.to_bits();
+    let hosts = u32::MAX.checked_shr(u32::from(pool.prefix)).unwrap_or(0);
+    [network, network | hosts].contains(&v4.to_bits())
 }
 
 fn notice_unlinked(found: &mut Findings, draft: &Draft, plan: &Plan) {

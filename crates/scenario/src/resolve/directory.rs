@@ -16,6 +16,8 @@ pub(super) struct Directory {
     names: BTreeMap<String, Named>,
     places: BTreeMap<String, Place>,
     links: BTreeMap<String, Vec<LinkId>>,
+    /// By the first node of each entry of `nodes`: the entry's position.
+    entries: BTreeMap<NodeId, usize>,
 }
 
 /// What a name stands for.
@@ -54,7 +56,7 @@ impl Directory {
     pub(super) fn new(found: &mut Findings, draft: &Draft) -> Self {
         let mut directory = Directory::default();
         let mut next = 0u32;
-        for node in &draft.nodes {
+        for (entry, node) in draft.nodes.iter().enumerate() {
             let count = node.count.as_ref().map_or(1, |count| count.value);
             if u64::from(next) + count > MOST_NODES {
                 let place = node.count.as_ref().map_or(node.name.place, |count| count.place);
@@ -62,6 +64,7 @@ impl Directory {
                 return directory;
             }
             let first = next;
+            directory.entries.insert(NodeId(first), entry);
             next += u32::try_from(count).unwrap_or(u32::MAX);
             if !check_name(found, &node.name, "a node", 63 - count_digits(node.count.is_some())) {
                 continue;
@@ -122,6 +125,11 @@ impl Directory {
                 None
             }
         }
+    }
+
+    /// The entry of the file's `nodes` that a node comes from.
+    pub(super) fn entry(&self, node: NodeId) -> usize {
+        self.entries.range(..=node).next_back().map_or(0, |(_, entry)| *entry)
     }
 
     /// The one vertex of `name`; a group is refused.

@@ -62,10 +62,8 @@ fn programs(
         let mut after: Vec<NodeId> = Vec::new();
         for name in &keys.after {
             let Some(nodes) = directory.nodes(found, name) else { continue };
-            let other = draft.nodes.iter().find(|other| {
-                other.name.value == name.value || is_member(&name.value, &other.name.value)
-            });
-            if other.is_some_and(|other| other.programs.is_empty()) {
+            let entry = nodes.first().map(|node| &draft.nodes[directory.entry(*node)]);
+            if entry.is_some_and(|entry| entry.programs.is_empty()) {
                 let message = format!("`{}` has no program that could be ready", name.value);
                 found.mistake(name.place, message);
             }
@@ -92,12 +90,6 @@ fn programs(
         });
     }
     programs
-}
-
-/// Whether `name` is `group-N`. Whether it exists was asked before.
-fn is_member(name: &str, group: &str) -> bool {
-    let number = name.strip_prefix(group).and_then(|rest| rest.strip_prefix('-'));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn absolute(base: &str, path: &str) -> String {

@@ -1,7 +1,5 @@
 //! Cycles in `after`.
 
-use std::collections::BTreeMap;
-
 use crate::decode::{At, Draft, NodeDraft};
 use crate::error::Findings;
 use crate::resolve::directory::Directory;
@@ -32,16 +30,9 @@ enum State {
 
 impl<'d> Graph<'d> {
     fn new(found: &mut Findings, draft: &'d Draft, directory: &Directory) -> Self {
-        let mut firsts = BTreeMap::new();
-        let mut first = 0u32;
-        for (entry, node) in draft.nodes.iter().enumerate() {
-            firsts.insert(first, entry);
-            let count = node.count.as_ref().map_or(1, |count| count.value);
-            first = first.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
-        }
         let mut entry_of = |name: &At<String>| {
             let node = directory.nodes(found, name)?.first().copied()?;
-            firsts.range(..=node.0).next_back().map(|(_, entry)| *entry)
+            Some(directory.entry(node))
         };
         let waits = draft.nodes.iter().map(|node| {
             let names = names(node);

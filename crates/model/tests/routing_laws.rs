@@ -1,0 +1,179 @@
+//! Laws of routes over random plans: no loop, no dead end on the way, and no shorter way.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use windtunnel_model::plan::{
+    Interface, Link, LinkEnd, Node, Router, RouterInterface, RoutingMetric, User,
+};
+use windtunnel_model::routing::Target;
+use windtunnel_model::{
+    Direction, LinkId, LinkProfile, NodeId, Plan, PortId, RouterId, Routes, Span, Vertex,
+};
+
+/// What a random plan is made of: which nodes forward, how many routers, and links as two vertices
+/// (nodes first, then routers) with a latency up and one down.
+#[derive(Debug, Clone)]
+struct Sketch {
+    forwards: Vec<bool>,
+    routers: usize,
+    links: Vec<(usize, usize, u64, u64)>,
+}
+
+fn sketch() -> impl Strategy<Value = Sketch> {
+    (prop::collection::vec(prop::bool::weighted(0.3), 1..6), 0usize..5).prop_flat_map(
+        |(forwards, routers)| {
+            let vertices = forwards.len() + routers;
+            let link = (0..vertices, 0..vertices, 0u64..4, 0u64..4);
+            let links = prop::collection::vec(link, 0..14);
+            links.prop_map(move |links| Sketch {
+                forwards: forwards.clone(),
+                routers,
+                links: links.into_iter().filter(|(a, b, ..)| a != b).collect(),
+            })
+        },
+    )
+}
+
+impl Sketch {
+    fn vertex(&self, index: usize) -> Vertex {
+        match index.checked_sub(self.forwards.len()) {
+            None => Vertex::Node(NodeId::from_index(index)),
+            Some(router) => Vertex::Router(RouterId::from_index(router)),
+        }
+    }
+
+    fn carries(&self, index: usize) -> bool {
+        self.forwards.get(index).copied().unwrap_or(true)
+    }
+
+    fn plan(&self) -> Plan {
+        let node = |(index, forward): (usize, &bool)| Node {
+            name: format!("n{index}"),
+            group: format!("n{index}"),
+            forward: *forward,
+            user: User::Invoker,
+            sysctl: BTreeMap::new(),
+            interfaces: Vec::new(),
+            programs: Vec::new(),
+        };
+        let router = |index| Router { name: format!("r{index}"), interfaces: Vec::new() };
+        let mut plan = Plan {
+            name: "net".into(),
+            seed: 1,
+            duration: None,
+            routing: RoutingMetric::Latency,
+            nodes: self.forwards.iter().enumerate().map(node).collect(),
+            routers: (0..self.routers).map(router).collect(),
+            links: Vec::new(),
+            routes: Vec::new(),
+            events: Vec::new(),
+            expectations: Vec::new(),
+        };
+        for (index, (a, b, up, down)) in self.links.iter().enumerate() {
+            let link = LinkId::from_index(index);
+            let ends = [
+                attach(&mut plan, self.vertex(*a), link, Direction::Up),
+                attach(&mut plan, self.vertex(*b), link, Direction::Down),
+            ];
+            let profiles = [up, down].map(|millis| LinkProfile {
+                latency: Span::from_millis(*millis),
+                ..LinkProfile::default()
+            });
+            plan.links.push(Link { name: format!("l{index}"), ends, profiles });
+        }
+        let interfaces = plan.nodes.iter_mut().flat_map(|node| &mut node.interfaces);
+        for (port, interface) in interfaces.enumerate() {
+            interface.port = PortId::from_index(port);
+        }
+        plan
+    }
+
+    /// Least cost in ms from every vertex to `to` through vertices that carry (Bellman, Ford).
+    fn costs(&self, to: usize) -> Vec<Option<u64>> {
+        let mut costs = vec![None; self.forwards.len() + self.routers];
+        costs[to] = Some(0);
+        for _ in 0..costs.len() {
+            for (a, b, up, down) in &self.links {
+                for (from, next, cost) in [(*a, *b, *up), (*b, *a, *down)] {
+                    let open = next == to || self.carries(next);
+                    let Some(rest) = costs[next].filter(|_| open) else { continue };
+                    if from != to && costs[from].is_none_or(|known| known > rest + cost) {
+                        costs[from] = Some(rest + cost);
+                    }
+                }
+            }
+        }
+        costs
+    }
+}
+
+fn attach(plan: &mut Plan, vertex: Vertex, link: LinkId, outward: Direction) -> LinkEnd {
+    let (v4, v6) = (None, None);
+    let position = match vertex {
+        Vertex::Node(id) => {
+            let interfaces = &mut plan.nodes[id.index()].interfaces;
+            let (port, name) = (PortId(0), format!("eth{}", interfaces.len()));
+            interfaces.push(Interface { port, name, link, outward, v4, v6, mtu: 1500 });
+            interfaces.len() - 1
+        }
+        Vertex::Router(id) => {
+            let interfaces = &mut plan.routers[id.index()].interfaces;
+            interfaces.push(RouterInterface { link, outward, v4, v6 });
+            interfaces.len() - 1
+        }
+    };
+    LinkEnd { vertex, interface: u32::try_from(position).unwrap() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    /// From anywhere to any interface: the packet arrives, or nobody ever takes it.
+    #[test]
+    fn a_packet_on_its_way_arrives(sketch in sketch()) {
+        let plan = sketch.plan();
+        let routes = Routes::compute(&plan);
+        for (owner, interface) in plan.ports() {
+            let reachable = sketch.costs(owner.index());
+            for start in 0..sketch.forwards.len() + sketch.routers {
+                let mut at = sketch.vertex(start);
+                let mut hops = 0;
+                while let Some(lane) = routes.next_hop(at, Target::Port(interface.port)) {
+                    prop_assert_eq!(plan.lane_start(lane), at);
+                    at = plan.lane_end(lane);
+                    hops += 1;
+                    prop_assert!(hops <= 20, "a loop from {start} to {interface:?}");
+                }
+                let arrived = at == Vertex::Node(owner);
+                prop_assert!(arrived || hops == 0, "a dead end from {start} to {interface:?}");
+                prop_assert_eq!(arrived, reachable[start].is_some(), "from {} to {:?}", start, interface);
+            }
+        }
+    }
+
+    /// To routers, and to nodes with one interface, no way is shorter than the one that is taken.
+    #[test]
+    fn no_way_is_shorter(sketch in sketch()) {
+        let plan = sketch.plan();
+        let routes = Routes::compute(&plan);
+        let routers = (0..sketch.routers).map(RouterId::from_index).map(|id| {
+            (Target::Router(id), sketch.forwards.len() + id.index())
+        });
+        let single = plan.nodes.iter().enumerate().filter(|(_, node)| node.interfaces.len() == 1);
+        let single = single.map(|(id, node)| (Target::Port(node.interfaces[0].port), id));
+        for (target, end) in routers.chain(single) {
+            for (start, least) in sketch.costs(end).into_iter().enumerate() {
+                let (mut at, mut cost) = (sketch.vertex(start), Span::ZERO);
+                while let Some(lane) = routes.next_hop(at, target) {
+                    cost = cost + plan.links[lane.link.index()].profiles[lane.direction.index()].latency;
+                    at = plan.lane_end(lane);
+                }
+                let taken = (at == sketch.vertex(end)).then_some(cost);
+                prop_assert_eq!(taken, least.map(Span::from_millis), "from {} to {}", start, end);
+            }
+        }
+    }
+}
