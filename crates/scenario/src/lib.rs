@@ -179,9 +179,10 @@ fn check_text<'t>(found: &mut Findings, bytes: &'t [u8]) -> Option<&'t str> {
 
 /// The place just after `before`.
 fn place_of(before: &[u8]) -> Place {
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+    let text = String::from_utf8_lossy(before);
+    let lines = text.replace("\r\n", "\n");
+    let line = lines.matches(['\n', '\r']).count() + 1;
+    let column = lines.rsplit(['\n', '\r']).next().unwrap_or("").chars().count() + 1;
     let clamp = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
     Place { line: clamp(line), column: clamp(column), length: 1 }
 }

@@ -34,8 +34,7 @@ const SHOWN: usize = 100;
 /// The source line of `place` with a line of carets below it. Long lines are cut around the place,
 /// and characters that would move the carets are replaced.
 pub(crate) fn snippet(text: &str, place: Place) -> String {
-    let index = usize::try_from(place.line).unwrap_or(1).saturating_sub(1);
-    let line = text.lines().nth(index).unwrap_or("");
+    let line = line(text, place.line);
     let column = usize::try_from(place.column).unwrap_or(1).saturating_sub(1);
     let skipped = if column + 20 > SHOWN { column.saturating_sub(SHOWN / 2) } else { 0 };
     let shown: Vec<char> = line.chars().skip(skipped).take(SHOWN).map(visible).collect();
@@ -48,6 +47,17 @@ pub(crate) fn snippet(text: &str, place: Place) -> String {
     let cut = if skipped > 0 { "…" } else { "" };
     let indent = if skipped > 0 { " " } else { "" };
     format!("{number:>5} | {cut}{}\n      | {indent}{blank}{carets}", shown.trim_end())
+}
+
+/// A line of `text`, from 1, without its end. As in YAML, a carriage return alone ends a line as well.
+pub(crate) fn line(text: &str, number: u32) -> &str {
+    let mut rest = text;
+    for _ in 1..number {
+        let Some(end) = rest.find(['\n', '\r']) else { return "" };
+        let width = if rest[end..].starts_with("\r\n") { 2 } else { 1 };
+        rest = &rest[end + width..];
+    }
+    rest.split(['\n', '\r']).next().unwrap_or("")
 }
 
 /// Keeps every character one column wide.

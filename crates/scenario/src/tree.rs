@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-use crate::position::Place;
+use crate::position::{Place, line};
 
 /// A value with its place.
 #[derive(Debug, Clone)]
@@ -242,7 +242,7 @@ fn weight(value: &Value) -> usize {
 fn syntax_error(text: &str, scan: &saphyr_parser::ScanError, open: Option<Place>) -> TreeError {
     let place = Place::at(scan.marker());
     let info = scan.info();
-    let line = text.lines().nth(scan.marker().line().saturating_sub(1)).unwrap_or("");
+    let line = line(text, place.line);
     let leads_with_tab = line.trim_start_matches(' ').starts_with('\t');
     if leads_with_tab || info.starts_with("tab") {
         let before = line.chars().take_while(|c| *c == ' ').count();

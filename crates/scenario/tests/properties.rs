@@ -5,6 +5,9 @@
 #[path = "common/load.rs"]
 mod common;
 
+use std::path::Path;
+use std::sync::OnceLock;
+
 use common::load_text;
 use proptest::prelude::*;
 use windtunnel_model::{Plan, Routes, Vertex};
@@ -107,12 +110,27 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = damage;
         if let Err(errors) = load_text("net", &bytes) {
-            let lines = String::from_utf8_lossy(&bytes).lines().count();
+            let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
+            let lines = text.split(['\n', '\r']).count();
             for mistake in errors.mistakes() {
-                prop_assert!(mistake.line >= 1 && usize::try_from(mistake.line).unwrap() <= lines + 1);
+                prop_assert!(mistake.line >= 1 && usize::try_from(mistake.line).unwrap() <= lines);
                 prop_assert!(mistake.column >= 1);
             }
         }
+    }
+
+    /// The head of one file of the corpus and the tail of another, with a piece of a third between.
+    #[test]
+    fn no_splice_of_the_corpus_causes_a_panic(
+        files in prop::array::uniform3(any::<prop::sample::Index>()),
+        cuts in prop::array::uniform4(any::<prop::sample::Index>()),
+    ) {
+        let [head, middle, tail] = files.map(|file| file.get(corpus()).as_slice());
+        let cut = |bytes: &[u8], cut: usize| cuts[cut].index(bytes.len() + 1);
+        let (from, to) = (cut(middle, 1), cut(middle, 2));
+        let middle = &middle[from.min(to)..from.max(to)];
+        let splice = [&head[..cut(head, 0)], middle, &tail[cut(tail, 3)..]].concat();
+        windtunnel_scenario::fuzz_one(&splice);
     }
 
     #[test]
@@ -127,15 +145,20 @@ proptest! {
 }
 
 /// Inputs that once were interesting: every file of the corpus, the cases and the good files.
+fn corpus() -> &'static [Vec<u8>] {
+    static CORPUS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    CORPUS.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folders = ["corpus", "tests/cases", "tests/good"].into_iter();
+        let entries = folders.flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
+    })
+}
+
 #[test]
 fn the_corpus_causes_no_panic() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut count = 0;
-    for folder in ["corpus", "tests/cases", "tests/good"] {
-        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
-            windtunnel_scenario::fuzz_one(&std::fs::read(entry.unwrap().path()).unwrap());
-            count += 1;
-        }
-    }
-    assert!(count > 200, "the corpus is there");
+    assert!(corpus().len() > 200, "the corpus is there");
+    corpus().iter().for_each(|input| windtunnel_scenario::fuzz_one(input));
 }
