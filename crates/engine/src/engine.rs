@@ -14,6 +14,7 @@ use crate::chain::{Chain, Work};
 use crate::counters::{DropReason, LaneCounters, RouterCounters};
 use crate::element::Luck;
 use crate::event::{Bounded, EVENTS_MAX, Event, EventKind, HANDOFFS_MAX, Handoff};
+use crate::housekeeping;
 use crate::network::{End, Network};
 use crate::packet::Shape;
 use crate::timer::{Activity, Timers};
@@ -141,6 +142,9 @@ impl Engine {
 
     /// A frame that a node sent through `port` at `now`; it is modified in place.
     ///
+    /// What kernels say to the link itself (multicast membership, neighbour discovery), and multicast
+    /// towards a router, stays out of the lanes: it would take packet numbers at moments of its own.
+    ///
     /// `Some`: every element let it pass at once, and the caller sends these bytes. `None`: the engine has
     /// copied what it keeps, and will give out what comes of it. Bytes that are no Ethernet frame, or more
     /// than 66 KiB of them, are counted by [`refused_frames`](Engine::refused_frames).
@@ -159,8 +163,15 @@ impl Engine {
             self.refused += 1;
             return None;
         }
+        let lane = self.network.lane_of(port);
+        let end = self.network.end(lane);
+        if housekeeping::stays_out(frame, matches!(end, End::Router(_))) {
+            self.keep_out(end);
+            self.finish();
+            return None;
+        }
         let shape = Shape::of(frame, &vnet);
-        let express = self.enter(now, self.network.lane_of(port), vnet, shape, frame);
+        let express = self.enter(now, lane, vnet, shape, frame);
         self.settle(now);
         self.finish();
         express
@@ -272,6 +283,12 @@ impl Engine {
     #[must_use]
     pub fn lost_reports(&self) -> (u64, u64) {
         (self.events.lost(), self.handoffs.lost())
+    }
+
+    fn keep_out(&mut self, end: End) {
+        if let End::Router(router) = end {
+            self.routers[router.index()].not_forwarded += 1;
+        }
     }
 
     /// Everything that is due, one wake-up after the other.

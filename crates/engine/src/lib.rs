@@ -18,6 +18,7 @@
 //! | `element` | cut, MTU, loss, duplicate, corrupt, queue, rate, delay, jitter, reorder |
 //! | `network`, `router` | addresses, next hops, what a router does with a packet |
 //! | `packet`, `buffer` | trains and their times; memory |
+//! | `housekeeping` | what never enters a lane |
 //! | `line`, `timer` | waiting |
 //! | `counters`, `event` | what there is to report |
 //!
@@ -79,6 +80,7 @@ mod counters;
 mod element;
 mod engine;
 mod event;
+mod housekeeping;
 mod line;
 mod network;
 mod packet;
