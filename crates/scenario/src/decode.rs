@@ -202,7 +202,11 @@ impl Findings {
                 None
             }
             Err(error) => {
-                self.mistake(field.wrong(), format!("{}: {error}", field.key));
+                let message = format!("{}: {error}", field.key);
+                match hint_for_unit(text) {
+                    Some(hint) => self.mistake_with_hint(field.wrong(), message, hint),
+                    None => self.mistake(field.wrong(), message),
+                }
                 None
             }
         }
@@ -294,6 +298,18 @@ impl Findings {
             key => format!("`{}` must be {needed}, not {found}", shorten(key)),
         };
         self.mistake(field.wrong(), message);
+        None
+    }
+}
+
+/// Units that people write and that mean bits to some and bytes to others.
+pub(crate) fn hint_for_unit(text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    if text.to_ascii_lowercase().ends_with("bps") {
+        Some("write `mbit` for a million bits a second, `MB/s` for a million bytes")
+    } else if text.ends_with('b') {
+        Some("write `KB`, `MB` or `GB` for bytes")
+    } else {
         None
     }
 }

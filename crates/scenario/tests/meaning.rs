@@ -282,6 +282,26 @@ fn choices_and_doubts_are_noticed() {
 }
 
 #[test]
+fn a_run_that_cannot_end_is_noticed() {
+    let text = |head: &str| format!("{head}nodes: {{a: {{run: x, restart: true}}}}\n");
+    let never =
+        "line 1: `a` is always restarted and is no daemon: without `duration` this never ends";
+    assert_eq!(notices(&text(""))[0], never);
+    assert_eq!(notices(&text("duration: 5s\n")).len(), 1);
+}
+
+#[test]
+fn a_second_link_of_a_group_has_a_common_name_of_its_own() {
+    let text = "nodes: {a: {count: 2}}\nrouters: [r]\nlinks: [{between: [a, r]}, {between: [a, r]}]\n\
+                events: [{at: 1s, link: a--r-2, direction: up, down: true}]\n";
+    let plan = plan(text);
+    let Action::Link(change) = &plan.events[0].action else { panic!("a link event") };
+    let links: Vec<&str> =
+        change.state.iter().map(|(lane, _)| plan.links[lane.link.index()].name.as_str()).collect();
+    assert_eq!(links, ["a-1--r-2", "a-2--r-2"]);
+}
+
+#[test]
 fn the_name_of_a_file_becomes_a_name_that_a_folder_can_have() {
     let loaded = load_text("my net/../x", b"nodes: {a: }\n").unwrap();
     assert_eq!(loaded.plan.name, "my-net-..-x");

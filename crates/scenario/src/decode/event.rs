@@ -157,6 +157,10 @@ impl Findings {
         let mut read = Vec::new();
         for group in groups {
             let names = self.list(group, needed)?.clone();
+            if names.clone().next().is_none() {
+                self.mistake(group.wrong(), "a side of the partition is empty");
+                return None;
+            }
             read.push(names.map(|name| self.text_at(name, "a name")).collect::<Option<Vec<_>>>()?);
         }
         Some(EventKind::Partition { place: subject.place, groups: read })

@@ -6,7 +6,7 @@ use windtunnel_model::profile::{
 };
 use windtunnel_model::{Bytes, LinkPatch, Packets, Probability, Rate, Span};
 
-use super::{Field, Fields};
+use super::{Field, Fields, hint_for_unit};
 use crate::error::Findings;
 use crate::keys;
 use crate::text::{list, nearest, shorten};
@@ -260,7 +260,10 @@ impl Findings {
             unit if unit.ends_with('B') => QueueLimit::Bytes(self.quantity(field, needed)?),
             _ => {
                 let message = format!("queue: `{}` is not {needed}", shorten(text));
-                self.mistake(field.wrong(), message);
+                match hint_for_unit(text) {
+                    Some(hint) => self.mistake_with_hint(field.wrong(), message, hint),
+                    None => self.mistake(field.wrong(), message),
+                }
                 return None;
             }
         };

@@ -154,9 +154,13 @@ impl Directory {
         self.links.entry(name.to_owned()).or_default().push(link);
     }
 
-    /// Makes the common name of a group's links stand for all, unless it is the name of a link.
+    /// Makes the common name of a group's links stand for all, with a number if it is taken.
     pub(super) fn add_link_group(&mut self, name: &str, links: Vec<LinkId>) {
-        self.links.entry(name.to_owned()).or_insert(links);
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        if let Some(free) = names.find(|name| !self.links.contains_key(name)) {
+            self.links.insert(free, links);
+        }
     }
 
     /// The links that `name` stands for.

@@ -1,6 +1,6 @@
 //! Nodes: groups expanded, defaults applied, programs complete.
 
-use windtunnel_model::plan::{Node, Program, Router};
+use windtunnel_model::plan::{Node, Program, Restart, Router};
 use windtunnel_model::{NodeId, Plan, Span};
 
 use super::Budget;
@@ -78,15 +78,24 @@ fn programs(
             let message = format!("this program starts at {start}, when the run has ended");
             found.notice(at.place, message);
         }
+        let daemon = keys.daemon.unwrap_or(false);
+        let restart = keys.restart.unwrap_or_default();
+        if draft.duration.is_none() && !daemon && restart == Restart::Always {
+            let message = format!(
+                "`{}` is always restarted and is no daemon: without `duration` this never ends",
+                node.name.value
+            );
+            found.notice(node.name.place, message);
+        }
         programs.push(Program {
             argv: program.argv.clone(),
-            daemon: keys.daemon.unwrap_or(false),
+            daemon,
             ready: keys.ready,
             after,
             start,
             cwd: keys.cwd.map(|cwd| absolute(source.base_dir, &cwd)),
             env: keys.env,
-            restart: keys.restart.unwrap_or_default(),
+            restart,
         });
     }
     programs

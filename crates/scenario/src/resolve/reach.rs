@@ -6,17 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windtunnel_model::plan::Expectation;
 use windtunnel_model::{NodeId, Plan, Vertex};
 
-use crate::decode::Draft;
+use crate::decode::{Draft, ExpectDraft};
 use crate::error::Findings;
 use crate::position::Place;
 
 pub(super) fn check(found: &mut Findings, draft: &Draft, plan: &Plan) {
-    if draft.allow_unreachable {
-        return;
-    }
     let touched = touched(plan);
+    if draft.allow_unreachable {
+        return check_paths(found, draft, plan, &touched);
+    }
     let linked: Vec<usize> =
         (0..plan.nodes.len()).filter(|id| !plan.nodes[*id].interfaces.is_empty()).collect();
     let direct = direct(plan);
@@ -45,6 +46,26 @@ pub(super) fn check(found: &mut Findings, draft: &Draft, plan: &Plan) {
     let mut pairs = pairs.filter(|(a, b)| is_apart(*a, *b) && !direct.contains(&(*a, *b)));
     if let Some((a, b)) = pairs.next() {
         report(found, draft, plan, NodeId::from_index(a), NodeId::from_index(b), apart);
+    }
+}
+
+/// Even where nodes may be apart, a path that is to be measured must exist.
+fn check_paths(found: &mut Findings, draft: &Draft, plan: &Plan, touched: &[BTreeSet<usize>]) {
+    let direct = direct(plan);
+    let drafts = draft.expect.iter().filter_map(|expectation| match expectation {
+        ExpectDraft::Path { ends, .. } => Some(ends),
+        _ => None,
+    });
+    let paths = plan.expectations.iter().filter_map(|expectation| match expectation {
+        Expectation::PathRtt { from, to, .. } => Some((from.index(), to.index())),
+        _ => None,
+    });
+    for (ends, (from, to)) in drafts.zip(paths) {
+        let joined = direct.contains(&(from.min(to), from.max(to)));
+        if !joined && touched[from].is_disjoint(&touched[to]) {
+            let message = format!("no path joins `{}` and `{}`", ends[0].value, ends[1].value);
+            found.mistake(ends[0].place, message);
+        }
     }
 }
 
