@@ -8,9 +8,9 @@
 //! 3. move into a new network namespace, the *fabric*, where the host's ends of all links will be;
 //! 4. switch IPv6 off there, so that the fabric itself never says a word.
 
+mod fabric;
 mod identity;
 
-use std::fs;
 use std::io;
 
 use windtunnel_sys::limits;
@@ -111,14 +111,7 @@ pub fn enter() -> Result<Enclosure, EnterError> {
         true
     };
     namespace::unshare(Flags::NET).map_err(EnterError::Network)?;
-    for path in FABRIC_IPV6 {
-        match fs::write(path, "1") {
-            // A kernel without IPv6 needs no silencing.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(EnterError::Fabric { path, source }),
-            Ok(()) => {}
-        }
-    }
+    fabric::settle(&mut notes)?;
     Ok(Enclosure { invoker, user_namespace, open_files, notes })
 }
 
@@ -155,6 +148,3 @@ fn enter_as_root(notes: &mut Vec<String>) -> Result<bool, EnterError> {
         Err(identity::IdentityError::Unmapped(source)) => Err(EnterError::Map { uid: 0, source }),
     }
 }
-
-const FABRIC_IPV6: [&str; 2] =
-    ["/proc/sys/net/ipv6/conf/all/disable_ipv6", "/proc/sys/net/ipv6/conf/default/disable_ipv6"];
