@@ -8,6 +8,8 @@
 //!
 //! What fails drops the village, which ends what there is.
 
+use std::collections::BTreeMap;
+
 use windtunnel_model::id::NodeId;
 use windtunnel_model::plan::User;
 use windtunnel_model::{Plan, Routes};
@@ -49,11 +51,14 @@ pub(super) fn create(
         let lost = |source| CreateError::Lost { node: node.name.clone(), source };
         node.send(&Request::Continue, &[]).map_err(lost)?;
     }
+    let mut noted: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (done, node) in village.nodes.iter().enumerate() {
         progress(done, village.nodes.len());
-        let notes = answer(node, options)?;
-        village.notes.extend(notes.into_iter().map(|note| format!("node {}: {note}", node.name)));
+        for note in answer(node, options)? {
+            noted.entry(note).or_default().push(&node.name);
+        }
     }
+    village.notes = noted.into_iter().map(|(note, nodes)| said_by(&nodes, &note)).collect();
     progress(village.nodes.len(), village.nodes.len());
     Ok(village)
 }
@@ -84,6 +89,14 @@ fn answer(node: &Node, options: &Options) -> Result<Vec<String>, CreateError> {
     }
 }
 
+/// What many nodes say is said once.
+fn said_by(nodes: &[&str], note: &str) -> String {
+    match nodes {
+        [one] => format!("node {one}: {note}"),
+        many => format!("{} nodes: {note}", many.len()),
+    }
+}
+
 fn make_devices(plan: &Plan, village: &Village, options: &Options) -> Result<(), CreateError> {
     let mut netlink = Netlink::open()?;
     for (position, node) in plan.nodes.iter().enumerate() {
@@ -103,4 +116,15 @@ fn make_devices(plan: &Plan, village: &Village, options: &Options) -> Result<(),
         }
     }
     Ok(netlink.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_many_nodes_say_is_said_once() {
+        assert_eq!(said_by(&["a"], "no /sys"), "node a: no /sys");
+        assert_eq!(said_by(&["a", "b"], "no /sys"), "2 nodes: no /sys");
+    }
 }
