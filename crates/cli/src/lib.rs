@@ -1,1 +1,63 @@
-//! Room `cli`.
+//! The command `windtunnel`: verbs in, host and control asked, people and programs answered.
+//!
+//! Promises: data on standard output and talk on standard error; `--json` with the fields of the tables;
+//! every failure ends with the cause, a hint where there is one, and a documented exit code
+//! ([`Exit`]). Refuses: any behaviour that another face (Python, a web page) would miss: that lives in the
+//! rooms below.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `arguments` | the command line as types |
+//! | `verb` | one verb a file |
+//! | `render` | tables, lines and texts for people |
+//! | `exit` | [`Exit`]: the exit codes |
+//! | `failure` | what went wrong, and how it is told |
+//! | `live` | finding and asking a live run |
+//! | `load` | reading a scenario from a file |
+//! | `manual` | the manual page |
+//! | `output` | writing to standard output and standard error |
+//! | `terminal` | raw mode that even a panic leaves |
+//!
+//! ```
+//! let command = windtunnel_cli::command();
+//! assert!(command.find_subcommand("run").is_some());
+//! assert_eq!(windtunnel_cli::Exit::Scenario.code(), 3);
+//! ```
+
+mod arguments;
+mod exit;
+mod failure;
+mod live;
+mod load;
+mod manual;
+mod output;
+mod render;
+mod terminal;
+mod verb;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+pub use exit::Exit;
+pub use manual::manual_page;
+
+use arguments::Arguments;
+
+/// The whole command line, for documents and completions.
+#[must_use]
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// Does what the command line says and returns the exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    terminal::restore_on_panic();
+    let code = catch_unwind(AssertUnwindSafe(|| {
+        let arguments = Arguments::parse();
+        verb::run(&arguments.verb).unwrap_or_else(|failure| failure.tell())
+    }));
+    ExitCode::from(code.unwrap_or(Exit::Internal.code()))
+}

@@ -1,1 +1,5 @@
-fn main() {}
+//! The program `windtunnel`.
+
+fn main() -> std::process::ExitCode {
+    windtunnel_cli::main()
+}

@@ -1,0 +1,45 @@
+//! The command line as types. Each verb's own arguments are in its file.
+
+use clap::builder::FalseyValueParser;
+use clap::{Parser, Subcommand};
+
+use crate::verb;
+
+/// Runs unmodified programs on an emulated network: one file, one machine, no root.
+///
+/// A scenario file describes nodes with their programs, routers, and links with latency, loss, rate and
+/// queue. `windtunnel run` builds that network out of namespaces, runs the programs on it, and leaves a
+/// folder that says what happened and how faithful the emulation was.
+#[derive(Debug, Parser)]
+#[command(name = "windtunnel", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Run(verb::run::Arguments),
+    Check(verb::check::Arguments),
+    Exec(verb::exec::Arguments),
+    Shell(verb::shell::Arguments),
+    Ps(verb::ps::Arguments),
+    Set(verb::set::Arguments),
+    Down(verb::state::Down),
+    Up(verb::state::Up),
+    Stop(verb::stop::Arguments),
+    Schema(verb::schema::Arguments),
+    Doctor(verb::doctor::Arguments),
+    Completions(verb::completions::Arguments),
+    Manual(verb::manual::Arguments),
+}
+
+/// How the answer is written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Format {
+    /// Write JSON to standard output, with the fields of the human output
+    #[arg(long, env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
+    pub(crate) json: bool,
+}

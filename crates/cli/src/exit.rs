@@ -1,0 +1,73 @@
+//! The exit codes.
+
+/// What windtunnel's exit code means. `exec` and `shell` pass the code of their program through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// All is well.
+    Fine = 0,
+    /// The run ended, and something in it is not as it should be.
+    Check = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// The scenario is wrong.
+    Scenario = 3,
+    /// The machine does not allow it.
+    Machine = 4,
+    /// A fault of windtunnel itself.
+    Internal = 5,
+}
+
+impl Exit {
+    /// Every code, in order.
+    pub const ALL: [Exit; 6] =
+        [Exit::Fine, Exit::Check, Exit::Usage, Exit::Scenario, Exit::Machine, Exit::Internal];
+
+    /// What codes above 128 mean.
+    pub const SIGNAL_MEANING: &str = "Ended by signal n (2 for Ctrl-C: 130). With `exec` and \
+        `shell`: the program was ended by signal n.";
+
+    /// The number.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// What it means, for the manual and the reference.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Exit::Fine => {
+                "All is well: the run was faithful and everything in it did what it should."
+            }
+            Exit::Check => {
+                "The run's own check failed: an expectation was not met, a program failed, or the \
+                 emulation was not faithful. The last line says which."
+            }
+            Exit::Usage => {
+                "The command line is wrong, or names a live run, node or link that does not exist."
+            }
+            Exit::Scenario => {
+                "The scenario has mistakes or cannot be read. Each mistake is told with line and column; \
+                 nothing has been started."
+            }
+            Exit::Machine => {
+                "This machine does not allow what the run needs; `windtunnel doctor` tells what and how \
+                 to change it."
+            }
+            Exit::Internal => "A fault of windtunnel itself. Please report it.",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_their_positions() {
+        for (position, exit) in Exit::ALL.into_iter().enumerate() {
+            assert_eq!(usize::from(exit.code()), position);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What went wrong, and how it is told.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io;
+
+use windtunnel_control::{ClientError, Reply};
+use windtunnel_scenario::{Errors, PatchError};
+
+use crate::exit::Exit;
+use crate::output;
+
+/// Why a verb could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The scenario has mistakes; they render themselves.
+    Scenario(Errors),
+    /// Something else, with its causes.
+    Told {
+        /// What went wrong; its sources are the causes.
+        error: Box<dyn Error + Send + Sync>,
+        /// What the user can do about it.
+        hint: Option<String>,
+        /// The exit code.
+        code: u8,
+    },
+    /// Whoever read standard output has gone (`| head`): nobody is left to tell, and nothing is wrong.
+    ReaderGone,
+}
+
+impl Failure {
+    /// A failure in words.
+    pub(crate) fn new(exit: Exit, text: impl Into<String>) -> Self {
+        Failure::Told { error: text.into().into(), hint: None, code: exit.code() }
+    }
+
+    /// A failure with its causes.
+    pub(crate) fn caused(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Failure::Told { error: error.into(), hint: None, code: exit.code() }
+    }
+
+    /// The same with a hint.
+    pub(crate) fn hint(self, text: impl Into<String>) -> Self {
+        match self {
+            Failure::Told { error, code, .. } => {
+                Failure::Told { error, hint: Some(text.into()), code }
+            }
+            other => other,
+        }
+    }
+
+    /// An answer that is no answer to the question.
+    pub(crate) fn unexpected(reply: Reply) -> Self {
+        match reply {
+            Reply::Error { message, hint } => {
+                Failure::Told { error: message.into(), hint, code: Exit::Usage.code() }
+            }
+            other => Failure::new(Exit::Internal, format!("unexpected answer {other:?}")),
+        }
+    }
+
+    /// Tells it on standard error and returns the exit code.
+    pub(crate) fn tell(&self) -> u8 {
+        match self {
+            Failure::ReaderGone => Exit::Fine.code(),
+            Failure::Scenario(errors) => {
+                output::talk(&errors.to_string());
+                Exit::Scenario.code()
+            }
+            Failure::Told { error, hint, code } => {
+                output::talk(&text(&**error, hint.as_deref()));
+                *code
+            }
+        }
+    }
+}
+
+impl From<Errors> for Failure {
+    fn from(errors: Errors) -> Self {
+        Failure::Scenario(errors)
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let hint = error.hint();
+        Failure::Told { error: error.into(), hint, code: Exit::Usage.code() }
+    }
+}
+
+impl From<PatchError> for Failure {
+    fn from(error: PatchError) -> Self {
+        let hint = error.hint.clone();
+        Failure::Told { error: error.into(), hint, code: Exit::Usage.code() }
+    }
+}
+
+impl Failure {
+    /// A failure to write to standard output.
+    pub(crate) fn writing(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure::ReaderGone;
+        }
+        let text = format!("cannot write to standard output: {error}");
+        Failure::new(Exit::Machine, text)
+    }
+}
+
+/// `error: what: cause: cause`, then the hint on a line of its own.
+fn text(error: &(dyn Error + 'static), hint: Option<&str>) -> String {
+    let mut text = format!("error: {error}");
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let part = source.to_string();
+        // Some libraries repeat their source's text in their own.
+        if !text.ends_with(&part) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, ": {part}");
+        }
+        cause = source.source();
+    }
+    if let Some(hint) = hint {
+        let _ = write!(text, "\nhint: {hint}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn causes_follow_the_error_and_the_hint_comes_last() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let error = ClientError::NoRun { folder: PathBuf::from("runs/x"), source: refused };
+        assert_eq!(
+            text(&error, error.hint().as_deref()),
+            "error: no live run in runs/x: connection refused\n\
+             hint: start one with `windtunnel run FILE`, or name its folder with --run DIR"
+        );
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_no_failure() {
+        let failure = Failure::writing(&io::ErrorKind::BrokenPipe.into());
+        assert_eq!(failure.tell(), 0);
+    }
+}

@@ -1,0 +1,43 @@
+//! Reading a scenario from a file.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use windtunnel_scenario::{LARGEST_FILE, Loaded, Source};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Reads and resolves the scenario in `file`.
+pub(crate) fn scenario(file: &Path) -> Result<Loaded, Failure> {
+    let text = read(file).map_err(|error| {
+        let text = format!("cannot read the scenario {}: {error}", file.display());
+        let hint = "name a scenario file; the tutorial in docs/ shows how to write one";
+        Failure::new(Exit::Scenario, text).hint(hint)
+    })?;
+    let name = file.display().to_string();
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let base = folder_of(file);
+    let source = Source {
+        name: &name,
+        text: &text,
+        default_name: stem.as_deref().unwrap_or("scenario"),
+        base_dir: &base.to_string_lossy(),
+    };
+    Ok(windtunnel_scenario::load(&source)?)
+}
+
+/// At most one byte more than is allowed: enough for the decoder to refuse it.
+fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let most = u64::try_from(LARGEST_FILE).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(file)?.take(most).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The absolute path of the file's folder.
+pub(crate) fn folder_of(file: &Path) -> PathBuf {
+    let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    absolute.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)
+}

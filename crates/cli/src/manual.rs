@@ -1,0 +1,105 @@
+//! The manual page: the command line as troff, with what the arguments cannot tell.
+
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use crate::exit::Exit;
+
+/// The manual page `windtunnel(1)`, all verbs on one page.
+#[must_use]
+pub fn manual_page() -> String {
+    let mut command = crate::command();
+    command.build();
+    let verbs: Vec<clap::Command> =
+        command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect();
+    let main = Man::new(command);
+    let mut page = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = main.render_title(&mut page);
+    let _ = main.render_name_section(&mut page);
+    let _ = main.render_synopsis_section(&mut page);
+    let _ = main.render_description_section(&mut page);
+    for verb in verbs {
+        page.extend(verb_section(verb));
+    }
+    for (heading, entries) in [("EXIT STATUS", exit_codes()), ("FILES", texts(FILES))] {
+        page.extend(section(heading, &entries));
+    }
+    page.extend(section("ENVIRONMENT", &texts(ENVIRONMENT)));
+    String::from_utf8_lossy(&page).into_owned()
+}
+
+/// A verb as one section; what would be sections of a page of its own become its parts.
+fn verb_section(verb: clap::Command) -> Vec<u8> {
+    let name = verb.get_name().to_uppercase();
+    let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+    let man = Man::new(verb);
+    let mut parts = Vec::new();
+    let _ = man.render_synopsis_section(&mut parts);
+    let _ = man.render_options_section(&mut parts);
+    let parts = String::from_utf8_lossy(&parts).replace(".SH ", ".SS ");
+    let mut roff = Roff::new();
+    roff.control("SH", [name.as_str()]);
+    roff.text([roman(about)]);
+    let mut text = roff.to_roff().into_bytes();
+    text.extend(parts.into_bytes());
+    text
+}
+
+fn section(heading: &str, entries: &[(String, String)]) -> Vec<u8> {
+    let mut roff = Roff::new();
+    roff.control("SH", [heading]);
+    for (term, text) in entries {
+        roff.control("TP", []);
+        roff.text([bold(term.as_str())]);
+        roff.text([roman(text.as_str())]);
+    }
+    roff.to_roff().into_bytes()
+}
+
+fn exit_codes() -> Vec<(String, String)> {
+    let codes = Exit::ALL.iter().map(|exit| (exit.code().to_string(), exit.meaning().to_owned()));
+    codes.chain([("128+n".to_owned(), Exit::SIGNAL_MEANING.to_owned())]).collect()
+}
+
+fn texts(entries: &[(&str, &str)]) -> Vec<(String, String)> {
+    entries.iter().map(|(term, text)| ((*term).to_owned(), (*text).to_owned())).collect()
+}
+
+const FILES: &[(&str, &str)] = &[
+    ("runs/NAME-DATE-TIME/", "The folder of a run where none is named with --out."),
+    ("runs/latest", "A link to the newest of them."),
+    ("plan.json", "In the run folder: the scenario resolved."),
+    (
+        "run.json",
+        "The report: verdict, programs, expectations, links asked and achieved, lateness.",
+    ),
+    ("links.csv", "A row for each link direction and 100 ms."),
+    ("events.jsonl", "What happened, one JSON object a line."),
+    ("nodes/NODE/", "What the programs of a node wrote, and how they ended."),
+    ("control.sock", "How the other verbs reach the run while it lives."),
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("WINDTUNNEL_OPTION", "The value of --option where it is not given."),
+    ("NO_COLOR", "Not empty: no colours, see no-color.org."),
+    ("SHELL", "What `windtunnel shell` runs."),
+    ("WINDTUNNEL_NODE", "Set for the programs of a node: its name."),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_every_verb_and_every_exit_code() {
+        let page = manual_page();
+        for verb in crate::command().get_subcommands() {
+            let heading = format!(".SH {}\n", verb.get_name().to_uppercase());
+            assert!(page.contains(&heading), "{heading}");
+        }
+        for exit in Exit::ALL {
+            assert!(page.contains(&format!("\\fB{}\\fR\n", exit.code())), "{exit:?}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Tables, lines and texts for people. Pure: values in, text out.
+
+pub(crate) mod event;
+pub(crate) mod face;
+pub(crate) mod paths;
+pub(crate) mod quantity;
+pub(crate) mod queues;
+pub(crate) mod summary;
+pub(crate) mod table;
+pub(crate) mod verdict;
+
+use anstyle::{AnsiColor, Style};
+
+/// The text in a colour, if colours are wanted.
+pub(crate) fn paint(text: &str, colour: AnsiColor, colours: bool) -> String {
+    if !colours {
+        return text.to_owned();
+    }
+    let style = Style::new().fg_color(Some(colour.into()));
+    format!("{style}{text}{style:#}")
+}

@@ -1,0 +1,101 @@
+//! Events in words.
+
+use windtunnel_trace::event::{Event, What};
+
+use crate::render::quantity;
+
+/// One line about an event.
+pub(crate) fn text(event: &Event) -> String {
+    let millis = event.at_ns / 1_000_000;
+    format!("[{:>4}.{:03}s] {}", millis / 1000, millis % 1000, what(&event.what))
+}
+
+fn what(what: &What) -> String {
+    match what {
+        What::RunBegan => "the run begins".to_owned(),
+        What::RunEnded { reason } => format!("the run ends: {reason}"),
+        What::ProgramStarted { node, argv, .. } => format!("{node}: started {}", words(argv)),
+        What::ProgramFailed { node, message, .. } => format!("{node}: {message}"),
+        What::ProgramReady { node, .. } => format!("{node}: ready"),
+        What::ProgramExited { node, code, signal, .. } => match signal {
+            Some(signal) => format!("{node}: ended by signal {signal}"),
+            None => format!("{node}: exited with {code}"),
+        },
+        What::Node { node, verb } => format!("{node}: {verb}"),
+        What::LinkSet { link, direction, set } => {
+            format!("link {link} {direction}: {}", settings(set))
+        }
+        What::LinkState { link, direction, up } => {
+            format!("link {link} {direction}: {}", if *up { "up" } else { "down" })
+        }
+        What::Partitioned { groups } => {
+            let groups: Vec<String> = groups.iter().map(|names| names.join(" ")).collect();
+            format!("partition: {}", groups.join(" | "))
+        }
+        What::Healed => "partition healed".to_owned(),
+        What::Executed { node, argv } => format!("{node}: executing {}", words(argv)),
+        What::Late { link, direction, lateness_max_ns } => {
+            let most = quantity::nanos(*lateness_max_ns);
+            format!("link {link} {direction}: packets left up to {most} late")
+        }
+        What::Warning { message } => format!("warning: {message}"),
+        other => serde_json::to_string(other).unwrap_or_default(),
+    }
+}
+
+/// The words of a command as a shell would need them, roughly: only for reading.
+fn words(argv: &[String]) -> String {
+    let quoted = argv.iter().map(|word| {
+        if word.is_empty() || word.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            format!("{word:?}")
+        } else {
+            word.clone()
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// `loss=5% latency=10ms` from a patch as JSON.
+fn settings(set: &serde_json::Value) -> String {
+    let Some(map) = set.as_object() else { return set.to_string() };
+    let pairs = map.iter().map(|(key, value)| format!("{key}={}", setting(value)));
+    pairs.collect::<Vec<_>>().join(" ")
+}
+
+/// A property's value without the wrapping that JSON needs to tell its kinds apart.
+fn setting(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Object(map) if map.len() == 1 => {
+            map.values().next().map(setting).unwrap_or_default()
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(at_ns: u64, what: What) -> String {
+        text(&Event { at_ns, intended_ns: None, what })
+    }
+
+    #[test]
+    fn a_change_of_a_link_is_told_in_the_words_of_the_file() {
+        let set = serde_json::json!({"loss": {"independent": "5%"}, "rate": {"to": "10mbit"}});
+        let what = What::LinkSet { link: "ocean".into(), direction: "paris-tokyo".into(), set };
+        assert_eq!(
+            at(5_000_120_000, what),
+            "[   5.000s] link ocean paris-tokyo: loss=5% rate=10mbit"
+        );
+    }
+
+    #[test]
+    fn a_program_that_a_signal_ended_is_not_said_to_have_exited() {
+        let exited =
+            |code, signal| What::ProgramExited { node: "web".into(), program: 0, code, signal };
+        assert_eq!(at(0, exited(137, Some(9))), "[   0.000s] web: ended by signal 9");
+        assert_eq!(at(12_345_678_901, exited(3, None)), "[  12.345s] web: exited with 3");
+    }
+}

@@ -1,0 +1,259 @@
+//! What a person sees while a run goes on.
+//!
+//! Lines are written by a thread of their own, so that a terminal that stands still (Ctrl-S, a pager) never
+//! holds up the run: what does not fit into its channel is not shown, and counted. The thread starts
+//! when the network is up, because setting it up needs a process with one thread.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anstyle::AnsiColor;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use unicode_width::UnicodeWidthStr;
+use windtunnel_host::{Notice, Observer};
+use windtunnel_model::{Plan, Span};
+use windtunnel_trace::event::What;
+
+use crate::render::{event, paint, quantity};
+
+/// What is shown and where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    /// Whether anything is shown at all.
+    pub(crate) quiet: bool,
+    /// Whether lines of programs go to standard error, because standard output is for JSON.
+    pub(crate) lines_are_talk: bool,
+    /// Whether lines may be coloured.
+    pub(crate) line_colours: bool,
+    /// Whether talk may be coloured.
+    pub(crate) talk_colours: bool,
+}
+
+/// Shows a run on the terminal.
+#[derive(Debug)]
+pub(crate) struct Face {
+    bar: ProgressBar,
+    manner: Manner,
+    width: usize,
+    duration: Option<Span>,
+    writer: Mutex<Option<Writer>>,
+    unshown: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Writer {
+    lines: SyncSender<Line>,
+    thread: JoinHandle<()>,
+}
+
+/// Something for the thread.
+#[derive(Debug)]
+enum Line {
+    Data(String),
+    Talk(String),
+    Progress(String),
+}
+
+impl Face {
+    /// A face for a run of `plan`.
+    pub(crate) fn new(plan: &Plan, manner: Manner) -> Self {
+        let bar = if manner.quiet {
+            ProgressBar::hidden()
+        } else {
+            // Hidden by itself when standard error is no terminal.
+            ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10))
+        };
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        let width = plan.nodes.iter().map(|node| {
+            let number = if node.programs.len() > 1 { 2 } else { 0 };
+            node.name.width() + number
+        });
+        Face {
+            bar,
+            manner,
+            width: width.max().unwrap_or(0).min(SOURCE_WIDTH_MAX),
+            duration: plan.duration,
+            writer: Mutex::new(None),
+            unshown: AtomicU64::new(0),
+        }
+    }
+
+    /// Waits until all is shown, and takes the progress line away.
+    pub(crate) fn finish(&self) {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Writer { lines, thread }) = writer {
+            drop(lines);
+            // A panic there has been told; what it did not show is in the run folder.
+            let _ = thread.join();
+        }
+        self.bar.finish_and_clear();
+        let unshown = self.unshown.load(Ordering::Relaxed);
+        if unshown > 0 {
+            crate::output::talk(&format!("{unshown} lines were not shown: see the run folder"));
+        }
+    }
+
+    fn show(&self, line: Line) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = writer.get_or_insert_with(|| {
+            let (lines, receiver) = sync_channel(LINES_WAITING_MAX);
+            let bar = self.bar.clone();
+            let thread = std::thread::spawn(move || write_all(&receiver, &bar));
+            Writer { lines, thread }
+        });
+        let progress = matches!(line, Line::Progress(_));
+        if writer.lines.try_send(line).is_err() && !progress {
+            self.unshown.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn output(&self, source: &str, node: usize, line: &str) -> Line {
+        let colours = if self.manner.lines_are_talk {
+            self.manner.talk_colours
+        } else {
+            self.manner.line_colours
+        };
+        let text = prefixed(source, self.width, node, line, colours);
+        if self.manner.lines_are_talk { Line::Talk(text) } else { Line::Data(text) }
+    }
+
+    fn progress(&self, elapsed: Span, running: usize) -> String {
+        let elapsed = elapsed.as_nanos() / 1_000_000_000;
+        let of = self.duration.map(|all| format!(" of {}", quantity::span(all)));
+        let programs = if running == 1 { "program runs" } else { "programs run" };
+        format!("{elapsed}s{}, {running} {programs}", of.unwrap_or_default())
+    }
+}
+
+impl Observer for Face {
+    fn notice(&self, notice: &Notice<'_>) {
+        if self.manner.quiet {
+            return;
+        }
+        match notice {
+            // Here there is no thread yet, and nothing to hold up.
+            Notice::Setup { done, total } => {
+                self.bar.set_message(format!("setting up nodes: {done} of {total}"));
+                self.bar.tick();
+            }
+            Notice::Measuring { paths } => {
+                let noun = if *paths == 1 { "path" } else { "paths" };
+                self.show(Line::Progress(format!("measuring {paths} {noun}")));
+            }
+            Notice::Output { source, node, line, .. } => {
+                self.show(self.output(source, *node, line));
+            }
+            Notice::Event(event) if is_told(&event.what) => {
+                let text = event::text(event);
+                self.show(Line::Talk(paint(
+                    &text,
+                    AnsiColor::BrightBlack,
+                    self.manner.talk_colours,
+                )));
+            }
+            Notice::Tick { elapsed, running } => {
+                self.show(Line::Progress(self.progress(*elapsed, *running)));
+            }
+            Notice::Stopping { reason } => self.show(Line::Talk(format!("stopping: {reason}"))),
+            _ => {}
+        }
+    }
+}
+
+/// Lateness is summed up at the end; in between there could be thousands of these.
+fn is_told(what: &What) -> bool {
+    !matches!(what, What::Late { .. })
+}
+
+/// `web    | line` with the name in the node's colour.
+fn prefixed(source: &str, width: usize, node: usize, line: &str, colours: bool) -> String {
+    let blanks = " ".repeat(width.saturating_sub(source.width()));
+    let colour = COLOURS[node % COLOURS.len()];
+    // A colour that the program left on must not spill over.
+    let reset = if colours && line.contains('\u{1b}') { "\u{1b}[0m" } else { "" };
+    format!("{}{blanks} | {line}{reset}", paint(source, colour, colours))
+}
+
+fn write_all(lines: &Receiver<Line>, bar: &ProgressBar) {
+    let (mut data, mut talk) = (String::new(), String::new());
+    let mut progress = None;
+    loop {
+        let first = lines.recv_timeout(Duration::from_secs(3600));
+        let ended = matches!(first, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+        // What has come in meanwhile goes out in one write, but in order: only one kind at a time.
+        for line in first.into_iter().chain(lines.try_iter().take(BATCH_LINES)) {
+            match line {
+                Line::Data(text) => {
+                    flush(bar, &mut talk, &mut std::io::stderr());
+                    data.extend([text.as_str(), "\n"]);
+                }
+                Line::Talk(text) => {
+                    flush(bar, &mut data, &mut std::io::stdout());
+                    talk.extend([text.as_str(), "\n"]);
+                }
+                Line::Progress(text) => progress = Some(text),
+            }
+        }
+        flush(bar, &mut data, &mut std::io::stdout());
+        flush(bar, &mut talk, &mut std::io::stderr());
+        if let Some(text) = progress.take() {
+            bar.set_message(text);
+            bar.tick();
+        }
+        if ended {
+            return;
+        }
+    }
+}
+
+/// Writes above the progress line. If nobody reads any more, the run goes on all the same.
+fn flush(bar: &ProgressBar, text: &mut String, out: &mut impl Write) {
+    if !text.is_empty() {
+        bar.suspend(|| {
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        });
+        text.clear();
+    }
+}
+
+const LINES_WAITING_MAX: usize = 10_000;
+const BATCH_LINES: usize = 1_000;
+const SOURCE_WIDTH_MAX: usize = 24;
+/// Told apart on dark and light terminals; red is for what is bad.
+const COLOURS: [AnsiColor; 10] = [
+    AnsiColor::Cyan,
+    AnsiColor::Yellow,
+    AnsiColor::Green,
+    AnsiColor::Magenta,
+    AnsiColor::Blue,
+    AnsiColor::BrightCyan,
+    AnsiColor::BrightYellow,
+    AnsiColor::BrightGreen,
+    AnsiColor::BrightMagenta,
+    AnsiColor::BrightBlue,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_behind_their_node_and_line_up() {
+        assert_eq!(prefixed("web", 8, 0, "hello", false), "web      | hello");
+        assert_eq!(prefixed("client-1", 8, 1, "", false), "client-1 | ");
+    }
+
+    #[test]
+    fn nodes_have_colours_of_their_own_and_those_of_programs_do_not_spill() {
+        assert_eq!(prefixed("a", 1, 0, "x", true), "\u{1b}[36ma\u{1b}[0m | x");
+        assert_eq!(prefixed("b", 1, 1, "x", true), "\u{1b}[33mb\u{1b}[0m | x");
+        let red = prefixed("a", 1, 0, "\u{1b}[31mred", true);
+        assert_eq!(red, "\u{1b}[36ma\u{1b}[0m | \u{1b}[31mred\u{1b}[0m");
+    }
+}

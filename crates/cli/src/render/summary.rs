@@ -1,0 +1,273 @@
+//! What a run was, beside what it was to be.
+
+use windtunnel_model::{Probability, Span};
+use windtunnel_trace::report::{Link, Program, Report};
+
+use crate::render::quantity;
+use crate::render::table::{Align, Table};
+
+/// The summary of a run: links, default queues, programs that failed, expectations, warnings. Ends with
+/// a line end, or is empty.
+pub(crate) fn text(report: &Report) -> String {
+    let parts = [links(report), queues(report), programs(report), expectations(report)];
+    let mut text = parts.concat();
+    let verdict = &report.verdict;
+    let doubts = verdict.unfaithful.iter().map(|doubt| format!("not faithful: {doubt}\n"));
+    let failures = verdict.failures.iter().map(|failure| format!("failed: {failure}\n"));
+    let warnings = verdict.warnings.iter().map(|warning| format!("warning: {warning}\n"));
+    text.extend(doubts.chain(failures).chain(warnings).take(MESSAGES_MAX));
+    text
+}
+
+/// Asked and achieved in one cell: `10ms/10.02ms`.
+fn links(report: &Report) -> String {
+    let shown: Vec<&Link> = report.links.iter().filter(|link| link.offered_packets > 0).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("link", Align::Left),
+        ("direction", Align::Left),
+        ("latency", Align::Right),
+        ("achieved", Align::Right),
+        ("rate", Align::Right),
+        ("achieved", Align::Right),
+        ("loss", Align::Right),
+        ("achieved", Align::Right),
+        ("delivered", Align::Right),
+        ("dropped", Align::Left),
+        ("lateness p99", Align::Right),
+    ]);
+    for link in shown.iter().take(LINKS_MAX) {
+        table.row(link_row(link));
+    }
+    let mut text = table.render("");
+    if let Some(more) = shown.len().checked_sub(LINKS_MAX + 1) {
+        text.push_str(&format!("… and {} more link directions: see run.json\n", more + 1));
+    }
+    text
+}
+
+fn link_row(link: &Link) -> [String; 11] {
+    let dash = || "-".to_owned();
+    let achieved = &link.achieved;
+    let dropped: Vec<String> = link
+        .dropped_packets
+        .iter()
+        .filter(|(_, packets)| **packets > 0)
+        .map(|(reason, packets)| format!("{packets} {reason}"))
+        .collect();
+    [
+        link.link.clone(),
+        link.direction.clone(),
+        latency_asked(link),
+        achieved.latency_mean_ns.map_or_else(dash, quantity::nanos),
+        link.asked.rate.map_or_else(dash, |rate| quantity::rate(rate.bits_per_second())),
+        achieved.rate_busy_bit_per_s.map_or_else(dash, quantity::rate),
+        quantity::loss(link.asked.loss.long_run()),
+        achieved
+            .loss_ppb
+            .and_then(Probability::from_parts_per_billion)
+            .map_or_else(dash, quantity::loss),
+        link.delivered_packets.to_string(),
+        if dropped.is_empty() { dash() } else { dropped.join(", ") },
+        quantity::nanos(link.lateness.p99_ns),
+    ]
+}
+
+/// `10ms` or, with jitter, `10ms+2ms`.
+fn latency_asked(link: &Link) -> String {
+    let latency = quantity::span(link.asked.latency);
+    match link.asked.jitter.spread {
+        Span::ZERO => latency,
+        spread => format!("{latency}+{}", quantity::span(spread)),
+    }
+}
+
+/// The queues that nobody asked for, by length.
+fn queues(report: &Report) -> String {
+    let defaults = report.links.iter().filter(|link| link.asked.queue.is_none());
+    let mut lengths: std::collections::BTreeMap<&str, Vec<String>> = Default::default();
+    for link in defaults {
+        if let Some(queue) = &link.queue {
+            lengths.entry(queue).or_default().push(format!("{} {}", link.link, link.direction));
+        }
+    }
+    super::queues::line(lengths)
+}
+
+fn programs(report: &Report) -> String {
+    let bad = |program: &&Program| program.exit.is_some_and(|code| code != 0);
+    let shown: Vec<&Program> = report.programs.iter().filter(bad).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("node", Align::Left),
+        ("exit", Align::Right),
+        ("ended", Align::Left),
+        ("argv", Align::Left),
+    ]);
+    for program in shown.iter().take(PROGRAMS_MAX) {
+        let exit = program.exit.map_or_else(String::new, |code| code.to_string());
+        table.row([program.node.clone(), exit, program.ended.clone(), program.argv.join(" ")]);
+    }
+    let mut text = table.render("");
+    if let Some(more) = shown.len().checked_sub(PROGRAMS_MAX + 1) {
+        text.push_str(&format!("… and {} more programs: see run.json\n", more + 1));
+    }
+    text
+}
+
+fn expectations(report: &Report) -> String {
+    if report.expectations.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("expectation", Align::Left),
+        ("asked", Align::Left),
+        ("seen", Align::Left),
+        ("met", Align::Left),
+    ]);
+    for expectation in &report.expectations {
+        let met = if expectation.met { "yes" } else { "NO" };
+        let texts = [&expectation.about, &expectation.asked, &expectation.seen];
+        table.row(texts.into_iter().cloned().chain([met.to_owned()]));
+    }
+    table.render("")
+}
+
+const LINKS_MAX: usize = 40;
+const PROGRAMS_MAX: usize = 20;
+const MESSAGES_MAX: usize = 30;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use windtunnel_model::LinkProfile;
+    use windtunnel_model::profile::{Jitter, Loss};
+    use windtunnel_trace::lateness::Summary;
+    use windtunnel_trace::report::{Achieved, Expectation, Machine, Verdict};
+
+    use super::*;
+
+    fn report(links: Vec<Link>) -> Report {
+        Report {
+            windtunnel: "0.1.0".into(),
+            name: "demo".into(),
+            seed: 1,
+            plan_hash: "00".into(),
+            began_unix_s: 0,
+            kernel: "6.1".into(),
+            elapsed_ns: 10_000_000_000,
+            setup_ns: 120_000_000,
+            ended: "every program has exited".into(),
+            verdict: Verdict {
+                faithful: true,
+                passed: true,
+                exit_code: 0,
+                text: "FAITHFUL, PASSED: x".into(),
+                unfaithful: Vec::new(),
+                failures: Vec::new(),
+                warnings: Vec::new(),
+            },
+            lateness: Summary::default(),
+            machine: Machine::default(),
+            programs: Vec::new(),
+            expectations: Vec::new(),
+            links,
+            routers: Vec::new(),
+        }
+    }
+
+    fn link(direction: &str) -> Link {
+        Link {
+            link: "ocean".into(),
+            direction: direction.into(),
+            asked: LinkProfile {
+                latency: "110ms".parse().unwrap(),
+                jitter: Jitter { spread: "2ms".parse().unwrap(), ..Jitter::default() },
+                loss: Loss::Independent("5%".parse().unwrap()),
+                rate: Some("50mbit".parse().unwrap()),
+                ..LinkProfile::default()
+            },
+            queue: Some("204p".into()),
+            offered_packets: 2_000,
+            offered_bytes: 3_000_000,
+            delivered_packets: 1_900,
+            delivered_bytes: 2_850_000,
+            dropped_packets: BTreeMap::from([("loss".into(), 97), ("queue".into(), 3)]),
+            duplicated_packets: 0,
+            corrupted_packets: 0,
+            reordered_packets: 0,
+            marked_packets: 0,
+            in_flight_packets: 0,
+            queue_max_packets: 100,
+            queue_max_bytes: 153_800,
+            achieved: Achieved {
+                latency_mean_ns: Some(111_034_567),
+                rate_busy_bit_per_s: Some(49_998_123),
+                rate_peak_bit_per_s: Some(50_000_000),
+                loss_ppb: Some(48_500_000),
+            },
+            lateness: Summary { packets: 1_900, p99_ns: 84_000, ..Summary::default() },
+        }
+    }
+
+    #[test]
+    fn links_tell_what_was_asked_beside_what_was_achieved_and_default_queues_are_stated() {
+        let text = text(&report(vec![link("paris-tokyo")]));
+        assert_eq!(
+            text,
+            "link   direction      latency  achieved    rate  achieved  loss  achieved  delivered  \
+             dropped           lateness p99\n\
+             ocean  paris-tokyo  110ms+2ms     111ms  50mbit    50mbit    5%     4.85%       1900  \
+             97 loss, 3 queue          84us\n\
+             default queue 204p (the larger of 100 packets and 50 ms of the rate): ocean paris-tokyo\n"
+        );
+    }
+
+    #[test]
+    fn links_that_carried_nothing_are_not_listed_and_many_are_bounded() {
+        let mut idle = link("a-b");
+        idle.offered_packets = 0;
+        idle.asked.queue = Some(windtunnel_model::profile::QueueLimit::Time(Span::from_millis(1)));
+        assert_eq!(text(&report(vec![idle])), "");
+        let many = text(&report(vec![link("paris-tokyo"); 42]));
+        assert!(many.contains("\n… and 2 more link directions: see run.json\n"), "{many}");
+    }
+
+    #[test]
+    fn programs_that_failed_and_expectations_are_listed() {
+        let mut report = report(Vec::new());
+        let program = |node: &str, exit| Program {
+            node: node.into(),
+            program: 0,
+            argv: vec!["wrk".into(), "-t1".into()],
+            daemon: false,
+            starts: 1,
+            exit,
+            ended: "exited with 1".into(),
+            output_bytes: 0,
+            output_discarded_bytes: 0,
+        };
+        report.programs =
+            vec![program("good", Some(0)), program("bad", Some(1)), program("d", None)];
+        report.expectations = vec![Expectation {
+            about: "node bad exit".into(),
+            asked: "0".into(),
+            seen: "1".into(),
+            met: false,
+        }];
+        report.verdict.failures = vec!["bad (wrk) exited with 1".into()];
+        assert_eq!(
+            text(&report),
+            "node  exit  ended          argv\n\
+             bad      1  exited with 1  wrk -t1\n\
+             expectation    asked  seen  met\n\
+             node bad exit  0      1     NO\n\
+             failed: bad (wrk) exited with 1\n"
+        );
+    }
+}

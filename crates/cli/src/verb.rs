@@ -1,0 +1,39 @@
+//! What each verb does: one a file.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod exec;
+pub(crate) mod manual;
+pub(crate) mod ps;
+pub(crate) mod run;
+pub(crate) mod schema;
+pub(crate) mod set;
+pub(crate) mod shell;
+pub(crate) mod state;
+pub(crate) mod stop;
+
+use crate::arguments::Verb;
+use crate::failure::Failure;
+
+/// The exit code, or why there is none of the verb's own.
+pub(crate) type Outcome = Result<u8, Failure>;
+
+/// Does what the command line says.
+pub(crate) fn run(verb: &Verb) -> Outcome {
+    match verb {
+        Verb::Run(arguments) => run::run(arguments),
+        Verb::Check(arguments) => check::run(arguments),
+        Verb::Exec(arguments) => exec::run(arguments),
+        Verb::Shell(arguments) => shell::run(arguments),
+        Verb::Ps(arguments) => ps::run(arguments),
+        Verb::Set(arguments) => set::run(arguments),
+        Verb::Down(arguments) => state::down(arguments),
+        Verb::Up(arguments) => state::up(arguments),
+        Verb::Stop(arguments) => stop::run(arguments),
+        Verb::Schema(arguments) => schema::run(arguments),
+        Verb::Doctor(arguments) => doctor::run(arguments),
+        Verb::Completions(arguments) => completions::run(arguments),
+        Verb::Manual(arguments) => manual::run(arguments),
+    }
+}

@@ -1,0 +1,197 @@
+//! `check`: whether a scenario is valid, and what network it describes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use serde::Serialize;
+use windtunnel_host::Concern;
+use windtunnel_model::{Bytes, Lane, Plan, Routes, Span};
+use windtunnel_scenario::{Loaded, Mistake};
+
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::paths::{Filter, Path, paths, table};
+use crate::render::queues;
+use crate::verb::Outcome;
+use crate::{load, output};
+
+/// Validate a scenario and show its paths, without running anything
+///
+/// Needs no rights. Prints latency, bottleneck, loss and hops for each ordered pair of nodes, the lengths of
+/// queues that the file leaves to the default, and whether the plan fits this machine.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The scenario
+    file: PathBuf,
+    /// Show every pair of nodes [default: the first 200]
+    #[arg(long, env = "WINDTUNNEL_ALL", value_parser = FalseyValueParser::new())]
+    all: bool,
+    /// Only paths from this node or group
+    #[arg(long, value_name = "NODE", env = "WINDTUNNEL_FROM")]
+    from: Option<String>,
+    /// Only paths to this node or group
+    #[arg(long, value_name = "NODE", env = "WINDTUNNEL_TO")]
+    to: Option<String>,
+    /// Memory for packets in queues and in flight that a run would get
+    #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_PACKET_MEMORY", default_value = "1GB")]
+    packet_memory: Bytes,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// All that is known about a valid scenario.
+#[derive(Debug, Serialize)]
+struct Checked {
+    name: String,
+    seed: u64,
+    plan_hash: String,
+    duration: Option<Span>,
+    nodes: usize,
+    routers: usize,
+    links: usize,
+    paths: Vec<Path>,
+    paths_left_out: usize,
+    default_queues: Vec<DefaultQueue>,
+    notices: Vec<Notice>,
+    concerns: Vec<Told>,
+}
+
+#[derive(Debug, Serialize)]
+struct DefaultQueue {
+    link: String,
+    direction: String,
+    queue: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Notice {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u32>,
+    message: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Told {
+    text: String,
+    hint: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let loaded = match load::scenario(&arguments.file) {
+        Err(Failure::Scenario(errors)) if arguments.format.json => {
+            output::json(&Mistakes { mistakes: errors.mistakes(), more: errors.more() })?;
+            return Ok(Exit::Scenario.code());
+        }
+        loaded => loaded?,
+    };
+    known(&loaded.plan, arguments.from.as_deref())?;
+    known(&loaded.plan, arguments.to.as_deref())?;
+    let checked = Checked::new(loaded, arguments);
+    if arguments.format.json {
+        output::json(&checked)?;
+    } else {
+        output::data(&render(&checked))?;
+    }
+    Ok(Exit::Fine.code())
+}
+
+fn known(plan: &Plan, name: Option<&str>) -> Result<(), Failure> {
+    let Some(name) = name else { return Ok(()) };
+    if plan.nodes.iter().any(|node| node.name == name || node.group == name) {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Usage, format!("the scenario has no node or group `{name}`")))
+}
+
+impl Checked {
+    fn new(loaded: Loaded, arguments: &Arguments) -> Self {
+        let plan = loaded.plan;
+        let most = match (arguments.all, arguments.format.json) {
+            (true, _) => usize::MAX,
+            (false, true) => PATHS_IN_JSON,
+            (false, false) => PATHS_SHOWN,
+        };
+        let filter = Filter { from: arguments.from.as_deref(), to: arguments.to.as_deref() };
+        let (paths, paths_left_out) = paths(&plan, &Routes::compute(&plan), filter, most);
+        let concerns = windtunnel_host::fits(&plan, arguments.packet_memory).into_iter();
+        Checked {
+            plan_hash: windtunnel_scenario::plan_hash(&plan),
+            seed: plan.seed,
+            duration: plan.duration,
+            nodes: plan.nodes.len(),
+            routers: plan.routers.len(),
+            links: plan.links.len(),
+            paths,
+            paths_left_out,
+            default_queues: default_queues(&plan),
+            notices: loaded.notices.into_iter().map(Notice::from).collect(),
+            concerns: concerns.map(|Concern { text, hint }| Told { text, hint }).collect(),
+            name: plan.name,
+        }
+    }
+}
+
+impl From<windtunnel_scenario::Notice> for Notice {
+    fn from(notice: windtunnel_scenario::Notice) -> Self {
+        let (line, column) = notice.place.unzip();
+        Notice { line, column, message: notice.message }
+    }
+}
+
+fn default_queues(plan: &Plan) -> Vec<DefaultQueue> {
+    let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
+    let queues = lanes.filter_map(|lane| {
+        let link = &plan.links[lane.link.index()];
+        let profile = &link.profiles[lane.direction.index()];
+        let limit = profile.effective_queue().filter(|_| profile.queue.is_none())?;
+        let direction = plan.lane_name(lane);
+        Some(DefaultQueue { link: link.name.clone(), direction, queue: limit.to_string() })
+    });
+    queues.collect()
+}
+
+fn render(checked: &Checked) -> String {
+    let Checked { name, nodes, routers, links, seed, .. } = checked;
+    let mut text = table(&checked.paths).render("");
+    if checked.paths_left_out > 0 {
+        let more = checked.paths_left_out;
+        text.push_str(&format!(
+            "… and {more} more pairs: --all shows them, --from and --to choose\n"
+        ));
+    }
+    let mut lengths: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for DefaultQueue { link, direction, queue } in &checked.default_queues {
+        lengths.entry(queue).or_default().push(format!("{link} {direction}"));
+    }
+    text.push_str(&queues::line(lengths));
+    for notice in &checked.notices {
+        let place = notice.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        text.push_str(&format!("notice: {place}{}\n", notice.message));
+    }
+    for Told { text: concern, hint } in &checked.concerns {
+        text.push_str(&format!("warning: {concern}\n"));
+        if let Some(hint) = hint {
+            text.push_str(&format!("hint: {hint}\n"));
+        }
+    }
+    let fits = if checked.concerns.is_empty() { "fits" } else { "may not fit" };
+    text.push_str(&format!(
+        "{name} is valid and {fits} this machine: {nodes} nodes, {routers} routers, {links} links, \
+         seed {seed}\n"
+    ));
+    text
+}
+
+/// The mistakes of a scenario, for `--json`.
+#[derive(Debug, Serialize)]
+struct Mistakes<'a> {
+    mistakes: &'a [Mistake],
+    more: usize,
+}
+
+const PATHS_SHOWN: usize = 200;
+const PATHS_IN_JSON: usize = 100_000;

@@ -1,0 +1,41 @@
+//! `completions`: what a shell needs to complete command lines.
+
+use clap_complete::Shell;
+use serde::Serialize;
+
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::verb::Outcome;
+
+/// Print the completions of a shell
+///
+/// For bash: windtunnel completions bash > ~/.local/share/bash-completion/completions/windtunnel
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The shell
+    shell: Shell,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// For `--json`.
+#[derive(Debug, Serialize)]
+struct Completions {
+    shell: String,
+    script: String,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut crate::command(), "windtunnel", &mut script);
+    let script =
+        String::from_utf8(script).map_err(|error| Failure::caused(Exit::Internal, error))?;
+    if arguments.format.json {
+        output::json(&Completions { shell: arguments.shell.to_string(), script })?;
+    } else {
+        output::data(&script)?;
+    }
+    Ok(Exit::Fine.code())
+}

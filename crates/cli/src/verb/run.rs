@@ -1,0 +1,188 @@
+//! `run`: the whole story in one command.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::builder::FalseyValueParser;
+use windtunnel_host::{Concern, Options, RunError};
+use windtunnel_model::{Bytes, Plan, Span};
+use windtunnel_scenario::Loaded;
+use windtunnel_trace::report::Report;
+
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::face::{Face, Manner};
+use crate::render::{summary, verdict};
+use crate::verb::Outcome;
+use crate::{load, output};
+
+/// Run a scenario: build its network, run its programs, judge the run, leave nothing behind
+///
+/// Programs' lines go to standard output behind the name of their node, what happens to standard error, and
+/// everything to the run folder. The last line is the verdict. Ctrl-C ends the run; a second one ends
+/// programs that do not listen.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The scenario
+    file: PathBuf,
+    /// The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]
+    #[arg(long, value_name = "DIR", env = "WINDTUNNEL_OUT")]
+    out: Option<PathBuf>,
+    /// Seed of every random stream, instead of the file's
+    #[arg(long, value_name = "N", env = "WINDTUNNEL_SEED")]
+    seed: Option<u64>,
+    /// How long the run lasts at the most, instead of the file's
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_DURATION", value_parser = duration)]
+    duration: Option<Span>,
+    /// Packets that leave later than this are late; more than 0.1% of them make the run unfaithful
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_MAX_LATENESS", default_value = "1ms")]
+    max_lateness: Span,
+    /// How much is kept of each stream that a program writes
+    #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_OUTPUT_LIMIT", default_value = "64MB")]
+    output_limit: Bytes,
+    /// Let no packet be larger than its link's MTU, also where nobody could tell
+    #[arg(long, env = "WINDTUNNEL_NO_OFFLOAD", value_parser = FalseyValueParser::new())]
+    no_offload: bool,
+    /// Memory for packets in queues and in flight
+    #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_PACKET_MEMORY", default_value = "1GB")]
+    packet_memory: Bytes,
+    /// Show the verdict only
+    #[arg(long, env = "WINDTUNNEL_QUIET", value_parser = FalseyValueParser::new())]
+    quiet: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let Loaded { mut plan, notices, .. } = load::scenario(&arguments.file)?;
+    plan.seed = arguments.seed.unwrap_or(plan.seed);
+    plan.duration = arguments.duration.or(plan.duration);
+    if !arguments.quiet {
+        for notice in &notices {
+            output::talk(&format!("notice: {notice}"));
+        }
+        warn(&windtunnel_host::fits(&plan, arguments.packet_memory));
+    }
+    let folder = match &arguments.out {
+        Some(folder) => folder.clone(),
+        None => new_folder(Path::new("runs"), &plan.name, &timestamp())?,
+    };
+    let options = options(arguments, &plan, folder.clone());
+    let face = Arc::new(Face::new(&plan, manner(arguments)));
+    let result = windtunnel_host::run(plan, &options, Arc::<Face>::clone(&face));
+    face.finish();
+    let report = result.map_err(failed)?;
+    show(arguments, &report, &folder)?;
+    Ok(report.verdict.exit_code)
+}
+
+fn options(arguments: &Arguments, plan: &Plan, folder: PathBuf) -> Options {
+    let mut options = Options::new(folder, load::folder_of(&arguments.file));
+    options.link_latest = arguments.out.is_none();
+    options.plan_hash = windtunnel_scenario::plan_hash(plan);
+    options.max_lateness = arguments.max_lateness;
+    options.output_limit = arguments.output_limit;
+    options.offload = !arguments.no_offload;
+    options.packet_memory = arguments.packet_memory;
+    options
+}
+
+fn manner(arguments: &Arguments) -> Manner {
+    Manner {
+        quiet: arguments.quiet,
+        lines_are_talk: arguments.format.json,
+        line_colours: output::data_colours(),
+        talk_colours: output::talk_colours(),
+    }
+}
+
+/// The end of a run. A reader that has gone does not change how the run went.
+fn show(arguments: &Arguments, report: &Report, folder: &Path) -> Result<(), Failure> {
+    let written = if arguments.format.json {
+        output::json(report)
+    } else {
+        let mut text = if arguments.quiet { String::new() } else { summary::text(report) };
+        text.push_str(&verdict::line(&report.verdict, folder, output::data_colours()));
+        text.push('\n');
+        output::data(&text)
+    };
+    match written {
+        Err(Failure::ReaderGone) => Ok(()),
+        written => written,
+    }
+}
+
+fn warn(concerns: &[Concern]) {
+    for Concern { text, hint, .. } in concerns {
+        output::talk(&format!("warning: {text}"));
+        if let Some(hint) = hint {
+            output::talk(&format!("hint: {hint}"));
+        }
+    }
+}
+
+fn failed(error: RunError) -> Failure {
+    let (hint, code) = (error.hint(), error.exit_code());
+    Failure::Told { error: error.into(), hint, code }
+}
+
+/// A folder below `parent` that nobody else has: made here, so that two runs in one second do not meet.
+fn new_folder(parent: &Path, name: &str, time: &str) -> Result<PathBuf, Failure> {
+    let cannot = |path: &Path, error: io::Error| {
+        let text = format!("cannot make the run folder {}: {error}", path.display());
+        Failure::new(Exit::Machine, text).hint("name another place with --out DIR")
+    };
+    fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
+    for attempt in 1_u32.. {
+        let suffix = if attempt > 1 { format!("-{attempt}") } else { String::new() };
+        let path = parent.join(format!("{name}-{time}{suffix}"));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(cannot(&path, error)),
+        }
+    }
+    Err(Failure::new(Exit::Internal, "four thousand million runs in one second"))
+}
+
+/// The local time for a folder's name: `20261121-034800`.
+fn timestamp() -> String {
+    jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+fn duration(text: &str) -> Result<Span, String> {
+    match text.parse::<Span>() {
+        Ok(Span::ZERO) => Err("a run lasts longer than no time".to_owned()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_one_second_get_folders_of_their_own() {
+        let parent = tempfile::tempdir().unwrap();
+        let runs = parent.path().join("runs");
+        let names: Vec<_> = (0..3)
+            .map(|_| new_folder(&runs, "demo", "20261121-034800").unwrap())
+            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(
+            names,
+            ["demo-20261121-034800", "demo-20261121-034800-2", "demo-20261121-034800-3"]
+        );
+    }
+
+    #[test]
+    fn a_folder_name_has_date_and_time() {
+        let time = timestamp();
+        let form: String = time.chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect();
+        assert_eq!(form, "99999999-999999");
+    }
+}

@@ -1,0 +1,23 @@
+//! `schema`: the scenario file's JSON Schema.
+
+use clap::builder::FalseyValueParser;
+
+use crate::exit::Exit;
+use crate::output;
+use crate::verb::Outcome;
+
+/// Print the JSON Schema of the scenario file
+///
+/// Editors check and complete scenario files with it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// No difference: a schema is JSON in any case
+    #[arg(long, env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let Arguments { json: _ } = arguments;
+    output::json(&windtunnel_scenario::schema())?;
+    Ok(Exit::Fine.code())
+}

@@ -1,0 +1,37 @@
+//! The namespace tier: the built `windtunnel` drives real programs, and its output, exit codes and run
+//! folders are looked at.
+//!
+//! As root, most tests run twice: as root and as an ordinary user (uid 65534). What is missing on this
+//! machine is said (`missing: …`) and passed over; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of
+//! that. Bounds are asserted, never exact times, and no test asks for speed.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+#[path = "programs/clients.rs"]
+mod clients;
+#[path = "programs/ending.rs"]
+mod ending;
+#[path = "programs/events.rs"]
+mod events;
+#[path = "programs/faults.rs"]
+mod faults;
+#[path = "programs/lifecycle.rs"]
+mod lifecycle;
+#[path = "programs/live.rs"]
+mod live;
+#[path = "programs/luck.rs"]
+mod luck;
+#[path = "programs/node.rs"]
+mod node;
+#[path = "programs/path.rs"]
+mod path;
+#[path = "programs/ping.rs"]
+mod ping;
+#[path = "programs/scenarios.rs"]
+mod scenarios;
+#[path = "programs/support.rs"]
+mod support;
+#[path = "programs/transfer.rs"]
+mod transfer;
+#[path = "programs/verdict.rs"]
+mod verdict;
