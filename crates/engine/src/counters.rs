@@ -117,7 +117,9 @@ pub struct LaneCounters {
     pub queue_packets_max: u64,
     /// The most bytes with overhead that ever waited.
     pub queue_bytes_max: u64,
-    /// How long the rate was transmitting.
+    /// Bytes with overhead that the rate has begun to transmit.
+    pub transmitted_wire_bytes: u64,
+    /// How long the rate was transmitting them.
     pub busy_ns: u64,
     /// Sum of the delays drawn: latency plus jitter of every packet that came to the delay.
     pub delay_sum_ns: u64,

@@ -22,9 +22,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use windtunnel_control::Listener;
 use windtunnel_model::{Bytes, Plan, Routes, Span};
 use windtunnel_node::{Enclosure, Village};
+use windtunnel_sys::limits::{self, Processors};
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
-use windtunnel_sys::{limits, signal};
+use windtunnel_sys::signal;
 use windtunnel_trace::report::Report;
 
 use crate::dataplane::{Dataplane, Setup, now};
@@ -205,7 +206,7 @@ impl Prepared {
         );
         live.measure_paths();
         let drops_before = devices::transmit_drops(live.village());
-        let stolen_before = stolen_ns();
+        let processors_before = limits::processors().unwrap_or_default();
         let began_unix_s = unix_seconds();
         live.begin();
         let ending = live.until_end();
@@ -228,7 +229,7 @@ impl Prepared {
             rtts: &ended.rtts,
             late_above: options.max_lateness,
             device_drops,
-            stolen_ns: stolen_ns().saturating_sub(stolen_before),
+            processors: spent_since(processors_before),
             notes: &notes,
         });
         Ok(write_results(folder, plan, report))
@@ -288,9 +289,13 @@ fn io(step: &'static str) -> impl FnOnce(serde_json::Error) -> RunError {
     move |error| RunError::Step { step, source: error.into() }
 }
 
-fn stolen_ns() -> u64 {
-    let ticks = limits::steal_ticks().unwrap_or(0);
-    ticks.saturating_mul(1_000_000_000 / limits::ticks_per_second().max(1))
+fn spent_since(before: Processors) -> Processors {
+    let after = limits::processors().unwrap_or_default();
+    Processors {
+        busy: after.busy.saturating_sub(before.busy),
+        idle: after.idle.saturating_sub(before.idle),
+        stolen: after.stolen.saturating_sub(before.stolen),
+    }
 }
 
 fn unix_seconds() -> u64 {

@@ -6,6 +6,7 @@ mod programs;
 mod report;
 
 use windtunnel_model::{Plan, Span};
+use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::{Expectation, Report, Verdict};
 
 use crate::dataplane::Tally;
@@ -32,9 +33,18 @@ pub(crate) struct Evidence<'a> {
     pub(crate) late_above: Span,
     /// Packets that devices dropped.
     pub(crate) device_drops: u64,
-    pub(crate) stolen_ns: u64,
+    /// What all processors of the machine did during the run.
+    pub(crate) processors: Processors,
     /// What the set-up could not do as it should.
     pub(crate) notes: &'a [String],
+}
+
+impl Evidence<'_> {
+    /// Time that the hypervisor took from the machine's processors.
+    pub(crate) fn stolen(&self) -> Span {
+        let tick_ns = 1_000_000_000 / limits::ticks_per_second().max(1);
+        Span::from_nanos(self.processors.stolen.saturating_mul(tick_ns))
+    }
 }
 
 /// Why a run ended.

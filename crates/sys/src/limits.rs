@@ -68,6 +68,17 @@ pub fn set_cpus(cpus: &[usize]) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
+/// Ticks of all processors together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Processors {
+    /// Running something.
+    pub busy: u64,
+    /// With nothing to run.
+    pub idle: u64,
+    /// Kept from us by the machine's host.
+    pub stolen: u64,
+}
+
 /// The calling thread's number, for [`schedule_of`].
 pub fn current_thread() -> Pid {
     rustix::thread::gettid()
@@ -83,14 +94,13 @@ pub fn schedule_of(thread: Pid) -> io::Result<Schedule> {
     parse_schedule(&text).ok_or_else(|| malformed(&path, &text))
 }
 
-/// For how long all processors together were kept from us by the machine's host, in ticks of
-/// [`ticks_per_second`].
+/// What all processors together have done since the machine started, in ticks of [`ticks_per_second`].
 ///
 /// # Errors
 /// What reading /proc/stat says.
-pub fn steal_ticks() -> io::Result<u64> {
+pub fn processors() -> io::Result<Processors> {
     let text = fs::read_to_string("/proc/stat")?;
-    parse_steal(&text).ok_or_else(|| malformed("/proc/stat", &text))
+    parse_processors(&text).ok_or_else(|| malformed("/proc/stat", &text))
 }
 
 /// How many ticks the kernel counts in a second, usually 100.
@@ -116,12 +126,18 @@ fn parse_schedule(text: &str) -> Option<Schedule> {
 }
 
 /// The first line: `cpu`, user, nice, system, idle, iowait, irq, softirq, steal.
-fn parse_steal(text: &str) -> Option<u64> {
+fn parse_processors(text: &str) -> Option<Processors> {
     let mut words = text.lines().next()?.split_ascii_whitespace();
     if words.next() != Some("cpu") {
         return None;
     }
-    words.nth(7)?.parse().ok()
+    let mut ticks = [0; 8];
+    for tick in &mut ticks {
+        *tick = words.next()?.parse().ok()?;
+    }
+    let [user, nice, system, idle, waiting, interrupts, soft, stolen] = ticks;
+    let busy = user + nice + system + interrupts + soft;
+    Some(Processors { busy, idle: idle + waiting, stolen })
 }
 
 fn malformed(path: &str, text: &str) -> io::Error {
@@ -142,10 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn steal_is_the_eighth_number_of_all_processors() {
+    fn processors_are_busy_idle_or_stolen() {
         let text = "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
-        assert_eq!(parse_steal(text), Some(80));
-        assert_eq!(parse_steal("cpu 1 2 3\n"), None);
-        assert_eq!(parse_steal(""), None);
+        assert_eq!(
+            parse_processors(text),
+            Some(Processors { busy: 10 + 20 + 30 + 60 + 70, idle: 90, stolen: 80 })
+        );
+        assert_eq!(parse_processors("cpu 1 2 3\n"), None);
+        assert_eq!(parse_processors(""), None);
     }
 }

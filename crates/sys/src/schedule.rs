@@ -14,13 +14,7 @@ pub fn set_slice(slice_ns: u64) -> io::Result<()> {
     let mut attributes = Attributes { size: ATTRIBUTES_BYTES, ..Attributes::default() };
     // SAFETY: the pointer is to a live value of the size that is passed.
     let returned = unsafe {
-        libc::syscall(
-            libc::SYS_sched_getattr,
-            0,
-            &raw mut attributes,
-            ATTRIBUTES_BYTES,
-            0,
-        )
+        libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, ATTRIBUTES_BYTES, 0)
     };
     check(libc::c_int::try_from(returned).unwrap_or(-1))?;
     attributes.runtime = slice_ns;

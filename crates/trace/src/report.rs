@@ -76,6 +76,9 @@ pub struct Machine {
     pub engine_ran_ns: u64,
     /// Time that it was ready but had no processor, in nanoseconds.
     pub engine_waited_ns: u64,
+    /// How much of their time the machine's processors ran something, in percent: windtunnel, the programs
+    /// and everything else.
+    pub busy_percent: u8,
     /// Time that the hypervisor took from the machine's processors, in nanoseconds.
     pub stolen_ns: u64,
     /// Records that were not written because the disk was too slow.

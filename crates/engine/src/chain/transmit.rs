@@ -45,6 +45,8 @@ impl Chain {
         let run = |packet: &Packet| delay.run(packet);
         let next = self.queue.next(now, &self.server, run, &mut work.pool, &mut self.counters);
         if let Some(packet) = next {
+            let wire_bytes = packet.shape.charge(self.server.overhead());
+            self.counters.transmitted_wire_bytes += wire_bytes;
             let (first, busy) = self.server.begin(packet);
             self.counters.busy_ns = self.counters.busy_ns.saturating_add(busy.as_nanos());
             self.arm(Activity::Server, Some(first), work);

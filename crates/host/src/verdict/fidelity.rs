@@ -3,6 +3,7 @@
 use windtunnel_engine::DropReason;
 use windtunnel_model::{Lane, Span};
 
+use super::report::busy_percent;
 use super::{Evidence, rounded};
 
 /// Why the run cannot be believed; empty if it can.
@@ -100,19 +101,21 @@ fn cause(evidence: &Evidence<'_>) -> String {
     let share =
         |part: u64| u64::try_from(u128::from(part) * 100 / u128::from(elapsed)).unwrap_or(100);
     let (ran, waited) = (share(evidence.tally.ran_ns), share(evidence.tally.waited_ns));
-    let stolen = rounded(Span::from_nanos(evidence.stolen_ns));
-    if share(evidence.stolen_ns) >= STOLEN_PERCENT {
+    let busy = busy_percent(evidence.processors);
+    if share(evidence.stolen().as_nanos()) >= STOLEN_PERCENT {
+        let stolen = rounded(evidence.stolen());
         return format!("the hypervisor took {stolen} of processor time from this machine");
     }
-    if waited >= WAITED_PERCENT {
+    if waited >= WAITED_PERCENT || busy >= SATURATED_PERCENT {
         return format!(
-            "the processors are saturated: the engine was ready but had none for {waited}% of the time"
+            "the processors are saturated: busy for {busy}% of the time; the engine was ready but had \
+             none for {waited}%, and ran for {ran}%"
         );
     }
     if ran >= BUSY_PERCENT {
         return format!("the offered rate is too high: the engine was busy {ran}% of the time");
     }
-    "short stalls of this machine (the engine was neither busy nor waiting for long)".to_owned()
+    format!("short stalls of this machine (its processors were busy for {busy}% of the time)")
 }
 
 /// At most one packet in so many may be late: 0.1 %.
@@ -120,4 +123,5 @@ const LATE_ONE_IN: u64 = 1000;
 const LANES_NAMED: usize = 3;
 const STOLEN_PERCENT: u64 = 3;
 const WAITED_PERCENT: u64 = 3;
+const SATURATED_PERCENT: u8 = 85;
 const BUSY_PERCENT: u64 = 80;

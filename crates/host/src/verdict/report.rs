@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windtunnel_engine::{DropReason, RouterCounters};
 use windtunnel_model::{Lane, Plan};
-use windtunnel_sys::limits;
+use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::{
     Achieved, Expectation, Link, Machine, Program, Report, Router, Verdict,
 };
@@ -55,9 +55,16 @@ fn machine(evidence: &Evidence<'_>) -> Machine {
         kernel_refused: tally.refused + evidence.device_drops,
         engine_ran_ns: tally.ran_ns,
         engine_waited_ns: tally.waited_ns,
-        stolen_ns: evidence.stolen_ns,
+        busy_percent: busy_percent(evidence.processors),
+        stolen_ns: evidence.stolen().as_nanos(),
         records_lost: evidence.recorded.lost,
     }
+}
+
+/// How much of their time the machine's processors were running something.
+pub(super) fn busy_percent(processors: Processors) -> u8 {
+    let all = processors.busy + processors.idle + processors.stolen;
+    u8::try_from(processors.busy * 100 / all.max(1)).unwrap_or(100)
 }
 
 fn programs(evidence: &Evidence<'_>) -> Vec<Program> {
@@ -128,8 +135,7 @@ fn achieved(result: &LaneResult, peak_bytes_per_s: u64) -> Achieved {
     Achieved {
         latency_mean_ns: ratio(c.delay_sum_ns, c.delay_count, 1)
             .map(|drawn| drawn + result.lateness.mean().as_nanos()),
-        // What is on its way at the end was transmitted but not delivered: a round trip's worth too little.
-        rate_busy_bit_per_s: ratio(c.delivered_wire_bytes, c.busy_ns, 8_000_000_000),
+        rate_busy_bit_per_s: ratio(c.transmitted_wire_bytes, c.busy_ns, 8_000_000_000),
         rate_peak_bit_per_s: (c.delivered_packets > 0).then(|| peak_bytes_per_s.saturating_mul(8)),
         loss_ppb: loss.and_then(|ppb| u32::try_from(ppb).ok()),
     }
