@@ -1,0 +1,141 @@
+//! Changes of a running network.
+
+use windtunnel_engine::{DropReason, EventKind, NetworkChange};
+use windtunnel_model::profile::{Jitter, Setting};
+use windtunnel_model::{LinkPatch, LinkProfile, Rate, Span};
+
+use crate::support::{MS, Net, Topology, US, delayed, pair, path, rated, up};
+
+fn rate(bits_per_second: u64) -> LinkPatch {
+    let rate = Rate::from_bits_per_second(bits_per_second).map(Setting::To);
+    LinkPatch { rate, ..LinkPatch::default() }
+}
+
+fn latency(millis: u64) -> LinkPatch {
+    LinkPatch { latency: Some(Span::from_millis(millis)), ..LinkPatch::default() }
+}
+
+#[test]
+fn what_is_in_transmission_keeps_its_end_and_what_waits_gets_the_new_rate() {
+    let mut net = Net::new(pair(1, rated(8_000_000)));
+    (0..3).for_each(|tag| net.send_udp(0, 1000, tag));
+    net.patch(MS / 2, up(0), rate(800_000));
+    net.finish();
+    assert_eq!(net.times(), [MS, 11 * MS, 21 * MS]);
+    assert_eq!(net.engine.profile(up(0)).rate, Rate::from_bits_per_second(800_000));
+}
+
+#[test]
+fn without_a_rate_the_queue_leaves_behind_what_is_in_transmission() {
+    let mut net = Net::new(pair(1, rated(8_000_000)));
+    (0..4).for_each(|tag| net.send_udp(0, 1000, tag));
+    let patch = LinkPatch { rate: Some(Setting::Default), ..LinkPatch::default() };
+    net.patch(MS / 2, up(0), patch);
+    net.send_udp(MS / 2, 1000, 4);
+    net.finish();
+    assert_eq!(net.arrivals(), [(MS, 0), (MS, 1), (MS, 2), (MS, 3), (MS, 4)]);
+}
+
+#[test]
+fn a_shorter_latency_does_not_let_packets_overtake() {
+    let mut net = Net::new(pair(1, delayed(Span::from_millis(10))));
+    net.send_udp(0, 100, 0);
+    net.patch(MS, up(0), latency(2));
+    net.send_udp(MS, 100, 1);
+    net.send_udp(9 * MS, 100, 2);
+    net.patch(10 * MS, up(0), latency(5));
+    net.send_udp(10 * MS, 100, 3);
+    net.finish();
+    assert_eq!(net.arrivals(), [(10 * MS, 0), (10 * MS, 1), (11 * MS, 2), (15 * MS, 3)]);
+}
+
+#[test]
+fn a_link_that_goes_down_delivers_what_it_has_accepted() {
+    let mut net =
+        Net::new(pair(1, LinkProfile { latency: Span::from_millis(5), ..rated(8_000_000) }));
+    (0..3).for_each(|tag| net.send_udp(0, 1000, tag));
+    net.set_up(MS / 2, up(0), false);
+    assert!(!net.engine.is_up(up(0)));
+    net.send_udp(MS, 1000, 3);
+    net.set_up(20 * MS, up(0), true);
+    net.send_udp(20 * MS, 1000, 4);
+    net.finish();
+    assert_eq!(net.tags(), [0, 1, 2, 4]);
+    assert_eq!(net.lane(0).dropped[DropReason::Down], 1);
+    net.check_conservation();
+    let kinds: Vec<EventKind> =
+        std::iter::from_fn(|| net.engine.poll_event()).map(|event| event.kind).collect();
+    let state = |up_now| EventKind::LaneState { lane: up(0), up: up_now };
+    assert_eq!(kinds, [state(false), state(true)]);
+}
+
+#[test]
+fn a_partition_cuts_links_between_groups_only_and_is_apart_from_down() {
+    let mut plan = Topology::new(1);
+    let (a, b, c) = (plan.node("a"), plan.node("b"), plan.node("c"));
+    for ends in [[a, b], [b, c]] {
+        plan.link(ends, [LinkProfile::default(), LinkProfile::default()]);
+    }
+    let mut net = Net::new(plan.build());
+    net.set_up(0, up(1), false);
+    net.apply(0, &NetworkChange::Partition(&[vec![a], vec![b]]));
+    let is_up =
+        |net: &Net, link| [net.engine.is_up(up(link)), net.engine.is_up(up(link).reverse())];
+    assert_eq!((is_up(&net, 0), is_up(&net, 1)), ([false; 2], [false, true]));
+    net.send_udp(1, 100, 0);
+    assert_eq!(net.lane(0).dropped[DropReason::Partition], 1);
+    net.apply(2, &NetworkChange::Heal);
+    assert_eq!((is_up(&net, 0), is_up(&net, 1)), ([true; 2], [false, true]));
+    let kinds = std::iter::from_fn(|| net.engine.poll_event()).map(|event| event.kind);
+    assert_eq!(
+        kinds.skip(1).collect::<Vec<_>>(),
+        [EventKind::Partitioned { lanes: 2 }, EventKind::Healed]
+    );
+}
+
+#[test]
+fn changes_lose_no_packet_by_themselves() {
+    let mut net = Net::new(path(1, vec![rated(8_000_000), delayed(Span::from_millis(3))]));
+    for step in 0..50u32 {
+        let at = u64::from(step) * 900 * US;
+        net.send_udp(at, 600, step);
+        let patch = match step % 5 {
+            0 => rate(4_000_000 + u64::from(step) * 300_000),
+            1 => LinkPatch { rate: Some(Setting::Default), ..LinkPatch::default() },
+            2 => latency(u64::from(step % 7)),
+            3 => LinkPatch {
+                jitter: Some(Jitter { spread: Span::from_millis(1), ..Jitter::default() }),
+                ..LinkPatch::default()
+            },
+            _ => rate(1_000_000),
+        };
+        net.patch(at, up(step % 2), patch);
+    }
+    net.finish();
+    assert_eq!(net.tags(), (0..50).collect::<Vec<_>>());
+    assert!(net.times().is_sorted());
+    net.check_conservation();
+}
+
+#[test]
+fn lateness_at_a_router_is_told_and_does_not_add_up() {
+    let mut net =
+        Net::new(path(1, vec![delayed(Span::from_millis(3)), delayed(Span::from_millis(4))]));
+    net.send_udp(0, 100, 0);
+    let late = |nanos| windtunnel_model::Time::from_nanos(nanos);
+    net.engine.handle_timeout(late(3 * MS + 700));
+    assert_eq!(net.engine.poll_handoff(), Some((up(0), Span::from_nanos(700))));
+    assert_eq!(net.engine.poll_timeout(), Some(late(7 * MS)));
+    net.engine.handle_timeout(late(7 * MS + 900));
+    let departure = net.engine.poll_output().unwrap();
+    assert_eq!(departure.intended, late(7 * MS));
+    assert_eq!(net.engine.poll_handoff(), None);
+}
+
+#[test]
+#[should_panic(expected = "time went back")]
+fn time_that_goes_back_is_refused() {
+    let mut net = Net::new(pair(1, LinkProfile::default()));
+    net.run_until(5);
+    net.run_until(4);
+}

@@ -1,0 +1,15 @@
+//! The engine from outside: packets in, packets and times out, in virtual time.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot build its world has failed")]
+
+mod changes;
+mod codel;
+mod jitter;
+mod luck;
+mod mtu;
+mod properties;
+mod queue;
+mod rate;
+mod routers;
+mod support;
+mod trains;

@@ -1,0 +1,253 @@
+//! What holds for every network: conservation, order, determinism.
+
+use proptest::prelude::*;
+use windtunnel_engine::NetworkChange;
+use windtunnel_model::profile::{
+    Codel, Discipline, Distribution, GilbertElliott, Jitter, Loss, QueueLimit, Reorder, Setting,
+};
+use windtunnel_model::{
+    Bytes, Lane, LinkPatch, LinkProfile, NodeId, Packets, Plan, Probability, Rate, Span, Vertex,
+};
+use windtunnel_wire::build;
+
+use crate::support::{Net, Out, US, path, up};
+
+fn probability() -> impl Strategy<Value = Probability> {
+    prop_oneof![
+        3 => Just(Probability::NEVER),
+        1 => (0u32..300_000_000)
+            .prop_map(|parts| Probability::from_parts_per_billion(parts).unwrap()),
+    ]
+}
+
+fn loss() -> impl Strategy<Value = Loss> {
+    let chain = |[good_to_bad, bad_to_good, loss_in_good, loss_in_bad]: [Probability; 4]| {
+        Loss::GilbertElliott(GilbertElliott { good_to_bad, bad_to_good, loss_in_good, loss_in_bad })
+    };
+    prop_oneof![
+        Just(Loss::None),
+        probability().prop_map(Loss::Independent),
+        prop::array::uniform4(probability()).prop_map(chain),
+        Just(Loss::Listed(vec![1, 5, 6, 44])),
+    ]
+}
+
+fn jitter() -> impl Strategy<Value = Jitter> {
+    let distribution = prop_oneof![
+        Just(Distribution::Uniform),
+        Just(Distribution::Normal),
+        Just(Distribution::Pareto),
+        Just(Distribution::Table(vec![Span::ZERO, Span::from_micros(300)])),
+    ];
+    (prop_oneof![Just(0), 0..800 * US], distribution).prop_map(|(spread, distribution)| {
+        if spread == 0 {
+            return Jitter::default();
+        }
+        Jitter { spread: Span::from_nanos(spread), distribution }
+    })
+}
+
+fn queue() -> impl Strategy<Value = Option<QueueLimit>> {
+    prop_oneof![
+        Just(None),
+        (0u64..60).prop_map(|count| Some(QueueLimit::Packets(Packets(count)))),
+        (0u64..90_000).prop_map(|bytes| Some(QueueLimit::Bytes(Bytes(bytes)))),
+        (0u64..3000).prop_map(|micros| Some(QueueLimit::Time(Span::from_micros(micros)))),
+    ]
+}
+
+fn discipline() -> impl Strategy<Value = Discipline> {
+    let (target, interval) = (Span::from_micros(100), Span::from_micros(900));
+    let codel = move |ecn| Discipline::Codel(Codel { target, interval, ecn });
+    prop_oneof![
+        Just(Discipline::DropTail),
+        Just(Discipline::DropHead),
+        any::<bool>().prop_map(codel),
+    ]
+}
+
+fn rate() -> impl Strategy<Value = Option<Rate>> {
+    prop_oneof![
+        1 => Just(None),
+        2 => (500_000u64..10_000_000_000).prop_map(Rate::from_bits_per_second),
+    ]
+}
+
+prop_compose! {
+    fn profile()(
+        latency in prop_oneof![Just(0), 0..2000 * US],
+        jitter in jitter(),
+        loss in loss(),
+        [duplicate, corrupt, probability] in prop::array::uniform3(probability()),
+        by_jitter: bool,
+        rate in rate(),
+        mtu in prop_oneof![3 => Just(1500u32), 1 => 576u32..1500],
+        queue in queue(),
+        discipline in discipline(),
+    ) -> LinkProfile {
+        let extra = Span::from_micros(200);
+        LinkProfile {
+            latency: Span::from_nanos(latency),
+            jitter,
+            loss,
+            duplicate,
+            corrupt,
+            reorder: Reorder { by_jitter, probability, extra },
+            rate,
+            overhead: None,
+            mtu,
+            queue,
+            discipline,
+        }
+    }
+}
+
+/// Something to do after a pause in ns.
+#[derive(Debug, Clone)]
+enum Step {
+    Packet { port: u32, ip_len: usize },
+    Train { port: u32, payload: usize, gso_size: u16 },
+    Patch { link: u32, patch: Box<LinkPatch> },
+    State { link: u32, up: bool },
+    Part,
+    Heal,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let patch = |(link, profile): (u32, LinkProfile)| {
+        let set = |rate: Option<Rate>| rate.map_or(Setting::Default, Setting::To);
+        let patch = LinkPatch {
+            latency: Some(profile.latency),
+            jitter: Some(profile.jitter),
+            loss: Some(profile.loss),
+            rate: Some(set(profile.rate)),
+            queue: profile.queue.map(Setting::To),
+            discipline: Some(profile.discipline),
+            ..LinkPatch::default()
+        };
+        Step::Patch { link, patch: Box::new(patch) }
+    };
+    prop_oneof![
+        6 => (0u32..2, 60usize..1500).prop_map(|(port, ip_len)| Step::Packet { port, ip_len }),
+        6 => (0u32..2, 1usize..60_000, 100u16..1460)
+            .prop_map(|(port, payload, gso_size)| Step::Train { port, payload, gso_size }),
+        1 => (0u32..3, profile()).prop_map(patch),
+        1 => (0u32..3, any::<bool>()).prop_map(|(link, up)| Step::State { link, up }),
+        1 => Just(Step::Part),
+        1 => Just(Step::Heal),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
+    prop::collection::vec((prop_oneof![Just(0), 0..400 * US], step()), 1..60)
+}
+
+fn play(plan: &Plan, steps: &[(u64, Step)], memory: u64) -> Net {
+    let mut net = Net::with_memory(plan.clone(), memory);
+    let mut at = 0;
+    for (index, (pause, step)) in steps.iter().enumerate() {
+        at += pause;
+        play_step(&mut net, at, u32::try_from(index).unwrap(), step);
+        net.check_conservation();
+    }
+    net.finish();
+    net.check_conservation();
+    let empty = (0..plan.links.len() * 2).map(Lane::from_index);
+    assert!(empty.map(|lane| net.engine.in_lane_packets(lane)).all(|inside| inside == 0));
+    net
+}
+
+fn play_step(net: &mut Net, at: u64, tag: u32, step: &Step) {
+    match step {
+        Step::Packet { port, ip_len } => {
+            let (from, to) = ends(net, *port);
+            let mut payload = vec![7; ip_len - 28];
+            payload[..4].copy_from_slice(&tag.to_be_bytes());
+            let frame = build::with_ecn(build::udp(from, to, &payload), 2);
+            net.send(at, *port, Default::default(), &frame);
+        }
+        Step::Train { port, payload, gso_size } => {
+            let (from, to) = ends(net, *port);
+            let (frame, header) =
+                build::tcp_train(from, to, tag << 17, 0x10, &vec![5; *payload], *gso_size);
+            net.send(at, *port, header, &frame);
+        }
+        Step::Patch { link, patch } => net.patch(at, up(*link), (**patch).clone()),
+        Step::State { link, up: state } => net.set_up(at, up(*link), *state),
+        Step::Part => {
+            let groups = [0, 1].map(|id| vec![Vertex::Node(NodeId(id))]);
+            let router = vec![Vertex::Router(windtunnel_model::RouterId(0))];
+            let [a, b] = groups;
+            net.apply(at, &NetworkChange::Partition(&[a, [b, router].concat()]));
+        }
+        Step::Heal => net.apply(at, &NetworkChange::Heal),
+    }
+}
+
+fn ends(net: &Net, port: u32) -> (std::net::SocketAddr, std::net::SocketAddr) {
+    let from = usize::try_from(port).unwrap();
+    (net.socket(from), net.socket(1 - from))
+}
+
+fn summary(net: &Net) -> (Vec<Out>, Vec<String>) {
+    let lanes = (0..net.plan.links.len() * 2).map(Lane::from_index);
+    (net.out.clone(), lanes.map(|lane| format!("{:?}", net.engine.lane(lane))).collect())
+}
+
+proptest! {
+    #[test]
+    fn no_packet_is_lost_unseen_and_the_same_calls_give_the_same_bytes(
+        profiles in prop::collection::vec(profile(), 3),
+        steps in steps(),
+        memory in prop_oneof![4 => Just(1u64 << 30), 1 => 0u64..400_000],
+    ) {
+        let plan = path(3, profiles);
+        let (first, second) = (play(&plan, &steps, memory), play(&plan, &steps, memory));
+        prop_assert!(first.times().is_sorted());
+        prop_assert_eq!(summary(&first), summary(&second));
+    }
+
+    #[test]
+    fn order_is_kept_where_nothing_may_change_it(
+        profiles in prop::collection::vec(profile(), 3),
+        gaps in prop::collection::vec(0..400 * US, 1..80),
+    ) {
+        let ordered = |mut profile: LinkProfile| {
+            profile.reorder = Reorder::default();
+            profile.mtu = 1500;
+            profile
+        };
+        let mut net = Net::new(path(3, profiles.into_iter().map(ordered).collect()));
+        let mut at = 0;
+        for (gap, tag) in gaps.iter().zip(0u32..) {
+            at += gap;
+            net.send_udp(at, 100 + usize::try_from(tag).unwrap() * 13 % 1300, tag);
+        }
+        net.finish();
+        let intact = net.out.iter().filter(|out| windtunnel_wire::checksum::verify(&out.frame));
+        let tags: Vec<u32> =
+            intact.map(|out| u32::from_be_bytes(out.frame[42..46].try_into().unwrap())).collect();
+        prop_assert!(tags.is_sorted());
+    }
+
+    #[test]
+    fn any_bytes_are_survived(
+        frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..20),
+        headers in prop::collection::vec(any::<[u8; 10]>(), 20),
+        profiles in prop::collection::vec(profile(), 2),
+    ) {
+        let mut net = Net::new(path(3, profiles));
+        for (index, (frame, header)) in frames.iter().zip(headers).enumerate() {
+            let mut frame = frame.clone();
+            if index % 2 == 0 && frame.len() > 40 {
+                // Nearly a packet.
+                let whole = net.udp(100, 1);
+                frame[..30].copy_from_slice(&whole[..30]);
+            }
+            let header = windtunnel_wire::vnet::Header::parse(&header);
+            net.send(0, u32::try_from(index % 2).unwrap(), header, &frame);
+        }
+        net.finish();
+        net.check_conservation();
+    }
+}

@@ -1,0 +1,301 @@
+//! Small plans, and a virtual clock around an engine.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use windtunnel_engine::{Departure, Engine, LaneCounters, Limits, NetworkChange};
+use windtunnel_model::plan::{
+    Interface, LinkChange, LinkEnd, Node, Plan, Router, RouterInterface, RoutingMetric, User,
+};
+use windtunnel_model::{
+    Direction, Lane, LinkId, LinkPatch, LinkProfile, NodeId, PortId, RouterId, Span, Time, Vertex,
+};
+use windtunnel_wire::segment::{Train, write_range};
+use windtunnel_wire::{build, vnet};
+
+/// Builds a plan link by link. Ports are numbered node by node, so every node has to be complete before
+/// its packets are sent.
+pub(crate) struct Topology {
+    plan: Plan,
+}
+
+impl Topology {
+    pub(crate) fn new(seed: u64) -> Self {
+        Topology {
+            plan: Plan {
+                name: "test".to_owned(),
+                seed,
+                duration: None,
+                routing: RoutingMetric::Hops,
+                nodes: Vec::new(),
+                routers: Vec::new(),
+                links: Vec::new(),
+                routes: Vec::new(),
+                events: Vec::new(),
+                expectations: Vec::new(),
+            },
+        }
+    }
+
+    pub(crate) fn node(&mut self, name: &str) -> Vertex {
+        self.plan.nodes.push(Node {
+            name: name.to_owned(),
+            group: name.to_owned(),
+            forward: false,
+            user: User::Invoker,
+            sysctl: Default::default(),
+            interfaces: Vec::new(),
+            programs: Vec::new(),
+        });
+        Vertex::Node(NodeId::from_index(self.plan.nodes.len() - 1))
+    }
+
+    pub(crate) fn router(&mut self, name: &str) -> Vertex {
+        self.plan.routers.push(Router { name: name.to_owned(), interfaces: Vec::new() });
+        Vertex::Router(RouterId::from_index(self.plan.routers.len() - 1))
+    }
+
+    pub(crate) fn link(&mut self, ends: [Vertex; 2], profiles: [LinkProfile; 2]) -> LinkId {
+        let id = LinkId::from_index(self.plan.links.len());
+        let name =
+            format!("{}--{}", self.plan.vertex_name(ends[0]), self.plan.vertex_name(ends[1]));
+        let mtu = profiles[0].mtu.max(profiles[1].mtu);
+        let ends = [0, 1].map(|side| {
+            let interface = self.attach(ends[side], id, Direction::BOTH[side], mtu);
+            LinkEnd { vertex: ends[side], interface }
+        });
+        self.plan.links.push(windtunnel_model::plan::Link { name, ends, profiles });
+        id
+    }
+
+    pub(crate) fn build(mut self) -> Plan {
+        let interfaces = self.plan.nodes.iter_mut().flat_map(|node| &mut node.interfaces);
+        for (index, interface) in interfaces.enumerate() {
+            interface.port = PortId::from_index(index);
+        }
+        self.plan
+    }
+
+    fn attach(&mut self, vertex: Vertex, link: LinkId, outward: Direction, mtu: u32) -> u32 {
+        let host = u8::try_from(link.0).unwrap();
+        let side = u8::try_from(outward.index()).unwrap() + 1;
+        let v4 = Some(Ipv4Addr::new(10, 0, host, side));
+        let v6 = Some(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, u16::from(host), u16::from(side)));
+        let count = match vertex {
+            Vertex::Node(id) => {
+                let interfaces = &mut self.plan.nodes[id.index()].interfaces;
+                interfaces.push(Interface {
+                    port: PortId(0),
+                    name: format!("eth{}", interfaces.len()),
+                    link,
+                    outward,
+                    v4,
+                    v6,
+                    mtu,
+                });
+                interfaces.len()
+            }
+            Vertex::Router(id) => {
+                let interfaces = &mut self.plan.routers[id.index()].interfaces;
+                interfaces.push(RouterInterface { link, outward, v4, v6 });
+                interfaces.len()
+            }
+        };
+        u32::try_from(count - 1).unwrap()
+    }
+}
+
+/// Two nodes and one link, with `profile` from port 0 to port 1.
+pub(crate) fn pair(seed: u64, profile: LinkProfile) -> Plan {
+    let mut plan = Topology::new(seed);
+    let ends = [plan.node("a"), plan.node("b")];
+    plan.link(ends, [profile, LinkProfile::default()]);
+    plan.build()
+}
+
+/// Nodes a (port 0) and b (port 1) with a router between each two of `profiles`, which lie on the way
+/// from a to b; the way back is without properties.
+pub(crate) fn path(seed: u64, profiles: Vec<LinkProfile>) -> Plan {
+    let mut plan = Topology::new(seed);
+    let (a, b) = (plan.node("a"), plan.node("b"));
+    let count = profiles.len();
+    let mut at = a;
+    for (index, profile) in profiles.into_iter().enumerate() {
+        let to = if index + 1 == count { b } else { plan.router(&format!("r{}", index + 1)) };
+        plan.link([at, to], [profile, LinkProfile::default()]);
+        at = to;
+    }
+    plan.build()
+}
+
+/// The direction in which a link of the two above has its properties.
+pub(crate) fn up(link: u32) -> Lane {
+    Lane { link: LinkId(link), direction: Direction::Up }
+}
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Out {
+    pub(crate) port: u32,
+    pub(crate) at: u64,
+    pub(crate) frame: Vec<u8>,
+    pub(crate) vnet: vnet::Header,
+}
+
+/// An engine that is woken exactly when it asks for it.
+pub(crate) struct Net {
+    pub(crate) engine: Engine,
+    pub(crate) plan: Plan,
+    pub(crate) out: Vec<Out>,
+    pub(crate) now: Time,
+}
+
+impl Net {
+    pub(crate) fn new(plan: Plan) -> Self {
+        Net::with_memory(plan, 1 << 30)
+    }
+
+    pub(crate) fn with_memory(plan: Plan, packet_memory: u64) -> Self {
+        let engine = Engine::new(&plan, Limits { packet_memory });
+        Net { engine, plan, out: Vec::new(), now: Time::ZERO }
+    }
+
+    /// Sends a frame at `at` ns.
+    pub(crate) fn send(&mut self, at: u64, port: u32, vnet: vnet::Header, frame: &[u8]) {
+        self.run_until(at);
+        let mut frame = frame.to_vec();
+        if let Some(express) = self.engine.handle_packet(self.now, PortId(port), vnet, &mut frame) {
+            self.out.push(Out { port: express.port.0, at, frame, vnet: express.vnet });
+        }
+        self.drain();
+    }
+
+    /// Sends a UDP packet of `ip_len` bytes from a to b, whose payload begins with `tag`.
+    pub(crate) fn send_udp(&mut self, at: u64, ip_len: usize, tag: u32) {
+        let frame = self.udp(ip_len, tag);
+        self.send(at, 0, vnet::Header::default(), &frame);
+    }
+
+    /// A UDP packet from port 0's address to port 1's.
+    pub(crate) fn udp(&self, ip_len: usize, tag: u32) -> Vec<u8> {
+        let mut payload = vec![0; ip_len - 28];
+        payload[..4].copy_from_slice(&tag.to_be_bytes());
+        build::udp(self.socket(0), self.socket(1), &payload)
+    }
+
+    pub(crate) fn address(&self, port: usize) -> IpAddr {
+        self.plan.ports().nth(port).unwrap().1.v4.unwrap().into()
+    }
+
+    pub(crate) fn socket(&self, port: usize) -> SocketAddr {
+        SocketAddr::new(self.address(port), 7000)
+    }
+
+    pub(crate) fn run_until(&mut self, at: u64) {
+        let until = Time::from_nanos(at);
+        while let Some(due) = self.engine.poll_timeout().filter(|due| *due <= until) {
+            self.now = due;
+            self.engine.handle_timeout(due);
+            self.drain();
+        }
+        self.now = until;
+        self.engine.handle_timeout(until);
+        self.drain();
+    }
+
+    /// Runs until nothing is left to happen.
+    pub(crate) fn finish(&mut self) {
+        while let Some(due) = self.engine.poll_timeout() {
+            self.run_until(due.as_nanos());
+        }
+        assert_eq!(self.engine.in_flight_bytes(), 0, "every buffer has come back");
+    }
+
+    pub(crate) fn patch(&mut self, at: u64, lane: Lane, patch: LinkPatch) {
+        let change = LinkChange { patches: vec![(lane, patch)], state: Vec::new() };
+        self.apply(at, &NetworkChange::Links(&change));
+    }
+
+    pub(crate) fn set_up(&mut self, at: u64, lane: Lane, up: bool) {
+        let change = LinkChange { patches: Vec::new(), state: vec![(lane, up)] };
+        self.apply(at, &NetworkChange::Links(&change));
+    }
+
+    pub(crate) fn apply(&mut self, at: u64, change: &NetworkChange<'_>) {
+        self.run_until(at);
+        self.engine.apply(Time::from_nanos(at), change);
+        self.drain();
+    }
+
+    pub(crate) fn lane(&self, link: u32) -> &LaneCounters {
+        self.engine.lane(up(link))
+    }
+
+    /// The tags of the packets that came, and when.
+    pub(crate) fn arrivals(&self) -> Vec<(u64, u32)> {
+        let tag = |out: &Out| u32::from_be_bytes(out.frame[42..46].try_into().unwrap());
+        self.out.iter().map(|out| (out.at, tag(out))).collect()
+    }
+
+    pub(crate) fn times(&self) -> Vec<u64> {
+        self.out.iter().map(|out| out.at).collect()
+    }
+
+    pub(crate) fn tags(&self) -> Vec<u32> {
+        self.arrivals().into_iter().map(|(_, tag)| tag).collect()
+    }
+
+    /// Checks the conservation of packets on every lane.
+    pub(crate) fn check_conservation(&self) {
+        for index in 0..self.plan.links.len() * 2 {
+            let lane = Lane::from_index(index);
+            let counters = self.engine.lane(lane);
+            let inside = self.engine.in_lane_packets(lane);
+            let made = counters.duplicated + counters.fragments - counters.fragmented;
+            let gone = counters.delivered_packets + counters.dropped.total();
+            assert_eq!(counters.offered_packets + made, gone + inside, "{lane:?}: {counters:?}");
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some(departure) = self.engine.poll_output() {
+            let Departure { port, intended, vnet, frame, .. } = departure;
+            assert!(intended <= self.now, "given out before its time");
+            self.out.push(Out {
+                port: port.0,
+                at: intended.as_nanos(),
+                frame: frame.to_vec(),
+                vnet,
+            });
+            self.engine.recycle(frame);
+        }
+    }
+}
+
+/// The packets of a train as frames of their own.
+pub(crate) fn segments(frame: &[u8], vnet: &vnet::Header) -> Vec<(Vec<u8>, vnet::Header)> {
+    let count = Train::new(frame, vnet).count;
+    let one = |index| {
+        let mut out = vec![0; frame.len()];
+        let (len, header) = write_range(frame, vnet, index..index + 1, &mut out).unwrap();
+        out.truncate(len);
+        (out, header)
+    };
+    (0..count).map(one).collect()
+}
+
+/// No properties but a rate in bit/s, without overhead.
+pub(crate) fn rated(bits_per_second: u64) -> LinkProfile {
+    LinkProfile {
+        rate: windtunnel_model::Rate::from_bits_per_second(bits_per_second),
+        overhead: Some(windtunnel_model::profile::Overhead::NONE),
+        ..LinkProfile::default()
+    }
+}
+
+/// No properties but a latency.
+pub(crate) fn delayed(latency: Span) -> LinkProfile {
+    LinkProfile { latency, ..LinkProfile::default() }
+}
+
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const US: u64 = 1_000;
