@@ -1,6 +1,5 @@
 //! `check`: whether a scenario is valid, and what network it describes.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
@@ -13,7 +12,6 @@ use crate::arguments::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::paths::{Filter, Path, paths, table};
-use crate::render::queues;
 use crate::verb::Outcome;
 use crate::{load, output};
 
@@ -155,7 +153,12 @@ fn default_queues(plan: &Plan) -> Vec<DefaultQueue> {
 }
 
 fn render(checked: &Checked) -> String {
-    let Checked { name, nodes, routers, links, seed, .. } = checked;
+    let Checked { name, seed, .. } = checked;
+    let size = [
+        count(checked.nodes, "node"),
+        count(checked.routers, "router"),
+        count(checked.links, "link"),
+    ];
     let mut text = table(&checked.paths).render("");
     if checked.paths_left_out > 0 {
         let more = checked.paths_left_out;
@@ -163,11 +166,6 @@ fn render(checked: &Checked) -> String {
             "… and {more} more pairs: --all shows them, --from and --to choose\n"
         ));
     }
-    let mut lengths: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for DefaultQueue { link, direction, queue } in &checked.default_queues {
-        lengths.entry(queue).or_default().push(format!("{link} {direction}"));
-    }
-    text.push_str(&queues::line(lengths));
     for notice in &checked.notices {
         let place = notice.line.map(|line| format!("line {line}: ")).unwrap_or_default();
         text.push_str(&format!("notice: {place}{}\n", notice.message));
@@ -179,11 +177,14 @@ fn render(checked: &Checked) -> String {
         }
     }
     let fits = if checked.concerns.is_empty() { "fits" } else { "may not fit" };
-    text.push_str(&format!(
-        "{name} is valid and {fits} this machine: {nodes} nodes, {routers} routers, {links} links, \
-         seed {seed}\n"
-    ));
+    let size = size.join(", ");
+    text.push_str(&format!("{name} is valid and {fits} this machine: {size}, seed {seed}\n"));
     text
+}
+
+fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 /// The mistakes of a scenario, for `--json`.

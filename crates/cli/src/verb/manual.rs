@@ -17,7 +17,7 @@ use crate::verb::Outcome;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Write `windtunnel.1` into this folder instead
-    #[arg(long, value_name = "DIR", env = "WINDTUNNEL_OUT")]
+    #[arg(long, value_name = "DIR", env = "WINDTUNNEL_MANUAL_OUT")]
     out: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
