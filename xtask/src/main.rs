@@ -1,2 +1,46 @@
-//! Chores of the repository that must not depend on anything outside it.
-fn main() {}
+//! `cargo run -p xtask -- docs [--check] | tidy`.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Chores of the repository
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Write the generated pages below docs/
+    Docs {
+        /// Only tell which are not current
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check the tree mechanically
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    let root = xtask::root();
+    let faults = match Arguments::parse().chore {
+        Chore::Docs { check: true } => xtask::docs::stale(&root),
+        Chore::Docs { check: false } => xtask::docs::write(&root),
+        Chore::Tidy => xtask::tidy::faults(&root),
+    };
+    match faults {
+        Ok(faults) if faults.is_empty() => ExitCode::SUCCESS,
+        Ok(faults) => {
+            for fault in faults {
+                println!("{fault}");
+            }
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,93 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_windtunnel_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_windtunnel_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_windtunnel_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_windtunnel_using_subcommand
+    set -l cmd (__fish_windtunnel_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -s V -l version -d 'Print version'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "run" -d 'Run a scenario: build its network, run its programs, judge the run, leave nothing behind'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "check" -d 'Validate a scenario and show its paths, without running anything'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "exec" -d 'Run a command in a node of a live run'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "shell" -d 'Open a shell in a node of a live run'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "ps" -d 'List nodes and programs of a live run'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "set" -d 'Change properties of a link in a live run'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "down" -d 'Take a link of a live run down: it carries nothing until it is up again'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "up" -d 'Bring a link of a live run up again'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "stop" -d 'End a live run as if it had finished, and wait until it has'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "schema" -d 'Print the JSON Schema of the scenario file'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "doctor" -d 'Tell what this machine allows and denies, and how to change it'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "completions" -d 'Print the completions of a shell'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "manual" -d 'Print the manual page'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l out -d 'The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l seed -d 'Seed of every random stream, instead of the file\'s' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l duration -d 'How long the run lasts at the most, instead of the file\'s' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l max-lateness -d 'Packets that leave later than this are late; more than 0.1% of them make the run unfaithful' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l output-limit -d 'How much is kept of each stream that a program writes' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l packet-memory -d 'Memory for packets in queues and in flight' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l no-offload -d 'Let no packet be larger than its link\'s MTU, also where nobody could tell'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l quiet -d 'Show the verdict only'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l from -d 'Only paths from this node or group' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l to -d 'Only paths to this node or group' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l packet-memory -d 'Memory for packets in queues and in flight that a run would get' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l all -d 'Show every pair of nodes [default: the first 200]'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l cwd -d 'Working directory of the command [default: the current directory]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l env -d 'A variable for the command; may be given more than once' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand shell" -l cwd -d 'Working directory of the command [default: the current directory]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand shell" -l env -d 'A variable for the command; may be given more than once' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand shell" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand shell" -s h -l help -d 'Print help'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand ps" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand ps" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand ps" -s h -l help -d 'Print help'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -l direction -d 'Only this direction: `up`, `down`, or `from-to` with the names at the link\'s ends [default: both]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand down" -l direction -d 'Only this direction: `up`, `down`, or `from-to` with the names at the link\'s ends [default: both]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand down" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand down" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand down" -s h -l help -d 'Print help'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -l direction -d 'Only this direction: `up`, `down`, or `from-to` with the names at the link\'s ends [default: both]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -s h -l help -d 'Print help'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l no-wait -d 'Return at once instead of waiting until the run has ended'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -s h -l help -d 'Print help'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand schema" -l json -d 'No difference: a schema is JSON in any case'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand schema" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand completions" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand manual" -l out -d 'Write `windtunnel.1` into this folder instead' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand manual" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand manual" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -1,0 +1,151 @@
+//! `run-folder.md`, from the doc comments of the record types.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::{GENERATED, cell};
+
+/// The page.
+pub(super) fn page(root: &Path) -> io::Result<String> {
+    let mut text = format!("{GENERATED}# The run folder\n\n{OVERVIEW}");
+    for (heading, file) in RECORDS {
+        let source = fs::read_to_string(root.join("crates/trace/src").join(file))?;
+        text.push_str(&format!("\n## {heading}\n"));
+        for item in items(&source) {
+            text.push_str(&section(&item));
+        }
+    }
+    Ok(text)
+}
+
+const OVERVIEW: &str = "A run leaves a folder, `runs/NAME-DATE-TIME` or what `--out` names, with the link \
+`runs/latest` to the newest.\n\n\
+| file | what |\n| --- | --- |\n\
+| `plan.json` | the scenario resolved: names, addresses, defaults |\n\
+| `run.json` | the report: see below |\n\
+| `links.csv` | a row for each link direction and 100 ms: see below |\n\
+| `events.jsonl` | what happened, one JSON object a line: see below |\n\
+| `nodes/NODE/` | what the programs of a node wrote, and how they ended |\n\
+| `control.sock` | how other commands reach the run while it lives |\n";
+
+const RECORDS: [(&str, &str); 4] = [
+    ("run.json", "report.rs"),
+    ("Lateness, in run.json", "lateness.rs"),
+    ("links.csv", "sample.rs"),
+    ("events.jsonl", "event.rs"),
+];
+
+/// A public type with what it consists of.
+#[derive(Debug)]
+struct Item {
+    name: String,
+    docs: String,
+    variants: bool,
+    members: Vec<Member>,
+}
+
+/// A field or a variant.
+#[derive(Debug)]
+struct Member {
+    name: String,
+    docs: String,
+    /// A variant's fields stand below it.
+    nested: bool,
+}
+
+/// The serialised types of a source file. Reads the one style that rustfmt leaves: a member a line.
+fn items(source: &str) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    let (mut docs, mut serialised, mut inside) = (String::new(), false, false);
+    for line in source.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let code = line.trim();
+        if let Some(doc) = code.strip_prefix("///") {
+            docs.push_str(doc);
+        } else if code.starts_with("#[") {
+            serialised |= code.contains("derive(") && code.contains("Serialize");
+        } else if let Some((name, variants)) = opening(code).filter(|_| indent == 0) {
+            inside = serialised;
+            if inside {
+                let docs = std::mem::take(&mut docs);
+                items.push(Item { name, docs, variants, members: Vec::new() });
+            }
+            (serialised, docs) = (false, String::new());
+        } else if inside && line == "}" {
+            inside = false;
+        } else {
+            let docs = std::mem::take(&mut docs);
+            if let (true, Some(item), Some(name)) = (inside, items.last_mut(), member(code)) {
+                let nested = indent > 4;
+                let name = if item.variants && !nested { kebab(name) } else { name.to_owned() };
+                item.members.push(Member { name, docs, nested });
+            }
+        }
+    }
+    items
+}
+
+fn opening(code: &str) -> Option<(String, bool)> {
+    let (rest, variants) = match code.strip_prefix("pub struct ") {
+        Some(rest) => (rest, false),
+        None => (code.strip_prefix("pub enum ")?, true),
+    };
+    Some((rest.strip_suffix(" {")?.to_owned(), variants))
+}
+
+/// `name` of `pub name: Type,`, `name: Type,`, `Name {` or `Name,`.
+fn member(code: &str) -> Option<&str> {
+    let code = code.strip_prefix("pub ").unwrap_or(code);
+    let end = code.find([':', ' ', ','])?;
+    let name = &code[..end];
+    let named = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    named.then_some(name)
+}
+
+/// `LinkSet` → `link-set`, as serde writes it.
+fn kebab(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !text.is_empty() {
+            text.push('-');
+        }
+        text.push(c.to_ascii_lowercase());
+    }
+    text
+}
+
+fn section(item: &Item) -> String {
+    let heading = if item.variants { "value" } else { "field" };
+    let mut text = format!("\n### {}\n\n{}\n\n", item.name, cell(&item.docs));
+    text.push_str(&format!("| {heading} | meaning |\n| --- | --- |\n"));
+    for member in &item.members {
+        let indent = if member.nested { "&emsp;" } else { "" };
+        text.push_str(&format!("| {indent}`{}` | {} |\n", member.name, cell(&member.docs)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_and_variants_are_found_with_their_docs() {
+        let source = "/// A thing.\n#[derive(Debug, Serialize)]\npub enum What {\n    /// It began.\n    \
+                      RunBegan,\n    /// A link.\n    LinkSet {\n        /// Which.\n        link: String,\n    \
+                      },\n}\n\n/// Not a record.\npub struct Other {\n    pub x: u32,\n}\n";
+        let items = items(source);
+        assert_eq!(items.len(), 1);
+        let members: Vec<_> =
+            items[0].members.iter().map(|m| (m.name.as_str(), m.docs.trim(), m.nested)).collect();
+        assert_eq!(
+            members,
+            [
+                ("run-began", "It began.", false),
+                ("link-set", "A link.", false),
+                ("link", "Which.", true)
+            ]
+        );
+    }
+}

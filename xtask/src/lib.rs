@@ -1,0 +1,23 @@
+//! Chores of the repository that depend on nothing outside it.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`docs`] | the generated pages: reference, manual page, completions |
+//! | [`tidy`] | what can be checked mechanically in the tree |
+//!
+//! ```
+//! let root = xtask::root();
+//! assert!(root.join("Cargo.toml").exists());
+//! ```
+
+pub mod docs;
+pub mod tidy;
+
+use std::path::{Path, PathBuf};
+
+/// The folder of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}

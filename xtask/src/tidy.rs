@@ -1,0 +1,104 @@
+//! What can be checked mechanically in the tree. Counts are by lines, of code that rustfmt has laid out.
+
+mod rings;
+mod rust;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Everything in the tree that is not as it should be, as `path:line: what`.
+///
+/// # Errors
+/// If the tree cannot be read.
+pub fn faults(root: &Path) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    walk(root, &mut files)?;
+    files.sort();
+    let mut faults = Vec::new();
+    for path in &files {
+        let Ok(text) = fs::read_to_string(path) else { continue };
+        let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+        texts(&name, &text, &mut faults);
+        if name.ends_with(".rs") {
+            rust::check(&name, &text, &mut faults);
+        }
+        if name.ends_with("Cargo.toml") {
+            rings::check(&name, &text, &mut faults);
+        }
+    }
+    Ok(faults)
+}
+
+/// Every file but those of tools, in no order.
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let kind = entry.file_type()?;
+        if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
+            walk(&entry.path(), files)?;
+        } else if kind.is_file() && KINDS.iter().any(|kind| name.ends_with(kind)) {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+const SKIPPED: [&str; 7] = ["target", ".git", "runs", "corpus", "cases", "snapshots", "golden"];
+const KINDS: [&str; 8] = [".rs", ".toml", ".md", ".yaml", ".yml", ".sh", "ci", ".1"];
+
+/// What holds for any text.
+fn texts(name: &str, text: &str, faults: &mut Vec<String>) {
+    for (index, line) in text.lines().enumerate() {
+        let mut fault = |what: &str| faults.push(format!("{name}:{}: {what}", index + 1));
+        if line.ends_with([' ', '\t']) {
+            fault("blanks at the end of the line");
+        }
+        for mark in marks() {
+            if line.contains(&mark) {
+                fault(&format!("`{mark}`: do it or write it down in docs/limitations.md"));
+            }
+        }
+        for banned in banned() {
+            if line.contains(&banned) {
+                fault(&format!("`{banned}` does not belong into the tree"));
+            }
+        }
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        faults.push(format!("{name}: the last line has no end"));
+    }
+}
+
+/// Put together here, so that this file does not hold them.
+fn marks() -> [String; 2] {
+    [["TO", "DO"].concat(), ["FIX", "ME"].concat()]
+}
+
+/// Hosts of package registries, and places of somebody's machine.
+fn banned() -> [String; 7] {
+    [
+        ["crates", ".io"].concat(),
+        ["py", "pi", ".org"].concat(),
+        ["npm", "js", ".com"].concat(),
+        ["proxy.", "golang", ".org"].concat(),
+        ["/work/", "shared"].concat(),
+        ["/work/", "main"].concat(),
+        ["/home/", "user"].concat(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_with_marks_and_blanks_are_found_with_their_line() {
+        let mut faults = Vec::new();
+        texts("a.md", &format!("fine\nbad \n{} later\n", marks()[0]), &mut faults);
+        assert_eq!(faults.len(), 2, "{faults:?}");
+        assert!(faults[0].starts_with("a.md:2: blanks"));
+        assert!(faults[1].starts_with("a.md:3: "));
+    }
+}

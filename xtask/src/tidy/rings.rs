@@ -1,0 +1,88 @@
+//! Arrows between rooms, from the Cargo.toml files.
+
+/// The pure rooms.
+const RING_0: [&str; 5] = ["model", "wire", "scenario", "engine", "trace"];
+
+/// The rooms that know Linux; they may use ring 0 and each other.
+const RING_1: [&str; 4] = ["sys", "node", "host", "control"];
+
+/// Crates from outside that ring 0 may use: values and texts only, nothing that reaches the system.
+const PURE: [&str; 12] = [
+    "serde",
+    "serde_json",
+    "thiserror",
+    "sha2",
+    "schemars",
+    "regex",
+    "saphyr-parser",
+    "shell-words",
+    "strsim",
+    "hdrhistogram",
+    "libm",
+    "static_assertions",
+];
+
+/// Finds arrows that point outward.
+pub(super) fn check(name: &str, text: &str, faults: &mut Vec<String>) {
+    let Some(room) = name.strip_prefix("crates/").and_then(|rest| rest.strip_suffix("/Cargo.toml"))
+    else {
+        return;
+    };
+    for (line, dependency) in dependencies(text) {
+        let inside = dependency.strip_prefix("windtunnel-");
+        let allowed = match (inside, RING_0.contains(&room), RING_1.contains(&room)) {
+            (Some(other), true, _) => RING_0.contains(&other),
+            (Some(other), _, true) => RING_0.contains(&other) || RING_1.contains(&other),
+            (None, true, _) => PURE.contains(&dependency),
+            _ => true,
+        };
+        if !allowed {
+            faults.push(format!("{name}:{line}: {room} may not depend on {dependency}"));
+        }
+    }
+}
+
+/// Names below `[dependencies]` and `[target.….dependencies]`, with their lines. What only tests use is free.
+fn dependencies(text: &str) -> Vec<(usize, &str)> {
+    let (mut found, mut inside) = (Vec::new(), false);
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(table) = line.strip_prefix('[') {
+            let table = table.trim_end_matches(']');
+            inside = table == "dependencies" || table.ends_with(".dependencies");
+        } else if inside && !line.is_empty() && !line.starts_with('#') {
+            let end = line.find(['.', ' ', '=']).unwrap_or(line.len());
+            found.push((index + 1, &line[..end]));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults_of(room: &str, dependencies: &str) -> Vec<String> {
+        let mut faults = Vec::new();
+        let text = format!("[package]\nname = \"x\"\n\n[dependencies]\n{dependencies}\n");
+        check(&format!("crates/{room}/Cargo.toml"), &text, &mut faults);
+        faults
+    }
+
+    #[test]
+    fn arrows_point_inward_only() {
+        assert!(faults_of("engine", "windtunnel-model.workspace = true").is_empty());
+        assert_eq!(
+            faults_of("engine", "serde.workspace = true\nwindtunnel-sys.workspace = true"),
+            ["crates/engine/Cargo.toml:6: engine may not depend on windtunnel-sys"]
+        );
+        assert_eq!(faults_of("wire", "rustix = \"1\"").len(), 1);
+        assert_eq!(faults_of("host", "windtunnel-cli.workspace = true").len(), 1);
+        assert!(faults_of("cli", "windtunnel-host.workspace = true").is_empty());
+    }
+
+    #[test]
+    fn what_only_tests_use_is_free() {
+        assert!(faults_of("wire", "\n[dev-dependencies]\nproptest = \"1\"").is_empty());
+    }
+}
