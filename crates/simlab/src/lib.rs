@@ -1,1 +1,30 @@
-//! Room `simlab`.
+//! A virtual world for tests: a network file, scripted endpoints, and time that jumps.
+//!
+//! Promises: the same file and endpoints give the same packets in every run; nothing waits.
+//! Refuses: to ship (it is a workshop), to sleep, to read a clock.
+//!
+//! | module | what it has |
+//! | --- | --- |
+//! | [`world`] | [`World`]: the engine with its nodes, in virtual time |
+//! | [`endpoint`] | [`Endpoint`], and [`Steady`], [`Window`], [`Sink`], [`Echo`] |
+//! | [`chance`] | [`Chance`]: choices from a seed |
+//!
+//! ```
+//! use windtunnel_simlab::{Echo, World, ms};
+//!
+//! let text = "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latency: 10ms}]\n";
+//! let mut world = World::new(text);
+//! world.attach("b", Echo);
+//! let hello = world.udp("a", "b", b"hello");
+//! world.at(ms(5)).send("a", hello);
+//! world.run_until(ms(100));
+//! assert_eq!(world.deliveries("a")[0].at, ms(25));
+//! ```
+
+pub mod chance;
+pub mod endpoint;
+pub mod world;
+
+pub use chance::Chance;
+pub use endpoint::{Echo, Endpoint, Sink, Steady, Turn, Window};
+pub use world::{At, Delivery, World, ms};
