@@ -25,7 +25,7 @@ use windtunnel_node::{Enclosure, Village};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
-use windtunnel_sys::signal;
+use windtunnel_sys::{schedule, signal};
 use windtunnel_trace::report::Report;
 
 use crate::dataplane::{Dataplane, Setup, now};
@@ -164,10 +164,12 @@ fn prepare(
     folder.write("plan.json", &serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?)?;
     let ends = [Signal::INT, Signal::TERM, Signal::HUP];
     let signals = signal::Reader::open(&ends).map_err(step("take over signals"))?;
+    let nice = nice_of_programs();
     let enclosure = windtunnel_node::enter()?;
     let routes = Routes::compute(plan);
     let node_options = windtunnel_node::Options {
         offload: options.offload,
+        nice,
         ..windtunnel_node::Options::new(folder.path().to_owned())
     };
     let village =
@@ -236,6 +238,16 @@ impl Prepared {
     }
 }
 
+/// The nice value of programs, below which windtunnel itself stays: packets must not wait for programs.
+/// Where windtunnel may not raise itself (only root may), programs are made a little nicer than it.
+fn nice_of_programs() -> i32 {
+    let own = schedule::nice().unwrap_or(0);
+    match schedule::set_nice(own - NICE_DISTANCE) {
+        Ok(()) => own,
+        Err(_) => (own + NICE_DISTANCE).min(NICE_MOST),
+    }
+}
+
 fn start_threads(
     plan: &Arc<Plan>,
     options: &Options,
@@ -280,6 +292,10 @@ fn write_results(folder: &Folder, plan: &Plan, mut report: Report) -> Report {
     }
     report
 }
+
+/// Nine times the weight, sched_nice_design in the kernel's documentation.
+const NICE_DISTANCE: i32 = 10;
+const NICE_MOST: i32 = 19;
 
 fn step(step: &'static str) -> impl FnOnce(std::io::Error) -> RunError {
     move |source| RunError::Step { step, source }

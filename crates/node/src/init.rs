@@ -31,7 +31,7 @@ use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, Routes, plan};
 use windtunnel_sys::namespace::{self, IdMap, IdRange, Target};
 use windtunnel_sys::process::{self, Signal, User};
-use windtunnel_sys::signal;
+use windtunnel_sys::{schedule, signal, terminal};
 
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Failure, Reply, Request};
@@ -48,6 +48,8 @@ pub(crate) struct Birth<'a> {
     /// If it is alone in a user namespace of its own: who is root there.
     pub(crate) nested: Option<User>,
     pub(crate) files: NodeFiles,
+    /// For its programs.
+    pub(crate) nice: i32,
 }
 
 /// Why an init ends before its time.
@@ -107,6 +109,9 @@ fn become_init(birth: &Birth<'_>, channel: &Channel) -> io::Result<signal::Reade
     if let Some(user) = birth.nested {
         become_root(user)?;
     }
+    // Programs are not to read from, or be stopped by, the terminal that windtunnel runs in.
+    terminal::give_up_controlling()?;
+    schedule::set_nice(birth.nice)?;
     process::set_parent_death_signal(Some(Signal::KILL))?;
     // The name is for people who look at the machine's processes.
     process::set_name(&format!("wt:{}", birth.node().name))?;

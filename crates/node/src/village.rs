@@ -28,6 +28,9 @@ pub struct Options {
     /// Whether the nodes' kernels may hand over packets of up to 64 KiB that are yet to be cut into
     /// segments. Without, each packet fits the MTU; checksums may be unfinished all the same.
     pub offload: bool,
+    /// The nice value of programs (setpriority(2)). It should be above that of the thread that carries the
+    /// packets, so that busy programs do not make packets late.
+    pub nice: i32,
     /// How long a node may take to answer during set-up.
     pub patience: Duration,
 }
@@ -55,7 +58,7 @@ impl Options {
     /// The usual options.
     #[must_use]
     pub fn new(run_dir: PathBuf) -> Self {
-        Options { run_dir, offload: true, patience: Duration::from_secs(60) }
+        Options { run_dir, offload: true, nice: 0, patience: Duration::from_secs(60) }
     }
 }
 

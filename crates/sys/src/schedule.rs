@@ -24,6 +24,23 @@ pub fn set_slice(slice_ns: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// The nice value of the calling thread, -20 (most of the processor) to 19 (setpriority(2)).
+///
+/// # Errors
+/// What getpriority(2) says.
+pub fn nice() -> io::Result<i32> {
+    Ok(rustix::process::getpriority_process(None)?)
+}
+
+/// Sets the nice value of the calling thread; what it makes from now on inherits it.
+///
+/// # Errors
+/// `EACCES` for less than now without `CAP_SYS_NICE` in the initial user namespace or room in
+/// `RLIMIT_NICE`.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    Ok(rustix::process::setpriority_process(None, nice)?)
+}
+
 /// `struct sched_attr` in its first version.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -50,7 +67,13 @@ mod tests {
     }
 
     #[test]
+    fn anyone_may_be_nicer() {
+        let nicer = std::thread::spawn(|| set_nice(nice()? + 1).and_then(|()| nice()));
+        assert_eq!(nicer.join().unwrap().unwrap(), nice().unwrap() + 1);
+    }
+
+    #[test]
     fn the_structure_is_as_long_as_the_kernels_first_version() {
-        assert_eq!(std::mem::size_of::<Attributes>(), 48);
+        assert_eq!(size_of::<Attributes>(), 48);
     }
 }

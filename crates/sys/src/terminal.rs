@@ -67,6 +67,19 @@ pub fn is_terminal(descriptor: impl AsFd) -> bool {
     rustix::termios::isatty(descriptor)
 }
 
+/// Gives up the controlling terminal; the session and with it the scheduler's autogroup (sched(7)) stay.
+/// Without one, nothing happens.
+///
+/// # Errors
+/// What ioctl(2) says of `TIOCNOTTY`.
+pub fn give_up_controlling() -> io::Result<()> {
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else { return Ok(()) };
+    // SAFETY: this request takes no argument.
+    let returned =
+        unsafe { libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&terminal), libc::TIOCNOTTY) };
+    crate::ffi::check(returned).map(drop)
+}
+
 impl RawMode {
     /// Makes a terminal pass every byte through as it is (cfmakeraw(3)) until the value is
     /// dropped.

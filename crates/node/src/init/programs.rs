@@ -36,7 +36,9 @@ impl Programs {
         let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
         let mut plan = SpawnPlan::new(&arguments, &environment, stdio);
         plan.folder = folder.as_deref();
-        plan.session = if spawn.terminal { Session::NewWithTerminal } else { Session::New };
+        // Not a session of its own: the scheduler would weigh each session like all the others together
+        // (autogroups, sched(7)), the packet loop's included, whatever the nice values.
+        plan.session = if spawn.terminal { Session::NewWithTerminal } else { Session::NewGroup };
         match process::spawn(&plan) {
             Ok(pid) => {
                 let number = pid.as_raw_nonzero().get();

@@ -40,7 +40,7 @@ pub(super) fn create(
         let nested = (node.user == User::Root && invoker.uid != 0).then_some(invoker);
         let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
-        let birth = Birth { plan, routes, id, nested, files };
+        let birth = Birth { plan, routes, id, nested, files, nice: options.nice };
         village.nodes.push(fork(&birth)?);
     }
     for node in &village.nodes {
