@@ -21,7 +21,7 @@
 //! let rate: Rate = "10mbit".parse()?;
 //! // 1538 wire bytes (a full Ethernet frame with its gap) at 10 Mbit/s.
 //! assert_eq!(rate.time_for(1538), Span::from_nanos(1_230_400));
-//! assert_eq!("1.5ms".parse::<Span>()?.to_string(), "1500us");
+//! assert_eq!("1.5ms".parse::<Span>()?.to_string(), "1.5ms");
 //! # Ok::<(), windtunnel_model::QuantityError>(())
 //! ```
 

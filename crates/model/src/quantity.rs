@@ -88,6 +88,29 @@ impl Unit {
         Unit { name, scale, shown: true }
     }
 
+    /// The least difference that printing shows.
+    const fn step(&self) -> u64 {
+        if self.scale >= DECIMALS && self.is_power_of_ten() {
+            self.scale / DECIMALS
+        } else {
+            self.scale
+        }
+    }
+
+    const fn is_power_of_ten(&self) -> bool {
+        10u64.pow(self.scale.ilog10()) == self.scale
+    }
+
+    /// A value that is a multiple of the step, in this unit.
+    fn decimal(&self, value: u64) -> String {
+        let (whole, rest) = (value / self.scale, value % self.scale);
+        if rest == 0 {
+            return whole.to_string();
+        }
+        let thousandths = format!("{:03}", rest / self.step());
+        format!("{whole}.{}", thousandths.trim_end_matches('0'))
+    }
+
     /// A unit that is read but never printed.
     pub(crate) const fn also(name: &'static str, scale: u64) -> Self {
         Unit { name, scale, shown: false }
@@ -181,17 +204,19 @@ pub(crate) fn parse(
     u64::try_from(scaled / divisor).map_err(|_| too_large())
 }
 
-/// Prints with the largest unit that holds the value exactly, so that it parses back to itself.
+/// Prints with the largest unit that holds the value exactly with at most three decimals (none for units
+/// that are no power of ten), so that it parses back to itself.
 pub(crate) fn print(f: &mut fmt::Formatter<'_>, value: u64, units: &[Unit]) -> fmt::Result {
-    let unit = units
-        .iter()
-        .rfind(|unit| unit.shown && value.is_multiple_of(unit.scale) && value >= unit.scale)
-        .or(units.first());
-    match unit {
-        Some(unit) => f.pad(&format!("{}{}", value / unit.scale, unit.name)),
+    let fits =
+        |unit: &&Unit| unit.shown && value >= unit.scale && value.is_multiple_of(unit.step());
+    match units.iter().rfind(fits).or(units.first()) {
+        Some(unit) => f.pad(&format!("{}{}", unit.decimal(value), unit.name)),
         None => f.pad(&value.to_string()),
     }
 }
+
+/// Printing shows thousandths of a unit.
+const DECIMALS: u64 = 1000;
 
 /// Serialises a quantity as its text.
 macro_rules! serde_as_text {
