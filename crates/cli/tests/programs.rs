@@ -27,8 +27,6 @@ mod node;
 mod path;
 #[path = "programs/ping.rs"]
 mod ping;
-#[path = "programs/scenarios.rs"]
-mod scenarios;
 #[path = "programs/support.rs"]
 mod support;
 #[path = "programs/transfer.rs"]

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 pub(crate) use lab::Lab;
 pub(crate) use live::Live;
-pub(crate) use machine::{
-    User, find_program, is_missing, is_root, missing, processes_with, unprivileged, users,
-};
+pub(crate) use machine::{User, find_program, is_missing, is_root, missing, unprivileged, users};
 pub(crate) use outcome::Outcome;
+
+use machine::processes_with;
 
 /// Waits for a fact, at most half a minute, which no machine needs however loaded it is.
 #[track_caller]

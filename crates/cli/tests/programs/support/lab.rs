@@ -5,8 +5,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::machine::PATH;
-use super::{Live, Outcome, User};
+use super::machine::{NOBODY, PATH};
+use super::{Live, Outcome, User, processes_with, until};
 
 /// Everything of one test is in here, and goes away with it.
 pub(crate) struct Lab {
@@ -37,7 +37,7 @@ impl Lab {
     }
 
     /// Unique to this test: where it appears in a process, the process is of this test.
-    pub(crate) fn marker(&self) -> String {
+    fn marker(&self) -> String {
         self.path().file_name().unwrap().to_str().unwrap().to_owned()
     }
 
@@ -129,10 +129,24 @@ impl Lab {
         self.start_file(&format!("{name}.yaml"), &[])
     }
 
+    /// Every process of this test: all have the test's folder as HOME.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        processes_with(&self.marker())
+    }
+
+    /// No process of the test is left, nor a mount that names it.
+    #[track_caller]
+    pub(crate) fn assert_nothing_left(&self) {
+        // A killed process's children are gone a moment later.
+        until("the end of every process", || self.processes().is_empty().then_some(()));
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        assert!(!mounts.contains(&self.marker()), "{mounts}");
+    }
+
     /// Gives something to the test's user.
     pub(crate) fn own(&self, path: &Path) {
         if self.user == User::Nobody {
-            chown(path, Some(65534), Some(65534)).unwrap();
+            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
         }
     }
 

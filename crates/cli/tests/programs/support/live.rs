@@ -26,16 +26,6 @@ impl<'a> Live<'a> {
         Live { lab, child, folder }
     }
 
-    /// The run folder.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The process id of windtunnel itself.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Waits for a line of `events.jsonl` that has these fields.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, fields: &[(&str, &str)]) -> Value {
@@ -85,9 +75,8 @@ impl<'a> Live<'a> {
     /// Waits for the end.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Outcome {
-        let status = until_within(LONGEST_RUN, "the end of the run", || {
-            self.child.try_wait().unwrap()
-        });
+        let status =
+            until_within(LONGEST_RUN, "the end of the run", || self.child.try_wait().unwrap());
         Outcome::new(status, &self.folder)
     }
 
@@ -128,4 +117,3 @@ pub(super) fn has(event: &Value, fields: &[(&str, &str)]) -> bool {
 
 /// A run that lasts longer hangs.
 const LONGEST_RUN: Duration = Duration::from_secs(120);
-

@@ -18,6 +18,14 @@ pub(crate) enum User {
 }
 
 impl User {
+    /// The user's number.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            User::Invoker => fs::metadata("/proc/self").unwrap().uid(),
+            User::Nobody => NOBODY,
+        }
+    }
+
     /// The beginning of a command line that runs the rest as this user.
     pub(crate) fn prefix(self) -> &'static [&'static str] {
         match self {
@@ -77,8 +85,11 @@ pub(crate) fn processes_with(marker: &str) -> Vec<u32> {
     ids.filter(|id| *id != own).filter(|id| is_alive(*id) && mentions(*id, marker)).collect()
 }
 
+/// The ordinary user's and its group's number.
+pub(super) const NOBODY: u32 = 65534;
+
 /// The programs' search path: what an ordinary user can reach.
-pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 fn is_alive(id: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();

@@ -95,8 +95,12 @@ impl Outcome {
     pub(crate) fn assert_conserved(&self) {
         for link in self.report()["links"].as_array().unwrap() {
             let count = |key: &str| link[key].as_u64().unwrap();
-            let dropped: u64 =
-                link["dropped_packets"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+            let dropped: u64 = link["dropped_packets"]
+                .as_object()
+                .unwrap()
+                .values()
+                .filter_map(Value::as_u64)
+                .sum();
             let came = count("offered_packets") + count("duplicated_packets");
             let went = count("delivered_packets") + dropped + count("in_flight_packets");
             assert_eq!(came, went, "{link}");

@@ -1,0 +1,193 @@
+//! Well-known servers and clients, and programs without any library.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::support::{Lab, find_program, is_missing, is_root, missing, users};
+
+#[test]
+fn curl_fetches_from_nginx_on_port_80() {
+    if is_missing(&["nginx", "curl"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.start_scenario("nginx").finish();
+        outcome.assert_code(0);
+        assert_eq!(outcome.file("nodes/client/stdout.0"), "from 10.0.0.1\n");
+        assert_eq!(outcome.file("nodes/client/stdout.1"), "from fd00::1\n");
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn redis_keeps_what_a_client_gives_it() {
+    if is_missing(&["redis-server", "redis-cli"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.start_scenario("redis").finish();
+        outcome.assert_code(0);
+        assert_eq!(outcome.file("nodes/reader/stdout"), "tunnel\n");
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn python_serves_files() {
+    if is_missing(&["python3", "curl"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        lab.write("page", "a page");
+        let outcome = lab.pass(
+            "nodes:
+  web: {run: python3 -m http.server 80, daemon: true, ready: tcp:80}
+  client: {run: curl -sS http://web/page, after: web}
+links: [{between: [web, client], latency: 5ms, loss: 1%}]
+",
+        );
+        assert_eq!(outcome.output("client"), "a page");
+    }
+}
+
+#[test]
+fn ssh_logs_in_to_another_node() {
+    if is_missing(&["ssh", "sshd", "ssh-keygen"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        // Nothing is missing: sshd lets nobody in who has no shell in the password file.
+        let Some(name) = name_of(lab.user().number()) else {
+            eprintln!("passed over: user {} has no shell", lab.user().number());
+            continue;
+        };
+        if is_root() && !Path::new("/run/sshd").exists() {
+            fs::create_dir_all("/run/sshd").unwrap();
+        }
+        keys(&lab);
+        let outcome = lab.start_file("ssh.yaml", &[]).finish();
+        outcome.assert_code(0);
+        assert_eq!(outcome.output("client"), format!("{name} on server\n"));
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_static_binary_is_no_different() {
+    if is_missing(&["busybox"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        lab.folder("www");
+        lab.write("www/page", "static\n");
+        let outcome = lab.pass(
+            "nodes:
+  server: {run: busybox httpd -f -p 80 -h www, daemon: true, ready: tcp:80}
+  client:
+    after: server
+    user: root  # its ping knows raw sockets only
+    run:
+      - {run: busybox wget -q -O - http://server/page}
+      - {run: busybox ping -4 -c 2 server}
+  ear: {run: busybox nc -l -p 7000, ready: tcp:7000}
+  mouth: {run: [sh, -c, 'echo hello | busybox nc ear 7000'], after: ear}
+routers: [r]
+links:
+  - {between: [server, r], latency: 2ms}
+  - {between: [client, r], latency: 2ms}
+  - {between: [ear, r]}
+  - {between: [mouth, r]}
+",
+        );
+        assert_eq!(outcome.file("nodes/client/stdout.0"), "static\n");
+        assert!(outcome.file("nodes/client/stdout.1").contains("2 packets received"));
+        assert_eq!(outcome.output("ear"), "hello\n");
+    }
+}
+
+#[test]
+fn a_static_go_program_finds_nodes_by_name() {
+    if is_missing(&["curl"]) {
+        return;
+    }
+    let places = [find_program("go"), Some("/usr/local/go/bin/go".into())];
+    let Some(go) = places.into_iter().flatten().find(|path| path.is_file()) else {
+        return missing("the program go");
+    };
+    for user in users() {
+        let lab = Lab::new(user);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/fetch.go");
+        let binary = lab.path().join("fetch");
+        let mut build = Command::new(&go);
+        build.arg("build").arg("-o").arg(&binary).arg(source).current_dir(lab.path());
+        build.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GOPROXY", "off");
+        let cache = std::env::temp_dir().join("windtunnel-go-cache");
+        let seen = build.env("GOCACHE", &cache).env("GOTOOLCHAIN", "local").output().unwrap();
+        assert!(seen.status.success(), "{seen:?}");
+        let outcome = lab.pass(
+            "nodes:
+  server: {run: ./fetch serve, daemon: true, ready: tcp:80}
+  client: {run: [{run: ./fetch http://server/}, {run: curl -sS http://server/}], after: server}
+routers: [r]
+links:
+  - {between: [server, r], latency: 2ms}
+  - {between: [client, r], latency: 2ms}
+",
+        );
+        for program in 0..2 {
+            let text = outcome.file(&format!("nodes/client/stdout.{program}"));
+            assert_eq!(text, "hello from server\n");
+        }
+    }
+}
+
+/// A host key, a user's key, and what sshd and ssh need to know.
+fn keys(lab: &Lab) {
+    for key in ["host_key", "user_key"] {
+        let path = lab.path().join(key);
+        let mut make = Command::new("ssh-keygen");
+        make.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&path);
+        assert!(make.status().unwrap().success());
+        lab.own(&path);
+    }
+    fs::copy(lab.path().join("user_key.pub"), lab.path().join("authorized_keys")).unwrap();
+    lab.own(&lab.path().join("authorized_keys"));
+    let at = lab.path().display();
+    let sshd = find_program("sshd").unwrap();
+    let sshd = sshd.display();
+    let server = format!(
+        "[{sshd}, -D, -e, -f, /dev/null, -p, 22, -h, {at}/host_key, -o, 'AuthorizedKeysFile={at}/authorized_keys', \
+         -o, StrictModes=no, -o, PidFile=none, -o, UsePAM=no, -o, PasswordAuthentication=no]"
+    );
+    let client = format!(
+        "[ssh, -F, /dev/null, -i, {at}/user_key, -o, StrictHostKeyChecking=no, -o, UserKnownHostsFile=/dev/null, \
+         -o, BatchMode=yes, server, 'echo $(id -un) on $(hostname)']"
+    );
+    lab.write(
+        "ssh.yaml",
+        format!(
+            "nodes:
+  server: {{run: {server}, daemon: true, ready: tcp:22}}
+  client: {{run: {client}, after: server}}
+links: [{{between: [server, client], latency: 3ms}}]
+"
+        ),
+    );
+}
+
+/// A user's name in the password file.
+fn name_of(number: u32) -> Option<String> {
+    let text = fs::read_to_string("/etc/passwd").ok()?;
+    let number = number.to_string();
+    let entry = text.lines().find(|line| line.split(':').nth(2) == Some(&number))?;
+    // Who has no shell is not let in.
+    let shell = entry.rsplit(':').next()?;
+    (!shell.ends_with("nologin") && !shell.ends_with("false"))
+        .then(|| entry.split(':').next().map(str::to_owned))?
+}

@@ -1,0 +1,149 @@
+//! When programs start, and what their ends mean.
+
+use super::support::{Lab, is_missing, users};
+
+#[test]
+fn a_program_starts_after_those_it_waits_for_are_ready() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        lab.write("listen.py", LISTEN);
+        let outcome = lab.pass(
+            "nodes:
+  tcp:  {run: python3 -u listen.py tcp, daemon: true, ready: tcp:7000}
+  unix: {run: python3 -u listen.py unix, daemon: true, ready: unix:ready.socket}
+  log:  {run: python3 -u listen.py log, daemon: true, ready: 'log:^now [0-9]+$'}
+  exit: {run: python3 -u listen.py exit, ready: exit}
+  last: {run: 'true', after: [tcp, unix, log, exit]}
+links: [{between: [tcp, last]}]
+allow-unreachable: true
+"
+            .replace("unix:ready.socket", &format!("unix:{}/ready.socket", lab.path().display()))
+            .as_str(),
+        );
+        let started = outcome.event(&[("event", "program-started"), ("node", "last")]);
+        for node in ["tcp", "unix", "log", "exit"] {
+            let ready = outcome.event(&[("event", "program-ready"), ("node", node)]);
+            assert!(ready["at_ns"].as_u64() <= started["at_ns"].as_u64(), "{node}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_does_not_exist_ends_the_run_and_is_named() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.run(
+            "nodes: {a: {run: no-such-program -x}, b: {run: sleep 1000, daemon: true}}
+links: [{between: [a, b]}]
+",
+        );
+        outcome.assert_code(1);
+        assert!(outcome.stdout.contains("no-such-program"), "{}", outcome.describe());
+        assert!(outcome.stdout.contains("No such file"), "{}", outcome.describe());
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_program_that_fails_fails_the_run() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.run(
+            "nodes: {a: {run: [sh, -c, 'exit 9']}, b: {}}
+links: [{between: [a, b]}]
+",
+        );
+        outcome.assert_code(1);
+        let last = outcome.stdout.lines().last().unwrap();
+        assert!(last.contains("FAILED") && last.contains("exited with 9"), "{last}");
+        assert_eq!(outcome.program("a")["exit"], 9);
+        assert_eq!(outcome.file("nodes/a/exit").trim(), "exited with 9");
+    }
+}
+
+#[test]
+fn a_program_is_started_again_as_its_restart_says() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(
+            "nodes:
+  a: {run: [sh, -c, 'echo x >> tries; [ $(wc -l < tries) -ge 3 ]'], restart: on-failure}
+  b: {run: [sh, -c, 'exit 3'], restart: never}
+links: [{between: [a, b]}]
+expect: [{node: a, exit: 0}, {node: b, exit: 3}]
+",
+        );
+        assert_eq!(outcome.program("a")["starts"], 3);
+        assert_eq!(outcome.program("b")["starts"], 1);
+    }
+}
+
+#[test]
+fn several_programs_share_a_node() {
+    if is_missing(&["python3", "curl"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(
+            "nodes:
+  a:
+    run:
+      - {run: python3 -m http.server 80, daemon: true, ready: tcp:80}
+      - {run: python3 -m http.server 81, daemon: true, ready: tcp:81}
+  b: {after: a, run: [{run: curl -sS -o /dev/null http://a/}, {run: curl -sS -o /dev/null http://a:81/}]}
+links: [{between: [a, b]}]
+",
+        );
+        assert_eq!(outcome.report()["programs"].as_array().unwrap().len(), 4);
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn two_hundred_programs_may_exit_at_once() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(
+            "nodes: {a: {count: 20, run: [RUNS]}}
+routers: [r]
+links: [{between: [a, r]}]
+"
+            .replace("RUNS", &["{run: 'true'}"; 10].join(", "))
+            .as_str(),
+        );
+        assert_eq!(outcome.events(&[("event", "program-exited"), ("code", "0")]).len(), 200);
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn what_a_program_leaves_behind_ends_with_the_run() {
+    for user in users() {
+        let lab = Lab::new(user);
+        lab.pass(
+            "nodes: {a: {run: [sh, -c, 'setsid sleep 1000 & setsid sleep 1000 &']}, b: {}}
+links: [{between: [a, b]}]
+",
+        );
+        lab.assert_nothing_left();
+    }
+}
+
+/// Becomes ready in one of four ways.
+const LISTEN: &str = "import socket, sys, time
+if sys.argv[1] == 'tcp':
+    listener = socket.create_server(('', 7000))
+elif sys.argv[1] == 'unix':
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind('ready.socket')
+    listener.listen()
+elif sys.argv[1] == 'log':
+    print('not now'); print('now 7')
+else:
+    sys.exit(0)
+time.sleep(1000)
+";

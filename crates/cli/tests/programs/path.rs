@@ -1,0 +1,146 @@
+//! What lies on the way: routers, and the largest packet.
+
+use super::support::{Lab, is_missing, users};
+
+#[test]
+fn traceroute_and_tracepath_show_each_router_by_name() {
+    if is_missing(&["traceroute", "tracepath"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(
+            "nodes:
+  a:
+    user: root
+    run:
+      - {run: traceroute -4 b}
+      - {run: traceroute -6 b}
+      - {run: traceroute -4 -I b}
+      - {run: traceroute -6 -I b}
+      - {run: tracepath -4 b}
+      - {run: tracepath -6 b}
+  b: {}
+routers: [paris, tokyo]
+links:
+  - {between: [a, paris], latency: 1ms}
+  - {between: [paris, tokyo], latency: 2ms}
+  - {between: [tokyo, b], latency: 1ms}
+",
+        );
+        for program in 0..6 {
+            let text = outcome.file(&format!("nodes/a/stdout.{program}"));
+            let hop = |hop: &str, name: &str| {
+                text.lines().any(|line| {
+                    let mut words = line.split_whitespace();
+                    words.next().is_some_and(|first| first.trim_end_matches(':') == hop)
+                        && words.next().is_some_and(|second| second.starts_with(name))
+                })
+            };
+            assert!(hop("1", "paris") && hop("2", "tokyo") && hop("3", "b"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn an_ordinary_program_may_trace_without_being_root() {
+    if is_missing(&["traceroute", "tracepath"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(
+            "nodes: {a: {run: [{run: traceroute b}, {run: tracepath b}]}, b: {}}
+routers: [paris]
+links: [{between: [a, paris]}, {between: [paris, b]}]
+",
+        );
+        for program in 0..2 {
+            let text = outcome.file(&format!("nodes/a/stdout.{program}"));
+            assert!(text.contains("paris"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_packet_larger_than_a_link_is_answered_with_the_links_mtu() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(&format!(
+            "{NARROW}
+  a:
+    run:
+      - {{run: ping -4 -M do -s 1472 -c 2 -W 2 b}}
+      - {{run: ping -6 -M do -s 1452 -c 2 -W 2 b}}
+expect: [{{node: a, exit: any}}]
+"
+        ));
+        for (stream, words) in [("0", "mtu = 1400"), ("1", "mtu=1400")] {
+            let text = outcome.file(&format!("nodes/a/stdout.{stream}"))
+                + &outcome.file(&format!("nodes/a/stderr.{stream}"));
+            // The first is told by the router, the second by the node's own memory of it.
+            assert!(text.contains(words) || text.contains("mtu=1400"), "{text}");
+            assert!(text.contains("100% packet loss"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_packet_that_may_be_cut_passes_a_smaller_link_in_fragments() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(&format!(
+            "{NARROW}
+  a: {{run: ping -4 -M dont -s 2600 -c 3 -i 0.1 b}}
+"
+        ));
+        let text = outcome.output("a");
+        assert!(text.contains("3 received") && text.contains("2608 bytes"), "{text}");
+    }
+}
+
+#[test]
+fn tcp_learns_the_smaller_mtu_and_completes() {
+    if is_missing(&["curl", "python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        lab.write("large", vec![b'x'; 2_000_000]);
+        let served =
+            "b: {run: [python3, -m, http.server, 80, --bind, '::'], daemon: true, ready: tcp:80}";
+        let outcome = lab.pass(&format!(
+            "{}
+  a:
+    after: b
+    run:
+      - {{run: curl -sS -4 -o down4 http://b/large}}
+      - {{run: curl -sS -6 -o down6 http://b/large}}
+",
+            NARROW.replace("b: {}", served)
+        ));
+        for name in ["down4", "down6"] {
+            let size = std::fs::metadata(lab.path().join(name)).unwrap().len();
+            assert_eq!(size, 2_000_000, "{name}");
+        }
+        let narrow = outcome.link("right-left");
+        let largest = narrow["delivered_bytes"].as_u64().unwrap()
+            / narrow["delivered_packets"].as_u64().unwrap();
+        assert!(largest <= 1400, "{narrow}");
+    }
+}
+
+/// Nodes on both sides of a link with an MTU of 1400; `nodes` comes last for more of them.
+const NARROW: &str = "routers: [left, right]
+links:
+  - {between: [a, left], latency: 1ms}
+  - {between: [left, right], latency: 1ms, mtu: 1400}
+  - {between: [right, b], latency: 1ms}
+nodes:
+  b: {}";

@@ -1,0 +1,105 @@
+//! What a run says of itself.
+
+use serde_json::Value;
+
+use super::support::{Lab, is_missing, users};
+
+#[test]
+fn a_run_that_is_not_on_time_says_so_and_names_the_links() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.run_with(PING, &["--max-lateness", "1ns"]);
+        outcome.assert_code(1);
+        let last = outcome.stdout.lines().last().unwrap();
+        assert!(last.contains("NOT FAITHFUL"), "{last}");
+        assert!(last.contains("wire") && last.contains("likely cause"), "{last}");
+        assert_eq!(outcome.report()["verdict"]["faithful"], false);
+    }
+}
+
+#[test]
+fn an_expectation_that_fails_says_what_was_asked_and_what_was_seen() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.run(&format!(
+            "{PING}expect:
+  - {{node: a, exit: 3}}
+  - {{path: [a, b], rtt: {{min: 20ms, max: 30ms}}}}
+"
+        ));
+        outcome.assert_code(1);
+        let report = outcome.report();
+        let (exit, rtt) = (&report["expectations"][0], &report["expectations"][1]);
+        assert_eq!((&exit["asked"], &exit["seen"]), (&"3".into(), &"exited with 0".into()));
+        assert_eq!((&exit["met"], &rtt["met"]), (&false.into(), &false.into()));
+        assert_eq!(rtt["asked"], "20ms to 30ms");
+        assert!(outcome.stdout.lines().last().unwrap().contains("expected 3, saw exited with 0"));
+    }
+}
+
+#[test]
+fn expectations_that_hold_are_counted_in_the_verdict() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(&format!(
+            "{PING}expect:
+  - {{node: a, exit: 0}}
+  - {{path: [a, b], rtt: {{min: 4ms}}}}
+"
+        ));
+        let last = outcome.stdout.lines().last().unwrap();
+        assert!(last.contains("2 of 2 expectations met"), "{last}");
+    }
+}
+
+#[test]
+fn json_on_standard_output_is_the_report_of_the_run_folder() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.run_with(PING, &["--json"]);
+        outcome.assert_code(0);
+        let told: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        assert_eq!(told, outcome.report());
+    }
+}
+
+#[test]
+fn the_run_folder_says_what_was_run_and_what_happened() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(PING);
+        let plan: Value = serde_json::from_str(&outcome.file("plan.json")).unwrap();
+        assert_eq!(plan["seed"], 1);
+        let report = outcome.report();
+        assert_eq!(report["plan_hash"].as_str().unwrap().len(), 64);
+        let rows = outcome.file("links.csv");
+        let delivered: u64 = rows
+            .lines()
+            .filter(|row| row.contains(",a-b,"))
+            .map(|row| row.split(',').nth(5).unwrap().parse::<u64>().unwrap())
+            .sum();
+        // What was counted before the clock of the run began is in no row.
+        assert!(delivered <= outcome.link("a-b")["delivered_packets"].as_u64().unwrap(), "{rows}");
+        assert!(delivered >= 4, "{rows}");
+        assert_eq!(outcome.event(&[("event", "run-ended")])["reason"], report["ended"]);
+    }
+}
+
+const PING: &str = "nodes: {a: {run: ping -c 4 -i 0.1 b}, b: {}}
+links: [{between: [a, b], name: wire, latency: 2ms}]
+";
