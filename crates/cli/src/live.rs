@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use windtunnel_control::{Client, Reply, Request};
+use windtunnel_model::Plan;
 
+use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Which live run is meant.
@@ -18,6 +20,15 @@ impl Live {
     /// Connects to the run.
     pub(crate) fn connect(&self) -> Result<Client, Failure> {
         Ok(Client::connect(&self.run)?)
+    }
+
+    /// The plan of the run.
+    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
+        let path = self.run.join("plan.json");
+        let read = std::fs::read(&path).and_then(|json| Ok(serde_json::from_slice(&json)?));
+        read.map_err(|error| {
+            Failure::new(Exit::Usage, format!("cannot read {}: {error}", path.display()))
+        })
     }
 
     /// Asks for something that is only to be done.

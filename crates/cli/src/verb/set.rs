@@ -51,6 +51,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let pairs: Vec<(&str, &str)> =
         arguments.properties.iter().map(|text| pair(text)).collect::<Result<_, _>>()?;
     let patch = windtunnel_scenario::parse_patch(&pairs)?;
+    // Nobody lives there: say so, rather than that a file is missing.
+    arguments.live.connect()?;
+    windtunnel_scenario::check_patch(&patch, &arguments.live.plan()?)?;
     let lanes =
         LaneChoice { link: arguments.link.clone(), direction: arguments.way.direction.clone() };
     arguments.live.order(&Request::Set { lanes: lanes.clone(), patch: patch.clone() })?;
