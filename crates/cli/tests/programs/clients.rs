@@ -127,8 +127,8 @@ fn a_static_go_program_finds_nodes_by_name() {
         let mut build = Command::new(&go);
         build.arg("build").arg("-o").arg(&binary).arg(source).current_dir(lab.path());
         build.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GOPROXY", "off");
-        let cache = std::env::temp_dir().join("windtunnel-go-cache");
-        let seen = build.env("GOCACHE", &cache).env("GOTOOLCHAIN", "local").output().unwrap();
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-cache");
+        let seen = build.env("GOCACHE", cache).env("GOTOOLCHAIN", "local").output().unwrap();
         assert!(seen.status.success(), "{seen:?}");
         let outcome = lab.pass(
             "nodes:

@@ -51,6 +51,24 @@ links: [{between: [a, r]}]
 }
 
 #[test]
+fn ctrl_c_while_the_network_is_set_up_leaves_nothing() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let live = lab.start(
+            "nodes: {a: {count: 200, run: sleep 1000}}
+routers: [r]
+links: [{between: [a, r]}]
+",
+        );
+        until("the first nodes", || (lab.processes().len() > 2).then_some(()));
+        live.signal("INT");
+        let outcome = live.finish();
+        outcome.assert_code(130);
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
 fn programs_that_ignore_sigterm_end_all_the_same() {
     for user in users() {
         let lab = Lab::new(user);

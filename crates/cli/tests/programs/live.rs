@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use super::support::{Lab, Live, is_missing, users};
+use super::support::{Lab, Live, is_missing, until, users};
 
 #[test]
 fn exec_passes_input_output_and_the_exit_code_through() {
@@ -66,6 +66,25 @@ fn exec_gives_a_terminal_where_it_has_one() {
         let seen = script.stdin(Stdio::null()).output().unwrap();
         assert_eq!(seen.status.code(), Some(5), "{seen:?}");
         assert!(text(&seen).0.contains("/dev/"), "{seen:?}");
+        stop(live);
+    }
+}
+
+#[test]
+fn a_command_ends_with_the_exec_that_started_it() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let mut live = lab.start(BOX);
+        live.wait_for(&[("event", "run-began")]);
+        let words = ["box", "--", "sh", "-c", "echo $$ > started; exec sleep 987654"];
+        let mut exec = live.command("exec", &words).spawn().unwrap();
+        until("the command's start", || lab.path().join("started").exists().then_some(()));
+        exec.kill().unwrap();
+        exec.wait().unwrap();
+        until("the command's end", || {
+            let seen = live.exec("box", &["sh", "-c", "cat /proc/[0-9]*/cmdline"]);
+            (!text(&seen).0.contains("sleep\0987654")).then_some(())
+        });
         stop(live);
     }
 }

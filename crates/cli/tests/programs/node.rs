@@ -150,3 +150,39 @@ links: [{between: [a, b]}]
         assert!(!outcome.folder.exists(), "nothing is worth keeping");
     }
 }
+
+#[test]
+fn a_congestion_control_that_does_not_exist_is_refused_with_those_that_do() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.run(
+            "nodes: {a: {run: touch started, sysctl: {net.ipv4.tcp_congestion_control: nosuch}}, b: {}}
+links: [{between: [a, b]}]
+",
+        );
+        outcome.assert_code(4);
+        assert!(outcome.stderr.contains("hint: available: "), "{}", outcome.stderr);
+        assert!(!lab.path().join("started").exists());
+    }
+}
+
+#[test]
+fn a_network_of_one_protocol_has_addresses_of_that_only() {
+    if is_missing(&["ping", "getent"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        for (off, address) in [("ipv4", "fd00::2"), ("ipv6", "10.0.0.2")] {
+            let outcome = lab.pass(&format!(
+                "{off}: false
+nodes: {{a: {{run: [{{run: ping -c 1 b}}, {{run: getent ahosts b}}]}}, b: {{}}}}
+links: [{{between: [a, b], latency: 1ms}}]
+"
+            ));
+            let names = outcome.file("nodes/a/stdout.1");
+            assert!(names.lines().all(|line| line.starts_with(address)), "{names}");
+            assert!(outcome.file("nodes/a/stdout.0").contains("1 received"));
+        }
+    }
+}

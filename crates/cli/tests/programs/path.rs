@@ -136,6 +136,60 @@ fn tcp_learns_the_smaller_mtu_and_completes() {
     }
 }
 
+#[test]
+fn tracepath_finds_the_paths_mtu() {
+    if is_missing(&["tracepath"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(&format!(
+            "{NARROW}
+  a: {{run: [{{run: tracepath -4 b}}, {{run: tracepath -6 b}}]}}
+"
+        ));
+        for program in 0..2 {
+            let text = outcome.file(&format!("nodes/a/stdout.{program}"));
+            assert!(text.contains("Resume: pmtu 1400 hops 3 back 3"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn datagrams_of_every_size_pass_a_smaller_link() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        lab.write("datagrams.py", DATAGRAMS);
+        let serves = "b: {run: python3 datagrams.py, ready: log:ready}";
+        let outcome = lab.pass(&format!(
+            "{}
+  a: {{run: python3 datagrams.py b, after: b}}
+",
+            NARROW.replace("b: {}", serves)
+        ));
+        assert_eq!(outcome.output("b"), "ready\n0\n1\n1372\n1373\n1472\n1473\n9000\n65507\n");
+    }
+}
+
+/// Sends datagrams that may be cut, or tells the sizes of those that come until the largest has come.
+const DATAGRAMS: &str = "import socket, sys
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+if sys.argv[1:]:
+    datagrams.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: IP_PMTUDISC_DONT
+    for size in (0, 1, 1372, 1373, 1472, 1473, 9000, 65507):
+        datagrams.sendto(b'x' * size, (sys.argv[1], 5000))
+else:
+    datagrams.bind(('', 5000))
+    print('ready', flush=True)
+    size = 0
+    while size < 65507:
+        size = len(datagrams.recv(70000))
+        print(size, flush=True)
+";
+
 /// Nodes on both sides of a link with an MTU of 1400; `nodes` comes last for more of them.
 const NARROW: &str = "routers: [left, right]
 links:
