@@ -87,13 +87,18 @@ impl Folder {
         self.root.join(name)
     }
 
-    /// Writes a whole file of the run.
+    /// Writes a whole file of the run: after a failure there is none, rather than half of one.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<(), FolderError> {
-        let path = self.file(name);
-        fs::write(&path, contents).map_err(failed("write", &path))
+        let (path, aside) = (self.file(name), self.file(&format!(".{name}")));
+        let written = fs::write(&aside, contents).and_then(|()| fs::rename(&aside, &path));
+        if written.is_err() {
+            // It is of no use; that it cannot be removed is no news.
+            let _ = fs::remove_file(&aside);
+        }
+        written.map_err(failed("write", &path))
     }
 }
 

@@ -108,9 +108,7 @@ impl RunError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            RunError::Folder(error) if error.verb == "use" => {
-                Some("name a new folder with --out DIR".to_owned())
-            }
+            RunError::Folder(_) => Some("name a new folder with --out DIR".to_owned()),
             RunError::Enter(error) => error.hint(),
             RunError::Create(error) => error.hint(),
             RunError::Step { .. } => {

@@ -72,7 +72,8 @@ pub(crate) const APPARMOR: &str = "sudo sysctl -w kernel.apparmor_restrict_unpri
 
 pub(crate) const CONTAINER: &str = "a seccomp filter or security module forbids it: in a container, \
     start it with --security-opt seccomp=unconfined --security-opt apparmor=unconfined \
-    --security-opt systempaths=unconfined, or --privileged";
+    --security-opt systempaths=unconfined, or --privileged (a root without CAP_SETFCAP may not map \
+    itself either: run as an ordinary user)";
 
 pub(crate) const PROC_SYS: &str = "/proc/sys is read-only here: in a container, start it with \
     --security-opt systempaths=unconfined or --privileged";

@@ -144,6 +144,11 @@ pub struct Link {
     pub dropped_packets: BTreeMap<String, u64>,
     /// Packets that came out twice.
     pub duplicated_packets: u64,
+    /// Packets that were cut because of the link's MTU.
+    pub fragmented_packets: u64,
+    /// The pieces that came of them. At any time offered + duplicated + pieces − cut = delivered + dropped +
+    /// in flight.
+    pub fragments_packets: u64,
     /// Packets with a flipped bit.
     pub corrupted_packets: u64,
     /// Packets held back so that others overtook them.

@@ -58,7 +58,11 @@ fn words(argv: &[String]) -> String {
 /// `loss=5% latency=10ms` from a patch as JSON.
 fn settings(set: &serde_json::Value) -> String {
     let Some(map) = set.as_object() else { return set.to_string() };
-    let pairs = map.iter().map(|(key, value)| format!("{key}={}", setting(value)));
+    let pairs = map.iter().map(|(key, value)| match (key.as_str(), setting(value)) {
+        // Back to the default is, for a rate, to have none.
+        ("rate", value) if value == "default" => "rate=none".to_owned(),
+        (key, value) => format!("{key}={value}"),
+    });
     pairs.collect::<Vec<_>>().join(" ")
 }
 
@@ -89,6 +93,11 @@ mod tests {
             at(5_000_120_000, what),
             "[   5.000s] link ocean paris-tokyo: loss=5% rate=10mbit"
         );
+    }
+
+    #[test]
+    fn a_rate_that_is_taken_away_reads_as_none() {
+        assert_eq!(settings(&serde_json::json!({"rate": "default"})), "rate=none");
     }
 
     #[test]

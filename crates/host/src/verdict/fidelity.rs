@@ -1,7 +1,7 @@
 //! Whether the emulation was what was asked: lateness, and packets lost outside the model.
 
 use windtunnel_engine::DropReason;
-use windtunnel_model::{Lane, Span};
+use windtunnel_model::{Lane, Span, Time};
 
 use super::report::busy_percent;
 use super::{Evidence, rounded};
@@ -18,7 +18,8 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
     if let Some((first, _)) = tally.kernel_drops.first() {
         doubts.push(format!(
             "the kernel dropped {dropped} packets before the engine saw them, first in the 100ms \
-             before {first}: the offered rate is too high for this machine"
+             before {}: the offered rate is too high for this machine",
+            rounded(first.since(Time::ZERO))
         ));
     }
     if evidence.device_drops > 0 {
@@ -60,7 +61,11 @@ fn lateness(evidence: &Evidence<'_>) -> Option<String> {
     }
     let percent_hundredths = tally.late.saturating_mul(10_000) / packets.max(1);
     let when = match (tally.late_intervals.first(), tally.late_intervals.last()) {
-        (Some(first), Some(last)) => format!(", between {} and {}", first.at, last.at),
+        (Some(first), Some(last)) => {
+            // An interval's end is kept; packets were late in the 100 ms before it.
+            let (first, last) = (first.at.since(Time::ZERO), last.at.since(Time::ZERO));
+            format!(", between {} and {}", rounded(first), rounded(last))
+        }
         _ => String::new(),
     };
     Some(format!(

@@ -103,6 +103,8 @@ fn link(plan: &Plan, lane: Lane, result: &LaneResult, peak_bytes_per_s: u64) -> 
         delivered_bytes: counters.delivered_bytes,
         dropped_packets: dropped.map(|(why, n)| (why.name().to_owned(), n)).collect(),
         duplicated_packets: counters.duplicated,
+        fragmented_packets: counters.fragmented,
+        fragments_packets: counters.fragments,
         corrupted_packets: counters.corrupted,
         reordered_packets: counters.reordered,
         marked_packets: counters.marked,
