@@ -199,6 +199,8 @@ mod tests {
             delivered_bytes: 2_850_000,
             dropped_packets: BTreeMap::from([("loss".into(), 97), ("queue".into(), 3)]),
             duplicated_packets: 0,
+            fragmented_packets: 0,
+            fragments_packets: 0,
             corrupted_packets: 0,
             reordered_packets: 0,
             marked_packets: 0,
