@@ -143,6 +143,9 @@ fn links_are_changed_cut_and_mended_while_they_run() {
         assert!(text(&seen).1.contains("the links are wire"), "{seen:?}");
         let seen = live.ask("set", &["wire", "latency=40"]);
         assert_eq!(seen.status.code(), Some(2), "{seen:?}");
+        // Half of an IPv6 packet's least size: what the file may not say cannot be set either.
+        let seen = live.ask("set", &["wire", "mtu=640"]);
+        assert_eq!(seen.status.code(), Some(2), "{seen:?}");
         let outcome = stop(live);
         assert_eq!(outcome.events(&[("event", "link-state"), ("up", "false")]).len(), 2);
         assert_eq!(outcome.events(&[("event", "link-set")]).len(), 2);

@@ -102,6 +102,8 @@ fn a_packet_that_may_be_cut_passes_a_smaller_link_in_fragments() {
         ));
         let text = outcome.output("a");
         assert!(text.contains("3 received") && text.contains("2608 bytes"), "{text}");
+        assert!(outcome.link("left-right")["fragments_packets"].as_u64() > Some(0));
+        outcome.assert_conserved();
     }
 }
 

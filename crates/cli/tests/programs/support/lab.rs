@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::machine::{NOBODY, PATH};
+use super::machine::{NOBODY, PATH, must};
 use super::{Live, Outcome, User, processes_with, until};
 
 /// Everything of one test is in here, and goes away with it.
@@ -22,7 +22,9 @@ impl Lab {
         // A copy, as the build's folder may be closed to others; a link where that is the same.
         let built = env!("CARGO_BIN_EXE_windtunnel");
         if fs::hard_link(built, lab.binary()).is_err() {
-            fs::copy(built, lab.binary()).unwrap();
+            // By a process of its own: another test that forks meanwhile must not inherit the open
+            // file, which nobody could execute then.
+            must(Command::new("cp").arg(built).arg(lab.binary()));
         }
         lab.own(lab.path());
         lab

@@ -111,7 +111,7 @@ pub(super) fn events(folder: &Path) -> Vec<Value> {
 pub(super) fn has(event: &Value, fields: &[(&str, &str)]) -> bool {
     fields.iter().all(|(key, wanted)| match &event[key] {
         Value::String(text) => text == wanted,
-        other => other.to_string() == *wanted,
+        other => serde_json::to_string(other).is_ok_and(|text| text == *wanted),
     })
 }
 

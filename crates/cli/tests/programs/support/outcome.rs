@@ -101,7 +101,8 @@ impl Outcome {
                 .values()
                 .filter_map(Value::as_u64)
                 .sum();
-            let came = count("offered_packets") + count("duplicated_packets");
+            let cut = count("fragments_packets") - count("fragmented_packets");
+            let came = count("offered_packets") + count("duplicated_packets") + cut;
             let went = count("delivered_packets") + dropped + count("in_flight_packets");
             assert_eq!(came, went, "{link}");
         }
