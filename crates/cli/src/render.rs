@@ -4,7 +4,6 @@ pub(crate) mod event;
 pub(crate) mod face;
 pub(crate) mod paths;
 pub(crate) mod quantity;
-pub(crate) mod queues;
 pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod verdict;

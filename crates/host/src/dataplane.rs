@@ -184,7 +184,8 @@ impl Loop {
         }
         let after = limits::schedule_of(thread).unwrap_or_default();
         let (engine, plan) = (&self.engine, &self.setup.plan);
-        let (last, mut tally) = self.sampler.finish(now(), engine, plan, &self.socket);
+        let caught_up = self.arrivals.last();
+        let (last, mut tally) = self.sampler.finish(caught_up, engine, plan, &self.socket);
         if let Some((at, rows)) = last {
             self.setup.recorder.sample(at, rows);
         }
@@ -260,7 +261,9 @@ impl Loop {
     fn sample(&mut self) {
         // Events tell what the notes already say; draining keeps the engine's ring free.
         while self.engine.poll_event().is_some() {}
-        if let Some((at, rows)) = self.sampler.sample(now(), &self.engine, &self.socket) {
+        if let Some((at, rows)) =
+            self.sampler.sample(self.arrivals.last(), &self.engine, &self.socket)
+        {
             self.setup.recorder.sample(at, rows);
         }
     }

@@ -30,7 +30,7 @@ use crate::recorder::Recorder;
 use crate::run::Options;
 use crate::supervisor::Supervisor;
 use crate::verdict::Ending;
-use control::Connections;
+pub(crate) use control::Connections;
 pub(crate) use paths::RttSeen;
 
 /// The threads of a run and the ways to talk to them.
@@ -50,6 +50,8 @@ pub(crate) struct Ended {
     pub(crate) carried: Carried,
     pub(crate) supervisor: Supervisor,
     pub(crate) rtts: Vec<(usize, RttSeen)>,
+    /// Clients learn that the run is over when these close: not before its results are written.
+    pub(crate) connections: Connections,
 }
 
 /// A run that lives.
@@ -157,13 +159,18 @@ impl Live {
 
     /// Reads the counters, lets the nodes vanish and closes all files.
     pub(crate) fn close(self) -> Ended {
-        // Dropped in this order: nobody new, no packets, no processes; then their pipes are at their end.
-        drop(self.connections);
+        // In this order: no packets, no processes; then their pipes are at their end.
         let tally = self.threads.dataplane.finish();
         self.village.close();
         let carried = self.threads.output.finish();
         self.threads.recorder.end();
-        Ended { tally, carried, supervisor: self.supervisor, rtts: self.rtts }
+        Ended {
+            tally,
+            carried,
+            supervisor: self.supervisor,
+            rtts: self.rtts,
+            connections: self.connections,
+        }
     }
 
     fn reason_to_end(&mut self, elapsed: Span) -> Option<Ending> {

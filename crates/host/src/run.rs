@@ -232,7 +232,9 @@ impl Prepared {
             processors: spent_since(processors_before),
             notes: &notes,
         });
-        Ok(write_results(folder, plan, report))
+        let report = write_results(folder, plan, report);
+        drop(ended.connections);
+        Ok(report)
     }
 }
 

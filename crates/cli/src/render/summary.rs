@@ -6,16 +6,19 @@ use windtunnel_trace::report::{Link, Program, Report};
 use crate::render::quantity;
 use crate::render::table::{Align, Table};
 
-/// The summary of a run: links, default queues, programs that failed, expectations, warnings. Ends with
+/// The summary of a run: links, programs that failed, expectations, warnings. Ends with
 /// a line end, or is empty.
 pub(crate) fn text(report: &Report) -> String {
-    let parts = [links(report), queues(report), programs(report), expectations(report)];
+    let parts = [links(report), programs(report), expectations(report)];
     let mut text = parts.concat();
     let verdict = &report.verdict;
     let doubts = verdict.unfaithful.iter().map(|doubt| format!("not faithful: {doubt}\n"));
     let failures = verdict.failures.iter().map(|failure| format!("failed: {failure}\n"));
     let warnings = verdict.warnings.iter().map(|warning| format!("warning: {warning}\n"));
-    text.extend(doubts.chain(failures).chain(warnings).take(MESSAGES_MAX));
+    // The verdict that follows tells the first reason itself.
+    let several = verdict.unfaithful.len() + verdict.failures.len() > 1;
+    let reasons = doubts.chain(failures).filter(|_| several);
+    text.extend(reasons.chain(warnings).take(MESSAGES_MAX));
     text
 }
 
@@ -82,18 +85,6 @@ fn latency_asked(link: &Link) -> String {
         Span::ZERO => latency,
         spread => format!("{latency}+{}", quantity::span(spread)),
     }
-}
-
-/// The queues that nobody asked for, by length.
-fn queues(report: &Report) -> String {
-    let defaults = report.links.iter().filter(|link| link.asked.queue.is_none());
-    let mut lengths: std::collections::BTreeMap<&str, Vec<String>> = Default::default();
-    for link in defaults {
-        if let Some(queue) = &link.queue {
-            lengths.entry(queue).or_default().push(format!("{} {}", link.link, link.direction));
-        }
-    }
-    super::queues::line(lengths)
 }
 
 fn programs(report: &Report) -> String {
@@ -218,15 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn links_tell_what_was_asked_beside_what_was_achieved_and_default_queues_are_stated() {
+    fn links_tell_what_was_asked_beside_what_was_achieved() {
         let text = text(&report(vec![link("paris-tokyo")]));
         assert_eq!(
             text,
             "link   direction      latency  achieved    rate  achieved  loss  achieved  delivered  \
              dropped           lateness p99\n\
              ocean  paris-tokyo  110ms+2ms     111ms  50mbit    50mbit    5%     4.85%       1900  \
-             97 loss, 3 queue          84us\n\
-             default queue 204p (the larger of 100 packets and 50 ms of the rate): ocean paris-tokyo\n"
+             97 loss, 3 queue          84us\n"
         );
     }
 
@@ -262,14 +252,16 @@ mod tests {
             seen: "1".into(),
             met: false,
         }];
-        report.verdict.failures = vec!["bad (wrk) exited with 1".into()];
+        report.verdict.failures =
+            vec!["bad (wrk) exited with 1".into(), "node bad exit: expected 0, saw 1".into()];
         assert_eq!(
             text(&report),
             "node  exit  ended          argv\n\
              bad      1  exited with 1  wrk -t1\n\
              expectation    asked  seen  met\n\
              node bad exit  0      1     NO\n\
-             failed: bad (wrk) exited with 1\n"
+             failed: bad (wrk) exited with 1\n\
+             failed: node bad exit: expected 0, saw 1\n"
         );
     }
 }

@@ -54,6 +54,11 @@ impl ArrivalClock {
         self.now
     }
 
+    /// The latest time that was given out: what the engine has caught up with.
+    pub(super) fn last(&self) -> Time {
+        self.last
+    }
+
     /// A stamp on the run's clock.
     pub(super) fn convert(&mut self, stamp_ns: u64) -> Time {
         let converted = u64::try_from(i128::from(stamp_ns) - self.distance_ns).unwrap_or(0);

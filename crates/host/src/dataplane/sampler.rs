@@ -107,6 +107,8 @@ impl Sampler {
             lane.last = Row::default();
         }
         self.departures.clear();
+        self.late_intervals.clear();
+        self.kernel_drops.clear();
         self.truncated = 0;
         self.origin = Some(origin);
         self.next = origin + INTERVAL;
@@ -143,7 +145,8 @@ impl Sampler {
         lane.lateness_max = lane.lateness_max.max(lateness);
     }
 
-    /// The rows of the interval that has ended, if one has, with its end after the beginning.
+    /// The rows of the interval that has ended, if one has, with its end after the beginning. `now` is what
+    /// the engine has caught up with: a later reading would count a longer interval than its packets.
     pub(super) fn sample(
         &mut self,
         now: Time,

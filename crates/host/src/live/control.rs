@@ -23,7 +23,7 @@ pub(super) const EXEC_FIRST: u64 = 1 << 48;
 
 /// Everybody who is connected.
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     listener: Listener,
     open: BTreeMap<u64, Open>,
     next: u64,

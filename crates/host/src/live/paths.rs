@@ -6,7 +6,6 @@ use windtunnel_model::{NodeId, Span};
 use windtunnel_node::Request;
 
 use super::Live;
-use crate::dataplane::{Order, now};
 use crate::observer::Notice;
 
 /// What the echo requests on one path saw.
@@ -37,8 +36,6 @@ impl Live {
             return;
         }
         self.observer.notice(&Notice::Measuring { paths: wanted.len() });
-        // The loop's clock must run for samples to be dropped at the real beginning.
-        self.threads.dataplane.order(Order::Begin(now()));
         let mut asked = 0;
         for (index, from, to) in wanted {
             match self.ask(index, from, to) {
