@@ -15,12 +15,12 @@ mod clock;
 mod outbox;
 mod sampler;
 mod schedule;
+mod vigil;
 
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use windtunnel_engine::{Engine, Limits, NetworkChange};
 use windtunnel_model::plan::Action;
@@ -36,6 +36,7 @@ use outbox::Outbox;
 use sampler::Sampler;
 pub(crate) use sampler::{LaneResult, Tally};
 use schedule::Schedule;
+use vigil::{Vigil, Wait};
 
 /// What the loop needs.
 pub(crate) struct Setup {
@@ -132,6 +133,7 @@ struct Loop {
     /// Packets that a device did not take.
     refused: u64,
     arrivals: ArrivalClock,
+    vigil: Vigil,
     orders: Receiver<Order>,
     wake: Arc<Wake>,
     notes: Sender<Note>,
@@ -158,6 +160,7 @@ impl Loop {
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
             arrivals: ArrivalClock::new(),
+            vigil: Vigil::new(),
             socket,
             orders,
             wake,
@@ -269,12 +272,15 @@ impl Loop {
     }
 
     fn sleep(&mut self) {
-        let wake_at = [self.engine.poll_timeout(), self.schedule.next(), self.sampler.next()];
-        let wake_at = wake_at.into_iter().flatten().min();
-        let timeout = wake_at.map(|at| Duration::from(at.since(now())));
-        if timeout.is_some_and(|timeout| timeout < SPIN_BELOW) {
-            return;
-        }
+        let due = [self.engine.poll_timeout(), self.schedule.next(), self.sampler.next()];
+        let due = due.into_iter().flatten().min();
+        let timeout = match self.vigil.wait(now(), due) {
+            Wait::Awake => {
+                std::hint::spin_loop();
+                return;
+            }
+            Wait::Asleep(timeout) => timeout,
+        };
         let mut watched =
             [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&*self.wake, PollFlags::IN)];
         match poll::wait(&mut watched, timeout) {
@@ -338,5 +344,3 @@ const SEND_BUFFER_BYTES: usize = 16 << 20;
 /// The shortest slice that the kernel gives.
 const SLICE_NS: u64 = 100_000;
 const FRAMES_PER_TURN: usize = 256;
-/// A time-out nearer than this is waited for awake: a sleep would overshoot it.
-const SPIN_BELOW: Duration = Duration::from_micros(15);
