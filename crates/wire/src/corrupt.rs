@@ -25,7 +25,7 @@ pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::Header, random: u64) -> bool {
     let Some(target) = target(frame, &info).filter(|target| !target.is_empty()) else {
         return false;
     };
-    if !checksum::complete(frame, vnet) {
+    if completes_over_ports(vnet, &info) || !checksum::complete(frame, vnet) {
         return false;
     }
     if has_no_checksum(frame, &info) && checksum::fill(frame, &info).is_none() {
@@ -51,6 +51,15 @@ fn target(frame: &[u8], info: &Info) -> Option<Range<usize>> {
     };
     let start = info.transport + if info.transport + header < end { header } else { fixed };
     Some(start..end)
+}
+
+/// Whether the checksum to complete lies on UDP's ports or length, which no kernel asks for.
+fn completes_over_ports(vnet: &vnet::Header, info: &Info) -> bool {
+    let field = usize::from(vnet.csum_start) + usize::from(vnet.csum_offset);
+    let ports = info.transport..info.transport + udp::CHECKSUM;
+    vnet.needs_csum()
+        && info.protocol == udp::PROTOCOL
+        && (ports.contains(&field) || ports.contains(&(field + 1)))
 }
 
 fn has_no_checksum(frame: &[u8], info: &Info) -> bool {
