@@ -42,7 +42,7 @@ pub(crate) struct Tally {
     pub late_intervals: Vec<LateInterval>,
     /// Packets that the kernel dropped before the engine saw them, with the time after the beginning.
     pub kernel_drops: Vec<(Time, u64)>,
-    /// Packets too long for the ring.
+    /// Packets too long for the ring or the engine.
     pub truncated: u64,
     /// Packets that devices did not take.
     pub refused: u64,
@@ -208,7 +208,8 @@ impl Sampler {
             late,
             late_intervals: self.late_intervals,
             kernel_drops: self.kernel_drops,
-            truncated: self.truncated,
+            // What is too long for the engine is as lost as what is too long for the ring.
+            truncated: self.truncated + engine.refused_frames(),
             ..Tally::default()
         };
         (last, tally)

@@ -33,7 +33,10 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
         doubts.push(format!("the kernel refused {} packets that were due", tally.refused));
     }
     if tally.truncated > 0 {
-        doubts.push(format!("{} packets were longer than 68KiB and were lost", tally.truncated));
+        doubts.push(format!(
+            "{} packets were no frames of at most 66KiB and were lost",
+            tally.truncated
+        ));
     }
     doubts.extend(memory(evidence));
     doubts
