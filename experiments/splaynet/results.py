@@ -1,0 +1,241 @@
+"""Reads the run folders of the experiments and compares them with the model. Nothing here runs or draws anything."""
+import collections
+import json
+import math
+import statistics
+from pathlib import Path
+
+import model
+
+Row = collections.namedtuple("Row", "experiment quantity asked seen unit error bound met")
+LINK = 10.0  # Mbit/s
+
+
+class Run:
+    """One run folder."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.report = json.loads((self.folder / "run.json").read_text())
+        self.said = collections.defaultdict(list)
+        for file in sorted(self.folder.glob("nodes/*/stdout*")):
+            for line in file.read_text().splitlines():
+                if line.startswith("{"):
+                    fields = json.loads(line)
+                    self.said[fields["what"]].append({"node": file.parent.name, **fields})
+
+    def faithful(self):
+        return self.report["verdict"]["faithful"]
+
+    def dropped(self):
+        """Drops by link, direction and reason."""
+        return {f"{link['link']} {link['direction']}": link["dropped_packets"] for link in self.report["links"]
+                if any(link["dropped_packets"].values())}
+
+    def streams(self):
+        """The received streams by label, in the order of their first bytes."""
+        return sorted(self.said["stream"], key=lambda stream: stream["first_ns"])
+
+
+def percentile(values, share):
+    """The least value that `share` of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def rates(stream, start_ns, width_ns, count):
+    """Mbit/s of a stream in `count` intervals of `width_ns` after `start_ns`; a bin belongs in parts to its neighbours."""
+    out, size = [0.0] * count, stream["bin_ns"]
+    for key, amount in stream["bins"]:
+        low = (key * size - start_ns) / width_ns
+        high = low + size / width_ns
+        for index in range(max(0, math.floor(low)), min(count, math.ceil(high))):
+            part = (min(high, index + 1) - max(low, index)) / (high - low)
+            out[index] += amount * part * 8e3 / width_ns
+    return out
+
+
+def off(seen, asked):
+    return (seen - asked) / asked
+
+
+def compare(name, quantity, asked, seen, unit, bound, relative=True):
+    error = off(seen, asked) if relative else seen - asked
+    shown = f"{100 * error:+.2f} %" if relative else f"{error:+.3f} {unit}"
+    limit = f"{100 * bound:g} %" if relative else f"{bound:g} {unit}"
+    return Row(name, quantity, asked, seen, unit, shown, limit, abs(error) <= bound)
+
+
+def told(name, quantity, seen, unit, bound=None):
+    """A figure without a model, or with an upper bound only."""
+    return Row(name, quantity, None, seen, unit, "", "" if bound is None else f"≤ {bound:g} {unit}", bound is None or seen <= bound)
+
+
+def latency(name, run, bounds):
+    rows, series = [], {}
+    for said in sorted(run.said["rpc"], key=lambda said: int(said["node"].split("-")[1])):
+        asked = int(said["node"].split("-")[1])
+        times = [time / 1e6 for time in said["times_ns"]][1:]
+        series[asked] = times
+        for label, share, bound in (("p50", 0.5, bounds["rtt_p50_ms"]), ("p99", 0.99, bounds["rtt_p99_ms"])):
+            rows.append(compare(name, f"RTT {asked} ms, {label} of {len(times)}", asked, percentile(times, share), "ms", bound, False))
+    return rows, series
+
+
+def bandwidth(name, run, bounds):
+    stream = run.streams()[0]
+    seconds = int((stream["last_ns"] - stream["first_ns"]) / 1e9)
+    bins = rates(stream, stream["first_ns"], 1e9, seconds)
+    steady = bins[1:]
+    asked = model.tcp_goodput(LINK)
+    rows = [compare(name, "goodput, mean", asked, statistics.mean(steady), "Mbit/s", bounds["goodput"]),
+            told(name, "goodput, σ of 1 s bins", 100 * statistics.pstdev(steady) / asked, "%", bounds["sigma"]),
+            told(name, "drops", sum(sum(drops.values()) for drops in run.dropped().values()), "packets")]
+    return rows, {"goodput": [(index + 0.5, value) for index, value in enumerate(bins)]}
+
+
+def window(name, run, bounds):
+    stream = run.streams()[0]
+    bins = rates(stream, stream["first_ns"] + 2_000_000_000, 1e9, int((stream["last_ns"] - stream["first_ns"]) / 1e9) - 2)
+    rtt = 0.100 + 1538 * 8 / 10e6 + 1538 * 8 / 100e6 + 2 * 90 * 8 / 10e6
+    return [compare(name, "64 KB window / 100 ms", 65535 * 8 / rtt / 1e6, statistics.mean(bins), "Mbit/s", bounds["window"])], {}
+
+
+def sharing(name, run, bounds):
+    """Plateaus and ends of three streams. With drop-tail only the sum is the model's; the rest is told."""
+    streams = run.streams()
+    began = {said["label"]: said["began_ns"] for said in run.said["sent"]}
+    origin = min(began.values())
+    starts = [(began[stream["label"]] - origin) / 1e9 for stream in streams]
+    size = streams[0]["bytes"]
+    goodput = model.tcp_goodput(LINK)
+    phases, ends = model.sharing(size, starts, goodput)
+    fair = name.endswith("-fq")
+    rows = []
+    for number, (low, high, shares) in enumerate(phases, 1):
+        # A stream needs a moment to find its share: the first tenth of a phase, at most a second, is left out.
+        skip = min(1.0, (high - low) / 4)
+        for index, share in shares.items():
+            low_ns, width = origin + (low + skip) * 1e9, (high - low - 2 * min(skip, 0.1) - skip) * 1e9
+            seen = rates(streams[index], low_ns, width, 1)[0]
+            label = f"phase {number}, stream {index + 1}"
+            rows.append(compare(name, label, share, seen, "Mbit/s", bounds["plateau"]) if fair else told(name, label, seen, "Mbit/s"))
+    for index, stream in enumerate(streams):
+        end = (stream["last_ns"] - origin) / 1e9
+        label = f"stream {index + 1} ends"
+        rows.append(compare(name, label, ends[index], end, "s", bounds["ends"]) if fair else told(name, label, end, "s"))
+    rows.append(compare(name, "last end", max(ends), max((s["last_ns"] - origin) / 1e9 for s in streams), "s", bounds["sum"]))
+    count = int((max(s["last_ns"] for s in streams) - origin) / 1e9)
+    each = [rates(stream, origin, 1e9, count) for stream in streams]
+    total = [sum(values) for values in zip(*each)][1:]
+    rows.append(compare(name, "sum, mean of 1 s bins", goodput, statistics.mean(total), "Mbit/s", bounds["sum"]))
+    for index, stream in enumerate(streams):
+        inside = [v for second, v in enumerate(each[index]) if starts[2] + 1 <= second < min(s["last_ns"] - origin for s in streams) / 1e9 - 1]
+        if inside:
+            rows.append(told(name, f"stream {index + 1} while three share: mean", statistics.mean(inside), "Mbit/s"))
+            rows.append(told(name, f"stream {index + 1} while three share: σ", statistics.pstdev(inside), "Mbit/s"))
+    lines = {f"stream {index + 1}": [(second + 0.5, value) for second, value in enumerate(values)] for index, values in enumerate(each)}
+    return rows, {"lines": lines, "phases": phases, "ends": ends}
+
+
+def overhead(name, run, bounds):
+    rows, points = [], []
+    for stream in sorted(run.said["stream"], key=lambda stream: int(stream["label"])):
+        size = int(stream["label"])
+        # From half a second on, to the last whole bin.
+        count = int((stream["last_ns"] - stream["first_ns"]) / 1e8) - 6
+        seen = rates(stream, stream["first_ns"] + 500_000_000, count * 1e8, 1)[0]
+        points.append((size, seen))
+        rows.append(compare(name, f"{size}-byte messages", model.message_goodput(LINK, size), seen, "Mbit/s", bounds["messages"]))
+    return rows, {"goodput": points}
+
+
+def heard(run, node):
+    return next(said["number_sent_heard_ns"] for said in run.said["heard"] if said["node"] == node)
+
+
+def faults(name, run, bounds):
+    """When each change was seen, counted from the first one, which is taken as exact."""
+    beats = heard(run, "ear")
+    planned = [event for event in events(run) if event["event"] in ("link-state", "partitioned", "healed", "link-set")]
+    gaps = [(before, after) for before, after in zip(beats, beats[1:]) if after[0] - before[0] > 20]
+    steps = jumps(beats)
+    # A datagram that comes 1 ms after a change is the first that can show it; sent times mark the entry of the first link.
+    seen = [gaps[0][0][1], gaps[0][1][1], gaps[1][0][1], gaps[1][1][1]] + [beat[1] for beat in steps]
+    times = sorted({event["intended_ns"] for event in planned})
+    labels = ["link down", "link up", "partition", "heal", "latency 3 to 40 ms", "latency 2 to 22 ms"]
+    rows = [told(name, "changes seen", len(seen), "")]
+    for label, at, intended in zip(labels, seen, times):
+        rows.append(compare(name, f"{label}, after the first", (intended - times[0]) / 1e6, (at - seen[0]) / 1e6, "ms", bounds["change_ms"], False))
+    return rows, {"delay": [((sent - beats[0][1]) / 1e9, (at - sent) / 1e6) for _, sent, at in beats]}
+
+
+def jumps(beats, wide=20, least_ns=10_000_000):
+    """The first datagrams after each lasting rise of the delay: a late one alone is none."""
+    delays = [at - sent for _, sent, at in beats]
+    found, index = [], wide
+    while index < len(beats) - wide:
+        if min(delays[index:index + wide]) > statistics.median(delays[index - wide:index]) + least_ns:
+            found.append(beats[index])
+            index += 2 * wide
+        index += 1
+    return found
+
+
+def events(run):
+    """What was planned and happened, in order."""
+    lines = (run.folder / "events.jsonl").read_text().splitlines()
+    return [event for event in map(json.loads, lines) if event.get("intended_ns") is not None]
+
+
+def luck(name, run, bounds):
+    sent = {said["node"]: said["count"] for said in run.said["beat"]}
+    count = sent["mouth"]
+    lost = count - len(heard(run, "ear"))
+    chance = 1 - (1 - 0.01) * (1 - 0.02)
+    three = 3 * math.sqrt(count * chance * (1 - chance))
+    rows = [compare(name, f"lost of {count}", count * chance, lost, "packets", round(three), False)]
+    delays = sorted((at - begun) / 1e6 for _, begun, at in heard(run, "ear-2"))
+    floor = bounds["floor_ms"]
+    distance = max(max(abs((index + 1) / len(delays) - uniform(delay)), abs(index / len(delays) - uniform(delay)))
+                   for index, delay in enumerate(delays))
+    # 1.63/√n is the 1 % bound of the Kolmogorov–Smirnov test; the path's own floor shifts a uniform of 20 ms by floor/20.
+    rows.append(told(name, "jitter: KS distance to 10 to 30 ms", distance, "", round(1.63 / math.sqrt(len(delays)) + floor / 20, 4)))
+    return rows, {"jitter": delays}
+
+
+def uniform(delay):
+    return min(1.0, max(0.0, (delay - 10) / 20))
+
+
+def queue(name, run, bounds):
+    beats = heard(run, "ear")
+    got = [number for number, *_ in beats]
+    arrivals = next(said["sent_ns"] for said in run.said["beat"])
+    asked = sum(model.drop_tail(arrivals, 1538, 10_000_000, 100))
+    return [compare(name, "of 300 at once into 100 slots", asked, len(got), "packets", bounds["slots"], False)], {}
+
+
+def rtt_share(name, run, bounds):
+    sent = {said["label"]: said["began_ns"] for said in run.said["sent"]}
+    origin = min(sent.values())
+    streams = {stream["label"]: stream for stream in run.streams()}
+    asked, rows = model.tcp_goodput(2), []
+    for label, low, high in (("before n0 to n5", 5, 19), ("before n3 to n5", 30, 99), ("with n3 to n5", 110, 178)):
+        width = (high - low) * 1e9
+        near = rates(streams["n0-n2"], origin + low * 1e9, width, 1)[0]
+        far = rates(streams["n0-n5"], origin + low * 1e9, width, 1)[0]
+        rows.append(compare(name, f"{label}: sum on the shared link", asked, near + far, "Mbit/s", bounds["share_sum"]))
+        rows.append(told(name, f"{label}: n0 to n2 (model {2.0 if low == 5 else 1.5})", near * 2 / asked, "Mbit/s of the link"))
+        rows.append(told(name, f"{label}: n0 to n5 (model {0.0 if low == 5 else 0.5})", far * 2 / asked, "Mbit/s of the link"))
+    lines = {label: [(second + 0.5, value) for second, value in enumerate(rates(stream, origin, 1e9, 182))] for label, stream in streams.items()}
+    return rows, {"lines": lines}
+
+
+READERS = {"latency": latency, "bandwidth": bandwidth, "window": window, "overhead": overhead, "faults": faults, "luck": luck,
+           "queue": queue, "rtt-share": rtt_share}
+
+
+def read(name, folder, bounds):
+    reader = sharing if name.startswith("sharing") else READERS[name]
+    return reader(name, Run(folder), bounds)
