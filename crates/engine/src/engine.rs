@@ -2,11 +2,13 @@
 
 mod forward;
 mod report;
+mod reroute;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use windtunnel_model::plan::LinkChange;
-use windtunnel_model::{Lane, LinkProfile, Plan, PortId, RouterId, Span, Time, Vertex};
+use windtunnel_model::plan::{LinkChange, RouteChange};
+use windtunnel_model::{Lane, LinkProfile, Plan, PortId, RouterId, Routes, Span, Time, Vertex};
 use windtunnel_wire::{ethernet, vnet};
 
 use crate::buffer::{FRAME_LEN_MAX, PacketBuf, Pool};
@@ -18,6 +20,7 @@ use crate::housekeeping;
 use crate::network::{End, Network};
 use crate::packet::Shape;
 use crate::timer::{Activity, Timers};
+use reroute::Reroutes;
 
 /// An emulated network: every link, queue and router of a plan, packet by packet.
 ///
@@ -55,6 +58,7 @@ pub struct Engine {
     unpolled: Vec<u32>,
     events: Bounded<Event>,
     handoffs: Bounded<Handoff>,
+    reroutes: Reroutes,
     /// The latest `now`.
     now: Time,
     /// Whether the want of memory has been told.
@@ -107,6 +111,10 @@ pub enum NetworkChange<'a> {
     Partition(&'a [Vec<Vertex>]),
     /// Ends the partition.
     Heal,
+    /// Fixes routes, or sets them free.
+    Route(&'a RouteChange),
+    /// Computes all shortest routes again, for the lanes as they are.
+    Reroute,
 }
 
 impl Engine {
@@ -133,6 +141,7 @@ impl Engine {
             outbox: VecDeque::new(),
             events: Bounded::new(EVENTS_MAX),
             handoffs: Bounded::new(HANDOFFS_MAX),
+            reroutes: Reroutes::new(plan.routing.reroute),
             now: Time::ZERO,
             exhausted: false,
             memory: limits.packet_memory,
@@ -187,7 +196,9 @@ impl Engine {
     }
 
     /// Changes the network at `now`, all at one instant. No change loses packets by itself: what is in
-    /// transmission or on the way keeps its departure.
+    /// transmission or on the way keeps its departure. New routes hold for what comes to a router from
+    /// `now` on, so that packets of one flow may be reordered, or cross a loop that the old and the new
+    /// routes make together.
     ///
     /// # Panics
     /// If `now` is before an earlier one, or the plan has no such lane.
@@ -199,7 +210,10 @@ impl Engine {
             NetworkChange::Heal => {
                 self.chains.iter_mut().for_each(|chain| chain.cut.parted = false);
                 self.events.push(Event { at: now, kind: EventKind::Healed });
+                self.reroutes.lanes_changed(now);
             }
+            NetworkChange::Route(change) => self.fix_routes(now, change),
+            NetworkChange::Reroute => self.reroute(now, false),
         }
         self.settle(now);
         self.finish();
@@ -234,7 +248,10 @@ impl Engine {
     /// When to call `handle_timeout` next; `None`: when something else has happened.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.work.timers.next()
+        match (self.work.timers.next(), self.reroutes.next()) {
+            (Some(timer), Some(reroute)) => Some(timer.min(reroute)),
+            (timer, reroute) => timer.or(reroute),
+        }
     }
 
     /// What a lane did.
@@ -247,6 +264,12 @@ impl Engine {
     #[must_use]
     pub fn router(&self, router: RouterId) -> &RouterCounters {
         &self.routers[router.index()]
+    }
+
+    /// The routes of this moment.
+    #[must_use]
+    pub fn routes(&self) -> &Arc<Routes> {
+        self.network.routes()
     }
 
     /// The properties of a lane as they are now.
@@ -295,6 +318,15 @@ impl Engine {
     fn advance(&mut self, now: Time) {
         assert!(now >= self.now, "time went back from {} to {now}", self.now);
         self.now = now;
+        while let Some(at) = self.reroutes.take(now) {
+            self.wake(at);
+            self.reroute(at, true);
+        }
+        self.wake(now);
+    }
+
+    /// Wakes the elements that are due until `now`, in their order.
+    fn wake(&mut self, now: Time) {
         while let Some(due) = self.work.timers.pop(now) {
             let Some(chain) = self.chains.get_mut(due.lane as usize) else { continue };
             if !chain.alarms.take(&due) {
@@ -335,6 +367,9 @@ impl Engine {
             self.events
                 .push(Event { at: now, kind: EventKind::LaneState { lane: *lane, up: *up } });
         }
+        if !change.state.is_empty() {
+            self.reroutes.lanes_changed(now);
+        }
     }
 
     fn part(&mut self, now: Time, groups: &[Vec<Vertex>]) {
@@ -348,6 +383,7 @@ impl Engine {
             }
         }
         self.events.push(Event { at: now, kind: EventKind::Partitioned { lanes } });
+        self.reroutes.lanes_changed(now);
     }
 
     /// Tells of the want of memory, once until there is some again.

@@ -38,6 +38,13 @@ pub enum EventKind {
     },
     /// The partition ended.
     Healed,
+    /// Routes were fixed or set free; [`Engine::routes`](crate::Engine::routes) are the new ones.
+    RoutesFixed,
+    /// The shortest routes were computed again.
+    Rerouted {
+        /// Whether the engine did so by itself, because the plan asks for it after a lane changed.
+        by_itself: bool,
+    },
     /// Packets are dropped for want of memory; told once until an eighth of it is free again.
     MemoryExhausted {
         /// The first lane that dropped one.

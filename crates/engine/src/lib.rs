@@ -51,7 +51,7 @@
 //!     name: "pair".to_owned(),
 //!     seed: 1,
 //!     duration: None,
-//!     routing: RoutingMetric::Latency,
+//!     routing: RoutingMetric::Latency.into(),
 //!     nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
 //!     routers: Vec::new(),
 //!     links: vec![Link {

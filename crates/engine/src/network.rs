@@ -2,12 +2,16 @@
 //!
 //! The answers for a packet cost a binary search and a table look-up, however large the plan is.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod table;
+
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use windtunnel_model::plan::{Plan, ROUTER_MAC};
 use windtunnel_model::routing::{Routes, Target};
 use windtunnel_model::{Lane, NodeId, PortId, RouterId, Vertex};
+
+use table::{Table, Way};
 
 /// What is at the end of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +33,7 @@ pub(crate) struct Network {
     /// By router: addresses for messages about packets that came from nowhere.
     router_addresses: Vec<[Option<IpAddr>; 2]>,
     addresses: Addresses,
-    routes: Routes,
+    routes: Arc<Routes>,
     table: Table,
 }
 
@@ -55,8 +59,8 @@ impl Network {
                 })
                 .collect(),
             addresses: Addresses::new(plan),
-            table: Table::new(plan, &routes),
-            routes,
+            table: Table::new(plan),
+            routes: Arc::new(routes),
         }
     }
 
@@ -83,40 +87,45 @@ impl Network {
         self.router_addresses[router.index()][usize::from(like.is_ipv6())]
     }
 
-    /// The lane on which `router` sends a packet of `source` on.
+    /// The lane on which `router` sends a packet of `source` on; `flow` is a hash of the packet's flow,
+    /// asked for where there is a choice.
     pub(crate) fn next_hop(
         &mut self,
         router: RouterId,
         source: Option<IpAddr>,
         target: Target,
+        flow: impl FnOnce() -> u64,
     ) -> Option<Lane> {
         let owner = self.forced_source(source, target);
-        if owner.is_none() && self.table.is_dense() {
-            return self.table.look_up(router, target);
+        let ask = || self.routes.next_hops_from(Vertex::Router(router), owner, target);
+        match self.table.way(router, owner, target, ask) {
+            Way::None => None,
+            Way::One(lane) => Some(lane),
+            Way::Many(group) => Some(self.table.choose(group, flow())),
         }
-        let key = (router, owner, target);
-        if let Some(known) = self.table.known.get(&key) {
-            return *known;
-        }
-        let lane = self.routes.next_hop_from(Vertex::Router(router), owner, target);
-        if self.table.known.len() >= KNOWN_MAX {
-            self.table.known.clear();
-        }
-        self.table.known.insert(key, lane);
-        lane
     }
 
-    /// The node that a packet comes from, if the file fixes its route.
+    /// The routes of this moment.
+    pub(crate) fn routes(&self) -> &Arc<Routes> {
+        &self.routes
+    }
+
+    /// Uses other routes from now on.
+    pub(crate) fn use_routes(&mut self, routes: Routes) {
+        self.routes = Arc::new(routes);
+        self.table.forget();
+    }
+
+    /// The node that a packet comes from, if its route is fixed.
     fn forced_source(&self, source: Option<IpAddr>, target: Target) -> Option<NodeId> {
-        if self.table.forced.is_empty() {
+        if !self.routes.has_fixed() {
             return None;
         }
-        let (Some(Target::Port(from)), Target::Port(to)) = (self.target(source?)?.into(), target)
-        else {
+        let (Some(Target::Port(from)), Target::Port(to)) = (self.target(source?), target) else {
             return None;
         };
         let (from, to) = (self.ports[from.index()].1, self.ports[to.index()].1);
-        self.table.forced.contains(&(from, to)).then_some(from)
+        self.routes.is_fixed(from, to).then_some(from)
     }
 }
 
@@ -191,62 +200,4 @@ impl Addresses {
 fn find<K: Ord>(sorted: &[(K, Target)], key: &K) -> Option<Target> {
     let index = sorted.binary_search_by(|(address, _)| address.cmp(key)).ok()?;
     Some(sorted[index].1)
-}
-
-/// Plans whose routers times targets are more than this are not tabulated but looked up as needed.
-const DENSE_MAX: usize = 1 << 20;
-/// Remembered look-ups; beyond, all are forgotten.
-const KNOWN_MAX: usize = 1 << 20;
-
-#[derive(Debug)]
-struct Table {
-    ports: usize,
-    routers: usize,
-    /// By router, then by port and router aimed at; empty for large plans.
-    dense: Vec<Option<Lane>>,
-    /// What has been asked besides.
-    known: BTreeMap<(RouterId, Option<NodeId>, Target), Option<Lane>>,
-    /// Source and destination of the routes that the file fixes.
-    forced: BTreeSet<(NodeId, NodeId)>,
-}
-
-impl Table {
-    fn new(plan: &Plan, routes: &Routes) -> Self {
-        let (ports, routers) = (plan.ports().count(), plan.routers.len());
-        let forced =
-            plan.routes.iter().filter_map(|route| match (route.path.first(), route.path.last()) {
-                (Some(Vertex::Node(from)), Some(Vertex::Node(to))) => Some((*from, *to)),
-                _ => None,
-            });
-        let mut table = Table {
-            ports,
-            routers,
-            dense: Vec::new(),
-            known: BTreeMap::new(),
-            forced: forced.collect(),
-        };
-        if routers * (ports + routers) <= DENSE_MAX {
-            let targets = || {
-                let ports = (0..ports).map(|id| Target::Port(PortId::from_index(id)));
-                ports.chain((0..routers).map(|id| Target::Router(RouterId::from_index(id))))
-            };
-            let at = (0..routers).map(|id| Vertex::Router(RouterId::from_index(id)));
-            table.dense = at
-                .flat_map(|at| targets().map(move |target| routes.next_hop(at, target)))
-                .collect();
-        }
-        table
-    }
-
-    fn is_dense(&self) -> bool {
-        !self.dense.is_empty()
-    }
-
-    fn look_up(&self, router: RouterId, target: Target) -> Option<Lane> {
-        let column = match target {
-            Target::Port(port) => port.index(),
-            Target::Router(router) => self.ports + router.index(),
-        };
-        self.dense[router.index() * (self.ports + self.routers) + column]
-    }
 }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use windtunnel_model::routing::Target;
 use windtunnel_model::{Lane, RouterId};
 use windtunnel_wire::packet::Info;
-use windtunnel_wire::{icmp, tcp, udp};
+use windtunnel_wire::{flow, icmp, tcp, udp};
 
 use crate::network::Network;
 
@@ -62,7 +62,8 @@ pub(crate) fn decide(network: &mut Network, router: RouterId, frame: &[u8]) -> V
         Some(Target::Router(own)) if own == router => return for_itself(&info, frame),
         Some(target) => target,
     };
-    match network.next_hop(router, Some(info.source), target) {
+    let flow = || flow::Key::new(&info, frame).hash64();
+    match network.next_hop(router, Some(info.source), target, flow) {
         None => Verdict::Refuse(Refusal::NoRoute),
         Some(_) if info.ttl <= 1 => Verdict::Refuse(Refusal::Expired),
         Some(lane) => Verdict::Forward(lane),

@@ -324,6 +324,8 @@ fn apply(engine: &mut Engine, at: Time, action: &Action) {
         Action::Link(change) => engine.apply(at, &NetworkChange::Links(change)),
         Action::Partition { groups } => engine.apply(at, &NetworkChange::Partition(groups)),
         Action::Heal => engine.apply(at, &NetworkChange::Heal),
+        Action::Route(change) => engine.apply(at, &NetworkChange::Route(change)),
+        Action::Reroute => engine.apply(at, &NetworkChange::Reroute),
         Action::Node { .. } => {}
     }
 }

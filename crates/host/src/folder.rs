@@ -120,7 +120,7 @@ mod tests {
             name: "p".into(),
             seed: 1,
             duration: None,
-            routing: windtunnel_model::plan::RoutingMetric::Latency,
+            routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
             nodes: Vec::new(),
             routers: Vec::new(),
             links: Vec::new(),

@@ -20,8 +20,8 @@ pub struct Plan {
     pub seed: u64,
     /// How long the run lasts at the most; `None`: until every program that is no daemon has exited.
     pub duration: Option<Span>,
-    /// What a shortest route minimises.
-    pub routing: RoutingMetric,
+    /// How routers find their ways.
+    pub routing: Routing,
     /// Nodes in the file's order, groups expanded; `NodeId` is the position.
     pub nodes: Vec<Node>,
     /// Routers; `RouterId` is the position.
@@ -88,6 +88,24 @@ impl Plan {
     pub fn lane_name(&self, lane: Lane) -> String {
         let (from, to) = (self.lane_start(lane), self.lane_end(lane));
         format!("{}-{}", self.vertex_name(from), self.vertex_name(to))
+    }
+}
+
+/// How routers find their ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Routing {
+    /// What a shortest route minimises.
+    pub metric: RoutingMetric,
+    /// Whether a router spreads flows over all its ways of equal cost (RFC 2991), or uses the first.
+    pub ecmp: bool,
+    /// Shortest routes are computed again so long after a lane went down or up (a change of its own, a
+    /// partition, its end); `None`: never.
+    pub reroute: Option<Span>,
+}
+
+impl From<RoutingMetric> for Routing {
+    fn from(metric: RoutingMetric) -> Self {
+        Routing { metric, ..Routing::default() }
     }
 }
 
@@ -295,6 +313,19 @@ pub enum Action {
     },
     /// Ends the partition.
     Heal,
+    /// Fixes routes, or sets them free again.
+    Route(RouteChange),
+    /// Computes all shortest routes again, for the latencies and states that lanes have now.
+    Reroute,
+}
+
+/// Routes that change at one instant. What is under way goes on by the new ones, so it may be reordered.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RouteChange {
+    /// Pairs of source and destination that use the shortest route again. Done first.
+    pub release: Vec<(NodeId, NodeId)>,
+    /// Routes that are fixed from now on, each instead of an earlier one between the same ends.
+    pub fix: Vec<FixedRoute>,
 }
 
 /// A change of lanes at one instant. `up`/`down` of [`LinkChange::state`] are independent of partitions.

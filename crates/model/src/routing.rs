@@ -1,24 +1,30 @@
-//! Who sends what where: shortest paths over a plan, and the routes that the file fixes.
+//! Who sends what where: shortest ways over a plan, and the routes that are fixed instead.
 //!
 //! A *target* is where an address lives: an interface of a node, or a router. Routes to an interface end
 //! on its own link where that is possible, as they would with one subnet a link; so a node with two access
 //! links is reached over the one whose address was used.
 //!
-//! Only routers and nodes that forward carry what is not theirs. One tree per *attachment* (the vertex at
-//! the far end of the target's link) is computed, so a thousand leaves behind one router cost one tree.
+//! Only routers and nodes that forward carry what is not theirs; they are the *core*. One tree over the
+//! core per *attachment* (the vertex at the far end of the target's link) is computed, when it is first
+//! needed, so a thousand leaves behind one router cost one tree.
+//!
+//! Routes are a value: a change makes new ones, which share with the old what did not change, and trees
+//! that are computed later still belong to the moment of the change.
 
 mod fixed;
+mod graph;
+mod summary;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use crate::id::{Lane, NodeId, PortId, RouterId, Vertex};
-use crate::plan::Plan;
-use crate::probability::Probability;
-use crate::rate::Rate;
+use crate::plan::{Plan, RouteChange, RoutingMetric};
 use crate::time::Span;
 use fixed::Fixed;
-use tree::{Graph, Tree};
+use graph::{Graph, Port};
+pub use summary::PathSummary;
+use tree::{Costs, Tree};
 
 /// Where a packet is going.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,87 +35,116 @@ pub enum Target {
     Router(RouterId),
 }
 
-/// The routes of a plan. Built once; asked per packet.
+/// The routes of a plan at one moment. Asked per packet; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    graph: Graph,
-    /// Trees towards a vertex, by vertex index; only those that some target needs.
-    trees: BTreeMap<u32, Tree>,
-    /// By port: the lane that enters the node there, and its owner.
-    ports: Vec<(Lane, NodeId)>,
-    fixed: Fixed,
+    graph: Arc<Graph>,
+    metric: RoutingMetric,
+    /// Whether routers use all ways of equal cost.
+    ecmp: bool,
+    ways: Arc<Ways>,
+    fixed: Arc<Fixed>,
 }
 
-/// What a path adds up to, for one direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PathSummary {
-    /// Sum of the latencies.
-    pub latency: Span,
-    /// The smallest rate, if any link has one.
-    pub bottleneck: Option<Rate>,
-    /// 1 − Π(1 − p) over the independent losses, rounded to parts per billion; bursts and lists are
-    /// counted with their long-run share (zero for lists).
-    pub loss: Probability,
-    /// Number of links.
-    pub hops: usize,
+/// The shortest ways for given costs, each tree computed when it is first asked for.
+#[derive(Debug)]
+struct Ways {
+    costs: Costs,
+    /// Trees towards a vertex, by vertex.
+    trees: Vec<OnceLock<Tree>>,
+    /// By port of a node that forwards: from where the way to its attachment passes the node itself.
+    through_owner: Vec<OnceLock<Vec<bool>>>,
 }
 
 impl Routes {
-    /// Computes the routes of `plan`, with the latencies that its links start with.
+    /// The routes of `plan` at its start: the latencies that links start with, all lanes up.
     #[must_use]
     pub fn compute(plan: &Plan) -> Self {
-        let graph = Graph::new(plan);
-        let mut routes = Routes {
-            trees: BTreeMap::new(),
-            ports: plan
-                .ports()
-                .map(|(owner, i)| (Lane { link: i.link, direction: i.outward.reverse() }, owner))
-                .collect(),
-            fixed: Fixed::new(plan),
-            graph,
+        let graph = Arc::new(Graph::new(plan));
+        let latency = |lane: Lane| {
+            Some(plan.links[lane.link.index()].profiles[lane.direction.index()].latency)
         };
-        let attachments = routes.ports.iter().map(|(lane, _)| plan.lane_start(*lane));
-        let owners = plan.nodes.iter().enumerate().filter(|(_, node)| node.interfaces.len() > 1);
-        let owners = owners.map(|(id, _)| Vertex::Node(NodeId::from_index(id)));
-        let routers = (0..plan.routers.len()).map(|id| Vertex::Router(RouterId::from_index(id)));
-        let wanted: Vec<Vertex> = attachments.chain(owners).chain(routers).collect();
-        for vertex in wanted {
-            let index = routes.graph.index(vertex);
-            let graph = &routes.graph;
-            routes.trees.entry(index).or_insert_with(|| graph.tree_towards(index));
+        let metric = plan.routing.metric;
+        let ways = Arc::new(Ways::new(&graph, metric, latency));
+        Routes {
+            fixed: Arc::new(Fixed::new(plan, &graph, &ways.costs)),
+            ways,
+            ecmp: plan.routing.ecmp,
+            metric,
+            graph,
         }
-        routes
     }
 
-    /// The lane on which `at` sends a packet for `target`; `None` if there is no route or `at` is the
-    /// target's owner.
+    /// The shortest routes anew, for lanes with these latencies; `None` for a lane that takes nothing, over
+    /// which no shortest route leads. Fixed routes stay.
+    #[must_use]
+    pub fn recomputed(&self, latency: impl Fn(Lane) -> Option<Span>) -> Self {
+        let ways = Arc::new(Ways::new(&self.graph, self.metric, latency));
+        Routes { ways, ..self.clone() }
+    }
+
+    /// These routes with some fixed or set free.
+    #[must_use]
+    pub fn changed(&self, change: &RouteChange) -> Self {
+        let fixed = Arc::new(self.fixed.changed(&self.graph, &self.ways.costs, change));
+        Routes { fixed, ..self.clone() }
+    }
+
+    /// Computes every tree that a packet may ask for, so that nobody has to wait for one later.
+    pub fn settle(&self) {
+        for port in 0..self.graph.ports().len() {
+            if let Some(port) = self.graph.port(port) {
+                self.tree(port.attachment);
+                self.tree(port.owner);
+            }
+            self.passes_owner(port);
+        }
+        let vertices = 0..self.graph.vertices();
+        let routers = vertices.filter_map(|vertex| u32::try_from(vertex).ok());
+        for router in routers.filter(|vertex| !self.graph.is_node(*vertex)) {
+            self.tree(router);
+        }
+    }
+
+    /// The lane on which `at` sends a packet for `target`; of several that are equal, the first. `None` if
+    /// there is no route or `at` is the target's owner.
     #[must_use]
     pub fn next_hop(&self, at: Vertex, target: Target) -> Option<Lane> {
         let here = self.graph.index(at);
-        match target {
-            Target::Router(router) => {
-                self.trees.get(&self.graph.index(Vertex::Router(router)))?.next(here)
-            }
-            Target::Port(port) => {
-                let (last, owner) = *self.ports.get(port.index())?;
-                let owner = self.graph.index(Vertex::Node(owner));
-                if here == owner {
-                    return None;
+        match self.aim(here, target)? {
+            Aim::Last(lane) => Some(lane),
+            Aim::Root(root) => self.next(root, here),
+        }
+    }
+
+    /// All lanes on which `at` may send a packet for `target`: one, or with equal-cost routing those of a
+    /// router that lead there at the least cost, in the order of the links.
+    #[must_use]
+    pub fn next_hops(&self, at: Vertex, target: Target) -> Vec<Lane> {
+        let here = self.graph.index(at);
+        if !self.ecmp || self.graph.is_node(here) {
+            return self.next_hop(at, target).into_iter().collect();
+        }
+        match self.aim(here, target) {
+            None => Vec::new(),
+            Some(Aim::Last(lane)) => vec![lane],
+            Some(Aim::Root(root)) => {
+                let mut lanes = self.tree(root).equals(&self.graph, &self.ways.costs, here);
+                if let Target::Port(port) = target
+                    && let Some(passes) = self.passes_owner(port.index())
+                    && self.graph.port(port.index()).is_some_and(|port| port.owner != root)
+                {
+                    // Elsewhere a way to the attachment may lead through the node itself.
+                    let clear =
+                        |end: u32| self.graph.core(end).is_some_and(|core| !passes[core as usize]);
+                    lanes.retain(|lane| clear(self.graph.end(*lane)));
                 }
-                let attachment = self.graph.lane_start(last);
-                if here == attachment {
-                    return Some(last);
-                }
-                let forced =
-                    self.trees.get(&attachment).filter(|_| self.graph.forwards(attachment));
-                forced
-                    .and_then(|tree| tree.next_avoiding(here, owner))
-                    .or_else(|| self.trees.get(&owner)?.next(here))
+                lanes
             }
         }
     }
 
-    /// Like [`Routes::next_hop`] for a packet of node `source`, obeying the routes that the file fixes.
+    /// Like [`Routes::next_hop`] for a packet of node `source`, obeying the routes that are fixed.
     #[must_use]
     pub fn next_hop_from(
         &self,
@@ -117,55 +152,207 @@ impl Routes {
         source: Option<NodeId>,
         target: Target,
     ) -> Option<Lane> {
-        if let (false, Some(source), Target::Port(port)) = (self.fixed.is_empty(), source, target) {
-            let destination = self.ports.get(port.index())?.1;
-            if let Some(lane) = self.fixed.next(source, destination, at) {
-                return Some(lane);
-            }
-        }
-        self.next_hop(at, target)
+        self.fixed_hop(at, source, target).or_else(|| self.next_hop(at, target))
     }
 
-    /// The lanes from one node to the first interface of another, or `None` if it cannot be reached.
+    /// Like [`Routes::next_hops`] for a packet of node `source`, obeying the routes that are fixed.
+    #[must_use]
+    pub fn next_hops_from(&self, at: Vertex, source: Option<NodeId>, target: Target) -> Vec<Lane> {
+        match self.fixed_hop(at, source, target) {
+            Some(lane) => vec![lane],
+            None => self.next_hops(at, target),
+        }
+    }
+
+    /// Whether any route is fixed.
+    #[must_use]
+    pub fn has_fixed(&self) -> bool {
+        !self.fixed.is_empty()
+    }
+
+    /// Whether the route from one node to another is fixed.
+    #[must_use]
+    pub fn is_fixed(&self, from: NodeId, to: NodeId) -> bool {
+        self.fixed.contains(from, to)
+    }
+
+    /// The fixed routes that lead through `at` without ending there: source, destination, and the lane on.
+    pub fn fixed_through(
+        &self,
+        at: Vertex,
+    ) -> impl Iterator<Item = (NodeId, NodeId, Lane)> + use<'_> {
+        self.fixed.through(at)
+    }
+
+    /// The lanes from one node to the first interface of another, or `None` if it cannot be reached; of
+    /// several ways that are equal, the first.
     #[must_use]
     pub fn path(&self, plan: &Plan, from: NodeId, to: NodeId) -> Option<Vec<Lane>> {
-        let target = Target::Port(plan.nodes[to.index()].interfaces.first()?.port);
-        let mut at = Vertex::Node(from);
-        let mut lanes = Vec::new();
-        while at != Vertex::Node(to) {
-            let lane = self.next_hop_from(at, Some(from), target)?;
-            at = plan.lane_end(lane);
-            lanes.push(lane);
-            if lanes.len() > plan.links.len() * 2 {
-                return None;
+        let (paths, _) = self.paths(plan, from, to, 1);
+        paths.into_iter().next()
+    }
+
+    /// The ways from one node to the first interface of another, at most `most` of them, and how many there
+    /// are in all; more than one only with equal-cost routing.
+    #[must_use]
+    pub fn paths(
+        &self,
+        plan: &Plan,
+        from: NodeId,
+        to: NodeId,
+        most: usize,
+    ) -> (Vec<Vec<Lane>>, u64) {
+        match plan.nodes[to.index()].interfaces.first() {
+            Some(interface) => summary::paths(self, plan, from, to, interface.port, most),
+            None => (Vec::new(), 0),
+        }
+    }
+
+    /// Whether a packet of `node` that has come to `from` gets to `target` without passing `node` again.
+    #[must_use]
+    pub fn avoids(&self, plan: &Plan, from: Vertex, node: NodeId, target: Target) -> bool {
+        let (start, avoided) = (self.graph.index(from), node.0);
+        let owner = match target {
+            Target::Router(router) => self.graph.index(Vertex::Router(router)),
+            Target::Port(port) => match self.graph.port(port.index()) {
+                Some(port) => port.owner,
+                None => return false,
+            },
+        };
+        if start == owner {
+            return true;
+        }
+        if self.graph.core(start).is_none() || start == avoided {
+            return false;
+        }
+        if self.graph.core(avoided).is_none() {
+            // Nothing ever leads through it.
+            return self.next_hop(from, target).is_some();
+        }
+        let mut seen = vec![false; self.graph.vertices()];
+        let mut open = vec![from];
+        while let Some(at) = open.pop() {
+            let lanes = self.next_hops(at, target);
+            if lanes.is_empty() {
+                return false;
+            }
+            for end in lanes.into_iter().map(|lane| plan.lane_end(lane)) {
+                let index = self.graph.index(end);
+                if index == avoided {
+                    return false;
+                }
+                if index != owner && !std::mem::replace(&mut seen[index as usize], true) {
+                    open.push(end);
+                }
             }
         }
-        Some(lanes)
+        true
+    }
+
+    /// Whether a lane takes packets, as far as these routes know.
+    #[must_use]
+    pub fn takes(&self, lane: Lane) -> bool {
+        self.ways.costs[lane.index()].is_some()
+    }
+
+    /// In how many places routers send packets elsewhere than with `before`, of the same plan: pairs of a
+    /// router and an interface or router that it sends to, and fixed routes that differ.
+    #[must_use]
+    pub fn differences(&self, before: &Routes, plan: &Plan) -> usize {
+        let ports = (0..self.graph.ports().len()).map(|id| Target::Port(PortId::from_index(id)));
+        let routers = || (0..plan.routers.len()).map(RouterId::from_index);
+        let targets: Vec<Target> = ports.chain(routers().map(Target::Router)).collect();
+        let differs =
+            |at: Vertex, target: Target| self.next_hops(at, target) != before.next_hops(at, target);
+        let places = routers().map(Vertex::Router);
+        let changed = places
+            .map(|at| targets.iter().filter(|target| differs(at, **target)).count())
+            .sum::<usize>();
+        changed + self.fixed.differences(&before.fixed)
+    }
+
+    fn fixed_hop(&self, at: Vertex, source: Option<NodeId>, target: Target) -> Option<Lane> {
+        let (false, Some(source), Target::Port(port)) = (self.fixed.is_empty(), source, target)
+        else {
+            return None;
+        };
+        let destination = NodeId(self.graph.port(port.index())?.owner);
+        self.fixed.next(source, destination, at)
+    }
+
+    /// Where a packet for `target` is drawn.
+    fn aim(&self, here: u32, target: Target) -> Option<Aim> {
+        let port_id = match target {
+            Target::Router(router) => {
+                return Some(Aim::Root(self.graph.index(Vertex::Router(router))));
+            }
+            Target::Port(port) => port.index(),
+        };
+        let Port { last, owner, attachment } = self.graph.port(port_id)?;
+        if here == owner {
+            return None;
+        }
+        // Without its own link, an interface is reached like the others of its node.
+        let takes = self.takes(last);
+        if here == attachment && takes {
+            return Some(Aim::Last(last));
+        }
+        if !takes || self.graph.core(attachment).is_none() {
+            return Some(Aim::Root(owner));
+        }
+        let passes = self.passes_owner(port_id).is_some_and(|passes| match self.graph.core(here) {
+            Some(core) => passes[core as usize],
+            None => self.next(attachment, here).is_some_and(|lane| {
+                let end = self.graph.core(self.graph.end(lane));
+                end.is_none_or(|core| passes[core as usize])
+            }),
+        });
+        let reaches = match self.graph.core(here) {
+            Some(_) => self.tree(attachment).reaches(&self.graph, here),
+            None => self.next(attachment, here).is_some(),
+        };
+        Some(Aim::Root(if passes || !reaches { owner } else { attachment }))
+    }
+
+    fn next(&self, root: u32, here: u32) -> Option<Lane> {
+        self.tree(root).next(&self.graph, &self.ways.costs, here)
+    }
+
+    fn tree(&self, root: u32) -> &Tree {
+        let costs = &self.ways.costs;
+        self.ways.trees[root as usize].get_or_init(|| Tree::towards(&self.graph, costs, root))
+    }
+
+    /// From where the way to a port's attachment passes its owner; `None` if nothing leads through that.
+    fn passes_owner(&self, port: usize) -> Option<&Vec<bool>> {
+        let Port { owner, attachment, .. } = self.graph.port(port)?;
+        self.graph.core(owner)?;
+        let compute = || self.tree(attachment).passing(&self.graph, owner);
+        Some(self.ways.through_owner[port].get_or_init(compute))
     }
 }
 
-impl PathSummary {
-    /// Adds up the properties that the plan starts with along `lanes`.
-    #[must_use]
-    pub fn of(plan: &Plan, lanes: &[Lane]) -> Self {
-        const BILLION: u128 = 1_000_000_000;
-        let profiles = || {
-            lanes.iter().map(|lane| &plan.links[lane.link.index()].profiles[lane.direction.index()])
+/// What draws a packet.
+enum Aim {
+    /// Nothing but this lane is left.
+    Last(Lane),
+    /// The tree towards a vertex.
+    Root(u32),
+}
+
+impl Ways {
+    fn new(graph: &Graph, metric: RoutingMetric, latency: impl Fn(Lane) -> Option<Span>) -> Self {
+        let cost = |lane| {
+            let latency = latency(lane)?;
+            Some(match metric {
+                RoutingMetric::Latency => latency.as_nanos(),
+                RoutingMetric::Hops => 0,
+            })
         };
-        // The product is kept in parts per 10^18 so that rounding stays below one part per billion.
-        let survive = profiles().fold(BILLION * BILLION, |product, profile| {
-            let loss = u128::from(profile.loss.long_run().parts_per_billion());
-            product * (BILLION - loss) / BILLION
-        });
-        let lost = (BILLION * BILLION - survive + BILLION / 2) / BILLION;
-        PathSummary {
-            latency: profiles().map(|profile| profile.latency).sum(),
-            bottleneck: profiles().filter_map(|profile| profile.rate).min(),
-            loss: u32::try_from(lost)
-                .ok()
-                .and_then(Probability::from_parts_per_billion)
-                .unwrap_or(Probability::ALWAYS),
-            hops: lanes.len(),
+        Ways {
+            costs: (0..graph.lanes()).map(Lane::from_index).map(cost).collect(),
+            trees: (0..graph.vertices()).map(|_| OnceLock::new()).collect(),
+            through_owner: graph.ports().iter().map(|_| OnceLock::new()).collect(),
         }
     }
 }

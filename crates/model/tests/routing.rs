@@ -36,7 +36,7 @@ impl Net {
             name: "net".into(),
             seed: 1,
             duration: None,
-            routing: RoutingMetric::Latency,
+            routing: RoutingMetric::Latency.into(),
             nodes: nodes.iter().map(node).collect(),
             routers: routers.iter().map(router).collect(),
             links: Vec::new(),
@@ -85,7 +85,7 @@ impl Net {
     }
 
     fn by_hops(mut self) -> Self {
-        self.plan.routing = RoutingMetric::Hops;
+        self.plan.routing = RoutingMetric::Hops.into();
         self
     }
 

@@ -64,7 +64,7 @@ impl Sketch {
             name: "net".into(),
             seed: 1,
             duration: None,
-            routing: RoutingMetric::Latency,
+            routing: RoutingMetric::Latency.into(),
             nodes: self.forwards.iter().enumerate().map(node).collect(),
             routers: (0..self.routers).map(router).collect(),
             links: Vec::new(),

@@ -16,7 +16,7 @@ pub(crate) fn two_homed_plan() -> Plan {
         name: "test".into(),
         seed: 1,
         duration: None,
-        routing: windtunnel_model::plan::RoutingMetric::Latency,
+        routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
         nodes: vec![
             node(
                 "a",

@@ -4,7 +4,7 @@ use windtunnel_model::plan::ROUTER_MAC;
 use windtunnel_model::{Lane, RouterId, Time, Vertex};
 use windtunnel_wire::icmp::{self, Kind, Reply};
 use windtunnel_wire::packet::Info;
-use windtunnel_wire::vnet;
+use windtunnel_wire::{flow, vnet};
 
 use super::Engine;
 use crate::chain::TooBig;
@@ -18,7 +18,8 @@ impl Engine {
     pub(super) fn originate(&mut self, now: Time, id: RouterId, packet: Packet) {
         let lane = Info::parse(packet.frame()).ok().and_then(|info| {
             let target = self.network.target(info.destination)?;
-            self.network.next_hop(id, None, target)
+            let flow = || flow::Key::new(&info, packet.frame()).hash64();
+            self.network.next_hop(id, None, target, flow)
         });
         match lane {
             Some(lane) => self.offer(now, lane, packet),

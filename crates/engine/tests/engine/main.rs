@@ -11,5 +11,6 @@ mod properties;
 mod queue;
 mod rate;
 mod routers;
+mod routes;
 mod support;
 mod trains;

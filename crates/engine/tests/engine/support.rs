@@ -25,7 +25,7 @@ impl Topology {
                 name: "test".to_owned(),
                 seed,
                 duration: None,
-                routing: RoutingMetric::Hops,
+                routing: RoutingMetric::Hops.into(),
                 nodes: Vec::new(),
                 routers: Vec::new(),
                 links: Vec::new(),

@@ -93,7 +93,7 @@ impl Live {
                 self.tell_at(at, intended, What::Partitioned { groups });
             }
             Action::Heal => self.tell_at(at, intended, What::Healed),
-            Action::Node { .. } => {}
+            Action::Route(_) | Action::Reroute | Action::Node { .. } => {}
         }
     }
 

@@ -33,7 +33,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         name: "t".into(),
         seed: 1,
         duration: None,
-        routing: RoutingMetric::Latency,
+        routing: RoutingMetric::Latency.into(),
         nodes: nodes.collect(),
         routers: Vec::new(),
         links: Vec::new(),

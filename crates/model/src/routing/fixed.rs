@@ -1,50 +1,78 @@
-//! Routes that the file fixes, looked up by (source, destination, where the packet is).
+//! Routes that are fixed, looked up by (source, destination, where the packet is).
 
 use std::collections::BTreeMap;
 
-use crate::id::{Direction, Lane, LinkId, NodeId, Vertex};
-use crate::plan::Plan;
+use super::graph::Graph;
+use super::tree::Costs;
+use crate::id::{Lane, NodeId, Vertex};
+use crate::plan::{FixedRoute, Plan, RouteChange};
 
-/// The fixed routes of a plan.
-#[derive(Debug, Clone)]
+/// The fixed routes of a moment.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Fixed {
     next: BTreeMap<(NodeId, NodeId), Vec<(Vertex, Lane)>>,
 }
 
 impl Fixed {
-    pub(super) fn new(plan: &Plan) -> Self {
-        let mut next = BTreeMap::new();
-        for route in &plan.routes {
-            let ends = (route.path.first(), route.path.last());
-            let (Some(&Vertex::Node(from)), Some(&Vertex::Node(to))) = ends else { continue };
-            let hops = route.path.windows(2);
-            let hops =
-                hops.filter_map(|pair| Some((pair[0], lane_between(plan, pair[0], pair[1])?)));
-            next.insert((from, to), hops.collect());
+    pub(super) fn new(plan: &Plan, graph: &Graph, costs: &Costs) -> Self {
+        let mut fixed = Fixed::default();
+        plan.routes.iter().for_each(|route| fixed.fix(graph, costs, route));
+        fixed
+    }
+
+    pub(super) fn changed(&self, graph: &Graph, costs: &Costs, change: &RouteChange) -> Self {
+        let mut fixed = self.clone();
+        for pair in &change.release {
+            fixed.next.remove(pair);
         }
-        Fixed { next }
+        change.fix.iter().for_each(|route| fixed.fix(graph, costs, route));
+        fixed
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.next.is_empty()
     }
 
+    pub(super) fn contains(&self, from: NodeId, to: NodeId) -> bool {
+        self.next.contains_key(&(from, to))
+    }
+
     pub(super) fn next(&self, from: NodeId, to: NodeId, at: Vertex) -> Option<Lane> {
         let hops = self.next.get(&(from, to))?;
         hops.iter().find(|(vertex, _)| *vertex == at).map(|(_, lane)| *lane)
     }
+
+    /// Routes that pass `at` on the way: source, destination and the lane on.
+    pub(super) fn through(
+        &self,
+        at: Vertex,
+    ) -> impl Iterator<Item = (NodeId, NodeId, Lane)> + use<'_> {
+        self.next.iter().filter_map(move |((from, to), hops)| {
+            let (_, lane) = hops.iter().skip(1).find(|(vertex, _)| *vertex == at)?;
+            Some((*from, *to, *lane))
+        })
+    }
+
+    /// Pairs that are fixed in one only, or otherwise.
+    pub(super) fn differences(&self, other: &Fixed) -> usize {
+        let here = self.next.iter().filter(|(pair, hops)| other.next.get(pair) != Some(hops));
+        let gone = other.next.keys().filter(|pair| !self.next.contains_key(pair));
+        here.count() + gone.count()
+    }
+
+    fn fix(&mut self, graph: &Graph, costs: &Costs, route: &FixedRoute) {
+        let ends = (route.path.first(), route.path.last());
+        let (Some(&Vertex::Node(from)), Some(&Vertex::Node(to))) = ends else { return };
+        let hops = route.path.windows(2);
+        let lane = |pair: &[Vertex]| lane_between(graph, costs, pair[0], pair[1]);
+        let hops = hops.filter_map(|pair| Some((pair[0], lane(pair)?)));
+        self.next.insert((from, to), hops.collect());
+    }
 }
 
-/// The first link in the file that joins `from` to `to`.
-fn lane_between(plan: &Plan, from: Vertex, to: Vertex) -> Option<Lane> {
-    plan.links.iter().enumerate().find_map(|(index, link)| {
-        let link_id = LinkId::from_index(index);
-        let ends = [link.ends[0].vertex, link.ends[1].vertex];
-        let direction = match (ends == [from, to], ends == [to, from]) {
-            (true, _) => Direction::Up,
-            (_, true) => Direction::Down,
-            _ => return None,
-        };
-        Some(Lane { link: link_id, direction })
-    })
+/// Of the links that join `from` to `to`, the shortest, and of these the first; one that is down last.
+fn lane_between(graph: &Graph, costs: &Costs, from: Vertex, to: Vertex) -> Option<Lane> {
+    let (from, to) = (graph.index(from), graph.index(to));
+    let lanes = graph.outbound(from).iter().filter(|lane| graph.end(**lane) == to);
+    lanes.min_by_key(|lane| (costs[lane.index()].unwrap_or(u64::MAX), lane.index())).copied()
 }

@@ -1,127 +1,147 @@
-//! Shortest-path trees (Dijkstra 1959) towards one vertex over the lanes of a plan.
+//! Shortest ways (Dijkstra 1959) from the core towards one vertex.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::id::{Lane, NodeId, Vertex};
-use crate::plan::{Plan, RoutingMetric};
+use super::graph::Graph;
+use crate::id::Lane;
 
-/// The plan's vertices as dense numbers (nodes first, then routers) with their lanes.
-#[derive(Debug, Clone)]
-pub(super) struct Graph {
-    nodes: u32,
-    /// By vertex: whether it carries what is not its own.
-    forwards: Vec<bool>,
-    /// By lane index: where it starts.
-    starts: Vec<u32>,
-    /// By vertex: lanes that end there, in the file's order.
-    inbound: Vec<Vec<Lane>>,
-    /// By lane index: what it costs.
-    costs: Vec<u64>,
-}
+/// By lane index: what a lane costs; `None` while it takes nothing.
+pub(super) type Costs = Vec<Option<u64>>;
 
-/// The way from every vertex towards the root.
-#[derive(Debug, Clone)]
+/// The way from every vertex of the core towards the root.
+#[derive(Debug)]
 pub(super) struct Tree {
     root: u32,
-    next: Vec<Option<Step>>,
+    /// By number in the core.
+    steps: Vec<Option<Step>>,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// How far the root is, by cost and then by lanes, and the lane to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
-    lane: Lane,
-    to: u32,
+    far: Far,
+    /// `None` at the root.
+    lane: Option<Lane>,
 }
 
-impl Graph {
-    pub(super) fn new(plan: &Plan) -> Self {
-        let nodes = NodeId::from_index(plan.nodes.len()).0;
-        let vertices = plan.nodes.len() + plan.routers.len();
-        let mut graph = Graph {
-            nodes,
-            forwards: plan
-                .nodes
-                .iter()
-                .map(|node| node.forward)
-                .chain(plan.routers.iter().map(|_| true))
-                .collect(),
-            starts: Vec::with_capacity(plan.links.len() * 2),
-            inbound: vec![Vec::new(); vertices],
-            costs: Vec::with_capacity(plan.links.len() * 2),
-        };
-        for index in 0..plan.links.len() * 2 {
-            let lane = Lane::from_index(index);
-            let profile = &plan.links[lane.link.index()].profiles[lane.direction.index()];
-            graph.starts.push(graph.index(plan.lane_start(lane)));
-            let end = graph.index(plan.lane_end(lane));
-            graph.inbound[end as usize].push(lane);
-            graph.costs.push(match plan.routing {
-                RoutingMetric::Latency => profile.latency.as_nanos(),
-                RoutingMetric::Hops => 0,
-            });
-        }
-        graph
-    }
-
-    pub(super) fn index(&self, vertex: Vertex) -> u32 {
-        match vertex {
-            Vertex::Node(id) => id.0,
-            Vertex::Router(id) => self.nodes + id.0,
-        }
-    }
-
-    pub(super) fn lane_start(&self, lane: Lane) -> u32 {
-        self.starts[lane.index()]
-    }
-
-    pub(super) fn forwards(&self, vertex: u32) -> bool {
-        self.forwards[vertex as usize]
-    }
-
-    /// The tree of shortest paths to `root`: by cost, then hops, then the order of the links.
-    pub(super) fn tree_towards(&self, root: u32) -> Tree {
-        let mut next: Vec<Option<Step>> = vec![None; self.inbound.len()];
-        let mut best = vec![(u64::MAX, u32::MAX); self.inbound.len()];
-        let mut heap = BinaryHeap::new();
-        best[root as usize] = (0, 0);
-        heap.push(Reverse((0u64, 0u32, root)));
-        while let Some(Reverse((cost, hops, at))) = heap.pop() {
-            let settled = (cost, hops) == best[at as usize];
-            if !settled || (at != root && !self.forwards(at)) {
-                continue;
-            }
-            for &lane in &self.inbound[at as usize] {
-                let from = self.lane_start(lane);
-                let reached = (cost.saturating_add(self.costs[lane.index()]), hops + 1);
-                let known = best[from as usize];
-                let earlier =
-                    next[from as usize].is_some_and(|step| lane.index() < step.lane.index());
-                if reached < known || (reached == known && earlier) {
-                    best[from as usize] = reached;
-                    next[from as usize] = Some(Step { lane, to: at });
-                    heap.push(Reverse((reached.0, reached.1, from)));
-                }
-            }
-        }
-        next[root as usize] = None;
-        Tree { root, next }
-    }
+/// A distance; ordered by cost, then by lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Far {
+    cost: u64,
+    lanes: u32,
 }
 
 impl Tree {
-    pub(super) fn next(&self, at: u32) -> Option<Lane> {
-        self.next[at as usize].map(|step| step.lane)
-    }
-
-    /// The next lane, unless the way to the root passes through `avoid`.
-    pub(super) fn next_avoiding(&self, at: u32, avoid: u32) -> Option<Lane> {
-        let mut here = at;
-        while here != self.root {
-            here = self.next[here as usize]?.to;
-            if here == avoid {
-                return None;
+    /// The tree of shortest ways to `root`: by cost, then lanes, then the order of the links.
+    pub(super) fn towards(graph: &Graph, costs: &Costs, root: u32) -> Self {
+        let mut tree = Tree { root, steps: vec![None; graph.core_len()] };
+        let mut heap = BinaryHeap::new();
+        let home = Far { cost: 0, lanes: 0 };
+        if let Some(core) = graph.core(root) {
+            tree.steps[core as usize] = Some(Step { far: home, lane: None });
+        }
+        heap.push(Reverse((home, root)));
+        while let Some(Reverse((far, at))) = heap.pop() {
+            if at != root && tree.far(graph, at) != Some(far) {
+                continue;
+            }
+            for &lane in graph.inbound(at) {
+                let Some(cost) = costs[lane.index()] else { continue };
+                let from = graph.start(lane);
+                let Some(core) = graph.core(from) else { continue };
+                let reached = far.plus(cost);
+                let better = tree.steps[core as usize].is_none_or(|known| {
+                    let earlier = known.lane.is_some_and(|other| lane.index() < other.index());
+                    reached < known.far || (reached == known.far && earlier)
+                });
+                if better {
+                    tree.steps[core as usize] = Some(Step { far: reached, lane: Some(lane) });
+                    heap.push(Reverse((reached, from)));
+                }
             }
         }
-        self.next(at)
+        tree
+    }
+
+    /// The best lane from `at`.
+    pub(super) fn next(&self, graph: &Graph, costs: &Costs, at: u32) -> Option<Lane> {
+        match graph.core(at) {
+            Some(core) => self.steps[core as usize]?.lane,
+            None if at == self.root => None,
+            None => {
+                let lanes = graph.outbound(at).iter();
+                let reached =
+                    lanes.filter_map(|lane| Some((self.over(graph, costs, *lane)?, *lane)));
+                // Of equals, the first of the file.
+                Some(reached.min_by_key(|(far, lane)| (*far, lane.index()))?.1)
+            }
+        }
+    }
+
+    /// All lanes from `at` that lead to the root at the least cost. Whoever follows them from vertex to
+    /// vertex gets nearer by cost, or by lanes at the same cost, and so meets no loop.
+    pub(super) fn equals(&self, graph: &Graph, costs: &Costs, at: u32) -> Vec<Lane> {
+        let Some(here) = self.far(graph, at).filter(|_| at != self.root) else { return Vec::new() };
+        let fits = |lane: &&Lane| {
+            let far = self.over(graph, costs, **lane);
+            far.is_some_and(|far| far.cost == here.cost)
+                && (costs[lane.index()] > Some(0) || far.is_some_and(|far| far.lanes <= here.lanes))
+        };
+        graph.outbound(at).iter().filter(fits).copied().collect()
+    }
+
+    pub(super) fn reaches(&self, graph: &Graph, at: u32) -> bool {
+        at == self.root || self.far(graph, at).is_some()
+    }
+
+    /// By number in the core: whether the best way to the root passes `through`.
+    pub(super) fn passing(&self, graph: &Graph, through: u32) -> Vec<bool> {
+        let mut known: Vec<Option<bool>> = vec![None; graph.core_len()];
+        let number = |vertex: u32| graph.core(vertex).map(|core| core as usize);
+        for (settled, vertex) in [(false, self.root), (true, through)] {
+            if let Some(core) = number(vertex) {
+                known[core] = Some(settled);
+            }
+        }
+        let mut trail = Vec::new();
+        for first in 0..known.len() {
+            let mut at = first;
+            let passes = loop {
+                if let Some(passes) = known[at] {
+                    break passes;
+                }
+                trail.push(at);
+                let next = self.steps[at].and_then(|step| step.lane).map(|lane| graph.end(lane));
+                match next {
+                    None => break false,
+                    Some(end) if end == self.root => break false,
+                    Some(end) => match number(end) {
+                        Some(core) => at = core,
+                        None => break false,
+                    },
+                }
+            };
+            trail.drain(..).for_each(|core| known[core] = Some(passes));
+        }
+        known.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
+    fn far(&self, graph: &Graph, at: u32) -> Option<Far> {
+        self.steps[graph.core(at)? as usize].map(|step| step.far)
+    }
+
+    /// How far the root is over a lane.
+    fn over(&self, graph: &Graph, costs: &Costs, lane: Lane) -> Option<Far> {
+        let cost = costs[lane.index()]?;
+        let end = graph.end(lane);
+        let rest = if end == self.root { Far { cost: 0, lanes: 0 } } else { self.far(graph, end)? };
+        Some(rest.plus(cost))
+    }
+}
+
+impl Far {
+    fn plus(self, cost: u64) -> Far {
+        Far { cost: self.cost.saturating_add(cost), lanes: self.lanes + 1 }
     }
 }

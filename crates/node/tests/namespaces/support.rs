@@ -169,7 +169,7 @@ fn plan(nodes: Vec<plan::Node>, routers: Vec<Router>, links: Vec<Link>) -> Plan 
         name: "test".into(),
         seed: 1,
         duration: None,
-        routing: plan::RoutingMetric::Latency,
+        routing: plan::RoutingMetric::Latency.into(),
         nodes,
         routers,
         links,

@@ -1,7 +1,7 @@
 //! The whole file.
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::RoutingMetric;
+use windtunnel_model::plan::{Routing, RoutingMetric};
 
 use super::{At, EventDraft, ExpectDraft, Field, Fields, LinkDraft, LinkKeys, NodeDraft, Pools};
 use crate::decode::node::NodeKeys;
@@ -23,7 +23,7 @@ pub(crate) struct Draft {
     pub(crate) nodes: Vec<NodeDraft>,
     pub(crate) routers: Vec<At<String>>,
     pub(crate) links: Vec<LinkDraft>,
-    pub(crate) routing: RoutingMetric,
+    pub(crate) routing: Routing,
     pub(crate) routes: Vec<RouteDraft>,
     pub(crate) allow_unreachable: bool,
     pub(crate) events: Vec<EventDraft>,
@@ -89,7 +89,7 @@ impl Findings {
         }
         if let Some(field) = file.find("routing") {
             let metrics = [("latency", RoutingMetric::Latency), ("hops", RoutingMetric::Hops)];
-            draft.routing = self.choice(field, &metrics).unwrap_or_default();
+            draft.routing = self.choice(field, &metrics).unwrap_or_default().into();
         }
         if let Some(field) = file.find("allow-unreachable") {
             draft.allow_unreachable = self.flag(field).unwrap_or_default();

@@ -1,0 +1,135 @@
+//! What routers have been asked: the answer for a packet of a known kind is one look-up.
+//!
+//! Answers are worked out when they are first needed and forgotten when routes change. Where several ways
+//! are equal, the flow chooses: each of the lanes draws a weight from the flow's hash and the lane's own
+//! number, and the heaviest wins (highest random weight; RFC 2991, 6). So a flow stays on its way, routers
+//! choose independently of each other, and when a way comes or goes only the flows that it wins or carried
+//! move.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::random::Stream;
+use windtunnel_model::routing::Target;
+use windtunnel_model::{Lane, NodeId, Plan, RouterId};
+
+/// Where a router sends packets of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Nowhere.
+    None,
+    /// Along one lane.
+    One(Lane),
+    /// Along the lane of a group that the flow chooses.
+    Many(usize),
+}
+
+/// What has been asked.
+#[derive(Debug)]
+pub(super) struct Table {
+    ports: usize,
+    routers: usize,
+    /// By router, then by port and router aimed at; empty for large plans.
+    dense: Vec<Option<Way>>,
+    /// What has been asked besides.
+    known: BTreeMap<(RouterId, Option<NodeId>, Target), Way>,
+    /// Lanes of equal cost.
+    groups: Vec<Box<[Lane]>>,
+    /// By lane index: its number in choices; empty where there are none.
+    salts: Vec<u64>,
+}
+
+impl Table {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let (ports, routers) = (plan.ports().count(), plan.routers.len());
+        let entries = routers * (ports + routers);
+        let dense = if entries <= DENSE_MAX { vec![None; entries] } else { Vec::new() };
+        let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
+        let salt = |lane: Lane| {
+            let link = &plan.links[lane.link.index()].name;
+            Stream::derive(plan.seed, link, lane.direction, "ecmp").at(0)
+        };
+        let salts = if plan.routing.ecmp { lanes.map(salt).collect() } else { Vec::new() };
+        Table { ports, routers, dense, known: BTreeMap::new(), groups: Vec::new(), salts }
+    }
+
+    /// Forgets all answers.
+    pub(super) fn forget(&mut self) {
+        self.dense.fill(None);
+        self.known.clear();
+        self.groups.clear();
+    }
+
+    /// The way of a packet; `owner` is its source where that matters, `ask` tells what is not known.
+    pub(super) fn way(
+        &mut self,
+        router: RouterId,
+        owner: Option<NodeId>,
+        target: Target,
+        ask: impl FnOnce() -> Vec<Lane>,
+    ) -> Way {
+        if owner.is_none() && !self.dense.is_empty() {
+            let place = self.place(router, target);
+            if let Some(way) = self.dense[place] {
+                return way;
+            }
+            let way = self.learn(ask());
+            self.dense[place] = Some(way);
+            return way;
+        }
+        let key = (router, owner, target);
+        if let Some(way) = self.known.get(&key) {
+            return *way;
+        }
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+            // Their numbers are in the answers that are gone; the dense answers keep theirs.
+            if self.dense.is_empty() {
+                self.groups.clear();
+            }
+        }
+        let way = self.learn(ask());
+        self.known.insert(key, way);
+        way
+    }
+
+    /// The lane of a group that a flow uses.
+    pub(super) fn choose(&self, group: usize, flow: u64) -> Lane {
+        let lanes = &self.groups[group];
+        let weight = |lane: &&Lane| mix(flow ^ self.salts[lane.index()]);
+        *lanes.iter().max_by_key(weight).expect("a group has two lanes or more")
+    }
+
+    fn learn(&mut self, lanes: Vec<Lane>) -> Way {
+        match lanes.as_slice() {
+            [] => Way::None,
+            [lane] => Way::One(*lane),
+            _ => {
+                let known = self.groups.iter().position(|group| **group == *lanes);
+                Way::Many(known.unwrap_or_else(|| {
+                    self.groups.push(lanes.into());
+                    self.groups.len() - 1
+                }))
+            }
+        }
+    }
+
+    fn place(&self, router: RouterId, target: Target) -> usize {
+        let column = match target {
+            Target::Port(port) => port.index(),
+            Target::Router(router) => self.ports + router.index(),
+        };
+        router.index() * (self.ports + self.routers) + column
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Plans whose routers times targets are more than this are not tabulated but looked up as needed.
+const DENSE_MAX: usize = 1 << 20;
+/// Remembered look-ups; beyond, all are forgotten.
+const KNOWN_MAX: usize = 1 << 20;

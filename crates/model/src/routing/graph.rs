@@ -1,0 +1,127 @@
+//! The plan's vertices and lanes as dense numbers: what stays when routes change.
+
+use crate::id::{Lane, NodeId, Vertex};
+use crate::plan::Plan;
+
+/// Vertices (nodes first, then routers), their lanes, and the *core*: the vertices that carry what is
+/// not their own. Ways lead through the core only, so that trees span the core and not a thousand leaves.
+#[derive(Debug)]
+pub(super) struct Graph {
+    nodes: u32,
+    /// By vertex: its number in the core.
+    core: Vec<Option<u32>>,
+    core_len: usize,
+    /// By lane index: the vertices that it joins.
+    ends: Vec<(u32, u32)>,
+    /// By vertex: lanes that start there, in the file's order.
+    outbound: Vec<Vec<Lane>>,
+    /// By vertex: lanes from the core that end there, in the file's order.
+    inbound: Vec<Vec<Lane>>,
+    /// By port.
+    ports: Vec<Port>,
+}
+
+/// Where an interface is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Port {
+    /// The lane that enters its node there.
+    pub(super) last: Lane,
+    /// Its node.
+    pub(super) owner: u32,
+    /// The vertex at the far end of its link.
+    pub(super) attachment: u32,
+}
+
+impl Graph {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let nodes = NodeId::from_index(plan.nodes.len()).0;
+        let carries = plan.nodes.iter().map(|node| node.forward);
+        let carries = carries.chain(plan.routers.iter().map(|_| true));
+        let mut core_len = 0;
+        let core: Vec<Option<u32>> = carries
+            .map(|carries| {
+                carries.then(|| {
+                    core_len += 1;
+                    NodeId::from_index(core_len - 1).0
+                })
+            })
+            .collect();
+        let vertices = core.len();
+        let mut graph = Graph {
+            nodes,
+            core,
+            core_len,
+            ends: Vec::with_capacity(plan.links.len() * 2),
+            outbound: vec![Vec::new(); vertices],
+            inbound: vec![Vec::new(); vertices],
+            ports: Vec::new(),
+        };
+        for lane in (0..plan.links.len() * 2).map(Lane::from_index) {
+            let start = graph.index(plan.lane_start(lane));
+            let end = graph.index(plan.lane_end(lane));
+            graph.ends.push((start, end));
+            graph.outbound[start as usize].push(lane);
+            if graph.core(start).is_some() {
+                graph.inbound[end as usize].push(lane);
+            }
+        }
+        let ports = plan.ports().map(|(owner, interface)| {
+            let last = Lane { link: interface.link, direction: interface.outward.reverse() };
+            Port { last, owner: owner.0, attachment: graph.ends[last.index()].0 }
+        });
+        graph.ports = ports.collect();
+        graph
+    }
+
+    pub(super) fn index(&self, vertex: Vertex) -> u32 {
+        match vertex {
+            Vertex::Node(id) => id.0,
+            Vertex::Router(id) => self.nodes + id.0,
+        }
+    }
+
+    pub(super) fn is_node(&self, vertex: u32) -> bool {
+        vertex < self.nodes
+    }
+
+    pub(super) fn vertices(&self) -> usize {
+        self.core.len()
+    }
+
+    /// A vertex's number in the core; `None` if it passes nothing on.
+    pub(super) fn core(&self, vertex: u32) -> Option<u32> {
+        self.core[vertex as usize]
+    }
+
+    pub(super) fn core_len(&self) -> usize {
+        self.core_len
+    }
+
+    pub(super) fn start(&self, lane: Lane) -> u32 {
+        self.ends[lane.index()].0
+    }
+
+    pub(super) fn end(&self, lane: Lane) -> u32 {
+        self.ends[lane.index()].1
+    }
+
+    pub(super) fn outbound(&self, vertex: u32) -> &[Lane] {
+        &self.outbound[vertex as usize]
+    }
+
+    pub(super) fn inbound(&self, vertex: u32) -> &[Lane] {
+        &self.inbound[vertex as usize]
+    }
+
+    pub(super) fn port(&self, port: usize) -> Option<Port> {
+        self.ports.get(port).copied()
+    }
+
+    pub(super) fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    pub(super) fn lanes(&self) -> usize {
+        self.ends.len()
+    }
+}
