@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Asks cases of tools and writes what was seen: measure.py --out DIR TOOL... [-- CASE...]
+
+A tool is netem, tbf, htb, windtunnel or rattan; `tc` is the plain veth pair, the floor of all of them. DIR gets a file
+TOOL.CASE.json with the samples for each. What a tool refuses is written there too.
+"""
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import cases
+import networks
+
+HERE = Path(__file__).resolve().parent
+TRAFFIC = HERE.parent.parent / "experiments/splaynet/traffic.py"
+
+
+def main(words):
+    if not words or "--help" in words:
+        sys.exit(__doc__)
+    at = words.index("--out")
+    folder = Path(words[at + 1])
+    del words[at:at + 2]
+    tools, names = (words[:words.index("--")], words[words.index("--") + 1:]) if "--" in words else (words, [])
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in cases.named(names):
+        for tool in tools:
+            if tool in case.tell:
+                ask(tool, case, folder)
+
+
+def ask(tool, case, folder):
+    print(f"{tool}: {case.name}", file=sys.stderr, flush=True)
+    try:
+        seen = (stream if case.kind == "goodput" else datagrams)(tool, case)
+    except networks.Failed as failure:
+        print(f"  refused: {failure}", file=sys.stderr)
+        seen = {"refused": str(failure)}
+    (folder / f"{tool}.{case.name}.json").write_text(json.dumps(seen) + "\n")
+
+
+def datagrams(tool, case):
+    """Numbers, and times of sending and arrival after the first, in nanoseconds."""
+    with tempfile.TemporaryDirectory(prefix="wt-heard-") as scratch:
+        file = Path(scratch) / "heard"
+        with networks.TOOLS[tool](case.tell[tool]) as network:
+            network.run([[networks.PYTHON, str(HERE / "probe.py"), "send", "HOST", "5005", str(case.count), str(case.step_ns), str(case.size)]],
+                        [networks.PYTHON, str(HERE / "probe.py"), "hear", "5005", str(file)])
+        if not file.exists():
+            raise networks.Failed("nothing was heard")
+        lines = [tuple(map(int, line.split())) for line in file.read_text().splitlines()]
+    if not lines:
+        raise networks.Failed("nothing was heard")
+    first = min(sent for _, sent, _ in lines)
+    return {"count": case.count, "heard": [(number, sent - first, at - first) for number, sent, at in lines]}
+
+
+def stream(tool, case):
+    """What one TCP stream brought, in bins."""
+    with networks.TOOLS[tool](case.tell[tool]) as network:
+        said = network.run([[networks.PYTHON, str(TRAFFIC), "stream", "HOST", "5000", f"{case.count}s"]],
+                           [networks.PYTHON, str(HERE / "ready.py"), str(TRAFFIC), "sink", "5000", "1"])
+    for line in said.splitlines():
+        if line.startswith("{"):
+            return json.loads(line)
+    raise networks.Failed(f"the stream did not end: {said[-200:]}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

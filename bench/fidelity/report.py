@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Tables and charts of results: report.py DIR [FIGURES]
+
+DIR holds host/ and guest/ with the files of measure.py (and aqm.py). Tables go to standard output and DIR/report.md, charts to FIGURES (default:
+DIR).
+"""
+import json
+import sys
+from pathlib import Path
+
+import compare
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from plot import MODEL, Chart  # noqa: E402
+
+ORDER = ["windtunnel", "netem", "htb", "tbf", "rattan", "tc"]
+NAMES = {"windtunnel": "Windtunnel", "netem": "netem", "htb": "HTB", "tbf": "TBF", "rattan": "rattan 0.1.1", "tc": "plain veth"}
+PLACES = {"host": "On the machine's own kernel", "guest": "In the guest kernel (user-mode Linux): Windtunnel and netem side by side"}
+COLUMNS = {
+    "delay": [("mean_error_ms", "error of the mean, ms", 3), ("p50_error_ms", "of p50, ms", 3), ("p99_error_ms", "of p99, ms", 3),
+              ("early", "earlier than asked", 0), ("ks", "KS distance", 4), ("ks_form", "KS of the form", 4)],
+    "loss": [("loss_percent", "lost, %", 3), ("loss_sigmas", "off by, σ", 2), ("burst_error", "error of the mean burst", 3), ("ks", "KS distance", 4)],
+    "spacing": [("rate_error_percent", "error of the rate, %", 4), ("gap_p50_error_us", "error of the median gap, µs", 2),
+                ("gap_off_p50_us", "gaps off by, p50, µs", 2), ("gap_off_p99_us", "p99, µs", 1)],
+    "goodput": [("goodput_mbit", "goodput, Mbit/s", 3), ("goodput_error_percent", "error, %", 3), ("sigma_percent", "σ of seconds, %", 2)],
+}
+TITLES = {"delay": "Delay and jitter", "loss": "Loss", "spacing": "Rate: spacing of packets", "goodput": "Rate: one TCP stream"}
+
+
+def main(words):
+    if not words or "--help" in words:
+        sys.exit(__doc__)
+    folder, figures = Path(words[0]), Path(words[1] if len(words) > 1 else words[0])
+    figures.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for place, title in PLACES.items():
+        found = compare.read(folder / place)
+        if found:
+            lines += [f"## {title}", ""]
+            lines += tables(found)
+            charts(place, found, figures)
+        lines += aqm(folder / place)
+    text = "\n".join(lines)
+    (folder / "report.md").write_text(text)
+    print(text)
+
+
+def tables(found):
+    lines = []
+    for kind, columns in COLUMNS.items():
+        rows = [(case, tool, figures) for (_, tool), (case, _, figures) in found.items() if case.kind == kind]
+        if not rows:
+            continue
+        columns = [column for column in columns if any(column[0] in figures for *_, figures in rows)]
+        lines += [f"### {TITLES[kind]}", "", "| asked | tool | " + " | ".join(label for _, label, _ in columns) + " |",
+                  "| --- | --- |" + " ---: |" * len(columns)]
+        names = list(dict.fromkeys(case.name for case, *_ in rows))
+        rows.sort(key=lambda row: (order(names, row[0].name), ORDER.index(row[1])))
+        for case, tool, figures in rows:
+            if "refused" in figures:
+                lines.append(f"| {case.asked} | {NAMES[tool]} | refused: {figures['refused'][:60]} |" + " |" * (len(columns) - 1))
+                continue
+            cells = [f"{figures[key]:.{digits}f}" if key in figures else "" for key, _, digits in columns]
+            lines.append(f"| {case.asked} | {NAMES[tool]} | " + " | ".join(cells) + " |")
+        lines.append("")
+    return lines
+
+
+def order(names, name):
+    import cases
+    known = [case.name for case in [cases.FLOOR, *cases.CASES]]
+    return known.index(name)
+
+
+def charts(place, found, figures):
+    where = "" if place == "host" else ", guest kernel"
+    for (name, _), (case, *_rest) in found.items():
+        seen = {tool: samples for (other, tool), (_, samples, _) in found.items() if other == name and "refused" not in samples}
+        tools = sorted(seen, key=ORDER.index)
+        if case.kind == "delay":
+            asked = case.figures["p50"]
+            fixed = not name.startswith("jitter")
+            chart = Chart(f"{case.asked.capitalize()}{where}", "delay beyond the asked one, ms" if fixed else "one-way delay, ms",
+                          "share of packets", y=(0, 1), x=(-0.1, 1) if fixed else (asked - 30, asked + 40))
+            for tool in tools:
+                values = compare.delays(seen[tool])
+                chart.cdf(NAMES[tool], [value - asked for value in values] if fixed else values)
+            if fixed:
+                chart.line("asked", [(0, 0), (0, 1)], MODEL, "6 4")
+            else:
+                chart.line("asked", [(asked - 30 + step / 2, case.cdf(asked - 30 + step / 2)) for step in range(140)], MODEL, "6 4")
+        elif case.kind == "spacing":
+            gap = case.figures["gap"]
+            chart = Chart(f"Packets behind {case.name.split('-')[1]} Mbit/s{where}", "time between two packets, µs", "share", y=(0, 1), x=(gap * 0.6, gap * 1.4))
+            for tool in tools:
+                chart.cdf(NAMES[tool], compare.gaps_us(seen[tool]))
+            chart.line("asked", [(gap, 0), (gap, 1)], MODEL, "6 4")
+        else:
+            continue
+        chart.write(figures / f"fidelity-{place}-{name}.svg")
+
+
+def aqm(folder):
+    """The comparison of disciplines, if aqm.py has run."""
+    file = folder / "aqm.json"
+    if not file.exists():
+        return []
+    lines = ["### Disciplines: 10 Mbit/s, 20 ms round trip, Windtunnel beside the kernel's own", "",
+             "| discipline | load | tool | goodput, Mbit/s | dropped, % | marked | delay p50, ms | p95, ms |", "| --- | --- | --- |" + " ---: |" * 5]
+    for row in json.loads(file.read_text()):
+        if "refused" in row:
+            lines.append(f"| {row['discipline']} | {row['load']} | {NAMES.get(row['tool'], row['tool'])} | refused: {row['refused'][:80]} | | | | |")
+            continue
+        lines.append(f"| {row['discipline']} | {row['load']} | {NAMES.get(row['tool'], row['tool'])} | {row['goodput']:.3f} | {row['dropped']:.2f} "
+                     f"| {row['marked']} | {row['p50']:.2f} | {row['p95']:.2f} |")
+    return lines + [""]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
