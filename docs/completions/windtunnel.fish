@@ -28,6 +28,7 @@ complete -c windtunnel -n "__fish_windtunnel_needs_command" -s h -l help -d 'Pri
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -s V -l version -d 'Print version'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "run" -d 'Run a scenario: build its network, run its programs, judge the run, leave nothing behind'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "check" -d 'Validate a scenario and show its paths, without running anything'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "generate" -d 'Write the scenario of a star, a ring, a tree, a random graph and the like'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "exec" -d 'Run a command in a node of a live run'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "shell" -d 'Open a shell in a node of a live run'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "ps" -d 'List nodes and programs of a live run'
@@ -55,6 +56,30 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l packet-m
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l all -d 'Show every pair of nodes [default: the first 200]'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l nodes -d 'Nodes in all [default: one for each router that takes nodes; 10 for star and dumbbell]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l routers -d 'Routers of a chain, ring, full-mesh, random or scale-free shape [default: as many as --nodes, else 10]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l size -d 'Rows and columns of a grid or torus, such as 3x5 [default: 4x4]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l fanout -d 'Children of each router of a tree that is no leaf [default: 3]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l depth -d 'Levels of a tree below its root [default: 2]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l dimension -d 'Dimension of a butterfly: it has D+1 levels of 2^D routers [default: 2]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l left -d 'Nodes on the left of a dumbbell [default: half of --nodes, else 5]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l right -d 'Nodes on the right of a dumbbell [default: half of --nodes, else 5]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l probability -d 'Probability that two routers of a random graph are joined [default: 2·ln(n)/n]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l attach -d 'Links that each new router of a scale-free graph brings [default: 2]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l latency -d 'Latency of the shape\'s links, or a range to draw from, such as 5ms..50ms' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l jitter -d 'Jitter of the shape\'s links' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l loss -d 'Loss of the shape\'s links' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l rate -d 'Rate of the shape\'s links [default: no limit]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l queue -d 'Queue in front of that rate, such as 100p, 256KB or 50ms' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l access-latency -d 'Latency of the links that attach nodes, or a range to draw from [default: 1ms]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l access-jitter -d 'Jitter of the links that attach nodes' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l access-loss -d 'Loss of the links that attach nodes' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l access-rate -d 'Rate of the links that attach nodes [default: no limit]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l access-queue -d 'Queue in front of that rate' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l run -d 'The command of every node [default: none; nodes are there for exec and shell]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l seed -d 'Seed of random shapes and of latencies from a range' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -s o -l output -d 'Write to this file instead of standard output' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l cwd -d 'Working directory of the command [default: the current directory]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l env -d 'A variable for the command; may be given more than once' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l run -d 'Folder of the live run' -r -F

@@ -23,6 +23,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Verb {
     Run(verb::run::Arguments),
     Check(verb::check::Arguments),
+    Generate(Box<verb::generate::Arguments>),
     Exec(verb::exec::Arguments),
     Shell(verb::shell::Arguments),
     Ps(verb::ps::Arguments),

@@ -1,9 +1,11 @@
 //! Writing to standard output (data) and standard error (talk).
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use serde::Serialize;
 
+use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Writes data to standard output.
@@ -12,6 +14,15 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .map_err(|error| Failure::writing(&error))
+}
+
+/// Writes data to a file, or to standard output without one.
+pub(crate) fn file(path: Option<&Path>, text: &str) -> Result<(), Failure> {
+    let Some(path) = path else { return data(text) };
+    std::fs::write(path, text).map_err(|error| {
+        let text = format!("cannot write {}: {error}", path.display());
+        Failure::new(Exit::Machine, text)
+    })
 }
 
 /// Writes a value to standard output as indented JSON.

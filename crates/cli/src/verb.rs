@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod exec;
+pub(crate) mod generate;
 pub(crate) mod manual;
 pub(crate) mod ps;
 pub(crate) mod run;
@@ -24,6 +25,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
     match verb {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Check(arguments) => check::run(arguments),
+        Verb::Generate(arguments) => generate::run(arguments),
         Verb::Exec(arguments) => exec::run(arguments),
         Verb::Shell(arguments) => shell::run(arguments),
         Verb::Ps(arguments) => ps::run(arguments),

@@ -1,0 +1,25 @@
+//! Networks that nobody wrote by hand: generated ones, and the scenario file that they become.
+//!
+//! Promises: what is written loads as a scenario and means what the [`Topology`] says; the same request
+//! gives the same bytes on every machine; nothing is guessed without a line of comment that says so.
+//! Refuses: files and clocks (texts are given and returned), and running anything.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `topology` | [`Topology`]: nodes, routers, links, and notes about where they are from |
+//! | `yaml` | [`Topology::to_yaml`]: the scenario file |
+//! | `generate` | [`generate`]: stars, rings, trees, random and scale-free graphs … |
+//!
+//! ```
+//! use windtunnel_topology::{Request, Shape, generate};
+//! let star = generate(&Request::new(Shape::Star { nodes: 3 })).unwrap();
+//! assert_eq!(star.links.len(), 3);
+//! assert!(star.to_yaml().contains("- {between: [node-3, hub], latency: 10ms}\n"));
+//! ```
+
+mod generate;
+mod topology;
+mod yaml;
+
+pub use generate::{Access, GenerateError, LatencyRange, Request, Shape, generate};
+pub use topology::{Change, Event, Link, Node, Note, Notes, Properties, Router, Topology};

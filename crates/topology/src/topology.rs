@@ -1,0 +1,163 @@
+//! A network between its source and the scenario file: names are final, properties are exact.
+
+use windtunnel_model::profile::QueueLimit;
+use windtunnel_model::{Probability, Rate, Span};
+
+/// The most nodes that a scenario may have.
+pub(crate) const MOST_NODES: u64 = 10_000;
+/// The most links that a scenario may have.
+pub(crate) const MOST_LINKS: u64 = 50_000;
+
+/// A network, and what there is to say about it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Topology {
+    /// Name of the experiment.
+    pub name: String,
+    /// Where it is from: the first lines of the file, as comments.
+    pub about: Vec<String>,
+    /// What was assumed, and what was not carried over.
+    pub notes: Notes,
+    /// Nodes, in the order of the file.
+    pub nodes: Vec<Node>,
+    /// Routers.
+    pub routers: Vec<Router>,
+    /// Links.
+    pub links: Vec<Link>,
+    /// Changes at times.
+    pub events: Vec<Event>,
+    /// Whether a shortest route has the fewest hops instead of the least latency.
+    pub fewest_hops: bool,
+    /// Whether some nodes cannot reach each other.
+    pub unreachable: bool,
+}
+
+/// A node, or a group of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Node {
+    /// Its name, valid in a scenario.
+    pub name: String,
+    /// So many of them, called `name-1`, `name-2` …; `None` for one without a number.
+    pub count: Option<u32>,
+    /// Whether it passes packets on.
+    pub forward: bool,
+    /// Its command.
+    pub run: Option<String>,
+    /// Its command starts no earlier than this after the run began.
+    pub start: Span,
+    /// What it is called elsewhere, where that is not its name.
+    pub comment: Option<String>,
+}
+
+/// A router.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Router {
+    /// Its name, valid in a scenario.
+    pub name: String,
+    /// What it is called elsewhere, where that is not its name.
+    pub comment: Option<String>,
+}
+
+/// A link.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Link {
+    /// The names of its ends: nodes, groups (one link a member) or routers.
+    pub between: [String; 2],
+    /// Its name, where it is not the automatic one.
+    pub name: Option<String>,
+    /// From the first end to the second.
+    pub up: Properties,
+    /// From the second end to the first.
+    pub down: Properties,
+    /// What there is to say about it.
+    pub comment: Option<String>,
+}
+
+/// What one direction of a link does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Properties {
+    /// Propagation delay.
+    pub latency: Span,
+    /// Random delay on top of it, uniform from zero to this.
+    pub jitter: Span,
+    /// Probability that a packet vanishes.
+    pub loss: Probability,
+    /// Bandwidth, unless it is unlimited.
+    pub rate: Option<Rate>,
+    /// Room in front of the rate, unless it is the default's.
+    pub queue: Option<QueueLimit>,
+    /// The largest IP packet in bytes, unless it is the default's.
+    pub mtu: Option<u32>,
+}
+
+/// A change at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// After the run began.
+    pub at: Span,
+    /// What happens.
+    pub change: Change,
+}
+
+/// What an event changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Takes links up (`true`) or down.
+    State {
+        /// Names of links.
+        links: Vec<String>,
+        /// Up or down.
+        up: bool,
+    },
+    /// Gives a link new properties.
+    Set {
+        /// Name of a link.
+        link: String,
+        /// `up` or `down` for one direction only.
+        direction: Option<&'static str>,
+        /// Keys of the scenario file with their values.
+        set: Vec<(&'static str, String)>,
+    },
+    /// Does something to the programs of nodes.
+    Node {
+        /// Names of nodes.
+        nodes: Vec<String>,
+        /// `stop` or `kill`.
+        verb: &'static str,
+    },
+}
+
+/// What must be known about a network that was not written for Windtunnel.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Notes {
+    /// What was chosen because the source does not say it.
+    pub assumed: Vec<Note>,
+    /// What the source says and the scenario does not: it would change what packets experience.
+    pub lost: Vec<Note>,
+    /// What the source says and what changes nothing: descriptions.
+    pub left_out: Vec<Note>,
+}
+
+/// A statement, and what it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The statement.
+    pub text: String,
+    /// The things that it is about, if there is a list.
+    pub items: Vec<String>,
+}
+
+impl Note {
+    /// The statement with its items: the first `most` of them, and how many more there are.
+    #[must_use]
+    pub fn shown(&self, most: usize) -> String {
+        if self.items.is_empty() {
+            return self.text.clone();
+        }
+        let some = self.items.iter().take(most).map(String::as_str).collect::<Vec<_>>();
+        let more = match self.items.len().saturating_sub(most) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{}: {}{more}", self.text, some.join(", "))
+    }
+}

@@ -1,0 +1,84 @@
+//! Loading what was written, and comparing it with what it was written from.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::profile::{Distribution, Loss};
+use windtunnel_model::{LinkProfile, Plan};
+use windtunnel_scenario::Source;
+use windtunnel_topology::{Link, Properties, Topology};
+
+/// The plan of a topology's file.
+pub(crate) fn load(topology: &Topology) -> Plan {
+    let text = topology.to_yaml();
+    let source = Source {
+        name: "written.yaml",
+        text: text.as_bytes(),
+        default_name: "written",
+        base_dir: "/base",
+    };
+    match windtunnel_scenario::load(&source) {
+        Ok(loaded) => loaded.plan,
+        Err(errors) => panic!("{errors}\nin\n{text}"),
+    }
+}
+
+/// The file loads, and every node, router, link and property is the one of the topology.
+pub(crate) fn assert_loads_as_it_says(topology: &Topology) {
+    let plan = load(topology);
+    assert_eq!(plan.name, topology.name);
+    let mut names = Vec::new();
+    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for node in &topology.nodes {
+        let members: Vec<String> = match node.count {
+            Some(count) => (1..=count).map(|number| format!("{}-{number}", node.name)).collect(),
+            None => vec![node.name.clone()],
+        };
+        for member in &members {
+            names.push((member.clone(), node.forward, usize::from(node.run.is_some())));
+        }
+        groups.insert(&node.name, members);
+    }
+    let loaded: Vec<_> = plan
+        .nodes
+        .iter()
+        .map(|node| (node.name.clone(), node.forward, node.programs.len()))
+        .collect();
+    assert_eq!(loaded, names);
+    let routers: Vec<_> = plan.routers.iter().map(|router| router.name.as_str()).collect();
+    let said: Vec<_> = topology.routers.iter().map(|router| router.name.as_str()).collect();
+    assert_eq!(routers, said);
+    assert_links(topology, &plan, &groups);
+    assert_eq!(plan.events.len(), topology.events.len());
+}
+
+fn assert_links(topology: &Topology, plan: &Plan, groups: &BTreeMap<&str, Vec<String>>) {
+    let expand = |name: &str| groups.get(name).cloned().unwrap_or_else(|| vec![name.to_owned()]);
+    let mut at = 0;
+    for link in &topology.links {
+        for first in expand(&link.between[0]) {
+            for second in expand(&link.between[1]) {
+                let loaded = &plan.links[at];
+                let ends = loaded.ends.map(|end| plan.vertex_name(end.vertex));
+                assert_eq!(ends, [first.as_str(), second.as_str()]);
+                assert_profiles(link, &loaded.profiles);
+                at += 1;
+            }
+        }
+    }
+    assert_eq!(at, plan.links.len());
+}
+
+fn assert_profiles(link: &Link, profiles: &[LinkProfile; 2]) {
+    for (said, profile) in [&link.up, &link.down].into_iter().zip(profiles) {
+        let Properties { latency, jitter, loss, rate, queue, mtu } = said;
+        assert_eq!((profile.latency, profile.jitter.spread), (*latency, *jitter), "{link:?}");
+        assert_eq!(profile.jitter.distribution, Distribution::Uniform);
+        let lost = match loss.is_never() {
+            true => Loss::None,
+            false => Loss::Independent(*loss),
+        };
+        assert_eq!(profile.loss, lost, "{link:?}");
+        assert_eq!((profile.rate, profile.queue), (*rate, *queue), "{link:?}");
+        assert_eq!(profile.mtu, mtu.unwrap_or(1500), "{link:?}");
+    }
+}
