@@ -25,7 +25,8 @@ pub(crate) fn scenario(file: &Path) -> Result<Loaded, Failure> {
         default_name: stem.as_deref().unwrap_or("scenario"),
         base_dir: &base.to_string_lossy(),
     };
-    Ok(windtunnel_scenario::load(&source)?)
+    let files = |name: &str| read(&base.join(name)).map_err(|error| error.to_string());
+    Ok(windtunnel_scenario::load_with(&source, &files)?)
 }
 
 /// At most one byte more than is allowed: enough for the decoder to refuse it.

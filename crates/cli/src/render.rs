@@ -6,6 +6,7 @@ pub(crate) mod paths;
 pub(crate) mod quantity;
 pub(crate) mod summary;
 pub(crate) mod table;
+pub(crate) mod values;
 pub(crate) mod verdict;
 
 use anstyle::{AnsiColor, Style};

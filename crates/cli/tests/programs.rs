@@ -29,6 +29,8 @@ mod path;
 mod ping;
 #[path = "programs/support.rs"]
 mod support;
+#[path = "programs/traces.rs"]
+mod traces;
 #[path = "programs/transfer.rs"]
 mod transfer;
 #[path = "programs/verdict.rs"]

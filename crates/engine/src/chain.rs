@@ -27,6 +27,7 @@ use crate::element::loss::Loss;
 use crate::element::mtu::Mtu;
 use crate::element::queue::Queue;
 use crate::element::rate::Server;
+use crate::element::trace::Book;
 use crate::line::Line;
 use crate::packet::{Packet, Shape};
 use crate::timer::{Activity, Alarms, Due, Timers};
@@ -36,6 +37,7 @@ use crate::timer::{Activity, Alarms, Due, Timers};
 pub(crate) struct Work {
     pub(crate) pool: Pool,
     pub(crate) timers: Timers,
+    pub(crate) book: Book,
     /// Packets that came out of a lane and are to be handled now, in order.
     pub(crate) exits: VecDeque<(Lane, Packet)>,
 }
@@ -79,8 +81,9 @@ impl Chain {
         luck: &Luck<'_>,
         profile: &LinkProfile,
         ends_at_node: bool,
+        book: &Book,
     ) -> Self {
-        Chain {
+        let mut chain = Chain {
             lane,
             index: u32::try_from(lane.index()).unwrap_or(u32::MAX),
             ends_at_node,
@@ -99,7 +102,16 @@ impl Chain {
             delay: Delay::new(luck, profile),
             line: Line::new(),
             lined_up: 0,
-        }
+        };
+        chain.follow(book);
+        chain
+    }
+
+    /// Takes its traces from `book`, which have started or are started anew.
+    pub(crate) fn follow(&mut self, book: &Book) {
+        self.server.follow(&self.profile, book, None);
+        self.delay.follow(&self.profile, book);
+        self.loss.follow(&self.profile, book);
     }
 
     pub(crate) fn profile(&self) -> &LinkProfile {
@@ -117,6 +129,7 @@ impl Chain {
             && self.server.rate().is_none()
             && self.delay.is_none(now)
             && !self.touches()
+            && self.loss.is_none_for_ever()
             && self.mtu.takes_all(shape)
             && self.in_lane() == 0
             && self.server.is_idle()
@@ -135,13 +148,16 @@ impl Chain {
         self.mtu = Mtu(self.profile.mtu);
         if patch.loss.is_some() {
             self.loss.set(&self.profile.loss, self.next);
+            self.loss.follow(&self.profile, &work.book);
         }
         self.duplicate.set(&self.profile);
         self.corrupt.set(&self.profile);
         self.queue.set(&self.profile);
         self.server.set(&self.profile);
+        self.server.follow(&self.profile, &work.book, Some(now));
         if patch.latency.is_some() || patch.jitter.is_some() || patch.reorder.is_some() {
             self.delay.set(&self.profile);
+            self.delay.follow(&self.profile, &work.book);
         }
         if self.server.is_idle() {
             self.transmit(now, work);

@@ -1,6 +1,6 @@
 //! What a lane does to packets, one element a file, in the order in which a packet meets them: [`cut`],
 //! [`mtu`], [`loss`], [`duplicate`], [`corrupt`], [`queue`] with its disciplines, [`rate`], [`delay`]
-//! with [`jitter`] and [`reorder`].
+//! with [`jitter`] and [`reorder`]; [`trace`] is what rate, delay and loss may follow.
 //!
 //! Each file opens with the same headings: parameters, effect on time, order and bytes, drop reasons,
 //! and the model that it follows.
@@ -16,6 +16,7 @@ mod quantiles;
 pub(crate) mod queue;
 pub(crate) mod rate;
 pub(crate) mod reorder;
+pub(crate) mod trace;
 
 use windtunnel_model::random::Stream;
 use windtunnel_model::{Direction, Probability};

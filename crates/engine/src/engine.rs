@@ -15,6 +15,7 @@ use crate::buffer::{FRAME_LEN_MAX, PacketBuf, Pool};
 use crate::chain::{Chain, Work};
 use crate::counters::{DropReason, LaneCounters, RouterCounters};
 use crate::element::Luck;
+use crate::element::trace::Book;
 use crate::event::{Bounded, EVENTS_MAX, Event, EventKind, HANDOFFS_MAX, Handoff};
 use crate::housekeeping;
 use crate::network::{End, Network};
@@ -126,11 +127,13 @@ impl Engine {
     pub fn new(plan: &Plan, limits: Limits) -> Engine {
         let network = Network::new(plan);
         let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
-        let chains: Vec<Chain> = lanes.map(|lane| chain_of(plan, &network, lane)).collect();
+        let book = Book::new(&plan.traces);
+        let chains: Vec<Chain> = lanes.map(|lane| chain_of(plan, &network, lane, &book)).collect();
         Engine {
             work: Work {
                 pool: Pool::new(limits.packet_memory),
                 timers: Timers::default(),
+                book,
                 exits: VecDeque::new(),
             },
             unpolled: vec![0; chains.len()],
@@ -146,6 +149,15 @@ impl Engine {
             exhausted: false,
             memory: limits.packet_memory,
             refused: 0,
+        }
+    }
+
+    /// Says when the plan's traces start: the beginning of the run. Without it they start at time zero. It
+    /// is to be called before any packet is handed in.
+    pub fn start_traces(&mut self, origin: Time) {
+        self.work.book.origin = origin;
+        for chain in &mut self.chains {
+            chain.follow(&self.work.book);
         }
     }
 
@@ -395,11 +407,11 @@ impl Engine {
     }
 }
 
-fn chain_of(plan: &Plan, network: &Network, lane: Lane) -> Chain {
+fn chain_of(plan: &Plan, network: &Network, lane: Lane, book: &Book) -> Chain {
     let link = &plan.links[lane.link.index()];
     let luck = Luck { seed: plan.seed, link: &link.name, direction: lane.direction };
     let profile = &link.profiles[lane.direction.index()];
-    Chain::new(lane, &luck, profile, matches!(network.end(lane), End::Node { .. }))
+    Chain::new(lane, &luck, profile, matches!(network.end(lane), End::Node { .. }), book)
 }
 
 /// How many segments a lane has dropped for want of memory.

@@ -62,6 +62,7 @@
 //!     routes: Vec::new(),
 //!     events: Vec::new(),
 //!     expectations: Vec::new(),
+//!     traces: Vec::new(),
 //! };
 //! let mut engine = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
 //! let sent = Time::from_nanos(5);

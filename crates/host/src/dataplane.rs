@@ -220,6 +220,7 @@ impl Loop {
 
     fn begin(&mut self, origin: Time) {
         self.engine = new_engine(&self.setup);
+        self.engine.start_traces(origin);
         self.schedule = Schedule::new(&self.setup.plan, origin);
         self.sampler.begin(origin, &self.socket);
         self.refused = 0;
@@ -330,8 +331,11 @@ fn apply(engine: &mut Engine, at: Time, action: &Action) {
     }
 }
 
+/// An engine whose traces start now.
 fn new_engine(setup: &Setup) -> Engine {
-    Engine::new(&setup.plan, Limits { packet_memory: setup.packet_memory })
+    let mut engine = Engine::new(&setup.plan, Limits { packet_memory: setup.packet_memory });
+    engine.start_traces(now());
+    engine
 }
 
 /// The present on the run's clock.

@@ -127,6 +127,7 @@ mod tests {
             routes: Vec::new(),
             events: Vec::new(),
             expectations: Vec::new(),
+            traces: Vec::new(),
         }
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use windtunnel_control::Listener;
 use windtunnel_model::plan::Action;
-use windtunnel_model::{Plan, Span, Time};
+use windtunnel_model::{Plan, Span, Time, Traces};
 use windtunnel_node::{Reply, Village};
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::signal;
@@ -69,6 +69,8 @@ pub(crate) struct Live {
     node_events: VecDeque<usize>,
     /// Changes ordered over the control socket that the packet loop has not confirmed.
     ordered: VecDeque<Action>,
+    /// By lane index: the traces that it follows.
+    following: Vec<Traces>,
     rtts: Vec<(usize, RttSeen)>,
     null: Option<OwnedFd>,
     origin: Time,
@@ -103,6 +105,11 @@ impl Live {
             connections: Connections::new(control),
             threads,
             ordered: VecDeque::new(),
+            following: plan
+                .links
+                .iter()
+                .flat_map(|link| link.profiles.each_ref().map(|profile| profile.traces))
+                .collect(),
             rtts: Vec::new(),
             null: None,
             origin: now(),

@@ -13,6 +13,7 @@
 //! | [`id`] | [`NodeId`], [`LinkId`], [`Lane`] (one direction of a link) … |
 //! | [`random`] | [`random::Stream`]: luck as a pure function of (seed, link, direction, element, index) |
 //! | [`profile`] | [`LinkProfile`]: what one direction of a link does, and [`LinkPatch`], a change of it |
+//! | [`trace`] | [`trace::Trace`]: what a link does over time, recorded |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
 //! | [`routing`] | [`Routes`]: who sends what where |
 //!
@@ -34,6 +35,7 @@ pub mod random;
 pub mod rate;
 pub mod routing;
 pub mod time;
+pub mod trace;
 
 pub use id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
 pub use plan::Plan;
@@ -43,3 +45,4 @@ pub use quantity::{Bytes, Packets, QuantityError};
 pub use rate::Rate;
 pub use routing::Routes;
 pub use time::{Span, Time};
+pub use trace::{Trace, TraceMode, TraceUse, Traces};

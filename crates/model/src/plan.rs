@@ -9,6 +9,7 @@ use crate::id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
 use crate::profile::{LinkPatch, LinkProfile};
 use crate::rate::Rate;
 use crate::time::Span;
+use crate::trace::Trace;
 
 /// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of nodes
 /// that must talk has a route.
@@ -34,6 +35,9 @@ pub struct Plan {
     pub events: Vec<Event>,
     /// What must hold at the end.
     pub expectations: Vec<Expectation>,
+    /// Traces that lanes follow; `TraceUse` names the position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<Trace>,
 }
 
 impl Plan {

@@ -6,6 +6,7 @@ use crate::probability::Probability;
 use crate::quantity::{Bytes, Packets};
 use crate::rate::Rate;
 use crate::time::Span;
+use crate::trace::Traces;
 
 /// The properties of one direction of a link, resolved: every default has been applied, except for
 /// `overhead` and `queue`, whose defaults depend on the rate of the moment
@@ -34,6 +35,9 @@ pub struct LinkProfile {
     pub queue: Option<QueueLimit>,
     /// Who is dropped or marked when there is a queue.
     pub discipline: Discipline,
+    /// Properties that follow a trace; above, they have its mean.
+    #[serde(default, skip_serializing_if = "Traces::is_none")]
+    pub traces: Traces,
 }
 
 impl LinkProfile {
@@ -44,11 +48,13 @@ impl LinkProfile {
     /// The default queue holds at least what the rate carries in this time.
     pub const DEFAULT_QUEUE_TIME: Span = Span::from_millis(50);
 
-    /// Framing bytes charged for each segment: what was asked, else Ethernet's where a rate is set.
+    /// Framing bytes charged for each segment: what was asked, else Ethernet's where a rate is set, or
+    /// mahimahi's where the rate is a trace of delivery opportunities.
     #[must_use]
     pub fn effective_overhead(&self) -> Overhead {
         match (self.overhead, self.rate) {
             (Some(asked), _) => asked,
+            (None, Some(_)) if self.traces.has_opportunities() => Overhead::OPPORTUNITY,
             (None, Some(_)) => Overhead::ETHERNET,
             (None, None) => Overhead::NONE,
         }
@@ -82,6 +88,7 @@ impl Default for LinkProfile {
             mtu: Self::DEFAULT_MTU,
             queue: None,
             discipline: Discipline::DropTail,
+            traces: Traces::default(),
         }
     }
 }
@@ -199,6 +206,8 @@ impl Overhead {
     pub const NONE: Overhead = Overhead(0);
     /// Ethernet: header 14, frame check 4, preamble 8, gap 12.
     pub const ETHERNET: Overhead = Overhead(38);
+    /// The header of a TUN device, which mahimahi counts: 1504 bytes for a packet of 1500.
+    pub const OPPORTUNITY: Overhead = Overhead(4);
 }
 
 /// How much may wait in front of a rate, the packet in transmission not counted.
@@ -301,6 +310,10 @@ pub struct LinkPatch {
     /// New discipline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discipline: Option<Discipline>,
+    /// Traces that the new rate, latency and loss follow; where one of these changes without a trace
+    /// here, it follows none any more.
+    #[serde(default, skip_serializing_if = "Traces::is_none")]
+    pub traces: Traces,
 }
 
 /// A value to set, or the default to go back to.
@@ -336,6 +349,9 @@ impl LinkPatch {
                 slot.clone_from(new);
             }
         }
+        put(&mut profile.traces.rate, self.rate.map(|_| self.traces.rate).as_ref());
+        put(&mut profile.traces.latency, self.latency.map(|_| self.traces.latency).as_ref());
+        put(&mut profile.traces.loss, self.loss.as_ref().map(|_| self.traces.loss).as_ref());
         put(&mut profile.latency, self.latency.as_ref());
         put(&mut profile.jitter, self.jitter.as_ref());
         put(&mut profile.loss, self.loss.as_ref());

@@ -15,6 +15,7 @@ fn percent(percent: u32) -> Probability {
 /// Every property, none of them the default.
 fn full() -> LinkPatch {
     LinkPatch {
+        traces: windtunnel_model::Traces::default(),
         latency: Some(Span::from_millis(10)),
         jitter: Some(Jitter {
             spread: Span::ZERO,

@@ -43,6 +43,7 @@ impl Net {
             routes: Vec::new(),
             events: Vec::new(),
             expectations: Vec::new(),
+            traces: Vec::new(),
         };
         Net { plan }
     }

@@ -71,6 +71,7 @@ impl Sketch {
             routes: Vec::new(),
             events: Vec::new(),
             expectations: Vec::new(),
+            traces: Vec::new(),
         };
         for (index, (a, b, up, down)) in self.links.iter().enumerate() {
             let link = LinkId::from_index(index);

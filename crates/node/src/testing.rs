@@ -40,6 +40,7 @@ pub(crate) fn two_homed_plan() -> Plan {
         routes: vec![],
         events: vec![],
         expectations: vec![],
+        traces: vec![],
     }
 }
 

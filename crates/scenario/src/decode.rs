@@ -8,6 +8,7 @@ mod link;
 mod node;
 mod pool;
 mod property;
+mod trace;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -25,7 +26,7 @@ pub(crate) use link::overlay;
 pub(crate) use link::{LinkDraft, LinkKeys};
 pub(crate) use node::{MOST_NODES, NodeDraft, NodeKeys};
 pub(crate) use pool::{Pool, Pools, is_usable};
-pub(crate) use property::decode_property;
+pub(crate) use property::{decode_property, parse_queue};
 
 /// Something with the place where it was written.
 #[derive(Debug, Clone)]

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use serde::Serialize;
+use windtunnel_model::LinkId;
 
 use crate::position::{Place, snippet};
+use crate::trace::TraceFiles;
 
 /// One mistake in a file.
 ///
@@ -104,6 +106,11 @@ pub(crate) struct Findings {
     mistakes: Vec<(Place, String, Option<String>)>,
     more: usize,
     pub(crate) notices: Vec<Notice>,
+    /// Mistakes in trace files.
+    elsewhere: Vec<Mistake>,
+    pub(crate) traces: TraceFiles,
+    /// Links whose values are not in the file but come from a preset or a trace, with its name.
+    pub(crate) described: Vec<(LinkId, String)>,
 }
 
 impl Findings {
@@ -136,7 +143,25 @@ impl Findings {
     }
 
     pub(crate) fn is_clean(&self) -> bool {
-        self.mistakes.is_empty()
+        self.mistakes.is_empty() && self.elsewhere.is_empty()
+    }
+
+    /// Reports a mistake in another file, whose text is given.
+    pub(crate) fn mistake_in(
+        &mut self,
+        (file, text): (&str, &str),
+        place: Place,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        self.elsewhere.push(Mistake {
+            file: file.to_owned(),
+            line: place.line,
+            column: place.column,
+            message: message.into(),
+            hint,
+            snippet: snippet(text, place),
+        });
     }
 
     fn record(&mut self, place: Place, message: String, hint: Option<String>) {
@@ -160,7 +185,10 @@ impl Findings {
             hint,
             snippet: snippet(text, place),
         });
-        Errors { mistakes: mistakes.collect(), more: self.more }
+        let mut mistakes: Vec<Mistake> = mistakes.chain(self.elsewhere).collect();
+        let more = self.more + mistakes.len().saturating_sub(Errors::MOST);
+        mistakes.truncate(Errors::MOST);
+        Errors { mistakes, more }
     }
 
     /// The first mistake's texts, for input that is no file.

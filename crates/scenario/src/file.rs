@@ -167,18 +167,23 @@ macro_rules! with_link_keys {
             /// Packets that overtake others: `none` (default: jitter keeps the order), `jitter` (it
             /// may reorder), or a probability of being held back by 1ms.
             reorder: Option<Reorder>,
-            /// Bandwidth; `none` (default) for no limit, no queue and no overhead.
-            rate: Option<Rate>,
+            /// Bandwidth; `none` (default) for no limit, no queue and no overhead; or a file of delivery
+            /// opportunities (mahimahi's format).
+            rate: Option<RateOrTrace>,
             /// Framing bytes that each packet costs on top of the IP packet: `ethernet` (38B, the
-            /// default where there is a rate), `none`, or a size.
+            /// default where there is a rate; with delivery opportunities it is 4B, as in mahimahi),
+            /// `none`, or a size.
             overhead: Option<Overhead>,
             /// The largest IP packet in bytes; default 1500. At least 1280, without IPv6 68.
             mtu: Option<Mtu>,
             /// Room in front of the rate, in packets, bytes or time; default: the larger of 100
-            /// packets and what the rate carries in 50ms.
+            /// packets and what the rate carries in 50ms. With a trace, times count at its mean rate.
             queue: Option<Queue>,
             /// Who is dropped when packets wait: `drop-tail` (default), `drop-head`, or `codel`.
             discipline: Option<Discipline>,
+            /// A table (CSV) of `time` with `rate`, `latency` or `loss`, which these then follow: its file,
+            /// or a map with more.
+            trace: Option<TraceFile>,
             $($own)*
         }
     };
@@ -192,6 +197,9 @@ with_link_keys! {
 with_link_keys! {
     /// Properties of both directions, and of each.
     struct Both {
+        /// A kind of access link, whose latency, jitter, loss, rate and queue hold where nothing else
+        /// is written; the first named end is the user's.
+        preset: Option<PresetName>,
         /// What differs from the first named end to the second.
         up: Option<Direction>,
         /// What differs from the second named end to the first.
@@ -207,11 +215,82 @@ with_link_keys! {
         between: Vec<String>,
         /// Its name; default `a--b`, then `a--b-2` … The links of a group are called `name-1` ….
         name: Option<String>,
+        /// A kind of access link, whose latency, jitter, loss, rate and queue hold where nothing else
+        /// is written; the first named end is the user's.
+        preset: Option<PresetName>,
         /// What differs from the first named end to the second.
         up: Option<Direction>,
         /// What differs from the second named end to the first.
         down: Option<Direction>,
     }
+}
+
+/// A bandwidth.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum RateOrTrace {
+    /// Always the same, or `none`.
+    Steady(Rate),
+    /// Delivery opportunities.
+    Trace(RateTrace),
+}
+
+/// Delivery opportunities from a file: on each line the millisecond at which 1500 bytes may leave.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct RateTrace {
+    /// The file, relative to the scenario's folder.
+    trace: String,
+    /// Whether it begins again after its last line; default true. After the end of one that does not,
+    /// nothing passes.
+    repeat: Option<bool>,
+    /// The run begins so far into the trace; default 0s.
+    offset: Option<Time>,
+}
+
+/// A table of values over time.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum TraceFile {
+    /// The file, relative to the scenario's folder.
+    Name(String),
+    /// The file and more.
+    Form(TraceForm),
+}
+
+/// A table over time: a header with `time` and some of `rate`, `latency`, `loss`; then rows, such as
+/// `0s,10mbit,40ms,0.1%`.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct TraceForm {
+    /// The file, relative to the scenario's folder.
+    file: String,
+    /// What holds between two rows: the earlier (`hold`, default), or the straight line (`interpolate`).
+    mode: Option<TraceMode>,
+    /// Whether it begins again at the time of its last row; default false: the last row holds for ever.
+    repeat: Option<bool>,
+    /// The run begins so far into the trace; default 0s.
+    offset: Option<Time>,
+}
+
+/// What holds between two rows of a trace.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum TraceMode {
+    /// The earlier row.
+    Hold,
+    /// The straight line.
+    Interpolate,
+}
+
+/// A kind of access link; docs/presets.md has the values.
+#[derive(JsonSchema)]
+#[schemars(extend("enum" = preset_names()))]
+pub(crate) struct PresetName(String);
+
+/// The presets' names.
+fn preset_names() -> Vec<&'static str> {
+    crate::preset::presets().iter().map(|preset| preset.name).collect()
 }
 
 /// Random delay.

@@ -49,6 +49,7 @@ pub(crate) const DIRECTION: &[&str] = &[
     "mtu",
     "queue",
     "discipline",
+    "trace",
 ];
 
 /// Both directions: `defaults.link`, `set` of an event.
@@ -64,6 +65,8 @@ pub(crate) const BOTH: &[&str] = &[
     "mtu",
     "queue",
     "discipline",
+    "trace",
+    "preset",
     "up",
     "down",
 ];
@@ -83,9 +86,17 @@ pub(crate) const LINK: &[&str] = &[
     "mtu",
     "queue",
     "discipline",
+    "trace",
+    "preset",
     "up",
     "down",
 ];
+
+/// `rate` as a map.
+pub(crate) const RATE: &[&str] = &["trace", "repeat", "offset"];
+
+/// `trace` as a map.
+pub(crate) const TRACE: &[&str] = &["file", "mode", "repeat", "offset"];
 
 /// `jitter` as a map.
 pub(crate) const JITTER: &[&str] = &["spread", "distribution", "table"];

@@ -13,6 +13,8 @@
 //! | `error` | [`Errors`], [`Mistake`], [`Notice`] |
 //! | `file`, `schema` | every key with its description, as a JSON Schema: [`schema()`] |
 //! | `live` | [`parse_patch`]: the same keys on the command line |
+//! | `trace` | trace files: mahimahi's format and tables in CSV |
+//! | `preset` | [`presets()`]: access links by name |
 //!
 //! ```
 //! let text = b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latencyy: 5ms}]\n";
@@ -39,16 +41,19 @@ mod file;
 mod keys;
 mod live;
 mod position;
+mod preset;
 mod resolve;
 mod schema;
 mod text;
+mod trace;
 mod tree;
 
 use sha2::{Digest, Sha256};
-use windtunnel_model::Plan;
+use windtunnel_model::{LinkId, Plan};
 
 pub use error::{Errors, Mistake, Notice};
 pub use live::{PatchError, check_patch, parse_patch};
+pub use preset::{Preset, PresetLane, presets};
 pub use schema::schema;
 
 use error::Findings;
@@ -78,21 +83,37 @@ pub struct Loaded {
     pub plan: Plan,
     /// What was chosen for the file, and what it may not have meant.
     pub notices: Vec<Notice>,
+    /// Links with values that the file only names, by a preset or a trace, and by which.
+    pub described: Vec<(LinkId, String)>,
 }
 
-/// Reads a scenario.
+/// Reads a scenario that names no other files.
 ///
 /// # Errors
-/// Every mistake of the first stage that finds any: syntax, then single keys, then names, then the
-/// network as a whole.
+/// As [`load_with`]; a trace file that it names cannot be read.
 pub fn load(source: &Source<'_>) -> Result<Loaded, Errors> {
+    load_with(source, &|_| Err("this scenario comes without other files".to_owned()))
+}
+
+/// Gives the bytes of a file that a scenario names (a path as it is written there, relative to the
+/// scenario's folder), at most one more than [`LARGEST_FILE`]; or the reason why it cannot.
+pub type ReadFile<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
+
+/// Reads a scenario and, through `files`, the trace files that it names.
+///
+/// # Errors
+/// Every mistake of the first stage that finds any: syntax, then single keys with the traces, then names,
+/// then the network as a whole.
+pub fn load_with(source: &Source<'_>, files: &ReadFile<'_>) -> Result<Loaded, Errors> {
     let mut found = Findings::default();
     // A byte order mark is no character of the first line.
     let bytes = source.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(source.text);
     let source = &Source { text: bytes, ..*source };
     let text = String::from_utf8_lossy(bytes);
-    match read(&mut found, source) {
-        Some(plan) if found.is_clean() => Ok(Loaded { plan, notices: found.notices }),
+    match read(&mut found, source, files) {
+        Some(plan) if found.is_clean() => {
+            Ok(Loaded { plan, notices: found.notices, described: found.described })
+        }
         _ => Err(found.into_errors(source.name, &text)),
     }
 }
@@ -112,7 +133,7 @@ pub fn plan_hash(plan: &Plan) -> String {
 #[doc(hidden)]
 pub fn fuzz_one(bytes: &[u8]) {
     let source = Source { name: "fuzz.yaml", text: bytes, default_name: "fuzz", base_dir: "/base" };
-    match load(&source) {
+    match load_with(&source, &|_| Ok(bytes.to_vec())) {
         Ok(loaded) => {
             let _ = plan_hash(&loaded.plan);
         }
@@ -125,7 +146,7 @@ pub fn fuzz_one(bytes: &[u8]) {
     let _ = parse_patch(&[(key, value)]).map_err(|error| error.to_string());
 }
 
-fn read(found: &mut Findings, source: &Source<'_>) -> Option<Plan> {
+fn read(found: &mut Findings, source: &Source<'_>, files: &ReadFile<'_>) -> Option<Plan> {
     let text = check_text(found, source.text)?;
     let root = match tree::parse(text) {
         Ok(Some(root)) if !matches!(root.kind, tree::Kind::Null) => root,
@@ -143,12 +164,15 @@ fn read(found: &mut Findings, source: &Source<'_>) -> Option<Plan> {
             return None;
         }
     };
+    found.traces = trace::TraceFiles::read(&root, files);
     let draft = decode::decode_file(found, &root);
     drop(root);
     if !found.is_clean() {
         return None;
     }
-    resolve::resolve(found, &draft, source)
+    let mut plan = resolve::resolve(found, &draft, source)?;
+    plan.traces = std::mem::take(&mut found.traces).into_traces();
+    Some(plan)
 }
 
 /// The bytes as text, if they are text at all.

@@ -90,6 +90,9 @@ fn parse_one(key: &str, text: &str) -> Result<LinkPatch, PatchError> {
 fn unknown(key: &str) -> PatchError {
     let message = format!("unknown key `{}` of a link", shorten(key));
     let hint = match nearest(key, keys::DIRECTION.iter().copied()) {
+        _ if key == "preset" => {
+            "presets are for the file, on a link or in an event's `set`".to_owned()
+        }
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("it has {}", keys::DIRECTION.join(", ")),
     };

@@ -56,6 +56,7 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         routes: Vec::new(),
         events: Vec::new(),
         expectations: Vec::new(),
+        traces: Vec::new(),
     }
 }
 

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn the_schema_and_the_decoder_know_the_same_keys() {
         let schema = schema();
-        let maps: [(&str, &[&str]); 18] = [
+        let maps: [(&str, &[&str]); 20] = [
             ("", keys::FILE),
             ("Defaults", keys::DEFAULTS),
             ("NodeDefaults", keys::NODE_DEFAULTS),
@@ -70,6 +70,8 @@ mod tests {
             ("Direction", keys::DIRECTION),
             ("Both", keys::BOTH),
             ("Link", keys::LINK),
+            ("RateTrace", keys::RATE),
+            ("TraceForm", keys::TRACE),
             ("JitterForm", keys::JITTER),
             ("LossForm", keys::LOSS),
             ("ReorderForm", keys::REORDER),

@@ -15,6 +15,9 @@ pub(crate) struct Path {
     pub(crate) latency: Span,
     /// The smallest rate on the way, if any link has one.
     pub(crate) bottleneck: Option<Rate>,
+    /// Whether that is the mean of a trace.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) bottleneck_is_trace: bool,
     pub(crate) loss: Probability,
     pub(crate) hops: usize,
 }
@@ -54,7 +57,7 @@ pub(crate) fn table(paths: &[Path]) -> Table {
         ("hops", Align::Right),
     ]);
     for path in paths {
-        let rate = path.bottleneck.map(|rate| quantity::rate(rate.bits_per_second()));
+        let rate = path.bottleneck.map(|rate| asked_rate(rate, path.bottleneck_is_trace));
         table.row([
             path.from.clone(),
             path.to.clone(),
@@ -67,6 +70,12 @@ pub(crate) fn table(paths: &[Path]) -> Table {
     table
 }
 
+/// A rate, or the mean of a trace.
+pub(crate) fn asked_rate(rate: Rate, is_trace: bool) -> String {
+    let rate = quantity::rate(rate.bits_per_second());
+    if is_trace { format!("trace (mean {rate})") } else { rate }
+}
+
 fn chosen(plan: &Plan, name: Option<&str>) -> Vec<NodeId> {
     let nodes = plan.nodes.iter().enumerate();
     let named =
@@ -77,6 +86,11 @@ fn chosen(plan: &Plan, name: Option<&str>) -> Vec<NodeId> {
 fn path(plan: &Plan, routes: &Routes, from: NodeId, to: NodeId) -> Option<Path> {
     let lanes = routes.path(plan, from, to)?;
     let PathSummary { latency, bottleneck, loss, hops } = PathSummary::of(plan, &lanes);
+    let profiles = lanes.iter().map(|l| &plan.links[l.link.index()].profiles[l.direction.index()]);
+    let bottleneck_is_trace = profiles
+        .filter(|profile| profile.rate == bottleneck)
+        .any(|profile| profile.traces.rate.is_some());
     let name = |id: NodeId| plan.nodes[id.index()].name.clone();
-    Some(Path { from: name(from), to: name(to), latency, bottleneck, loss, hops })
+    let (from, to) = (name(from), name(to));
+    Some(Path { from, to, latency, bottleneck, bottleneck_is_trace, loss, hops })
 }

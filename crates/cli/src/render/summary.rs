@@ -3,6 +3,7 @@
 use windtunnel_model::{Probability, Span};
 use windtunnel_trace::report::{Link, Program, Report};
 
+use crate::render::paths::asked_rate;
 use crate::render::quantity;
 use crate::render::table::{Align, Table};
 
@@ -53,7 +54,7 @@ fn links(report: &Report) -> String {
 
 fn link_row(link: &Link) -> [String; 11] {
     let dash = || "-".to_owned();
-    let achieved = &link.achieved;
+    let (achieved, traces) = (&link.achieved, &link.asked.traces);
     let dropped: Vec<String> = link
         .dropped_packets
         .iter()
@@ -65,9 +66,12 @@ fn link_row(link: &Link) -> [String; 11] {
         link.direction.clone(),
         latency_asked(link),
         achieved.latency_mean_ns.map_or_else(dash, quantity::nanos),
-        link.asked.rate.map_or_else(dash, |rate| quantity::rate(rate.bits_per_second())),
+        link.asked.rate.map_or_else(dash, |rate| asked_rate(rate, traces.rate.is_some())),
         achieved.rate_busy_bit_per_s.map_or_else(dash, quantity::rate),
-        quantity::loss(link.asked.loss.long_run()),
+        match traces.loss {
+            Some(_) => format!("trace (mean {})", quantity::loss(link.asked.loss.long_run())),
+            None => quantity::loss(link.asked.loss.long_run()),
+        },
         achieved
             .loss_ppb
             .and_then(Probability::from_parts_per_billion)
@@ -81,6 +85,10 @@ fn link_row(link: &Link) -> [String; 11] {
 /// `10ms` or, with jitter, `10ms+2ms`.
 fn latency_asked(link: &Link) -> String {
     let latency = quantity::span(link.asked.latency);
+    let latency = match link.asked.traces.latency {
+        Some(_) => format!("trace (mean {latency})"),
+        None => latency,
+    };
     match link.asked.jitter.spread {
         Span::ZERO => latency,
         spread => format!("{latency}+{}", quantity::span(spread)),

@@ -12,13 +12,14 @@ use crate::arguments::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::paths::{Filter, Path, paths, table};
+use crate::render::values::{Values, values, values_table};
 use crate::verb::Outcome;
 use crate::{load, output};
 
 /// Validate a scenario and show its paths, without running anything
 ///
-/// Needs no rights. Prints latency, bottleneck, loss and hops for each ordered pair of nodes, the lengths of
-/// queues that the file leaves to the default, and whether the plan fits this machine.
+/// Needs no rights. Prints latency, bottleneck, loss and hops for each ordered pair of nodes, the values of
+/// links that have a preset or follow a trace, the lengths of queues that the file leaves to the default, and whether the plan fits this machine.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The scenario
@@ -51,7 +52,12 @@ struct Checked {
     links: usize,
     paths: Vec<Path>,
     paths_left_out: usize,
+    #[serde(skip)]
+    all: bool,
     default_queues: Vec<DefaultQueue>,
+    /// Links whose values come from a preset or a trace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    described: Vec<Values>,
     notices: Vec<Notice>,
     concerns: Vec<Told>,
 }
@@ -125,7 +131,9 @@ impl Checked {
             links: plan.links.len(),
             paths,
             paths_left_out,
+            all: arguments.all,
             default_queues: default_queues(&plan),
+            described: values(&plan, &loaded.described),
             notices: loaded.notices.into_iter().map(Notice::from).collect(),
             concerns: concerns.map(|Concern { text, hint }| Told { text, hint }).collect(),
             name: plan.name,
@@ -165,6 +173,9 @@ fn render(checked: &Checked) -> String {
         text.push_str(&format!(
             "… and {more} more pairs: --all shows them, --from and --to choose\n"
         ));
+    }
+    if !checked.described.is_empty() {
+        text.push_str(&values_table(&checked.described, checked.all));
     }
     for notice in &checked.notices {
         let place = notice.line.map(|line| format!("line {line}: ")).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use windtunnel_control::{LaneChoice, Request};
-use windtunnel_model::LinkPatch;
+use windtunnel_model::{LinkPatch, Plan};
 
 use crate::arguments::Format;
 use crate::exit::Exit;
@@ -53,7 +53,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let patch = windtunnel_scenario::parse_patch(&pairs)?;
     // Nobody lives there: say so, rather than that a file is missing.
     arguments.live.connect()?;
-    windtunnel_scenario::check_patch(&patch, &arguments.live.plan()?)?;
+    let plan = arguments.live.plan()?;
+    windtunnel_scenario::check_patch(&patch, &plan)?;
     let lanes =
         LaneChoice { link: arguments.link.clone(), direction: arguments.way.direction.clone() };
     arguments.live.order(&Request::Set { lanes: lanes.clone(), patch: patch.clone() })?;
@@ -61,8 +62,23 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         output::json(&Changed { lanes: &lanes, set: &patch })?;
     } else {
         output::talk(&format!("{}: {}", describe(&lanes), arguments.properties.join(" ")));
+        for property in replaced(&plan, &lanes.link, &patch) {
+            output::talk(&format!("{}: its {property} follows no trace any more", lanes.link));
+        }
     }
     Ok(Exit::Fine.code())
+}
+
+/// The properties that a patch sets and that followed a trace when the run began.
+fn replaced(plan: &Plan, link: &str, patch: &LinkPatch) -> Vec<&'static str> {
+    let link = plan.link_named(link).map(|id| &plan.links[id.index()]);
+    let profiles = || link.into_iter().flat_map(|link| &link.profiles);
+    let properties = [
+        ("rate", patch.rate.is_some() && profiles().any(|p| p.traces.rate.is_some())),
+        ("latency", patch.latency.is_some() && profiles().any(|p| p.traces.latency.is_some())),
+        ("loss", patch.loss.is_some() && profiles().any(|p| p.traces.loss.is_some())),
+    ];
+    properties.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect()
 }
 
 /// `ocean` or `ocean (tokyo-paris)`.

@@ -1,6 +1,8 @@
 //! The second half of a lane: queue, rate, delay.
 
-use windtunnel_model::Time;
+use std::collections::VecDeque;
+
+use windtunnel_model::{Span, Time};
 
 use super::{Chain, Work};
 use crate::counters::DropReason;
@@ -16,7 +18,7 @@ impl Chain {
         }
         let waiting = self.server.waiting(now);
         let before = (self.queue.packets(), self.queue.bytes());
-        let room = self.queue.room(&packet, waiting, self.server.is_idle());
+        let room = self.queue.room(&packet, waiting, self.server.is_free());
         if room == packet.shape.count {
             self.queue.push(packet);
         } else if packet.times.last > now {
@@ -34,12 +36,22 @@ impl Chain {
 
     /// Starts the next transmission, or lets all go where there is no rate any more.
     pub(super) fn transmit(&mut self, now: Time, work: &mut Work) {
+        if self.server.has_slots() {
+            return self.await_opportunity(now, work);
+        }
+        let pending = self.server.take_pending();
         if self.server.rate().is_none() {
-            while let Some(mut packet) = self.queue.pop() {
+            let pending = pending.into_iter().map(|(packet, _)| packet);
+            let mut rest: VecDeque<Packet> = pending.collect();
+            while let Some(mut packet) = rest.pop_front().or_else(|| self.queue.pop()) {
                 packet.times = packet.times.map(|time| time.max(now));
                 self.delay(now, packet, work);
             }
             return;
+        }
+        if let Some((packet, bytes)) = pending {
+            let (first, busy) = self.server.begin_rest(packet, bytes);
+            return self.await_end(first, busy, work);
         }
         let delay = &self.delay;
         let run = |packet: &Packet| delay.run(packet);
@@ -48,13 +60,63 @@ impl Chain {
             let wire_bytes = packet.shape.charge(self.server.overhead());
             self.counters.transmitted_wire_bytes += wire_bytes;
             let (first, busy) = self.server.begin(packet);
-            self.counters.busy_ns = self.counters.busy_ns.saturating_add(busy.as_nanos());
+            self.await_end(first, busy, work);
+        }
+    }
+
+    fn await_end(&mut self, first: Time, busy: Span, work: &mut Work) {
+        self.counters.busy_ns = self.counters.busy_ns.saturating_add(busy.as_nanos());
+        // A trace that ends with an outage may never let it end.
+        if first < Time::MAX {
             self.arm(Activity::Server, Some(first), work);
         }
     }
 
+    /// Sees to it that the next delivery opportunity is used, if anything waits for one.
+    fn await_opportunity(&mut self, now: Time, work: &mut Work) {
+        if self.queue.packets() > 0 || self.server.has_pending() {
+            let next = self.server.await_slot(now);
+            self.arm(Activity::Server, next, work);
+        }
+    }
+
+    /// Sends what the opportunity at `now` carries.
+    fn use_opportunity(&mut self, now: Time, work: &mut Work) {
+        let Some((offered, gap)) = self.server.take_slot(now) else { return };
+        let mut left = offered;
+        while left > 0 {
+            if !self.server.has_pending() {
+                let delay = &self.delay;
+                let run = |packet: &Packet| delay.run(packet);
+                let next =
+                    self.queue.next(now, &self.server, run, &mut work.pool, &mut self.counters);
+                let Some(packet) = next else { break };
+                let wire_bytes = packet.shape.charge(self.server.overhead());
+                self.counters.transmitted_wire_bytes += wire_bytes;
+                self.server.begin_slotted(packet);
+            }
+            let waits = self.server.has_pending();
+            let (rest, packet) = self.server.use_slot(now, left);
+            let stuck = waits && packet.is_none() && rest == left;
+            left = rest;
+            if let Some(packet) = packet {
+                self.delay_all(now, packet, work);
+            }
+            if stuck {
+                break;
+            }
+        }
+        // The share of the time since the last opportunity that what was used took up.
+        let used = u128::from(offered - left) * u128::from(gap.as_nanos());
+        let busy = u64::try_from(used / u128::from(offered.max(1))).unwrap_or(u64::MAX);
+        self.counters.busy_ns = self.counters.busy_ns.saturating_add(busy);
+    }
+
     /// The first or the last segment of the transmission has left.
     pub(super) fn end_transmission(&mut self, now: Time, work: &mut Work) {
+        if self.server.has_slots() && self.server.is_idle() {
+            self.use_opportunity(now, work);
+        }
         let (packet, busy_until) = self.server.end();
         if let Some(packet) = packet {
             self.delay_all(now, packet, work);

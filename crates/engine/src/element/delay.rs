@@ -1,11 +1,12 @@
 //! Delay: the time from the end of a packet's transmission to its arrival: latency, jitter, reorder.
 //!
-//! - **Parameters**: the latency (default 0), [`jitter`](super::jitter), [`reorder`](super::reorder).
-//! - **Time**: adds latency and jitter. A change holds for packets that enter afterwards.
+//! - **Parameters**: the latency (default 0), perhaps of a [`trace`](super::trace), [`jitter`](super::jitter), [`reorder`](super::reorder).
+//! - **Time**: adds latency and jitter. A change holds for packets that enter afterwards; a trace is asked
+//!   when a packet enters.
 //! - **Order**: kept: a packet leaves no earlier than the one before it, so a shorter delay waits for the
 //!   longer one in front. Not kept where `reorder.by_jitter` is set, nor by packets that reorder holds
 //!   back, which nobody waits for.
-//! - **Bytes**: unchanged. Trains stay whole except where jitter or reorder touches a segment.
+//! - **Bytes**: unchanged. Trains stay whole except where jitter, reorder or a trace touches a segment.
 //! - **Drop reasons**: none; the number of packets on the way is bounded by the engine's memory only.
 //! - **Model**: `delay` of tc-netem(8), whose `limit` counts packets on the way as if they queued.
 
@@ -14,11 +15,13 @@ use windtunnel_model::{LinkProfile, Span, Time};
 use super::Luck;
 use super::jitter::Jitter;
 use super::reorder::Reorder;
+use super::trace::{Book, Series, What};
 use crate::packet::{Packet, Times};
 
 #[derive(Debug)]
 pub(crate) struct Delay {
     latency: Span,
+    trace: Option<Series>,
     jitter: Jitter,
     reorder: Reorder,
     /// No packet whose order is kept leaves earlier.
@@ -43,6 +46,7 @@ impl Delay {
     pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
         Delay {
             latency: profile.latency,
+            trace: None,
             jitter: Jitter::new(luck, profile),
             reorder: Reorder::new(luck, profile),
             floor: Time::ZERO,
@@ -58,15 +62,21 @@ impl Delay {
         self.floor = self.floor.max(self.latest);
     }
 
+    /// Takes the trace that `profile` names, or none.
+    pub(crate) fn follow(&mut self, profile: &LinkProfile, book: &Book) {
+        self.trace = book.series(profile.traces.latency, What::Latency);
+    }
+
     /// Whether packets pass at once and all alike, at `now` and later.
     pub(crate) fn is_none(&self, now: Time) -> bool {
         let plain = self.jitter.is_none() && self.reorder.is_none();
-        plain && self.latency.is_zero() && self.floor <= now
+        plain && self.trace.is_none() && self.latency.is_zero() && self.floor <= now
     }
 
     /// How many segments from the front have the same fate, and so may stay together.
     pub(crate) fn run(&self, packet: &Packet) -> u32 {
-        if !self.jitter.is_none() {
+        let spread = packet.times.last > packet.times.first;
+        if !self.jitter.is_none() || (self.trace.is_some() && spread) {
             return 1;
         }
         if self.reorder.is_none() {
@@ -81,7 +91,9 @@ impl Delay {
     /// When a packet that enters at its times leaves. It must be no longer than [`Delay::run`] says.
     pub(crate) fn depart(&mut self, packet: &Packet) -> Departure {
         let (number, copy) = (packet.number, packet.copy);
-        let drawn = self.latency + self.jitter.of(number, copy);
+        let latency = self.trace.as_ref().map(|trace| trace.at(packet.times.first));
+        let latency = latency.map_or(self.latency, Span::from_nanos);
+        let drawn = latency + self.jitter.of(number, copy);
         let times = packet.times.map(|time| time + drawn);
         if let Some(extra) = self.reorder.holds(number, copy) {
             let times = times.map(|time| time + extra);
@@ -95,7 +107,7 @@ impl Delay {
         let floor = self.floor;
         let times = times.map(|time| time.max(floor));
         self.latest = self.latest.max(times.last);
-        if !self.jitter.is_none() {
+        if !self.jitter.is_none() || self.trace.is_some() {
             self.floor = self.floor.max(times.last);
         }
         Departure { times, drawn, held_back: false, reordered: false }

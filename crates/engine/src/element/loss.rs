@@ -1,7 +1,7 @@
 //! Loss: packets vanish.
 //!
-//! - **Parameters**: none (default); a probability; a Gilbert–Elliott chain of four probabilities; or a
-//!   list of packet numbers.
+//! - **Parameters**: none (default); a probability; a Gilbert–Elliott chain of four probabilities; a
+//!   list of packet numbers; or a [`trace`](super::trace) of probabilities, asked when a packet is offered.
 //! - **Time, order, bytes**: unchanged for those that remain; a train loses just the segments concerned.
 //! - **Drop reasons**: `loss`.
 //! - **Model**: `loss random` and `loss gemodel` of tc-netem(8); Gilbert 1960, Elliott 1963. Here the
@@ -13,15 +13,17 @@
 
 use windtunnel_model::profile::{GilbertElliott, Loss as Setting};
 use windtunnel_model::random::Stream;
-use windtunnel_model::{LinkProfile, Probability};
+use windtunnel_model::{LinkProfile, Probability, Time};
 
 use super::Luck;
+use super::trace::{Book, Series, What};
 
 #[derive(Debug)]
 pub(crate) struct Loss {
     draws: Stream,
     states: Stream,
     kind: Kind,
+    trace: Option<Series>,
 }
 
 #[derive(Debug)]
@@ -47,6 +49,7 @@ impl Loss {
             draws: luck.stream("loss"),
             states: luck.stream("loss-state"),
             kind: Kind::None,
+            trace: None,
         };
         loss.set(&profile.loss, 1);
         loss
@@ -65,6 +68,24 @@ impl Loss {
             }),
             Setting::Listed(numbers) => Kind::Listed(numbers.clone()),
         };
+    }
+
+    /// Takes the trace that `profile` names, or none.
+    pub(crate) fn follow(&mut self, profile: &LinkProfile, book: &Book) {
+        self.trace = book.series(profile.traces.loss, What::Loss);
+    }
+
+    /// Takes the trace's value of this time.
+    pub(crate) fn turn_to(&mut self, now: Time) {
+        let Some(trace) = &self.trace else { return };
+        let parts = u32::try_from(trace.at(now)).unwrap_or(u32::MAX);
+        let loss = Probability::from_parts_per_billion(parts).unwrap_or(Probability::ALWAYS);
+        self.kind = if loss.is_never() { Kind::None } else { Kind::Independent(loss) };
+    }
+
+    /// Whether no packet vanishes, now and later.
+    pub(crate) fn is_none_for_ever(&self) -> bool {
+        self.is_none() && self.trace.is_none()
     }
 
     pub(crate) fn is_none(&self) -> bool {

@@ -1,31 +1,54 @@
 //! Rate: one segment after the other goes onto the line, each for as long as its bits take.
 //!
-//! - **Parameters**: the rate in bit/s (default: none, no time at all) and the overhead in bytes charged
-//!   for each segment (default with a rate: Ethernet's 38).
+//! - **Parameters**: the rate in bit/s (default: none, no time at all), or a [`trace`](super::trace) of it;
+//!   the overhead in bytes charged for each segment (default with a rate: Ethernet's 38; with delivery
+//!   opportunities 4, as in mahimahi).
 //! - **Time**: segment i leaves at d(i) = max(d(i−1), arrival(i)) + (IP bytes + overhead)·8/rate (Lindley
 //!   1952). Fractions of a nanosecond are carried on while the line is busy, so that no rate drifts. A
 //!   train's segments are served as if they came singly; its first and last departures are computed
 //!   at once. What would take longer than 100 µs is served in parts of at most that.
+//!   With a trace of rates the quotient becomes an integral, and segments are served singly. With delivery
+//!   opportunities what waits leaves at their instants: see [`slots`](super::trace::Slots).
 //! - **Order, bytes**: unchanged.
 //! - **Drop reasons**: none; see [`queue`](super::queue).
-//! - **Change**: what is in transmission keeps its end; what waits gets the new rate.
-//! - **Model**: a serial line. tc-tbf(8) allows bursts; here there are none.
+//! - **Change**: what is in transmission keeps its end; what waits gets the new rate. A packet that has used
+//!   some opportunities needs only the rest; one that a trace would never let end is begun anew.
+//! - **Model**: a serial line. tc-tbf(8) allows bursts; here there are none. Traces:
+//!   mm-link(1), whose opportunities are not rounded to the millisecond in which a packet comes here.
 
-use windtunnel_model::{LinkProfile, Rate, Span, Time};
+use windtunnel_model::trace::Opportunities;
+use windtunnel_model::{LinkProfile, Rate, Span, Time, TraceUse};
 
+use super::trace::{Book, Series, Slot, Slots, What};
 use crate::packet::{Packet, Shape, Times};
 
 /// A train that a rate would spread over more than this is served in parts of at most this.
 pub(crate) const SPLIT_SPACING: Span = Span::from_micros(100);
 
+const BIT_NANOS_PER_BYTE: u128 = 8 * 1_000_000_000;
+
 #[derive(Debug)]
 pub(crate) struct Server {
+    /// With a trace, its mean.
     rate: Option<Rate>,
+    supply: Supply,
+    following: Option<TraceUse>,
     overhead: u32,
     /// Bit·ns left over from the last transmission, less than the rate.
     carry: u64,
     free_at: Time,
     state: State,
+    /// A packet whose transmission is not settled yet, and the bytes that it still needs.
+    pending: Option<(Packet, u64)>,
+}
+
+/// Where the rate comes from.
+#[derive(Debug)]
+enum Supply {
+    Steady,
+    Varying(Series),
+    /// With the instant that is being waited for.
+    Slots(Slots, Option<Slot>),
 }
 
 #[derive(Debug)]
@@ -41,10 +64,13 @@ impl Server {
     pub(crate) fn new(profile: &LinkProfile) -> Self {
         Server {
             rate: profile.rate,
+            supply: Supply::Steady,
+            following: None,
             overhead: profile.effective_overhead().0,
             carry: 0,
             free_at: Time::ZERO,
             state: State::Idle,
+            pending: None,
         }
     }
 
@@ -54,6 +80,95 @@ impl Server {
         }
         self.rate = profile.rate;
         self.overhead = profile.effective_overhead().0;
+    }
+
+    /// Takes the trace that `profile` names from `now` on, or none; without a `now` all traces have
+    /// started again.
+    pub(crate) fn follow(&mut self, profile: &LinkProfile, book: &Book, now: Option<Time>) {
+        if self.following == profile.traces.rate && now.is_some() {
+            return;
+        }
+        self.following = profile.traces.rate;
+        self.carry = 0;
+        self.supply = match book.slots(self.following) {
+            Some(slots) => Supply::Slots(slots, None),
+            None => match book.series(self.following, What::Rate) {
+                Some(series) => Supply::Varying(series),
+                None => Supply::Steady,
+            },
+        };
+        if matches!(&self.state, State::Sending(_, times) if times.first == Time::MAX)
+            && let State::Sending(packet, _) = std::mem::replace(&mut self.state, State::Idle)
+        {
+            let bytes = packet.shape.charge(self.overhead);
+            self.pending = Some((packet, bytes));
+        }
+        // What waited for an opportunity, or for ever, begins now.
+        if self.is_idle() {
+            self.free_at = now.unwrap_or(Time::ZERO);
+        }
+    }
+
+    /// Whether packets leave at delivery opportunities.
+    pub(crate) fn has_slots(&self) -> bool {
+        matches!(self.supply, Supply::Slots(..))
+    }
+
+    /// Whether the line would take a packet at once.
+    pub(crate) fn is_free(&self) -> bool {
+        self.is_idle() && self.pending.is_none() && !self.has_slots()
+    }
+
+    /// Whether a packet is begun and not settled.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// The next delivery opportunity, unless that is being waited for already.
+    pub(crate) fn await_slot(&mut self, now: Time) -> Option<Time> {
+        let Supply::Slots(slots, awaited) = &mut self.supply else { return None };
+        if awaited.is_some() {
+            return None;
+        }
+        *awaited = slots.after(now);
+        awaited.map(|slot| slot.at)
+    }
+
+    /// The bytes of the opportunity that is there now, and the time since the one before it; `None` where
+    /// none was waited for.
+    pub(crate) fn take_slot(&mut self, now: Time) -> Option<(u64, Span)> {
+        let Supply::Slots(_, awaited) = &mut self.supply else { return None };
+        let slot = awaited.take_if(|slot| slot.at <= now)?;
+        let each = Opportunities::BYTES + u64::from(self.overhead);
+        Some((slot.count.saturating_mul(each), slot.gap))
+    }
+
+    /// Begins a packet that opportunities serve.
+    pub(crate) fn begin_slotted(&mut self, packet: Packet) {
+        let bytes = packet.shape.charge(self.overhead);
+        self.pending = Some((packet, bytes));
+    }
+
+    /// Uses bytes of the opportunity at `now`; answers with what is left of them, and with the packet if
+    /// these were its last. A packet that is not there yet uses none.
+    pub(crate) fn use_slot(&mut self, now: Time, bytes: u64) -> (u64, Option<Packet>) {
+        let Some((mut packet, needed)) = self.pending.take() else { return (bytes, None) };
+        if packet.times.first >= now {
+            self.pending = Some((packet, needed));
+            return (bytes, None);
+        }
+        if needed > bytes {
+            self.pending = Some((packet, needed - bytes));
+            return (0, None);
+        }
+        packet.times = Times::at_once(now);
+        (bytes - needed, Some(packet))
+    }
+
+    /// Takes the packet that is begun, and the bytes that it needs, where a rate or none has taken the
+    /// place of what began it.
+    pub(crate) fn take_pending(&mut self) -> Option<(Packet, u64)> {
+        self.pending.take()
     }
 
     pub(crate) fn rate(&self) -> Option<Rate> {
@@ -70,15 +185,19 @@ impl Server {
 
     /// Segments that it holds.
     pub(crate) fn packets(&self) -> u64 {
+        let pending = self.pending.as_ref().map_or(0, |(packet, _)| u64::from(packet.shape.count));
         match &self.state {
-            State::Sending(packet, _) => u64::from(packet.shape.count),
-            State::Idle | State::Trailing(..) => 0,
+            State::Sending(packet, _) => pending + u64::from(packet.shape.count),
+            State::Idle | State::Trailing(..) => pending,
         }
     }
 
     /// How many segments of a train are served in one go.
     pub(crate) fn part(&self, shape: &Shape) -> u32 {
         let Some(rate) = self.rate else { return shape.count };
+        if !matches!(self.supply, Supply::Steady) {
+            return 1;
+        }
         let bytes = u64::from(shape.each) + u64::from(self.overhead);
         let fits = rate.bytes_in(SPLIT_SPACING) / bytes.max(1);
         u32::try_from(fits).unwrap_or(u32::MAX).clamp(1, shape.count)
@@ -92,6 +211,12 @@ impl Server {
 
     /// Starts a transmission; answers when the first segment ends, and how long the line is busy.
     pub(crate) fn begin(&mut self, packet: Packet) -> (Time, Span) {
+        let bytes = packet.shape.charge(self.overhead);
+        self.begin_rest(packet, bytes)
+    }
+
+    /// As `begin`, for a packet of which only `bytes` are left to be sent.
+    pub(crate) fn begin_rest(&mut self, packet: Packet, bytes: u64) -> (Time, Span) {
         let Some(rate) = self.rate else {
             let times = packet.times;
             self.state = State::Sending(packet, times);
@@ -101,7 +226,17 @@ impl Server {
         if start > self.free_at {
             self.carry = 0;
         }
-        let (times, busy) = self.serve(rate, start, &packet);
+        let (times, busy) = match &self.supply {
+            Supply::Varying(series) => {
+                let work = u128::from(bytes) * BIT_NANOS_PER_BYTE + u128::from(self.carry);
+                let (end, carry) = series.finish(start, work).unwrap_or((Time::MAX, 0));
+                self.carry = carry;
+                // A line that never ends is not busy but dead.
+                let busy = if end == Time::MAX { Span::ZERO } else { end.since(start) };
+                (Times::at_once(end), busy)
+            }
+            _ => self.serve(rate, start, &packet, bytes),
+        };
         self.free_at = times.last;
         self.state = State::Sending(packet, times);
         (times.first, busy)
@@ -141,7 +276,7 @@ impl Server {
 
     /// Departures of a train: each is the greatest of what its predecessors and its arrival allow, and
     /// as arrivals are even, the greatest is found at the ends.
-    fn serve(&mut self, rate: Rate, start: Time, packet: &Packet) -> (Times, Span) {
+    fn serve(&mut self, rate: Rate, start: Time, packet: &Packet, bytes: u64) -> (Times, Span) {
         let (shape, at) = (packet.shape, packet.times);
         let full = u64::from(shape.each) + u64::from(self.overhead);
         let last = u64::from(shape.last) + u64::from(self.overhead);
@@ -150,7 +285,7 @@ impl Server {
             (from + time, carry)
         };
         if shape.count == 1 {
-            let (end, carry) = ends(start, last, self.carry);
+            let (end, carry) = ends(start, bytes, self.carry);
             self.carry = carry;
             return (Times::at_once(end), end.since(start));
         }

@@ -13,4 +13,5 @@ mod rate;
 mod routers;
 mod routes;
 mod support;
+mod traces;
 mod trains;

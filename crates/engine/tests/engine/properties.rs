@@ -87,6 +87,7 @@ prop_compose! {
     ) -> LinkProfile {
         let extra = Span::from_micros(200);
         LinkProfile {
+            traces: windtunnel_model::Traces::default(),
             latency: Span::from_nanos(latency),
             jitter,
             loss,

@@ -32,6 +32,7 @@ impl Topology {
                 routes: Vec::new(),
                 events: Vec::new(),
                 expectations: Vec::new(),
+                traces: Vec::new(),
             },
         }
     }

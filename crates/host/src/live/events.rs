@@ -1,7 +1,7 @@
 //! The plan's events: those of nodes are done here, those of the network by the packet loop, which tells.
 
 use windtunnel_model::plan::{Action, LinkChange, NodeVerb};
-use windtunnel_model::{Lane, LinkPatch, NodeId, Span, Time};
+use windtunnel_model::{Lane, LinkPatch, NodeId, Span, Time, TraceUse};
 use windtunnel_node::Request;
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::What;
@@ -80,7 +80,7 @@ impl Live {
         }
     }
 
-    fn tell_action(&self, action: &Action, at: Time, intended: Option<Time>) {
+    fn tell_action(&mut self, action: &Action, at: Time, intended: Option<Time>) {
         let at = at.since(self.origin);
         let intended = intended.map(|time| time.since(self.origin));
         match action {
@@ -97,10 +97,11 @@ impl Live {
         }
     }
 
-    fn tell_change(&self, change: &LinkChange, at: Span, intended: Option<Span>) {
+    fn tell_change(&mut self, change: &LinkChange, at: Span, intended: Option<Span>) {
         for (lane, patch) in &change.patches {
             let (link, direction) = self.lane_names(*lane);
-            self.tell_at(at, intended, What::LinkSet { link, direction, set: as_json(patch) });
+            let set = self.as_json(*lane, patch);
+            self.tell_at(at, intended, What::LinkSet { link, direction, set });
         }
         for (lane, up) in &change.state {
             let (link, direction) = self.lane_names(*lane);
@@ -113,6 +114,33 @@ impl Live {
     }
 }
 
-fn as_json(patch: &LinkPatch) -> serde_json::Value {
-    serde_json::to_value(patch).unwrap_or_default()
+impl Live {
+    /// A patch as the log has it: traces by their files, and which of them are followed no more.
+    fn as_json(&mut self, lane: Lane, patch: &LinkPatch) -> serde_json::Value {
+        let mut set = serde_json::to_value(patch).unwrap_or_default();
+        let Some(map) = set.as_object_mut() else { return set };
+        map.remove("traces");
+        let Some(now) = self.following.get_mut(lane.index()) else { return set };
+        let changes = [
+            ("rate", patch.rate.is_some(), patch.traces.rate, &mut now.rate),
+            ("latency", patch.latency.is_some(), patch.traces.latency, &mut now.latency),
+            ("loss", patch.loss.is_some(), patch.traces.loss, &mut now.loss),
+        ];
+        let mut ended = Vec::new();
+        for (key, _, new, old) in changes.into_iter().filter(|(_, set, ..)| *set) {
+            let file = |it: TraceUse| self.plan.traces.get(usize::try_from(it.trace).ok()?);
+            match (new.and_then(file), *old) {
+                (Some(trace), _) => {
+                    map.insert(key.to_owned(), format!("trace {}", trace.file).into());
+                }
+                (None, Some(_)) => ended.push(key),
+                (None, None) => {}
+            }
+            *old = new;
+        }
+        if !ended.is_empty() {
+            map.insert("follows-no-more-its-trace-of".to_owned(), ended.join(", ").into());
+        }
+        set
+    }
 }

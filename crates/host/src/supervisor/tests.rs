@@ -40,6 +40,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         routes: Vec::new(),
         events: Vec::new(),
         expectations: Vec::new(),
+        traces: Vec::new(),
     })
 }
 

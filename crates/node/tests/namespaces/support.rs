@@ -176,6 +176,7 @@ fn plan(nodes: Vec<plan::Node>, routers: Vec<Router>, links: Vec<Link>) -> Plan 
         routes: vec![],
         events: vec![],
         expectations: vec![],
+        traces: vec![],
     }
 }
 

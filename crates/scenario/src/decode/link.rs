@@ -1,11 +1,12 @@
 //! Links and their properties.
 
-use windtunnel_model::LinkPatch;
+use windtunnel_model::{LinkPatch, Traces};
 
 use super::{At, Field, Fields};
 use crate::error::Findings;
 use crate::keys;
 use crate::position::Place;
+use crate::preset::Preset;
 
 /// A link as the file has it.
 #[derive(Debug)]
@@ -16,9 +17,10 @@ pub(crate) struct LinkDraft {
     pub(crate) keys: LinkKeys,
 }
 
-/// Properties that were written for both directions, and for each.
+/// Properties that were written for both directions, and for each; a preset is below both.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LinkKeys {
+    pub(crate) preset: Option<&'static Preset>,
     pub(crate) both: LinkPatch,
     /// Up and down; they win over `both`.
     pub(crate) each: [LinkPatch; 2],
@@ -29,7 +31,11 @@ pub(crate) struct LinkKeys {
 impl LinkKeys {
     /// What is changed for one direction.
     pub(crate) fn patch(&self, direction: usize) -> LinkPatch {
-        overlay(&self.both, &self.each[direction])
+        let written = overlay(&self.both, &self.each[direction]);
+        match self.preset {
+            Some(preset) => overlay(&preset.patch(direction), &written),
+            None => written,
+        }
     }
 
     /// Where `key` was written, for whatever direction.
@@ -76,6 +82,10 @@ impl Findings {
 
     fn link_keys(&mut self, fields: &Fields<'_>) -> LinkKeys {
         let mut found = LinkKeys::default();
+        if let Some(field) = fields.find("preset") {
+            found.preset = self.choice(field, &Preset::choices());
+            found.places.push(("preset", field.wrong()));
+        }
         self.properties(fields, &mut found.both, &mut found.places);
         for (index, key) in ["up", "down"].into_iter().enumerate() {
             let Some(field) = fields.find(key) else { continue };
@@ -95,7 +105,11 @@ impl Findings {
     ) {
         for key in keys::DIRECTION {
             if let Some(field) = fields.find(key) {
+                let before = patch.clone();
                 self.property(field, patch);
+                if *key == "trace" {
+                    self.check_trace_alone(fields, &before, patch);
+                }
                 places.push((key, field.wrong()));
             }
         }
@@ -105,7 +119,14 @@ impl Findings {
 /// `under` with what `over` changes.
 pub(crate) fn overlay(under: &LinkPatch, over: &LinkPatch) -> LinkPatch {
     let (under, over) = (under.clone(), over.clone());
+    // A trace goes with the value that it gives.
+    let traces = Traces {
+        rate: if over.rate.is_some() { over.traces.rate } else { under.traces.rate },
+        latency: if over.latency.is_some() { over.traces.latency } else { under.traces.latency },
+        loss: if over.loss.is_some() { over.traces.loss } else { under.traces.loss },
+    };
     LinkPatch {
+        traces,
         latency: over.latency.or(under.latency),
         jitter: over.jitter.or(under.jitter),
         loss: over.loss.or(under.loss),

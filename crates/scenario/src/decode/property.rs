@@ -4,7 +4,7 @@ use windtunnel_model::profile::{
     Codel, Discipline, Distribution, GilbertElliott, Jitter, Loss, Overhead, QueueLimit, Reorder,
     Setting,
 };
-use windtunnel_model::{Bytes, LinkPatch, Packets, Probability, Rate, Span};
+use windtunnel_model::{Bytes, LinkPatch, Packets, Probability, Span};
 
 use super::{Field, Fields, hint_for_unit};
 use crate::error::Findings;
@@ -22,6 +22,15 @@ pub(crate) fn decode_property(
     found.property(Field { key, place: value.place, value }, patch);
 }
 
+/// A queue's limit, if `text` is one.
+pub(crate) fn parse_queue(text: &str) -> Option<QueueLimit> {
+    if let Ok(packets) = text.parse::<Packets>() {
+        return Some(QueueLimit::Packets(packets));
+    }
+    let bytes = text.parse::<Bytes>().map(QueueLimit::Bytes);
+    bytes.or_else(|_| text.parse::<Span>().map(QueueLimit::Time)).ok()
+}
+
 impl Findings {
     /// Reads one property into `patch`.
     pub(super) fn property(&mut self, field: Field<'_>, patch: &mut LinkPatch) {
@@ -32,7 +41,8 @@ impl Findings {
             "duplicate" => patch.duplicate = self.probability(field),
             "corrupt" => patch.corrupt = self.probability(field),
             "reorder" => patch.reorder = self.reorder(field),
-            "rate" => patch.rate = self.rate(field),
+            "rate" => self.rate(field, patch),
+            "trace" => self.trace(field, patch),
             "overhead" => patch.overhead = self.overhead(field),
             "mtu" => patch.mtu = self.mtu(field),
             "queue" => patch.queue = self.queue(field),
@@ -201,11 +211,19 @@ impl Findings {
         Some(Reorder { by_jitter, probability, extra })
     }
 
-    fn rate(&mut self, field: Field<'_>) -> Option<Setting<Rate>> {
-        match field.scalar() {
-            Some("none") => Some(Setting::Default),
-            _ => self.quantity(field, "a rate such as 10mbit, or `none`").map(Setting::To),
-        }
+    fn rate(&mut self, field: Field<'_>, patch: &mut LinkPatch) {
+        patch.traces.rate = None;
+        patch.rate = match (field.scalar(), &field.value.kind) {
+            (Some("none"), _) => Some(Setting::Default),
+            (None, Kind::Map(_)) => return self.rate_trace(field, patch),
+            (None, _) => {
+                let needed = "a rate such as 10mbit, `none`, or {trace: FILE}";
+                return self.wrong_type::<()>(field, needed).unwrap_or_default();
+            }
+            (Some(_), _) => {
+                self.quantity(field, "a rate such as 10mbit, or `none`").map(Setting::To)
+            }
+        };
     }
 
     fn overhead(&mut self, field: Field<'_>) -> Option<Setting<Overhead>> {

@@ -81,7 +81,9 @@ fn add_links(
     placed: &[(&LinkDraft, [Vertex; 2])],
 ) {
     let rate_comes = draft.events.iter().any(|event| match &event.kind {
-        EventKind::Link { set, .. } => set.place("rate").is_some(),
+        EventKind::Link { set, .. } => {
+            ["rate", "trace", "preset"].into_iter().any(|key| set.place(key).is_some())
+        }
         _ => false,
     });
     let mut start = 0;
@@ -100,6 +102,7 @@ fn add_links(
                 let named = [&link.between[0].value, &link.between[1].value];
                 pair.iter().zip(named).any(|(vertex, name)| plan.vertex_name(*vertex) != name)
             });
+        let origin = origin(&draft.link_defaults, &link.keys, &profiles);
         let mut ids = Vec::new();
         for (index, (_, pair)) in members.iter().enumerate() {
             let name = match &link.name {
@@ -109,6 +112,9 @@ fn add_links(
             };
             let id = LinkId::from_index(plan.links.len());
             directory.add_link(&name, id);
+            if let Some(origin) = &origin {
+                found.described.push((id, origin.clone()));
+            }
             ids.push(id);
             let ends = [
                 attach(plan, pair[0], id, Direction::Up),
@@ -164,6 +170,15 @@ fn profiles(defaults: &LinkKeys, own: &LinkKeys) -> [LinkProfile; 2] {
         own.patch(direction).apply_to(&mut profile);
         profile
     })
+}
+
+/// What the values of a link come from that are not in the file.
+fn origin(defaults: &LinkKeys, own: &LinkKeys, profiles: &[LinkProfile; 2]) -> Option<String> {
+    let preset = own.preset.or(defaults.preset).map(|preset| format!("preset {}", preset.name));
+    let traced = profiles.iter().any(|profile| !profile.traces.is_none());
+    let trace = traced.then(|| "trace".to_owned());
+    let parts: Vec<String> = preset.into_iter().chain(trace).collect();
+    (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
 fn check_keys(

@@ -1,0 +1,52 @@
+//! Traces: how a lane's rate, latency and loss follow a recording.
+//!
+//! - **Parameters**: a trace of the plan, where in it the run begins (the offset), whether it repeats, and
+//!   what it means between two of its times.
+//! - **Time**: every trace of a run starts at the same instant, the run's beginning, also one that a lane
+//!   begins to follow later. No wake-up comes from a trace by itself: it is asked when a packet needs it.
+//! - **Order, bytes, drop reasons**: those of the element that follows.
+//! - **Model**: [`slots`] is the link of mahimahi (Netravali et al. 2015); [`series`] is a table of values.
+
+mod series;
+mod slots;
+
+use std::sync::Arc;
+
+use windtunnel_model::trace::{Content, Trace};
+use windtunnel_model::{Time, TraceMode, TraceUse};
+
+pub(crate) use series::{Series, What};
+pub(crate) use slots::{Slot, Slots};
+
+/// The traces of a plan, and when they started.
+#[derive(Debug)]
+pub(crate) struct Book {
+    traces: Vec<Arc<Trace>>,
+    pub(crate) origin: Time,
+}
+
+impl Book {
+    pub(crate) fn new(traces: &[Trace]) -> Self {
+        let traces = traces.iter().map(|trace| Arc::new(trace.clone())).collect();
+        Book { traces, origin: Time::ZERO }
+    }
+
+    /// The delivery opportunities that `following` names; `None` where it names none.
+    pub(crate) fn slots(&self, following: Option<TraceUse>) -> Option<Slots> {
+        let following = following.filter(|it| it.mode == TraceMode::Opportunities)?;
+        match &self.find(following)?.content {
+            Content::Opportunities(recorded) => Some(Slots::new(recorded, following, self.origin)),
+            Content::Series(_) => None,
+        }
+    }
+
+    /// The values that `following` names; `None` where it names none.
+    pub(crate) fn series(&self, following: Option<TraceUse>, what: What) -> Option<Series> {
+        let following = following.filter(|it| it.mode != TraceMode::Opportunities)?;
+        Series::new(Arc::clone(self.find(following)?), what, following, self.origin)
+    }
+
+    fn find(&self, following: TraceUse) -> Option<&Arc<Trace>> {
+        self.traces.get(usize::try_from(following.trace).ok()?)
+    }
+}

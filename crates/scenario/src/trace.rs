@@ -1,0 +1,195 @@
+//! Trace files: found in the tree, read once each, parsed when a link names them.
+
+mod csv;
+mod mahimahi;
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::trace::{Content, Trace};
+
+use crate::error::Findings;
+use crate::position::Place;
+use crate::text::shorten;
+use crate::tree::{Kind, Value};
+use crate::{LARGEST_FILE, ReadFile};
+
+/// The trace files that a scenario names.
+#[derive(Debug, Default)]
+pub(crate) struct TraceFiles {
+    /// `None`: nobody can read files here.
+    texts: Option<BTreeMap<String, Result<Vec<u8>, String>>>,
+    /// By file and form: the position among the traces; `None` if it has a mistake, told already.
+    known: BTreeMap<(String, Form), Option<u32>>,
+    traces: Vec<Trace>,
+}
+
+/// What a trace file is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Form {
+    /// A millisecond a line.
+    Mahimahi,
+    /// A table with a header.
+    Csv,
+}
+
+impl TraceFiles {
+    /// The most bytes of all traces of a scenario together.
+    const MOST_BYTES: usize = 4 * LARGEST_FILE;
+
+    /// Reads what the links, defaults and events of a file name.
+    pub(crate) fn read(root: &Value, files: &ReadFile<'_>) -> Self {
+        let mut texts = BTreeMap::new();
+        let mut total = 0_usize;
+        for name in named(root) {
+            if texts.contains_key(name) {
+                continue;
+            }
+            let text = if total > Self::MOST_BYTES {
+                Err(format!("the traces are more than {} MiB together", Self::MOST_BYTES >> 20))
+            } else {
+                files(name)
+            };
+            total = total.saturating_add(text.as_ref().map_or(0, Vec::len));
+            texts.insert(name.to_owned(), text);
+        }
+        TraceFiles { texts: Some(texts), ..TraceFiles::default() }
+    }
+
+    /// The traces that links named, in the order of their ids.
+    pub(crate) fn into_traces(self) -> Vec<Trace> {
+        self.traces
+    }
+}
+
+impl Findings {
+    /// The trace in `file`, which is named at `place`: its id and content.
+    pub(crate) fn trace_file(
+        &mut self,
+        file: &str,
+        form: Form,
+        place: Place,
+    ) -> Option<(u32, &Content)> {
+        let key = (file.to_owned(), form);
+        let id = match self.traces.known.get(&key) {
+            Some(known) => *known,
+            None => {
+                let content = self.parse_trace(file, form, place);
+                let id = content.map(|content| {
+                    self.traces.traces.push(Trace { file: file.to_owned(), content });
+                    u32::try_from(self.traces.traces.len() - 1).unwrap_or(u32::MAX)
+                });
+                self.traces.known.insert(key, id);
+                id
+            }
+        };
+        let index = usize::try_from(id?).ok()?;
+        Some((id?, &self.traces.traces.get(index)?.content))
+    }
+
+    fn parse_trace(&mut self, file: &str, form: Form, place: Place) -> Option<Content> {
+        let shown = shorten(file);
+        let Some(texts) = &mut self.traces.texts else {
+            let message = "a trace is read with the scenario, not while the run lives";
+            let hint = "put it into the file: on the link, or in an event's `set`";
+            self.mistake_with_hint(place, message, hint);
+            return None;
+        };
+        let bytes = match texts.remove(file) {
+            Some(Ok(bytes)) if bytes.len() > LARGEST_FILE => {
+                let megabytes = LARGEST_FILE >> 20;
+                self.mistake(place, format!("the trace `{shown}` is larger than {megabytes} MiB"));
+                return None;
+            }
+            Some(Ok(bytes)) => bytes,
+            Some(Err(reason)) => {
+                let message = format!("cannot read the trace `{shown}`: {reason}");
+                let hint = "paths are relative to the scenario's folder";
+                self.mistake_with_hint(place, message, hint);
+                return None;
+            }
+            None => {
+                self.mistake(
+                    place,
+                    format!("`{shown}` is milliseconds in one place and a table in another"),
+                );
+                return None;
+            }
+        };
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(_) => {
+                self.mistake(place, format!("the trace `{shown}` is no text in UTF-8"));
+                return None;
+            }
+        };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let parsed = match form {
+            Form::Mahimahi => mahimahi::parse(text).map(Content::Opportunities),
+            Form::Csv => csv::parse(text).map(Content::Series),
+        };
+        match parsed {
+            Ok(content) => Some(content),
+            Err(Wrong { place, message, hint }) => {
+                self.mistake_in((file, text), place, message, hint);
+                None
+            }
+        }
+    }
+}
+
+/// What is wrong with a trace, and where.
+#[derive(Debug)]
+struct Wrong {
+    place: Place,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Wrong {
+    /// `column` and `length` in characters, from 1 and at least 1.
+    fn at(line: usize, column: usize, length: usize, message: impl Into<String>) -> Self {
+        let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let place =
+            Place { line: number(line), column: number(column), length: number(length.max(1)) };
+        Wrong { place, message: message.into(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Wrong { hint: Some(hint.into()), ..self }
+    }
+}
+
+/// The files that a scenario names where link properties stand.
+fn named(root: &Value) -> Vec<&str> {
+    let mut names = Vec::new();
+    if let Kind::Map(entries) = &root.kind {
+        for (key, value) in entries {
+            // Programs of nodes have environments with keys of their own.
+            if key.text != "nodes" {
+                collect(value, &mut names);
+            }
+        }
+    }
+    names
+}
+
+fn collect<'t>(value: &'t Value, names: &mut Vec<&'t str>) {
+    match &value.kind {
+        Kind::List(items) => items.iter().for_each(|item| collect(item, names)),
+        Kind::Map(entries) => {
+            for (key, value) in entries {
+                match (key.text.as_str(), &value.kind) {
+                    ("trace", Kind::Text(file)) => names.push(file),
+                    ("trace", Kind::Map(entries)) => {
+                        let file = entries.iter().find(|(key, _)| key.text == "file");
+                        if let Some((_, Value { kind: Kind::Text(file), .. })) = file {
+                            names.push(file);
+                        }
+                    }
+                    _ => collect(value, names),
+                }
+            }
+        }
+        Kind::Null | Kind::Text(_) => {}
+    }
+}

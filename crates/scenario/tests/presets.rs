@@ -1,0 +1,153 @@
+//! Presets and traces as a file uses them, and the page that tells about presets.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "common/load.rs"]
+mod common;
+
+use common::load_text;
+use windtunnel_model::plan::Action;
+use windtunnel_model::profile::{Loss, QueueLimit, Setting};
+use windtunnel_model::trace::Content;
+use windtunnel_model::{Plan, Rate, Span, TraceMode};
+use windtunnel_scenario::{Preset, presets};
+
+fn plan(links: &str) -> Plan {
+    let text = format!("nodes: {{phone: {{}}, tower: {{}}}}\nlinks:\n  - {links}\n");
+    load_text("preset", text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}")).plan
+}
+
+fn rate(text: &str) -> Option<Rate> {
+    Some(text.parse().unwrap())
+}
+
+#[test]
+fn up_is_from_the_first_end_to_the_second() {
+    let plan = plan("{between: [phone, tower], preset: 3g}");
+    let [up, down] = &plan.links[0].profiles;
+    assert_eq!((up.rate, down.rate), (rate("768kbit"), rate("1.6mbit")));
+    assert_eq!((up.latency, down.latency), (Span::from_millis(150), Span::from_millis(150)));
+    assert_eq!(up.queue, Some(QueueLimit::Time(Span::from_secs(1))));
+    assert_eq!(up.loss, Loss::Independent("0.5%".parse().unwrap()));
+}
+
+#[test]
+fn what_is_written_wins_over_the_links_preset_and_that_over_the_defaults() {
+    let own = plan("{between: [phone, tower], preset: 3g, loss: none, down: {rate: 3mbit}}");
+    let [up, down] = &own.links[0].profiles;
+    assert_eq!((up.rate, down.rate), (rate("768kbit"), rate("3mbit")));
+    assert_eq!((&up.loss, &down.loss), (&Loss::None, &Loss::None));
+    let both = plan(
+        "{between: [phone, tower], preset: cable}\ndefaults: {link: {preset: 3g, latency: 1ms, mtu: 1400}}",
+    );
+    let up = &both.links[0].profiles[0];
+    assert_eq!((up.rate, up.latency, up.mtu), (rate("1mbit"), Span::from_millis(14), 1400));
+}
+
+#[test]
+fn an_event_sets_each_directions_part_of_a_preset() {
+    let plan = plan(
+        "{between: [phone, tower], preset: lte}\nevents: [{at: 5s, link: phone--tower, set: {preset: 3g}}]",
+    );
+    let Action::Link(change) = &plan.events[0].action else { panic!("it changes a link") };
+    let rates: Vec<_> = change.patches.iter().map(|(_, patch)| patch.rate).collect();
+    let to = |text: &str| rate(text).map(Setting::To);
+    assert_eq!(rates, [to("768kbit"), to("1.6mbit")]);
+}
+
+#[test]
+fn a_mahimahi_file_is_in_the_plan_once_and_the_rate_is_its_mean() {
+    let plan = plan("{between: [phone, tower], rate: {trace: short.down, offset: 2s}}");
+    let [up, down] = &plan.links[0].profiles;
+    // Five opportunities of 1500 bytes in 9 ms.
+    assert_eq!(up.rate, Rate::from_bits_per_second(5 * 12_000 * 1000 / 9));
+    assert_eq!(up, down);
+    let following = up.traces.rate.unwrap();
+    assert_eq!((following.mode, following.repeat), (TraceMode::Opportunities, true));
+    assert_eq!((following.trace, following.offset), (0, Span::from_secs(2)));
+    assert_eq!((plan.traces.len(), plan.traces[0].file.as_str()), (1, "short.down"));
+    let Content::Opportunities(trace) = &plan.traces[0].content else { panic!("it is one") };
+    let instants: Vec<_> = trace.instants().collect();
+    assert_eq!(instants, [(0, 1), (3, 1), (5, 2), (9, 1)]);
+    let json = serde_json::to_string(&plan).unwrap();
+    assert!(json.contains(r#""delta_ms":"0 3 2 4","count":"1 1 2 1""#), "{json}");
+    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+}
+
+#[test]
+fn a_value_of_one_direction_ends_the_trace_of_both_there() {
+    let plan = plan("{between: [phone, tower], trace: drive.csv, up: {latency: 5ms}}");
+    let [up, down] = &plan.links[0].profiles;
+    assert_eq!((up.latency, up.traces.latency), (Span::from_millis(5), None));
+    // Held: 10 Mbit/s, 40 ms and 0.1 % for the 2 s that the table lasts.
+    assert_eq!((up.rate, down.latency), (rate("10mbit"), Span::from_millis(40)));
+    assert!(up.traces.rate.is_some() && up.traces.loss.is_some());
+    assert!(down.traces.latency.is_some());
+    let plan = self::plan("{between: [phone, tower], trace: {file: drive.csv, mode: interpolate}}");
+    let up = &plan.links[0].profiles[0];
+    assert_eq!((up.rate, up.latency), (rate("20mbit"), Span::from_millis(50)));
+    assert_eq!(up.loss, Loss::Independent("0.05%".parse().unwrap()));
+}
+
+#[test]
+fn links_with_presets_or_traces_are_described() {
+    let text = "nodes: {a: {}, b: {}, c: {}}\nlinks:\n  - {between: [a, b], preset: lan}\n  - {between: [b, c]}\n  - {between: [a, c], trace: drive.csv}\n";
+    let loaded =
+        load_text("described", text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}"));
+    let described: Vec<(u32, &str)> =
+        loaded.described.iter().map(|(link, from)| (link.0, from.as_str())).collect();
+    assert_eq!(described, [(0, "preset lan"), (2, "trace")]);
+}
+
+/// `BLESS=1` writes the page anew.
+#[test]
+fn the_page_about_presets_says_what_the_table_says() {
+    let path = format!("{}/../../docs/presets.md", env!("CARGO_MANIFEST_DIR"));
+    let page = page();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), page);
+}
+
+fn page() -> String {
+    let mut page = String::from(INTRO);
+    page.push_str("\n| preset | direction | latency | jitter | loss | rate | queue |\n");
+    page.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
+    for preset in presets() {
+        for (lane, direction) in preset.lanes.iter().zip(["up", "down"]) {
+            let name = if direction == "up" { format!("`{}`", preset.name) } else { String::new() };
+            page.push_str(&format!(
+                "| {name} | {direction} | {} | {} | {} | {} | {} |\n",
+                lane.latency, lane.jitter, lane.loss, lane.rate, lane.queue
+            ));
+        }
+    }
+    page.push_str("\n## Sources\n");
+    for Preset { name, about, source, .. } in presets() {
+        page.push_str(&format!("\n**{name}**: {about}. {source}\n"));
+    }
+    page
+}
+
+const INTRO: &str = "\
+# Presets: access links by name
+
+```yaml
+links:
+  - {between: [phone, tower], preset: lte}
+  - {between: [home, street], preset: dsl, queue: 50ms}     # what is written wins
+```
+
+`preset` gives a link latency, jitter, loss, rate and queue. *Up* is from the first end of `between` to the
+second, so the first end is the user's: `[phone, tower]`, not `[tower, phone]`. What the link writes itself wins, `up` and `down`
+included; the preset wins over `defaults.link`, where it may stand as well. In an event, `set: {preset: 3g}` changes these five
+properties and leaves the others. `windtunnel check` shows the values that hold in the end.
+
+Latency is one way, jitter is uniform from 0 to its value on top of the latency, rates include Ethernet's overhead, and nothing
+reorders. A preset is one typical link, not the distribution of many; for a link that varies use a [trace](traces.md).
+
+Queues are a choice, not measurements: modems and base stations were found to hold some hundred milliseconds to seconds
+(C. Kreibich et al., *Netalyzr*, IMC 2010; H. Jiang et al., *Tackling bufferbloat in 3G/4G networks*, IMC 2012). `default` is
+the larger of 100 packets and 50 ms.
+";
