@@ -16,13 +16,13 @@ import networks
 HERE = Path(__file__).resolve().parent
 TRAFFIC = HERE.parent.parent / "experiments/splaynet/traffic.py"
 SECONDS = 12
-# The same parameters for both: name, tc's words, ours.
+# The same parameters for both: name, tc's words, ours. tc makes a weight of 1/32 out of this burst.
 DISCIPLINES = {
     "drop-tail": ("pfifo limit 100", "drop-tail"),
     "codel": ("codel limit 1000 target 5ms interval 100ms noecn", "{codel: {target: 5ms, interval: 100ms, ecn: false}}"),
     "fq-codel": ("fq_codel limit 1000 flows 1024 target 5ms interval 100ms quantum 1514 noecn", "{fq-codel: {target: 5ms, interval: 100ms, ecn: false}}"),
-    "pie": ("pie limit 1000 target 15ms tupdate 15ms noecn", "{pie: {target: 15ms, ecn: false}}"),
-    "red": ("red limit 1500000 min 30000 max 90000 avpkt 1000 burst 50 probability 0.1 bandwidth 10mbit", "{red: {min: 30KB, max: 90KB, probability: 10%, ecn: false}}"),
+    "pie": ("pie limit 1000 target 15ms tupdate 15ms noecn", "{pie: {target: 15ms, update: 15ms, derandomise: true, ecn: false}}"),
+    "red": ("red limit 1500000 min 30000 max 90000 avpkt 1000 burst 50 probability 0.1 bandwidth 10mbit", "{red: {min: 30KB, max: 90KB, probability: 10%, weight: 3.125%, ecn: false}}"),
 }
 LOADS = ("udp at 1.2", "one stream", "four streams")
 

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Asks cases of tools and writes what was seen: measure.py --out DIR TOOL... [-- CASE...]
 
-A tool is netem, tbf, htb, windtunnel or rattan; `tc` is the plain veth pair, the floor of all of them. DIR gets a file
+A tool is netem, tbf, htb (with -trains: with super-packets), windtunnel or rattan; `tc` is the plain veth pair, the floor of
+all of them. DIR gets a file
 TOOL.CASE.json with the samples for each. What a tool refuses is written there too.
 """
 import json
+import os
+import platform
 import sys
 import tempfile
 from pathlib import Path
@@ -24,10 +27,17 @@ def main(words):
     del words[at:at + 2]
     tools, names = (words[:words.index("--")], words[words.index("--") + 1:]) if "--" in words else (words, [])
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "machine.txt").write_text(machine() + "\n")
     for case in cases.named(names):
         for tool in tools:
             if tool in case.tell:
                 ask(tool, case, folder)
+
+
+def machine():
+    """What this is measured on, in a line."""
+    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
+    return f"{os.cpu_count()} × {model or platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}"
 
 
 def ask(tool, case, folder):

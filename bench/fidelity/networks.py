@@ -24,43 +24,53 @@ def call(*words, check=True):
 
 
 class Kernel:
-    """Two namespaces and a veth pair, with queueing disciplines of this kernel on the sender's end. Needs root."""
+    """Two namespaces, a forwarding one between them, and queueing disciplines of this kernel on its devices. Needs root.
 
-    # Also on the hearer's end for what comes back, such as the delay of both ways.
-    def __init__(self, told, back=None):
-        self.names = [f"wtfid-{end}-{os.getpid()}" for end in "ab"]
-        self.told, self.back = told, back
+    A discipline on the sender's own device would push back into its TCP (small queues), as no network does.
+    """
+
+    # `back` is for what comes back. The devices pass single packets, unless `trains`: super-packets are what Linux does by default,
+    # and what its shapers count as one packet of overhead.
+    def __init__(self, told, back=None, trains=False):
+        self.names = [f"wtfid-{end}-{os.getpid()}" for end in "arb"]
+        self.told, self.back, self.trains = told, back, trains
 
     def __enter__(self):
-        a, b = self.names
+        a, r, b = self.names
         for name in self.names:
             call("ip", "netns", "add", name)
-        call("ip", "link", "add", "eth0", "netns", a, "type", "veth", "peer", "name", "eth0", "netns", b)
-        for name, address in zip(self.names, ("10.9.0.1/24", "10.9.0.2/24")):
-            call("ip", "-n", name, "addr", "add", address, "dev", "eth0")
-            call("ip", "-n", name, "link", "set", "eth0", "up")
             call("ip", "-n", name, "link", "set", "lo", "up")
-        call("ip", "netns", "exec", a, "ping", "-q", "-c", "1", "-W", "5", "10.9.0.2")
-        for name, told in zip(self.names, (self.told, self.back)):
-            self._tell(name, told)
+        call("ip", "netns", "exec", r, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
+        for number, end in enumerate((a, b)):
+            near = f"eth{number}"
+            call("ip", "link", "add", "eth0", "netns", end, "type", "veth", "peer", "name", near, "netns", r)
+            for name, device, address in ((end, "eth0", f"10.9.{number}.2/24"), (r, near, f"10.9.{number}.1/24")):
+                call("ip", "-n", name, "addr", "add", address, "dev", device)
+                call("ip", "-n", name, "link", "set", device, "up")
+                if not self.trains:
+                    call("ip", "-n", name, "link", "set", device, "gso_max_segs", "1")
+            call("ip", "-n", end, "route", "add", "default", "via", f"10.9.{number}.1")
+        call("ip", "netns", "exec", a, "ping", "-q", "-c", "1", "-W", "5", "10.9.1.2")
+        for device, told in (("eth1", self.told), ("eth0", self.back)):
+            self._tell(r, device, told)
         return self
 
     @staticmethod
-    def _tell(name, told):
+    def _tell(name, device, told):
         """A text is a root discipline. A list is a root, a class, and what is in the class."""
         if isinstance(told, list):
-            call("tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "handle", "1:", *told[0].split())
-            call("tc", "-n", name, *told[1].split()[:1], "add", "dev", "eth0", "parent", "1:", "classid", "1:1", *told[1].split()[1:])
-            call("tc", "-n", name, "qdisc", "add", "dev", "eth0", "parent", "1:1", "handle", "10:", *told[2].split())
+            call("tc", "-n", name, "qdisc", "add", "dev", device, "root", "handle", "1:", *told[0].split())
+            call("tc", "-n", name, *told[1].split()[:1], "add", "dev", device, "parent", "1:", "classid", "1:1", *told[1].split()[1:])
+            call("tc", "-n", name, "qdisc", "add", "dev", device, "parent", "1:1", "handle", "10:", *told[2].split())
         elif told:
-            call("tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "handle", "1:", *told.split())
+            call("tc", "-n", name, "qdisc", "add", "dev", device, "root", "handle", "1:", *told.split())
 
     def run(self, send, hear):
         """Runs the hearer, then the sender's commands side by side; `HOST` in their words is the hearer."""
-        a, b = self.names
+        a, _, b = self.names
         hearer = subprocess.Popen(["ip", "netns", "exec", b, *hear], stdout=subprocess.PIPE, text=True)
         hearer.stdout.readline()
-        senders = [subprocess.Popen(["ip", "netns", "exec", a, *(word.replace("HOST", "10.9.0.2") for word in words)], stdout=subprocess.PIPE)
+        senders = [subprocess.Popen(["ip", "netns", "exec", a, *(word.replace("HOST", "10.9.1.2") for word in words)], stdout=subprocess.PIPE)
                    for words in send]
         for sender in senders:
             sender.communicate()
@@ -68,7 +78,7 @@ class Kernel:
 
     def counters(self):
         """What the disciplines count, as `tc -s -j` tells it."""
-        return json.loads(call("tc", "-n", self.names[0], "-s", "-j", "qdisc", "show", "dev", "eth0"))
+        return json.loads(call("tc", "-n", self.names[1], "-s", "-j", "qdisc", "show", "dev", "eth1"))
 
     def __exit__(self, *_):
         for name in self.names:
@@ -164,4 +174,10 @@ def toml(value):
     return json.dumps(value)
 
 
-TOOLS = {"netem": Kernel, "tbf": Kernel, "htb": Kernel, "tc": Kernel, "windtunnel": Windtunnel, "rattan": Rattan}
+def trains(told, back=None):
+    """The kernel's shapers as they are without further settings."""
+    return Kernel(told, back, trains=True)
+
+
+TOOLS = {"tbf-trains": trains, "htb-trains": trains, "netem-trains": trains, "netem": Kernel, "tbf": Kernel, "htb": Kernel, "tc": Kernel, "windtunnel": Windtunnel,
+         "rattan": Rattan}

@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""Tables and charts of results: report.py DIR [FIGURES]
+"""Tables and charts of results: report.py DIR [--docs]
 
-DIR holds host/ and guest/ with the files of measure.py (and aqm.py). Tables go to standard output and DIR/report.md, charts to FIGURES (default:
-DIR).
+DIR holds host/ and guest/ with the files of measure.py and aqm.py, and rows.tsv. Tables go to standard output and DIR/report.md, charts to
+DIR; with --docs also into docs/fidelity.md and docs/figures.
 """
 import json
 import sys
 from pathlib import Path
 
+import cases
 import compare
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from plot import MODEL, Chart  # noqa: E402
+from splice import splice  # noqa: E402
 
-ORDER = ["windtunnel", "netem", "htb", "tbf", "rattan", "tc"]
-NAMES = {"windtunnel": "Windtunnel", "netem": "netem", "htb": "HTB", "tbf": "TBF", "rattan": "rattan 0.1.1", "tc": "plain veth"}
+ORDER = ["windtunnel", "netem", "htb", "tbf", "netem-trains", "htb-trains", "tbf-trains", "rattan", "tc"]
+NAMES = {"windtunnel": "Windtunnel", "netem": "netem", "htb": "HTB", "tbf": "TBF", "rattan": "rattan 0.1.1", "tc": "plain veth",
+         "netem-trains": "netem, super-packets", "htb-trains": "HTB, super-packets", "tbf-trains": "TBF, super-packets"}
 PLACES = {"host": "On the machine's own kernel", "guest": "In the guest kernel (user-mode Linux): Windtunnel and netem side by side"}
 COLUMNS = {
     "delay": [("mean_error_ms", "error of the mean, ms", 3), ("p50_error_ms", "of p50, ms", 3), ("p99_error_ms", "of p99, ms", 3),
@@ -30,33 +33,49 @@ TITLES = {"delay": "Delay and jitter", "loss": "Loss", "spacing": "Rate: spacing
 def main(words):
     if not words or "--help" in words:
         sys.exit(__doc__)
-    folder, figures = Path(words[0]), Path(words[1] if len(words) > 1 else words[0])
+    folder, docs = Path(words[0]), Path(__file__).resolve().parents[2] / "docs"
+    figures = docs / "figures" if "--docs" in words else folder
     figures.mkdir(parents=True, exist_ok=True)
-    lines = []
+    lines = rows(folder / "rows.tsv")
     for place, title in PLACES.items():
         found = compare.read(folder / place)
         if found:
-            lines += [f"## {title}", ""]
+            lines += [f"### {title}", "", machine(folder / place), ""]
             lines += tables(found)
             charts(place, found, figures)
         lines += aqm(folder / place)
     text = "\n".join(lines)
     (folder / "report.md").write_text(text)
+    if "--docs" in words:
+        splice(docs / "fidelity.md", "references", text)
     print(text)
+
+
+def machine(folder):
+    file = folder / "machine.txt"
+    return file.read_text().strip() + "." if file.exists() else ""
+
+
+def rows(file):
+    """The rows of bench/rtt-error and bench/goodput."""
+    if not file.exists():
+        return []
+    told = [line.split("\t") for line in file.read_text().splitlines() if line.count("\t") == 3]
+    return ["### Round trips and goodput against the model", "", "| what | asked | ours | ours / asked |", "| --- | --- | --- | --- |",
+            *("| " + " | ".join(fields) + " |" for fields in told), ""]
 
 
 def tables(found):
     lines = []
     for kind, columns in COLUMNS.items():
-        rows = [(case, tool, figures) for (_, tool), (case, _, figures) in found.items() if case.kind == kind]
-        if not rows:
+        asked = [(case, tool, figures) for (_, tool), (case, _, figures) in found.items() if case.kind == kind]
+        if not asked:
             continue
-        columns = [column for column in columns if any(column[0] in figures for *_, figures in rows)]
-        lines += [f"### {TITLES[kind]}", "", "| asked | tool | " + " | ".join(label for _, label, _ in columns) + " |",
+        columns = [column for column in columns if any(column[0] in figures for *_, figures in asked)]
+        lines += [f"#### {TITLES[kind]}", "", "| asked | tool | " + " | ".join(label for _, label, _ in columns) + " |",
                   "| --- | --- |" + " ---: |" * len(columns)]
-        names = list(dict.fromkeys(case.name for case, *_ in rows))
-        rows.sort(key=lambda row: (order(names, row[0].name), ORDER.index(row[1])))
-        for case, tool, figures in rows:
+        asked.sort(key=lambda row: (order(row[0].name), ORDER.index(row[1])))
+        for case, tool, figures in asked:
             if "refused" in figures:
                 lines.append(f"| {case.asked} | {NAMES[tool]} | refused: {figures['refused'][:60]} |" + " |" * (len(columns) - 1))
                 continue
@@ -66,8 +85,7 @@ def tables(found):
     return lines
 
 
-def order(names, name):
-    import cases
+def order(name):
     known = [case.name for case in [cases.FLOOR, *cases.CASES]]
     return known.index(name)
 
@@ -105,13 +123,13 @@ def aqm(folder):
     file = folder / "aqm.json"
     if not file.exists():
         return []
-    lines = ["### Disciplines: 10 Mbit/s, 20 ms round trip, Windtunnel beside the kernel's own", "",
+    lines = ["#### Disciplines: 10 Mbit/s, 20 ms round trip, Windtunnel beside the kernel's own", "",
              "| discipline | load | tool | goodput, Mbit/s | dropped, % | marked | delay p50, ms | p95, ms |", "| --- | --- | --- |" + " ---: |" * 5]
     for row in json.loads(file.read_text()):
         if "refused" in row:
-            lines.append(f"| {row['discipline']} | {row['load']} | {NAMES.get(row['tool'], row['tool'])} | refused: {row['refused'][:80]} | | | | |")
+            lines.append(f"| {row['discipline']} | {row['load']} | {('kernel' if row['tool'] == 'tc' else NAMES[row['tool']])} | refused: {row['refused'][:80]} | | | | |")
             continue
-        lines.append(f"| {row['discipline']} | {row['load']} | {NAMES.get(row['tool'], row['tool'])} | {row['goodput']:.3f} | {row['dropped']:.2f} "
+        lines.append(f"| {row['discipline']} | {row['load']} | {('kernel' if row['tool'] == 'tc' else NAMES[row['tool']])} | {row['goodput']:.3f} | {row['dropped']:.2f} "
                      f"| {row['marked']} | {row['p50']:.2f} | {row['p95']:.2f} |")
     return lines + [""]
 

@@ -19,11 +19,11 @@ def latency(_, series, folder):
         chart.cdf(f"ours, {asked} ms", [100 * (time - asked) / asked for time in times])
     for index, (asked, worst) in enumerate(PAPER_RTT.items()):
         chart.line("paper: up to" if not index else "", [(100 * worst, 0.08 * index), (100 * worst, 0.08 * index + 0.06)], MODEL)
-    chart.write(folder / "figure-3.6b.svg")
+    chart.write(folder / "splaynet-3.6b.svg")
     chart = Chart("Round trips: error against asked", "time beyond the asked round trip, ms", "share of requests", x=(0, 1), y=(0, 1))
     for asked, times in series.items():
         chart.cdf(f"{asked} ms", [time - asked for time in times])
-    chart.write(folder / "rtt-error.svg")
+    chart.write(folder / "splaynet-rtt-error.svg")
 
 
 def bandwidth(_, series, folder):
@@ -33,7 +33,7 @@ def bandwidth(_, series, folder):
     chart.line("model, with TCP timestamps", [(0, model.tcp_goodput(10))] + [(end, model.tcp_goodput(10))], MODEL, "6 4")
     chart.line("paper: Emulab, ModelNet within", [(0, 9), (end, 9)], "#cccccc", "2 3")
     chart.line("", [(0, 10), (end, 10)], "#cccccc", "2 3")
-    chart.write(folder / "figure-3.6c.svg")
+    chart.write(folder / "splaynet-3.6c.svg")
 
 
 def sharing(name, series, folder):
@@ -43,7 +43,7 @@ def sharing(name, series, folder):
     for index in range(3):
         points = [(at, shares[index]) for low, high, shares in series["phases"] if index in shares for at in (low, high)]
         chart.line("model" if not index else "", points, MODEL, "6 4")
-    chart.write(folder / f"figure-3.7-{name.removeprefix('sharing-')}.svg")
+    chart.write(folder / f"splaynet-3.7-{name.removeprefix('sharing-')}.svg")
 
 
 def overhead(_, series, folder):
@@ -52,20 +52,20 @@ def overhead(_, series, folder):
     sizes = [size / 2 for size in range(2, 65)]
     chart.line("model with TCP timestamps, 10·m/(m+90)", [(m, model.message_goodput(10, m)) for m in sizes], MODEL, "6 4")
     chart.line("paper's model, 10·m/(m+78)", [(m, model.message_goodput(10, m, False)) for m in sizes], "#c9a227", "2 3")
-    chart.write(folder / "figure-3.8.svg")
+    chart.write(folder / "splaynet-3.8.svg")
 
 
 def faults(_, series, folder):
     chart = Chart("Changes as 10 000 datagrams see them", "time, s", "one-way delay, ms")
     chart.line("delay of each", series["delay"][::4])
-    chart.write(folder / "changes.svg")
+    chart.write(folder / "splaynet-changes.svg")
 
 
 def luck(_, series, folder):
     chart = Chart("Jitter of 20 ms over 10 ms", "one-way delay, ms", "share of datagrams", y=(0, 1))
     chart.cdf("ours", series["jitter"])
     chart.line("asked", [(10, 0), (30, 1)], MODEL, "6 4")
-    chart.write(folder / "jitter.svg")
+    chart.write(folder / "splaynet-jitter.svg")
 
 
 def rtt_share(_, series, folder):
@@ -74,7 +74,7 @@ def rtt_share(_, series, folder):
         chart.line(label, points)
     for index, (value, low, high) in enumerate(((1.5, 20, 180), (0.5, 20, 180))):
         chart.line("SplayNet's model" if not index else "", [(low, value * 0.9415), (high, value * 0.9415)], MODEL, "6 4")
-    chart.write(folder / "rtt-share.svg")
+    chart.write(folder / "splaynet-rtt-share.svg")
 
 
 DRAWERS = {"latency": latency, "bandwidth": bandwidth, "overhead": overhead, "faults": faults, "luck": luck, "rtt-share": rtt_share}
