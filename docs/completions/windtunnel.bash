@@ -327,7 +327,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__run)
-            opts="-h --out --seed --duration --max-lateness --output-limit --no-offload --packet-memory --quiet --json --help"
+            opts="-h --out --seed --duration --max-lateness --output-limit --no-offload --packet-memory --junit --quiet --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -354,6 +354,10 @@ _windtunnel() {
                     return 0
                     ;;
                 --packet-memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --junit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -46,6 +46,7 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l duration -
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l max-lateness -d 'Packets that leave later than this are late; more than 0.1% of them make the run unfaithful' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l output-limit -d 'How much is kept of each stream that a program writes' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l packet-memory -d 'Memory for packets in queues and in flight' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l junit -d 'Write the results as JUnit XML to this file too, for a CI system; the run folder always has them as `junit.xml`' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l no-offload -d 'Let no packet be larger than its link\'s MTU, also where nobody could tell'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l quiet -d 'Show the verdict only'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l json -d 'Write JSON to standard output, with the fields of the human output'

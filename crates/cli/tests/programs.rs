@@ -13,6 +13,8 @@ mod clients;
 mod ending;
 #[path = "programs/events.rs"]
 mod events;
+#[path = "programs/expect.rs"]
+mod expect;
 #[path = "programs/faults.rs"]
 mod faults;
 #[path = "programs/lifecycle.rs"]

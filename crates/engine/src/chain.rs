@@ -51,6 +51,8 @@ pub(crate) struct Chain {
     ends_at_node: bool,
     profile: LinkProfile,
     pub(crate) counters: LaneCounters,
+    /// The most packets and bytes that waited since somebody asked.
+    queue_peak: (u64, u64),
     pub(crate) alarms: Alarms,
     /// The number of the next packet.
     next: u64,
@@ -89,6 +91,7 @@ impl Chain {
             ends_at_node,
             profile: profile.clone(),
             counters: LaneCounters::default(),
+            queue_peak: (0, 0),
             alarms: Alarms::default(),
             next: 1,
             cut: Cut::default(),
@@ -116,6 +119,12 @@ impl Chain {
 
     pub(crate) fn profile(&self) -> &LinkProfile {
         &self.profile
+    }
+
+    /// The most packets and bytes that waited since the last call.
+    pub(crate) fn take_queue_peak(&mut self) -> (u64, u64) {
+        let now = (self.counters.queue_packets, self.counters.queue_bytes);
+        std::mem::replace(&mut self.queue_peak, now)
     }
 
     /// Segments inside.

@@ -272,6 +272,12 @@ impl Engine {
         &self.chains[lane.index()].counters
     }
 
+    /// The most packets and bytes (with overhead) that waited in a lane's queue at any time since the last
+    /// call.
+    pub fn take_queue_peak(&mut self, lane: Lane) -> (u64, u64) {
+        self.chains[lane.index()].take_queue_peak()
+    }
+
     /// What a router did.
     #[must_use]
     pub fn router(&self, router: RouterId) -> &RouterCounters {

@@ -12,6 +12,7 @@
 //! Scheduled changes are applied between two packets at their exact time, by the same catching up.
 
 mod clock;
+mod meter;
 mod outbox;
 mod sampler;
 mod schedule;
@@ -32,6 +33,7 @@ use windtunnel_wire::vnet;
 
 use crate::recorder::Recorder;
 use clock::ArrivalClock;
+pub(crate) use meter::Flow;
 use outbox::Outbox;
 use sampler::Sampler;
 pub(crate) use sampler::{LaneResult, Tally};
@@ -186,7 +188,7 @@ impl Loop {
             }
         }
         let after = limits::schedule_of(thread).unwrap_or_default();
-        let (engine, plan) = (&self.engine, &self.setup.plan);
+        let (engine, plan) = (&mut self.engine, &self.setup.plan);
         let caught_up = self.arrivals.last();
         let (last, mut tally) = self.sampler.finish(caught_up, engine, plan, &self.socket);
         if let Some((at, rows)) = last {
@@ -266,7 +268,7 @@ impl Loop {
         // Events tell what the notes already say; draining keeps the engine's ring free.
         while self.engine.poll_event().is_some() {}
         if let Some((at, rows)) =
-            self.sampler.sample(self.arrivals.last(), &self.engine, &self.socket)
+            self.sampler.sample(self.arrivals.last(), &mut self.engine, &self.socket)
         {
             self.setup.recorder.sample(at, rows);
         }

@@ -11,6 +11,7 @@
 //! | `supervisor` | which program starts when, and what its end means |
 //! | `output` | what programs write, on its own thread |
 //! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
+//! | `evidence` | `echoes.csv` and `paths.csv`, for expectations of paths |
 //! | `verdict` | what a run's figures mean |
 //! | `fit` | [`fits`]: whether a plan fits this machine |
 //! | `folder`, `observer` | where a run is kept, and who watches it |
@@ -32,6 +33,7 @@
 
 mod dataplane;
 mod devices;
+mod evidence;
 mod fit;
 pub mod folder;
 mod live;

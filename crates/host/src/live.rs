@@ -6,7 +6,7 @@ mod events;
 mod paths;
 mod programs;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ use crate::run::Options;
 use crate::supervisor::Supervisor;
 use crate::verdict::Ending;
 pub(crate) use control::Connections;
-pub(crate) use paths::RttSeen;
+pub(crate) use paths::{EchoesSeen, Probe};
 
 /// The threads of a run and the ways to talk to them.
 pub(crate) struct Threads {
@@ -49,7 +49,8 @@ pub(crate) struct Ended {
     pub(crate) tally: Tally,
     pub(crate) carried: Carried,
     pub(crate) supervisor: Supervisor,
-    pub(crate) rtts: Vec<(usize, RttSeen)>,
+    pub(crate) echoes: Vec<(Probe, EchoesSeen)>,
+    pub(crate) origin: Time,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(crate) connections: Connections,
 }
@@ -71,7 +72,10 @@ pub(crate) struct Live {
     ordered: VecDeque<Action>,
     /// By lane index: the traces that it follows.
     following: Vec<Traces>,
-    rtts: Vec<(usize, RttSeen)>,
+    probes: Vec<Probe>,
+    probes_started: BTreeSet<usize>,
+    /// Results by the position among `probes`.
+    echoes: Vec<(usize, EchoesSeen)>,
     null: Option<OwnedFd>,
     origin: Time,
     last_tick: Time,
@@ -110,7 +114,9 @@ impl Live {
                 .iter()
                 .flat_map(|link| link.profiles.each_ref().map(|profile| profile.traces))
                 .collect(),
-            rtts: Vec::new(),
+            probes: Probe::all(&plan),
+            probes_started: BTreeSet::new(),
+            echoes: Vec::new(),
             null: None,
             origin: now(),
             last_tick: Time::ZERO,
@@ -141,6 +147,7 @@ impl Live {
         loop {
             let elapsed = self.elapsed();
             self.do_node_events(elapsed);
+            self.start_probes(elapsed);
             self.supervisor.tick(elapsed);
             self.do_commands();
             self.tick(elapsed);
@@ -157,6 +164,7 @@ impl Live {
         self.observer.notice(&Notice::Stopping { reason: &reason });
         self.tell(None, What::RunEnded { reason });
         self.supervisor.stop();
+        self.end_probes();
         self.terminate_all();
         let deadline = now() + GRACE;
         while self.supervisor.any_running() && now() < deadline && !self.hurried {
@@ -175,7 +183,12 @@ impl Live {
             tally,
             carried,
             supervisor: self.supervisor,
-            rtts: self.rtts,
+            echoes: self
+                .echoes
+                .into_iter()
+                .map(|(index, seen)| (self.probes[index], seen))
+                .collect(),
+            origin: self.origin,
             connections: self.connections,
         }
     }
@@ -197,7 +210,7 @@ impl Live {
         let event = self.node_events.front().map(|&index| self.plan.events[index].at);
         // A program that could start already waits for news, not for time.
         let program = self.supervisor.next_wake(elapsed);
-        let times = [event, program, self.plan.duration, Some(elapsed + TICK)];
+        let times = [event, program, self.next_probe(), self.plan.duration, Some(elapsed + TICK)];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(elapsed))
     }
@@ -294,8 +307,8 @@ impl Live {
             Reply::SpawnFailed { id, message, errno } => self.spawn_failed(id, &message, errno),
             Reply::Exited { id, status } => self.exited(id, status),
             Reply::Listening { token } => self.listening(token),
-            Reply::EchoDone { token, rtts_ns, error, .. } => {
-                self.echo_done(token, &rtts_ns, error);
+            Reply::EchoDone { token, began_ns, echoes, error } => {
+                self.echo_done(token, began_ns, &echoes, error);
             }
             Reply::SignalFailed { message, .. } => {
                 let name = self.village.nodes()[node].name();

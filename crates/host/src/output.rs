@@ -21,7 +21,7 @@ use windtunnel_sys::clock;
 use windtunnel_sys::poll::Event as Wake;
 
 use crate::observer::Observer;
-use stream::{Progress, Stream};
+use stream::{Closed, Progress, Stream};
 
 /// Names one program of the plan: its node's position and its own among the node's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +47,47 @@ pub(crate) struct Carry {
     pub file: PathBuf,
     /// A line that matches makes the program ready.
     pub ready: Option<Regex>,
+    /// Lines that expectations ask for.
+    pub watches: Vec<LogWatch>,
+}
+
+/// Lines to be counted.
+#[derive(Debug)]
+pub(crate) struct LogWatch {
+    /// Position of the expectation.
+    pub expectation: usize,
+    /// What a line must match.
+    pub pattern: Regex,
+    /// Only lines read from this on, in nanoseconds of the monotonic clock,
+    pub from_ns: u64,
+    /// and before this.
+    pub to_ns: u64,
+}
+
+/// Where the lines of one stream that match were.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogSeen {
+    /// Position of the expectation.
+    pub expectation: usize,
+    /// Whose they are.
+    pub key: ProgramKey,
+    /// The file that has them.
+    pub file: PathBuf,
+    /// How many matched.
+    pub lines: u64,
+    /// The first of them.
+    pub first: Option<LineSeen>,
+}
+
+/// A line of a program's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LineSeen {
+    /// Its number in the file, from 1.
+    pub number: u64,
+    /// When it was read, in nanoseconds of the monotonic clock.
+    pub at_ns: u64,
+    /// Its beginning.
+    pub text: String,
 }
 
 /// What the thread tells the main loop.
@@ -67,6 +108,8 @@ pub(crate) struct Volume {
 pub(crate) struct Carried {
     /// By program.
     pub volumes: BTreeMap<ProgramKey, Volume>,
+    /// Lines that expectations ask for, by stream.
+    pub logs: Vec<LogSeen>,
     /// The first failure to write a file, if any.
     pub failure: Option<String>,
 }
@@ -107,6 +150,7 @@ impl Output {
             set,
             streams: BTreeMap::new(),
             next: WAKE + 1,
+            lines: BTreeMap::new(),
             observer,
             limit_bytes,
             matched,
@@ -146,6 +190,8 @@ struct Carrier {
     set: OwnedFd,
     streams: BTreeMap<u64, Stream>,
     next: u64,
+    /// Lines in each file so far: a program that starts again goes on with its file.
+    lines: BTreeMap<PathBuf, u64>,
     observer: Arc<dyn Observer>,
     limit_bytes: u64,
     matched: Sender<Matched>,
@@ -199,7 +245,8 @@ impl Carrier {
             self.fail(format!("cannot watch the output of {}: {error}", carry.source));
             return;
         }
-        let (stream, failure) = Stream::open(carry, self.limit_bytes);
+        let before = self.lines.get(&carry.file).copied().unwrap_or(0);
+        let (stream, failure) = Stream::open(carry, self.limit_bytes, before);
         if let Some(failure) = failure {
             self.fail(failure);
         }
@@ -220,7 +267,11 @@ impl Carrier {
             Progress::Closed => {
                 if let Some(stream) = self.streams.remove(&key) {
                     // Closing the pipe takes it out of the set.
-                    let (program, volume) = stream.close(&*self.observer);
+                    let program = stream.key();
+                    let Closed { volume, logs, file, lines } =
+                        stream.close(now_ns, &*self.observer);
+                    self.carried.logs.extend(logs);
+                    self.lines.insert(file, lines);
                     let total = self.carried.volumes.entry(program).or_default();
                     total.bytes += volume.bytes;
                     total.discarded += volume.discarded;

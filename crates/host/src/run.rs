@@ -30,8 +30,9 @@ use windtunnel_trace::report::Report;
 
 use crate::dataplane::{Dataplane, Setup, now};
 use crate::devices;
+use crate::evidence;
 use crate::folder::{Folder, FolderError};
-use crate::live::{Live, Threads};
+use crate::live::{Ended, Live, Threads};
 use crate::observer::{Notice, Observer};
 use crate::output::Output;
 use crate::recorder::{Recorder, Recording};
@@ -226,13 +227,14 @@ impl Prepared {
             recorded: &recorded,
             carried: &ended.carried,
             supervisor: &ended.supervisor,
-            rtts: &ended.rtts,
+            echoes: &ended.echoes,
+            origin: ended.origin,
             late_above: options.max_lateness,
             device_drops,
             processors: spent_since(processors_before),
             notes: &notes,
         });
-        let report = write_results(folder, plan, report);
+        let report = write_results(folder, plan, &ended, report);
         drop(ended.connections);
         Ok(report)
     }
@@ -273,7 +275,13 @@ fn start_threads(
 }
 
 /// A disk that is full does not change the verdict; it is added to the report that the caller gets.
-fn write_results(folder: &Folder, plan: &Plan, mut report: Report) -> Report {
+fn write_results(folder: &Folder, plan: &Plan, ended: &Ended, mut report: Report) -> Report {
+    let tables = evidence::tables(plan, &ended.echoes, &ended.tally.flows);
+    for (name, table) in tables {
+        if let Err(error) = folder.write(name, table.as_bytes()) {
+            report.verdict.warnings.push(format!("{error}: {}", error.source));
+        }
+    }
     for node in &plan.nodes {
         let programs = report.programs.iter().filter(|program| program.node == node.name);
         let lines: Vec<String> = programs.map(|program| format!("{}\n", program.ended)).collect();
@@ -283,6 +291,10 @@ fn write_results(folder: &Folder, plan: &Plan, mut report: Report) -> Report {
                 .warnings
                 .push(format!("cannot write the exit of {}: {error}", node.name));
         }
+    }
+    if let Err(error) = folder.write("junit.xml", windtunnel_trace::junit::text(&report).as_bytes())
+    {
+        report.verdict.warnings.push(format!("{error}: {}", error.source));
     }
     let written = serde_json::to_vec_pretty(&report)
         .map_err(|error| error.to_string())

@@ -96,8 +96,9 @@ impl Supervisor {
         let key = *self.spawns.get(&spawn)?;
         let program = self.programs.get_mut(&key)?;
         program.life = Life::Running { pid, since: now };
+        program.started_at = Some(now);
         match program.spec.ready.clone() {
-            None => self.on_ready(key),
+            None => self.on_ready(key, now),
             Some(what @ (Ready::Tcp(_) | Ready::Unix(_))) => {
                 self.commands.push_back(Command::Watch { key, what });
                 None
@@ -116,8 +117,9 @@ impl Supervisor {
     }
 
     /// A program is ready. Returns it if that is news.
-    pub(crate) fn on_ready(&mut self, key: ProgramKey) -> Option<ProgramKey> {
+    pub(crate) fn on_ready(&mut self, key: ProgramKey, now: Span) -> Option<ProgramKey> {
         let program = self.programs.get_mut(&key)?;
+        program.ready_at.get_or_insert(now);
         (!std::mem::replace(&mut program.ready, true)).then_some(key)
     }
 
@@ -133,12 +135,13 @@ impl Supervisor {
         let program = self.programs.get_mut(&key)?;
         program.paused = false;
         program.last_exit = Some(exit);
+        program.exited_at = Some(now);
         let ready = exit.code == 0 && program.spec.ready == Some(Ready::Exit);
         program.life = match program.restart_delay(exit) {
             Some(delay) if !stopping => Life::Waiting { not_before: now + delay },
             _ => Life::Exited { exit },
         };
-        let became_ready = ready && self.on_ready(key).is_some();
+        let became_ready = ready && self.on_ready(key, now).is_some();
         self.fail_those_that_waited_for(key);
         Some((key, became_ready))
     }
@@ -203,6 +206,12 @@ impl Supervisor {
     #[must_use]
     pub(crate) fn program(&self, key: ProgramKey) -> Option<&Supervised> {
         self.programs.get(&key)
+    }
+
+    /// A program by itself, for tests of what is said of it.
+    #[cfg(test)]
+    pub(crate) fn single(spec: windtunnel_model::plan::Program) -> Supervised {
+        Supervised::new(spec)
     }
 
     /// The program in words: `web`, or `web (program 2: redis-server)` where a node has several.

@@ -5,12 +5,12 @@ mod fidelity;
 mod programs;
 mod report;
 
-use windtunnel_model::{Plan, Span};
+use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::{Expectation, Report, Verdict};
 
 use crate::dataplane::Tally;
-use crate::live::RttSeen;
+use crate::live::{EchoesSeen, Probe};
 use crate::output::Carried;
 use crate::recorder::Recorded;
 use crate::supervisor::Supervisor;
@@ -27,8 +27,10 @@ pub(crate) struct Evidence<'a> {
     pub(crate) recorded: &'a Recorded,
     pub(crate) carried: &'a Carried,
     pub(crate) supervisor: &'a Supervisor,
-    /// By expectation index: the round trips that were measured.
-    pub(crate) rtts: &'a [(usize, RttSeen)],
+    /// The round trips that were measured.
+    pub(crate) echoes: &'a [(Probe, EchoesSeen)],
+    /// When the run began.
+    pub(crate) origin: Time,
     /// Lateness above this counts as late.
     pub(crate) late_above: Span,
     /// Packets that devices dropped.
@@ -86,7 +88,7 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
     let unfaithful = fidelity::doubts(evidence);
     let mut failures = programs::failures(evidence);
     let unmet = expectations.iter().filter(|expectation| !expectation.met);
-    failures.extend(unmet.map(|e| format!("{}: expected {}, saw {}", e.about, e.asked, e.seen)));
+    failures.extend(unmet.map(Expectation::failure));
     if let Ending::Fatal(why) = evidence.ending
         && !failures.contains(why)
     {

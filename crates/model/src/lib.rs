@@ -14,6 +14,7 @@
 //! | [`random`] | [`random::Stream`]: luck as a pure function of (seed, link, direction, element, index) |
 //! | [`profile`] | [`LinkProfile`]: what one direction of a link does, and [`LinkPatch`], a change of it |
 //! | [`trace`] | [`trace::Trace`]: what a link does over time, recorded |
+//! | [`expect`] | what must hold at the end of a run |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
 //! | [`routing`] | [`Routes`]: who sends what where |
 //!
@@ -26,6 +27,7 @@
 //! # Ok::<(), windtunnel_model::QuantityError>(())
 //! ```
 
+pub mod expect;
 pub mod id;
 pub mod plan;
 pub mod probability;

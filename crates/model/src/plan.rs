@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
+use crate::expect::Expectation;
 use crate::id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
 use crate::profile::{LinkPatch, LinkProfile};
-use crate::rate::Rate;
 use crate::time::Span;
 use crate::trace::Trace;
 
@@ -355,37 +355,4 @@ pub enum NodeVerb {
     Resume,
     /// SIGKILL, then started again.
     Restart,
-}
-
-/// Something that must hold at the end of the run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Expectation {
-    /// How the programs of a node exit.
-    Exit {
-        /// The node.
-        node: NodeId,
-        /// The code, 128+n for a signal n; `None`: any.
-        code: Option<u8>,
-    },
-    /// Median round-trip time of echo requests that windtunnel itself sends before the programs start.
-    PathRtt {
-        /// Who sends them.
-        from: NodeId,
-        /// Who answers.
-        to: NodeId,
-        /// At least this.
-        min: Option<Span>,
-        /// At most this.
-        max: Option<Span>,
-    },
-    /// The highest rate, in wire bytes with overhead, that a lane delivered over any second.
-    LinkRate {
-        /// The lane.
-        lane: Lane,
-        /// At least this.
-        min: Option<Rate>,
-        /// At most this.
-        max: Option<Rate>,
-    },
 }

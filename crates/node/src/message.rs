@@ -48,6 +48,12 @@ pub enum Request {
         /// Nanoseconds from one request to the next.
         interval_ns: u64,
     },
+    /// No more requests of an [`Request::Echo`]; the reply comes once those that were sent are answered, or
+    /// [`ECHO_PATIENCE_NS`] have passed.
+    EndEcho {
+        /// The token of the request.
+        token: u64,
+    },
 }
 
 /// A program to start.
@@ -128,10 +134,11 @@ pub enum Reply {
     EchoDone {
         /// The token of the request.
         token: u64,
-        /// Nanoseconds of each round trip that succeeded, in the order of the requests.
-        rtts_ns: Vec<u64>,
-        /// How many requests were not answered.
-        lost: u32,
+        /// When the first request was sent, in nanoseconds of the monotonic clock.
+        began_ns: u64,
+        /// For each request, in order: microseconds after the first, and nanoseconds of its round trip if
+        /// it was answered.
+        echoes: Vec<(u64, Option<u64>)>,
         /// Why the first of the requests that could not even be sent could not.
         error: Option<String>,
     },
@@ -221,6 +228,7 @@ mod tests {
             Request::Signal { id: None, signal: 9 },
             Request::Watch { token: 1, what: Listener::Unix("/run/a b".into()) },
             Request::Unwatch { token: 1 },
+            Request::EndEcho { token: 1 },
             Request::Echo {
                 token: u64::MAX,
                 address: "fd00::1".parse().unwrap(),
@@ -241,7 +249,12 @@ mod tests {
             Reply::Ready { notes: vec!["no /sys".into()] },
             Reply::Failed(failure),
             Reply::Exited { id: 1, status: ExitStatus::Signal(9) },
-            Reply::EchoDone { token: 2, rtts_ns: vec![1, 2], lost: 1, error: None },
+            Reply::EchoDone {
+                token: 2,
+                began_ns: 7,
+                echoes: vec![(0, Some(1)), (9, None)],
+                error: None,
+            },
         ];
         for reply in replies {
             let bytes = encode(&reply).unwrap();

@@ -20,7 +20,7 @@ use crate::text::{list, nearest, shorten};
 use crate::tree::{Key, Kind, Value};
 
 pub(crate) use event::{EventDraft, EventKind};
-pub(crate) use expect::ExpectDraft;
+pub(crate) use expect::{ExpectDraft, Subject};
 pub(crate) use file::{Draft, RouteDraft, decode_file};
 pub(crate) use link::overlay;
 pub(crate) use link::{LinkDraft, LinkKeys};

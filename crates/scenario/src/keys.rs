@@ -122,7 +122,46 @@ pub(crate) const EVENT: &[&str] =
     &["at", "link", "direction", "set", "down", "up", "node", "do", "partition", "heal"];
 
 /// An expectation.
-pub(crate) const EXPECT: &[&str] = &["node", "exit", "path", "rtt", "link", "direction", "rate"];
+pub(crate) const EXPECT: &[&str] = &[
+    "node",
+    "exit",
+    "exited",
+    "ready",
+    "runtime",
+    "log",
+    "of",
+    "path",
+    "rtt",
+    "throughput",
+    "every",
+    "link",
+    "direction",
+    "rate",
+    "loss",
+    "drops",
+    "queue",
+    "offered",
+    "delivered",
+    "marked",
+    "lateness",
+    "between",
+];
 
-/// `rtt` and `rate` of an expectation.
+/// Bounds of one figure.
 pub(crate) const BOUNDS: &[&str] = &["min", "max"];
+
+/// `log` of an expectation.
+pub(crate) const LOG: &[&str] = &["match", "count", "stream"];
+
+/// `rtt` of an expectation; percentiles besides.
+pub(crate) const RTT: &[&str] = &["min", "max", "mean"];
+
+/// `rate` and `throughput` of an expectation.
+pub(crate) const RATE_FIGURES: &[&str] = &["min", "max", "mean", "peak", "lowest", "deviation"];
+
+/// `queue` and `lateness` of an expectation; percentiles besides.
+pub(crate) const LEVEL_FIGURES: &[&str] = &["min", "max"];
+
+/// `drops` of an expectation.
+pub(crate) const DROPS: &[&str] =
+    &["min", "max", "share", "down", "partition", "mtu", "loss", "queue-full", "aqm", "memory"];

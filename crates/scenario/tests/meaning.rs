@@ -6,7 +6,8 @@
 mod common;
 
 use common::load_text;
-use windtunnel_model::plan::{Action, Expectation, Plan, Ready, Restart, User};
+use windtunnel_model::expect::{Claim, ExitWanted, ProgramFact};
+use windtunnel_model::plan::{Action, Plan, Ready, Restart, User};
 use windtunnel_model::profile::{
     Codel, Discipline, Distribution, GilbertElliott, Loss, Overhead, QueueLimit, Setting,
 };
@@ -230,8 +231,12 @@ fn an_expectation_of_a_group_is_one_of_each_member() {
                 links: [{between: [a, r]}, {between: [b, r]}]\n\
                 expect: [{node: a, exit: any}, {link: a--r, direction: down, rate: {max: 5mbit}}]\n";
     let plan = plan(text);
-    assert_eq!(plan.expectations[0], Expectation::Exit { node: NodeId(0), code: None });
-    assert_eq!(plan.expectations[1], Expectation::Exit { node: NodeId(1), code: None });
+    let exit = |node| Claim::Program {
+        nodes: vec![NodeId(node)],
+        fact: ProgramFact::Exit(ExitWanted::Any),
+    };
+    assert_eq!(plan.expectations[0].claim, exit(0));
+    assert_eq!(plan.expectations[1].claim, exit(1));
     assert_eq!(plan.expectations.len(), 4);
 }
 

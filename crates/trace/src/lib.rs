@@ -8,8 +8,10 @@
 //! | --- | --- |
 //! | [`lateness`] | actual minus intended departure, in an HDR histogram |
 //! | [`sample`] | a row per link direction and 100 ms: `links.csv` |
+//! | [`rate`], [`series`] | figures of a part of a run: rates, sums, percentiles |
 //! | [`event`] | what happened in a run: `events.jsonl` |
 //! | [`report`] | the whole run: `run.json` |
+//! | [`junit`] | the same for CI systems: `junit.xml` |
 //!
 //! ```
 //! use windtunnel_model::Span;
@@ -20,6 +22,9 @@
 //! ```
 
 pub mod event;
+pub mod junit;
 pub mod lateness;
+pub mod rate;
 pub mod report;
 pub mod sample;
+pub mod series;

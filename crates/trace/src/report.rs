@@ -96,8 +96,16 @@ pub struct Program {
     pub argv: Vec<String>,
     /// Whether it is a daemon.
     pub daemon: bool,
+    /// Whether it failed: it ended as it should not have, and no expectation speaks of that.
+    pub failed: bool,
     /// Times it was started.
     pub starts: u32,
+    /// When it was last started, in nanoseconds after the run began; absent if never.
+    pub started_ns: Option<u64>,
+    /// When it first was ready, likewise.
+    pub ready_ns: Option<u64>,
+    /// When it last exited, likewise; absent while it ran until the end.
+    pub exited_ns: Option<u64>,
     /// Its last exit code, or 128+n for a signal n; absent while it ran until the end, or never started.
     pub exit: Option<u8>,
     /// How its life ended, in words.
@@ -111,7 +119,9 @@ pub struct Program {
 /// An expectation and what was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expectation {
-    /// What it was about: `node probe exit`, `path client-1 → web rtt`.
+    /// The line of the scenario that asks for it; 0 where there is no file.
+    pub line: u32,
+    /// What it was about: `node probe exit`, `path client-1 to web rtt p99, 10s to 20s`.
     pub about: String,
     /// What was asked.
     pub asked: String,
@@ -119,6 +129,16 @@ pub struct Expectation {
     pub seen: String,
     /// Whether it held.
     pub met: bool,
+    /// Where to look: files of the run folder with their lines, and what to look for in them.
+    pub look: String,
+}
+
+impl Expectation {
+    /// What is said of it where it was not met.
+    #[must_use]
+    pub fn failure(&self) -> String {
+        format!("{}: expected {}, saw {}", self.about, self.asked, self.seen)
+    }
 }
 
 /// One link direction: asked and achieved.

@@ -27,12 +27,16 @@ pub struct Row {
     pub queue_bytes: u64,
     /// The largest lateness in the interval, in nanoseconds.
     pub lateness_max_ns: u64,
+    /// The most packets that waited at any time of the interval.
+    pub queue_max_packets: u64,
+    /// The most bytes that waited at any time of the interval.
+    pub queue_max_bytes: u64,
 }
 
 /// Column names of `links.csv`, in order.
 pub const COLUMNS: &str = "time_s,link,direction,offered_packets,offered_bytes,delivered_packets,\
 delivered_bytes,delivered_wire_bytes,dropped_packets,marked_packets,queue_packets,queue_bytes,\
-lateness_max_ns";
+lateness_max_ns,queue_max_packets,queue_max_bytes";
 
 /// Writes the heading of `links.csv`.
 ///
@@ -67,6 +71,8 @@ impl Row {
             self.queue_packets,
             self.queue_bytes,
             self.lateness_max_ns,
+            self.queue_max_packets,
+            self.queue_max_bytes,
         ] {
             write!(out, ",{value}")?;
         }

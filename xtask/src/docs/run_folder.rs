@@ -26,6 +26,9 @@ const OVERVIEW: &str = "A run leaves a folder, `runs/NAME-DATE-TIME` or what `--
 | `run.json` | the report: see below |\n\
 | `links.csv` | a row for each link direction and 100 ms: see below |\n\
 | `events.jsonl` | what happened, one JSON object a line: see below |\n\
+| `junit.xml` | the verdict for CI systems: a test case for fidelity, for each program and each expectation |\n\
+| `echoes.csv` | windtunnel's own echo requests, where an expectation asks for `rtt` or `loss` of a path |\n\
+| `paths.csv` | payload delivered from node to node every 100 ms, where one asks for `throughput` |\n\
 | `nodes/NODE/` | what the programs of a node wrote, and how they ended |\n\
 | `control.sock` | how other commands reach the run while it lives |\n";
 

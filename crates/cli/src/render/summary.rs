@@ -1,7 +1,7 @@
 //! What a run was, beside what it was to be.
 
 use windtunnel_model::{Probability, Span};
-use windtunnel_trace::report::{Link, Program, Report};
+use windtunnel_trace::report::{Expectation, Link, Program, Report};
 
 use crate::render::paths::asked_rate;
 use crate::render::quantity;
@@ -10,11 +10,14 @@ use crate::render::table::{Align, Table};
 /// The summary of a run: links, programs that failed, expectations, warnings. Ends with
 /// a line end, or is empty.
 pub(crate) fn text(report: &Report) -> String {
-    let parts = [links(report), programs(report), expectations(report)];
+    let parts = [links(report), programs(report), expectations(report), unmet(report)];
     let mut text = parts.concat();
     let verdict = &report.verdict;
     let doubts = verdict.unfaithful.iter().map(|doubt| format!("not faithful: {doubt}\n"));
-    let failures = verdict.failures.iter().map(|failure| format!("failed: {failure}\n"));
+    // What was not met has been told with more.
+    let told: Vec<String> = report.expectations.iter().map(Expectation::failure).collect();
+    let failures = verdict.failures.iter().filter(|failure| !told.contains(failure));
+    let failures = failures.map(|failure| format!("failed: {failure}\n"));
     let warnings = verdict.warnings.iter().map(|warning| format!("warning: {warning}\n"));
     // The verdict that follows tells the first reason itself.
     let several = verdict.unfaithful.len() + verdict.failures.len() > 1;
@@ -128,17 +131,55 @@ fn expectations(report: &Report) -> String {
         ("seen", Align::Left),
         ("met", Align::Left),
     ]);
-    for expectation in &report.expectations {
+    for expectation in report.expectations.iter().take(EXPECTATIONS_MAX) {
         let met = if expectation.met { "yes" } else { "NO" };
         let texts = [&expectation.about, &expectation.asked, &expectation.seen];
-        table.row(texts.into_iter().cloned().chain([met.to_owned()]));
+        table.row(texts.into_iter().map(|text| shortened(text)).chain([met.to_owned()]));
     }
-    table.render("")
+    let mut text = table.render("");
+    if let Some(more) = report.expectations.len().checked_sub(EXPECTATIONS_MAX + 1) {
+        text.push_str(&format!("… and {} more expectations: see run.json\n", more + 1));
+    }
+    text
+}
+
+/// What was asked and not seen, and where to look.
+fn unmet(report: &Report) -> String {
+    let unmet: Vec<&Expectation> = report.expectations.iter().filter(|e| !e.met).collect();
+    let mut text = String::new();
+    for expectation in unmet.iter().take(UNMET_MAX) {
+        let Expectation { line, about, asked, seen, look, .. } = expectation;
+        let line =
+            if *line > 0 { format!(" (line {line} of the scenario)") } else { String::new() };
+        let block =
+            format!("not met: {about}{line}\n  asked: {asked}\n  seen:  {seen}\n  look:  {look}\n");
+        text.push_str(&printable(&block));
+    }
+    if let Some(more) = unmet.len().checked_sub(UNMET_MAX + 1) {
+        text.push_str(&format!("… and {} more were not met: see run.json\n", more + 1));
+    }
+    text
+}
+
+/// A program's line may hold anything.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(CELL_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 const LINKS_MAX: usize = 40;
 const PROGRAMS_MAX: usize = 20;
 const MESSAGES_MAX: usize = 30;
+const EXPECTATIONS_MAX: usize = 60;
+const UNMET_MAX: usize = 20;
+/// Characters of a cell of expectations.
+const CELL_MAX: usize = 60;
 
 #[cfg(test)]
 mod tests {
@@ -147,7 +188,7 @@ mod tests {
     use windtunnel_model::LinkProfile;
     use windtunnel_model::profile::{Jitter, Loss};
     use windtunnel_trace::lateness::Summary;
-    use windtunnel_trace::report::{Achieved, Expectation, Machine, Verdict};
+    use windtunnel_trace::report::{Achieved, Machine, Verdict};
 
     use super::*;
 
@@ -246,7 +287,11 @@ mod tests {
             program: 0,
             argv: vec!["wrk".into(), "-t1".into()],
             daemon: false,
+            failed: exit == Some(1),
             starts: 1,
+            started_ns: Some(0),
+            ready_ns: None,
+            exited_ns: None,
             exit,
             ended: "exited with 1".into(),
             output_bytes: 0,
@@ -255,10 +300,12 @@ mod tests {
         report.programs =
             vec![program("good", Some(0)), program("bad", Some(1)), program("d", None)];
         report.expectations = vec![Expectation {
+            line: 7,
             about: "node bad exit".into(),
             asked: "0".into(),
             seen: "1".into(),
             met: false,
+            look: "nodes/bad/stderr".into(),
         }];
         report.verdict.failures =
             vec!["bad (wrk) exited with 1".into(), "node bad exit: expected 0, saw 1".into()];
@@ -268,8 +315,11 @@ mod tests {
              bad      1  exited with 1  wrk -t1\n\
              expectation    asked  seen  met\n\
              node bad exit  0      1     NO\n\
-             failed: bad (wrk) exited with 1\n\
-             failed: node bad exit: expected 0, saw 1\n"
+             not met: node bad exit (line 7 of the scenario)\n\
+             \x20 asked: 0\n\
+             \x20 seen:  1\n\
+             \x20 look:  nodes/bad/stderr\n\
+             failed: bad (wrk) exited with 1\n"
         );
     }
 }

@@ -9,6 +9,7 @@ use clap::builder::FalseyValueParser;
 use windtunnel_host::{Concern, Options, RunError};
 use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_scenario::Loaded;
+use windtunnel_trace::junit;
 use windtunnel_trace::report::Report;
 
 use crate::arguments::Format;
@@ -49,6 +50,10 @@ pub(crate) struct Arguments {
     /// Memory for packets in queues and in flight
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_PACKET_MEMORY", default_value = "1GB")]
     packet_memory: Bytes,
+    /// Write the results as JUnit XML to this file too, for a CI system; the run folder always has them as
+    /// `junit.xml`
+    #[arg(long, value_name = "FILE", env = "WINDTUNNEL_JUNIT")]
+    junit: Option<PathBuf>,
     /// Show the verdict only
     #[arg(long, env = "WINDTUNNEL_QUIET", value_parser = FalseyValueParser::new())]
     quiet: bool,
@@ -70,10 +75,22 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Some(folder) => folder.clone(),
         None => new_folder(Path::new("runs"), &plan.name, &timestamp())?,
     };
+    if let Some(file) = &arguments.junit {
+        // Before the run: it must not be in vain.
+        write_junit(file, "")?;
+    }
+    let name = plan.name.clone();
     let options = options(arguments, &plan, folder.clone());
     let face = Arc::new(Face::new(&plan, manner(arguments)));
     let result = windtunnel_host::run(plan, &options, Arc::<Face>::clone(&face));
     face.finish();
+    if let Some(file) = &arguments.junit {
+        let text = match &result {
+            Ok(report) => junit::text(report),
+            Err(error) => junit::not_run(&name, &told(error)),
+        };
+        write_junit(file, &text)?;
+    }
     let report = result.map_err(failed)?;
     show(arguments, &report, &folder)?;
     Ok(report.verdict.exit_code)
@@ -122,6 +139,19 @@ fn warn(concerns: &[Concern]) {
             output::talk(&format!("hint: {hint}"));
         }
     }
+}
+
+fn write_junit(file: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(file, text).map_err(|error| {
+        let text = format!("cannot write {}: {error}", file.display());
+        Failure::new(Exit::Machine, text).hint("name another file with --junit FILE")
+    })
+}
+
+/// An error with all its causes.
+fn told(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn failed(error: RunError) -> Failure {

@@ -138,9 +138,10 @@ impl Chain {
         self.note_queue();
         let (packets, bytes) = self.server.waiting(now);
         let counters = &mut self.counters;
-        counters.queue_packets_max =
-            counters.queue_packets_max.max(counters.queue_packets + packets);
-        counters.queue_bytes_max = counters.queue_bytes_max.max(counters.queue_bytes + bytes);
+        let (packets, bytes) = (counters.queue_packets + packets, counters.queue_bytes + bytes);
+        counters.queue_packets_max = counters.queue_packets_max.max(packets);
+        counters.queue_bytes_max = counters.queue_bytes_max.max(bytes);
+        self.queue_peak = (self.queue_peak.0.max(packets), self.queue_peak.1.max(bytes));
     }
 
     /// The segments are all here, and there is room for `room` of them only.

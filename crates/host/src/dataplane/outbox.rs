@@ -88,6 +88,7 @@ impl<'a> Outbox<'a> {
         let sent_at = super::now();
         for parcel in self.parcels.drain(..) {
             sampler.departed(parcel.lane, parcel.intended, sent_at);
+            sampler.delivered(parcel.port, parcel.body.frame());
             if let Body::Held(departure) = parcel.body {
                 engine.recycle(departure.frame);
             }

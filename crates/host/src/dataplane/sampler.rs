@@ -1,10 +1,14 @@
 //! Counts over time: rows for `links.csv`, lateness, and the totals of a run.
 
-use windtunnel_engine::{Engine, LaneCounters, RouterCounters};
-use windtunnel_model::{Lane, Plan, RouterId, Span, Time};
+use windtunnel_engine::{Drops, Engine, LaneCounters, RouterCounters};
+use windtunnel_model::expect::Claim;
+use windtunnel_model::{Lane, Plan, PortId, Rate, RouterId, Span, Time};
 use windtunnel_sys::packet::Socket;
 use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::sample::Row;
+use windtunnel_trace::series::{Sample, Series};
+
+use super::meter::{Flow, Meter};
 
 /// Collects what the loop measures.
 #[derive(Debug)]
@@ -17,6 +21,7 @@ pub(super) struct Sampler {
     late_intervals: Vec<LateInterval>,
     kernel_drops: Vec<(Time, u64)>,
     truncated: u64,
+    meter: Meter,
 }
 
 #[derive(Debug)]
@@ -25,6 +30,10 @@ struct LaneSampler {
     /// In the current interval.
     lateness_max: Span,
     last: Row,
+    /// Drops until then.
+    last_dropped: Drops,
+    /// All samples, where an expectation needs them.
+    series: Option<Series>,
 }
 
 /// Everything counted in a run.
@@ -34,6 +43,8 @@ pub(crate) struct Tally {
     pub lanes: Vec<LaneResult>,
     /// By router.
     pub routers: Vec<RouterCounters>,
+    /// What nodes got delivered to each other, where an expectation asks.
+    pub flows: Vec<Flow>,
     /// Lateness of packets delivered to nodes.
     pub departures: Lateness,
     /// Of these, later than the bound.
@@ -61,6 +72,8 @@ pub(crate) struct LaneResult {
     pub counters: LaneCounters,
     /// Lateness of what left it.
     pub lateness: Lateness,
+    /// All samples, where an expectation needs them.
+    pub series: Option<Series>,
 }
 
 /// An interval in which packets left later than the bound.
@@ -82,10 +95,18 @@ impl Tally {
 
 impl Sampler {
     pub(super) fn new(plan: &Plan, late_above: Span) -> Self {
-        let lane = |_| LaneSampler {
+        let watched = |index| {
+            let lanes = plan.expectations.iter().map(|expectation| &expectation.claim);
+            lanes
+                .into_iter()
+                .any(|claim| matches!(claim, Claim::Link { lane, .. } if lane.index() == index))
+        };
+        let lane = |index| LaneSampler {
             lateness: Lateness::new(),
             lateness_max: Span::ZERO,
             last: Row::default(),
+            last_dropped: Drops::default(),
+            series: watched(index).then(Series::default),
         };
         Sampler {
             origin: None,
@@ -96,6 +117,7 @@ impl Sampler {
             late_intervals: Vec::new(),
             kernel_drops: Vec::new(),
             truncated: 0,
+            meter: Meter::new(plan),
         }
     }
 
@@ -105,7 +127,10 @@ impl Sampler {
             lane.lateness.clear();
             lane.lateness_max = Span::ZERO;
             lane.last = Row::default();
+            lane.last_dropped = Drops::default();
+            lane.series = lane.series.is_some().then(Series::default);
         }
+        self.meter.begin();
         self.departures.clear();
         self.late_intervals.clear();
         self.kernel_drops.clear();
@@ -132,6 +157,11 @@ impl Sampler {
         self.handed_off(lane, lateness);
     }
 
+    /// A frame was given to a node.
+    pub(super) fn delivered(&mut self, port: PortId, frame: &[u8]) {
+        self.meter.delivered(port, frame);
+    }
+
     /// Takes the engine's own lateness at inner hops. Its `now` was `behind` the present.
     pub(super) fn take_handoffs(&mut self, engine: &mut Engine, behind: Span) {
         while let Some((lane, lateness)) = engine.poll_handoff() {
@@ -150,7 +180,7 @@ impl Sampler {
     pub(super) fn sample(
         &mut self,
         now: Time,
-        engine: &Engine,
+        engine: &mut Engine,
         socket: &Socket,
     ) -> Option<(Time, Vec<Row>)> {
         let origin = self.origin.filter(|_| now >= self.next)?;
@@ -161,7 +191,7 @@ impl Sampler {
         Some(self.take(Time::from_nanos(now.since(origin).as_nanos()), engine, socket))
     }
 
-    fn take(&mut self, at: Time, engine: &Engine, socket: &Socket) -> (Time, Vec<Row>) {
+    fn take(&mut self, at: Time, engine: &mut Engine, socket: &Socket) -> (Time, Vec<Row>) {
         let drops = socket.statistics().map_or(0, |drops| u64::from(drops.drops));
         if drops > 0 {
             self.kernel_drops.push((at, drops));
@@ -174,10 +204,19 @@ impl Sampler {
             if max > self.late_above && worst.is_none_or(|worst| max > worst.max) {
                 worst = Some(LateInterval { at, lane, max });
             }
+            let (queue_max_packets, queue_max_bytes) = engine.take_queue_peak(lane);
             let total = row_of(engine.lane(lane));
-            rows.push(Row { lateness_max_ns: max.as_nanos(), ..difference(&total, &sampler.last) });
+            let row = Row {
+                lateness_max_ns: max.as_nanos(),
+                queue_max_packets,
+                queue_max_bytes,
+                ..difference(&total, &sampler.last)
+            };
             sampler.last = total;
+            sampler.keep(at, row, engine, lane);
+            rows.push(row);
         }
+        self.meter.sample(at);
         if self.late_intervals.len() < LATE_INTERVALS_MAX {
             self.late_intervals.extend(worst);
         }
@@ -188,7 +227,7 @@ impl Sampler {
     pub(super) fn finish(
         mut self,
         now: Time,
-        engine: &Engine,
+        engine: &mut Engine,
         plan: &Plan,
         socket: &Socket,
     ) -> (Option<(Time, Vec<Row>)>, Tally) {
@@ -199,11 +238,13 @@ impl Sampler {
         let lanes = self.lanes.into_iter().enumerate().map(|(index, sampler)| LaneResult {
             counters: *engine.lane(Lane::from_index(index)),
             lateness: sampler.lateness,
+            series: sampler.series,
         });
         let routers = (0..plan.routers.len()).map(RouterId::from_index);
         let tally = Tally {
             lanes: lanes.collect(),
             routers: routers.map(|router| *engine.router(router)).collect(),
+            flows: self.meter.finish(),
             departures: self.departures,
             late,
             late_intervals: self.late_intervals,
@@ -213,6 +254,23 @@ impl Sampler {
             ..Tally::default()
         };
         (last, tally)
+    }
+}
+
+impl LaneSampler {
+    /// Keeps a sample where an expectation needs it.
+    fn keep(&mut self, at: Time, row: Row, engine: &Engine, lane: Lane) {
+        let Some(series) = &mut self.series else { return };
+        let dropped = engine.lane(lane).dropped;
+        let since = dropped.iter().zip(self.last_dropped.iter());
+        let since = since.map(|((why, now), (_, before))| (why.name(), now - before));
+        series.0.push(Sample {
+            at,
+            row,
+            dropped: since.filter(|(_, packets)| *packets > 0).collect(),
+            rate_bit_per_s: engine.profile(lane).rate.map(Rate::bits_per_second),
+        });
+        self.last_dropped = dropped;
     }
 }
 
@@ -228,7 +286,7 @@ fn row_of(counters: &LaneCounters) -> Row {
         marked_packets: counters.marked,
         queue_packets: counters.queue_packets,
         queue_bytes: counters.queue_bytes,
-        lateness_max_ns: 0,
+        ..Row::default()
     }
 }
 

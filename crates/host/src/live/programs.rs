@@ -4,13 +4,14 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use regex::Regex;
+use windtunnel_model::expect::{Claim, ProgramFact, Stream};
 use windtunnel_model::plan::Ready;
 use windtunnel_node::{ExitStatus, Listener, Request, Spawn};
 use windtunnel_trace::event::What;
 
 use super::Live;
 use super::control::EXEC_FIRST;
-use crate::output::{Carry, ProgramKey};
+use crate::output::{Carry, LogWatch, ProgramKey};
 use crate::supervisor::{Command, Exit};
 
 impl Live {
@@ -70,8 +71,32 @@ impl Live {
             (node.name.clone(), stream.to_owned())
         };
         let file = self.folder.node(&node.name).join(file);
-        self.threads.output.carry(Carry { key, source, error, pipe: reader, file, ready });
+        let watches = self.log_watches(key, error);
+        self.threads.output.carry(Carry { key, source, error, pipe: reader, file, ready, watches });
         Ok(writer)
+    }
+
+    /// What expectations want to know of a stream.
+    fn log_watches(&self, key: ProgramKey, error: bool) -> Vec<LogWatch> {
+        let expectations = self.plan.expectations.iter().enumerate();
+        expectations
+            .filter_map(|(index, expectation)| {
+                let Claim::Program { nodes, fact } = &expectation.claim else { return None };
+                let ProgramFact::Log { pattern, stream, .. } = fact else { return None };
+                let own = if error { Stream::Stderr } else { Stream::Stdout };
+                let named = nodes.iter().any(|node| node.index() == key.node);
+                if !named || stream.is_some_and(|stream| stream != own) {
+                    return None;
+                }
+                // The scenario has built it before.
+                let pattern = Regex::new(pattern).ok()?;
+                let window = expectation.window;
+                let at = |span| (self.origin + span).as_nanos();
+                let from_ns = window.map_or(0, |window| at(window.from));
+                let to_ns = window.and_then(|window| window.to).map_or(u64::MAX, at);
+                Some(LogWatch { expectation: index, pattern, from_ns, to_ns })
+            })
+            .collect()
     }
 
     fn watch(&mut self, key: ProgramKey, what: &Ready) {
@@ -147,7 +172,7 @@ impl Live {
     }
 
     pub(super) fn program_ready(&mut self, key: ProgramKey) {
-        if self.supervisor.on_ready(key).is_some() {
+        if self.supervisor.on_ready(key, self.elapsed()).is_some() {
             self.tell_ready(key);
         }
     }

@@ -3,10 +3,11 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use regex::Regex;
 
-use super::{Carry, ProgramKey, Volume};
+use super::{Carry, LineSeen, LogSeen, LogWatch, ProgramKey, Volume};
 use crate::observer::{Notice, Observer};
 
 /// A pipe that is being carried.
@@ -18,13 +19,26 @@ pub(super) struct Stream {
     /// `None` once writing failed.
     file: Option<File>,
     file_name: String,
+    file_path: PathBuf,
     limit_bytes: u64,
     volume: Volume,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
     ready: Option<Regex>,
     matched: bool,
+    /// Lines so far, in the file's numbering.
+    lines: u64,
+    watches: Vec<(LogWatch, LogSeen)>,
     shown: Shown,
+}
+
+/// What is left of a stream.
+pub(super) struct Closed {
+    pub(super) volume: Volume,
+    pub(super) logs: Vec<LogSeen>,
+    pub(super) file: PathBuf,
+    /// Lines in the file.
+    pub(super) lines: u64,
 }
 
 /// How many lines the observer saw in the current second.
@@ -44,7 +58,9 @@ pub(super) enum Progress {
 
 impl Stream {
     /// A stream, and why its file cannot be written if it cannot.
-    pub(super) fn open(carry: Carry, limit_bytes: u64) -> (Self, Option<String>) {
+    ///
+    /// `lines` are in the file already.
+    pub(super) fn open(carry: Carry, limit_bytes: u64, lines: u64) -> (Self, Option<String>) {
         let name = carry.file.display().to_string();
         let file = OpenOptions::new().create(true).append(true).open(&carry.file);
         let (file, failure) = match file {
@@ -63,6 +79,17 @@ impl Stream {
             line: Vec::new(),
             ready: carry.ready,
             matched: false,
+            lines,
+            watches: carry
+                .watches
+                .into_iter()
+                .map(|watch| {
+                    let (expectation, key, file) =
+                        (watch.expectation, carry.key, carry.file.clone());
+                    (watch, LogSeen { expectation, key, file, lines: 0, first: None })
+                })
+                .collect(),
+            file_path: carry.file,
             shown: Shown { second: 0, lines: 0, skipped: 0 },
         };
         (stream, failure)
@@ -97,13 +124,14 @@ impl Stream {
     }
 
     /// Shows the last line, if it has no end, and gives the totals.
-    pub(super) fn close(mut self, observer: &dyn Observer) -> (ProgramKey, Volume) {
+    pub(super) fn close(mut self, now_ns: u64, observer: &dyn Observer) -> Closed {
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
-            self.whole_line(&line, self.shown.second, observer);
+            self.whole_line(&line, now_ns, observer);
         }
         self.tell_skipped(observer);
-        (self.key, self.volume)
+        let logs = self.watches.into_iter().map(|(_, seen)| seen).collect();
+        Closed { volume: self.volume, logs, file: self.file_path, lines: self.lines }
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Option<String> {
@@ -126,15 +154,14 @@ impl Stream {
     }
 
     fn split_lines(&mut self, bytes: &[u8], now_ns: u64, observer: &dyn Observer) {
-        let second = now_ns / 1_000_000_000;
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
             if self.line.is_empty() {
-                self.whole_line(&rest[..end], second, observer);
+                self.whole_line(&rest[..end], now_ns, observer);
             } else {
                 self.line.extend_from_slice(&rest[..end]);
                 let line = std::mem::take(&mut self.line);
-                self.whole_line(&line, second, observer);
+                self.whole_line(&line, now_ns, observer);
             }
             rest = &rest[end + 1..];
         }
@@ -143,9 +170,10 @@ impl Stream {
         self.line.extend_from_slice(&rest[..rest.len().min(room)]);
     }
 
-    fn whole_line(&mut self, line: &[u8], second: u64, observer: &dyn Observer) {
-        let wanted = self.ready.is_some();
-        let show = self.may_show(second, observer);
+    fn whole_line(&mut self, line: &[u8], now_ns: u64, observer: &dyn Observer) {
+        self.lines += 1;
+        let wanted = self.ready.is_some() || !self.watches.is_empty();
+        let show = self.may_show(now_ns / 1_000_000_000, observer);
         if !wanted && !show {
             return;
         }
@@ -154,8 +182,17 @@ impl Stream {
             self.ready = None;
             self.matched = true;
         }
+        let text = text.trim_end_matches('\r');
+        let number = self.lines;
+        for (watch, seen) in &mut self.watches {
+            if (watch.from_ns..watch.to_ns).contains(&now_ns) && watch.pattern.is_match(text) {
+                seen.lines += 1;
+                let text = || text.chars().take(TEXT_KEPT).collect();
+                seen.first.get_or_insert_with(|| LineSeen { number, at_ns: now_ns, text: text() });
+            }
+        }
         if show {
-            self.show(text.trim_end_matches('\r'), observer);
+            self.show(text, observer);
         }
     }
 
@@ -185,6 +222,8 @@ impl Stream {
 }
 
 const LINE_BYTES_MAX: usize = 16 * 1024;
+/// Characters of a line that a report shows.
+const TEXT_KEPT: usize = 120;
 const LINES_SHOWN_PER_SECOND: u32 = 200;
 
 #[cfg(test)]
@@ -213,8 +252,14 @@ mod tests {
             pipe,
             file: folder.join("stdout"),
             ready: ready.map(|pattern| Regex::new(pattern).unwrap()),
+            watches: vec![LogWatch {
+                expectation: 3,
+                pattern: Regex::new("^y$").unwrap(),
+                from_ns: 10,
+                to_ns: 20,
+            }],
         };
-        let (stream, failure) = Stream::open(carry, limit);
+        let (stream, failure) = Stream::open(carry, limit, 7);
         assert_eq!(failure, None);
         (stream, writer)
     }
@@ -234,7 +279,7 @@ mod tests {
         assert!(!stream.take_match());
         write_and_read(&mut stream, &writer, b"ing on 80\nlast", &lines);
         assert!(stream.take_match());
-        stream.close(&lines);
+        stream.close(0, &lines);
         assert_eq!(*lines.0.lock().unwrap(), ["one", "listening on 80", "last"]);
         let kept = std::fs::read_to_string(folder.path().join("stdout")).unwrap();
         assert_eq!(kept, "one\nlistening on 80\nlast");
@@ -246,7 +291,7 @@ mod tests {
         let (mut stream, writer) = stream(folder.path(), 10, None);
         let lines = Lines::default();
         write_and_read(&mut stream, &writer, b"0123456789abcdef\n", &lines);
-        let (_, volume) = stream.close(&lines);
+        let volume = stream.close(0, &lines).volume;
         assert_eq!(volume, Volume { bytes: 17, discarded: 7 });
         assert_eq!(std::fs::read(folder.path().join("stdout")).unwrap(), b"0123456789");
     }
@@ -257,9 +302,26 @@ mod tests {
         let (mut stream, writer) = stream(folder.path(), 1 << 20, None);
         let lines = Lines::default();
         write_and_read(&mut stream, &writer, &b"y\n".repeat(1000), &lines);
-        stream.close(&lines);
+        stream.close(0, &lines);
         let lines = lines.0.into_inner().unwrap();
         assert_eq!(lines.len(), 201);
         assert!(lines[200].starts_with("… 800 more lines, not shown: see "), "{}", lines[200]);
+    }
+
+    #[test]
+    fn lines_of_a_window_are_counted_and_the_first_is_found_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut stream, writer) = stream(folder.path(), 1000, None);
+        let lines = Lines::default();
+        let mut buffer = vec![0; 1000];
+        for (now_ns, text) in [(9, "y\nno\n"), (10, "no\ny\ny\r\n"), (20, "y\n")] {
+            rustix::io::write(&writer, text.as_bytes()).unwrap();
+            assert!(matches!(stream.read(&mut buffer, now_ns, &lines), Progress::More));
+        }
+        let closed = stream.close(30, &lines);
+        // Seven lines were there before, and two came too early.
+        let first = LineSeen { number: 11, at_ns: 10, text: "y".into() };
+        assert_eq!((closed.logs[0].lines, &closed.logs[0].first), (2, &Some(first)));
+        assert_eq!((closed.logs[0].expectation, closed.lines), (3, 13));
     }
 }

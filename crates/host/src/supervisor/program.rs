@@ -14,8 +14,14 @@ pub(crate) struct Supervised {
     pub life: Life,
     /// Whether it has ever been ready.
     pub ready: bool,
+    /// When it first was ready, after the run began.
+    pub ready_at: Option<Span>,
     /// Times it was started.
     pub starts: u32,
+    /// When it was last started.
+    pub started_at: Option<Span>,
+    /// When it last exited.
+    pub exited_at: Option<Span>,
     /// How it last exited.
     pub last_exit: Option<Exit>,
     /// Whether an event ended it, so that its exit code says nothing about it.
@@ -73,7 +79,10 @@ impl Supervised {
             spec,
             life: Life::Waiting { not_before: Span::ZERO },
             ready: false,
+            ready_at: None,
             starts: 0,
+            started_at: None,
+            exited_at: None,
             last_exit: None,
             ended_by_event: false,
             ended_by_run: false,

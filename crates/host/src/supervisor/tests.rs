@@ -75,7 +75,7 @@ fn a_program_starts_only_after_those_it_names_are_ready() {
     assert_eq!(s.on_spawned(1, 7, at(0)), None);
     assert_eq!(s.poll_command(), Some(Command::Watch { key: key(0), what: Ready::Tcp(80) }));
     assert_eq!(started(&mut s, at(1)), []);
-    assert_eq!(s.on_ready(key(0)), Some(key(0)));
+    assert_eq!(s.on_ready(key(0), at(1)), Some(key(0)));
     assert_eq!(started(&mut s, at(2)), [(1, 2)]);
 }
 

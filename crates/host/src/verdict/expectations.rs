@@ -1,14 +1,26 @@
 //! What the file expects, beside what was seen.
 
-use std::fmt::Display;
+mod link;
+mod path;
+mod program;
 
-use windtunnel_model::plan::Expectation as Asked;
-use windtunnel_model::{Lane, NodeId, Rate, Span};
+use windtunnel_model::expect::{Bounds, Claim, Expectation as Asked};
+use windtunnel_model::{Rate, Span, Time};
+use windtunnel_trace::rate::Stretch;
 use windtunnel_trace::report::Expectation;
 
 use super::{Evidence, rounded};
-use crate::live::RttSeen;
-use crate::supervisor::{Life, Supervised};
+pub(super) use program::ending;
+
+/// What was seen, in words, and whether it is what was asked.
+struct Found {
+    /// What it is about, the figure included.
+    about: String,
+    asked: String,
+    seen: String,
+    met: bool,
+    look: String,
+}
 
 /// Every expectation of the plan, checked.
 pub(super) fn check(evidence: &Evidence<'_>) -> Vec<Expectation> {
@@ -17,97 +29,93 @@ pub(super) fn check(evidence: &Evidence<'_>) -> Vec<Expectation> {
 }
 
 fn check_one(evidence: &Evidence<'_>, index: usize, asked: &Asked) -> Expectation {
-    match asked {
-        Asked::Exit { node, code } => exit(evidence, *node, *code),
-        Asked::PathRtt { from, to, min, max } => {
-            let seen = evidence.rtts.iter().find(|(i, _)| *i == index).map(|(_, seen)| seen);
-            rtt(evidence, (*from, *to), (*min, *max), seen)
-        }
-        Asked::LinkRate { lane, min, max } => link_rate(evidence, *lane, *min, *max),
-    }
-}
-
-fn exit(evidence: &Evidence<'_>, node: NodeId, code: Option<u8>) -> Expectation {
-    let programs = evidence.supervisor.programs();
-    let of_node = programs.filter(|(key, _)| key.node == node.index());
-    let seen: Vec<(String, Option<u8>)> = of_node.map(|(_, program)| ending(program)).collect();
-    let met = seen.iter().all(|(_, seen)| seen.is_some() && (code.is_none() || *seen == code));
-    Expectation {
-        about: format!("node {} exit", evidence.plan.nodes[node.index()].name),
-        asked: code.map_or_else(|| "any exit".to_owned(), |code| code.to_string()),
-        seen: seen.into_iter().map(|(text, _)| text).collect::<Vec<_>>().join(", "),
-        met,
-    }
-}
-
-/// How a program's life ended, in words and as an exit code.
-pub(super) fn ending(program: &Supervised) -> (String, Option<u8>) {
-    let never_started = || ("it never started".to_owned(), None);
-    match (&program.life, program.last_exit) {
-        (Life::Running { .. } | Life::Starting, _) => ("it still ran at the end".to_owned(), None),
-        (_, Some(exit)) if program.ended_by_run => {
-            (format!("it still ran at the end, then {exit}"), None)
-        }
-        (Life::Failed { message }, _) => (message.clone(), None),
-        (_, Some(exit)) => (exit.to_string(), Some(exit.code)),
-        (_, None) => never_started(),
-    }
-}
-
-fn rtt(
-    evidence: &Evidence<'_>,
-    (from, to): (NodeId, NodeId),
-    (min, max): (Option<Span>, Option<Span>),
-    seen: Option<&RttSeen>,
-) -> Expectation {
-    let name = |node: NodeId| &evidence.plan.nodes[node.index()].name;
-    let median = seen.and_then(RttSeen::median);
-    let seen = match (median, seen) {
-        (Some(median), Some(seen)) => {
-            format!("{} (median of {})", rounded(median), seen.rtts.len())
-        }
-        (_, Some(RttSeen { error: Some(error), .. })) => error.clone(),
-        _ => "no reply".to_owned(),
+    let window = asked.window;
+    let mut found = match &asked.claim {
+        Claim::Program { nodes, fact } => program::check(evidence, index, nodes, fact),
+        Claim::Path { from, to, fact, .. } => path::check(evidence, asked, (*from, *to), fact),
+        Claim::Link { lane, fact } => link::check(evidence, window, *lane, fact),
     };
-    Expectation {
-        about: format!("path {} to {} rtt", name(from), name(to)),
-        asked: between(min, max),
-        seen,
-        met: median.is_some_and(|median| within(&median, min.as_ref(), max.as_ref())),
+    if let Some(window) = window {
+        found.about.push_str(&format!(", {window}"));
+        let elapsed = evidence.elapsed;
+        if elapsed <= window.from {
+            let ended = rounded(elapsed);
+            (found.met, found.seen) = (false, format!("the run ended at {ended}, before that"));
+            found.look = "events.jsonl: the last lines tell why the run ended".to_owned();
+        } else if window.to.is_some_and(|to| elapsed + EARLY < to) {
+            found.seen.push_str(&format!("; the run ended at {}", rounded(elapsed)));
+        }
+    }
+    let Found { about, asked: bounds, seen, met, look } = found;
+    Expectation { line: asked.line, about, asked: bounds, seen, met, look }
+}
+
+/// Whether a rate is within bounds; nothing at all is zero.
+fn allows(bounds: &Bounds<Rate>, bits_per_second: u64) -> bool {
+    match Rate::from_bits_per_second(bits_per_second) {
+        Some(rate) => bounds.allow(&rate),
+        None => bounds.min.is_none(),
     }
 }
 
-fn link_rate(
-    evidence: &Evidence<'_>,
-    lane: Lane,
-    min: Option<Rate>,
-    max: Option<Rate>,
-) -> Expectation {
-    let peak = evidence.recorded.peak_bytes_per_s.get(lane.index()).copied().unwrap_or(0);
-    let rate = Rate::from_bits_per_second(peak.saturating_mul(8));
-    let link = &evidence.plan.links[lane.link.index()].name;
-    Expectation {
-        about: format!("link {link} {} rate", evidence.plan.lane_name(lane)),
-        asked: between(min, max),
-        seen: format!("{} in the best second", rate.map_or("nothing".to_owned(), megabits)),
-        met: rate.map_or(min.is_none(), |rate| within(&rate, min.as_ref(), max.as_ref())),
-    }
-}
-
-fn megabits(rate: Rate) -> String {
-    let kilobits = rate.bits_per_second() / 1000;
+fn megabits(bits_per_second: u64) -> String {
+    let kilobits = bits_per_second / 1000;
     format!("{}.{:03}mbit", kilobits / 1000, kilobits % 1000)
 }
 
-fn within<T: Ord>(value: &T, min: Option<&T>, max: Option<&T>) -> bool {
-    min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max)
+/// A share in parts per billion, as percent with three decimals.
+fn percent(ppb: u64) -> String {
+    let thousandths = ppb / 10_000;
+    format!("{}.{:03}%", thousandths / 1000, thousandths % 1000)
 }
 
-fn between<T: Display>(min: Option<T>, max: Option<T>) -> String {
-    match (min, max) {
-        (Some(min), Some(max)) => format!("{min} to {max}"),
-        (Some(min), None) => format!("at least {min}"),
-        (None, Some(max)) => format!("at most {max}"),
-        (None, None) => "any".to_owned(),
+/// `part` of `whole` in parts per billion; `None` of nothing.
+fn share(part: u64, whole: u64) -> Option<u64> {
+    let scaled = u128::from(part) * 1_000_000_000;
+    scaled.checked_div(u128::from(whole)).and_then(|ppb| u64::try_from(ppb).ok())
+}
+
+/// Whether a share in parts per billion is within bounds.
+fn allows_share(bounds: &Bounds<windtunnel_model::Probability>, ppb: u64) -> bool {
+    let of = |bound: windtunnel_model::Probability| u64::from(bound.parts_per_billion());
+    Bounds { min: bounds.min.map(of), max: bounds.max.map(of) }.allow(&ppb)
+}
+
+/// A time of the run as files have it: `12.300`.
+fn seconds(at: Span) -> String {
+    let millis = at.as_nanos() / 1_000_000;
+    format!("{}.{:03}", millis / 1000, millis % 1000)
+}
+
+/// When a stretch was.
+fn when(stretch: &Stretch) -> String {
+    let at = |time: Time| seconds(time.since(Time::ZERO));
+    format!("{}s to {}s", at(stretch.from), at(stretch.to))
+}
+
+/// A run that ends so little before a window's end has filled it.
+const EARLY: Span = Span::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_told_with_the_digits_that_bounds_need() {
+        assert_eq!(percent(10_000_000), "1.000%");
+        assert_eq!(percent(1_234_567), "0.123%");
+        assert_eq!(share(1, 3), Some(333_333_333));
+        assert_eq!(share(0, 0), None);
+    }
+
+    #[test]
+    fn a_rate_of_nothing_meets_only_what_has_no_least() {
+        let bounds = |min: Option<&str>, max: Option<&str>| Bounds {
+            min: min.map(|text| text.parse().unwrap()),
+            max: max.map(|text| text.parse().unwrap()),
+        };
+        assert!(allows(&bounds(None, Some("1mbit")), 0));
+        assert!(!allows(&bounds(Some("1bit"), None), 0));
+        assert!(allows(&bounds(Some("1mbit"), Some("1mbit")), 1_000_000));
     }
 }

@@ -1,6 +1,6 @@
 //! Programs that did not end as they should.
 
-use windtunnel_model::plan::Expectation;
+use windtunnel_model::expect::{Claim, ProgramFact};
 
 use super::expectations::ending;
 use super::{Ending, Evidence};
@@ -12,14 +12,18 @@ use crate::supervisor::{Life, Supervised};
 /// has ended.
 pub(super) fn failures(evidence: &Evidence<'_>) -> Vec<String> {
     let programs = evidence.supervisor.programs();
-    let judged = programs.filter(|(key, _)| !file_speaks_of(evidence, *key));
-    judged
-        .filter(|(_, program)| failed(evidence, program))
+    programs
+        .filter(|(key, program)| has_failed(evidence, *key, program))
         .map(|(key, program)| {
             let (how, _) = ending(program);
             format!("{}: {how}", evidence.supervisor.describe(key))
         })
         .collect()
+}
+
+/// Whether a program has failed, and the file does not speak of its exit.
+pub(super) fn has_failed(evidence: &Evidence<'_>, key: ProgramKey, program: &Supervised) -> bool {
+    failed(evidence, program) && !file_speaks_of(evidence, key)
 }
 
 fn failed(evidence: &Evidence<'_>, program: &Supervised) -> bool {
@@ -36,7 +40,10 @@ fn failed(evidence: &Evidence<'_>, program: &Supervised) -> bool {
 }
 
 fn file_speaks_of(evidence: &Evidence<'_>, key: ProgramKey) -> bool {
-    evidence.plan.expectations.iter().any(
-        |expectation| matches!(expectation, Expectation::Exit { node, .. } if node.index() == key.node),
-    )
+    evidence.plan.expectations.iter().any(|expectation| match &expectation.claim {
+        Claim::Program { nodes, fact: ProgramFact::Exit(_) } => {
+            nodes.iter().any(|node| node.index() == key.node)
+        }
+        _ => false,
+    })
 }

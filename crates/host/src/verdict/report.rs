@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use windtunnel_engine::{DropReason, RouterCounters};
-use windtunnel_model::{Lane, Plan};
+use windtunnel_model::{Lane, Plan, Span};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::{
     Achieved, Expectation, Link, Machine, Program, Report, Router, Verdict,
@@ -11,6 +11,7 @@ use windtunnel_trace::report::{
 
 use super::Evidence;
 use super::expectations::ending;
+use super::programs::has_failed;
 use crate::dataplane::LaneResult;
 
 /// Puts the report together.
@@ -77,7 +78,11 @@ fn programs(evidence: &Evidence<'_>) -> Vec<Program> {
             program: key.program,
             argv: program.spec.argv.clone(),
             daemon: program.spec.daemon,
+            failed: has_failed(evidence, key, program),
             starts: program.starts,
+            started_ns: program.started_at.map(Span::as_nanos),
+            ready_ns: program.ready_at.map(Span::as_nanos),
+            exited_ns: exit.and(program.exited_at).map(Span::as_nanos),
             exit,
             ended,
             output_bytes: volume.bytes,

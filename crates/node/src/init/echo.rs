@@ -33,8 +33,8 @@ impl Echo {
         let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
         let lost = |error: String| Reply::EchoDone {
             token,
-            rtts_ns: Vec::new(),
-            lost: u32::from(count),
+            began_ns: clock::monotonic_ns(),
+            echoes: Vec::new(),
             error: Some(error),
         };
         if count > COUNT_MAX {
@@ -45,6 +45,18 @@ impl Echo {
         let next_at_ns = clock::monotonic_ns();
         let requests = Vec::with_capacity(usize::from(count));
         Ok(Echo { token, socket, address, count, interval_ns, next_at_ns, requests, error: None })
+    }
+
+    /// Sends no more requests; replies to those that were sent are still waited for.
+    pub(super) fn end(&mut self) {
+        if let Some(sequence) = self.next_sequence() {
+            self.count = sequence;
+            self.next_at_ns = clock::monotonic_ns().saturating_add(ECHO_PATIENCE_NS);
+        }
+    }
+
+    pub(super) fn token(&self) -> u64 {
+        self.token
     }
 
     /// For polling.
@@ -97,10 +109,10 @@ impl Echo {
     }
 
     fn result(&self) -> Reply {
-        let rtts_ns: Vec<u64> = self.requests.iter().filter_map(|(_, rtt)| *rtt).collect();
-        let lost = self.requests.iter().filter(|(_, rtt)| rtt.is_none()).count();
-        let lost = u32::try_from(lost).unwrap_or(u32::MAX);
-        Reply::EchoDone { token: self.token, rtts_ns, lost, error: self.error.clone() }
+        let began_ns = self.requests.first().map_or(0, |(sent_ns, _)| *sent_ns);
+        let echo = |&(sent_ns, rtt): &(u64, Option<u64>)| ((sent_ns - began_ns) / 1000, rtt);
+        let echoes = self.requests.iter().map(echo).collect();
+        Reply::EchoDone { token: self.token, began_ns, echoes, error: self.error.clone() }
     }
 }
 
@@ -108,4 +120,4 @@ impl Echo {
 const PAYLOAD: [u8; 56] = [0; 56];
 
 /// So that the result fits into a message.
-const COUNT_MAX: u16 = 10_000;
+const COUNT_MAX: u16 = 5000;

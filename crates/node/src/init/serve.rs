@@ -90,6 +90,11 @@ impl Server<'_> {
                 self.watches.retain(|(other, _)| *other != token);
                 Ok(())
             }
+            Request::EndEcho { token } => {
+                let ended = self.echoes.iter_mut().filter(|echo| echo.token() == token);
+                ended.for_each(Echo::end);
+                Ok(())
+            }
             Request::Echo { token, address, count, interval_ns } => {
                 match Echo::start(token, address, count, interval_ns) {
                     Ok(echo) => self.echoes.push(echo),

@@ -251,19 +251,21 @@ impl Findings {
     }
 
     fn pattern(&mut self, field: Field<'_>, pattern: &str) -> Option<Ready> {
+        self.check_regex(field, pattern).then(|| Ready::Log(pattern.to_owned()))
+    }
+
+    /// Whether a pattern can be used; that it cannot is told.
+    pub(super) fn check_regex(&mut self, field: Field<'_>, pattern: &str) -> bool {
         let built = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build();
-        match built {
-            Ok(_) => Some(Ready::Log(pattern.to_owned())),
-            Err(error) => {
-                // The library draws the pattern over several lines; its last line is the reason.
-                let reason = error.to_string();
-                let reason = reason.lines().last().unwrap_or("").trim_start_matches("error: ");
-                let shown = shorten(pattern);
-                let message = format!("ready: `{shown}` is no regular expression: {reason}");
-                self.mistake(field.wrong(), message);
-                None
-            }
+        if let Err(error) = &built {
+            // The library draws the pattern over several lines; its last line is the reason.
+            let reason = error.to_string();
+            let reason = reason.lines().last().unwrap_or("").trim_start_matches("error: ");
+            let (key, shown) = (field.key, shorten(pattern));
+            let message = format!("{key}: `{shown}` is no regular expression: {reason}");
+            self.mistake(field.wrong(), message);
         }
+        built.is_ok()
     }
 
     fn programs(&mut self, fields: &Fields<'_>) -> Option<Vec<ProgramDraft>> {

@@ -54,3 +54,15 @@ text!(
     /// `tcp:PORT`, `unix:PATH`, `log:REGEX` or `exit`.
     Ready, r"^(exit|tcp:[0-9]+|unix:.+|log:.+)$", "tcp:80"
 );
+text!(
+    /// The name of a signal, or `any`.
+    SignalOrAny, r"^(any|SIG[A-Z0-9]+)$", "SIGTERM"
+);
+text!(
+    /// A time with a unit, or `end` for the end of the run.
+    TimeOrEnd, r"^(end|[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s|min|h))$", "20s"
+);
+text!(
+    /// Packets (`100p`), bytes (`256KB`) or a time (`50ms`).
+    Occupancy, r"^[0-9]+(\.[0-9]+)? ?(p|[kKMGT]?B|[KMG]iB|ns|us|µs|ms|s|min|h)$", "100p"
+);

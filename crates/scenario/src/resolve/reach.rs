@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::plan::Expectation;
+use windtunnel_model::expect::Claim;
 use windtunnel_model::{NodeId, Plan, Vertex};
 
-use crate::decode::{Draft, ExpectDraft};
+use crate::decode::{Draft, Subject};
 use crate::error::Findings;
 use crate::position::Place;
 
@@ -52,15 +52,16 @@ pub(super) fn check(found: &mut Findings, draft: &Draft, plan: &Plan) {
 /// Even where nodes may be apart, a path that is to be measured must exist.
 fn check_paths(found: &mut Findings, draft: &Draft, plan: &Plan, touched: &[BTreeSet<usize>]) {
     let direct = direct(plan);
-    let drafts = draft.expect.iter().filter_map(|expectation| match expectation {
-        ExpectDraft::Path { ends, .. } => Some(ends),
+    // Each fact of a draft has become an expectation.
+    let drafts = draft.expect.iter().filter_map(|expectation| match &expectation.subject {
+        Subject::Path { ends, facts, .. } => Some(std::iter::repeat_n(ends, facts.len())),
         _ => None,
     });
-    let paths = plan.expectations.iter().filter_map(|expectation| match expectation {
-        Expectation::PathRtt { from, to, .. } => Some((from.index(), to.index())),
+    let paths = plan.expectations.iter().filter_map(|expectation| match expectation.claim {
+        Claim::Path { from, to, .. } => Some((from.index(), to.index())),
         _ => None,
     });
-    for (ends, (from, to)) in drafts.zip(paths) {
+    for (ends, (from, to)) in drafts.flatten().zip(paths) {
         let joined = direct.contains(&(from.min(to), from.max(to)));
         if !joined && touched[from].is_disjoint(&touched[to]) {
             let message = format!("no path joins `{}` and `{}`", ends[0].value, ends[1].value);
