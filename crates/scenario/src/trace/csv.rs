@@ -32,7 +32,7 @@ pub(super) fn parse(text: &str) -> Result<Series, Wrong> {
     let Some((number, header)) = lines.next() else {
         return Err(Wrong::at(1, 1, 1, "the trace is empty").hint(HEADER_HINT));
     };
-    let names = header_of(cells(header, number))?;
+    let names = header_of(&cells(header, number))?;
     let mut columns: [Option<Column>; 4] = [None, None, None, None];
     for name in &names {
         columns[*name] = Some(Column::default());
@@ -62,9 +62,9 @@ pub(super) fn parse(text: &str) -> Result<Series, Wrong> {
 }
 
 /// The columns that a header names, as positions among the known.
-fn header_of(cells: Vec<Cell<'_>>) -> Result<Vec<usize>, Wrong> {
+fn header_of(cells: &[Cell<'_>]) -> Result<Vec<usize>, Wrong> {
     let mut names = Vec::new();
-    for cell in &cells {
+    for cell in cells {
         let Some(name) = COLUMNS.iter().position(|known| *known == cell.text) else {
             return Err(unknown_column(cell));
         };
