@@ -100,7 +100,7 @@ impl Chain {
             duplicate: Duplicate::new(luck, profile),
             corrupt: Corrupt::new(luck, profile),
             ingress: Line::new(),
-            queue: Queue::new(profile),
+            queue: Queue::new(luck, profile),
             server: Server::new(profile),
             delay: Delay::new(luck, profile),
             line: Line::new(),
@@ -153,6 +153,7 @@ impl Chain {
 
     /// Changes properties from `now` on.
     pub(crate) fn patch(&mut self, now: Time, patch: &LinkPatch, work: &mut Work) {
+        self.queue.advance(now, &self.server);
         patch.apply_to(&mut self.profile);
         self.mtu = Mtu(self.profile.mtu);
         if patch.loss.is_some() {
@@ -161,7 +162,7 @@ impl Chain {
         }
         self.duplicate.set(&self.profile);
         self.corrupt.set(&self.profile);
-        self.queue.set(&self.profile);
+        self.queue.set(now, &self.profile);
         self.server.set(&self.profile);
         self.server.follow(&self.profile, &work.book, Some(now));
         if patch.latency.is_some() || patch.jitter.is_some() || patch.reorder.is_some() {

@@ -27,6 +27,7 @@
 //! # Ok::<(), windtunnel_model::QuantityError>(())
 //! ```
 
+mod discipline;
 pub mod expect;
 pub mod id;
 pub mod plan;

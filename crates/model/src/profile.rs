@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::discipline::{Codel, Discipline, Fair, FlowQueues, Pie, Red, Side};
 use crate::probability::Probability;
 use crate::quantity::{Bytes, Packets};
 use crate::rate::Rate;
@@ -60,16 +61,35 @@ impl LinkProfile {
         }
     }
 
-    /// The queue's limit: what was asked, else the larger of 100 packets and 50 ms of the rate (in
+    /// The queue's limit: what was asked, else what the discipline needs
+    /// ([`Discipline::default_packets`]), else the larger of 100 packets and 50 ms of the rate (in
     /// packets of one MTU plus overhead). `None` without a rate: there is nothing to wait for.
     #[must_use]
     pub fn effective_queue(&self) -> Option<QueueLimit> {
         let rate = self.rate?;
         Some(self.queue.unwrap_or_else(|| {
-            let frame = u64::from(self.mtu) + u64::from(self.effective_overhead().0);
+            if let Some(packets) = self.discipline.default_packets() {
+                return QueueLimit::Packets(packets);
+            }
+            let frame = self.wire_packet();
             let packets = rate.bytes_in(Self::DEFAULT_QUEUE_TIME).div_ceil(frame.max(1));
             QueueLimit::Packets(Packets(packets.max(Self::DEFAULT_QUEUE_PACKETS)))
         }))
+    }
+
+    /// Whether the properties suit each other: RED's thresholds rise, whatever units they are in.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        match &self.discipline {
+            Discipline::Red(red) => red.is_sound(self),
+            _ => true,
+        }
+    }
+
+    /// Bytes of a packet of one MTU with the overhead that is charged for it.
+    #[must_use]
+    pub fn wire_packet(&self) -> u64 {
+        u64::from(self.mtu) + u64::from(self.effective_overhead().0)
     }
 }
 
@@ -241,36 +261,6 @@ impl std::fmt::Display for QueueLimit {
             QueueLimit::Bytes(bytes) => bytes.fmt(f),
             QueueLimit::Time(span) => span.fmt(f),
         }
-    }
-}
-
-/// Who is dropped when the queue is full, or before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Discipline {
-    /// The newcomer.
-    DropTail,
-    /// The oldest in the queue.
-    DropHead,
-    /// Controlled delay (RFC 8289); the limit holds as drop-tail.
-    Codel(Codel),
-}
-
-/// Parameters of CoDel (RFC 8289).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Codel {
-    /// Acceptable standing delay; default 5 ms.
-    pub target: Span,
-    /// How long the delay may stay above the target; default 100 ms.
-    pub interval: Span,
-    /// Whether ECN-capable packets are marked instead of dropped; default true.
-    pub ecn: bool,
-}
-
-impl Default for Codel {
-    fn default() -> Self {
-        Codel { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true }
     }
 }
 

@@ -1,6 +1,7 @@
 //! From the tree to the file's own terms: types and values of single keys. What needs more than one
 //! place of the file to judge is left to `resolve`.
 
+mod discipline;
 mod event;
 mod expect;
 mod file;

@@ -3,6 +3,7 @@
 //! Nothing is read through these types (`decode` reads the tree itself, for the sake of its messages);
 //! a test holds that both know the same keys.
 
+mod discipline;
 mod text;
 mod trace;
 
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 
+use discipline::Discipline;
 use text::{
     Occupancy, Overhead, PlainRate, Probability, Queue, Ready, ReorderText, SignalOrAny, Size,
     Time, TimeOrEnd, TimeOrNone,
@@ -180,9 +182,11 @@ macro_rules! with_link_keys {
             /// The largest IP packet in bytes; default 1500. At least 1280, without IPv6 68.
             mtu: Option<Mtu>,
             /// Room in front of the rate, in packets, bytes or time; default: the larger of 100
-            /// packets and what the rate carries in 50ms. With a trace, times count at its mean rate.
+            /// packets and what the rate carries in 50ms; with `pie` 1000 packets, with `fq-codel` and
+            /// `fair` 10240. With a trace, times count at its mean rate.
             queue: Option<Queue>,
-            /// Who is dropped when packets wait: `drop-tail` (default), `drop-head`, or `codel`.
+            /// Who is dropped when packets wait: `drop-tail` (default), `drop-head`, `codel`, `red`,
+            /// `pie`, `fq-codel` or `fair`.
             discipline: Option<Discipline>,
             /// A table (CSV) of `time` with `rate`, `latency` or `loss`, which these then follow: its file,
             /// or a map with more.
@@ -314,48 +318,6 @@ pub(crate) struct ReorderForm {
     extra: Option<Time>,
     /// Whether jitter may reorder as well; default false.
     by_jitter: Option<bool>,
-}
-
-/// Who is dropped when packets wait.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-pub(crate) enum Discipline {
-    /// By name, with its defaults.
-    Name(DisciplineName),
-    /// With parameters.
-    Form(DisciplineForm),
-}
-
-/// The disciplines.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
-pub(crate) enum DisciplineName {
-    /// The newcomer is dropped when the queue is full.
-    DropTail,
-    /// The oldest is dropped when the queue is full.
-    DropHead,
-    /// Controlled delay (RFC 8289), marking packets that can carry ECN.
-    Codel,
-}
-
-/// A discipline with parameters.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct DisciplineForm {
-    /// Controlled delay (RFC 8289).
-    codel: Codel,
-}
-
-/// The parameters of CoDel.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Codel {
-    /// Acceptable standing delay; default 5ms.
-    target: Option<Time>,
-    /// How long the delay may stay above the target; default 100ms.
-    interval: Option<Time>,
-    /// Whether packets that can carry ECN are marked instead of dropped; default true.
-    ecn: Option<bool>,
 }
 
 /// A route to use instead of the shortest.

@@ -109,10 +109,23 @@ pub(crate) const LOSS: &[&str] =
 pub(crate) const REORDER: &[&str] = &["probability", "extra", "by-jitter"];
 
 /// `discipline` as a map.
-pub(crate) const DISCIPLINE: &[&str] = &["codel"];
+pub(crate) const DISCIPLINE: &[&str] = &["codel", "red", "pie", "fq-codel", "fair"];
 
 /// `discipline: {codel: …}`.
 pub(crate) const CODEL: &[&str] = &["target", "interval", "ecn"];
+
+/// `discipline: {red: …}`.
+pub(crate) const RED: &[&str] =
+    &["min", "max", "probability", "weight", "packet", "gentle", "adaptive", "ecn"];
+
+/// `discipline: {pie: …}`.
+pub(crate) const PIE: &[&str] = &["target", "update", "burst", "derandomise", "ecn"];
+
+/// `discipline: {fq-codel: …}`.
+pub(crate) const FQ_CODEL: &[&str] = &["flows", "quantum", "target", "interval", "ecn"];
+
+/// `discipline: {fair: …}`.
+pub(crate) const FAIR: &[&str] = &["by", "flows", "quantum", "target", "interval", "ecn"];
 
 /// A fixed route.
 pub(crate) const ROUTE: &[&str] = &["path", "one-way"];

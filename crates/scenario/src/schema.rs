@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_schema_and_the_decoder_know_the_same_keys() {
         let schema = schema();
-        let maps: [(&str, &[&str]); 29] = [
+        let maps: [(&str, &[&str]); 33] = [
             ("", keys::FILE),
             ("Defaults", keys::DEFAULTS),
             ("NodeDefaults", keys::NODE_DEFAULTS),
@@ -79,6 +79,10 @@ mod tests {
             ("ReorderForm", keys::REORDER),
             ("DisciplineForm", keys::DISCIPLINE),
             ("Codel", keys::CODEL),
+            ("Red", keys::RED),
+            ("Pie", keys::PIE),
+            ("FqCodel", keys::FQ_CODEL),
+            ("Fair", keys::FAIR),
             ("Route", keys::ROUTE),
             ("Event", keys::EVENT),
             ("Expect", keys::EXPECT),

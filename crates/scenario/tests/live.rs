@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use windtunnel_model::profile::{Discipline, Loss, QueueLimit, Setting};
+use windtunnel_model::profile::{Discipline, FlowQueues, Loss, QueueLimit, Setting};
 use windtunnel_model::{Bytes, LinkPatch, Probability, Rate, Span};
 use windtunnel_scenario::{check_patch, parse_patch};
 
@@ -28,6 +28,16 @@ fn values_are_read_as_in_a_file() {
     assert_eq!(patch.jitter.unwrap().spread, Span::from_millis(2));
     assert_eq!(patch.discipline, Some(Discipline::DropHead));
     assert_eq!(patch.rate, None);
+}
+
+#[test]
+fn disciplines_are_changed_with_their_parameters() {
+    let discipline = |value| parse_patch(&[("discipline", value)]).unwrap().discipline.unwrap();
+    assert_eq!(discipline("fq-codel"), Discipline::FqCodel(FlowQueues::default()));
+    let queues = FlowQueues { flows: 8, ..FlowQueues::default() };
+    assert_eq!(discipline("{fq-codel: {flows: 8}}"), Discipline::FqCodel(queues));
+    let error = parse_patch(&[("discipline", "fqcodel")]).unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("did you mean `fq-codel`?"));
 }
 
 #[test]

@@ -9,9 +9,10 @@ use common::load_text;
 use windtunnel_model::expect::{Claim, ExitWanted, ProgramFact};
 use windtunnel_model::plan::{Action, Plan, Ready, Restart, User};
 use windtunnel_model::profile::{
-    Codel, Discipline, Distribution, GilbertElliott, Loss, Overhead, QueueLimit, Setting,
+    Codel, Discipline, Distribution, Fair, FlowQueues, GilbertElliott, Loss, Overhead, Pie,
+    QueueLimit, Red, Setting, Side,
 };
-use windtunnel_model::{Bytes, LinkProfile, NodeId, Probability, Rate, Span};
+use windtunnel_model::{Bytes, LinkProfile, NodeId, Packets, Probability, Rate, Span};
 
 fn plan(text: &str) -> Plan {
     load_text("net", text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}")).plan
@@ -127,6 +128,57 @@ fn every_form_of_a_queue_and_its_framing_is_read() {
     let [up, _] = link("rate: 1mbit, discipline: {codel: {target: 10ms, ecn: false}}");
     let codel = Codel { target: Span::from_millis(10), ecn: false, ..Codel::default() };
     assert_eq!(up.discipline, Discipline::Codel(codel));
+}
+
+#[test]
+fn every_form_of_active_queue_management_is_read() {
+    let form = |text: &str| {
+        let [up, _] = link(&format!("rate: 1mbit, discipline: {text}"));
+        up.discipline
+    };
+    assert_eq!(form("red"), Discipline::Red(Red::default()));
+    assert_eq!(form("pie"), Discipline::Pie(Pie::default()));
+    assert_eq!(form("fq-codel"), Discipline::FqCodel(FlowQueues::default()));
+    assert_eq!(form("fair"), Discipline::Fair(Fair::default()));
+    let red = Red {
+        min: Some(QueueLimit::Packets(Packets(5))),
+        max: Some(QueueLimit::Time(Span::from_millis(200))),
+        probability: percent(10),
+        weight: percent(1),
+        packet: Bytes(500),
+        gentle: true,
+        adaptive: true,
+        ecn: false,
+    };
+    let text = "{red: {min: 5p, max: 200ms, probability: 10%, weight: 1%, packet: 500B, gentle: true, \
+                adaptive: true, ecn: false}}";
+    assert_eq!(form(text), Discipline::Red(red));
+    let pie = Pie {
+        target: Span::from_millis(20),
+        update: Span::from_millis(30),
+        burst: Span::from_millis(100),
+        derandomise: true,
+        ecn: false,
+    };
+    let text = "{pie: {target: 20ms, update: 30ms, burst: 100ms, derandomise: true, ecn: false}}";
+    assert_eq!(form(text), Discipline::Pie(pie));
+    let codel = Codel { target: Span::from_millis(1), interval: Span::from_millis(20), ecn: false };
+    let queues = FlowQueues { flows: 16, quantum: 300, codel };
+    let keys = "flows: 16, quantum: 300B, target: 1ms, interval: 20ms, ecn: false";
+    assert_eq!(form(&format!("{{fq-codel: {{{keys}}}}}")), Discipline::FqCodel(queues));
+    let fair = Fair { by: Side::Source, queues };
+    assert_eq!(form(&format!("{{fair: {{by: source, {keys}}}}}")), Discipline::Fair(fair));
+}
+
+#[test]
+fn flow_queues_and_pie_have_longer_queues_by_default() {
+    let limit = |keys: &str| link(&format!("rate: 1mbit, {keys}"))[0].effective_queue();
+    let packets = |count| Some(QueueLimit::Packets(Packets(count)));
+    assert_eq!(limit("discipline: fq-codel"), packets(10_240));
+    assert_eq!(limit("discipline: fair"), packets(10_240));
+    assert_eq!(limit("discipline: pie"), packets(1000));
+    assert_eq!(limit("discipline: red"), packets(100));
+    assert_eq!(limit("discipline: fq-codel, queue: 50p"), packets(50));
 }
 
 #[test]

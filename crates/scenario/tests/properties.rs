@@ -24,6 +24,8 @@ fn property() -> impl Strategy<Value = String> {
         (1280u32..9000).prop_map(|mtu| format!("mtu: {mtu}")),
         (0u32..500).prop_map(|packets| format!("queue: {packets}p")),
         Just("discipline: codel".to_owned()),
+        Just("discipline: {fq-codel: {flows: 16}}".to_owned()),
+        Just("discipline: pie".to_owned()),
         Just("reorder: jitter".to_owned()),
     ]
 }

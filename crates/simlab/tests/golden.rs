@@ -8,6 +8,8 @@ use windtunnel_model::Span;
 use windtunnel_simlab::{Delivery, Sink, Window, World, ms};
 
 const SECONDS: u64 = 10;
+const DISCIPLINES: [&str; 7] =
+    ["drop-tail", "drop-head", "codel", "red", "pie", "fq-codel", "fair"];
 
 /// One row: a window sender for ten seconds over one bottleneck of 10 ms each way.
 fn row(loss: &str, rate: &str, queue: &str, discipline: &str) -> String {
@@ -51,7 +53,7 @@ fn a_window_sender_achieves_what_it_achieved_before() {
     for loss in ["0%", "0.1%", "2%"] {
         for rate in ["2mbit", "20mbit"] {
             for queue in ["10p", "100p"] {
-                for discipline in ["drop-tail", "drop-head", "codel"] {
+                for discipline in DISCIPLINES {
                     let _ = writeln!(table, "{}", row(loss, rate, queue, discipline));
                 }
             }

@@ -21,9 +21,16 @@ fn network(chance: &mut Chance, seed: u64) -> String {
         let more = chance.pick(&["", ", duplicate: 5%", ", corrupt: 5%", ", mtu: 1280"]);
         let queue = match rate {
             "" => "",
-            _ => {
-                chance.pick(&["", ", queue: 5p", ", discipline: codel", ", discipline: drop-head"])
-            }
+            _ => chance.pick(&[
+                "",
+                ", queue: 5p",
+                ", discipline: codel",
+                ", discipline: drop-head",
+                ", discipline: {red: {min: 3p, max: 9p, weight: 5%}}",
+                ", discipline: {pie: {target: 2ms, burst: 5ms}}",
+                ", queue: 30p, discipline: {fq-codel: {flows: 4}}",
+                ", queue: 30p, discipline: fair",
+            ]),
         };
         text += &format!(
             "  - {{between: [{ends}], latency: {latency}us, jitter: {jitter}us, loss: {loss}{rate}{more}{queue}}}\n"

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use windtunnel_model::{Span, Time};
+use windtunnel_wire::ecn;
 
 use super::{Chain, Work};
 use crate::counters::DropReason;
-use crate::element::queue::Overflow;
+use crate::element::queue::{Admission, Overflow};
 use crate::packet::Packet;
 use crate::timer::Activity;
 
@@ -16,12 +17,44 @@ impl Chain {
         if self.server.rate().is_none() && self.server.is_idle() {
             return self.delay(now, packet, work);
         }
+        self.queue.advance(now, &self.server);
+        if self.queue.judges() {
+            return self.judge(now, packet, work);
+        }
+        self.line_up(now, packet, work);
+    }
+
+    /// Lets the discipline decide about each segment when it is here.
+    fn judge(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
+        if packet.shape.count == 1 {
+            match self.queue.admit(now, &packet, &self.server) {
+                Admission::Pass => {}
+                Admission::Drop => {
+                    self.drop(DropReason::Aqm, 1);
+                    return packet.discard(&mut work.pool);
+                }
+                Admission::Mark => {
+                    let marked = ecn::mark_ce(packet.settled(&mut work.pool).0);
+                    self.counters.marked += u64::from(marked);
+                }
+            }
+            return self.line_up(now, packet, work);
+        }
+        let all_here = packet.times.last <= now;
+        if all_here && self.queue.admits_whole(now, &packet, &self.server) {
+            return self.line_up(now, packet, work);
+        }
+        self.queue_singly(now, packet, work);
+    }
+
+    /// Puts a packet at its place in the queue, as far as there is room.
+    fn line_up(&mut self, now: Time, packet: Packet, work: &mut Work) {
         let waiting = self.server.waiting(now);
         let before = (self.queue.packets(), self.queue.bytes());
         let room = self.queue.room(&packet, waiting, self.server.is_free());
         if room == packet.shape.count {
             self.queue.push(packet);
-        } else if packet.times.last > now {
+        } else if packet.times.last > now || self.must_be_single(&packet) {
             // Room may come while its segments arrive: each is asked about when it does.
             return self.queue_singly(now, packet, work);
         } else {
@@ -34,6 +67,11 @@ impl Chain {
         self.note_queue_at(now);
     }
 
+    /// Whether what goes for a segment's sake depends on those before it.
+    fn must_be_single(&self, packet: &Packet) -> bool {
+        packet.shape.count > 1 && self.queue.overflow() == Overflow::Fattest
+    }
+
     /// Starts the next transmission, or lets all go where there is no rate any more.
     pub(super) fn transmit(&mut self, now: Time, work: &mut Work) {
         if self.server.has_slots() {
@@ -43,7 +81,7 @@ impl Chain {
         if self.server.rate().is_none() {
             let pending = pending.into_iter().map(|(packet, _)| packet);
             let mut rest: VecDeque<Packet> = pending.collect();
-            while let Some(mut packet) = rest.pop_front().or_else(|| self.queue.pop()) {
+            while let Some(mut packet) = rest.pop_front().or_else(|| self.queue.pop_any(now)) {
                 packet.times = packet.times.map(|time| time.max(now));
                 self.delay(now, packet, work);
             }
@@ -114,6 +152,7 @@ impl Chain {
 
     /// The first or the last segment of the transmission has left.
     pub(super) fn end_transmission(&mut self, now: Time, work: &mut Work) {
+        self.queue.advance(now, &self.server);
         if self.server.has_slots() && self.server.is_idle() {
             self.use_opportunity(now, work);
         }
@@ -148,7 +187,7 @@ impl Chain {
     fn overflow(&mut self, mut packet: Packet, room: u32, work: &mut Work) {
         match self.queue.overflow() {
             // `trim` makes room, after the line has taken what it can.
-            Overflow::Oldest => self.queue.push(packet),
+            Overflow::Oldest | Overflow::Fattest => self.queue.push(packet),
             Overflow::Newcomer => {
                 self.drop(DropReason::QueueFull, packet.shape.count - room);
                 if room == 0 {
@@ -160,15 +199,19 @@ impl Chain {
         }
     }
 
-    /// Drops the oldest while more waits than may, and more than `before`: a limit that has been lowered
+    /// Drops what has to go while more waits than may, and more than `before`: a limit that has been lowered
     /// drops nothing by itself.
     fn trim(&mut self, now: Time, before: (u64, u64), work: &mut Work) {
-        if self.queue.overflow() != Overflow::Oldest {
+        if self.queue.overflow() == Overflow::Newcomer {
             return;
         }
         let waiting = self.server.waiting(now);
-        while self.queue.is_over(waiting, before) && self.queue.drop_oldest(&mut work.pool) {
-            self.drop(DropReason::QueueFull, 1);
+        while self.queue.is_over(waiting, before) {
+            let dropped = self.queue.drop_some(&mut work.pool);
+            if dropped == 0 {
+                return;
+            }
+            self.counters.dropped[DropReason::QueueFull] += dropped;
         }
     }
 

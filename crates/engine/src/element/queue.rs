@@ -1,138 +1,50 @@
 //! Queue: what waits for the rate.
 //!
 //! - **Parameters**: a limit in packets (MTU segments), bytes (IP packets with overhead) or time (what the
-//!   rate of the moment carries in it); default: the larger of 100 packets and 50 ms of the rate. The
-//!   discipline: [`drop_tail`] (default), [`drop_head`], [`codel`].
-//! - **Time**: packets wait until the line is free. **Order**: first in, first out.
-//! - **Bytes**: unchanged, apart from CoDel's marks.
+//!   rate of the moment carries in it); default: the larger of 100 packets and 50 ms of the rate, or the
+//!   discipline's own. The discipline: [`drop_tail`] (default), [`drop_head`], [`codel`], [`red`], [`pie`],
+//!   [`flows`].
+//! - **Time**: packets wait until the line is free. **Order**: first in, first out, but for [`flows`].
+//! - **Bytes**: unchanged, apart from the marks of active queue management.
 //! - **Drop reasons**: `queue_full` at the limit, `aqm` where the discipline decides before.
-//! - **Change**: a lower limit drops nothing that waits already; without a rate all leave at once.
+//! - **Change**: a lower limit or another discipline drops nothing that waits already; without a rate all
+//!   leave at once.
 //! - **Model**: `pfifo` and `bfifo` of tc(8). The packet in transmission does not count, as in a router and
 //!   unlike the limit of tc-netem(8). Trains wait as one object that counts its segments; of a train whose
 //!   segments are still arriving, all count from the first one on.
 
 mod codel;
+mod discipline;
 mod drop_head;
 mod drop_tail;
+mod flows;
+mod limit;
+mod pie;
+mod red;
 
 use std::collections::VecDeque;
 
-use windtunnel_model::profile::{Discipline as Setting, QueueLimit};
-use windtunnel_model::{LinkProfile, Span, Time};
+use windtunnel_model::profile::Discipline as Setting;
+use windtunnel_model::{LinkProfile, Time};
 use windtunnel_wire::ecn::{self, Codepoint};
 
 use crate::buffer::Pool;
 use crate::counters::{DropReason, LaneCounters};
 use crate::element::rate::Server;
-use crate::packet::Packet;
+use crate::element::{Draws, Luck};
+use crate::packet::{Packet, Shape};
 
-use codel::Codel;
-use drop_head::DropHead;
-use drop_tail::DropTail;
+pub(crate) use discipline::{Admission, Overflow};
+use discipline::{Discipline, Head, Newcomer, Verdict};
+use limit::Limit;
 
-/// Who has to go when there is no room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overflow {
-    /// What comes.
-    Newcomer,
-    /// What has waited longest.
-    Oldest,
-}
-
-/// What becomes of the oldest packet when the line is free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// So many of its segments are transmitted together.
-    Pass(u32),
-    /// Its first segment is dropped; ask again about the next.
-    Drop,
-    /// Its first segment is marked and transmitted.
-    Mark,
-}
-
-/// The oldest packet, as a discipline sees it.
-#[derive(Debug, Clone, Copy)]
-struct Head {
-    now: Time,
-    /// How long its first segment has waited.
-    waited: Span,
-    /// How long the last of `part` will have waited when its turn comes.
-    waited_last: Span,
-    /// Segments that may be transmitted together.
-    part: u32,
-    /// Bytes behind its first segment.
-    behind: u64,
-    /// Bytes of one full packet with overhead.
-    packet_max: u64,
-    /// Whether its sender takes part in ECN.
-    ecn: bool,
-}
-
-/// A discipline; each has a file with `overflow`, `inspect` and `emptied`.
-#[derive(Debug)]
-enum Discipline {
-    DropTail(DropTail),
-    DropHead(DropHead),
-    Codel(Codel),
-}
-
-impl Discipline {
-    fn new(setting: &Setting) -> Self {
-        match setting {
-            Setting::DropTail => Discipline::DropTail(DropTail),
-            Setting::DropHead => Discipline::DropHead(DropHead),
-            Setting::Codel(setting) => Discipline::Codel(Codel::new(*setting)),
-        }
-    }
-
-    fn overflow(&self) -> Overflow {
-        match self {
-            Discipline::DropTail(tail) => tail.overflow(),
-            Discipline::DropHead(head) => head.overflow(),
-            Discipline::Codel(codel) => codel.overflow(),
-        }
-    }
-
-    fn inspect(&mut self, head: &Head) -> Verdict {
-        match self {
-            Discipline::DropTail(tail) => tail.inspect(head),
-            Discipline::DropHead(oldest) => oldest.inspect(head),
-            Discipline::Codel(codel) => codel.inspect(head),
-        }
-    }
-
-    /// The queue became empty while the discipline was being asked.
-    fn emptied(&mut self, now: Time) {
-        match self {
-            Discipline::DropTail(_) | Discipline::DropHead(_) => {}
-            Discipline::Codel(codel) => codel.emptied(now),
-        }
-    }
-}
-
-/// The most that may wait; what is not limited is `u64::MAX`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Limit {
-    packets: u64,
-    bytes: u64,
-}
-
-impl Limit {
-    fn new(profile: &LinkProfile) -> Self {
-        let none = Limit { packets: u64::MAX, bytes: u64::MAX };
-        match (profile.effective_queue(), profile.rate) {
-            (Some(QueueLimit::Packets(packets)), _) => Limit { packets: packets.0, ..none },
-            (Some(QueueLimit::Bytes(bytes)), _) => Limit { bytes: bytes.0, ..none },
-            (Some(QueueLimit::Time(span)), Some(rate)) => {
-                Limit { bytes: rate.bytes_in(span), ..none }
-            }
-            (Some(QueueLimit::Time(_)), None) | (None, _) => none,
-        }
-    }
-}
+/// With room for so many packets, flow queues are taken not to overflow within the 100 µs of a part of a
+/// train.
+const NO_OVERFLOW: u64 = 1000;
 
 #[derive(Debug)]
 pub(crate) struct Queue {
+    /// In order, where the discipline does not keep them itself.
     waiting: VecDeque<Packet>,
     packets: u64,
     bytes: u64,
@@ -141,33 +53,99 @@ pub(crate) struct Queue {
     limit: Limit,
     setting: Setting,
     discipline: Discipline,
+    draws: Draws,
 }
 
 impl Queue {
-    pub(crate) fn new(profile: &LinkProfile) -> Self {
-        let overhead = profile.effective_overhead().0;
+    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
+        let draws = Draws::new(luck, "queue");
         Queue {
             waiting: VecDeque::new(),
             packets: 0,
             bytes: 0,
-            overhead,
-            packet_max: u64::from(profile.mtu) + u64::from(overhead),
+            overhead: profile.effective_overhead().0,
+            packet_max: profile.wire_packet().max(1),
             limit: Limit::new(profile),
             setting: profile.discipline.clone(),
-            discipline: Discipline::new(&profile.discipline),
+            discipline: Discipline::new(profile, draws),
+            draws,
         }
     }
 
-    pub(crate) fn set(&mut self, profile: &LinkProfile) {
+    /// Takes new settings; what waits stays.
+    pub(crate) fn set(&mut self, now: Time, profile: &LinkProfile) {
         self.overhead = profile.effective_overhead().0;
-        self.packet_max = u64::from(profile.mtu) + u64::from(self.overhead);
+        self.packet_max = profile.wire_packet().max(1);
         self.limit = Limit::new(profile);
-        if self.setting != profile.discipline {
-            self.setting.clone_from(&profile.discipline);
-            self.discipline = Discipline::new(&profile.discipline);
-        }
         let overhead = self.overhead;
         self.bytes = self.waiting.iter().map(|packet| packet.shape.charge(overhead)).sum();
+        if let Discipline::Flows(flows) = &mut self.discipline {
+            self.bytes = flows.recount(overhead);
+        }
+        if self.setting == profile.discipline {
+            return self.discipline.set(profile);
+        }
+        let mut waiting: Vec<Packet> = std::iter::from_fn(|| self.pop_any(now)).collect();
+        waiting.sort_by_key(|packet| (packet.times.first, packet.number));
+        self.setting.clone_from(&profile.discipline);
+        self.discipline = Discipline::new(profile, self.draws);
+        waiting.into_iter().for_each(|packet| self.push(packet));
+    }
+
+    /// Lets time pass for the discipline. To be called before what waits or is transmitted changes.
+    pub(crate) fn advance(&mut self, now: Time, server: &Server) {
+        match &mut self.discipline {
+            Discipline::Red(red) => red.advance(now),
+            Discipline::Pie(pie) => {
+                let bytes = self.bytes;
+                pie.advance(now, |at| {
+                    let before = Time::from_nanos(at.as_nanos().saturating_sub(1));
+                    bytes + server.waiting(before).1
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the discipline decides about packets that come.
+    pub(crate) fn judges(&self) -> bool {
+        matches!(self.discipline, Discipline::Red(_) | Discipline::Pie(_))
+    }
+
+    /// Decides about the first segment of a packet that is here now.
+    pub(crate) fn admit(&mut self, now: Time, packet: &Packet, server: &Server) -> Admission {
+        let comer = self.newcomer(now, packet, 0, server);
+        self.discipline.admit(&comer)
+    }
+
+    /// Whether all segments of a packet, all here now, may wait unmarked; then it has been decided so.
+    pub(crate) fn admits_whole(&mut self, now: Time, packet: &Packet, server: &Server) -> bool {
+        let room = self.room(packet, server.waiting(now), server.is_free());
+        let Some(mut trial) = self.discipline.trial().filter(|_| room == packet.shape.count) else {
+            return false;
+        };
+        let passes = |index| {
+            let comer = self.newcomer(now, packet, index, server);
+            trial.admit(&comer) == Admission::Pass
+        };
+        let whole = (0..packet.shape.count).all(passes);
+        if whole {
+            self.discipline = trial;
+        }
+        whole
+    }
+
+    /// A segment of a packet, those before it waiting already.
+    fn newcomer(&self, now: Time, packet: &Packet, index: u32, server: &Server) -> Newcomer {
+        let full = u64::from(packet.shape.each) + u64::from(self.overhead);
+        let direct = u32::from(server.is_free() && self.packets == 0);
+        let before = u64::from(index.saturating_sub(direct)) * full;
+        Newcomer {
+            now,
+            queue: self.bytes + server.waiting(now).1 + before,
+            draw: self.draws.at(packet.number + u64::from(index), packet.copy),
+            ecn: takes_part(packet),
+        }
     }
 
     pub(crate) fn packets(&self) -> u64 {
@@ -204,21 +182,36 @@ impl Queue {
     }
 
     pub(crate) fn push(&mut self, packet: Packet) {
+        let bytes = packet.shape.charge(self.overhead);
         self.packets += u64::from(packet.shape.count);
-        self.bytes += packet.shape.charge(self.overhead);
-        self.waiting.push_back(packet);
+        self.bytes += bytes;
+        match &mut self.discipline {
+            Discipline::Flows(flows) => flows.push(packet, bytes),
+            _ => self.waiting.push_back(packet),
+        }
     }
 
-    /// Takes the oldest, whatever the discipline.
-    pub(crate) fn pop(&mut self) -> Option<Packet> {
-        let packet = self.waiting.pop_front()?;
-        self.packets -= u64::from(packet.shape.count);
-        self.bytes -= packet.shape.charge(self.overhead);
-        Some(packet)
+    /// Takes the next, whatever the discipline thinks of it.
+    pub(crate) fn pop_any(&mut self, now: Time) -> Option<Packet> {
+        if let Discipline::Flows(flows) = &mut self.discipline {
+            flows.front(now)?;
+        }
+        self.pop()
+    }
+
+    /// Makes room: drops one or more segments; how many.
+    pub(crate) fn drop_some(&mut self, pool: &mut Pool) -> u64 {
+        if let Discipline::Flows(flows) = &mut self.discipline {
+            let (packets, bytes) = flows.drop_fattest(self.overhead, pool);
+            self.packets -= packets;
+            self.bytes -= bytes;
+            return packets;
+        }
+        u64::from(self.drop_first(pool))
     }
 
     /// Drops the oldest segment; whether there was one.
-    pub(crate) fn drop_oldest(&mut self, pool: &mut Pool) -> bool {
+    fn drop_first(&mut self, pool: &mut Pool) -> bool {
         let Some(packet) = self.pop() else { return false };
         if let Some(rest) = packet.skip(1, pool) {
             self.unpop(rest);
@@ -236,23 +229,24 @@ impl Queue {
         counters: &mut LaneCounters,
     ) -> Option<Packet> {
         loop {
-            let Some(packet) = self.waiting.front() else {
+            let Some((head, shape)) = self.head(now, server, &run) else {
                 self.discipline.emptied(now);
                 return None;
             };
-            let part = run(packet).min(server.part(&packet.shape));
-            let head = self.head(now, server, packet, part);
-            let verdict = self.discipline.inspect(&head);
+            let verdict = self.discipline.inspect(&head, &shape, self.overhead);
             let count = match verdict {
                 Verdict::Pass(count) => count,
                 Verdict::Mark => 1,
                 Verdict::Drop => {
-                    self.drop_oldest(pool);
+                    self.drop_first(pool);
                     counters.dropped[DropReason::Aqm] += 1;
                     continue;
                 }
             };
             let Some(mut packet) = self.take(count, pool, counters) else { continue };
+            if let Discipline::Flows(flows) = &mut self.discipline {
+                flows.charge(&packet.shape, self.overhead);
+            }
             if verdict == Verdict::Mark && ecn::mark_ce(packet.settled(pool).0) {
                 counters.marked += 1;
             }
@@ -260,20 +254,41 @@ impl Queue {
         }
     }
 
-    fn head(&self, now: Time, server: &Server, packet: &Packet, part: u32) -> Head {
+    /// The packet whose turn it is, and its shape.
+    fn head(
+        &mut self,
+        now: Time,
+        server: &Server,
+        run: &impl Fn(&Packet) -> u32,
+    ) -> Option<(Head, Shape)> {
+        // What is on the line as part of a train cannot be dropped for another's sake any more.
+        let part_most = if self.has_room_for(NO_OVERFLOW) { u32::MAX } else { 1 };
+        let (packet, bytes, part_most) = match &mut self.discipline {
+            Discipline::Flows(flows) => {
+                let (packet, bytes) = flows.front(now)?;
+                (packet, bytes, part_most)
+            }
+            _ => (self.waiting.front()?, self.bytes, u32::MAX),
+        };
         let (shape, times) = (packet.shape, packet.times);
+        let part = run(packet).min(server.part(&shape)).min(part_most);
         let start_last = now + server.time_for(&shape, part - 1);
         let first = if shape.count == 1 { shape.last } else { shape.each };
-        let codepoint = ecn::codepoint(packet.frame()).unwrap_or_default();
-        Head {
+        let head = Head {
             now,
             waited: now.since(times.first),
             waited_last: start_last.since(times.of(part - 1, shape.count)),
             part,
-            behind: self.bytes.saturating_sub(u64::from(first) + u64::from(self.overhead)),
+            behind: bytes.saturating_sub(u64::from(first) + u64::from(self.overhead)),
             packet_max: self.packet_max,
-            ecn: codepoint != Codepoint::NotEct,
-        }
+            ecn: takes_part(packet),
+        };
+        Some((head, shape))
+    }
+
+    fn has_room_for(&self, packets: u64) -> bool {
+        self.limit.packets.saturating_sub(self.packets) >= packets
+            && self.limit.bytes.saturating_sub(self.bytes) / self.packet_max >= packets
     }
 
     /// Cuts `count` segments off the oldest packet; `None` where there is no memory for that.
@@ -291,9 +306,28 @@ impl Queue {
         }
     }
 
+    /// Takes the packet that `head` told.
+    fn pop(&mut self) -> Option<Packet> {
+        let packet = match &mut self.discipline {
+            Discipline::Flows(flows) => flows.pop(self.overhead)?,
+            _ => self.waiting.pop_front()?,
+        };
+        self.packets -= u64::from(packet.shape.count);
+        self.bytes -= packet.shape.charge(self.overhead);
+        Some(packet)
+    }
+
     fn unpop(&mut self, packet: Packet) {
         self.packets += u64::from(packet.shape.count);
         self.bytes += packet.shape.charge(self.overhead);
-        self.waiting.push_front(packet);
+        match &mut self.discipline {
+            Discipline::Flows(flows) => flows.unpop(packet, self.overhead),
+            _ => self.waiting.push_front(packet),
+        }
     }
+}
+
+/// Whether the sender of a packet takes part in ECN.
+fn takes_part(packet: &Packet) -> bool {
+    ecn::codepoint(packet.frame()).is_some_and(|codepoint| codepoint != Codepoint::NotEct)
 }

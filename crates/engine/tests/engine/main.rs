@@ -4,12 +4,15 @@
 
 mod changes;
 mod codel;
+mod fq_codel;
 mod jitter;
 mod luck;
 mod mtu;
+mod pie;
 mod properties;
 mod queue;
 mod rate;
+mod red;
 mod routers;
 mod routes;
 mod support;

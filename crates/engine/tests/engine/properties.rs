@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use windtunnel_engine::NetworkChange;
 use windtunnel_model::profile::{
-    Codel, Discipline, Distribution, GilbertElliott, Jitter, Loss, QueueLimit, Reorder, Setting,
+    Codel, Discipline, Distribution, Fair, FlowQueues, GilbertElliott, Jitter, Loss, Pie,
+    QueueLimit, Red, Reorder, Setting, Side,
 };
 use windtunnel_model::{
     Bytes, Lane, LinkPatch, LinkProfile, NodeId, Packets, Plan, Probability, Rate, Span, Vertex,
@@ -59,10 +60,28 @@ fn queue() -> impl Strategy<Value = Option<QueueLimit>> {
 fn discipline() -> impl Strategy<Value = Discipline> {
     let (target, interval) = (Span::from_micros(100), Span::from_micros(900));
     let codel = move |ecn| Discipline::Codel(Codel { target, interval, ecn });
+    let queues = move |(flows, quantum)| FlowQueues {
+        flows,
+        quantum,
+        codel: Codel { target, interval, ecn: true },
+    };
+    let red = |(gentle, adaptive)| {
+        let weight: Probability = "20%".parse().unwrap();
+        Discipline::Red(Red { gentle, adaptive, weight, probability: weight, ..Red::default() })
+    };
+    let pie = move |(derandomise, ecn)| {
+        Discipline::Pie(Pie { target, update: target, burst: interval, derandomise, ecn })
+    };
     prop_oneof![
         Just(Discipline::DropTail),
         Just(Discipline::DropHead),
         any::<bool>().prop_map(codel),
+        (any::<bool>(), any::<bool>()).prop_map(red),
+        (any::<bool>(), any::<bool>()).prop_map(pie),
+        (1u32..9, 1u32..4000).prop_map(queues).prop_map(Discipline::FqCodel),
+        (1u32..9, 1u32..4000)
+            .prop_map(queues)
+            .prop_map(|queues| Discipline::Fair(Fair { by: Side::Source, queues })),
     ]
 }
 

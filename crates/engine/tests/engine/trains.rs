@@ -3,7 +3,10 @@
 
 use proptest::prelude::*;
 use windtunnel_engine::LaneCounters;
-use windtunnel_model::profile::{Codel, Discipline, Jitter, Loss, Overhead, QueueLimit, Reorder};
+use windtunnel_model::profile::{
+    Codel, Discipline, Fair, FlowQueues, Jitter, Loss, Overhead, Pie, QueueLimit, Red, Reorder,
+    Side,
+};
 use windtunnel_model::{LinkProfile, Packets, Plan, Probability, Span};
 use windtunnel_wire::build;
 use windtunnel_wire::segment::Train;
@@ -126,10 +129,25 @@ fn trains() -> impl Strategy<Value = Vec<Sent>> {
 fn discipline() -> impl Strategy<Value = Discipline> {
     let codel =
         Codel { target: Span::from_micros(50), interval: Span::from_micros(400), ecn: true };
+    let red = |adaptive| {
+        let weight: Probability = "20%".parse().unwrap();
+        Discipline::Red(Red { adaptive, weight, probability: weight, ..Red::default() })
+    };
+    let pie = |derandomise| {
+        let span = Span::from_micros(100);
+        Discipline::Pie(Pie { target: span, update: span, burst: span, derandomise, ecn: true })
+    };
     prop_oneof![
         Just(Discipline::DropTail),
         Just(Discipline::DropHead),
-        Just(Discipline::Codel(codel))
+        Just(Discipline::Codel(codel)),
+        any::<bool>().prop_map(red),
+        any::<bool>().prop_map(pie),
+        Just(Discipline::FqCodel(FlowQueues { codel, ..FlowQueues::default() })),
+        Just(Discipline::Fair(Fair {
+            by: Side::Destination,
+            queues: FlowQueues { codel, ..FlowQueues::default() }
+        })),
     ]
 }
 
@@ -141,7 +159,8 @@ fn hop() -> impl Strategy<Value = LinkProfile> {
         Just(Loss::Independent("5%".parse().unwrap()))
     ];
     let latency = prop_oneof![Just(0), 0..MS];
-    (rate, loss, latency, 1u64..100, 0u32..50, discipline()).prop_map(
+    let queue = prop_oneof![3 => 1u64..100, 1 => Just(100_000)];
+    (rate, loss, latency, queue, 0u32..50, discipline()).prop_map(
         |(rate, loss, latency, queue, overhead, discipline)| LinkProfile {
             rate: rate.and_then(windtunnel_model::Rate::from_bits_per_second),
             latency: Span::from_nanos(latency),

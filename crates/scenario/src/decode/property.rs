@@ -1,15 +1,14 @@
 //! The properties of one direction of a link, each in all its forms.
 
 use windtunnel_model::profile::{
-    Codel, Discipline, Distribution, GilbertElliott, Jitter, Loss, Overhead, QueueLimit, Reorder,
-    Setting,
+    Distribution, GilbertElliott, Jitter, Loss, Overhead, QueueLimit, Reorder, Setting,
 };
 use windtunnel_model::{Bytes, LinkPatch, Packets, Probability, Span};
 
 use super::{Field, Fields, hint_for_unit};
 use crate::error::Findings;
 use crate::keys;
-use crate::text::{list, nearest, shorten};
+use crate::text::shorten;
 use crate::tree::{Kind, Value};
 
 /// Reads the property `key` of `value` into `patch`, as a link in a file would.
@@ -51,7 +50,7 @@ impl Findings {
         }
     }
 
-    fn probability(&mut self, field: Field<'_>) -> Option<Probability> {
+    pub(super) fn probability(&mut self, field: Field<'_>) -> Option<Probability> {
         match field.scalar() {
             Some("none") => Some(Probability::NEVER),
             _ => self.quantity(field, "a probability such as 0.1%"),
@@ -264,11 +263,16 @@ impl Findings {
     }
 
     fn queue(&mut self, field: Field<'_>) -> Option<Setting<QueueLimit>> {
-        let needed = "packets, bytes or a time, such as 100p, 256KB or 50ms, or `default`";
-        let text = self.text(field, needed)?;
-        if text == "default" {
+        if field.scalar() == Some("default") {
             return Some(Setting::Default);
         }
+        let needed = "packets, bytes or a time, such as 100p, 256KB or 50ms, or `default`";
+        self.length(field, needed).map(Setting::To)
+    }
+
+    /// A length of a queue.
+    pub(super) fn length(&mut self, field: Field<'_>, needed: &str) -> Option<QueueLimit> {
+        let text = self.text(field, needed)?;
         let unit = text.trim().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim();
         let limit = match unit {
             "p" => QueueLimit::Packets(self.quantity::<Packets>(field, needed)?),
@@ -277,7 +281,7 @@ impl Findings {
             }
             unit if unit.ends_with('B') => QueueLimit::Bytes(self.quantity(field, needed)?),
             _ => {
-                let message = format!("queue: `{}` is not {needed}", shorten(text));
+                let message = format!("{}: `{}` is not {needed}", field.key, shorten(text));
                 match hint_for_unit(text) {
                     Some(hint) => self.mistake_with_hint(field.wrong(), message, hint),
                     None => self.mistake(field.wrong(), message),
@@ -285,56 +289,6 @@ impl Findings {
                 return None;
             }
         };
-        Some(Setting::To(limit))
-    }
-
-    fn discipline(&mut self, field: Field<'_>) -> Option<Discipline> {
-        const NAMES: [&str; 3] = ["drop-tail", "drop-head", "codel"];
-        match field.scalar() {
-            Some("drop-tail") => return Some(Discipline::DropTail),
-            Some("drop-head") => return Some(Discipline::DropHead),
-            Some("codel") => return Some(Discipline::Codel(Codel::default())),
-            Some(other) => {
-                let message = format!("discipline: `{}` is not {}", shorten(other), list(&NAMES));
-                match nearest(other, NAMES) {
-                    Some(near) => {
-                        let hint = format!("did you mean `{near}`?");
-                        self.mistake_with_hint(field.wrong(), message, hint);
-                    }
-                    None => self.mistake(field.wrong(), message),
-                }
-                return None;
-            }
-            None => {}
-        }
-        if !matches!(field.value.kind, Kind::Map(_)) {
-            return self.wrong_type(field, &format!("{} or {{codel: …}}", list(&NAMES)));
-        }
-        let fields = self.fields(field, "discipline", keys::DISCIPLINE)?;
-        let codel = self.required(&fields, "codel", "discipline")?;
-        self.codel(codel).map(Discipline::Codel)
-    }
-
-    fn codel(&mut self, field: Field<'_>) -> Option<Codel> {
-        let fields = self.fields(field, "codel", keys::CODEL)?;
-        let mut codel = Codel::default();
-        if let Some(field) = fields.find("target") {
-            codel.target = self.quantity(field, "a time such as 5ms")?;
-        }
-        if let Some(field) = fields.find("interval") {
-            codel.interval = self.quantity(field, "a time such as 100ms")?;
-        }
-        if let Some(field) = fields.find("ecn") {
-            codel.ecn = self.flag(field)?;
-        }
-        if codel.interval.is_zero() || codel.target > codel.interval {
-            let message = format!(
-                "codel: the target ({}) must not be longer than the interval ({})",
-                codel.target, codel.interval
-            );
-            self.mistake(field.wrong(), message);
-            return None;
-        }
-        Some(codel)
+        Some(limit)
     }
 }

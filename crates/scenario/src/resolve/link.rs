@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::plan::{Interface, Link, LinkEnd, RouterInterface};
-use windtunnel_model::profile::{Distribution, Loss, QueueLimit, Setting};
+use windtunnel_model::profile::{Discipline, Distribution, Loss, QueueLimit, Setting};
 use windtunnel_model::{Direction, LinkId, LinkProfile, Plan, PortId, Vertex};
 
 use super::Budget;
@@ -196,6 +196,11 @@ fn check_keys(
         let message = format!("mtu: `{mtu}` is less than the 1280 that IPv6 needs (RFC 8200)");
         found.mistake_with_hint(place, message, "raise it, or write `ipv6: false` at the top");
     }
+    if let Some(profile) = profiles.iter().find(|profile| !profile.is_sound()) {
+        let own = link.keys.place("discipline");
+        let place = own.or(draft.link_defaults.place("discipline")).unwrap_or(link.place);
+        found.mistake(place, unsound(profile));
+    }
     let rated = profiles.iter().any(|profile| profile.rate.is_some());
     for key in ["queue", "overhead", "discipline"] {
         if let (Some(place), false) = (link.keys.place(key), rated || rate_comes) {
@@ -212,6 +217,15 @@ fn check_keys(
             found.notice(link.place, message);
         }
     }
+}
+
+/// What is wrong with a profile that is not sound.
+fn unsound(profile: &LinkProfile) -> String {
+    let (Discipline::Red(red), Some(rate)) = (&profile.discipline, profile.rate) else {
+        return "the discipline does not suit this link".to_owned();
+    };
+    let (min, max) = red.thresholds(profile, rate);
+    format!("red: on this link `max` is {max} bytes, which must be more than the {min} of `min`")
 }
 
 /// Tells which queue lengths were chosen because the file has none.

@@ -1,0 +1,163 @@
+//! The disciplines behind one face.
+
+use windtunnel_model::profile::Discipline as Setting;
+use windtunnel_model::{LinkProfile, Span, Time};
+
+use super::codel::Codel;
+use super::drop_head::DropHead;
+use super::drop_tail::DropTail;
+use super::flows::Flows;
+use super::pie::Pie;
+use super::red::Red;
+use crate::element::Draws;
+use crate::packet::Shape;
+
+/// A discipline; each has a file.
+#[derive(Debug)]
+pub(super) enum Discipline {
+    DropTail(DropTail),
+    DropHead(DropHead),
+    Codel(Codel),
+    Red(Red),
+    Pie(Pie),
+    /// These keep what waits themselves.
+    Flows(Box<Flows>),
+}
+
+impl Discipline {
+    pub(super) fn new(profile: &LinkProfile, draws: Draws) -> Self {
+        match &profile.discipline {
+            Setting::DropTail => Discipline::DropTail(DropTail),
+            Setting::DropHead => Discipline::DropHead(DropHead),
+            Setting::Codel(setting) => Discipline::Codel(Codel::new(*setting)),
+            Setting::Red(setting) => Discipline::Red(Red::new(*setting, profile)),
+            Setting::Pie(setting) => Discipline::Pie(Pie::new(*setting, profile)),
+            Setting::FqCodel(setting) => {
+                Discipline::Flows(Box::new(Flows::new(*setting, draws.original)))
+            }
+            Setting::Fair(setting) => {
+                Discipline::Flows(Box::new(Flows::fair(*setting, draws.original)))
+            }
+        }
+    }
+
+    /// Other properties of the link have changed.
+    pub(super) fn set(&mut self, profile: &LinkProfile) {
+        match self {
+            Discipline::Red(red) => red.set(profile),
+            Discipline::Pie(pie) => pie.set(profile),
+            _ => {}
+        }
+    }
+
+    pub(super) fn overflow(&self) -> Overflow {
+        match self {
+            Discipline::DropTail(tail) => tail.overflow(),
+            Discipline::DropHead(head) => head.overflow(),
+            Discipline::Codel(codel) => codel.overflow(),
+            Discipline::Red(_) | Discipline::Pie(_) => Overflow::Newcomer,
+            Discipline::Flows(_) => Overflow::Fattest,
+        }
+    }
+
+    /// Decides about a packet that comes.
+    pub(super) fn admit(&mut self, comer: &Newcomer) -> Admission {
+        match self {
+            Discipline::Red(red) => red.admit(comer),
+            Discipline::Pie(pie) => pie.admit(comer),
+            _ => Admission::Pass,
+        }
+    }
+
+    /// One like this, to see what it would decide; `None` for those that do not decide about who comes.
+    pub(super) fn trial(&self) -> Option<Self> {
+        match self {
+            Discipline::Red(red) => Some(Discipline::Red(red.clone())),
+            Discipline::Pie(pie) => Some(Discipline::Pie(pie.clone())),
+            _ => None,
+        }
+    }
+
+    /// Decides about the packet whose turn it is.
+    pub(super) fn inspect(&mut self, head: &Head, shape: &Shape, overhead: u32) -> Verdict {
+        match self {
+            Discipline::DropTail(tail) => tail.inspect(head),
+            Discipline::DropHead(oldest) => oldest.inspect(head),
+            Discipline::Codel(codel) => codel.inspect(head),
+            Discipline::Red(_) | Discipline::Pie(_) => Verdict::Pass(head.part),
+            Discipline::Flows(flows) => flows.inspect(head, shape, overhead),
+        }
+    }
+
+    /// The queue became empty while the discipline was being asked.
+    pub(super) fn emptied(&mut self, now: Time) {
+        match self {
+            Discipline::Codel(codel) => codel.emptied(now),
+            Discipline::Red(red) => red.emptied(now),
+            _ => {}
+        }
+    }
+}
+
+/// Who has to go when there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overflow {
+    /// What comes.
+    Newcomer,
+    /// What has waited longest.
+    Oldest,
+    /// Some of the flow that has most.
+    Fattest,
+}
+
+/// What becomes of the oldest packet when the line is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// So many of its segments are transmitted together.
+    Pass(u32),
+    /// Its first segment is dropped; ask again about the next.
+    Drop,
+    /// Its first segment is marked and transmitted.
+    Mark,
+}
+
+/// The oldest packet, as a discipline sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    pub(super) now: Time,
+    /// How long its first segment has waited.
+    pub(super) waited: Span,
+    /// How long the last of `part` will have waited when its turn comes.
+    pub(super) waited_last: Span,
+    /// Segments that may be transmitted together.
+    pub(super) part: u32,
+    /// Bytes behind its first segment.
+    pub(super) behind: u64,
+    /// Bytes of one full packet with overhead.
+    pub(super) packet_max: u64,
+    /// Whether its sender takes part in ECN.
+    pub(super) ecn: bool,
+}
+
+/// A packet that comes, as a discipline sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Newcomer {
+    pub(super) now: Time,
+    /// Bytes that wait before it.
+    pub(super) queue: u64,
+    /// Its luck.
+    pub(super) draw: u64,
+    /// Whether its sender takes part in ECN.
+    pub(super) ecn: bool,
+}
+
+/// What becomes of a packet that comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It may wait, if there is room.
+    Pass,
+    /// It is marked, and may wait.
+    Mark,
+    /// It is dropped.
+    Drop,
+}

@@ -1,0 +1,313 @@
+//! Flow queues: each flow waits in a queue of its own, with CoDel in each, and they take turns.
+//!
+//! - **Parameters**: `flows`, the number of queues that flows are hashed to (default 1024); `quantum`,
+//!   bytes with overhead that a flow sends in its turn (default 1514); `target`, `interval` and `ecn` of
+//!   [`codel`](super::codel). For `fair` also `by`, the address that tells hosts apart (default the
+//!   destination). The queue's limit holds for all flows together; its default is 10 240 packets.
+//! - **Time**: a flow that has just come is served before those that have had a turn. **Order**: kept
+//!   within a flow. **Bytes**: the ECN field of marked ones. Trains are cut where a turn ends; a flow
+//!   that is alone keeps them whole, as CoDel does, while there is room for 1000 packets more.
+//! - **Drop reasons**: `aqm`, from CoDel; `queue_full` at the limit: half of the packets of the flow with
+//!   the most bytes, at most 64, the oldest first.
+//! - **Model**: FQ-CoDel is RFC 8290. The hash is of the five-tuple (of the addresses where there are no
+//!   ports, and one queue for what is no IP), and depends on seed, link and direction. As the RFC has it
+//!   and unlike Linux, CoDel looks at its flow's backlog and overflow does not advance its state. `fair`
+//!   is deficit round robin over hosts above that over each host's flows; CAKE (Høiland-Jørgensen, Täht
+//!   and Morton 2018) divides a quantum by the number of flows instead, costs more the more there are,
+//!   and has another hash, a shaper, priorities and an ACK filter, which are not here.
+
+mod rota;
+mod store;
+
+use windtunnel_model::Time;
+use windtunnel_model::profile::{Fair, FlowQueues as Setting, Side};
+use windtunnel_model::random::Stream;
+use windtunnel_wire::flow::Key;
+
+use super::codel::Codel;
+use super::{Head, Verdict};
+use crate::buffer::Pool;
+use crate::packet::{Packet, Shape};
+use rota::{NONE, Rota, Turn, index};
+use store::{Store, Waiting};
+
+/// The most that one overflow drops.
+const BATCH_MOST: u64 = 64;
+
+#[derive(Debug)]
+pub(super) struct Flows {
+    setting: Setting,
+    quantum: i64,
+    luck: Stream,
+    /// By hash: the flow.
+    buckets: Box<[u32]>,
+    flows: Vec<Flow>,
+    turns: Vec<Turn>,
+    /// Of the flows, or of the hosts where there are.
+    rota: Rota,
+    hosts: Option<Hosts>,
+    /// Whose turn it is.
+    current: u32,
+    store: Store,
+}
+
+#[derive(Debug)]
+struct Flow {
+    waiting: Waiting,
+    packets: u64,
+    bytes: u64,
+    host: u32,
+    codel: Codel,
+}
+
+/// The hosts that share first.
+#[derive(Debug)]
+struct Hosts {
+    by: Side,
+    buckets: Box<[u32]>,
+    turns: Vec<Turn>,
+    /// Of the flows of each.
+    rotas: Vec<Rota>,
+}
+
+impl Flows {
+    pub(super) fn new(setting: Setting, luck: Stream) -> Self {
+        Flows {
+            setting,
+            quantum: i64::from(setting.quantum.max(1)),
+            luck,
+            buckets: vec![NONE; index(setting.flows.max(1))].into_boxed_slice(),
+            flows: Vec::new(),
+            turns: Vec::new(),
+            rota: Rota::EMPTY,
+            hosts: None,
+            current: NONE,
+            store: Store::new(),
+        }
+    }
+
+    pub(super) fn fair(setting: Fair, luck: Stream) -> Self {
+        let mut flows = Flows::new(setting.queues, luck);
+        flows.hosts = Some(Hosts {
+            by: setting.by,
+            buckets: flows.buckets.clone(),
+            turns: Vec::new(),
+            rotas: Vec::new(),
+        });
+        flows
+    }
+
+    pub(super) fn push(&mut self, packet: Packet, bytes: u64) {
+        let key = Key::parse(packet.frame()).ok();
+        let who = self.flow_of(key.as_ref());
+        self.list(who, key.as_ref());
+        let flow = &mut self.flows[index(who)];
+        flow.packets += u64::from(packet.shape.count);
+        flow.bytes += bytes;
+        self.store.push_back(&mut flow.waiting, packet);
+    }
+
+    /// Finds out whose turn it is: the oldest packet of that flow, and the bytes that wait in it.
+    pub(super) fn front(&mut self, now: Time) -> Option<(&Packet, u64)> {
+        self.current = self.select(now)?;
+        let flow = &self.flows[index(self.current)];
+        Some((self.store.front(&flow.waiting)?, flow.bytes))
+    }
+
+    pub(super) fn inspect(&mut self, head: &Head, shape: &Shape, overhead: u32) -> Verdict {
+        match self.flows[index(self.current)].codel.inspect(head) {
+            Verdict::Pass(count) => Verdict::Pass(count.min(self.allowed(shape, overhead))),
+            other => other,
+        }
+    }
+
+    /// Takes the packet that `front` told.
+    pub(super) fn pop(&mut self, overhead: u32) -> Option<Packet> {
+        let flow = self.flows.get_mut(index(self.current))?;
+        take(&mut self.store, flow, overhead)
+    }
+
+    /// Puts back what is left of it.
+    pub(super) fn unpop(&mut self, packet: Packet, overhead: u32) {
+        let Some(flow) = self.flows.get_mut(index(self.current)) else { return };
+        flow.packets += u64::from(packet.shape.count);
+        flow.bytes += packet.shape.charge(overhead);
+        self.store.push_front(&mut flow.waiting, packet);
+    }
+
+    /// Segments of this shape are transmitted.
+    pub(super) fn charge(&mut self, shape: &Shape, overhead: u32) {
+        let alone = self.is_alone();
+        let full = u64::from(shape.each) + u64::from(overhead);
+        for rest in (0..shape.count).rev() {
+            if alone {
+                self.renew();
+            }
+            let bytes = if rest == 0 { u64::from(shape.last) + u64::from(overhead) } else { full };
+            let flow = index(self.current);
+            self.turns[flow].charge(bytes);
+            if let Some(hosts) = &mut self.hosts {
+                hosts.turns[index(self.flows[flow].host)].charge(bytes);
+            }
+        }
+    }
+
+    /// A flow that is alone has its next turn at once.
+    fn renew(&mut self) {
+        let (flow, quantum) = (index(self.current), self.quantum);
+        let (turns, host) = (&mut self.turns, index(self.flows[flow].host));
+        let spent = turns[flow].renew(quantum);
+        match &mut self.hosts {
+            None if spent => self.rota.ripen(turns),
+            None => {}
+            Some(hosts) => {
+                if spent {
+                    hosts.rotas[host].ripen(turns);
+                }
+                if hosts.turns[host].renew(quantum) {
+                    self.rota.ripen(&mut hosts.turns);
+                }
+            }
+        }
+    }
+
+    /// Drops from the flow with the most bytes: (segments, their bytes).
+    pub(super) fn drop_fattest(&mut self, overhead: u32, pool: &mut Pool) -> (u64, u64) {
+        let fattest = self.flows.iter_mut().max_by_key(|flow| flow.bytes);
+        let Some(flow) = fattest.filter(|flow| flow.packets > 0) else { return (0, 0) };
+        let (packets, bytes) = (flow.packets, flow.bytes);
+        let mut left = (packets / 2).clamp(1, BATCH_MOST);
+        while left > 0 {
+            let Some(packet) = take(&mut self.store, flow, overhead) else { break };
+            let gone = packet.shape.count.min(u32::try_from(left).unwrap_or(u32::MAX));
+            left -= u64::from(gone);
+            if let Some(rest) = packet.skip(gone, pool) {
+                flow.packets += u64::from(rest.shape.count);
+                flow.bytes += rest.shape.charge(overhead);
+                self.store.push_front(&mut flow.waiting, rest);
+            }
+        }
+        (packets - flow.packets, bytes - flow.bytes)
+    }
+
+    /// Charges what waits with another overhead; all bytes.
+    pub(super) fn recount(&mut self, overhead: u32) -> u64 {
+        for flow in &mut self.flows {
+            let packets = self.store.packets(&flow.waiting);
+            flow.bytes = packets.map(|packet| packet.shape.charge(overhead)).sum();
+        }
+        self.flows.iter().map(|flow| flow.bytes).sum()
+    }
+
+    fn select(&mut self, now: Time) -> Option<u32> {
+        let flows = &mut self.flows;
+        let mut is_done = |who| {
+            let flow: &mut Flow = &mut flows[index(who)];
+            let done = flow.waiting.is_empty();
+            if done {
+                flow.codel.emptied(now);
+            }
+            done
+        };
+        let (turns, quantum) = (&mut self.turns, self.quantum);
+        let Some(Hosts { turns: hosts, rotas, .. }) = &mut self.hosts else {
+            return self.rota.select(turns, quantum, is_done);
+        };
+        let mut flow = None;
+        self.rota.select(hosts, quantum, |host| {
+            flow = rotas[index(host)].select(turns, quantum, &mut is_done);
+            flow.is_none()
+        })?;
+        flow
+    }
+
+    /// How many segments may go before it is another's turn.
+    fn allowed(&self, shape: &Shape, overhead: u32) -> u32 {
+        if self.is_alone() {
+            return shape.count;
+        }
+        let full = u64::from(shape.each) + u64::from(overhead);
+        let flow = self.turns[index(self.current)].covers(full);
+        let host = self.flows[index(self.current)].host;
+        self.hosts.as_ref().map_or(flow, |hosts| flow.min(hosts.turns[index(host)].covers(full)))
+    }
+
+    fn is_alone(&self) -> bool {
+        let of_host = |hosts: &Hosts| {
+            let host = self.flows.get(index(self.current)).map_or(NONE, |flow| flow.host);
+            hosts.rotas.get(index(host)).is_none_or(|rota| rota.listed() <= 1)
+        };
+        self.rota.listed() <= 1 && self.hosts.as_ref().is_none_or(of_host)
+    }
+
+    /// The flow with this key, made where its hash is met first.
+    fn flow_of(&mut self, key: Option<&Key>) -> u32 {
+        let hash = key.map_or(0, Key::hash64);
+        let bucket = bucket(self.luck.at(hash), self.buckets.len());
+        if self.buckets[bucket] == NONE {
+            self.buckets[bucket] = u32::try_from(self.flows.len()).unwrap_or(NONE);
+            self.turns.push(Turn::NEW);
+            self.flows.push(Flow {
+                waiting: Waiting::EMPTY,
+                packets: 0,
+                bytes: 0,
+                host: NONE,
+                codel: Codel::new(self.setting.codel),
+            });
+        }
+        self.buckets[bucket]
+    }
+
+    /// Lets a flow take turns. Its host is the one of the packet with which it begins.
+    fn list(&mut self, who: u32, key: Option<&Key>) {
+        let Some(hosts) = &mut self.hosts else {
+            return self.rota.enter(&mut self.turns, who, self.quantum);
+        };
+        let flow = &mut self.flows[index(who)];
+        if !self.turns[index(who)].is_listed() {
+            flow.host = hosts.host_of(key, &self.luck);
+        }
+        hosts.rotas[index(flow.host)].enter(&mut self.turns, who, self.quantum);
+        self.rota.enter(&mut hosts.turns, flow.host, self.quantum);
+    }
+}
+
+impl Hosts {
+    fn host_of(&mut self, key: Option<&Key>, luck: &Stream) -> u32 {
+        let address = key.map(|key| match self.by {
+            Side::Source => key.source,
+            Side::Destination => key.destination,
+        });
+        let hash = address.map_or(0, |address| {
+            let nobody = Key {
+                source: address,
+                destination: address,
+                protocol: 0,
+                source_port: 0,
+                destination_port: 0,
+            };
+            nobody.hash64()
+        });
+        let bucket = bucket(luck.at(hash), self.buckets.len());
+        if self.buckets[bucket] == NONE {
+            self.buckets[bucket] = u32::try_from(self.rotas.len()).unwrap_or(NONE);
+            self.turns.push(Turn::NEW);
+            self.rotas.push(Rota::EMPTY);
+        }
+        self.buckets[bucket]
+    }
+}
+
+fn take(store: &mut Store, flow: &mut Flow, overhead: u32) -> Option<Packet> {
+    let packet = store.pop(&mut flow.waiting)?;
+    flow.packets -= u64::from(packet.shape.count);
+    flow.bytes -= packet.shape.charge(overhead);
+    Some(packet)
+}
+
+/// One of `count` by an even draw.
+fn bucket(draw: u64, count: usize) -> usize {
+    let count = u64::try_from(count).unwrap_or(u64::MAX);
+    let bucket = (u128::from(draw) * u128::from(count)) >> 64;
+    usize::try_from(bucket).unwrap_or(0)
+}

@@ -1,0 +1,141 @@
+//! Whose turn it is: deficit round robin with a list for those who have just come.
+
+/// No index.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Where one of those who take turns stands.
+#[derive(Debug, Clone)]
+pub(super) struct Turn {
+    /// Bytes that it may still send.
+    deficit: i64,
+    next: u32,
+    listed: bool,
+}
+
+impl Turn {
+    pub(super) const NEW: Turn = Turn { deficit: 0, next: NONE, listed: false };
+
+    /// Whether it takes turns.
+    pub(super) fn is_listed(&self) -> bool {
+        self.listed
+    }
+
+    /// How many segments of `full` bytes start while there is credit.
+    pub(super) fn covers(&self, full: u64) -> u32 {
+        let full = i64::try_from(full.max(1)).unwrap_or(i64::MAX);
+        let count = (self.deficit - 1).max(0) / full + 1;
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn charge(&mut self, bytes: u64) {
+        self.deficit -= i64::try_from(bytes).unwrap_or(i64::MAX);
+    }
+
+    /// Begins as many turns as it takes, for one who is alone: each next turn is its own.
+    pub(super) fn renew(&mut self, quantum: i64) -> bool {
+        let spent = self.deficit <= 0;
+        while self.deficit <= 0 {
+            self.deficit += quantum;
+        }
+        spent
+    }
+}
+
+/// The order of turns (RFC 8290, section 4.2): first the new list, then the old one.
+#[derive(Debug, Clone)]
+pub(super) struct Rota {
+    new: List,
+    old: List,
+    listed: u32,
+}
+
+impl Rota {
+    pub(super) const EMPTY: Rota = Rota { new: List::EMPTY, old: List::EMPTY, listed: 0 };
+
+    /// How many take turns.
+    pub(super) fn listed(&self) -> u32 {
+        self.listed
+    }
+
+    /// Lets somebody take part, with one quantum of credit, unless it does already.
+    pub(super) fn enter(&mut self, turns: &mut [Turn], who: u32, quantum: i64) {
+        let turn = &mut turns[index(who)];
+        if !turn.listed {
+            (turn.listed, turn.deficit) = (true, quantum);
+            self.listed += 1;
+            self.new.push(turns, who);
+        }
+    }
+
+    /// Who is alone has had a turn: it is new no more.
+    pub(super) fn ripen(&mut self, turns: &mut [Turn]) {
+        let who = self.new.head;
+        if who != NONE {
+            self.new.pop(turns);
+            self.old.push(turns, who);
+        }
+    }
+
+    /// Whose turn it is. Who has no more to send, as `is_done` says, goes: from the new list to the end
+    /// of the old one, so that it gains nothing by coming back at once, and from there out.
+    pub(super) fn select(
+        &mut self,
+        turns: &mut [Turn],
+        quantum: i64,
+        mut is_done: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
+        loop {
+            let is_new = self.new.head != NONE;
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let who = list.head;
+            if who == NONE {
+                return None;
+            }
+            if turns[index(who)].deficit <= 0 {
+                turns[index(who)].deficit += quantum;
+            } else if !is_done(who) {
+                return Some(who);
+            } else if !is_new {
+                list.pop(turns);
+                turns[index(who)].listed = false;
+                self.listed -= 1;
+                continue;
+            }
+            list.pop(turns);
+            self.old.push(turns, who);
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    const EMPTY: List = List { head: NONE, tail: NONE };
+
+    fn push(&mut self, turns: &mut [Turn], who: u32) {
+        turns[index(who)].next = NONE;
+        match self.tail {
+            NONE => self.head = who,
+            tail => turns[index(tail)].next = who,
+        }
+        self.tail = who;
+    }
+
+    fn pop(&mut self, turns: &[Turn]) {
+        if self.head != NONE {
+            self.head = turns[index(self.head)].next;
+            if self.head == NONE {
+                self.tail = NONE;
+            }
+        }
+    }
+}
+
+/// An index; on every machine we build for it fits.
+pub(super) fn index(who: u32) -> usize {
+    usize::try_from(who).unwrap_or(usize::MAX)
+}
