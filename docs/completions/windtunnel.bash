@@ -327,7 +327,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__run)
-            opts="-h --out --seed --duration --max-lateness --output-limit --no-offload --packet-memory --junit --quiet --json --help"
+            opts="-h --out --seed --duration --max-lateness --on-overload --output-limit --no-offload --packet-memory --junit --quiet --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -346,6 +346,10 @@ _windtunnel() {
                     return 0
                     ;;
                 --max-lateness)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --on-overload)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

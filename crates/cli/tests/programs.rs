@@ -25,6 +25,8 @@ mod live;
 mod luck;
 #[path = "programs/node.rs"]
 mod node;
+#[path = "programs/overload.rs"]
+mod overload;
 #[path = "programs/path.rs"]
 mod path;
 #[path = "programs/ping.rs"]

@@ -51,6 +51,7 @@
 //!     name: "pair".to_owned(),
 //!     seed: 1,
 //!     duration: None,
+//!     on_overload: windtunnel_model::plan::OnOverload::default(),
 //!     routing: RoutingMetric::Latency.into(),
 //!     nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
 //!     routers: Vec::new(),

@@ -14,6 +14,7 @@
 mod clock;
 mod meter;
 mod outbox;
+mod overload;
 mod sampler;
 mod schedule;
 mod vigil;
@@ -35,6 +36,7 @@ use crate::recorder::Recorder;
 use clock::ArrivalClock;
 pub(crate) use meter::Flow;
 use outbox::Outbox;
+use overload::{Change, Overload};
 use sampler::Sampler;
 pub(crate) use sampler::{LaneResult, Tally};
 use schedule::Schedule;
@@ -67,6 +69,20 @@ pub(crate) enum Note {
         intended: Time,
         /// When it did.
         at: Time,
+    },
+    /// The loop has fallen behind, so far.
+    Overloaded {
+        /// When.
+        at: Time,
+        /// How late it was with its oldest work.
+        behind: Span,
+    },
+    /// The loop has caught up.
+    CaughtUp {
+        /// When.
+        at: Time,
+        /// How long it was behind.
+        lasted: Span,
     },
     /// The loop cannot go on.
     Failed(String),
@@ -124,6 +140,16 @@ impl Dataplane {
     }
 }
 
+/// What a turn found.
+struct Turn {
+    /// Whether anything had arrived.
+    moved: bool,
+    /// When it began.
+    began: Time,
+    /// How long its oldest work had waited.
+    behind: Span,
+}
+
 struct Loop {
     setup: Setup,
     socket: Socket,
@@ -135,6 +161,7 @@ struct Loop {
     /// Packets that a device did not take.
     refused: u64,
     arrivals: ArrivalClock,
+    overload: Overload,
     vigil: Vigil,
     orders: Receiver<Order>,
     wake: Arc<Wake>,
@@ -162,6 +189,7 @@ impl Loop {
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
             arrivals: ArrivalClock::new(),
+            overload: Overload::new(setup.late_above),
             vigil: Vigil::new(),
             socket,
             orders,
@@ -181,9 +209,10 @@ impl Loop {
         let before = limits::schedule_of(thread).unwrap_or_default();
         while !self.finished {
             self.take_orders();
-            let moved = self.turn();
+            let turn = self.turn();
+            self.watch(&turn);
             self.sample();
-            if !moved {
+            if !turn.moved {
                 self.sleep();
             }
         }
@@ -197,6 +226,7 @@ impl Loop {
         tally.ran_ns = after.run_ns.saturating_sub(before.run_ns);
         tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
         tally.refused = self.refused;
+        tally.overloads = self.overload.totals(now());
         tally
     }
 
@@ -226,20 +256,23 @@ impl Loop {
         self.schedule = Schedule::new(&self.setup.plan, origin);
         self.sampler.begin(origin, &self.socket);
         self.refused = 0;
+        self.overload.clear();
     }
 
-    /// Hands in what has arrived, catches up with the present and sends what is due; returns whether
-    /// anything had arrived.
-    fn turn(&mut self) -> bool {
+    /// Hands in what has arrived, catches up with the present and sends what is due.
+    fn turn(&mut self) -> Turn {
         let Loop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
         let (ring, sender) = socket.split();
         let mut outbox = Outbox::new(&setup.interfaces, sender, &mut self.refused);
-        let mut any = false;
         arrivals.update();
+        let began = arrivals.present();
+        let due = [engine.poll_timeout(), schedule.next()].into_iter().flatten().min();
+        let behind = due.map_or(Span::ZERO, |due| began.since(due));
+        let mut turn = Turn { moved: false, began, behind };
         // Bounded, so that orders and samples get their turn under any load.
         for _ in 0..FRAMES_PER_TURN {
             let Some(mut slot) = ring.next() else { break };
-            any = true;
+            let first = !std::mem::replace(&mut turn.moved, true);
             let interface = slot.interface() as usize;
             let Some(port) = self.ports.get(interface).copied().flatten() else { continue };
             if slot.truncated() {
@@ -247,6 +280,9 @@ impl Loop {
                 continue;
             }
             let at = arrivals.convert(slot.arrival_ns());
+            if first {
+                turn.behind = turn.behind.max(began.since(at));
+            }
             advance(engine, schedule, at, notes, &setup.told);
             sampler.take_handoffs(engine, arrivals.present().since(at));
             outbox.collect(engine, sampler);
@@ -261,7 +297,17 @@ impl Loop {
         sampler.take_handoffs(engine, Span::ZERO);
         outbox.collect(engine, sampler);
         outbox.flush(engine, sampler);
-        any
+        turn
+    }
+
+    /// Tells of falling behind and of catching up.
+    fn watch(&mut self, turn: &Turn) {
+        let at = turn.began;
+        match self.overload.turn(at, turn.behind) {
+            Some(Change::Began(behind)) => self.note(Note::Overloaded { at, behind }),
+            Some(Change::Ended(lasted)) => self.note(Note::CaughtUp { at, lasted }),
+            None => {}
+        }
     }
 
     fn sample(&mut self) {

@@ -120,6 +120,7 @@ mod tests {
             name: "p".into(),
             seed: 1,
             duration: None,
+            on_overload: windtunnel_model::plan::OnOverload::default(),
             routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
             nodes: Vec::new(),
             routers: Vec::new(),

@@ -3,6 +3,7 @@
 
 mod control;
 mod events;
+mod overload;
 mod paths;
 mod programs;
 
@@ -31,6 +32,8 @@ use crate::run::Options;
 use crate::supervisor::Supervisor;
 use crate::verdict::Ending;
 pub(crate) use control::Connections;
+pub(crate) use overload::Freezes;
+use overload::Frost;
 pub(crate) use paths::{EchoesSeen, Probe};
 
 /// The threads of a run and the ways to talk to them.
@@ -51,6 +54,7 @@ pub(crate) struct Ended {
     pub(crate) supervisor: Supervisor,
     pub(crate) echoes: Vec<(Probe, EchoesSeen)>,
     pub(crate) origin: Time,
+    pub(crate) freezes: Freezes,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(crate) connections: Connections,
 }
@@ -76,6 +80,7 @@ pub(crate) struct Live {
     probes_started: BTreeSet<usize>,
     /// Results by the position among `probes`.
     echoes: Vec<(usize, EchoesSeen)>,
+    frost: Frost,
     null: Option<OwnedFd>,
     origin: Time,
     last_tick: Time,
@@ -117,6 +122,7 @@ impl Live {
             probes: Probe::all(&plan),
             probes_started: BTreeSet::new(),
             echoes: Vec::new(),
+            frost: Frost::default(),
             null: None,
             origin: now(),
             last_tick: Time::ZERO,
@@ -165,6 +171,7 @@ impl Live {
         self.tell(None, What::RunEnded { reason });
         self.supervisor.stop();
         self.end_probes();
+        self.thaw();
         self.terminate_all();
         let deadline = now() + GRACE;
         while self.supervisor.any_running() && now() < deadline && !self.hurried {
@@ -189,6 +196,7 @@ impl Live {
                 .map(|(index, seen)| (self.probes[index], seen))
                 .collect(),
             origin: self.origin,
+            freezes: self.frost.total(),
             connections: self.connections,
         }
     }

@@ -229,6 +229,7 @@ impl Prepared {
             supervisor: &ended.supervisor,
             echoes: &ended.echoes,
             origin: ended.origin,
+            freezes: ended.freezes,
             late_above: options.max_lateness,
             device_drops,
             processors: spent_since(processors_before),

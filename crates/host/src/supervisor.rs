@@ -154,6 +154,16 @@ impl Supervisor {
         }
     }
 
+    /// Whether an event has paused a program of this node.
+    pub(crate) fn is_paused(&self, node: usize) -> bool {
+        self.programs.iter().any(|(key, program)| key.node == node && program.paused)
+    }
+
+    /// Whether the run is ending.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
     /// The run is ending: nothing is started or judged from now on.
     pub(crate) fn stop(&mut self) {
         self.stopping = true;

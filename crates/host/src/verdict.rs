@@ -10,7 +10,7 @@ use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::{Expectation, Report, Verdict};
 
 use crate::dataplane::Tally;
-use crate::live::{EchoesSeen, Probe};
+use crate::live::{EchoesSeen, Freezes, Probe};
 use crate::output::Carried;
 use crate::recorder::Recorded;
 use crate::supervisor::Supervisor;
@@ -31,6 +31,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) echoes: &'a [(Probe, EchoesSeen)],
     /// When the run began.
     pub(crate) origin: Time,
+    /// How all programs were paused.
+    pub(crate) freezes: Freezes,
     /// Lateness above this counts as late.
     pub(crate) late_above: Span,
     /// Packets that devices dropped.
@@ -60,6 +62,8 @@ pub(crate) enum Ending {
     Stopped,
     /// A signal.
     Interrupted(i32),
+    /// The machine could not keep up, and the file wants the run to end then.
+    Overloaded(String),
     /// It could not go on.
     Fatal(String),
 }
@@ -72,7 +76,7 @@ impl Ending {
             Ending::Duration => "the duration is over".to_owned(),
             Ending::Stopped => "stopped by command".to_owned(),
             Ending::Interrupted(signal) => format!("interrupted by signal {signal}"),
-            Ending::Fatal(why) => why.clone(),
+            Ending::Overloaded(why) | Ending::Fatal(why) => why.clone(),
         }
     }
 }
@@ -147,6 +151,7 @@ fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]
 
 fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
     let mut warnings = evidence.notes.to_vec();
+    warnings.extend(overload(evidence));
     if evidence.recorded.lost > 0 {
         let lost = evidence.recorded.lost;
         warnings.push(format!("{lost} records are missing in links.csv or events.jsonl"));
@@ -167,6 +172,24 @@ fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
         }
     }
     warnings
+}
+
+fn overload(evidence: &Evidence<'_>) -> Option<String> {
+    let (overloads, freezes) = (evidence.tally.overloads, evidence.freezes);
+    if overloads.times == 0 {
+        return None;
+    }
+    let mut text = format!(
+        "the emulation fell behind {} times, for {} together and by up to {}",
+        overloads.times,
+        rounded(overloads.lasted),
+        rounded(overloads.furthest)
+    );
+    if freezes.times > 0 {
+        let lasted = rounded(freezes.lasted);
+        text.push_str(&format!("; all programs were paused {} times, for {lasted}", freezes.times));
+    }
+    Some(text)
 }
 
 /// A span with three significant digits: `84.2us`.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,9 @@ pub struct Plan {
     pub duration: Option<Span>,
     /// How routers find their ways.
     pub routing: Routing,
+    /// What is done when this machine cannot keep up.
+    #[serde(default, skip_serializing_if = "OnOverload::is_report")]
+    pub on_overload: OnOverload,
     /// Nodes in the file's order, groups expanded; `NodeId` is the position.
     pub nodes: Vec<Node>,
     /// Routers; `RouterId` is the position.
@@ -123,6 +127,42 @@ pub enum RoutingMetric {
     /// The number of links.
     Hops,
 }
+
+/// What is done when the machine has less processor time than the programs and the emulation need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnOverload {
+    /// It is reported; the run goes on, late as it is.
+    #[default]
+    Report,
+    /// The run ends.
+    Abort,
+    /// Every program is paused until the emulation has caught up.
+    Freeze,
+}
+
+impl OnOverload {
+    fn is_report(&self) -> bool {
+        *self == OnOverload::Report
+    }
+}
+
+impl FromStr for OnOverload {
+    type Err = UnknownOnOverload;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "report" => Ok(OnOverload::Report),
+            "abort" => Ok(OnOverload::Abort),
+            "freeze" => Ok(OnOverload::Freeze),
+            _ => Err(UnknownOnOverload(text.to_owned())),
+        }
+    }
+}
+
+/// A text that names no [`OnOverload`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not one of report, abort, freeze")]
+pub struct UnknownOnOverload(String);
 
 /// A node: one set of namespaces with interfaces and programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -36,6 +36,7 @@ impl Net {
             name: "net".into(),
             seed: 1,
             duration: None,
+            on_overload: windtunnel_model::plan::OnOverload::default(),
             routing: RoutingMetric::Latency.into(),
             nodes: nodes.iter().map(node).collect(),
             routers: routers.iter().map(router).collect(),

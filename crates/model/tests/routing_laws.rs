@@ -64,6 +64,7 @@ impl Sketch {
             name: "net".into(),
             seed: 1,
             duration: None,
+            on_overload: windtunnel_model::plan::OnOverload::default(),
             routing: RoutingMetric::Latency.into(),
             nodes: self.forwards.iter().enumerate().map(node).collect(),
             routers: (0..self.routers).map(router).collect(),

@@ -16,6 +16,7 @@ pub(crate) fn two_homed_plan() -> Plan {
         name: "test".into(),
         seed: 1,
         duration: None,
+        on_overload: windtunnel_model::plan::OnOverload::default(),
         routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
         nodes: vec![
             node(

@@ -49,6 +49,8 @@ pub(crate) struct File {
     routes: Option<Vec<Route>>,
     /// Accept nodes that cannot reach each other; default false.
     allow_unreachable: Option<bool>,
+    /// What is done when this machine has less processor time than programs and emulation need; default report.
+    on_overload: Option<OnOverload>,
     /// Changes at times after the run began.
     events: Option<Vec<Event>>,
     /// What must hold at the end; else the run fails.
@@ -73,6 +75,18 @@ pub(crate) enum Routing {
     Latency,
     /// The number of links.
     Hops,
+}
+
+/// What is done when this machine has less processor time than programs and emulation need.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum OnOverload {
+    /// It is reported, and the run goes on; if too many packets were late, it was not faithful.
+    Report,
+    /// The run ends at once, not faithful.
+    Abort,
+    /// Every program is paused until the emulation has caught up; each time is counted and reported.
+    Freeze,
 }
 
 /// A struct with the keys of programs in front of its own.

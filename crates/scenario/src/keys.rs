@@ -15,6 +15,7 @@ pub(crate) const FILE: &[&str] = &[
     "routing",
     "routes",
     "allow-unreachable",
+    "on-overload",
     "events",
     "expect",
 ];

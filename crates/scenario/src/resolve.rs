@@ -50,6 +50,7 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         seed: draft.seed.unwrap_or(1),
         duration: draft.duration,
         routing: draft.routing,
+        on_overload: draft.on_overload,
         nodes: Vec::new(),
         routers: Vec::new(),
         links: Vec::new(),

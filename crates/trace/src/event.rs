@@ -114,6 +114,19 @@ pub enum What {
         /// The largest lateness, in nanoseconds.
         lateness_max_ns: u64,
     },
+    /// The emulation has fallen behind: the machine has less processor time than it and the programs need.
+    Overloaded {
+        /// How late it was with its oldest work, in nanoseconds.
+        behind_ns: u64,
+        /// Whether all programs were paused for it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        frozen: bool,
+    },
+    /// The emulation has caught up; programs that were paused for that go on.
+    CaughtUp {
+        /// How long it was behind, in nanoseconds.
+        lasted_ns: u64,
+    },
     /// Something to look at before trusting the results.
     Warning {
         /// What.

@@ -72,6 +72,16 @@ pub struct Machine {
     pub kernel_drops: u64,
     /// Packets that the kernel dropped after the engine sent them.
     pub kernel_refused: u64,
+    /// How often the emulation fell behind for want of processor time.
+    pub overloads: u64,
+    /// How long that was, together, in nanoseconds.
+    pub overloaded_ns: u64,
+    /// How late it was with its oldest work at the worst, in nanoseconds.
+    pub overload_worst_ns: u64,
+    /// How often all programs were paused until it had caught up.
+    pub freezes: u64,
+    /// How long that was, together, in nanoseconds.
+    pub frozen_ns: u64,
     /// Time that the engine's thread ran, in nanoseconds.
     pub engine_ran_ns: u64,
     /// Time that it was ready but had no processor, in nanoseconds.

@@ -38,6 +38,14 @@ fn what(what: &What) -> String {
             let most = quantity::nanos(*lateness_max_ns);
             format!("link {link} {direction}: packets left up to {most} late")
         }
+        What::Overloaded { behind_ns, frozen } => format!(
+            "overloaded: the emulation is {} behind{}",
+            quantity::nanos(*behind_ns),
+            if *frozen { "; all programs are paused" } else { "" }
+        ),
+        What::CaughtUp { lasted_ns } => {
+            format!("caught up, after {}", quantity::nanos(*lasted_ns))
+        }
         What::Warning { message } => format!("warning: {message}"),
         other => serde_json::to_string(other).unwrap_or_default(),
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
 use windtunnel_host::{Concern, Options, RunError};
+use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_scenario::Loaded;
 use windtunnel_trace::junit;
@@ -41,6 +42,10 @@ pub(crate) struct Arguments {
     /// Packets that leave later than this are late; more than 0.1% of them make the run unfaithful
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_MAX_LATENESS", default_value = "1ms")]
     max_lateness: Span,
+    /// What is done when this machine cannot keep up, instead of what the file says: `report` it; `abort` the
+    /// run; or `freeze` all programs until the emulation has caught up
+    #[arg(long, value_name = "WHAT", env = "WINDTUNNEL_ON_OVERLOAD")]
+    on_overload: Option<OnOverload>,
     /// How much is kept of each stream that a program writes
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_OUTPUT_LIMIT", default_value = "64MB")]
     output_limit: Bytes,
@@ -65,6 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let Loaded { mut plan, notices, .. } = load::scenario(&arguments.file)?;
     plan.seed = arguments.seed.unwrap_or(plan.seed);
     plan.duration = arguments.duration.or(plan.duration);
+    plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
     if !arguments.quiet {
         for notice in &notices {
             output::talk(&format!("notice: {notice}"));

@@ -25,6 +25,7 @@ impl Topology {
                 name: "test".to_owned(),
                 seed,
                 duration: None,
+                on_overload: windtunnel_model::plan::OnOverload::default(),
                 routing: RoutingMetric::Hops.into(),
                 nodes: Vec::new(),
                 routers: Vec::new(),

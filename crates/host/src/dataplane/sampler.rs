@@ -10,6 +10,8 @@ use windtunnel_trace::series::{Sample, Series};
 
 use super::meter::{Flow, Meter};
 
+use super::overload::Overloads;
+
 /// Collects what the loop measures.
 #[derive(Debug)]
 pub(super) struct Sampler {
@@ -57,6 +59,8 @@ pub(crate) struct Tally {
     pub truncated: u64,
     /// Packets that devices did not take.
     pub refused: u64,
+    /// How often, how long and how far the loop fell behind.
+    pub overloads: Overloads,
     /// Time that the thread ran, in nanoseconds.
     pub ran_ns: u64,
     /// Time that it waited for a processor, in nanoseconds.

@@ -36,6 +36,8 @@ impl Live {
                 // A paused program would not hear SIGTERM.
                 NodeVerb::Stop => (&[Signal::TERM, Signal::CONT], "stop"),
                 NodeVerb::Pause => (&[Signal::STOP], "pause"),
+                // It goes on when everything does.
+                NodeVerb::Resume if self.frost.is_on() => (&[], "resume"),
                 NodeVerb::Resume => (&[Signal::CONT], "resume"),
             };
             self.signal_node(index, signals);
@@ -43,7 +45,7 @@ impl Live {
         }
     }
 
-    fn signal_node(&self, node: usize, signals: &[Signal]) {
+    pub(super) fn signal_node(&self, node: usize, signals: &[Signal]) {
         for signal in signals {
             let request = Request::Signal { id: None, signal: signal.as_raw() };
             if let Err(error) = self.village.nodes()[node].send(&request, &[]) {
@@ -64,6 +66,8 @@ impl Live {
 
     pub(super) fn hear_dataplane(&mut self, note: Note) {
         match note {
+            Note::Overloaded { at, behind } => self.overloaded(at, behind),
+            Note::CaughtUp { at, lasted } => self.caught_up(at, lasted),
             Note::Failed(message) => {
                 self.ending.get_or_insert(Ending::Fatal(message));
             }

@@ -119,6 +119,7 @@ impl Live {
         let now = self.elapsed();
         let ready = self.supervisor.on_spawned(id, i32::try_from(pid).unwrap_or(0), now);
         let started = self.supervisor.key_of(id);
+        self.freeze_newcomer(started);
         if let Some(key) = started.and_then(|key| self.supervisor.program(key).map(|p| (key, p))) {
             let (key, program) = key;
             let argv = program.spec.argv.clone();

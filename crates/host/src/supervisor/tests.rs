@@ -33,6 +33,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         name: "t".into(),
         seed: 1,
         duration: None,
+        on_overload: windtunnel_model::plan::OnOverload::default(),
         routing: RoutingMetric::Latency.into(),
         nodes: nodes.collect(),
         routers: Vec::new(),

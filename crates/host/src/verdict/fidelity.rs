@@ -4,7 +4,7 @@ use windtunnel_engine::DropReason;
 use windtunnel_model::{Lane, Span, Time};
 
 use super::report::busy_percent;
-use super::{Evidence, rounded};
+use super::{Ending, Evidence, rounded};
 
 /// Why the run cannot be believed; empty if it can.
 pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
@@ -14,6 +14,9 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
         doubts.push(failure.clone());
     }
     doubts.extend(lateness(evidence));
+    if let Ending::Overloaded(why) = evidence.ending {
+        doubts.push(format!("{why}: {}", cause(evidence)));
+    }
     let dropped: u64 = tally.kernel_drops.iter().map(|(_, drops)| drops).sum();
     if let Some((first, _)) = tally.kernel_drops.first() {
         doubts.push(format!(

@@ -169,6 +169,7 @@ fn plan(nodes: Vec<plan::Node>, routers: Vec<Router>, links: Vec<Link>) -> Plan 
         name: "test".into(),
         seed: 1,
         duration: None,
+        on_overload: plan::OnOverload::default(),
         routing: plan::RoutingMetric::Latency.into(),
         nodes,
         routers,

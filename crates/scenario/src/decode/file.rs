@@ -1,7 +1,7 @@
 //! The whole file.
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::{Routing, RoutingMetric};
+use windtunnel_model::plan::{OnOverload, Routing, RoutingMetric};
 
 use super::{At, EventDraft, ExpectDraft, Field, Fields, LinkDraft, LinkKeys, NodeDraft, Pools};
 use crate::decode::node::NodeKeys;
@@ -26,6 +26,7 @@ pub(crate) struct Draft {
     pub(crate) routing: Routing,
     pub(crate) routes: Vec<RouteDraft>,
     pub(crate) allow_unreachable: bool,
+    pub(crate) on_overload: OnOverload,
     pub(crate) events: Vec<EventDraft>,
     pub(crate) expect: Vec<ExpectDraft>,
 }
@@ -90,6 +91,14 @@ impl Findings {
         if let Some(field) = file.find("routing") {
             let metrics = [("latency", RoutingMetric::Latency), ("hops", RoutingMetric::Hops)];
             draft.routing = self.choice(field, &metrics).unwrap_or_default().into();
+        }
+        if let Some(field) = file.find("on-overload") {
+            let choices = [
+                ("report", OnOverload::Report),
+                ("abort", OnOverload::Abort),
+                ("freeze", OnOverload::Freeze),
+            ];
+            draft.on_overload = self.choice(field, &choices).unwrap_or_default();
         }
         if let Some(field) = file.find("allow-unreachable") {
             draft.allow_unreachable = self.flag(field).unwrap_or_default();

@@ -1,0 +1,103 @@
+//! More work than the machine has processor time for. With a bound of nanoseconds every machine is overloaded
+//! by a flood: what is tested is what is done about it, not how fast this machine is.
+
+use super::support::{Lab, is_missing, users};
+
+/// Sends small datagrams as fast as it can.
+const FLOOD: &str = "
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(int(sys.argv[1])):
+    s.sendto(b'x' * 64, (sys.argv[2], 9))
+print('sent')
+";
+
+fn scenario(lab: &Lab, packets: u32, policy: &str) -> String {
+    lab.write("flood.py", FLOOD);
+    format!(
+        "on-overload: {policy}
+nodes:
+  a: {{run: python3 flood.py {packets} b}}
+  b: {{}}
+links: [{{between: [a, b], name: wire}}]
+"
+    )
+}
+
+#[test]
+fn under_overload_that_is_reported_the_run_goes_on_and_answers() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let text = scenario(&lab, 200_000, "report");
+        let mut live = lab.start_with(&text, &["--max-lateness", "2ns"]);
+        live.wait_for(&[("event", "overloaded")]);
+        let answer = live.ask("ps", &["--json"]);
+        assert!(answer.status.success(), "{answer:?}");
+        let outcome = live.finish();
+        outcome.assert_code(1);
+        assert!(outcome.output("a").contains("sent"));
+        let report = outcome.report();
+        assert!(report["machine"]["overloads"].as_u64() > Some(0), "{report}");
+        assert_eq!(report["machine"]["freezes"], 0);
+        assert!(outcome.stdout.contains("the emulation fell behind"), "{}", outcome.stdout);
+        outcome.assert_conserved();
+    }
+}
+
+#[test]
+fn a_freeze_pauses_all_programs_until_the_emulation_has_caught_up() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let text = scenario(&lab, 50_000, "freeze");
+        let outcome = lab.run_with(&text, &["--max-lateness", "2ns"]);
+        outcome.assert_code(1);
+        assert!(outcome.output("a").contains("sent"), "every program went on in the end");
+        let machine = &outcome.report()["machine"];
+        assert!(machine["freezes"].as_u64() > Some(0), "{machine}");
+        assert!(machine["frozen_ns"].as_u64() > Some(0), "{machine}");
+        let froze = outcome.events(&[("event", "overloaded")]);
+        assert!(froze.iter().any(|event| event["frozen"] == true), "{froze:?}");
+        assert!(!outcome.events(&[("event", "caught-up")]).is_empty());
+        assert!(outcome.stdout.contains("all programs were paused"), "{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn an_event_that_pauses_a_node_outlasts_a_freeze() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let text = scenario(&lab, 50_000, "freeze")
+            .replace("  b: {}", "  b: {run: \"sh -c 'sleep 0.3; echo woke'\", daemon: true}")
+            + "events: [{at: 1ms, node: b, do: pause}]\n";
+        let outcome = lab.run_with(&text, &["--max-lateness", "2ns"]);
+        assert!(outcome.report()["machine"]["freezes"].as_u64() > Some(0));
+        assert_eq!(outcome.output("b"), "", "it was paused from the beginning");
+    }
+}
+
+#[test]
+fn an_overload_ends_the_run_where_the_command_line_wants_it() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let text = scenario(&lab, 100_000_000, "report");
+        let options = ["--max-lateness", "2ns", "--on-overload", "abort"];
+        let outcome = lab.run_with(&text, &options);
+        outcome.assert_code(1);
+        let report = outcome.report();
+        let ended = report["ended"].as_str().unwrap();
+        assert!(ended.starts_with("overloaded: the emulation was "), "{ended}");
+        assert_eq!(report["verdict"]["faithful"], false);
+    }
+}
