@@ -24,9 +24,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
-use windtunnel_engine::{Engine, Limits, NetworkChange};
+use windtunnel_engine::{Engine, EventKind, Limits, NetworkChange};
 use windtunnel_model::plan::Action;
-use windtunnel_model::{Plan, PortId, Span, Time};
+use windtunnel_model::{Plan, PortId, Routes, Span, Time};
 use windtunnel_sys::packet::Socket;
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::{clock as sys_clock, limits};
@@ -59,7 +59,7 @@ pub(crate) struct Setup {
 }
 
 /// What the loop tells the main loop.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Note {
     /// A scheduled or ordered change took effect.
     Applied {
@@ -83,6 +83,15 @@ pub(crate) enum Note {
         at: Time,
         /// How long it was behind.
         lasted: Span,
+    },
+    /// The engine uses other routes.
+    Routes {
+        /// The new ones.
+        routes: Arc<Routes>,
+        /// Since when.
+        at: Time,
+        /// Whether it found them by itself, after lanes changed.
+        by_itself: bool,
     },
     /// The loop cannot go on.
     Failed(String),
@@ -311,8 +320,16 @@ impl Loop {
     }
 
     fn sample(&mut self) {
-        // Events tell what the notes already say; draining keeps the engine's ring free.
-        while self.engine.poll_event().is_some() {}
+        // The others tell what the notes already say; draining keeps the engine's ring free.
+        while let Some(event) = self.engine.poll_event() {
+            let by_itself = match event.kind {
+                EventKind::Rerouted { by_itself } => by_itself,
+                EventKind::RoutesFixed => false,
+                _ => continue,
+            };
+            let routes = Arc::clone(self.engine.routes());
+            self.note(Note::Routes { routes, at: event.at, by_itself });
+        }
         if let Some((at, rows)) =
             self.sampler.sample(self.arrivals.last(), &mut self.engine, &self.socket)
         {

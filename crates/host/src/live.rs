@@ -6,6 +6,7 @@ mod events;
 mod overload;
 mod paths;
 mod programs;
+mod routes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use windtunnel_control::Listener;
 use windtunnel_model::plan::Action;
-use windtunnel_model::{Plan, Span, Time, Traces};
+use windtunnel_model::{Plan, Routes, Span, Time, Traces};
 use windtunnel_node::{Reply, Village};
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::signal;
@@ -66,6 +67,8 @@ pub(crate) struct Live {
     folder: Folder,
     observer: Arc<dyn Observer>,
     village: Village,
+    /// What the nodes' kernels were told last.
+    routes: Arc<Routes>,
     signals: signal::Reader,
     connections: Connections,
     threads: Threads,
@@ -97,6 +100,7 @@ impl Live {
         folder: Folder,
         observer: Arc<dyn Observer>,
         village: Village,
+        routes: Arc<Routes>,
         signals: signal::Reader,
         control: Listener,
         threads: Threads,
@@ -110,6 +114,7 @@ impl Live {
             folder,
             observer,
             village,
+            routes,
             signals,
             connections: Connections::new(control),
             threads,
@@ -323,6 +328,7 @@ impl Live {
                 let message = format!("a signal did not reach node {name}: {message}");
                 self.tell(None, What::Warning { message });
             }
+            Reply::RoutesFailed { message } => self.routes_failed(node, &message),
             _ => {}
         }
     }

@@ -150,6 +150,7 @@ struct Prepared {
     signals: signal::Reader,
     enclosure: Enclosure,
     village: Village,
+    routes: Arc<Routes>,
     setup: Span,
 }
 
@@ -166,6 +167,10 @@ fn prepare(
     let nice = nice_of_programs();
     let enclosure = windtunnel_node::enter()?;
     let routes = Routes::compute(plan);
+    if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
+        // The nodes are copies of this process, and each would compute them for itself.
+        routes.settle();
+    }
     let node_options = windtunnel_node::Options {
         offload: options.offload,
         nice,
@@ -178,7 +183,13 @@ fn prepare(
     if let Ok(Some(received)) = signals.read() {
         return Err(RunError::Interrupted(received.signal));
     }
-    Ok(Prepared { signals, enclosure, village, setup: now().since(began) })
+    Ok(Prepared {
+        signals,
+        enclosure,
+        village,
+        routes: Arc::new(routes),
+        setup: now().since(began),
+    })
 }
 
 impl Prepared {
@@ -201,6 +212,7 @@ impl Prepared {
             folder.clone(),
             observer,
             self.village,
+            self.routes,
             self.signals,
             control,
             threads,

@@ -229,6 +229,17 @@ impl Routes {
             // Nothing ever leads through it.
             return self.next_hop(from, target).is_some();
         }
+        if !self.ecmp {
+            let mut at = from;
+            while let Some(lane) = self.next_hop(at, target) {
+                at = plan.lane_end(lane);
+                let index = self.graph.index(at);
+                if index == avoided || index == owner {
+                    return index == owner;
+                }
+            }
+            return false;
+        }
         let mut seen = vec![false; self.graph.vertices()];
         let mut open = vec![from];
         while let Some(at) = open.pop() {

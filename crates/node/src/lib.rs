@@ -60,4 +60,7 @@ pub use message::{
     Request, Spawn,
 };
 pub use netlink::NetlinkError;
+
+pub use recipe::edit::RouteEdit;
+
 pub use village::{CreateError, Node, Options, Village, create};

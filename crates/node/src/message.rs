@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::recipe::edit::RouteEdit;
+
 /// The longest message, in bytes. A datagram has to fit into the kernel's default socket buffer.
 pub const MESSAGE_BYTES_MAX: usize = 200_000;
 
@@ -54,6 +56,8 @@ pub enum Request {
         /// The token of the request.
         token: u64,
     },
+    /// Change the kernel's routes. Sent by [`Village::change_routes`](crate::Village::change_routes).
+    Routes(RouteEdit),
 }
 
 /// A program to start.
@@ -123,6 +127,11 @@ pub enum Reply {
         /// As in the request.
         id: Option<u64>,
         /// What the kernel said.
+        message: String,
+    },
+    /// Routes could not be changed as asked.
+    RoutesFailed {
+        /// What was tried, and what the kernel said.
         message: String,
     },
     /// What was watched listens now; the watch is over.

@@ -7,8 +7,8 @@ pub(crate) mod request;
 use std::io;
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkBuffer,
+    NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -51,6 +51,15 @@ impl Netlink {
         action: String,
     ) -> Result<(), NetlinkError> {
         self.add(message, NLM_F_CREATE | NLM_F_EXCL, action)
+    }
+
+    /// Adds a request to make something, or to put it in the place of what is there, to the batch.
+    pub(crate) fn replace(
+        &mut self,
+        message: RouteNetlinkMessage,
+        action: String,
+    ) -> Result<(), NetlinkError> {
+        self.add(message, NLM_F_CREATE | NLM_F_REPLACE, action)
     }
 
     /// Adds a request to change something to the batch.

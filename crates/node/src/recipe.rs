@@ -1,24 +1,27 @@
 //! What has to be configured in one node, worked out from the plan before anything is touched.
 
+pub(crate) mod edit;
+pub(crate) mod prefixes;
 pub(crate) mod routes;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, Routes};
 
-use crate::netlink::request::{Hop, TABLE_MAIN};
-use routes::Exits;
+use crate::netlink::request::{Hop, Rule, TABLE_MAIN};
+use prefixes::{Prefix, merge};
+use routes::{Destination, Exits};
 
 /// One node's network settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Recipe {
     /// Devices with their addresses.
     pub(crate) devices: Vec<Device>,
-    /// Destinations (`None`: everything else) and where they leave, in order.
-    pub(crate) routes: Vec<(Option<IpAddr>, Hop)>,
-    /// Own addresses whose packets use a table of their own.
-    pub(crate) rules: Vec<(IpAddr, u32)>,
+    /// Destinations and where they leave, in order.
+    pub(crate) routes: Vec<(Prefix, Hop)>,
+    /// Packets that use a table of their own.
+    pub(crate) rules: Vec<Rule>,
     /// Whether any address is IPv6.
     pub(crate) v6: bool,
 }
@@ -47,62 +50,122 @@ impl Recipe {
         let mut recipe = Recipe { devices, routes: vec![], rules: vec![], v6 };
         recipe.add_defaults();
         if interfaces.len() > 1 {
-            recipe.add_choices(&Exits::new(plan, routes, node));
+            let exits = Exits::new(plan, routes, node);
+            recipe.add_choices(&exits);
+            recipe.add_pairs(&exits);
         }
         recipe
     }
 
     /// Everything leaves by the first device that has an address of the family.
     fn add_defaults(&mut self) {
-        let sources = [true, false].map(|v4| {
-            let all = self.devices.iter().enumerate();
-            let mut all =
-                all.flat_map(|(at, device)| device.addresses.iter().map(move |a| (at, *a)));
-            all.find(|(_, address)| address.is_ipv4() == v4)
-        });
-        for (position, source) in sources.into_iter().flatten() {
-            let hop = Hop { device: device_index(position), source, table: TABLE_MAIN };
-            self.routes.push((None, hop));
+        for like in FAMILIES {
+            if let Some(position) = self.default(like) {
+                self.routes.extend(self.everything(position, like, TABLE_MAIN));
+            }
         }
     }
 
     /// With several devices: destinations that are better reached by another one than the default,
     /// and a table for each device, so that what comes from its address leaves by it wherever
-    /// that leads to the destination at all.
+    /// that leads to the destination at all, unless the route to it is fixed.
     fn add_choices(&mut self, exits: &Exits<'_>) {
-        let defaults = self.routes.clone();
-        let mut found = Vec::new();
-        for destination in exits.destinations() {
-            let Some(best) = exits.best(&destination) else { continue };
-            let others = (0..self.devices.len()).filter(|position| *position != best);
-            let astray: Vec<usize> =
-                others.filter(|position| !exits.leads(*position, &destination)).collect();
-            for address in &destination.addresses {
-                let Some(hop) = self.hop(best, *address) else { continue };
-                if !defaults.contains(&(None, hop)) {
-                    found.push((Some(*address), hop));
-                }
-                let corrected = astray.iter().map(|position| own_table(*position));
-                found.extend(corrected.map(|table| (Some(*address), Hop { table, ..hop })));
-            }
-        }
-        for (position, device) in self.devices.iter().enumerate() {
-            for source in &device.addresses {
+        let ways: Vec<(Destination, usize)> = exits
+            .destinations()
+            .filter_map(|destination| {
+                let best = exits.best(&destination)?;
+                Some((destination, best))
+            })
+            .collect();
+        for like in FAMILIES {
+            let Some(default) = self.default(like) else { continue };
+            let main = self.merged(&ways, like, default, TABLE_MAIN, |_, best| best);
+            self.routes.extend(main);
+            for position in 0..self.devices.len() {
+                let Some(source) = self.source(position, like) else { continue };
                 let table = own_table(position);
-                found.push((None, Hop { device: device.index, source: *source, table }));
-                self.rules.push((*source, table));
+                let own = self.merged(&ways, like, position, table, |destination, best| {
+                    let bound = best == position || exits.is_fixed(destination);
+                    let leads = !bound && exits.leads(position, destination);
+                    if leads { position } else { best }
+                });
+                self.routes.extend(own);
+                self.routes.extend(self.everything(position, like, table));
+                self.rules.push(Rule { from: source, to: None, table });
             }
         }
-        self.routes.append(&mut found);
     }
 
-    /// Leaving by a device towards an address: it needs an address of the same family.
-    fn hop(&self, position: usize, to: IpAddr) -> Option<Hop> {
-        let device = self.devices.get(position)?;
-        let source = *device.addresses.iter().find(|own| own.is_ipv4() == to.is_ipv4())?;
-        Some(Hop { device: device.index, source, table: TABLE_MAIN })
+    /// Where the node passes on what has a fixed route: source and destination choose the device.
+    fn add_pairs(&mut self, exits: &Exits<'_>) {
+        let mut used = Vec::new();
+        for (sources, destinations, position) in exits.passing() {
+            for from in &sources {
+                for to in destinations.iter().filter(|to| to.is_ipv4() == from.is_ipv4()) {
+                    let table = pair_table(position);
+                    self.rules.push(Rule { from: *from, to: Some(*to), table });
+                }
+            }
+            used.push(position);
+        }
+        used.sort_unstable();
+        used.dedup();
+        for (position, like) in used.into_iter().flat_map(|p| FAMILIES.map(|like| (p, like))) {
+            self.routes.extend(self.everything(position, like, pair_table(position)));
+        }
+    }
+
+    /// The prefixes of a table that leads to each destination by the device that `choose` says.
+    fn merged(
+        &self,
+        ways: &[(Destination, usize)],
+        like: IpAddr,
+        default: usize,
+        table: u32,
+        choose: impl Fn(&Destination, usize) -> usize,
+    ) -> Vec<(Prefix, Hop)> {
+        let mut chosen = Vec::new();
+        for (destination, best) in ways {
+            let mut addresses =
+                destination.addresses.iter().filter(|a| a.is_ipv4() == like.is_ipv4()).peekable();
+            if addresses.peek().is_none() {
+                continue;
+            }
+            let position = choose(destination, *best);
+            if self.source(position, like).is_some() {
+                chosen.extend(addresses.map(|address| (*address, position)));
+            }
+        }
+        let hop = |position: usize| {
+            let source = self.source(position, like)?;
+            Some(Hop { device: device_index(position), source, table })
+        };
+        let merged = merge(chosen, default).into_iter();
+        merged.filter_map(|(to, position)| Some((to, hop(position)?))).collect()
+    }
+
+    /// The default route of a table.
+    fn everything(&self, position: usize, like: IpAddr, table: u32) -> Option<(Prefix, Hop)> {
+        let source = self.source(position, like)?;
+        let to = Prefix { address: like, length: 0 };
+        Some((to, Hop { device: device_index(position), source, table }))
+    }
+
+    /// The first device with an address of the family.
+    fn default(&self, like: IpAddr) -> Option<usize> {
+        (0..self.devices.len()).find(|position| self.source(*position, like).is_some())
+    }
+
+    /// A device's address of a family.
+    fn source(&self, position: usize, like: IpAddr) -> Option<IpAddr> {
+        let addresses = &self.devices.get(position)?.addresses;
+        addresses.iter().find(|own| own.is_ipv4() == like.is_ipv4()).copied()
     }
 }
+
+/// One address of each family.
+const FAMILIES: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
 
 /// The index of a node's device, chosen by us so that nobody has to ask. Below are `lo` and the
 /// devices that some kernel modules put into each namespace.
@@ -113,6 +176,11 @@ pub(crate) fn device_index(position: usize) -> u32 {
 /// The routing table for what comes from a device's addresses.
 fn own_table(position: usize) -> u32 {
     device_index(position) + 900
+}
+
+/// The routing table for pairs of addresses whose packets a node passes on by a device.
+fn pair_table(position: usize) -> u32 {
+    device_index(position) + 100_900
 }
 
 #[cfg(test)]
@@ -126,8 +194,7 @@ mod tests {
     }
 
     fn written(recipe: &Recipe) -> Vec<String> {
-        let line = |(to, hop): &(Option<IpAddr>, Hop)| {
-            let to = to.map_or_else(|| "default".into(), |to| to.to_string());
+        let line = |(to, hop): &(Prefix, Hop)| {
             format!("{to} dev {} src {} table {}", hop.device, hop.source, hop.table)
         };
         recipe.routes.iter().map(line).collect()
@@ -149,12 +216,11 @@ mod tests {
         let expected = [
             "default dev 100 src 10.0.0.1 table 254",
             // c hangs on eth1 only, so even what comes from eth0's address goes there.
-            "10.0.0.5 dev 101 src 10.0.0.2 table 254",
-            "10.0.0.5 dev 101 src 10.0.0.2 table 1000",
-            // b and the router are behind eth0 only.
-            "10.0.0.3 dev 100 src 10.0.0.1 table 1001",
-            "10.0.0.6 dev 100 src 10.0.0.1 table 1001",
-            "10.0.0.7 dev 100 src 10.0.0.1 table 1001",
+            "10.0.0.5/32 dev 101 src 10.0.0.2 table 254",
+            "10.0.0.5/32 dev 101 src 10.0.0.2 table 1000",
+            // b (3) and the router (6 and 7) are behind eth0 only, and so is all that is near them but c.
+            "10.0.0.0/29 dev 100 src 10.0.0.1 table 1001",
+            "10.0.0.5/32 dev 101 src 10.0.0.2 table 1001",
             "default dev 100 src 10.0.0.1 table 1000",
             "default dev 101 src 10.0.0.2 table 1001",
         ];
@@ -166,7 +232,8 @@ mod tests {
             lines
         };
         assert_eq!(sorted(&v4), sorted(&expected.map(String::from)));
-        let rules: Vec<String> = a.rules.iter().map(|(a, t)| format!("{a} {t}")).collect();
-        assert_eq!(rules, ["10.0.0.1 1000", "fd00::1 1000", "10.0.0.2 1001", "fd00::2 1001"]);
+        let rules: Vec<String> =
+            a.rules.iter().map(|r| format!("{} {}", r.from, r.table)).collect();
+        assert_eq!(rules, ["10.0.0.1 1000", "10.0.0.2 1001", "fd00::1 1000", "fd00::2 1001"]);
     }
 }

@@ -16,6 +16,7 @@ use windtunnel_sys::process::{self, Pid, Signal};
 use crate::channel::{Channel, ChannelError};
 use crate::enclosure::Enclosure;
 use crate::message::{Reply, Request};
+use crate::recipe::edit::RouteEdit;
 
 pub use error::CreateError;
 pub(crate) use files::NodeFiles;
@@ -105,6 +106,26 @@ impl Village {
     pub fn port(&self, device: u32) -> Option<PortId> {
         let position = usize::try_from(device.checked_sub(FABRIC_INDEX_FIRST)?).ok()?;
         (position < self.fabric.len()).then(|| PortId::from_index(position))
+    }
+
+    /// Brings the kernels of nodes with several interfaces from one set of routes to another. Returns who
+    /// has something to change, and for each whether it could be told; what a node then cannot do, it reports
+    /// ([`Reply::RoutesFailed`]).
+    pub fn change_routes(
+        &self,
+        plan: &Plan,
+        before: &Routes,
+        after: &Routes,
+    ) -> Vec<(NodeId, Result<(), ChannelError>)> {
+        let tell = |node: &Node| {
+            let edit = RouteEdit::of(plan, before, after, node.id);
+            if edit.is_empty() {
+                return None;
+            }
+            let mut parts = edit.parts().into_iter();
+            Some((node.id, parts.try_for_each(|part| node.send(&Request::Routes(part), &[]))))
+        };
+        self.nodes.iter().filter_map(tell).collect()
     }
 
     /// What is not as it should be, without being fatal: a sentence each.

@@ -98,6 +98,32 @@ pub enum What {
     },
     /// A partition ended.
     Healed,
+    /// A route was fixed.
+    RouteFixed {
+        /// The names along it, from node to node.
+        path: Vec<String>,
+    },
+    /// A route that was fixed is the shortest again.
+    RouteFreed {
+        /// The node that it leads from.
+        from: String,
+        /// The node that it leads to.
+        to: String,
+    },
+    /// The shortest routes were computed again.
+    Rerouted {
+        /// Why.
+        why: WhyRerouted,
+    },
+    /// Packets take other ways than before. Those under way may arrive out of order, and may cross a loop
+    /// that old and new routes make together.
+    RoutesChanged {
+        /// Pairs of a router and a destination for which the router has another way, and routes that are
+        /// fixed otherwise.
+        places: usize,
+        /// Nodes with several interfaces whose kernels get other routes.
+        nodes: Vec<String>,
+    },
     /// A command was run in a node from outside.
     Executed {
         /// The node.
@@ -132,6 +158,16 @@ pub enum What {
         /// What.
         message: String,
     },
+}
+
+/// Why shortest routes were computed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhyRerouted {
+    /// An event or a command asked for it.
+    Event,
+    /// Lanes went down or up, as long ago as `routing` says.
+    Lanes,
 }
 
 impl Event {

@@ -1,6 +1,6 @@
 //! Events in words.
 
-use windtunnel_trace::event::{Event, What};
+use windtunnel_trace::event::{Event, What, WhyRerouted};
 
 use crate::render::quantity;
 
@@ -33,6 +33,13 @@ fn what(what: &What) -> String {
             format!("partition: {}", groups.join(" | "))
         }
         What::Healed => "partition healed".to_owned(),
+        What::RouteFixed { path } => format!("route: {}", path.join(" ")),
+        What::RouteFreed { from, to } => format!("route: {from} to {to} by the shortest way"),
+        What::Rerouted { why } => match why {
+            WhyRerouted::Event => "shortest routes computed again".to_owned(),
+            WhyRerouted::Lanes => "shortest routes follow the links".to_owned(),
+        },
+        What::RoutesChanged { places, nodes } => changed_routes(*places, nodes),
         What::Executed { node, argv } => format!("{node}: executing {}", words(argv)),
         What::Late { link, direction, lateness_max_ns } => {
             let most = quantity::nanos(*lateness_max_ns);
@@ -49,6 +56,22 @@ fn what(what: &What) -> String {
         What::Warning { message } => format!("warning: {message}"),
         other => serde_json::to_string(other).unwrap_or_default(),
     }
+}
+
+/// What a change of routes means for packets under way.
+fn changed_routes(places: usize, nodes: &[String]) -> String {
+    if places == 0 && nodes.is_empty() {
+        return "no route is another than before".to_owned();
+    }
+    let routes = if places == 1 { "1 route".to_owned() } else { format!("{places} routes") };
+    let nodes = match nodes {
+        [] => String::new(),
+        few if few.len() <= 4 => format!(", and at {}", few.join(", ")),
+        many => format!(", and at {} nodes", many.len()),
+    };
+    format!(
+        "{routes} changed at routers{nodes}: packets under way may arrive out of order, loop or expire"
+    )
 }
 
 /// The words of a command as a shell would need them, roughly: only for reading.
@@ -101,6 +124,23 @@ mod tests {
             at(5_000_120_000, what),
             "[   5.000s] link ocean paris-tokyo: loss=5% rate=10mbit"
         );
+    }
+
+    #[test]
+    fn a_change_of_routes_says_what_it_does_to_packets_under_way() {
+        let changed = |places, nodes: &[&str]| {
+            let nodes: Vec<String> = nodes.iter().map(|&name| name.to_owned()).collect();
+            changed_routes(places, &nodes)
+        };
+        let end = ": packets under way may arrive out of order, loop or expire";
+        assert_eq!(changed(0, &[]), "no route is another than before");
+        assert_eq!(changed(1, &[]), format!("1 route changed at routers{end}"));
+        assert_eq!(
+            changed(7, &["a", "b"]),
+            format!("7 routes changed at routers, and at a, b{end}")
+        );
+        let many = changed(7, &["a", "b", "c", "d", "e"]);
+        assert_eq!(many, format!("7 routes changed at routers, and at 5 nodes{end}"));
     }
 
     #[test]

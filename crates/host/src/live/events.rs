@@ -4,7 +4,7 @@ use windtunnel_model::plan::{Action, LinkChange, NodeVerb};
 use windtunnel_model::{Lane, LinkPatch, NodeId, Span, Time, TraceUse};
 use windtunnel_node::Request;
 use windtunnel_sys::process::Signal;
-use windtunnel_trace::event::What;
+use windtunnel_trace::event::{What, WhyRerouted};
 
 use super::Live;
 use crate::dataplane::Note;
@@ -71,6 +71,7 @@ impl Live {
             Note::Failed(message) => {
                 self.ending.get_or_insert(Ending::Fatal(message));
             }
+            Note::Routes { routes, at, by_itself } => self.follow_routes(routes, at, by_itself),
             Note::Applied { event: Some(index), intended, at } => {
                 let action = self.plan.events[index].action.clone();
                 self.tell_action(&action, at, Some(intended));
@@ -97,7 +98,15 @@ impl Live {
                 self.tell_at(at, intended, What::Partitioned { groups });
             }
             Action::Heal => self.tell_at(at, intended, What::Healed),
-            Action::Route(_) | Action::Reroute | Action::Node { .. } => {}
+            Action::Route(change) => {
+                for what in self.route_change(change) {
+                    self.tell_at(at, intended, what);
+                }
+            }
+            Action::Reroute => {
+                self.tell_at(at, intended, What::Rerouted { why: WhyRerouted::Event });
+            }
+            Action::Node { .. } => {}
         }
     }
 

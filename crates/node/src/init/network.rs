@@ -1,11 +1,11 @@
 //! Devices, addresses, routes and rules, from inside the node.
 
-use std::net::IpAddr;
-
 use crate::message::Failure;
-use crate::netlink::request::{self, Hop};
+use crate::netlink::request::{self, Hop, Rule};
 use crate::netlink::{Netlink, NetlinkError};
 use crate::recipe::Recipe;
+use crate::recipe::edit::RouteEdit;
+use crate::recipe::prefixes::Prefix;
 
 pub(super) fn configure(recipe: &Recipe, notes: &mut Vec<String>) -> Result<(), Failure> {
     add_main(recipe).map_err(|error| failure(&error))?;
@@ -39,9 +39,26 @@ fn add_main(recipe: &Recipe) -> Result<(), NetlinkError> {
 fn add_choices(recipe: &Recipe) -> Result<(), NetlinkError> {
     let mut netlink = Netlink::open()?;
     add_routes(&mut netlink, recipe, |table| table != request::TABLE_MAIN)?;
-    for (from, table) in &recipe.rules {
-        let action = format!("add a rule for what comes from {from}");
-        netlink.create(request::rule(*from, *table), action)?;
+    for rule in &recipe.rules {
+        netlink.create(request::rule(*rule), about(*rule))?;
+    }
+    netlink.flush()
+}
+
+/// Changes routes and rules while programs run: first what is new, so that no packet finds nothing.
+pub(super) fn edit(edit: &RouteEdit) -> Result<(), NetlinkError> {
+    let mut netlink = Netlink::open()?;
+    for (to, hop) in &edit.set {
+        netlink.replace(request::route(*to, *hop), action(*to, *hop))?;
+    }
+    for rule in &edit.add_rules {
+        netlink.create(request::rule(*rule), about(*rule))?;
+    }
+    for rule in &edit.remove_rules {
+        netlink.change(request::no_rule(*rule), format!("remove what was to {}", about(*rule)))?;
+    }
+    for (to, hop) in &edit.remove {
+        netlink.change(request::no_route(*to, *hop), format!("remove the route to {to}"))?;
     }
     netlink.flush()
 }
@@ -57,11 +74,15 @@ fn add_routes(
     Ok(())
 }
 
-fn action(to: Option<IpAddr>, hop: Hop) -> String {
-    match to {
-        Some(to) => format!("add a route to {to} from {}", hop.source),
-        None => format!("add a default route from {}", hop.source),
+fn action(to: Prefix, hop: Hop) -> String {
+    match to.length {
+        0 => format!("add a default route from {}", hop.source),
+        _ => format!("add a route to {to} from {}", hop.source),
     }
+}
+
+fn about(rule: Rule) -> String {
+    format!("add a rule for what comes from {}", rule.from)
 }
 
 fn failure(error: &NetlinkError) -> Failure {

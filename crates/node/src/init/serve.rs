@@ -9,7 +9,7 @@ use windtunnel_sys::signal;
 
 use super::echo::Echo;
 use super::programs::Programs;
-use super::watch;
+use super::{network, watch};
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Listener, Reply, Request};
 
@@ -95,6 +95,13 @@ impl Server<'_> {
                 ended.for_each(Echo::end);
                 Ok(())
             }
+            Request::Routes(edit) => match network::edit(&edit) {
+                Ok(()) => Ok(()),
+                Err(error) => {
+                    let message = format!("{error}: {}", error.source);
+                    self.reply(&Reply::RoutesFailed { message })
+                }
+            },
             Request::Echo { token, address, count, interval_ns } => {
                 match Echo::start(token, address, count, interval_ns) {
                     Ok(echo) => self.echoes.push(echo),

@@ -14,6 +14,9 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use serde::{Deserialize, Serialize};
+
+use crate::recipe::prefixes::Prefix;
 
 /// A pair of devices to make.
 pub(crate) struct Veth<'a> {
@@ -32,7 +35,7 @@ pub(crate) struct Veth<'a> {
 }
 
 /// Where packets leave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Hop {
     /// The device's index.
     pub(crate) device: u32,
@@ -100,11 +103,31 @@ pub(crate) fn address(device: u32, address: IpAddr) -> RouteNetlinkMessage {
     RouteNetlinkMessage::NewAddress(message)
 }
 
-/// Adds a route to one address, or to all of the family without one.
-pub(crate) fn route(destination: Option<IpAddr>, hop: Hop) -> RouteNetlinkMessage {
+/// Which packets use a table of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Rule {
+    /// The address that they come from.
+    pub(crate) from: IpAddr,
+    /// The address that they go to; `None`: any.
+    pub(crate) to: Option<IpAddr>,
+    /// The table.
+    pub(crate) table: u32,
+}
+
+/// Adds a route.
+pub(crate) fn route(to: Prefix, hop: Hop) -> RouteNetlinkMessage {
+    RouteNetlinkMessage::NewRoute(route_message(to, hop))
+}
+
+/// Removes a route.
+pub(crate) fn no_route(to: Prefix, hop: Hop) -> RouteNetlinkMessage {
+    RouteNetlinkMessage::DelRoute(route_message(to, hop))
+}
+
+fn route_message(to: Prefix, hop: Hop) -> RouteMessage {
     let mut message = RouteMessage::default();
     message.header.address_family = family(hop.source);
-    message.header.destination_prefix_length = destination.map_or(0, whole);
+    message.header.destination_prefix_length = to.length;
     message.header.table = RouteHeader::RT_TABLE_UNSPEC;
     message.header.protocol = RouteProtocol::Static;
     message.header.scope = RouteScope::Universe;
@@ -116,23 +139,37 @@ pub(crate) fn route(destination: Option<IpAddr>, hop: Hop) -> RouteNetlinkMessag
         RouteAttribute::PrefSource(hop.source.into()),
         RouteAttribute::Table(hop.table),
     ];
-    let destination = destination.map(|to| RouteAttribute::Destination(RouteAddress::from(to)));
-    message.attributes.extend(destination);
-    RouteNetlinkMessage::NewRoute(message)
+    if to.length > 0 {
+        message.attributes.push(RouteAttribute::Destination(RouteAddress::from(to.address)));
+    }
+    message
 }
 
-/// Has packets that come from one address use a table of their own.
-pub(crate) fn rule(from: IpAddr, table: u32) -> RouteNetlinkMessage {
+/// Has packets use a table of their own.
+pub(crate) fn rule(rule: Rule) -> RouteNetlinkMessage {
+    RouteNetlinkMessage::NewRule(rule_message(rule))
+}
+
+/// Removes a rule.
+pub(crate) fn no_rule(rule: Rule) -> RouteNetlinkMessage {
+    RouteNetlinkMessage::DelRule(rule_message(rule))
+}
+
+fn rule_message(rule: Rule) -> RuleMessage {
     let mut message = RuleMessage::default();
-    message.header.family = family(from);
-    message.header.src_len = whole(from);
+    message.header.family = family(rule.from);
+    message.header.src_len = whole(rule.from);
     message.header.action = RuleAction::ToTable;
     message.attributes = vec![
-        RuleAttribute::Source(from),
-        RuleAttribute::Table(table),
-        RuleAttribute::Priority(RULE_PRIORITY),
+        RuleAttribute::Source(rule.from),
+        RuleAttribute::Table(rule.table),
+        RuleAttribute::Priority(if rule.to.is_some() { PAIR_PRIORITY } else { RULE_PRIORITY }),
     ];
-    RouteNetlinkMessage::NewRule(message)
+    if let Some(to) = rule.to {
+        message.header.dst_len = whole(to);
+        message.attributes.push(RuleAttribute::Destination(to));
+    }
+    message
 }
 
 /// The next hop of every route: nobody has the address, and nobody asks for it, because the devices
@@ -162,3 +199,6 @@ const FABRIC_MTU: u32 = 65_535;
 
 /// Between the rule for local addresses (0) and the one for the main table (32766).
 const RULE_PRIORITY: u32 = 1000;
+
+/// What is said of a pair of addresses goes before what is said of one.
+const PAIR_PRIORITY: u32 = 900;

@@ -46,34 +46,45 @@ impl<'a> Exits<'a> {
 
     /// The position of the interface by which a destination is reached best.
     pub(crate) fn best(&self, destination: &Destination) -> Option<usize> {
-        let lane = self.next(Vertex::Node(self.node), destination)?;
-        let interfaces = &self.plan.nodes[self.node.index()].interfaces;
-        interfaces.iter().position(|i| i.link == lane.link && i.outward == lane.direction)
+        self.position(self.next(Vertex::Node(self.node), destination)?)
     }
 
     /// Whether packets that leave by an interface arrive without coming back through the node.
     pub(crate) fn leads(&self, position: usize, destination: &Destination) -> bool {
         let interface = &self.plan.nodes[self.node.index()].interfaces[position];
-        let mut at =
-            self.plan.lane_end(Lane { link: interface.link, direction: interface.outward });
-        for _ in 0..=self.plan.links.len() {
-            if at == destination.owner {
-                return true;
-            }
-            let carries = match at {
-                Vertex::Router(_) => true,
-                Vertex::Node(id) => id != self.node && self.plan.nodes[id.index()].forward,
-            };
-            match self.next(at, destination).filter(|_| carries) {
-                Some(lane) => at = self.plan.lane_end(lane),
-                None => return false,
-            }
+        let lane = Lane { link: interface.link, direction: interface.outward };
+        let end = self.plan.lane_end(lane);
+        self.routes.takes(lane) && self.routes.avoids(self.plan, end, self.node, destination.target)
+    }
+
+    /// Whether the way to a destination is fixed, whatever address packets come from.
+    pub(crate) fn is_fixed(&self, destination: &Destination) -> bool {
+        match destination.owner {
+            Vertex::Node(owner) => self.routes.is_fixed(self.node, owner),
+            Vertex::Router(_) => false,
         }
-        false
+    }
+
+    /// What the node passes on along fixed routes: addresses of the source, of the destination, and the
+    /// position of the interface.
+    pub(crate) fn passing(&self) -> Vec<(Vec<IpAddr>, Vec<IpAddr>, usize)> {
+        let of = |node: NodeId| {
+            let interfaces = &self.plan.nodes[node.index()].interfaces;
+            interfaces.iter().flat_map(windtunnel_model::plan::Interface::addresses).collect()
+        };
+        let through = self.routes.fixed_through(Vertex::Node(self.node));
+        through
+            .filter_map(|(from, to, lane)| Some((of(from), of(to), self.position(lane)?)))
+            .collect()
     }
 
     fn next(&self, at: Vertex, destination: &Destination) -> Option<Lane> {
         self.routes.next_hop_from(at, Some(self.node), destination.target)
+    }
+
+    fn position(&self, lane: Lane) -> Option<usize> {
+        let interfaces = &self.plan.nodes[self.node.index()].interfaces;
+        interfaces.iter().position(|i| i.link == lane.link && i.outward == lane.direction)
     }
 }
 

@@ -1,0 +1,72 @@
+//! What changes in a node when routes change.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use windtunnel_model::id::NodeId;
+use windtunnel_model::{Plan, Routes};
+
+use super::Recipe;
+use super::prefixes::Prefix;
+use crate::netlink::request::{Hop, Rule};
+
+/// Routes and rules that a node's kernel gets and loses.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RouteEdit {
+    /// New, or in the place of one with the same prefix and table.
+    pub(crate) set: Vec<(Prefix, Hop)>,
+    /// No longer wanted, and replaced by none.
+    pub(crate) remove: Vec<(Prefix, Hop)>,
+    pub(crate) add_rules: Vec<Rule>,
+    pub(crate) remove_rules: Vec<Rule>,
+}
+
+impl RouteEdit {
+    /// What makes a node's settings under `before` those under `after`. A node with one interface never
+    /// has to change anything.
+    pub(crate) fn of(plan: &Plan, before: &Routes, after: &Routes, node: NodeId) -> RouteEdit {
+        if plan.nodes[node.index()].interfaces.len() < 2 {
+            return RouteEdit::default();
+        }
+        let [before, after] = [before, after].map(|routes| Recipe::of(plan, routes, node));
+        let [old, new] =
+            [&before, &after].map(|recipe| recipe.routes.iter().copied().collect::<BTreeSet<_>>());
+        let places: BTreeSet<_> = new.iter().map(|(to, hop)| (*to, hop.table)).collect();
+        let gone = old.iter().filter(|(to, hop)| !places.contains(&(*to, hop.table)));
+        let [old_rules, new_rules] =
+            [&before, &after].map(|recipe| recipe.rules.iter().copied().collect::<BTreeSet<_>>());
+        RouteEdit {
+            remove: gone.copied().collect(),
+            set: new.difference(&old).copied().collect(),
+            add_rules: new_rules.difference(&old_rules).copied().collect(),
+            remove_rules: old_rules.difference(&new_rules).copied().collect(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.set.is_empty()
+            && self.remove.is_empty()
+            && self.add_rules.is_empty()
+            && self.remove_rules.is_empty()
+    }
+
+    /// Parts that each fit into a message: what is added comes before what is removed.
+    pub(crate) fn parts(self) -> Vec<RouteEdit> {
+        let mut parts = Vec::new();
+        parts.extend(self.set.chunks(PART).map(|part| RouteEdit { set: part.into(), ..none() }));
+        let add = self.add_rules.chunks(PART);
+        parts.extend(add.map(|part| RouteEdit { add_rules: part.into(), ..none() }));
+        let remove = self.remove_rules.chunks(PART);
+        parts.extend(remove.map(|part| RouteEdit { remove_rules: part.into(), ..none() }));
+        let remove = self.remove.chunks(PART);
+        parts.extend(remove.map(|part| RouteEdit { remove: part.into(), ..none() }));
+        parts
+    }
+}
+
+fn none() -> RouteEdit {
+    RouteEdit::default()
+}
+
+/// Routes in a message: each takes less than 200 bytes of its 200 000.
+const PART: usize = 500;
