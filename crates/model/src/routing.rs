@@ -192,8 +192,8 @@ impl Routes {
         paths.into_iter().next()
     }
 
-    /// The ways from one node to the first interface of another, at most `most` of them, and how many there
-    /// are in all; more than one only with equal-cost routing.
+    /// The ways from one node to the first interface of another, at most `most` of them (two or more), and
+    /// how many there are in all, counted to 1001; more than one only with equal-cost routing.
     #[must_use]
     pub fn paths(
         &self,

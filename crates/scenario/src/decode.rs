@@ -9,6 +9,7 @@ mod link;
 mod node;
 mod pool;
 mod property;
+mod route;
 mod trace;
 
 use std::fmt;
@@ -22,12 +23,13 @@ use crate::tree::{Key, Kind, Value};
 
 pub(crate) use event::{EventDraft, EventKind};
 pub(crate) use expect::{ExpectDraft, Subject};
-pub(crate) use file::{Draft, RouteDraft, decode_file};
+pub(crate) use file::{Draft, decode_file};
 pub(crate) use link::overlay;
 pub(crate) use link::{LinkDraft, LinkKeys};
 pub(crate) use node::{MOST_NODES, NodeDraft, NodeKeys};
 pub(crate) use pool::{Pool, Pools, is_usable};
 pub(crate) use property::{decode_property, parse_queue};
+pub(crate) use route::{RouteDraft, WayDraft};
 
 /// Something with the place where it was written.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use discipline::Discipline;
 use text::{
     Occupancy, Overhead, PlainRate, Probability, Queue, Ready, ReorderText, SignalOrAny, Size,
-    Time, TimeOrEnd, TimeOrNone,
+    Time, TimeOrEnd, TimeOrNever, TimeOrNone,
 };
 use trace::{PresetName, RateOrTrace, TraceFile};
 
@@ -43,7 +43,8 @@ pub(crate) struct File {
     routers: Option<Vec<String>>,
     /// The links. Nodes have one interface a link, `eth0`, `eth1` … in this order.
     links: Option<Vec<Link>>,
-    /// What a shortest route minimises; default latency.
+    /// How routers find their ways: what a shortest route minimises (`latency`, the default, or `hops`),
+    /// or a map that says more.
     routing: Option<Routing>,
     /// Routes to use instead of the shortest.
     routes: Option<Vec<Route>>,
@@ -67,10 +68,20 @@ pub(crate) struct Defaults {
     node: Option<NodeDefaults>,
 }
 
+/// How routers find their ways.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Routing {
+    /// What a shortest route minimises.
+    Metric(Metric),
+    /// All of it.
+    Form(RoutingForm),
+}
+
 /// What a shortest route minimises.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
-pub(crate) enum Routing {
+pub(crate) enum Metric {
     /// The sum of latencies; ties go to fewer hops, then to the link named first.
     Latency,
     /// The number of links.
@@ -87,6 +98,20 @@ pub(crate) enum OnOverload {
     Abort,
     /// Every program is paused until the emulation has caught up; each time is counted and reported.
     Freeze,
+}
+
+/// How routers find their ways.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct RoutingForm {
+    /// What a shortest route minimises; default latency.
+    metric: Option<Metric>,
+    /// Whether a router spreads flows over all its shortest ways, each flow on one of them, instead of
+    /// using the first; default false. Nodes, also those that forward, use one.
+    ecmp: Option<bool>,
+    /// Computes the shortest routes again so long after a link went down or up, a partition or its end;
+    /// default `never`. Fixed routes stay.
+    reroute: Option<TimeOrNever>,
 }
 
 /// A struct with the keys of programs in front of its own.
@@ -334,19 +359,38 @@ pub(crate) struct ReorderForm {
     by_jitter: Option<bool>,
 }
 
-/// A route to use instead of the shortest.
+/// A route to use instead of the shortest: a whole `path`, or two ends (`from`, `to`) and what to pass on
+/// the shortest way in between (`via`).
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Route {
-    /// The way from node to node, each neighbours joined by a link.
+    /// The way from node to node, each neighbours joined by a link (the shortest if there are several).
+    /// An end may be a group: its members all have such a route.
     #[schemars(length(min = 2))]
-    path: Vec<String>,
-    /// Whether the way back is the shortest all the same; default false.
+    path: Option<Vec<String>>,
+    /// Where it begins: a node or group.
+    from: Option<String>,
+    /// Where it ends: a node or group.
+    to: Option<String>,
+    /// A router or forwarding node, or several in order, that the route passes; shortest ways, as they are
+    /// at the start, lead from one to the next. In an event also `shortest`: the route is no longer fixed.
+    via: Option<Names>,
+    /// Whether the way back is left as it is; default false: it is the same way.
     one_way: Option<bool>,
 }
 
+/// The route that an event fixes.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum EventRoute {
+    /// The way from node to node and back.
+    Path(#[schemars(length(min = 2))] Vec<String>),
+    /// All of it.
+    Form(Route),
+}
+
 /// A change at a time: of links (`link` with `set`, `down`, `up`), of a node's programs (`node` with
-/// `do`), a `partition`, or its end (`heal`).
+/// `do`), a `partition`, its end (`heal`), a `route`, or of all shortest routes (`reroute`).
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Event {
@@ -370,6 +414,12 @@ pub(crate) struct Event {
     partition: Option<Vec<Vec<String>>>,
     /// Ends the partition.
     heal: Option<bool>,
+    /// Fixes a route from now on, or with `via: shortest` sets it free. Packets under way may arrive out of
+    /// order.
+    route: Option<EventRoute>,
+    /// Computes all shortest routes again, for the latencies and links as they are now, and around links
+    /// that are down. Packets under way may arrive out of order.
+    reroute: Option<bool>,
 }
 
 /// What can be done to a node's programs.

@@ -128,12 +128,27 @@ pub(crate) const FQ_CODEL: &[&str] = &["flows", "quantum", "target", "interval",
 /// `discipline: {fair: …}`.
 pub(crate) const FAIR: &[&str] = &["by", "flows", "quantum", "target", "interval", "ecn"];
 
+/// `routing` as a map.
+pub(crate) const ROUTING: &[&str] = &["metric", "ecmp", "reroute"];
+
 /// A fixed route.
-pub(crate) const ROUTE: &[&str] = &["path", "one-way"];
+pub(crate) const ROUTE: &[&str] = &["path", "from", "to", "via", "one-way"];
 
 /// An event: what any of them may have.
-pub(crate) const EVENT: &[&str] =
-    &["at", "link", "direction", "set", "down", "up", "node", "do", "partition", "heal"];
+pub(crate) const EVENT: &[&str] = &[
+    "at",
+    "link",
+    "direction",
+    "set",
+    "down",
+    "up",
+    "node",
+    "do",
+    "partition",
+    "heal",
+    "route",
+    "reroute",
+];
 
 /// An expectation.
 pub(crate) const EXPECT: &[&str] = &[

@@ -31,7 +31,7 @@ pub(crate) fn resolve(found: &mut Findings, draft: &Draft, source: &Source<'_>) 
     stage(found)?;
     address::assign(found, draft, &mut plan);
     order::check(found, draft, &directory);
-    route::resolve(found, draft, &directory, &mut plan);
+    route::resolve(found, draft, &directory, &mut budget, &mut plan);
     event::resolve(found, draft, &directory, &mut budget, &mut plan);
     expect::resolve(found, draft, &directory, &mut plan);
     stage(found)?;

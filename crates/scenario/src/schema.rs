@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_schema_and_the_decoder_know_the_same_keys() {
         let schema = schema();
-        let maps: [(&str, &[&str]); 33] = [
+        let maps: [(&str, &[&str]); 34] = [
             ("", keys::FILE),
             ("Defaults", keys::DEFAULTS),
             ("NodeDefaults", keys::NODE_DEFAULTS),
@@ -83,6 +83,7 @@ mod tests {
             ("Pie", keys::PIE),
             ("FqCodel", keys::FQ_CODEL),
             ("Fair", keys::FAIR),
+            ("RoutingForm", keys::ROUTING),
             ("Route", keys::ROUTE),
             ("Event", keys::EVENT),
             ("Expect", keys::EXPECT),

@@ -20,6 +20,12 @@ pub(crate) struct Path {
     pub(crate) bottleneck_is_trace: bool,
     pub(crate) loss: Probability,
     pub(crate) hops: usize,
+    /// The names between the two.
+    pub(crate) via: Vec<String>,
+    /// Which of the ways between the two this is, from 1.
+    pub(crate) way: u64,
+    /// How many ways there are: more than one only with equal-cost routing.
+    pub(crate) ways: u64,
 }
 
 /// Which pairs are asked for: names of nodes or of groups, all without one.
@@ -42,30 +48,60 @@ pub(crate) fn paths(
     let pairs = from.len().saturating_mul(to.len()) - both;
     let ordered = from.iter().flat_map(|a| to.iter().map(move |b| (*a, *b)));
     let asked = ordered.filter(|(a, b)| a != b).take(most);
-    let found = asked.filter_map(|(a, b)| path(plan, routes, a, b)).collect();
+    let found = asked.flat_map(|(a, b)| ways(plan, routes, a, b)).collect();
     (found, pairs.saturating_sub(most))
 }
 
+/// What the table shows besides, where a plan has more than one shortest way each.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Extras {
+    /// The number of each way.
+    ways: bool,
+    /// What is passed.
+    via: bool,
+}
+
+impl Extras {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        Extras { ways: plan.routing.ecmp, via: plan.routing.ecmp || !plan.routes.is_empty() }
+    }
+}
+
 /// The table for people.
-pub(crate) fn table(paths: &[Path]) -> Table {
-    let mut table = Table::new(&[
+pub(crate) fn table(extras: Extras, paths: &[Path]) -> Table {
+    let mut columns = vec![
         ("from", Align::Left),
         ("to", Align::Left),
         ("latency", Align::Right),
         ("bottleneck", Align::Right),
         ("loss", Align::Right),
         ("hops", Align::Right),
-    ]);
+    ];
+    if extras.ways {
+        columns.push(("way", Align::Left));
+    }
+    if extras.via {
+        columns.push(("via", Align::Left));
+    }
+    let mut table = Table::new(&columns);
     for path in paths {
         let rate = path.bottleneck.map(|rate| asked_rate(rate, path.bottleneck_is_trace));
-        table.row([
+        let mut row = vec![
             path.from.clone(),
             path.to.clone(),
             quantity::span(path.latency),
             rate.unwrap_or_else(|| "-".to_owned()),
             quantity::loss(path.loss),
             path.hops.to_string(),
-        ]);
+        ];
+        if extras.ways {
+            let more = if path.ways > WAYS_COUNTED { " or more" } else { "" };
+            row.push(format!("{} of {}{more}", path.way, path.ways.min(WAYS_COUNTED)));
+        }
+        if extras.via {
+            row.push(path.via.join(" "));
+        }
+        table.row(row);
     }
     table
 }
@@ -83,14 +119,28 @@ fn chosen(plan: &Plan, name: Option<&str>) -> Vec<NodeId> {
     named.map(|(id, _)| NodeId::from_index(id)).collect()
 }
 
-fn path(plan: &Plan, routes: &Routes, from: NodeId, to: NodeId) -> Option<Path> {
-    let lanes = routes.path(plan, from, to)?;
-    let PathSummary { latency, bottleneck, loss, hops } = PathSummary::of(plan, &lanes);
-    let profiles = lanes.iter().map(|l| &plan.links[l.link.index()].profiles[l.direction.index()]);
-    let bottleneck_is_trace = profiles
-        .filter(|profile| profile.rate == bottleneck)
-        .any(|profile| profile.traces.rate.is_some());
+/// The first ways between two nodes; none if they cannot reach each other.
+fn ways(plan: &Plan, routes: &Routes, from: NodeId, to: NodeId) -> Vec<Path> {
+    let (found, ways) = routes.paths(plan, from, to, WAYS_SHOWN);
     let name = |id: NodeId| plan.nodes[id.index()].name.clone();
-    let (from, to) = (name(from), name(to));
-    Some(Path { from, to, latency, bottleneck, bottleneck_is_trace, loss, hops })
+    let numbered = (1..).zip(found);
+    numbered
+        .map(|(way, lanes)| {
+            let PathSummary { latency, bottleneck, loss, hops } = PathSummary::of(plan, &lanes);
+            let profiles =
+                lanes.iter().map(|l| &plan.links[l.link.index()].profiles[l.direction.index()]);
+            let bottleneck_is_trace = profiles
+                .filter(|profile| profile.rate == bottleneck)
+                .any(|profile| profile.traces.rate.is_some());
+            let inner = lanes.iter().skip(1).map(|lane| plan.lane_start(*lane));
+            let via = inner.map(|vertex| plan.vertex_name(vertex).to_owned()).collect();
+            let (from, to) = (name(from), name(to));
+            Path { from, to, latency, bottleneck, bottleneck_is_trace, loss, hops, via, way, ways }
+        })
+        .collect()
 }
+
+/// Equal ways between two nodes that are shown.
+const WAYS_SHOWN: usize = 8;
+/// Above this, ways are no longer counted exactly.
+const WAYS_COUNTED: u64 = 1000;

@@ -11,15 +11,16 @@ use windtunnel_scenario::{Loaded, Mistake};
 use crate::arguments::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::paths::{Filter, Path, paths, table};
+use crate::render::paths::{Extras, Filter, Path, paths, table};
 use crate::render::values::{Values, values, values_table};
 use crate::verb::Outcome;
 use crate::{load, output};
 
 /// Validate a scenario and show its paths, without running anything
 ///
-/// Needs no rights. Prints latency, bottleneck, loss and hops for each ordered pair of nodes, the values of
-/// links that have a preset or follow a trace, the lengths of queues that the file leaves to the default, and whether the plan fits this machine.
+/// Needs no rights. Prints latency, bottleneck, loss and hops for each ordered pair of nodes (each of their ways,
+/// where routers spread flows over several), the values of links that have a preset or follow a trace, the lengths
+/// of queues that the file leaves to the default, and whether the plan fits this machine.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The scenario
@@ -50,6 +51,8 @@ struct Checked {
     nodes: usize,
     routers: usize,
     links: usize,
+    #[serde(skip)]
+    extras: Extras,
     paths: Vec<Path>,
     paths_left_out: usize,
     #[serde(skip)]
@@ -129,6 +132,7 @@ impl Checked {
             nodes: plan.nodes.len(),
             routers: plan.routers.len(),
             links: plan.links.len(),
+            extras: Extras::of(&plan),
             paths,
             paths_left_out,
             all: arguments.all,
@@ -167,7 +171,7 @@ fn render(checked: &Checked) -> String {
         count(checked.routers, "router"),
         count(checked.links, "link"),
     ];
-    let mut text = table(&checked.paths).render("");
+    let mut text = table(checked.extras, &checked.paths).render("");
     if checked.paths_left_out > 0 {
         let more = checked.paths_left_out;
         text.push_str(&format!(

@@ -93,7 +93,7 @@ impl Search<'_> {
             }
             return;
         }
-        if self.count >= COUNTED_MAX || self.trail.len() > self.plan.links.len() * 2 {
+        if self.count > COUNTED_MAX || self.trail.len() > self.plan.links.len() * 2 {
             return;
         }
         for lane in self.routes.next_hops_from(at, Some(self.from), self.target) {

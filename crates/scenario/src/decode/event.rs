@@ -3,7 +3,7 @@
 use windtunnel_model::Span;
 use windtunnel_model::plan::NodeVerb;
 
-use super::{At, Field, Fields, LinkKeys};
+use super::{At, Field, Fields, LinkKeys, RouteDraft};
 use crate::error::Findings;
 use crate::keys;
 use crate::position::Place;
@@ -35,14 +35,18 @@ pub(crate) enum EventKind {
         groups: Vec<Vec<At<String>>>,
     },
     Heal,
+    Route(RouteDraft),
+    Reroute,
 }
 
 /// The keys that say what an event is about, each with those that go with it.
-const SUBJECTS: [(&str, &[&str]); 4] = [
+const SUBJECTS: [(&str, &[&str]); 6] = [
     ("link", &["at", "link", "direction", "set", "up", "down"]),
     ("node", &["at", "node", "do"]),
     ("partition", &["at", "partition"]),
     ("heal", &["at", "heal"]),
+    ("route", &["at", "route"]),
+    ("reroute", &["at", "reroute"]),
 ];
 
 impl Findings {
@@ -57,6 +61,8 @@ impl Findings {
             "link" => self.link_event(&fields, subject),
             "node" => self.node_event(&fields, subject),
             "partition" => self.partition(subject),
+            "route" => self.event_route(subject),
+            "reroute" => self.set_to_true(subject).then_some(EventKind::Reroute),
             _ => self.set_to_true(subject).then_some(EventKind::Heal),
         };
         Some(EventDraft { place: fields.place, at: at?, kind: kind? })
@@ -68,7 +74,8 @@ impl Findings {
         let Some((subject, with)) = found else {
             if !fields.unknown {
                 let message = "this event says not what happens";
-                let hint = "it needs one of `link`, `node`, `partition` or `heal`";
+                let hint =
+                    "it needs one of `link`, `node`, `partition`, `heal`, `route` or `reroute`";
                 self.mistake_with_hint(fields.place, message, hint);
             }
             return None;

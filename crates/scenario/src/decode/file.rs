@@ -1,9 +1,11 @@
 //! The whole file.
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::{OnOverload, Routing, RoutingMetric};
+use windtunnel_model::plan::{OnOverload, Routing};
 
-use super::{At, EventDraft, ExpectDraft, Field, Fields, LinkDraft, LinkKeys, NodeDraft, Pools};
+use super::{
+    At, EventDraft, ExpectDraft, Field, Fields, LinkDraft, LinkKeys, NodeDraft, Pools, RouteDraft,
+};
 use crate::decode::node::NodeKeys;
 use crate::error::Findings;
 use crate::keys;
@@ -29,14 +31,6 @@ pub(crate) struct Draft {
     pub(crate) on_overload: OnOverload,
     pub(crate) events: Vec<EventDraft>,
     pub(crate) expect: Vec<ExpectDraft>,
-}
-
-/// A route that the file fixes.
-#[derive(Debug)]
-pub(crate) struct RouteDraft {
-    pub(crate) place: Place,
-    pub(crate) path: Vec<At<String>>,
-    pub(crate) one_way: bool,
 }
 
 /// The file's own terms; what is wrong goes to `found`, and its part of the draft is missing then.
@@ -89,8 +83,7 @@ impl Findings {
             }
         }
         if let Some(field) = file.find("routing") {
-            let metrics = [("latency", RoutingMetric::Latency), ("hops", RoutingMetric::Hops)];
-            draft.routing = self.choice(field, &metrics).unwrap_or_default().into();
+            draft.routing = self.routing(field).unwrap_or_default();
         }
         if let Some(field) = file.find("on-overload") {
             let choices = [
@@ -161,20 +154,5 @@ impl Findings {
             return None;
         }
         Some(name.to_owned())
-    }
-
-    fn route(&mut self, field: Field<'_>) -> Option<RouteDraft> {
-        let fields = self.fields(field, "a route", keys::ROUTE)?;
-        let one_way = match fields.find("one-way") {
-            Some(field) => self.flag(field)?,
-            None => false,
-        };
-        let path = self.required(&fields, "path", "this route")?;
-        let items: Vec<_> = self.list(path, "a list of names from node to node")?.collect();
-        let path = items
-            .into_iter()
-            .map(|item| self.text_at(item, "a name"))
-            .collect::<Option<Vec<_>>>()?;
-        Some(RouteDraft { place: fields.place, path, one_way })
     }
 }

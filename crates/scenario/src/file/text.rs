@@ -21,6 +21,10 @@ text!(
     TimeOrNone, r"^(none|[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s|min|h))$", "2ms"
 );
 text!(
+    /// A time with a unit, or `never`.
+    TimeOrNever, r"^(never|[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s|min|h))$", "200ms"
+);
+text!(
     /// A probability in percent (also ppm, ppb), or `none`.
     Probability, r"^(none|[0-9]+(\.[0-9]+)? ?(%|ppm|ppb))$", "0.1%"
 );

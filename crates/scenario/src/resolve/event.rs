@@ -45,6 +45,11 @@ fn action(
 ) -> Option<Action> {
     match &event.kind {
         EventKind::Heal => Some(Action::Heal),
+        EventKind::Reroute => Some(Action::Reroute),
+        EventKind::Route(route) => {
+            let change = super::route::change(found, route, directory, budget, plan)?;
+            Some(Action::Route(change))
+        }
         EventKind::Node { nodes, verb } => {
             let nodes = members(found, directory, plan, nodes, *verb)?;
             budget
