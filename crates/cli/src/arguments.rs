@@ -30,6 +30,7 @@ pub(crate) enum Verb {
     Set(verb::set::Arguments),
     Down(verb::state::Down),
     Up(verb::state::Up),
+    Do(verb::happen::Arguments),
     Stop(verb::stop::Arguments),
     Schema(verb::schema::Arguments),
     Doctor(verb::doctor::Arguments),

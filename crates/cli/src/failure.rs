@@ -15,6 +15,8 @@ use crate::output;
 pub(crate) enum Failure {
     /// The scenario has mistakes; they render themselves.
     Scenario(Errors),
+    /// An event on the command line has mistakes; they render themselves.
+    Event(Errors),
     /// Something else, with its causes.
     Told {
         /// What went wrong; its sources are the causes.
@@ -66,6 +68,10 @@ impl Failure {
             Failure::Scenario(errors) => {
                 output::talk(&errors.to_string());
                 Exit::Scenario.code()
+            }
+            Failure::Event(errors) => {
+                output::talk(&errors.to_string());
+                Exit::Usage.code()
             }
             Failure::Told { error, hint, code } => {
                 output::talk(&text(&**error, hint.as_deref()));

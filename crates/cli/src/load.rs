@@ -25,8 +25,12 @@ pub(crate) fn scenario(file: &Path) -> Result<Loaded, Failure> {
         default_name: stem.as_deref().unwrap_or("scenario"),
         base_dir: &base.to_string_lossy(),
     };
-    let files = |name: &str| read(&base.join(name)).map_err(|error| error.to_string());
-    Ok(windtunnel_scenario::load_with(&source, &files)?)
+    Ok(windtunnel_scenario::load_with(&source, &|name: &str| read_named(&base, name))?)
+}
+
+/// Reads a file that a scenario names; relative paths start at `folder`.
+pub(crate) fn read_named(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
+    read(&folder.join(name)).map_err(|error| error.to_string())
 }
 
 /// At most one byte more than is allowed: enough for the decoder to refuse it.

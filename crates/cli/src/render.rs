@@ -3,6 +3,7 @@
 pub(crate) mod event;
 pub(crate) mod face;
 pub(crate) mod paths;
+pub(crate) mod plan;
 pub(crate) mod quantity;
 pub(crate) mod summary;
 pub(crate) mod table;

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod generate;
+pub(crate) mod happen;
 pub(crate) mod manual;
 pub(crate) mod ps;
 pub(crate) mod run;
@@ -32,6 +33,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Set(arguments) => set::run(arguments),
         Verb::Down(arguments) => state::down(arguments),
         Verb::Up(arguments) => state::up(arguments),
+        Verb::Do(arguments) => happen::run(arguments),
         Verb::Stop(arguments) => stop::run(arguments),
         Verb::Schema(arguments) => schema::run(arguments),
         Verb::Doctor(arguments) => doctor::run(arguments),

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::LinkPatch;
+use windtunnel_model::plan::Event;
+use windtunnel_trace::event::Event as Told;
 
 /// Version of the messages. The run greets each connection with it; a client of another version stops.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The first line on a connection, from the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +62,12 @@ pub enum Request {
         /// Whether it carries packets from now on.
         up: bool,
     },
+    /// Lets events happen, each at its time from now on. Answer: [`Reply::Happened`], when those that
+    /// are due at once have been done.
+    Do {
+        /// The events; `at` counts from the moment in which the run reads them.
+        events: Vec<Event>,
+    },
     /// Ends the run as if it had finished. Answer: [`Reply::Done`], before it has ended.
     Stop,
 }
@@ -81,6 +89,15 @@ pub struct LaneChoice {
 pub enum Reply {
     /// It is done.
     Done,
+    /// Events have happened.
+    Happened {
+        /// What was done, and when.
+        events: Vec<Told>,
+        /// How many events are still to come.
+        later: usize,
+        /// When the last of them is, in nanoseconds after the run began; when there is none, now.
+        until_ns: u64,
+    },
     /// It cannot be done.
     Error {
         /// Why, naming the object.
@@ -123,6 +140,9 @@ pub struct NodeStatus {
     pub addresses: Vec<String>,
     /// Process id of its init, outside.
     pub init_pid: i32,
+    /// Whether churn has it outside the population.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub absent: bool,
     /// Its programs.
     pub programs: Vec<ProgramStatus>,
 }
@@ -132,7 +152,7 @@ pub struct NodeStatus {
 pub struct ProgramStatus {
     /// Its words.
     pub argv: Vec<String>,
-    /// `waiting`, `running`, `ready`, `paused`, `exited` or `failed`.
+    /// `waiting`, `absent`, `running`, `ready`, `paused`, `exited` or `failed`.
     pub state: String,
     /// Its process id inside the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]

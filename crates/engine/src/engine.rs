@@ -108,8 +108,18 @@ pub struct Departure {
 pub enum NetworkChange<'a> {
     /// Properties and state of lanes.
     Links(&'a LinkChange),
+    /// One phase of a flap: cuts lanes, or mends what an earlier such change has cut.
+    Flap {
+        /// The lanes.
+        lanes: &'a [Lane],
+        /// Whether they are mended.
+        up: bool,
+    },
     /// Cuts every link between vertices of different groups; replaces an earlier partition.
     Partition(&'a [Vec<Vertex>]),
+    /// Cuts what leads from a vertex of the first group to one of the second, and not the way back;
+    /// replaces an earlier partition.
+    PartitionOneWay([&'a [Vertex]; 2]),
     /// Ends the partition.
     Heal,
     /// Fixes routes, or sets them free.
@@ -218,7 +228,17 @@ impl Engine {
         self.advance(now);
         match change {
             NetworkChange::Links(change) => self.change_links(now, change),
-            NetworkChange::Partition(groups) => self.part(now, groups),
+            NetworkChange::Flap { lanes, up } => self.flap(now, lanes, *up),
+            NetworkChange::Partition(groups) => {
+                let group = |vertex| groups.iter().position(|group| group.contains(&vertex));
+                self.part(
+                    now,
+                    |from, to| matches!((group(from), group(to)), (Some(a), Some(b)) if a != b),
+                );
+            }
+            NetworkChange::PartitionOneWay([from_group, to_group]) => {
+                self.part(now, |from, to| from_group.contains(&from) && to_group.contains(&to));
+            }
             NetworkChange::Heal => {
                 self.chains.iter_mut().for_each(|chain| chain.cut.parted = false);
                 self.events.push(Event { at: now, kind: EventKind::Healed });
@@ -264,6 +284,12 @@ impl Engine {
             (Some(timer), Some(reroute)) => Some(timer.min(reroute)),
             (timer, reroute) => timer.or(reroute),
         }
+    }
+
+    /// The latest time that it was told of.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
     }
 
     /// What a lane did.
@@ -390,14 +416,22 @@ impl Engine {
         }
     }
 
-    fn part(&mut self, now: Time, groups: &[Vec<Vertex>]) {
-        let group = |vertex: &Vertex| groups.iter().position(|group| group.contains(vertex));
+    fn flap(&mut self, now: Time, lanes: &[Lane], up: bool) {
+        for lane in lanes {
+            let flaps = &mut self.chains[lane.index()].cut.flaps;
+            *flaps = if up { flaps.saturating_sub(1) } else { *flaps + 1 };
+            self.events.push(Event { at: now, kind: EventKind::LaneState { lane: *lane, up } });
+        }
+        self.reroutes.lanes_changed(now);
+    }
+
+    /// Parts the lanes for which `parts(start, end)` says so, and no others.
+    fn part(&mut self, now: Time, parts: impl Fn(Vertex, Vertex) -> bool) {
         let mut lanes = 0;
         for (ends, pair) in self.vertices.iter().zip(self.chains.chunks_mut(2)) {
-            let parted = matches!((group(&ends[0]), group(&ends[1])), (Some(a), Some(b)) if a != b);
-            for chain in pair {
-                chain.cut.parted = parted;
-                lanes += u32::from(parted);
+            for (chain, [from, to]) in pair.iter_mut().zip([[0, 1], [1, 0]]) {
+                chain.cut.parted = parts(ends[from], ends[to]);
+                lanes += u32::from(chain.cut.parted);
             }
         }
         self.events.push(Event { at: now, kind: EventKind::Partitioned { lanes } });

@@ -39,6 +39,7 @@ use outbox::Outbox;
 use overload::{Change, Overload};
 use sampler::Sampler;
 pub(crate) use sampler::{LaneResult, Tally};
+pub(crate) use schedule::Cause;
 use schedule::Schedule;
 use vigil::{Vigil, Wait};
 
@@ -63,8 +64,8 @@ pub(crate) struct Setup {
 pub(crate) enum Note {
     /// A scheduled or ordered change took effect.
     Applied {
-        /// Position in the plan's events; `None` for an order.
-        event: Option<usize>,
+        /// Which.
+        cause: Cause,
         /// When it was to happen.
         intended: Time,
         /// When it did.
@@ -102,8 +103,15 @@ pub(crate) enum Note {
 pub(crate) enum Order {
     /// Start the run's clock: forget what happened before, start luck and schedule from zero.
     Begin(Time),
-    /// Change the network now.
-    Change(Box<Action>),
+    /// Change the network.
+    Change {
+        /// Number of the order.
+        id: u64,
+        /// When; `None`: now.
+        at: Option<Time>,
+        /// What changes.
+        action: Box<Action>,
+    },
     /// Stop and hand in the results.
     Finish,
 }
@@ -194,7 +202,7 @@ impl Loop {
         Loop {
             engine: new_engine(&setup),
             ports,
-            schedule: Schedule::empty(),
+            schedule: Schedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
             arrivals: ArrivalClock::new(),
@@ -243,12 +251,15 @@ impl Loop {
         loop {
             match self.orders.try_recv() {
                 Ok(Order::Begin(origin)) => self.begin(origin),
-                Ok(Order::Change(action)) => {
+                Ok(Order::Change { id, at: Some(at), action }) => {
+                    self.schedule.add(at, Cause::Order(id), *action);
+                }
+                Ok(Order::Change { id, at: None, action }) => {
                     let at = self.arrivals.not_before(now());
                     let (engine, schedule) = (&mut self.engine, &mut self.schedule);
                     advance(engine, schedule, at, &self.notes, &self.setup.told);
                     apply(engine, at, &action);
-                    self.note(Note::Applied { event: None, intended: at, at });
+                    self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
                 }
                 Ok(Order::Finish) | Err(TryRecvError::Disconnected) => {
                     self.finished = true;
@@ -376,10 +387,12 @@ fn advance(
     notes: &Sender<Note>,
     told: &Wake,
 ) {
-    while let Some((event, at, action)) = schedule.due(to) {
+    while let Some((cause, intended, action)) = schedule.due(to) {
+        // What was ordered for a time that has passed meanwhile happens at once.
+        let at = intended.max(engine.now());
         engine.handle_timeout(at);
-        apply(engine, at, action);
-        let _ = notes.send(Note::Applied { event: Some(event), intended: at, at: now() });
+        apply(engine, at, &action);
+        let _ = notes.send(Note::Applied { cause, intended, at: now() });
         let _ = told.raise();
     }
     engine.handle_timeout(to);
@@ -388,11 +401,18 @@ fn advance(
 fn apply(engine: &mut Engine, at: Time, action: &Action) {
     match action {
         Action::Link(change) => engine.apply(at, &NetworkChange::Links(change)),
-        Action::Partition { groups } => engine.apply(at, &NetworkChange::Partition(groups)),
+        Action::Flap { lanes, up } => engine.apply(at, &NetworkChange::Flap { lanes, up: *up }),
+        Action::Partition { groups, one_way: false } => {
+            engine.apply(at, &NetworkChange::Partition(groups));
+        }
+        Action::Partition { groups, one_way: true } => {
+            let side = |index: usize| groups.get(index).map_or(&[][..], Vec::as_slice);
+            engine.apply(at, &NetworkChange::PartitionOneWay([side(0), side(1)]));
+        }
         Action::Heal => engine.apply(at, &NetworkChange::Heal),
         Action::Route(change) => engine.apply(at, &NetworkChange::Route(change)),
         Action::Reroute => engine.apply(at, &NetworkChange::Reroute),
-        Action::Node { .. } => {}
+        Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. } => {}
     }
 }
 

@@ -3,12 +3,13 @@
 
 mod control;
 mod events;
+mod orders;
 mod overload;
 mod paths;
 mod programs;
 mod routes;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -17,7 +18,6 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use windtunnel_control::Listener;
-use windtunnel_model::plan::Action;
 use windtunnel_model::{Plan, Routes, Span, Time, Traces};
 use windtunnel_node::{Reply, Village};
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
@@ -33,6 +33,8 @@ use crate::run::Options;
 use crate::supervisor::Supervisor;
 use crate::verdict::Ending;
 pub(crate) use control::Connections;
+use events::Agenda;
+use orders::Ordered;
 pub(crate) use overload::Freezes;
 use overload::Frost;
 pub(crate) use paths::{EchoesSeen, Probe};
@@ -73,10 +75,11 @@ pub(crate) struct Live {
     connections: Connections,
     threads: Threads,
     supervisor: Supervisor,
-    /// Positions of the plan's node events still to come.
-    node_events: VecDeque<usize>,
-    /// Changes ordered over the control socket that the packet loop has not confirmed.
-    ordered: VecDeque<Action>,
+    /// What is still to be done to programs.
+    agenda: Agenda,
+    /// Changes ordered over the control socket that the packet loop has not confirmed, by number.
+    ordered: BTreeMap<u64, Ordered>,
+    next_order: u64,
     /// By lane index: the traces that it follows.
     following: Vec<Traces>,
     probes: Vec<Probe>,
@@ -105,10 +108,8 @@ impl Live {
         control: Listener,
         threads: Threads,
     ) -> Self {
-        let events = plan.events.iter().enumerate();
-        let node_events = events.filter(|(_, event)| matches!(event.action, Action::Node { .. }));
-        Live {
-            node_events: node_events.map(|(index, _)| index).collect(),
+        let mut live = Live {
+            agenda: Agenda::default(),
             supervisor: Supervisor::new(&plan),
             base_dir: options.base_dir.clone(),
             folder,
@@ -118,7 +119,8 @@ impl Live {
             signals,
             connections: Connections::new(control),
             threads,
-            ordered: VecDeque::new(),
+            ordered: BTreeMap::new(),
+            next_order: 0,
             following: plan
                 .links
                 .iter()
@@ -134,7 +136,13 @@ impl Live {
             ending: None,
             hurried: false,
             plan,
+        };
+        for event in &Arc::clone(&live.plan).events {
+            if event.action.is_about_programs() {
+                live.plan_for_programs(event.at, event.action.clone());
+            }
         }
+        live
     }
 
     pub(crate) fn village(&self) -> &Village {
@@ -220,7 +228,7 @@ impl Live {
     }
 
     fn next_wake(&self, elapsed: Span) -> Option<Span> {
-        let event = self.node_events.front().map(|&index| self.plan.events[index].at);
+        let event = self.agenda.next();
         // A program that could start already waits for news, not for time.
         let program = self.supervisor.next_wake(elapsed);
         let times = [event, program, self.next_probe(), self.plan.duration, Some(elapsed + TICK)];
@@ -334,14 +342,15 @@ impl Live {
     }
 
     /// Logs an event of this moment and shows it.
-    fn tell(&self, intended: Option<Span>, what: What) {
-        self.tell_at(self.elapsed(), intended, what);
+    fn tell(&self, intended: Option<Span>, what: What) -> Event {
+        self.tell_at(self.elapsed(), intended, what)
     }
 
-    fn tell_at(&self, at: Span, intended: Option<Span>, what: What) {
+    fn tell_at(&self, at: Span, intended: Option<Span>, what: What) -> Event {
         let event = Event { at_ns: at.as_nanos(), intended_ns: intended.map(Span::as_nanos), what };
         self.observer.notice(&Notice::Event(&event));
-        self.threads.recorder.event(event);
+        self.threads.recorder.event(event.clone());
+        event
     }
 
     /// `/dev/null` for the standard input of programs.

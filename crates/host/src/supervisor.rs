@@ -42,6 +42,8 @@ pub(crate) struct Supervisor {
     next_spawn: u64,
     fatal: Option<String>,
     stopping: bool,
+    /// How often each node is still to join.
+    joins_to_come: BTreeMap<usize, u32>,
 }
 
 impl Supervisor {
@@ -63,6 +65,14 @@ impl Supervisor {
             next_spawn: 1,
             fatal: None,
             stopping: false,
+            joins_to_come: BTreeMap::new(),
+        }
+    }
+
+    /// Nodes will join later: the run does not end before they have.
+    pub(crate) fn expect_joins(&mut self, nodes: &[NodeId]) {
+        for node in nodes {
+            *self.joins_to_come.entry(node.index()).or_default() += 1;
         }
     }
 
@@ -164,6 +174,28 @@ impl Supervisor {
         self.stopping
     }
 
+    /// A node leaves, or is absent from the beginning. The signals themselves are sent by the run loop.
+    pub(crate) fn on_leave(&mut self, node: NodeId, now: Span) {
+        let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node.index());
+        programs.for_each(|(_, program)| program.leave(now));
+    }
+
+    /// Whether a node is outside the population that churn makes.
+    #[must_use]
+    pub(crate) fn is_absent(&self, node: NodeId) -> bool {
+        let mut programs = self.programs.iter();
+        programs.any(|(key, program)| key.node == node.index() && program.absent)
+    }
+
+    /// A node joins: the next [`Supervisor::tick`] starts what may start.
+    pub(crate) fn on_join(&mut self, node: NodeId, now: Span) {
+        if let Some(left) = self.joins_to_come.get_mut(&node.index()) {
+            *left = left.saturating_sub(1);
+        }
+        let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node.index());
+        programs.for_each(|(_, program)| program.join(now));
+    }
+
     /// The run is ending: nothing is started or judged from now on.
     pub(crate) fn stop(&mut self) {
         self.stopping = true;
@@ -176,10 +208,11 @@ impl Supervisor {
     /// ends by its duration or by command.
     #[must_use]
     pub(crate) fn finished(&self) -> bool {
-        let mut workers = self.programs.values().filter(|program| !program.spec.daemon).peekable();
+        let mut workers =
+            self.programs.iter().filter(|(_, program)| !program.spec.daemon).peekable();
+        let comes = |node| self.joins_to_come.get(&node).is_some_and(|joins| *joins > 0);
         workers.peek().is_some()
-            && workers
-                .all(|program| matches!(program.life, Life::Exited { .. } | Life::Failed { .. }))
+            && workers.all(|(key, program)| program.is_over() && !comes(key.node))
     }
 
     /// The program of a start that is alive.
@@ -256,7 +289,9 @@ impl Supervisor {
     fn dependencies_met(&self, key: ProgramKey) -> bool {
         let Some(program) = self.programs.get(&key) else { return false };
         program.spec.after.iter().all(|node| {
-            self.programs.iter().filter(|(k, _)| k.node == node.index()).all(|(_, p)| p.ready)
+            let programs = self.programs.iter().filter(|(k, _)| k.node == node.index());
+            // Who is not there is not waited for.
+            programs.map(|(_, program)| program).all(|p| p.ready || p.absent)
         })
     }
 
@@ -275,7 +310,7 @@ impl Supervisor {
     fn fail_those_that_waited_for(&mut self, key: ProgramKey) {
         let Some(ended) = self.programs.get(&key) else { return };
         let Life::Exited { exit } = ended.life else { return };
-        if ended.ready || self.stopping {
+        if ended.ready || ended.absent || self.stopping {
             return;
         }
         let waits = |program: &Supervised| {

@@ -343,6 +343,14 @@ pub struct Event {
 pub enum Action {
     /// Sets properties and/or the state of links.
     Link(LinkChange),
+    /// One phase of a flap: cuts lanes or mends them. A lane carries packets only if no flap holds it
+    /// cut; every cut is followed by one mend.
+    Flap {
+        /// The lanes.
+        lanes: Vec<Lane>,
+        /// Whether they are mended (`true`) or cut.
+        up: bool,
+    },
     /// Does something to the programs of nodes.
     Node {
         /// The nodes.
@@ -350,10 +358,27 @@ pub enum Action {
         /// What is done.
         verb: NodeVerb,
     },
+    /// Churn: nodes go and come at one instant. Who goes and comes at once is started afresh.
+    Churn {
+        /// Whose programs end.
+        leave: Vec<NodeId>,
+        /// How they end: [`NodeVerb::Kill`] or [`NodeVerb::Stop`].
+        by: NodeVerb,
+        /// Whose programs start.
+        join: Vec<NodeId>,
+    },
+    /// Nodes that churn will bring: their programs do not start before they join.
+    Absent {
+        /// The nodes.
+        nodes: Vec<NodeId>,
+    },
     /// Cuts every link between different groups, until healed. Vertices in no group keep their links.
     Partition {
         /// Disjoint groups.
         groups: Vec<Vec<Vertex>>,
+        /// Whether only what leads from the first group to the second is cut.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        one_way: bool,
     },
     /// Ends the partition.
     Heal,
@@ -370,6 +395,14 @@ pub struct RouteChange {
     pub release: Vec<(NodeId, NodeId)>,
     /// Routes that are fixed from now on, each instead of an earlier one between the same ends.
     pub fix: Vec<FixedRoute>,
+}
+
+impl Action {
+    /// Whether it is about programs; everything else is about the network.
+    #[must_use]
+    pub const fn is_about_programs(&self) -> bool {
+        matches!(self, Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. })
+    }
 }
 
 /// A change of lanes at one instant. `up`/`down` of [`LinkChange::state`] are independent of partitions.
@@ -395,4 +428,18 @@ pub enum NodeVerb {
     Resume,
     /// SIGKILL, then started again.
     Restart,
+}
+
+impl NodeVerb {
+    /// The word for it in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            NodeVerb::Kill => "kill",
+            NodeVerb::Stop => "stop",
+            NodeVerb::Pause => "pause",
+            NodeVerb::Resume => "resume",
+            NodeVerb::Restart => "restart",
+        }
+    }
 }

@@ -20,9 +20,15 @@ impl Stream {
     /// The stream of one element of one direction of the link called `link`.
     #[must_use]
     pub fn derive(seed: u64, link: &str, direction: Direction, element: &str) -> Self {
+        Stream::named(seed, &[link, direction.name(), element])
+    }
+
+    /// The stream of that name. Names of three parts are those of links ([`Stream::derive`]).
+    #[must_use]
+    pub fn named(seed: u64, name: &[&str]) -> Self {
         let mut hash = Sha256::new();
         hash.update(seed.to_be_bytes());
-        for part in [link, direction.name(), element] {
+        for part in name {
             // The length in front keeps ("ab","c") and ("a","bc") apart.
             hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             hash.update(part.as_bytes());
@@ -41,5 +47,36 @@ impl Stream {
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
+    }
+}
+
+/// The draws of a stream, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draws {
+    stream: Stream,
+    next: u64,
+}
+
+impl Draws {
+    /// From the first draw on.
+    #[must_use]
+    pub const fn new(stream: Stream) -> Self {
+        Draws { stream, next: 0 }
+    }
+
+    /// A whole number from 0 to below `bound`, each as likely as any other (to 2⁻⁶⁴ · `bound`); 0 for
+    /// a bound of 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        let draw = self.stream.at(self.next);
+        self.next += 1;
+        let scaled = (u128::from(draw) * u128::from(bound)) >> 64;
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+
+    /// Takes one item out of `items`, each as likely as any other; the order of the others changes.
+    pub fn take<T>(&mut self, items: &mut Vec<T>) -> Option<T> {
+        let bound = u64::try_from(items.len()).unwrap_or(u64::MAX);
+        let index = usize::try_from(self.below(bound)).unwrap_or(usize::MAX);
+        (index < items.len()).then(|| items.swap_remove(index))
     }
 }

@@ -4,6 +4,7 @@
 mod discipline;
 mod event;
 mod expect;
+mod fault;
 mod file;
 mod link;
 mod node;
@@ -21,8 +22,11 @@ use crate::position::Place;
 use crate::text::{list, nearest, shorten};
 use crate::tree::{Key, Kind, Value};
 
-pub(crate) use event::{EventDraft, EventKind};
+pub(crate) use event::{EventDraft, EventKind, decode_now};
 pub(crate) use expect::{ExpectDraft, Subject};
+pub(crate) use fault::{
+    Amount, ChurnDraft, ChurnKind, EndDraft, FlapDraft, RepeatDraft, TextDraft,
+};
 pub(crate) use file::{Draft, decode_file};
 pub(crate) use link::overlay;
 pub(crate) use link::{LinkDraft, LinkKeys};

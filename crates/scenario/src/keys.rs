@@ -137,6 +137,10 @@ pub(crate) const ROUTE: &[&str] = &["path", "from", "to", "via", "one-way"];
 /// An event: what any of them may have.
 pub(crate) const EVENT: &[&str] = &[
     "at",
+    "every",
+    "times",
+    "for",
+    "until",
     "link",
     "direction",
     "set",
@@ -144,11 +148,30 @@ pub(crate) const EVENT: &[&str] = &[
     "up",
     "node",
     "do",
+    "some",
     "partition",
     "heal",
     "route",
     "reroute",
+    "flap",
+    "churn",
 ];
+
+/// `partition` one way.
+pub(crate) const PARTITION: &[&str] = &["from", "to"];
+
+/// `flap`.
+pub(crate) const FLAP: &[&str] =
+    &["link", "direction", "every", "down", "random", "times", "for", "until"];
+
+/// `churn`.
+pub(crate) const CHURN: &[&str] = &[
+    "nodes", "rate", "every", "away", "times", "for", "until", "script", "trace", "speed-up",
+    "present", "leave",
+];
+
+/// `script` and `trace` in a file of their own.
+pub(crate) const ELSEWHERE: &[&str] = &["file"];
 
 /// An expectation.
 pub(crate) const EXPECT: &[&str] = &[

@@ -12,9 +12,10 @@
 //! | `resolve` | the file's terms → [`Plan`]: names, groups, defaults, addresses, reachability |
 //! | `error` | [`Errors`], [`Mistake`], [`Notice`] |
 //! | `file`, `schema` | every key with its description, as a JSON Schema: [`schema()`] |
-//! | `live` | [`parse_patch`]: the same keys on the command line |
+//! | `live` | [`parse_patch`], [`parse_events`]: the same keys on the command line |
 //! | `trace` | trace files: mahimahi's format and tables in CSV |
 //! | `preset` | [`presets()`]: access links by name |
+//! | `churn` | who leaves and joins when: rates, the churn language, traces |
 //!
 //! ```
 //! let text = b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latencyy: 5ms}]\n";
@@ -34,6 +35,7 @@
 //! );
 //! ```
 
+mod churn;
 mod decode;
 mod error;
 #[expect(dead_code, reason = "the types are never built: they describe the file to schemars")]
@@ -52,7 +54,7 @@ use sha2::{Digest, Sha256};
 use windtunnel_model::{LinkId, Plan};
 
 pub use error::{Errors, Mistake, Notice};
-pub use live::{PatchError, check_patch, parse_patch};
+pub use live::{Moment, PatchError, check_patch, parse_events, parse_patch};
 pub use preset::{Preset, PresetLane, presets};
 pub use schema::schema;
 
@@ -90,7 +92,7 @@ pub struct Loaded {
 /// Reads a scenario that names no other files.
 ///
 /// # Errors
-/// As [`load_with`]; a trace file that it names cannot be read.
+/// As [`load_with`]; each file that it names cannot be read.
 pub fn load(source: &Source<'_>) -> Result<Loaded, Errors> {
     load_with(source, &|_| Err("this scenario comes without other files".to_owned()))
 }
@@ -99,7 +101,7 @@ pub fn load(source: &Source<'_>) -> Result<Loaded, Errors> {
 /// scenario's folder), at most one more than [`LARGEST_FILE`]; or the reason why it cannot.
 pub type ReadFile<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 
-/// Reads a scenario and, through `files`, the trace files that it names.
+/// Reads a scenario and, through `files`, the files that it names: traces, scripts of churn.
 ///
 /// # Errors
 /// Every mistake of the first stage that finds any: syntax, then single keys with the traces, then names,
@@ -144,35 +146,42 @@ pub fn fuzz_one(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (key, value) = text.split_once('=').unwrap_or(("loss", &text));
     let _ = parse_patch(&[(key, value)]).map_err(|error| error.to_string());
+    let _ = churn::Script::parse(&text);
+    let _ = churn::Trace::parse(&text).map(|trace| trace.moves(churn::Speed::default()));
 }
 
 fn read(found: &mut Findings, source: &Source<'_>, files: &ReadFile<'_>) -> Option<Plan> {
     let text = check_text(found, source.text)?;
-    let root = match tree::parse(text) {
-        Ok(Some(root)) if !matches!(root.kind, tree::Kind::Null) => root,
-        Ok(_) => {
-            let hint = "a scenario has at least `nodes: {…}`";
-            found.mistake_with_hint(Place::START, "the file says nothing", hint);
-            return None;
-        }
-        Err(tree::TreeError { place, message, hint: Some(hint) }) => {
-            found.mistake_with_hint(place, message, hint);
-            return None;
-        }
-        Err(tree::TreeError { place, message, hint: None }) => {
-            found.mistake(place, message);
-            return None;
-        }
-    };
+    let hint = "a scenario has at least `nodes: {…}`";
+    let root = root(found, text, ("the file says nothing", hint))?;
     found.traces = trace::TraceFiles::read(&root, files);
     let draft = decode::decode_file(found, &root);
     drop(root);
     if !found.is_clean() {
         return None;
     }
-    let mut plan = resolve::resolve(found, &draft, source)?;
+    let mut plan = resolve::resolve(found, &draft, source, files)?;
     plan.traces = std::mem::take(&mut found.traces).into_traces();
     Some(plan)
+}
+
+/// The tree of a text; `nothing` is the mistake and the hint for an empty one.
+fn root(found: &mut Findings, text: &str, nothing: (&str, &str)) -> Option<tree::Value> {
+    match tree::parse(text) {
+        Ok(Some(root)) if !matches!(root.kind, tree::Kind::Null) => Some(root),
+        Ok(_) => {
+            found.mistake_with_hint(Place::START, nothing.0, nothing.1);
+            None
+        }
+        Err(tree::TreeError { place, message, hint: Some(hint) }) => {
+            found.mistake_with_hint(place, message, hint);
+            None
+        }
+        Err(tree::TreeError { place, message, hint: None }) => {
+            found.mistake(place, message);
+            None
+        }
+    }
 }
 
 /// The bytes as text, if they are text at all.

@@ -1,14 +1,17 @@
-//! Link properties on the command line: `windtunnel set LINK key=value…`, in the words of the file.
+//! The words of the file on the command line: properties (`windtunnel set LINK key=value…`) and events
+//! (`windtunnel do EVENT`).
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use windtunnel_model::{LinkPatch, Plan};
+use windtunnel_model::plan::Event;
+use windtunnel_model::{LinkPatch, NodeId, Plan, Span};
 
-use crate::decode::{decode_property, overlay};
-use crate::error::Findings;
-use crate::keys;
+use crate::decode::{decode_now, decode_property, overlay};
+use crate::error::{Errors, Findings, Notice};
 use crate::text::{nearest, shorten};
 use crate::tree;
+use crate::{ReadFile, keys, resolve, root};
 
 /// Why `key=value` is no property of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +66,43 @@ pub fn check_patch(patch: &LinkPatch, plan: &Plan) -> Result<(), PatchError> {
             Err(error("mtu", message, None))
         }
         _ => Ok(()),
+    }
+}
+
+/// A moment of a live run.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment<'a> {
+    /// Its plan.
+    pub plan: &'a Plan,
+    /// Time since the run began.
+    pub now: Span,
+    /// Nodes that churn has outside the population now.
+    pub absent: &'a BTreeSet<NodeId>,
+}
+
+/// Reads an event as `events` of a file has it, or a list of them, without `at`: `{link: ocean, down:
+/// true}`. Returns what they come to, by time from now on, and what there is to notice.
+///
+/// # Errors
+/// All mistakes, as for a file called `event`.
+pub fn parse_events(
+    text: &str,
+    files: &ReadFile<'_>,
+    moment: &Moment<'_>,
+) -> Result<(Vec<Event>, Vec<Notice>), Errors> {
+    let mut found = Findings::default();
+    let mut events = Vec::new();
+    let nothing = ("here is no event", "write one such as `{link: NAME, down: true}`");
+    if let Some(root) = root(&mut found, text, nothing) {
+        let drafts = decode_now(&mut found, &root);
+        if found.is_clean() {
+            let Moment { plan, now, absent } = *moment;
+            events = resolve::resolve_now(&mut found, &drafts, text, files, plan, now, absent);
+        }
+    }
+    match found.is_clean() {
+        true => Ok((events, found.notices)),
+        false => Err(found.into_errors("event", text)),
     }
 }
 

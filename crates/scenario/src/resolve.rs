@@ -3,25 +3,37 @@
 //! reported once.
 
 mod address;
+mod amount;
+mod churn;
 mod directory;
+mod end;
 mod event;
 mod expect;
+mod flap;
 mod link;
 mod node;
 mod order;
 mod reach;
 mod route;
 
-use windtunnel_model::Plan;
+use std::collections::BTreeSet;
 
-use crate::Source;
-use crate::decode::Draft;
+use windtunnel_model::plan::Event;
+use windtunnel_model::{NodeId, Plan, Span};
+
+use crate::decode::{Draft, EventDraft};
 use crate::error::Findings;
 use crate::position::Place;
+use crate::{ReadFile, Source};
 use directory::Directory;
 
 /// The plan of `draft`, or `None` with mistakes in `found`.
-pub(crate) fn resolve(found: &mut Findings, draft: &Draft, source: &Source<'_>) -> Option<Plan> {
+pub(crate) fn resolve(
+    found: &mut Findings,
+    draft: &Draft,
+    source: &Source<'_>,
+    files: &ReadFile<'_>,
+) -> Option<Plan> {
     let mut budget = Budget::default();
     let mut directory = Directory::new(found, draft);
     let mut plan = empty_plan(draft, source);
@@ -32,12 +44,36 @@ pub(crate) fn resolve(found: &mut Findings, draft: &Draft, source: &Source<'_>) 
     address::assign(found, draft, &mut plan);
     order::check(found, draft, &directory);
     route::resolve(found, draft, &directory, &mut budget, &mut plan);
-    event::resolve(found, draft, &directory, &mut budget, &mut plan);
+    event::resolve(found, draft, source, files, &directory, &mut budget, &mut plan);
     expect::resolve(found, draft, &directory, &mut plan);
     stage(found)?;
     reach::check(found, draft, &plan);
     stage(found)?;
     Some(plan)
+}
+
+/// The events that `drafts` come to in a run of `plan` that has got to `now`, with `absent` outside the
+/// population; their times count from now.
+pub(crate) fn resolve_now(
+    found: &mut Findings,
+    drafts: &[EventDraft],
+    text: &str,
+    files: &ReadFile<'_>,
+    plan: &Plan,
+    now: Span,
+    absent: &BTreeSet<NodeId>,
+) -> Vec<Event> {
+    let directory = Directory::of(plan);
+    let scene =
+        event::Scene { directory: &directory, plan, text, files, now, absent: Some(absent) };
+    let mut timeline = event::Timeline::default();
+    let mut budget = Budget::default();
+    for draft in drafts {
+        // What is wrong is in `found`.
+        let _ = event::expand(found, draft, &scene, &mut budget, &mut timeline);
+    }
+    timeline.events.sort_by_key(|event| event.at);
+    timeline.events
 }
 
 fn stage(found: &Findings) -> Option<()> {

@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_schema_and_the_decoder_know_the_same_keys() {
         let schema = schema();
-        let maps: [(&str, &[&str]); 34] = [
+        let maps: [(&str, &[&str]); 38] = [
             ("", keys::FILE),
             ("Defaults", keys::DEFAULTS),
             ("NodeDefaults", keys::NODE_DEFAULTS),
@@ -86,6 +86,10 @@ mod tests {
             ("RoutingForm", keys::ROUTING),
             ("Route", keys::ROUTE),
             ("Event", keys::EVENT),
+            ("OneWay", keys::PARTITION),
+            ("Flap", keys::FLAP),
+            ("Churn", keys::CHURN),
+            ("Elsewhere", keys::ELSEWHERE),
             ("Expect", keys::EXPECT),
             ("TimeBounds", keys::BOUNDS),
             ("RateBounds", keys::BOUNDS),

@@ -179,6 +179,8 @@ fn collect<'t>(value: &'t Value, names: &mut Vec<&'t str>) {
         Kind::Map(entries) => {
             for (key, value) in entries {
                 match (key.text.as_str(), &value.kind) {
+                    // Its traces are of nodes, not of links.
+                    ("churn", _) => {}
                     ("trace", Kind::Text(file)) => names.push(file),
                     ("trace", Kind::Map(entries)) => {
                         let file = entries.iter().find(|(key, _)| key.text == "file");

@@ -363,3 +363,74 @@ fn the_name_of_a_file_becomes_a_name_that_a_folder_can_have() {
     let loaded = load_text("my net/../x", b"nodes: {a: }\n").unwrap();
     assert_eq!(loaded.plan.name, "my-net-..-x");
 }
+
+#[test]
+fn repetitions_flaps_and_some_nodes_come_to_events_of_their_own() {
+    let text = "duration: 4s\nnodes: {peers: {count: 10, run: x}}\nrouters: [r]\n\
+                links: [{between: [peers, r], name: g}]\nevents:\n  \
+                - {at: 1s, every: 1s, node: peers, do: restart, some: 25%}\n  \
+                - {at: 500ms, flap: {link: g-1, direction: up, every: 200ms, down: 50ms, for: 430ms}}\n";
+    let plan = plan(text);
+    let restarts = plan.events.iter().filter_map(|event| match &event.action {
+        Action::Node { nodes, .. } => Some((event.at.to_string(), nodes.clone())),
+        _ => None,
+    });
+    let restarts: Vec<(String, Vec<NodeId>)> = restarts.collect();
+    // Before the end at 4 s; 2.5 nodes are rounded to 3, and each time has luck of its own.
+    let times: Vec<&str> = restarts.iter().map(|(at, _)| at.as_str()).collect();
+    assert_eq!(times, ["1s", "2s", "3s"]);
+    assert!(restarts.iter().all(|(_, nodes)| nodes.len() == 3), "{restarts:?}");
+    assert!(restarts.iter().any(|(_, nodes)| *nodes != restarts[0].1), "{restarts:?}");
+    let flaps = plan.events.iter().filter_map(|event| match &event.action {
+        Action::Flap { lanes, up } => Some((event.at.to_string(), lanes.len(), *up)),
+        _ => None,
+    });
+    // The third cut, at 900 ms, does not outlive the flap, which ends at 930 ms.
+    let expected = [
+        ("500ms", false),
+        ("550ms", true),
+        ("700ms", false),
+        ("750ms", true),
+        ("900ms", false),
+        ("930ms", true),
+    ];
+    let expected = expected.map(|(at, up)| (at.to_owned(), 1, up));
+    assert_eq!(flaps.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_random_flap_keeps_its_means_and_is_the_seeds() {
+    let text = |seed| {
+        format!(
+            "seed: {seed}\nnodes: {{a: , b: }}\nlinks: [{{between: [a, b], name: l}}]\nevents:\n  \
+             - {{at: 0s, flap: {{link: l, every: 100ms, down: 20ms, times: 1000, random: true}}}}\n"
+        )
+    };
+    let times = |plan: &Plan| plan.events.iter().map(|e| e.at.as_nanos()).collect::<Vec<u64>>();
+    let (one, other) = (times(&plan(&text(1))), times(&plan(&text(2))));
+    assert_eq!(one, times(&plan(&text(1))));
+    assert_ne!(one, other);
+    let dark: u64 = one.chunks(2).map(|phase| phase[1] - phase[0]).sum();
+    // Uniform from 0 to 40 ms: the mean of 1000 is 20 ms with a deviation of 0.37 ms.
+    assert!((18_500_000_000..=21_500_000_000).contains(&dark), "{dark}");
+    assert!((93_000_000_000..=107_000_000_000).contains(one.last().unwrap()), "{:?}", one.last());
+}
+
+#[test]
+fn who_joins_by_a_script_is_absent_before_anything_else_happens() {
+    let text = "nodes: {peers: {count: 5, run: x}}\nrouters: [r]\nlinks: [{between: [peers, r]}]\n\
+                events:\n  - {at: 0s, heal: true}\n  \
+                - churn: {nodes: peers, present: 40%, script: at 10s join 3, speed-up: 2}\n";
+    let plan = plan(text);
+    let Action::Absent { nodes } = &plan.events[0].action else { panic!("{:?}", plan.events) };
+    assert_eq!(nodes.len(), 3);
+    let Action::Churn { join, .. } = &plan.events[2].action else { panic!("{:?}", plan.events) };
+    assert_eq!((plan.events[2].at, join), (Span::from_secs(5), nodes));
+}
+
+#[test]
+fn a_partition_that_cuts_nothing_is_noticed() {
+    let text = "nodes: {a: , b: }\nrouters: [r]\nlinks: [{between: [a, r]}, {between: [b, r]}]\n\
+                events: [{at: 1s, partition: [[a], [b]]}]\n";
+    assert!(notices(text)[0].contains("this partition cuts no link"), "{:?}", notices(text));
+}

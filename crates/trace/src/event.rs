@@ -70,8 +70,13 @@ pub enum What {
     Node {
         /// The node.
         node: String,
-        /// `kill`, `stop`, `pause`, `resume` or `restart`.
+        /// `kill`, `stop`, `pause`, `resume`, `restart`, or what churn does: `leave`, `join`.
         verb: String,
+    },
+    /// Nodes are outside the population that churn makes, until they join.
+    Absent {
+        /// The nodes.
+        nodes: Vec<String>,
     },
     /// Properties of a link direction changed.
     LinkSet {
@@ -91,10 +96,22 @@ pub enum What {
         /// Whether it carries packets now.
         up: bool,
     },
+    /// A flap cut a link direction or mended it.
+    LinkFlap {
+        /// The link.
+        link: String,
+        /// `from-to`.
+        direction: String,
+        /// Whether it was mended.
+        up: bool,
+    },
     /// The network was divided.
     Partitioned {
         /// The groups, by names.
         groups: Vec<Vec<String>>,
+        /// Whether only what leads from the first group to the second is cut.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        one_way: bool,
     },
     /// A partition ended.
     Healed,

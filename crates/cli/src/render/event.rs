@@ -4,10 +4,27 @@ use windtunnel_trace::event::{Event, What, WhyRerouted};
 
 use crate::render::quantity;
 
-/// One line about an event.
+/// One line about an event: when it happened, what it was, and, for what was to happen at a time, that
+/// time and how much later it was.
 pub(crate) fn text(event: &Event) -> String {
     let millis = event.at_ns / 1_000_000;
-    format!("[{:>4}.{:03}s] {}", millis / 1000, millis % 1000, what(&event.what))
+    let line = format!("[{:>4}.{:03}s] {}", millis / 1000, millis % 1000, what(&event.what));
+    match event.intended_ns {
+        Some(intended) => {
+            let late = quantity::nanos(event.at_ns.saturating_sub(intended));
+            format!("{line} (due at {}, {late} late)", quantity::nanos(intended))
+        }
+        None => line,
+    }
+}
+
+/// `a b c`, or some of them and how many more.
+fn some(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    match names.len().checked_sub(SHOWN) {
+        None | Some(0) => names.join(" "),
+        Some(more) => format!("{} and {more} more", names[..SHOWN].join(" ")),
+    }
 }
 
 fn what(what: &What) -> String {
@@ -28,9 +45,14 @@ fn what(what: &What) -> String {
         What::LinkState { link, direction, up } => {
             format!("link {link} {direction}: {}", if *up { "up" } else { "down" })
         }
-        What::Partitioned { groups } => {
+        What::LinkFlap { link, direction, up } => {
+            format!("link {link} {direction}: flap, {}", if *up { "up" } else { "down" })
+        }
+        What::Absent { nodes } => format!("not there until they join: {}", some(nodes)),
+        What::Partitioned { groups, one_way } => {
             let groups: Vec<String> = groups.iter().map(|names| names.join(" ")).collect();
-            format!("partition: {}", groups.join(" | "))
+            // A cut one way reads as what cannot get where.
+            format!("partition: {}", groups.join(if *one_way { " -x-> " } else { " | " }))
         }
         What::Healed => "partition healed".to_owned(),
         What::RouteFixed { path } => format!("route: {}", path.join(" ")),
@@ -87,7 +109,7 @@ fn words(argv: &[String]) -> String {
 }
 
 /// `loss=5% latency=10ms` from a patch as JSON.
-fn settings(set: &serde_json::Value) -> String {
+pub(crate) fn settings(set: &serde_json::Value) -> String {
     let Some(map) = set.as_object() else { return set.to_string() };
     let pairs = map.iter().map(|(key, value)| match (key.as_str(), setting(value)) {
         // Back to the default is, for a rate, to have none.
@@ -141,6 +163,20 @@ mod tests {
         );
         let many = changed(7, &["a", "b", "c", "d", "e"]);
         assert_eq!(many, format!("7 routes changed at routers, and at 5 nodes{end}"));
+    }
+
+    #[test]
+    fn what_was_planned_is_told_with_its_intended_and_its_actual_time() {
+        let what = What::Node { node: "web".into(), verb: "kill".into() };
+        let event = Event { at_ns: 5_000_120_000, intended_ns: Some(5_000_000_000), what };
+        assert_eq!(text(&event), "[   5.000s] web: kill (due at 5s, 120us late)");
+    }
+
+    #[test]
+    fn a_partition_of_one_way_shows_the_way() {
+        let groups = vec![vec!["a".into(), "b".into()], vec!["c".into()]];
+        let what = What::Partitioned { groups, one_way: true };
+        assert_eq!(at(0, what), "[   0.000s] partition: a b -x-> c");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::arguments::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::paths::{Extras, Filter, Path, paths, table};
+use crate::render::plan::{Planned, planned};
 use crate::render::values::{Values, values, values_table};
 use crate::verb::Outcome;
 use crate::{load, output};
@@ -28,6 +29,10 @@ pub(crate) struct Arguments {
     /// Show every pair of nodes [default: the first 200]
     #[arg(long, env = "WINDTUNNEL_ALL", value_parser = FalseyValueParser::new())]
     all: bool,
+    /// Show everything that `events` come to, in the order of time: repetitions, flaps and churn
+    /// included
+    #[arg(long, env = "WINDTUNNEL_EVENTS", value_parser = FalseyValueParser::new())]
+    events: bool,
     /// Only paths from this node or group
     #[arg(long, value_name = "NODE", env = "WINDTUNNEL_FROM")]
     from: Option<String>,
@@ -43,7 +48,7 @@ pub(crate) struct Arguments {
 
 /// All that is known about a valid scenario.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct Checked<'p> {
     name: String,
     seed: u64,
     plan_hash: String,
@@ -61,6 +66,8 @@ struct Checked {
     /// Links whose values come from a preset or a trace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     described: Vec<Values>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<Vec<Planned<'p>>>,
     notices: Vec<Notice>,
     concerns: Vec<Told>,
 }
@@ -97,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     };
     known(&loaded.plan, arguments.from.as_deref())?;
     known(&loaded.plan, arguments.to.as_deref())?;
-    let checked = Checked::new(loaded, arguments);
+    let checked = Checked::new(&loaded, arguments);
     if arguments.format.json {
         output::json(&checked)?;
     } else {
@@ -114,19 +121,19 @@ fn known(plan: &Plan, name: Option<&str>) -> Result<(), Failure> {
     Err(Failure::new(Exit::Usage, format!("the scenario has no node or group `{name}`")))
 }
 
-impl Checked {
-    fn new(loaded: Loaded, arguments: &Arguments) -> Self {
-        let plan = loaded.plan;
+impl<'p> Checked<'p> {
+    fn new(loaded: &'p Loaded, arguments: &Arguments) -> Self {
+        let plan = &loaded.plan;
         let most = match (arguments.all, arguments.format.json) {
             (true, _) => usize::MAX,
             (false, true) => PATHS_IN_JSON,
             (false, false) => PATHS_SHOWN,
         };
         let filter = Filter { from: arguments.from.as_deref(), to: arguments.to.as_deref() };
-        let (paths, paths_left_out) = paths(&plan, &Routes::compute(&plan), filter, most);
-        let concerns = windtunnel_host::fits(&plan, arguments.packet_memory).into_iter();
+        let (paths, paths_left_out) = paths(plan, &Routes::compute(plan), filter, most);
+        let concerns = windtunnel_host::fits(plan, arguments.packet_memory).into_iter();
         Checked {
-            plan_hash: windtunnel_scenario::plan_hash(&plan),
+            plan_hash: windtunnel_scenario::plan_hash(plan),
             seed: plan.seed,
             duration: plan.duration,
             nodes: plan.nodes.len(),
@@ -136,11 +143,12 @@ impl Checked {
             paths,
             paths_left_out,
             all: arguments.all,
-            default_queues: default_queues(&plan),
-            described: values(&plan, &loaded.described),
-            notices: loaded.notices.into_iter().map(Notice::from).collect(),
+            default_queues: default_queues(plan),
+            described: values(plan, &loaded.described),
+            events: arguments.events.then(|| planned(plan)),
+            notices: loaded.notices.iter().cloned().map(Notice::from).collect(),
             concerns: concerns.map(|Concern { text, hint }| Told { text, hint }).collect(),
-            name: plan.name,
+            name: plan.name.clone(),
         }
     }
 }
@@ -164,7 +172,7 @@ fn default_queues(plan: &Plan) -> Vec<DefaultQueue> {
     queues.collect()
 }
 
-fn render(checked: &Checked) -> String {
+fn render(checked: &Checked<'_>) -> String {
     let Checked { name, seed, .. } = checked;
     let size = [
         count(checked.nodes, "node"),
@@ -180,6 +188,9 @@ fn render(checked: &Checked) -> String {
     }
     if !checked.described.is_empty() {
         text.push_str(&values_table(&checked.described, checked.all));
+    }
+    for event in checked.events.iter().flatten() {
+        text.push_str(&format!("at {}: {}\n", event.at, event.what));
     }
     for notice in &checked.notices {
         let place = notice.line.map(|line| format!("line {line}: ")).unwrap_or_default();

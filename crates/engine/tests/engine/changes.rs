@@ -94,6 +94,69 @@ fn a_partition_cuts_links_between_groups_only_and_is_apart_from_down() {
 }
 
 #[test]
+fn a_lane_carries_packets_only_if_no_cause_holds_it_cut() {
+    let mut plan = Topology::new(1);
+    let (a, b) = (plan.node("a"), plan.node("b"));
+    plan.link([a, b], [LinkProfile::default(), LinkProfile::default()]);
+    let mut net = Net::new(plan.build());
+    let lanes = [up(0)];
+    let flap = |up| NetworkChange::Flap { lanes: &lanes, up };
+    let groups = [vec![a], vec![b]];
+    let is_up = |net: &Net| [net.engine.is_up(up(0)), net.engine.is_up(up(0).reverse())];
+    // Down, parted and twice in the dark of a flap; each ends in another order than it began.
+    net.set_up(MS, up(0), false);
+    net.apply(MS, &NetworkChange::Partition(&groups));
+    net.apply(MS, &flap(false));
+    net.apply(2 * MS, &flap(false));
+    assert_eq!(is_up(&net), [false, false]);
+    net.apply(3 * MS, &NetworkChange::Heal);
+    assert_eq!(is_up(&net), [false, true], "healing brings up neither a link nor a flap");
+    net.set_up(4 * MS, up(0), true);
+    net.apply(5 * MS, &flap(true));
+    assert_eq!(is_up(&net), [false, true], "one of two flaps still holds it");
+    net.send_udp(5 * MS, 100, 0);
+    assert_eq!(net.lane(0).dropped[DropReason::Down], 1);
+    net.apply(6 * MS, &flap(true));
+    assert_eq!(is_up(&net), [true, true]);
+    // The end of a flap does not bring up what is down, nor does `up` end a partition.
+    net.set_up(7 * MS, up(0), false);
+    net.apply(7 * MS, &flap(false));
+    net.apply(7 * MS, &NetworkChange::Partition(&groups));
+    net.apply(8 * MS, &flap(true));
+    assert_eq!(is_up(&net), [false, false]);
+    net.set_up(9 * MS, up(0), true);
+    assert_eq!(is_up(&net), [false, false]);
+    net.apply(10 * MS, &NetworkChange::Heal);
+    assert_eq!(is_up(&net), [true, true]);
+    net.send_udp(10 * MS, 100, 1);
+    net.finish();
+    assert_eq!(net.tags(), [1]);
+    net.check_conservation();
+}
+
+#[test]
+fn a_partition_of_one_way_leaves_the_way_back_open() {
+    let mut plan = Topology::new(1);
+    let (a, b, c) = (plan.node("a"), plan.node("b"), plan.node("c"));
+    for ends in [[a, b], [b, a], [b, c]] {
+        plan.link(ends, [LinkProfile::default(), LinkProfile::default()]);
+    }
+    let mut net = Net::new(plan.build());
+    net.apply(0, &NetworkChange::PartitionOneWay([&[a], &[b]]));
+    let is_up =
+        |net: &Net, link| [net.engine.is_up(up(link)), net.engine.is_up(up(link).reverse())];
+    assert_eq!(is_up(&net, 0), [false, true], "a to b, named from a");
+    assert_eq!(is_up(&net, 1), [true, false], "a to b, named from b");
+    assert_eq!(is_up(&net, 2), [true, true]);
+    // Another partition takes the place of the first.
+    net.apply(1, &NetworkChange::PartitionOneWay([&[b], &[a, c]]));
+    assert_eq!(is_up(&net, 0), [true, false]);
+    assert_eq!(is_up(&net, 2), [false, true]);
+    net.apply(2, &NetworkChange::Heal);
+    assert!((0..3).all(|link| is_up(&net, link) == [true, true]));
+}
+
+#[test]
 fn changes_lose_no_packet_by_themselves() {
     let mut net = Net::new(path(1, vec![rated(8_000_000), delayed(Span::from_millis(3))]));
     for step in 0..50u32 {

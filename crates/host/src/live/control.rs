@@ -1,4 +1,4 @@
-//! Requests from outside: `ps`, `exec`, `set`, `down`, `up`, `stop`.
+//! Requests from outside: `ps`, `exec`, `set`, `down`, `up`, `do`, `stop`.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,14 +7,15 @@ use windtunnel_control::{
     Connection, Incoming, LaneChoice, Listener, NodeStatus, ProgramStatus, Reply, Request,
     RunStatus,
 };
-use windtunnel_model::plan::{Action, LinkChange};
+use windtunnel_model::plan::LinkChange;
 use windtunnel_model::{Direction, Lane, LinkPatch, NodeId, Span, Time};
 use windtunnel_node::{Request as NodeRequest, Spawn, Village};
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::What;
 
 use super::Live;
-use crate::dataplane::{Order, now};
+use super::orders::Pending;
+use crate::dataplane::now;
 use crate::supervisor::{Life, Supervised};
 use crate::verdict::Ending;
 
@@ -27,8 +28,6 @@ pub(crate) struct Connections {
     listener: Listener,
     open: BTreeMap<u64, Open>,
     next: u64,
-    /// Who waits for a change to take effect, in order.
-    waiting: std::collections::VecDeque<u64>,
     /// Commands whose client has gone: SIGKILL at that time.
     abandoned: Vec<(Time, usize, u64)>,
 }
@@ -36,19 +35,15 @@ pub(crate) struct Connections {
 #[derive(Debug)]
 struct Open {
     connection: Connection,
+    /// What it is told when all that it ordered has been done.
+    pending: Option<Pending>,
     /// The node and number of the command that runs for it.
     command: Option<(usize, u64)>,
 }
 
 impl Connections {
     pub(super) fn new(listener: Listener) -> Self {
-        Connections {
-            listener,
-            open: BTreeMap::new(),
-            next: EXEC_FIRST,
-            waiting: std::collections::VecDeque::new(),
-            abandoned: Vec::new(),
-        }
+        Connections { listener, open: BTreeMap::new(), next: EXEC_FIRST, abandoned: Vec::new() }
     }
 
     /// To be polled for reading.
@@ -73,13 +68,6 @@ impl Connections {
         self.forget_command(command);
     }
 
-    /// The oldest ordered change has taken effect.
-    pub(super) fn changed(&mut self) {
-        if let Some(id) = self.waiting.pop_front() {
-            self.reply(id, &Reply::Done);
-        }
-    }
-
     /// Kills commands whose client has been gone for long enough.
     pub(super) fn end_abandoned(&mut self, village: &Village) {
         let time = now();
@@ -90,11 +78,16 @@ impl Connections {
         self.abandoned.retain(|(at, ..)| *at > time);
     }
 
-    fn reply(&mut self, id: u64, reply: &Reply) {
+    pub(super) fn reply(&mut self, id: u64, reply: &Reply) {
         // Who does not read replies is treated as gone when its connection closes.
         if let Some(open) = self.open.get_mut(&id) {
             let _ = open.connection.reply(reply);
         }
+    }
+
+    /// What a client waits for.
+    pub(super) fn pending(&mut self, id: u64) -> Option<&mut Option<Pending>> {
+        self.open.get_mut(&id).map(|open| &mut open.pending)
     }
 
     fn forget_command(&mut self, id: u64) {
@@ -106,7 +99,7 @@ impl Connections {
     fn accept(&mut self, name: &str) {
         // Descriptor shortage shows again at the next attempt; the run goes on.
         while let Ok(Some(connection)) = self.listener.accept(name) {
-            self.open.insert(self.next, Open { connection, command: None });
+            self.open.insert(self.next, Open { connection, pending: None, command: None });
             self.next += 1;
         }
     }
@@ -156,6 +149,7 @@ impl Live {
             }
             Request::Set { lanes, patch } => self.set(id, &lanes, &patch).map(|()| None),
             Request::State { lanes, up } => self.set_state(id, &lanes, up).map(|()| None),
+            Request::Do { events } => self.happen(id, events).map(|()| None),
             Request::Stop => {
                 self.ending.get_or_insert(Ending::Stopped);
                 Ok(Some(Reply::Done))
@@ -220,14 +214,6 @@ impl Live {
         Ok(())
     }
 
-    /// The answer follows when the packet loop has done it.
-    fn change(&mut self, id: u64, change: LinkChange) {
-        let action = Action::Link(change);
-        self.ordered.push_back(action.clone());
-        self.connections.waiting.push_back(id);
-        self.threads.dataplane.order(Order::Change(Box::new(action)));
-    }
-
     fn find_node(&self, name: &str) -> Result<NodeId, Refusal> {
         self.plan.node_named(name).ok_or_else(|| {
             let names = self.plan.nodes.iter().map(|node| node.name.as_str());
@@ -265,6 +251,10 @@ impl Live {
                 .map(|address| address.to_string())
                 .collect(),
             init_pid: i32::try_from(node.pid()).unwrap_or(0),
+            absent: self
+                .supervisor
+                .programs()
+                .any(|(key, program)| key.node == index && program.absent),
             programs: self
                 .supervisor
                 .programs()
@@ -281,7 +271,7 @@ impl Live {
 }
 
 /// Why a request is refused, and what can be done about it.
-type Refusal = (String, Option<String>);
+pub(super) type Refusal = (String, Option<String>);
 
 fn program_status(program: &Supervised) -> ProgramStatus {
     let pid = match program.life {

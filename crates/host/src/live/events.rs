@@ -1,48 +1,110 @@
 //! The plan's events: those of nodes are done here, those of the network by the packet loop, which tells.
 
+use std::collections::BTreeMap;
+
 use windtunnel_model::plan::{Action, LinkChange, NodeVerb};
 use windtunnel_model::{Lane, LinkPatch, NodeId, Span, Time, TraceUse};
 use windtunnel_node::Request;
 use windtunnel_sys::process::Signal;
-use windtunnel_trace::event::{What, WhyRerouted};
+use windtunnel_trace::event::{Event, What, WhyRerouted};
 
 use super::Live;
-use crate::dataplane::Note;
+use crate::dataplane::{Cause, Note};
 use crate::verdict::Ending;
 
+/// What events do to programs, in order of time; those of one instant in the order of their coming.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    actions: BTreeMap<(Span, u64), Action>,
+    added: u64,
+}
+
+impl Agenda {
+    pub(super) fn add(&mut self, at: Span, action: Action) {
+        self.actions.insert((at, self.added), action);
+        self.added += 1;
+    }
+
+    pub(super) fn next(&self) -> Option<Span> {
+        self.actions.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    fn due(&mut self, now: Span) -> Option<(Span, Action)> {
+        let first = self.actions.first_entry().filter(|entry| entry.key().0 <= now)?;
+        let ((at, _), action) = first.remove_entry();
+        Some((at, action))
+    }
+}
+
 impl Live {
-    /// Does the node events that are due.
+    /// Adds an event about programs.
+    pub(super) fn plan_for_programs(&mut self, at: Span, action: Action) {
+        if let Action::Churn { join, .. } = &action {
+            self.supervisor.expect_joins(join);
+        }
+        self.agenda.add(at, action);
+    }
+
+    /// Does the events about programs that are due.
     pub(super) fn do_node_events(&mut self, elapsed: Span) {
-        while let Some(&index) = self.node_events.front() {
-            let event = &self.plan.events[index];
-            if event.at > elapsed {
-                return;
-            }
-            self.node_events.pop_front();
-            if let Action::Node { nodes, verb } = &event.action {
-                let (nodes, verb, at) = (nodes.clone(), *verb, event.at);
-                self.do_to_nodes(&nodes, verb, at);
-            }
+        while let Some((at, action)) = self.agenda.due(elapsed) {
+            self.do_to_programs(&action, at);
         }
     }
 
-    fn do_to_nodes(&mut self, nodes: &[NodeId], verb: NodeVerb, intended: Span) {
+    /// Returns what was done.
+    pub(super) fn do_to_programs(&mut self, action: &Action, intended: Span) -> Vec<Event> {
+        match action {
+            Action::Node { nodes, verb } => self.do_to_nodes(nodes, *verb, intended),
+            Action::Churn { leave, by, join } => self.churn(leave, *by, join, intended),
+            Action::Absent { nodes } => {
+                let now = self.elapsed();
+                nodes.iter().for_each(|node| self.supervisor.on_leave(*node, now));
+                let nodes = self.node_names(nodes).into_values().collect();
+                vec![self.tell(Some(intended), What::Absent { nodes })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn churn(
+        &mut self,
+        leave: &[NodeId],
+        by: NodeVerb,
+        join: &[NodeId],
+        intended: Span,
+    ) -> Vec<Event> {
+        let mut told = Vec::new();
+        for (index, node) in self.node_names(leave) {
+            // Told first, so that the exits that follow are known to be churn's doing.
+            self.supervisor.on_leave(NodeId::from_index(index), self.elapsed());
+            self.signal_node(index, signals_of(by));
+            told.push(self.tell(Some(intended), What::Node { node, verb: "leave".to_owned() }));
+        }
+        for (index, node) in self.node_names(join) {
+            self.supervisor.on_join(NodeId::from_index(index), self.elapsed());
+            told.push(self.tell(Some(intended), What::Node { node, verb: "join".to_owned() }));
+        }
+        told
+    }
+
+    fn do_to_nodes(&mut self, nodes: &[NodeId], verb: NodeVerb, intended: Span) -> Vec<Event> {
+        let mut told = Vec::new();
         for (index, node) in self.node_names(nodes) {
             // Told first, so that the exits that follow are known to be the event's doing.
             self.supervisor.on_verb(NodeId::from_index(index), verb, self.elapsed());
-            let (signals, name): (&[Signal], _) = match verb {
-                NodeVerb::Kill => (&[Signal::KILL], "kill"),
-                NodeVerb::Restart => (&[Signal::KILL], "restart"),
-                // A paused program would not hear SIGTERM.
-                NodeVerb::Stop => (&[Signal::TERM, Signal::CONT], "stop"),
-                NodeVerb::Pause => (&[Signal::STOP], "pause"),
-                // It goes on when everything does.
-                NodeVerb::Resume if self.frost.is_on() => (&[], "resume"),
-                NodeVerb::Resume => (&[Signal::CONT], "resume"),
-            };
-            self.signal_node(index, signals);
-            self.tell(Some(intended), What::Node { node, verb: name.to_owned() });
+            // In a freeze, what is resumed goes on when everything does.
+            if verb != NodeVerb::Resume || !self.frost.is_on() {
+                self.signal_node(index, signals_of(verb));
+            }
+            if self.supervisor.is_absent(NodeId::from_index(index)) {
+                let verb = verb.name();
+                self.warn(format!("{node} is not there: {verb} has no effect until it joins"));
+            }
+            let verb = verb.name().to_owned();
+            told.push(self.tell(Some(intended), What::Node { node, verb }));
         }
+        told
     }
 
     pub(super) fn signal_node(&self, node: usize, signals: &[Signal]) {
@@ -72,54 +134,63 @@ impl Live {
                 self.ending.get_or_insert(Ending::Fatal(message));
             }
             Note::Routes { routes, at, by_itself } => self.follow_routes(routes, at, by_itself),
-            Note::Applied { event: Some(index), intended, at } => {
+            Note::Applied { cause: Cause::Plan(index), intended, at } => {
                 let action = self.plan.events[index].action.clone();
+                let intended = intended.since(self.origin);
                 self.tell_action(&action, at, Some(intended));
             }
-            Note::Applied { event: None, at, .. } => {
-                if let Some(action) = self.ordered.pop_front() {
-                    self.tell_action(&action, at, None);
-                }
-                self.connections.changed();
+            Note::Applied { cause: Cause::Order(id), at, .. } => {
+                let Some(ordered) = self.ordered.remove(&id) else { return };
+                let told = self.tell_action(&ordered.action, at, ordered.intended);
+                self.answer_for(ordered.client, told);
             }
         }
     }
 
-    fn tell_action(&mut self, action: &Action, at: Time, intended: Option<Time>) {
+    /// Returns what was told.
+    fn tell_action(&mut self, action: &Action, at: Time, intended: Option<Span>) -> Vec<Event> {
         let at = at.since(self.origin);
-        let intended = intended.map(|time| time.since(self.origin));
+        let whats = self.whats(action);
+        whats.into_iter().map(|what| self.tell_at(at, intended, what)).collect()
+    }
+
+    /// What a change of the network is, as the log has it.
+    fn whats(&mut self, action: &Action) -> Vec<What> {
         match action {
-            Action::Link(change) => self.tell_change(change, at, intended),
-            Action::Partition { groups } => {
+            Action::Link(change) => self.changes(change),
+            Action::Flap { lanes, up } => {
+                let flap = |lane: &Lane| {
+                    let (link, direction) = self.lane_names(*lane);
+                    What::LinkFlap { link, direction, up: *up }
+                };
+                lanes.iter().map(flap).collect()
+            }
+            Action::Partition { groups, one_way } => {
                 let names = |group: &Vec<_>| {
                     group.iter().map(|&v| self.plan.vertex_name(v).to_owned()).collect()
                 };
                 let groups = groups.iter().map(names).collect();
-                self.tell_at(at, intended, What::Partitioned { groups });
+                vec![What::Partitioned { groups, one_way: *one_way }]
             }
-            Action::Heal => self.tell_at(at, intended, What::Healed),
-            Action::Route(change) => {
-                for what in self.route_change(change) {
-                    self.tell_at(at, intended, what);
-                }
-            }
-            Action::Reroute => {
-                self.tell_at(at, intended, What::Rerouted { why: WhyRerouted::Event });
-            }
-            Action::Node { .. } => {}
+            Action::Heal => vec![What::Healed],
+            Action::Route(change) => self.route_change(change),
+            Action::Reroute => vec![What::Rerouted { why: WhyRerouted::Event }],
+            Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. } => Vec::new(),
         }
     }
 
-    fn tell_change(&mut self, change: &LinkChange, at: Span, intended: Option<Span>) {
+    fn changes(&mut self, change: &LinkChange) -> Vec<What> {
+        let mut whats = Vec::new();
         for (lane, patch) in &change.patches {
             let (link, direction) = self.lane_names(*lane);
             let set = self.as_json(*lane, patch);
-            self.tell_at(at, intended, What::LinkSet { link, direction, set });
+            whats.push(What::LinkSet { link, direction, set });
         }
         for (lane, up) in &change.state {
             let (link, direction) = self.lane_names(*lane);
-            self.tell_at(at, intended, What::LinkState { link, direction, up: *up });
+            whats.push(What::LinkState { link, direction, up: *up });
         }
+        whats
     }
 
     fn lane_names(&self, lane: Lane) -> (String, String) {
@@ -155,5 +226,16 @@ impl Live {
             map.insert("follows-no-more-its-trace-of".to_owned(), ended.join(", ").into());
         }
         set
+    }
+}
+
+/// The signals that a verb sends to every process of a node.
+fn signals_of(verb: NodeVerb) -> &'static [Signal] {
+    match verb {
+        NodeVerb::Kill | NodeVerb::Restart => &[Signal::KILL],
+        // A paused program would not hear SIGTERM.
+        NodeVerb::Stop => &[Signal::TERM, Signal::CONT],
+        NodeVerb::Pause => &[Signal::STOP],
+        NodeVerb::Resume => &[Signal::CONT],
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Supervised {
     pub paused: bool,
     /// Whether an event has ended it before it started: it does not start until a `restart`.
     pub held: bool,
+    /// Whether its node is outside the population that churn makes: not there yet, or left.
+    pub absent: bool,
     restart_pending: bool,
 }
 
@@ -88,6 +90,7 @@ impl Supervised {
             ended_by_run: false,
             paused: false,
             held: false,
+            absent: false,
             restart_pending: false,
         }
     }
@@ -96,6 +99,7 @@ impl Supervised {
     #[must_use]
     pub(crate) fn state(&self) -> &'static str {
         match self.life {
+            _ if self.absent && !self.life.is_running() => "absent",
             Life::Waiting { .. } | Life::Starting => "waiting",
             Life::Running { .. } if self.paused => "paused",
             Life::Running { .. } if self.ready && self.spec.ready.is_some() => "ready",
@@ -143,6 +147,10 @@ impl Supervised {
     }
 
     pub(super) fn on_verb(&mut self, verb: NodeVerb, now: Span) {
+        if self.absent && verb == NodeVerb::Restart {
+            // Only joining brings it back.
+            return;
+        }
         match verb {
             NodeVerb::Kill | NodeVerb::Stop => {
                 self.ended_by_event = true;
@@ -162,6 +170,46 @@ impl Supervised {
                     Life::Waiting { .. } | Life::Failed { .. } => {}
                 }
             }
+        }
+    }
+}
+
+/// Churn.
+impl Supervised {
+    /// Its node leaves, or is not there from the beginning.
+    pub(super) fn leave(&mut self, now: Span) {
+        // How it ended by itself, before, stays its own doing.
+        if !matches!(self.life, Life::Exited { .. } | Life::Failed { .. }) {
+            self.on_verb(NodeVerb::Kill, now);
+        }
+        self.absent = true;
+    }
+
+    /// Its node joins: it starts, again or for the first time. If it still ends, it starts when it has.
+    pub(super) fn join(&mut self, now: Span) {
+        if !std::mem::take(&mut self.absent) {
+            return;
+        }
+        self.held = false;
+        match self.life {
+            Life::Running { .. } | Life::Starting => {
+                self.restart_pending = self.ended_by_event;
+            }
+            Life::Exited { .. } => {
+                self.last_exit = None;
+                self.life = Life::Waiting { not_before: now };
+            }
+            Life::Waiting { .. } | Life::Failed { .. } => {}
+        }
+        self.ended_by_event = false;
+    }
+
+    /// Whether nothing more is to be expected of it, if its node does not join again.
+    pub(super) fn is_over(&self) -> bool {
+        match self.life {
+            Life::Exited { .. } | Life::Failed { .. } => true,
+            Life::Waiting { .. } => self.absent,
+            Life::Starting | Life::Running { .. } => false,
         }
     }
 }

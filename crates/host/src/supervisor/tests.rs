@@ -186,3 +186,65 @@ fn restarts_after_failures_back_off() {
     s.on_exited(3, FINE, at(1));
     assert!(s.finished());
 }
+
+#[test]
+fn who_is_absent_starts_only_when_it_joins_and_nobody_waits_for_it() {
+    let mut s = supervisor(vec![program(&[], false, None), program(&[0], false, None)]);
+    s.expect_joins(&[NodeId(0)]);
+    s.on_leave(NodeId(0), at(0));
+    assert_eq!(started(&mut s, at(0)), [(1, 1)], "the other does not wait");
+    assert_eq!(s.program(key(0)).unwrap().state(), "absent");
+    s.on_verb(NodeId(0), NodeVerb::Restart, at(1));
+    assert_eq!(started(&mut s, at(1)), [], "a restart does not bring it in");
+    s.on_spawned(1, 7, at(1));
+    s.on_exited(1, FINE, at(2));
+    assert!(!s.finished(), "it is still to join");
+    s.on_join(NodeId(0), at(3));
+    assert_eq!(started(&mut s, at(3)), [(0, 2)]);
+    s.on_spawned(2, 8, at(3));
+    s.on_exited(2, FINE, at(4));
+    assert!(s.finished());
+}
+
+#[test]
+fn who_left_is_not_restarted_until_it_joins_again() {
+    let mut worker = program(&[], false, None);
+    worker.restart = Restart::Always;
+    let mut s = supervisor(vec![worker]);
+    s.expect_joins(&[NodeId(0)]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(0));
+    s.on_leave(NodeId(0), at(1));
+    s.on_exited(1, KILLED, at(1));
+    assert_eq!(started(&mut s, at(5)), []);
+    assert!(!s.finished(), "it is to come back");
+    s.on_join(NodeId(0), at(6));
+    assert_eq!(started(&mut s, at(6)), [(0, 2)]);
+    s.on_spawned(2, 8, at(6));
+    assert!(!s.program(key(0)).unwrap().ended_by_event);
+    // What it does by itself from now on is its own doing, and `restart` holds again.
+    s.on_exited(2, KILLED, at(7));
+    assert_eq!(started(&mut s, at(8)), [(0, 3)]);
+}
+
+#[test]
+fn who_leaves_and_joins_at_once_starts_again_when_its_end_is_known() {
+    let mut s = supervisor(vec![program(&[], false, None)]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(0));
+    s.on_leave(NodeId(0), at(1));
+    s.on_join(NodeId(0), at(1));
+    assert_eq!(started(&mut s, at(1)), []);
+    s.on_exited(1, KILLED, at(1));
+    assert_eq!(started(&mut s, at(1)), [(0, 2)]);
+}
+
+#[test]
+fn a_reserve_that_never_joins_does_not_hold_up_the_end() {
+    let mut s = supervisor(vec![program(&[], false, None), program(&[], false, None)]);
+    s.on_leave(NodeId(1), at(0));
+    assert_eq!(started(&mut s, at(0)), [(0, 1)]);
+    s.on_spawned(1, 7, at(0));
+    s.on_exited(1, FINE, at(1));
+    assert!(s.finished());
+}

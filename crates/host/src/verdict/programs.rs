@@ -27,7 +27,7 @@ pub(super) fn has_failed(evidence: &Evidence<'_>, key: ProgramKey, program: &Sup
 }
 
 fn failed(evidence: &Evidence<'_>, program: &Supervised) -> bool {
-    if program.ended_by_event || program.ended_by_run || program.held {
+    if program.ended_by_event || program.ended_by_run || program.held || left(program) {
         return false;
     }
     match (&program.life, program.last_exit) {
@@ -37,6 +37,11 @@ fn failed(evidence: &Evidence<'_>, program: &Supervised) -> bool {
         // Whoever cuts a run short does not want to hear of everything that had not started.
         (_, None) => matches!(evidence.ending, Ending::Finished | Ending::Duration),
     }
+}
+
+/// Whether its node is outside the population and it did not end by itself before.
+fn left(program: &Supervised) -> bool {
+    program.absent && program.last_exit.is_none()
 }
 
 fn file_speaks_of(evidence: &Evidence<'_>, key: ProgramKey) -> bool {

@@ -3,16 +3,18 @@
 use windtunnel_model::Span;
 use windtunnel_model::plan::NodeVerb;
 
-use super::{At, Field, Fields, LinkKeys, RouteDraft};
+use super::{Amount, At, ChurnDraft, Field, Fields, FlapDraft, LinkKeys, RepeatDraft, RouteDraft};
 use crate::error::Findings;
 use crate::keys;
 use crate::position::Place;
+use crate::tree::{Kind, Value};
 
 /// An event as the file has it.
 #[derive(Debug)]
 pub(crate) struct EventDraft {
     pub(crate) place: Place,
     pub(crate) at: At<Span>,
+    pub(crate) repeat: Option<RepeatDraft>,
     pub(crate) kind: EventKind,
 }
 
@@ -29,43 +31,86 @@ pub(crate) enum EventKind {
     Node {
         nodes: Vec<At<String>>,
         verb: NodeVerb,
+        /// Only so many of them.
+        some: Option<At<Amount>>,
     },
     Partition {
         place: Place,
         groups: Vec<Vec<At<String>>>,
+        /// Only what leads from the first group to the second is cut.
+        one_way: bool,
     },
     Heal,
     Route(RouteDraft),
     Reroute,
+    Flap(FlapDraft),
+    Churn(ChurnDraft),
 }
 
 /// The keys that say what an event is about, each with those that go with it.
-const SUBJECTS: [(&str, &[&str]); 6] = [
-    ("link", &["at", "link", "direction", "set", "up", "down"]),
-    ("node", &["at", "node", "do"]),
-    ("partition", &["at", "partition"]),
-    ("heal", &["at", "heal"]),
-    ("route", &["at", "route"]),
-    ("reroute", &["at", "reroute"]),
+const SUBJECTS: [(&str, &[&str]); 8] = [
+    ("link", &["link", "direction", "set", "up", "down"]),
+    ("node", &["node", "do", "some"]),
+    ("partition", &["partition"]),
+    ("heal", &["heal"]),
+    ("route", &["route"]),
+    ("reroute", &["reroute"]),
+    ("flap", &["flap"]),
+    ("churn", &["churn"]),
 ];
+/// The keys that say when; a flap and churn have those of a repetition inside.
+const WHEN: [&str; 5] = ["at", "every", "times", "for", "until"];
+
+/// Events that happen now: one, or a list of them.
+pub(crate) fn decode_now(found: &mut Findings, root: &Value) -> Vec<EventDraft> {
+    let field = Field { key: "", place: root.place, value: root };
+    let fields = match &root.kind {
+        Kind::List(items) => items.iter().map(|item| field.with(item)).collect(),
+        _ => vec![field],
+    };
+    fields.into_iter().filter_map(|field| found.event_now(field)).collect()
+}
 
 impl Findings {
     pub(super) fn event(&mut self, field: Field<'_>) -> Option<EventDraft> {
         let fields = self.fields(field, "an event", keys::EVENT)?;
-        let at = self.required(&fields, "at", "this event").and_then(|field| {
-            let value = self.quantity(field, "a time such as 5s")?;
-            Some(At { value, place: field.value.place })
-        });
-        let subject = self.subject(&fields)?;
+        let at = match fields.find("at") {
+            // What nodes do all the time needs no beginning.
+            None if fields.has("churn") => Some(At { value: Span::ZERO, place: fields.place }),
+            _ => self.required(&fields, "at", "this event").and_then(|field| self.time_at(field)),
+        };
+        self.event_at(&fields, at)
+    }
+
+    fn event_now(&mut self, field: Field<'_>) -> Option<EventDraft> {
+        if !matches!(field.value.kind, Kind::Map(_)) {
+            let message = "here an event such as {link: NAME, down: true} is needed";
+            self.mistake(field.wrong(), message);
+            return None;
+        }
+        let fields = self.fields(field, "an event", keys::EVENT)?;
+        if let Some(at) = fields.find("at") {
+            self.mistake_with_hint(at.place, "`at`: this event happens now", "leave `at` out");
+            return None;
+        }
+        let at = At { value: Span::ZERO, place: fields.place };
+        self.event_at(&fields, Some(at))
+    }
+
+    fn event_at(&mut self, fields: &Fields<'_>, at: Option<At<Span>>) -> Option<EventDraft> {
+        let subject = self.subject(fields)?;
+        let repeat = self.repeat(fields);
         let kind = match subject.key {
-            "link" => self.link_event(&fields, subject),
-            "node" => self.node_event(&fields, subject),
+            "link" => self.link_event(fields, subject),
+            "node" => self.node_event(fields, subject),
             "partition" => self.partition(subject),
             "route" => self.event_route(subject),
             "reroute" => self.set_to_true(subject).then_some(EventKind::Reroute),
+            "flap" => self.flap(subject).map(EventKind::Flap),
+            "churn" => self.churn(subject).map(EventKind::Churn),
             _ => self.set_to_true(subject).then_some(EventKind::Heal),
         };
-        Some(EventDraft { place: fields.place, at: at?, kind: kind? })
+        Some(EventDraft { place: fields.place, at: at?, repeat: repeat?, kind: kind? })
     }
 
     /// The one key that says what the event is about; the others must go with it.
@@ -74,17 +119,26 @@ impl Findings {
         let Some((subject, with)) = found else {
             if !fields.unknown {
                 let message = "this event says not what happens";
-                let hint =
-                    "it needs one of `link`, `node`, `partition`, `heal`, `route` or `reroute`";
+                let hint = "it needs one of `link`, `node`, `partition`, `heal`, `route`, \
+                            `reroute`, `flap` or `churn`";
                 self.mistake_with_hint(fields.place, message, hint);
             }
             return None;
         };
         let known = |field: &Field<'_>| keys::EVENT.contains(&field.key);
-        let stray = fields.all().find(|field| known(field) && !with.contains(&field.key));
-        if let Some(stray) = stray {
+        let goes = |key: &str| match subject.key {
+            "flap" | "churn" => key == "at" || with.contains(&key),
+            _ => WHEN.contains(&key) || with.contains(&key),
+        };
+        if let Some(stray) = fields.all().find(|field| known(field) && !goes(field.key)) {
             let message = format!("`{}` does not go with `{}`", stray.key, subject.key);
-            self.mistake_with_hint(stray.place, message, "write two events with the same `at`");
+            let inside = keys::FLAP.contains(&stray.key) && subject.key == "flap"
+                || keys::CHURN.contains(&stray.key) && subject.key == "churn";
+            let hint = match inside {
+                true => format!("write it inside: `{}: {{{}: …}}`", subject.key, stray.key),
+                false => "write two events with the same `at`".to_owned(),
+            };
+            self.mistake_with_hint(stray.place, message, hint);
             return None;
         }
         Some(subject)
@@ -151,25 +205,49 @@ impl Findings {
             ("restart", NodeVerb::Restart),
         ];
         let verb = self.choice(verb, &verbs)?;
-        Some(EventKind::Node { nodes: nodes?, verb })
+        let some = match fields.find("some") {
+            Some(field) => Some(self.amount(field)?),
+            None => None,
+        };
+        Some(EventKind::Node { nodes: nodes?, verb, some })
     }
 
     fn partition(&mut self, subject: Field<'_>) -> Option<EventKind> {
-        let needed = "a list of two or more lists of names";
+        let needed = "a list of two or more lists of names, or {from: […], to: […]}";
+        if let Kind::Map(_) = &subject.value.kind {
+            return self.one_way(subject);
+        }
         let groups: Vec<_> = self.list(subject, needed)?.collect();
         if groups.len() < 2 {
             self.mistake(subject.wrong(), format!("`partition` must be {needed}"));
             return None;
         }
-        let mut read = Vec::new();
-        for group in groups {
+        let read = groups.into_iter().map(|group| {
             let names = self.list(group, needed)?.clone();
-            if names.clone().next().is_none() {
-                self.mistake(group.wrong(), "a side of the partition is empty");
-                return None;
-            }
-            read.push(names.map(|name| self.text_at(name, "a name")).collect::<Option<Vec<_>>>()?);
+            let names: Vec<_> =
+                names.map(|name| self.text_at(name, "a name")).collect::<Option<_>>()?;
+            self.side(group, names)
+        });
+        let groups = read.collect::<Option<Vec<_>>>()?;
+        Some(EventKind::Partition { place: subject.place, groups, one_way: false })
+    }
+
+    fn one_way(&mut self, subject: Field<'_>) -> Option<EventKind> {
+        let fields = self.fields(subject, "a partition of one way", keys::PARTITION)?;
+        let sides = ["from", "to"].map(|key| {
+            let side = self.required(&fields, key, "a partition of one way")?;
+            let names = self.names(side, "a name or a list of names")?;
+            self.side(side, names)
+        });
+        let groups = sides.into_iter().collect::<Option<Vec<_>>>()?;
+        Some(EventKind::Partition { place: subject.place, groups, one_way: true })
+    }
+
+    fn side(&mut self, field: Field<'_>, names: Vec<At<String>>) -> Option<Vec<At<String>>> {
+        if names.is_empty() {
+            self.mistake(field.wrong(), "a side of the partition is empty");
+            return None;
         }
-        Some(EventKind::Partition { place: subject.place, groups: read })
+        Some(names)
     }
 }

@@ -89,6 +89,44 @@ impl Directory {
         directory
     }
 
+    /// The names of a plan: those of its file.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let mut directory = Directory::default();
+        for (index, node) in plan.nodes.iter().enumerate() {
+            let id = NodeId::from_index(index);
+            directory.names.insert(node.name.clone(), Named::Node(id));
+            if node.group != node.name {
+                let group = directory.names.entry(node.group.clone());
+                if let Named::Group(range) = group.or_insert(Named::Group(id.0..id.0)) {
+                    range.end = id.0 + 1;
+                }
+            }
+        }
+        for (index, router) in plan.routers.iter().enumerate() {
+            let named = Named::Router(RouterId::from_index(index));
+            directory.names.insert(router.name.clone(), named);
+        }
+        let mut groups: BTreeMap<String, Vec<LinkId>> = BTreeMap::new();
+        for (index, link) in plan.links.iter().enumerate() {
+            let id = LinkId::from_index(index);
+            directory.add_link(&link.name, id);
+            let ends = link.ends.map(|end| end.vertex);
+            if ends.iter().any(|end| file_name(plan, *end) != plan.vertex_name(*end)) {
+                let common = format!("{}--{}", file_name(plan, ends[0]), file_name(plan, ends[1]));
+                let numbered = link.name.rsplit_once('-').filter(|(_, number)| {
+                    !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+                });
+                let automatic = link.name.contains("--");
+                let group = numbered.filter(|_| !automatic).map(|(name, _)| name.to_owned());
+                groups.entry(group.unwrap_or(common)).or_default().push(id);
+            }
+        }
+        for (name, links) in groups {
+            directory.add_link_group(&name, links);
+        }
+        directory
+    }
+
     fn add(&mut self, found: &mut Findings, name: &str, place: Place, named: Named) {
         if let Some(first) = self.places.get(name) {
             let line = first.line;

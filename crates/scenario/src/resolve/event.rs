@@ -1,25 +1,53 @@
 //! Events: names worked out, directions found, sorted by time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::plan::{Action, Event, LinkChange, NodeVerb};
-use windtunnel_model::{Direction, Lane, LinkId, NodeId, Plan, Vertex};
+use windtunnel_model::plan::{Action, Event, LinkChange};
+use windtunnel_model::{Direction, Lane, LinkId, NodeId, Plan, Span, Vertex};
 
 use super::Budget;
+use super::amount::chosen;
 use super::directory::{Directory, file_name};
+use super::end::End;
 use crate::decode::{At, Draft, EventDraft, EventKind, LinkKeys};
 use crate::error::Findings;
 use crate::position::Place;
 use crate::text::shorten;
+use crate::{ReadFile, Source};
+
+/// What events are resolved against.
+pub(crate) struct Scene<'a> {
+    pub(super) directory: &'a Directory,
+    pub(super) plan: &'a Plan,
+    /// The text in which the events stand, for places inside of it.
+    pub(super) text: &'a str,
+    pub(super) files: &'a ReadFile<'a>,
+    /// When the events are seen: the beginning of the run, or now.
+    pub(super) now: Span,
+    /// Who is outside the population now; `None`: the run has not begun.
+    pub(super) absent: Option<&'a BTreeSet<NodeId>>,
+}
+
+/// Events while they are worked out.
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    pub(super) events: Vec<Event>,
+    /// Who takes part in which churn, and whether it is by a script or a trace.
+    pub(super) churned: BTreeMap<NodeId, bool>,
+}
 
 pub(super) fn resolve(
     found: &mut Findings,
     draft: &Draft,
+    source: &Source<'_>,
+    files: &ReadFile<'_>,
     directory: &Directory,
     budget: &mut Budget,
     plan: &mut Plan,
 ) {
-    let mut events = Vec::new();
+    let text = String::from_utf8_lossy(source.text);
+    let scene = Scene { directory, plan, text: &text, files, now: Span::ZERO, absent: None };
+    let mut timeline = Timeline::default();
     for event in &draft.events {
         if let Some(duration) = draft.duration
             && event.at.value > duration
@@ -28,53 +56,135 @@ pub(super) fn resolve(
                 format!("this event at {} is later than the end at {duration}", event.at.value);
             found.notice(event.at.place, message);
         }
-        let Some(action) = action(found, draft, event, directory, budget, plan) else { continue };
-        events.push(Event { at: event.at.value, action });
+        expand(found, event, &scene, budget, &mut timeline);
     }
-    events.sort_by_key(|event| event.at);
-    plan.events = events;
+    // What is absent from the beginning is so before anything starts.
+    let absent = |event: &Event| matches!(event.action, Action::Absent { .. });
+    timeline.events.sort_by_key(|event| (!absent(event), event.at));
+    plan.events = timeline.events;
 }
 
+/// Everything that one event of the file comes to.
+pub(super) fn expand(
+    found: &mut Findings,
+    event: &EventDraft,
+    scene: &Scene<'_>,
+    budget: &mut Budget,
+    timeline: &mut Timeline,
+) -> Option<()> {
+    match &event.kind {
+        EventKind::Flap(flap) => {
+            return super::flap::expand(found, event, flap, scene, budget, timeline);
+        }
+        EventKind::Churn(churn) => {
+            return super::churn::expand(found, event, churn, scene, budget, timeline);
+        }
+        _ => {}
+    }
+    let at = event.at.value;
+    let Some(repeat) = &event.repeat else {
+        let action = action(found, event, at, scene, budget)?;
+        timeline.events.push(Event { at, action });
+        return Some(());
+    };
+    let end = End::of(found, event, &repeat.end, scene)?;
+    let mut at = at;
+    for _ in 0..end.times {
+        if at >= end.at {
+            break;
+        }
+        let action = action(found, event, at, scene, budget)?;
+        timeline.events.push(Event { at, action });
+        at = at + repeat.every.value;
+    }
+    Some(())
+}
+
+/// What one occurrence of an event does.
 fn action(
     found: &mut Findings,
-    draft: &Draft,
     event: &EventDraft,
-    directory: &Directory,
+    at: Span,
+    scene: &Scene<'_>,
     budget: &mut Budget,
-    plan: &Plan,
 ) -> Option<Action> {
-    match &event.kind {
-        EventKind::Heal => Some(Action::Heal),
-        EventKind::Reroute => Some(Action::Reroute),
+    let (directory, plan) = (scene.directory, scene.plan);
+    let action = match &event.kind {
+        EventKind::Heal => Action::Heal,
+        EventKind::Reroute => Action::Reroute,
         EventKind::Route(route) => {
-            let change = super::route::change(found, route, directory, budget, plan)?;
-            Some(Action::Route(change))
+            Action::Route(super::route::change(found, route, directory, budget, plan)?)
         }
-        EventKind::Node { nodes, verb } => {
-            let nodes = members(found, directory, plan, nodes, *verb)?;
-            budget
-                .spend(found, nodes.len(), event.place)
-                .then_some(Action::Node { nodes, verb: *verb })
+        EventKind::Node { nodes, verb, some } => {
+            let mut nodes = members(found, directory, plan, nodes, verb.name())?;
+            if let Some(some) = some {
+                nodes = chosen(found, nodes, some, *verb, scene.now + at, plan)?;
+            }
+            Action::Node { nodes, verb: *verb }
         }
-        EventKind::Partition { place, groups } => {
+        EventKind::Partition { place, groups, one_way } => {
             let groups = partition(found, directory, plan, groups)?;
-            let count = groups.iter().map(Vec::len).sum();
-            budget.spend(found, count, *place).then_some(Action::Partition { groups })
+            notice_idle(found, plan, &groups, *place);
+            Action::Partition { groups, one_way: *one_way }
         }
         EventKind::Link { links, direction, set, state } => {
-            check_mtu(found, draft, set);
-            let mut lanes = Vec::new();
-            for name in links {
-                lanes.extend(self::lanes(found, directory, plan, name, direction.as_ref())?);
-            }
-            lanes.sort_unstable();
-            lanes.dedup();
-            if !budget.spend(found, lanes.len(), event.place) {
-                return None;
-            }
+            check_mtu(found, plan, set);
+            let lanes = all_lanes(found, scene, links, direction.as_ref())?;
             check_direction(found, event.place, direction.as_ref(), set)?;
-            Some(Action::Link(change(set, *state, &lanes)))
+            Action::Link(change(set, *state, &lanes))
         }
+        EventKind::Flap(_) | EventKind::Churn(_) => return None,
+    };
+    budget.spend(found, 1 + weight(&action), event.place).then_some(action)
+}
+
+/// The lanes of several links.
+pub(super) fn all_lanes(
+    found: &mut Findings,
+    scene: &Scene<'_>,
+    links: &[At<String>],
+    direction: Option<&At<String>>,
+) -> Option<Vec<Lane>> {
+    let mut all = Vec::new();
+    for name in links {
+        all.extend(lanes(found, scene.directory, scene.plan, name, direction)?);
+    }
+    all.sort_unstable();
+    all.dedup();
+    Some(all)
+}
+
+/// How many things an action is about.
+pub(super) fn weight(action: &Action) -> usize {
+    match action {
+        Action::Link(change) => change.patches.len() + change.state.len(),
+        Action::Flap { lanes, .. } => lanes.len(),
+        Action::Node { nodes, .. } | Action::Absent { nodes } => nodes.len(),
+        Action::Churn { leave, join, .. } => leave.len() + join.len(),
+        Action::Partition { groups, .. } => groups.iter().map(Vec::len).sum(),
+        Action::Route(change) => {
+            let paths = change.fix.iter().map(|route| route.path.len());
+            change.release.len() + paths.sum::<usize>()
+        }
+        Action::Heal | Action::Reroute => 0,
+    }
+}
+
+/// A partition whose sides have no link between them does nothing, which is hardly meant.
+fn notice_idle(found: &mut Findings, plan: &Plan, groups: &[Vec<Vertex>], place: Place) {
+    let owners: BTreeMap<Vertex, usize> = groups
+        .iter()
+        .enumerate()
+        .flat_map(|(index, group)| group.iter().map(move |vertex| (*vertex, index)))
+        .collect();
+    let cuts = plan.links.iter().any(|link| {
+        let [a, b] = link.ends.map(|end| owners.get(&end.vertex));
+        a.is_some() && b.is_some() && a != b
+    });
+    if !cuts {
+        let message = "this partition cuts no link: no link joins its sides directly; name the \
+                       routers between them on one side";
+        found.notice(place, message);
     }
 }
 
@@ -90,13 +200,12 @@ fn change(set: &LinkKeys, state: Option<bool>, lanes: &[Lane]) -> LinkChange {
     }
 }
 
-fn check_mtu(found: &mut Findings, draft: &Draft, set: &LinkKeys) {
+fn check_mtu(found: &mut Findings, plan: &Plan, set: &LinkKeys) {
+    let has_v6 = plan.ports().any(|(_, interface)| interface.v6.is_some());
     let mtus = [set.patch(0).mtu, set.patch(1).mtu];
-    if let (true, Some(mtu), Some(place)) = (
-        draft.pools.v6.is_some(),
-        mtus.into_iter().flatten().find(|mtu| *mtu < 1280),
-        set.place("mtu"),
-    ) {
+    if let (true, Some(mtu), Some(place)) =
+        (has_v6, mtus.into_iter().flatten().find(|mtu| *mtu < 1280), set.place("mtu"))
+    {
         let message = format!("mtu: `{mtu}` is less than the 1280 that IPv6 needs (RFC 8200)");
         found.mistake_with_hint(place, message, "raise it, or write `ipv6: false` at the top");
     }
@@ -165,24 +274,18 @@ fn one_way(
     None
 }
 
-fn members(
+/// All nodes of these names; `verb` says what their programs are needed for.
+pub(super) fn members(
     found: &mut Findings,
     directory: &Directory,
     plan: &Plan,
     names: &[At<String>],
-    verb: NodeVerb,
+    verb: &str,
 ) -> Option<Vec<NodeId>> {
     let mut nodes = Vec::new();
     for name in names {
         let these = directory.nodes(found, name)?;
         if these.iter().all(|id| plan.nodes[id.index()].programs.is_empty()) {
-            let verb = match verb {
-                NodeVerb::Kill => "kill",
-                NodeVerb::Stop => "stop",
-                NodeVerb::Pause => "pause",
-                NodeVerb::Resume => "resume",
-                NodeVerb::Restart => "restart",
-            };
             let message = format!("`{}` has no program to {verb}", name.value);
             found.mistake(name.place, message);
             return None;

@@ -51,6 +51,11 @@ impl<'a> Live<'a> {
         });
     }
 
+    /// The run folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Runs another verb on this run.
     pub(crate) fn ask(&self, verb: &str, arguments: &[&str]) -> Output {
         self.command(verb, arguments).output().unwrap()

@@ -91,24 +91,32 @@ fn of_node(evidence: &Evidence<'_>, index: usize, node: NodeId, fact: &ProgramFa
 fn exit(program: &Supervised, wanted: ExitWanted) -> (String, bool) {
     let (text, code) = ending(program);
     let signal = program.last_exit.and_then(|exit| exit.signal);
-    let met = code.is_some()
+    let as_wanted = code.is_some()
         && match wanted {
             ExitWanted::Any => true,
             ExitWanted::Code(wanted) => code == Some(wanted),
             ExitWanted::Signal(wanted) => signal == Some(wanted),
         };
-    (text, met)
+    // Churn has taken it away: that is no exit of its own.
+    let taken = program.absent && (program.ended_by_event || program.last_exit.is_none());
+    (text, as_wanted || taken)
 }
 
 /// How a program's life ended, in words and as an exit code.
 pub(in crate::verdict) fn ending(program: &Supervised) -> (String, Option<u8>) {
-    let never_started = || ("it never started".to_owned(), None);
+    let never_started = || match program.absent {
+        true => ("it never joined".to_owned(), None),
+        false => ("it never started".to_owned(), None),
+    };
     match (&program.life, program.last_exit) {
         (Life::Running { .. } | Life::Starting, _) => ("it still ran at the end".to_owned(), None),
         (_, Some(exit)) if program.ended_by_run => {
             (format!("it still ran at the end, then {exit}"), None)
         }
         (Life::Failed { message }, _) => (message.clone(), None),
+        (_, Some(exit)) if program.absent && program.ended_by_event => {
+            (format!("it left: {exit}"), Some(exit.code))
+        }
         (_, Some(exit)) => (exit.to_string(), Some(exit.code)),
         (_, None) => never_started(),
     }

@@ -1,0 +1,85 @@
+//! The events of a plan in words.
+
+use serde::Serialize;
+use windtunnel_model::plan::{Action, Event};
+use windtunnel_model::{Lane, NodeId, Plan, Span, Vertex};
+
+/// An event that is to happen.
+#[derive(Debug, Serialize)]
+pub(crate) struct Planned<'p> {
+    pub(crate) at: Span,
+    /// In words.
+    pub(crate) what: String,
+    /// As the plan has it.
+    action: &'p Action,
+}
+
+/// All events of a plan, in the order of time.
+pub(crate) fn planned(plan: &Plan) -> Vec<Planned<'_>> {
+    let planned = |event: &'_ Event| (event.at, words(plan, &event.action));
+    let events = plan.events.iter();
+    events
+        .map(|event| {
+            let (at, what) = planned(event);
+            Planned { at, what, action: &event.action }
+        })
+        .collect()
+}
+
+fn words(plan: &Plan, action: &Action) -> String {
+    match action {
+        Action::Link(change) => {
+            let set = change.patches.iter().map(|(lane, patch)| {
+                let patch = serde_json::to_value(patch).unwrap_or_default();
+                format!("{}: {}", lane_words(plan, *lane), super::event::settings(&patch))
+            });
+            let state = change.state.iter().map(|(lane, up)| {
+                format!("{}: {}", lane_words(plan, *lane), if *up { "up" } else { "down" })
+            });
+            set.chain(state).collect::<Vec<_>>().join(", ")
+        }
+        Action::Flap { lanes, up } => {
+            let phase = if *up { "up" } else { "down" };
+            let lanes: Vec<String> = lanes.iter().map(|lane| lane_words(plan, *lane)).collect();
+            format!("{}: flap, {phase}", lanes.join(", "))
+        }
+        Action::Node { nodes, verb } => format!("{}: {}", names(plan, nodes), verb.name()),
+        Action::Churn { leave, join, .. } => {
+            let parts = [(leave, "leave"), (join, "join")].map(|(nodes, what)| {
+                (!nodes.is_empty()).then(|| format!("{}: {what}", names(plan, nodes)))
+            });
+            parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        }
+        Action::Absent { nodes } => format!("{}: not there until they join", names(plan, nodes)),
+        Action::Partition { groups, one_way } => {
+            let group = |vertices: &Vec<Vertex>| {
+                let names: Vec<&str> = vertices.iter().map(|v| plan.vertex_name(*v)).collect();
+                names.join(" ")
+            };
+            let groups: Vec<String> = groups.iter().map(group).collect();
+            format!("partition: {}", groups.join(if *one_way { " -x-> " } else { " | " }))
+        }
+        Action::Heal => "partition healed".to_owned(),
+        Action::Route(change) => {
+            let free = change.release.iter().map(|(from, to)| {
+                let (from, to) = (&plan.nodes[from.index()].name, &plan.nodes[to.index()].name);
+                format!("route {from} to {to}: the shortest")
+            });
+            let fixed = change.fix.iter().map(|route| {
+                let path: Vec<&str> = route.path.iter().map(|v| plan.vertex_name(*v)).collect();
+                format!("route {}", path.join(" "))
+            });
+            free.chain(fixed).collect::<Vec<_>>().join(", ")
+        }
+        Action::Reroute => "shortest routes are computed again".to_owned(),
+    }
+}
+
+fn lane_words(plan: &Plan, lane: Lane) -> String {
+    format!("link {} {}", plan.links[lane.link.index()].name, plan.lane_name(lane))
+}
+
+fn names(plan: &Plan, nodes: &[NodeId]) -> String {
+    let names: Vec<&str> = nodes.iter().map(|id| plan.nodes[id.index()].name.as_str()).collect();
+    names.join(" ")
+}

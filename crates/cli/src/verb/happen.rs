@@ -1,0 +1,102 @@
+//! `do`: events of the scenario file, now.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+use windtunnel_control::{Reply, Request};
+use windtunnel_model::{NodeId, Span};
+use windtunnel_scenario::{Moment, Notice};
+use windtunnel_trace::event::Event;
+
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::load::read_named;
+use crate::output;
+use crate::render::{event, quantity};
+use crate::verb::Outcome;
+
+/// Let an event happen in a live run, in the words of the scenario file
+///
+/// The event is one of `events` in a scenario file, without `at`: `{link: ocean, direction: up, down: true}`,
+/// `{node: peers, do: kill, some: 20%}`, `partition: [[a, b], [c]]`, `{flap: {link: ocean, every: 500ms,
+/// down: 100ms, for: 10s}}`, `{churn: {nodes: peers, rate: 20%, every: 10s, for: 60s}}`; or a list of them,
+/// all at one instant. What is done now is answered with its time; what comes later is done by the run.
+/// docs/faults.md has the whole vocabulary.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The event, or a list of events
+    event: String,
+    #[command(flatten)]
+    live: Live,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// What happened, for `--json`.
+#[derive(Debug, Serialize)]
+struct Happened<'a> {
+    events: &'a [Event],
+    later: usize,
+    until_ns: u64,
+    notices: &'a [Notice],
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let mut client = arguments.live.connect()?;
+    let plan = arguments.live.plan()?;
+    let status = match client.ask(&Request::Ps)? {
+        Reply::Ps(status) => status,
+        other => return Err(Failure::unexpected(other)),
+    };
+    let absent: BTreeSet<NodeId> = (0..)
+        .zip(&status.nodes)
+        .filter(|(_, node)| node.absent)
+        .map(|(index, _)| NodeId(index))
+        .collect();
+    let now = Span::from_nanos(status.elapsed_ns);
+    let moment = Moment { plan: &plan, now, absent: &absent };
+    // Relative paths start where the command was given.
+    let files = |name: &str| read_named(Path::new(""), name);
+    let (events, notices) = windtunnel_scenario::parse_events(&arguments.event, &files, &moment)
+        .map_err(Failure::Event)?;
+    match client.ask(&Request::Do { events })? {
+        Reply::Happened { events, later, until_ns } => {
+            let happened = Happened { events: &events, later, until_ns, notices: &notices };
+            if arguments.format.json {
+                output::json(&happened)?;
+            } else {
+                output::talk(text(&happened).trim_end());
+            }
+            Ok(Exit::Fine.code())
+        }
+        other => Err(Failure::unexpected(other)),
+    }
+}
+
+fn text(happened: &Happened<'_>) -> String {
+    let mut text = String::new();
+    for notice in happened.notices {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "notice: {}", notice.message);
+    }
+    for told in happened.events {
+        let _ = writeln!(text, "{}", event::text(told));
+    }
+    let until = quantity::nanos(happened.until_ns);
+    match happened.later {
+        0 if happened.events.is_empty() => text.push_str("nothing happens\n"),
+        0 => {}
+        1 => {
+            let _ = writeln!(text, "one more event is to come, at {until} of the run");
+        }
+        later => {
+            let _ =
+                writeln!(text, "{later} more events are to come, the last at {until} of the run");
+        }
+    }
+    text
+}

@@ -1,0 +1,160 @@
+//! Changes and events that are ordered from outside: done now or later, and answered when done.
+
+use windtunnel_control::Reply;
+use windtunnel_model::plan::{Action, Event as Planned, LinkChange};
+use windtunnel_model::{Lane, NodeId, Plan, Span, Time, Vertex};
+use windtunnel_trace::event::Event;
+
+use super::Live;
+use super::control::Refusal;
+use crate::dataplane::Order;
+
+/// A change of the network that was ordered.
+#[derive(Debug)]
+pub(super) struct Ordered {
+    pub(super) action: Action,
+    /// When it was to happen, where that was asked for.
+    pub(super) intended: Option<Span>,
+    /// Who waits for it to take effect.
+    pub(super) client: Option<u64>,
+}
+
+/// An answer that is not complete.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// Changes of the network that have not been confirmed.
+    left: usize,
+    answer: Answer,
+}
+
+/// What a client is told.
+#[derive(Debug)]
+enum Answer {
+    /// That it is done.
+    Done,
+    /// What was done when, and how much is still to come, until when.
+    Happened { events: Vec<Event>, later: usize, until: Span },
+}
+
+impl Live {
+    /// The answer follows when the packet loop has done it.
+    pub(super) fn change(&mut self, id: u64, change: LinkChange) {
+        self.wait_for(id, Pending { left: 1, answer: Answer::Done });
+        self.order(Action::Link(change), None, None, Some(id));
+    }
+
+    fn order(
+        &mut self,
+        action: Action,
+        at: Option<Time>,
+        intended: Option<Span>,
+        client: Option<u64>,
+    ) {
+        let id = self.next_order;
+        self.next_order += 1;
+        self.ordered.insert(id, Ordered { action: action.clone(), intended, client });
+        self.threads.dataplane.order(Order::Change { id, at, action: Box::new(action) });
+    }
+
+    /// Events from outside, each at its time from now on. The answer follows when those that are due at
+    /// once have been done.
+    pub(super) fn happen(&mut self, id: u64, planned: Vec<Planned>) -> Result<(), Refusal> {
+        self.check_events(&planned)?;
+        let began = self.elapsed();
+        let due = planned.iter().filter(|event| event.at.is_zero());
+        let left = due.filter(|event| !event.action.is_about_programs()).count();
+        let later = planned.iter().filter(|event| !event.at.is_zero());
+        let answer = Answer::Happened {
+            events: Vec::new(),
+            later: later.clone().count(),
+            until: began + later.map(|event| event.at).max().unwrap_or_default(),
+        };
+        self.wait_for(id, Pending { left, answer });
+        let mut told = Vec::new();
+        for Planned { at, action } in planned {
+            let intended = began + at;
+            match (action.is_about_programs(), at.is_zero()) {
+                (true, true) => {
+                    if let Action::Churn { join, .. } = &action {
+                        self.supervisor.expect_joins(join);
+                    }
+                    told.extend(self.do_to_programs(&action, intended));
+                }
+                (true, false) => self.plan_for_programs(intended, action),
+                (false, true) => self.order(action, None, Some(intended), Some(id)),
+                (false, false) => {
+                    let time = self.origin + intended;
+                    self.order(action, Some(time), Some(intended), None);
+                }
+            }
+        }
+        self.add_to_answer(id, told, 0);
+        Ok(())
+    }
+
+    /// An order has taken effect.
+    pub(super) fn answer_for(&mut self, client: Option<u64>, told: Vec<Event>) {
+        if let Some(id) = client {
+            self.add_to_answer(id, told, 1);
+        }
+    }
+
+    fn wait_for(&mut self, id: u64, pending: Pending) {
+        if let Some(waiting) = self.connections.pending(id) {
+            *waiting = Some(pending);
+        }
+    }
+
+    fn add_to_answer(&mut self, id: u64, told: Vec<Event>, confirmed: usize) {
+        let Some(waiting) = self.connections.pending(id) else { return };
+        let Some(pending) = waiting else { return };
+        pending.left = pending.left.saturating_sub(confirmed);
+        if let Answer::Happened { events, .. } = &mut pending.answer {
+            events.extend(told);
+        }
+        if pending.left > 0 {
+            return;
+        }
+        let reply = match waiting.take().map(|pending| pending.answer) {
+            Some(Answer::Happened { events, later, until }) => {
+                Reply::Happened { events, later, until_ns: until.as_nanos() }
+            }
+            _ => Reply::Done,
+        };
+        self.connections.reply(id, &reply);
+    }
+
+    /// A client of the same version sends what fits the plan; anything else must do no harm.
+    fn check_events(&self, events: &[Planned]) -> Result<(), Refusal> {
+        let fits = |event: &Planned| fits_plan(&self.plan, &event.action);
+        if events.iter().all(fits) {
+            return Ok(());
+        }
+        Err(("an event names what this run does not have".to_owned(), None))
+    }
+}
+
+/// Whether everything that an action is about exists.
+fn fits_plan(plan: &Plan, action: &Action) -> bool {
+    let lane = |lane: &Lane| lane.link.index() < plan.links.len();
+    let node = |node: &NodeId| node.index() < plan.nodes.len();
+    let vertex = |vertex: &Vertex| match vertex {
+        Vertex::Node(id) => node(id),
+        Vertex::Router(id) => id.index() < plan.routers.len(),
+    };
+    match action {
+        Action::Link(change) => {
+            change.patches.iter().all(|(l, _)| lane(l)) && change.state.iter().all(|(l, _)| lane(l))
+        }
+        Action::Flap { lanes, .. } => lanes.iter().all(lane),
+        Action::Node { nodes, .. } | Action::Absent { nodes } => nodes.iter().all(node),
+        Action::Churn { leave, join, .. } => leave.iter().chain(join).all(node),
+        Action::Partition { groups, .. } => groups.iter().flatten().all(vertex),
+        Action::Route(change) => {
+            let ends = change.release.iter().flat_map(|(from, to)| [from, to]);
+            ends.copied().all(|id| node(&id))
+                && change.fix.iter().flat_map(|route| &route.path).all(vertex)
+        }
+        Action::Heal | Action::Reroute => true,
+    }
+}

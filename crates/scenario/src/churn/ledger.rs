@@ -1,0 +1,88 @@
+//! A population with the record of its changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windtunnel_model::Span;
+use windtunnel_model::random::Draws;
+
+use super::Move;
+
+/// Who is inside and who is outside, and what has happened so far.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    inside: Vec<usize>,
+    outside: Vec<usize>,
+    draws: Draws,
+    moves: BTreeMap<Span, (BTreeSet<usize>, BTreeSet<usize>)>,
+}
+
+impl Ledger {
+    /// Members from 0 to below `members`, those of `inside` there.
+    pub(super) fn new(members: usize, inside: &BTreeSet<usize>, draws: Draws) -> Self {
+        let (inside, outside) = (0..members).partition(|member| inside.contains(member));
+        Ledger { inside, outside, draws, moves: BTreeMap::new() }
+    }
+
+    pub(super) fn inside(&self) -> usize {
+        self.inside.len()
+    }
+
+    pub(super) fn outside(&self) -> usize {
+        self.outside.len()
+    }
+
+    /// Somebody leaves; returns who, `None` if nobody is there.
+    pub(super) fn leave(&mut self, at: Span) -> Option<usize> {
+        let who = self.draws.take(&mut self.inside)?;
+        self.outside.push(who);
+        let (leave, join) = self.moves.entry(at).or_default();
+        // Who has joined at this very instant has not been there.
+        if !join.remove(&who) {
+            leave.insert(who);
+        }
+        Some(who)
+    }
+
+    /// Somebody joins; returns whether there was somebody.
+    pub(super) fn join(&mut self, at: Span) -> bool {
+        let who = self.draws.take(&mut self.outside);
+        who.map(|who| self.enter(at, who)).is_some()
+    }
+
+    /// Somebody leaves and, if `replaced`, somebody else joins; if there is nobody else, the same.
+    /// Returns whether there was somebody.
+    pub(super) fn swap(&mut self, at: Span, replaced: bool) -> bool {
+        let Some(gone) = self.leave(at) else { return false };
+        if replaced {
+            self.outside.retain(|member| *member != gone);
+            match self.draws.take(&mut self.outside) {
+                Some(other) => {
+                    self.outside.push(gone);
+                    self.enter(at, other);
+                }
+                None => self.enter(at, gone),
+            }
+        }
+        true
+    }
+
+    /// This one joins.
+    pub(super) fn bring(&mut self, at: Span, who: usize) {
+        self.outside.retain(|member| *member != who);
+        self.enter(at, who);
+    }
+
+    pub(super) fn into_moves(self) -> Vec<Move> {
+        let moves = self.moves.into_iter().map(|(at, (leave, join))| Move {
+            at,
+            leave: leave.into_iter().collect(),
+            join: join.into_iter().collect(),
+        });
+        moves.filter(|step| !step.leave.is_empty() || !step.join.is_empty()).collect()
+    }
+
+    fn enter(&mut self, at: Span, who: usize) {
+        self.inside.push(who);
+        self.moves.entry(at).or_default().1.insert(who);
+    }
+}

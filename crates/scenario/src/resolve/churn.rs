@@ -1,0 +1,330 @@
+//! Churn: who it is about, and its moves as events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windtunnel_model::plan::{Action, Event};
+use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::{NodeId, Probability, Span};
+
+use super::Budget;
+use super::amount::{count_of, share_of};
+use super::end::End;
+use super::event::{Scene, Timeline, members, weight};
+use crate::LARGEST_FILE;
+use crate::churn::{Move, Rate, Script, Speed, TextError, Trace, by_rate};
+use crate::decode::{Amount, At, ChurnDraft, ChurnKind, EndDraft, EventDraft, TextDraft};
+use crate::error::Findings;
+use crate::position::{Place, line};
+
+/// The most moves that one description may come to.
+const MOST_MOVES: usize = 1_000_000;
+
+pub(super) fn expand(
+    found: &mut Findings,
+    event: &EventDraft,
+    churn: &ChurnDraft,
+    scene: &Scene<'_>,
+    budget: &mut Budget,
+    timeline: &mut Timeline,
+) -> Option<()> {
+    let mut nodes = members(found, scene.directory, scene.plan, &churn.nodes, "churn")?;
+    nodes.retain(|id| !scene.plan.nodes[id.index()].programs.is_empty());
+    check_shared(found, churn, &nodes, scene, timeline)?;
+    let stage = Stage { event, nodes: &nodes, scene };
+    let moves = match &churn.kind {
+        ChurnKind::Rate { rate, every, away, end } => {
+            stage.by_rate(found, rate, every, *away, end)?
+        }
+        ChurnKind::Script { text, speed, present } => {
+            stage.script(found, text, *speed, present.as_ref(), timeline)?
+        }
+        ChurnKind::Trace { text, speed } => stage.trace(found, text, *speed, timeline)?,
+    };
+    let named = |members: Vec<usize>| members.into_iter().map(|member| nodes[member]).collect();
+    for Move { at, leave, join } in moves {
+        let action = Action::Churn { leave: named(leave), by: churn.leave, join: named(join) };
+        if !budget.spend(found, 1 + weight(&action), event.place) {
+            return None;
+        }
+        timeline.events.push(Event { at: event.at.value + at, action });
+    }
+    Some(())
+}
+
+/// Two churns may share nodes only if both are by rate: a script and a trace know who is there.
+fn check_shared(
+    found: &mut Findings,
+    churn: &ChurnDraft,
+    nodes: &[NodeId],
+    scene: &Scene<'_>,
+    timeline: &mut Timeline,
+) -> Option<()> {
+    let knows = !matches!(churn.kind, ChurnKind::Rate { .. });
+    for node in nodes {
+        if let Some(other_knows) = timeline.churned.insert(*node, knows)
+            && (knows || other_knows)
+        {
+            let name = &scene.plan.nodes[node.index()].name;
+            let message =
+                format!("`{name}` is in two churns, and a script or trace is its only one");
+            found.mistake(churn.nodes[0].place, message);
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// Who plays where.
+struct Stage<'a> {
+    event: &'a EventDraft,
+    nodes: &'a [NodeId],
+    scene: &'a Scene<'a>,
+}
+
+impl Stage<'_> {
+    fn draws(&self, kind: &str) -> Draws {
+        let plan = self.scene.plan;
+        let names: Vec<&str> =
+            self.nodes.iter().map(|id| plan.nodes[id.index()].name.as_str()).collect();
+        let at = (self.scene.now + self.event.at.value).to_string();
+        Draws::new(Stream::named(plan.seed, &["churn", kind, &at, &names.join(" ")]))
+    }
+
+    /// Members that are outside now; nobody, before the run.
+    fn absent(&self) -> BTreeSet<usize> {
+        let Some(absent) = self.scene.absent else { return BTreeSet::new() };
+        (0..self.nodes.len()).filter(|member| absent.contains(&self.nodes[*member])).collect()
+    }
+
+    fn by_rate(
+        &self,
+        found: &mut Findings,
+        rate: &At<Probability>,
+        every: &At<Span>,
+        away: Option<Span>,
+        end: &EndDraft,
+    ) -> Option<Vec<Move>> {
+        let count = u64::try_from(self.nodes.len()).unwrap_or(u64::MAX);
+        let leavers = share_of(rate.value, count);
+        if leavers == 0 {
+            let message = format!("rate: {} of {count} nodes is nobody", rate.value);
+            found.mistake(rate.place, message);
+            return None;
+        }
+        let end = End::of(found, self.event, end, self.scene)?;
+        let away = away.unwrap_or(Span::from_nanos(every.value.as_nanos() / 2));
+        let rate_of = Rate {
+            leavers,
+            every: every.value,
+            away,
+            end: Some(end.at.saturating_sub(self.event.at.value)),
+            periods: (end.times != u64::MAX).then_some(end.times),
+        };
+        let absent = self.absent();
+        let moves = by_rate(self.nodes.len(), &absent, &rate_of, self.draws("rate"), MOST_MOVES);
+        if moves.is_none() {
+            let message = format!(
+                "{leavers} of {count} nodes leave every {} and stay away for {away}: this leaves \
+                 nobody, or comes to more than {MOST_MOVES} moves",
+                every.value
+            );
+            found.mistake(rate.place, message);
+        }
+        moves
+    }
+
+    fn script(
+        &self,
+        found: &mut Findings,
+        text: &TextDraft,
+        speed: Speed,
+        present: Option<&At<Amount>>,
+        timeline: &mut Timeline,
+    ) -> Option<Vec<Move>> {
+        let words = self.words(found, text)?;
+        let mut draws = self.draws("script");
+        let inside = self.inside(found, present, &mut draws)?;
+        let outcome = Script::parse(&words)
+            .and_then(|script| script.moves(self.nodes.len(), &inside, draws, MOST_MOVES));
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return self.tell(found, text, &words, error),
+        };
+        for (line, count) in outcome.prevented {
+            let message = format!(
+                "line {line} of the script: {count} joins would exceed the maximum population and \
+                 do not happen"
+            );
+            found.notice(text.place(), message);
+        }
+        self.leave_out(timeline, &inside);
+        let moves = outcome.moves.into_iter();
+        Some(merged(moves.map(|step| Move { at: speed.apply(step.at), ..step })))
+    }
+
+    /// Who is there at the beginning.
+    fn inside(
+        &self,
+        found: &mut Findings,
+        present: Option<&At<Amount>>,
+        draws: &mut Draws,
+    ) -> Option<BTreeSet<usize>> {
+        let mut all: Vec<usize> = (0..self.nodes.len()).collect();
+        match (present, self.scene.absent) {
+            (Some(present), Some(_)) => {
+                let message = "`present`: who is there now is known";
+                found.mistake_with_hint(present.place, message, "leave `present` out");
+                None
+            }
+            (Some(present), None) => {
+                let count = count_of(found, present, all.len())?;
+                Some((0..count).filter_map(|_| draws.take(&mut all)).collect())
+            }
+            (None, Some(_)) => {
+                let absent = self.absent();
+                Some(all.into_iter().filter(|member| !absent.contains(member)).collect())
+            }
+            (None, None) => Some(BTreeSet::new()),
+        }
+    }
+
+    fn trace(
+        &self,
+        found: &mut Findings,
+        text: &TextDraft,
+        speed: Speed,
+        timeline: &mut Timeline,
+    ) -> Option<Vec<Move>> {
+        let words = self.words(found, text)?;
+        let trace = match Trace::parse(&words) {
+            Ok(trace) => trace,
+            Err(error) => return self.tell(found, text, &words, error),
+        };
+        let (lines, nodes) = (trace.members.len(), self.nodes.len());
+        if lines > nodes {
+            let message = format!("the trace has lines for {lines} nodes, here are {nodes}");
+            found.mistake_with_hint(text.place(), message, format!("write `count: {lines}`"));
+            return None;
+        }
+        if lines < nodes {
+            let message =
+                format!("the trace has lines for {lines} of {nodes} nodes: the others never join");
+            found.notice(text.place(), message);
+        }
+        self.leave_out(timeline, &BTreeSet::new());
+        Some(trace.moves(speed))
+    }
+
+    /// Who is not inside does not start with the run.
+    fn leave_out(&self, timeline: &mut Timeline, inside: &BTreeSet<usize>) {
+        let outside = (0..self.nodes.len()).filter(|member| !inside.contains(member));
+        let nodes: Vec<NodeId> = outside.map(|member| self.nodes[member]).collect();
+        if self.scene.absent.is_none() && !nodes.is_empty() {
+            timeline.events.push(Event { at: Span::ZERO, action: Action::Absent { nodes } });
+        }
+    }
+
+    /// The text, from wherever it is.
+    fn words(&self, found: &mut Findings, text: &TextDraft) -> Option<String> {
+        match text {
+            TextDraft::Here(text) => Some(text.value.clone()),
+            TextDraft::There(path) => match (self.scene.files)(&path.value) {
+                Ok(bytes) if bytes.len() > LARGEST_FILE => {
+                    let most = LARGEST_FILE >> 20;
+                    let message = format!("`{}` is larger than {most} MiB", path.value);
+                    found.mistake(path.place, message);
+                    None
+                }
+                Ok(bytes) => match String::from_utf8(bytes) {
+                    Ok(text) => Some(text),
+                    Err(_) => {
+                        found.mistake(path.place, format!("`{}` is no text", path.value));
+                        None
+                    }
+                },
+                Err(error) => {
+                    found.mistake(path.place, format!("cannot read `{}`: {error}", path.value));
+                    None
+                }
+            },
+        }
+    }
+
+    /// A mistake inside a text: at its place in this file if that can be told.
+    fn tell<T>(
+        &self,
+        found: &mut Findings,
+        text: &TextDraft,
+        words: &str,
+        error: TextError,
+    ) -> Option<T> {
+        let (place, message) = match text {
+            TextDraft::There(path) => {
+                let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+                let TextError { line, column, length, message, hint } = error;
+                let (line, column) = (number(line), number(column));
+                let place = Place { line, column, length: number(length) };
+                found.mistake_in((&path.value, words), place, message, hint);
+                return None;
+            }
+            TextDraft::Here(at) => match inner(self.scene.text, at.place, words, &error) {
+                Some(place) => (place, error.message.clone()),
+                None => {
+                    let TextError { line, column, message, .. } = &error;
+                    (at.place, format!("line {line}, column {column} of the text: {message}"))
+                }
+            },
+        };
+        match error.hint {
+            Some(hint) => found.mistake_with_hint(place, message, hint),
+            None => found.mistake(place, message),
+        }
+        None
+    }
+}
+
+impl TextDraft {
+    fn place(&self) -> Place {
+        match self {
+            TextDraft::Here(at) | TextDraft::There(at) => at.place,
+        }
+    }
+}
+
+/// Speeding up may bring moves to one instant. Who joins and leaves at once has not been there, who
+/// leaves and joins at once is started afresh.
+fn merged(moves: impl Iterator<Item = Move>) -> Vec<Move> {
+    let mut by_time: BTreeMap<Span, (BTreeSet<usize>, BTreeSet<usize>)> = BTreeMap::new();
+    for step in moves {
+        let (leave, join) = by_time.entry(step.at).or_default();
+        for member in step.leave {
+            if !join.remove(&member) {
+                leave.insert(member);
+            }
+        }
+        join.extend(step.join);
+    }
+    let moves = by_time.into_iter().map(|(at, (leave, join))| Move {
+        at,
+        leave: leave.into_iter().collect(),
+        join: join.into_iter().collect(),
+    });
+    moves.filter(|step| !step.leave.is_empty() || !step.join.is_empty()).collect()
+}
+
+/// Where a place of a text in several lines is in the file; `None` if the file writes it differently.
+fn inner(file: &str, start: Place, text: &str, error: &TextError) -> Option<Place> {
+    let (first, opening) = text.lines().enumerate().find(|(_, line)| !line.trim().is_empty())?;
+    let lines = u32::try_from(file.lines().count()).ok()?;
+    let opens = |number: &u32| line(file, *number).trim() == opening.trim();
+    let begins = (start.line.saturating_sub(1).max(1)..=lines).find(opens)?;
+    let inside = u32::try_from((error.line - 1).checked_sub(first)?).ok()?;
+    let written = line(file, begins + inside).trim_end();
+    let meant = text.lines().nth(error.line - 1)?.trim_end();
+    let indent = written.strip_suffix(meant)?.chars().count();
+    Some(Place {
+        line: begins + inside,
+        column: u32::try_from(indent + error.column).ok()?,
+        length: u32::try_from(error.length).ok()?,
+    })
+}

@@ -1,0 +1,77 @@
+//! Flaps: one event a cut and one a mend.
+
+use windtunnel_model::plan::{Action, Event};
+use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::{Lane, Span};
+
+use super::Budget;
+use super::end::End;
+use super::event::{Scene, Timeline, all_lanes};
+use crate::decode::{EventDraft, FlapDraft};
+use crate::error::Findings;
+
+pub(super) fn expand(
+    found: &mut Findings,
+    event: &EventDraft,
+    flap: &FlapDraft,
+    scene: &Scene<'_>,
+    budget: &mut Budget,
+    timeline: &mut Timeline,
+) -> Option<()> {
+    let lanes = all_lanes(found, scene, &flap.links, flap.direction.as_ref())?;
+    let end = End::of(found, event, &flap.end, scene)?;
+    let mut phases = Phases::new(flap, event.at.value, scene, &lanes);
+    for _ in 0..end.times {
+        let (cut, mend) = phases.next();
+        if cut >= end.at {
+            break;
+        }
+        // A cut does not outlive its flap.
+        let mend = mend.min(end.at);
+        if !budget.spend(found, 2 * (1 + lanes.len()), event.place) {
+            return None;
+        }
+        for (at, up) in [(cut, false), (mend, true)] {
+            let action = Action::Flap { lanes: lanes.clone(), up };
+            timeline.events.push(Event { at, action });
+        }
+    }
+    Some(())
+}
+
+/// When a flap cuts and mends.
+struct Phases<'f> {
+    flap: &'f FlapDraft,
+    next: Span,
+    draws: Draws,
+}
+
+impl<'f> Phases<'f> {
+    fn new(flap: &'f FlapDraft, begin: Span, scene: &Scene<'_>, lanes: &[Lane]) -> Self {
+        let plan = scene.plan;
+        let names: Vec<String> = lanes
+            .iter()
+            .map(|lane| format!("{} {}", plan.links[lane.link.index()].name, lane.direction.name()))
+            .collect();
+        let name = ["flap", &(scene.now + begin).to_string(), &names.join(" ")];
+        Phases { flap, next: begin, draws: Draws::new(Stream::named(plan.seed, &name)) }
+    }
+
+    fn next(&mut self) -> (Span, Span) {
+        let mut dark = self.flap.down;
+        let mut light = self.flap.every.value.saturating_sub(self.flap.down);
+        if self.flap.random {
+            dark = self.random(dark);
+            light = self.random(light);
+        }
+        let cut = self.next;
+        let mend = cut + dark;
+        self.next = mend + light;
+        (cut, mend)
+    }
+
+    /// From 1 ns to twice as long, so that time always passes.
+    fn random(&mut self, mean: Span) -> Span {
+        Span::from_nanos(self.draws.below(mean.as_nanos().saturating_mul(2)) + 1)
+    }
+}
