@@ -1,0 +1,82 @@
+//! What the engine alone costs in virtual time: ns for one hop of one packet, and how that grows with
+//! links and with packets in flight. `bench/engine/run` runs it.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use windtunnel_engine::{Engine, Limits};
+use windtunnel_model::{Plan, PortId, Time};
+use windtunnel_simlab::World;
+use windtunnel_wire::vnet;
+
+fn main() {
+    println!("one hop of one packet, ns, median of 7 (least to most)");
+    for (name, properties) in [
+        ("no property (express)", ""),
+        ("latency", "latency: 10ms"),
+        ("latency, rate", "latency: 10ms, rate: 10gbit"),
+        ("latency, rate, jitter, loss", "latency: 10ms, jitter: 1ms, loss: 1%, rate: 10gbit"),
+        ("codel", "latency: 10ms, rate: 10gbit, discipline: codel"),
+        ("red", "latency: 10ms, rate: 10gbit, discipline: red"),
+        ("pie", "latency: 10ms, rate: 10gbit, discipline: pie"),
+        ("fq-codel", "latency: 10ms, rate: 10gbit, discipline: fq-codel"),
+        ("fair", "latency: 10ms, rate: 10gbit, discipline: fair"),
+    ] {
+        let mut costs: Vec<f64> = (0..7).map(|_| cost(properties, 1, 1000, 400_000)).collect();
+        costs.sort_by(f64::total_cmp);
+        println!("  {name:<28} {:>6.1}  ({:.1} to {:.1})", costs[3], costs[0], costs[6]);
+    }
+    println!(
+        "\nlatency link, ns for one packet\n   links  in flight: 10^3     10^4     10^5     10^6"
+    );
+    for links in [10, 100, 1000, 10_000] {
+        let row = [1000, 10_000, 100_000, 1_000_000].map(|flying| {
+            let count = 1_000_000.max(2 * flying);
+            format!("{:>8.1}", cost("latency: 10ms", links, flying, count))
+        });
+        println!("{links:>8}            {}", row.join(" "));
+    }
+}
+
+/// ns for each of `count` packets over that many links, `flying` on the way at a time.
+fn cost(properties: &str, links: usize, flying: u64, count: u64) -> f64 {
+    let plan = plan(properties, links);
+    let mut engine = Engine::new(&plan, Limits { packet_memory: 8 << 30 });
+    let mut frame = World::with_plan(plan, 1 << 20).udp("a", "b", &[0; 36]);
+    // The latency is 10 ms: a packet each 10 ms / flying.
+    let gap = 10_000_000 / flying;
+    let ports = links as u64;
+    let mut at = 0;
+    let mut number = 0;
+    let mut run = |engine: &mut Engine, count: u64| {
+        let mut bytes = 0;
+        for _ in 0..count {
+            number += 1;
+            at += gap;
+            let port = PortId(u32::try_from(number % ports).unwrap_or(0));
+            let now = Time::from_nanos(at);
+            let express = engine.handle_packet(now, port, vnet::Header::default(), &mut frame);
+            bytes += usize::from(express.is_some());
+            while let Some(departure) = engine.poll_output() {
+                bytes += departure.frame.len();
+                engine.recycle(departure.frame);
+            }
+            while engine.poll_handoff().is_some() {}
+            black_box(engine.poll_timeout());
+        }
+        black_box(bytes);
+    };
+    run(&mut engine, flying.max(10_000) * 2);
+    let start = Instant::now();
+    run(&mut engine, count);
+    start.elapsed().as_nanos() as f64 / count as f64
+}
+
+/// Two nodes with so many links between them: port i is the first node's end of link i.
+fn plan(properties: &str, links: usize) -> Plan {
+    let mut text = String::from("ipv6: false\nnodes: {a: {}, b: {}}\nlinks:\n");
+    for _ in 0..links {
+        text += &format!("  - {{between: [a, b], up: {{{properties}}}}}\n");
+    }
+    World::new(&text).plan().clone()
+}
