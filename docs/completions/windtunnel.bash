@@ -34,6 +34,9 @@ _windtunnel() {
             windtunnel,generate)
                 cmd="windtunnel__subcmd__generate"
                 ;;
+            windtunnel,import)
+                cmd="windtunnel__subcmd__import"
+                ;;
             windtunnel,manual)
                 cmd="windtunnel__subcmd__manual"
                 ;;
@@ -65,7 +68,7 @@ _windtunnel() {
 
     case "${cmd}" in
         windtunnel)
-            opts="-h -V --help --version run check generate exec shell ps set down up stop schema doctor completions manual"
+            opts="-h -V --help --version run check generate import exec shell ps set down up stop schema doctor completions manual"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -272,6 +275,48 @@ _windtunnel() {
                     return 0
                     ;;
                 --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windtunnel__subcmd__import)
+            opts="-o -h --format --hosts --hosts-at --latency --run --strict --output --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "graphml gml shadow modelnet containerlab" -- "${cur}"))
+                    return 0
+                    ;;
+                --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hosts-at)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --latency)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --run)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

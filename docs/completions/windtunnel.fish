@@ -29,6 +29,7 @@ complete -c windtunnel -n "__fish_windtunnel_needs_command" -s V -l version -d '
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "run" -d 'Run a scenario: build its network, run its programs, judge the run, leave nothing behind'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "check" -d 'Validate a scenario and show its paths, without running anything'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "generate" -d 'Write the scenario of a star, a ring, a tree, a random graph and the like'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "import" -d 'Write the scenario of a network that another tool\'s file describes'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "exec" -d 'Run a command in a node of a live run'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "shell" -d 'Open a shell in a node of a live run'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "ps" -d 'List nodes and programs of a live run'
@@ -82,6 +83,18 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l run -
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l seed -d 'Seed of random shapes and of latencies from a range' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -s o -l output -d 'Write to this file instead of standard output' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l format -d 'What the file is [default: told from its content]' -r -f -a "graphml\t'GraphML, as of the Internet Topology Zoo'
+gml\t'GML, as of the Internet Topology Zoo'
+shadow\t'GML of a Shadow network graph'
+modelnet\t'ModelNet\'s and SPLAY\'s XML'
+containerlab\t'containerlab\'s YAML'"
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l hosts -d 'Nodes to attach to each router [default: 1 where the file has no end hosts of its own, else 0]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l hosts-at -d 'Attach nodes to these routers only: names, or labels of the file' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l latency -d 'Latency of links for which the file has neither a latency nor coordinates' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l run -d 'The command of every node [default: none; nodes are there for exec and shell]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -s o -l output -d 'Write to this file instead of standard output' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l strict -d 'Fail if anything could not be carried over, and write nothing'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l cwd -d 'Working directory of the command [default: the current directory]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l env -d 'A variable for the command; may be given more than once' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l run -d 'Folder of the live run' -r -F

@@ -24,6 +24,7 @@ pub(crate) enum Verb {
     Run(verb::run::Arguments),
     Check(verb::check::Arguments),
     Generate(Box<verb::generate::Arguments>),
+    Import(Box<verb::import::Arguments>),
     Exec(verb::exec::Arguments),
     Shell(verb::shell::Arguments),
     Ps(verb::ps::Arguments),

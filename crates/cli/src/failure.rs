@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use windtunnel_control::{ClientError, Reply};
-use windtunnel_scenario::{Errors, PatchError};
+use windtunnel_scenario::{Errors, Mistake, PatchError};
 
 use crate::exit::Exit;
 use crate::output;
@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Scenario(Errors),
     /// An event on the command line has mistakes; they render themselves.
     Event(Errors),
+    /// A file of another kind has a mistake; it renders itself.
+    Mistake(Box<Mistake>),
     /// Something else, with its causes.
     Told {
         /// What went wrong; its sources are the causes.
@@ -72,6 +74,10 @@ impl Failure {
             Failure::Event(errors) => {
                 output::talk(&errors.to_string());
                 Exit::Usage.code()
+            }
+            Failure::Mistake(mistake) => {
+                output::talk(&mistake.to_string());
+                Exit::Scenario.code()
             }
             Failure::Told { error, hint, code } => {
                 output::talk(&text(&**error, hint.as_deref()));

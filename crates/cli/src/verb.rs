@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod generate;
 pub(crate) mod happen;
+pub(crate) mod import;
 pub(crate) mod manual;
 pub(crate) mod ps;
 pub(crate) mod run;
@@ -27,6 +28,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Check(arguments) => check::run(arguments),
         Verb::Generate(arguments) => generate::run(arguments),
+        Verb::Import(arguments) => import::run(arguments),
         Verb::Exec(arguments) => exec::run(arguments),
         Verb::Shell(arguments) => shell::run(arguments),
         Verb::Ps(arguments) => ps::run(arguments),

@@ -29,6 +29,22 @@ pub struct Mistake {
     pub snippet: String,
 }
 
+impl Mistake {
+    /// A mistake at a place of `text`, the text of `file`.
+    #[must_use]
+    pub fn at(
+        file: &str,
+        text: &str,
+        place: Place,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) -> Self {
+        let Place { line, column, .. } = place;
+        let (file, message) = (file.to_owned(), message.into());
+        Mistake { file, line, column, message, hint, snippet: snippet(text, place) }
+    }
+}
+
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Mistake { file, line, column, message, hint, snippet } = self;

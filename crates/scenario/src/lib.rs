@@ -50,6 +50,12 @@ mod text;
 mod trace;
 mod tree;
 
+/// The tree of values with places that a YAML text is, for other files in YAML.
+pub mod yaml {
+    pub use crate::position::Place;
+    pub use crate::tree::{Key, Kind, TreeError, Value, parse};
+}
+
 use sha2::{Digest, Sha256};
 use windtunnel_model::{LinkId, Plan};
 

@@ -2,10 +2,13 @@
 
 /// A place in the file: 1-based line and column (in characters), and how many characters it marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Place {
-    pub(crate) line: u32,
-    pub(crate) column: u32,
-    pub(crate) length: u32,
+pub struct Place {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+    /// How many characters are meant.
+    pub length: u32,
 }
 
 impl Place {
@@ -25,7 +28,7 @@ impl Place {
     }
 
     /// The first character of the file.
-    pub(crate) const START: Place = Place { line: 1, column: 1, length: 1 };
+    pub const START: Place = Place { line: 1, column: 1, length: 1 };
 }
 
 /// The most characters of a line that an error shows.

@@ -8,36 +8,45 @@ use crate::position::{Place, line};
 
 /// A value with its place.
 #[derive(Debug, Clone)]
-pub(crate) struct Value {
-    pub(crate) place: Place,
-    pub(crate) kind: Kind,
+pub struct Value {
+    /// Where it starts.
+    pub place: Place,
+    /// What it is.
+    pub kind: Kind,
 }
 
 /// What a value is. YAML's guesses about plain scalars (is `1e3` a number?) are left to the reader of
 /// each key, who knows what it needs.
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Nothing, `null` or `~`.
     Null,
     /// A scalar, quoted or not.
     Text(String),
+    /// A list.
     List(Vec<Value>),
+    /// A map, in the order of the text; no key twice.
     Map(Vec<(Key, Value)>),
 }
 
 /// The key of a map.
 #[derive(Debug, Clone)]
-pub(crate) struct Key {
-    pub(crate) place: Place,
-    pub(crate) text: String,
+pub struct Key {
+    /// Where it stands.
+    pub place: Place,
+    /// Its text.
+    pub text: String,
 }
 
 /// Why a text is no tree.
 #[derive(Debug)]
-pub(crate) struct TreeError {
-    pub(crate) place: Place,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+pub struct TreeError {
+    /// Where it was noticed.
+    pub place: Place,
+    /// What is wrong.
+    pub message: String,
+    /// How to repair it, where that is known.
+    pub hint: Option<String>,
 }
 
 /// The most values in one file, repetitions by aliases included.
@@ -48,7 +57,10 @@ const DEEPEST: usize = 64;
 const MOST_REPEATED: usize = 4 << 20;
 
 /// Reads one document. `None` for an empty one.
-pub(crate) fn parse(text: &str) -> Result<Option<Value>, TreeError> {
+///
+/// # Errors
+/// If the text is no YAML, holds tags or doubled keys, or is larger or deeper than the bounds of this room.
+pub fn parse(text: &str) -> Result<Option<Value>, TreeError> {
     let mut parser = Parser::new_from_str(text);
     let mut builder = Builder::default();
     while let Some(event) = parser.next_event() {

@@ -1,4 +1,5 @@
-//! Networks that nobody wrote by hand: generated ones, and the scenario file that they become.
+//! Networks that were not written for Windtunnel: generated ones, those of other tools' files, and the
+//! scenario file that they become.
 //!
 //! Promises: what is written loads as a scenario and means what the [`Topology`] says; the same request
 //! gives the same bytes on every machine; nothing is guessed without a line of comment that says so.
@@ -8,6 +9,7 @@
 //! | --- | --- |
 //! | `topology` | [`Topology`]: nodes, routers, links, and notes about where they are from |
 //! | `yaml` | [`Topology::to_yaml`]: the scenario file |
+//! | `import` | [`import()`]: GraphML, GML, Shadow, ModelNet, containerlab |
 //! | `generate` | [`generate`]: stars, rings, trees, random and scale-free graphs … |
 //!
 //! ```
@@ -18,8 +20,12 @@
 //! ```
 
 mod generate;
+mod import;
 mod topology;
 mod yaml;
 
 pub use generate::{Access, GenerateError, LatencyRange, Request, Shape, generate};
+#[doc(hidden)]
+pub use import::fuzz_one;
+pub use import::{Format, ImportError, LARGEST_IMPORT, Options, Original, import};
 pub use topology::{Change, Event, Link, Node, Note, Notes, Properties, Router, Topology};

@@ -1,5 +1,7 @@
 //! A network between its source and the scenario file: names are final, properties are exact.
 
+use std::collections::BTreeMap;
+
 use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Probability, Rate, Span};
 
@@ -29,6 +31,8 @@ pub struct Topology {
     pub fewest_hops: bool,
     /// Whether some nodes cannot reach each other.
     pub unreachable: bool,
+    /// Routers that may get a node of its own, with the properties of that node's link up and down.
+    pub(crate) access: BTreeMap<String, [Properties; 2]>,
 }
 
 /// A node, or a group of them.
@@ -105,6 +109,8 @@ pub enum Change {
     State {
         /// Names of links.
         links: Vec<String>,
+        /// `up` or `down` for one direction only.
+        direction: Option<&'static str>,
         /// Up or down.
         up: bool,
     },
@@ -121,7 +127,7 @@ pub enum Change {
     Node {
         /// Names of nodes.
         nodes: Vec<String>,
-        /// `stop` or `kill`.
+        /// `stop`, `kill` or `restart`.
         verb: &'static str,
     },
 }
@@ -146,6 +152,23 @@ pub struct Note {
     pub items: Vec<String>,
 }
 
+impl Notes {
+    /// Notes an assumption about `item`; equal texts share one note. An empty item only makes the note.
+    pub(crate) fn assume(&mut self, text: &str, item: impl Into<String>) {
+        add(&mut self.assumed, text, item.into());
+    }
+
+    /// Notes what is not carried over.
+    pub(crate) fn lose(&mut self, text: &str, item: impl Into<String>) {
+        add(&mut self.lost, text, item.into());
+    }
+
+    /// Notes a description that is left out.
+    pub(crate) fn leave_out(&mut self, text: &str, item: impl Into<String>) {
+        add(&mut self.left_out, text, item.into());
+    }
+}
+
 impl Note {
     /// The statement with its items: the first `most` of them, and how many more there are.
     #[must_use]
@@ -159,5 +182,19 @@ impl Note {
             more => format!(" and {more} more"),
         };
         format!("{}: {}{more}", self.text, some.join(", "))
+    }
+}
+
+/// Adds `item` to the note with this text.
+fn add(notes: &mut Vec<Note>, text: &str, item: String) {
+    let index = match notes.iter().position(|note| note.text == text) {
+        Some(index) => index,
+        None => {
+            notes.push(Note { text: text.to_owned(), items: Vec::new() });
+            notes.len() - 1
+        }
+    };
+    if !item.is_empty() {
+        notes[index].items.push(item);
     }
 }

@@ -180,9 +180,10 @@ fn pairs(properties: &Properties) -> Vec<(&'static str, String)> {
 fn event_entry(event: &Event) -> String {
     let at = event.at;
     match &event.change {
-        Change::State { links, up } => {
+        Change::State { links, direction, up } => {
+            let way = direction.map(|way| format!("direction: {way}, ")).unwrap_or_default();
             let state = if *up { "up" } else { "down" };
-            format!("- {{at: {at}, link: {}, {state}: true}}", names(links))
+            format!("- {{at: {at}, link: {}, {way}{state}: true}}", names(links))
         }
         Change::Set { link, direction, set } => {
             let way = direction.map(|way| format!("direction: {way}, ")).unwrap_or_default();

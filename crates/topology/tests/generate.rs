@@ -35,7 +35,7 @@ fn known() -> Vec<(Shape, usize, usize, usize)> {
 }
 
 fn made(shape: Shape) -> Topology {
-    generate(&Request::new(shape)).unwrap()
+    generate(&Request::new(shape)).expect("the numbers fit")
 }
 
 /// How many links each router has to other routers.
@@ -47,7 +47,7 @@ fn degrees(plan: &Plan) -> BTreeMap<String, usize> {
         let ends = link.ends.map(|end| plan.vertex_name(end.vertex));
         if ends.iter().all(|end| !nodes.contains(end)) {
             for end in ends {
-                *degrees.get_mut(end).unwrap() += 1;
+                *degrees.entry(end.to_owned()).or_default() += 1;
             }
         }
     }

@@ -7,7 +7,7 @@ const RING_0: [&str; 6] = ["model", "wire", "scenario", "engine", "trace", "topo
 const RING_1: [&str; 4] = ["sys", "node", "host", "control"];
 
 /// Crates from outside that ring 0 may use: values and texts only, nothing that reaches the system.
-const PURE: [&str; 12] = [
+const PURE: [&str; 14] = [
     "serde",
     "serde_json",
     "thiserror",
@@ -15,6 +15,8 @@ const PURE: [&str; 12] = [
     "schemars",
     "regex",
     "saphyr-parser",
+    "roxmltree",
+    "deunicode",
     "shell-words",
     "strsim",
     "hdrhistogram",

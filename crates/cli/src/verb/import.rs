@@ -1,0 +1,151 @@
+//! `import`: networks from other tools' files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use clap::builder::FalseyValueParser;
+use windtunnel_model::Span;
+use windtunnel_scenario::Source;
+use windtunnel_topology::{ImportError, LARGEST_IMPORT, Note, Options, Original, Topology};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::verb::Outcome;
+
+/// Write the scenario of a network that another tool's file describes
+///
+/// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML and containerlab's
+/// YAML. The scenario goes to standard output. What had to be assumed and what could not be
+/// carried over is told on standard error and in comments at the head of the scenario.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The file; - for standard input
+    file: PathBuf,
+    /// What the file is [default: told from its content]
+    #[arg(long, value_name = "FORMAT", env = "WINDTUNNEL_FORMAT")]
+    format: Option<Format>,
+    /// Nodes to attach to each router [default: 1 where the file has no end hosts of its own, else 0]
+    #[arg(long, value_name = "N", env = "WINDTUNNEL_HOSTS")]
+    hosts: Option<u32>,
+    /// Attach nodes to these routers only: names, or labels of the file
+    #[arg(long, value_name = "ROUTER", env = "WINDTUNNEL_HOSTS_AT", value_delimiter = ',')]
+    hosts_at: Vec<String>,
+    /// Latency of links for which the file has neither a latency nor coordinates
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_LATENCY", default_value = "1ms")]
+    latency: Span,
+    /// The command of every node [default: none; nodes are there for exec and shell]
+    #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_NODE_COMMAND")]
+    run: Option<String>,
+    /// Fail if anything could not be carried over, and write nothing
+    #[arg(long, env = "WINDTUNNEL_STRICT", value_parser = FalseyValueParser::new())]
+    strict: bool,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE", env = "WINDTUNNEL_OUTPUT")]
+    output: Option<PathBuf>,
+}
+
+/// The formats that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// GraphML, as of the Internet Topology Zoo
+    Graphml,
+    /// GML, as of the Internet Topology Zoo
+    Gml,
+    /// GML of a Shadow network graph
+    Shadow,
+    /// ModelNet's and SPLAY's XML
+    Modelnet,
+    /// containerlab's YAML
+    Containerlab,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let name = arguments.file.display().to_string();
+    let text = read(&arguments.file)
+        .map_err(|error| Failure::new(Exit::Scenario, format!("cannot read {name}: {error}")))?;
+    let stem = arguments.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let original =
+        Original { name: &name, text: &text, default_name: stem.as_deref().unwrap_or("imported") };
+    let options = Options {
+        format: arguments.format.map(Format::known),
+        hosts: arguments.hosts,
+        hosts_at: arguments.hosts_at.clone(),
+        run: arguments.run.clone(),
+        latency: arguments.latency,
+    };
+    let (format, topology) = windtunnel_topology::import(&original, &options).map_err(refused)?;
+    tell(&topology);
+    if arguments.strict && !topology.notes.lost.is_empty() {
+        let text = format!("{name} ({}) cannot be carried over whole", format.title());
+        let hint = "without --strict the rest is written, with a list of what is missing";
+        return Err(Failure::new(Exit::Scenario, text).hint(hint));
+    }
+    let yaml = topology.to_yaml();
+    let source = Source {
+        name: "the scenario",
+        text: yaml.as_bytes(),
+        default_name: "imported",
+        base_dir: "/",
+    };
+    windtunnel_scenario::load(&source)?;
+    output::file(arguments.output.as_deref(), &yaml)?;
+    Ok(Exit::Fine.code())
+}
+
+impl Format {
+    fn known(self) -> windtunnel_topology::Format {
+        match self {
+            Format::Graphml => windtunnel_topology::Format::GraphMl,
+            Format::Gml => windtunnel_topology::Format::Gml,
+            Format::Shadow => windtunnel_topology::Format::Shadow,
+            Format::Modelnet => windtunnel_topology::Format::ModelNet,
+            Format::Containerlab => windtunnel_topology::Format::Containerlab,
+        }
+    }
+}
+
+/// At most one byte more than is allowed: enough for the importer to refuse it.
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let most = u64::try_from(LARGEST_IMPORT).unwrap_or(u64::MAX).saturating_add(1);
+    match file.as_os_str() == "-" {
+        true => io::stdin().lock().take(most).read_to_end(&mut text)?,
+        false => File::open(file)?.take(most).read_to_end(&mut text)?,
+    };
+    Ok(text)
+}
+
+/// The notes, a line each; the file's head has them whole.
+fn tell(topology: &Topology) {
+    /// So many things of a list are told.
+    const SHOWN: usize = 8;
+    let notes = &topology.notes;
+    for (what, notes) in [
+        ("assumed", &notes.assumed),
+        ("left out", &notes.left_out),
+        ("not carried over", &notes.lost),
+    ] {
+        for note in notes {
+            output::talk(&format!("{what}: {}", Note::shown(note, SHOWN)));
+        }
+    }
+}
+
+fn refused(error: ImportError) -> Failure {
+    let code = match error {
+        ImportError::Mistake(mistake) => {
+            return Failure::Mistake(Box::new(mistake));
+        }
+        ImportError::UnknownRouter { .. } => Exit::Usage,
+        _ => Exit::Scenario,
+    };
+    let hint = error.hint();
+    let failure = Failure::caused(code, error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

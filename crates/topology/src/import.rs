@@ -1,0 +1,230 @@
+//! Networks from other tools' files.
+
+mod attach;
+mod containerlab;
+mod decimal;
+mod geography;
+mod gml;
+mod graph;
+mod graphml;
+mod input;
+mod modelnet;
+mod names;
+mod pair;
+mod shadow;
+mod xml;
+mod zoo;
+
+use windtunnel_model::Span;
+use windtunnel_scenario::Mistake;
+
+use crate::topology::{Note, Topology};
+use input::Input;
+
+/// The largest file that is read.
+pub const LARGEST_IMPORT: usize = 16 << 20;
+
+/// A file to import.
+#[derive(Debug, Clone, Copy)]
+pub struct Original<'a> {
+    /// The file as it is named in errors and comments.
+    pub name: &'a str,
+    /// Its bytes.
+    pub text: &'a [u8],
+    /// The experiment's name where the file has none: the file's stem.
+    pub default_name: &'a str,
+}
+
+/// What can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// GraphML, as of the Internet Topology Zoo.
+    GraphMl,
+    /// GML, as of the Internet Topology Zoo.
+    Gml,
+    /// GML of a Shadow network graph.
+    Shadow,
+    /// ModelNet's and SPLAY's XML.
+    ModelNet,
+    /// containerlab's YAML.
+    Containerlab,
+}
+
+/// How to import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The format; `None`: told from the content.
+    pub format: Option<Format>,
+    /// Nodes at each router; `None`: one where the file has no end hosts of its own, else none.
+    pub hosts: Option<u32>,
+    /// Only these routers (by their new names or their labels) get nodes; all if empty.
+    pub hosts_at: Vec<String>,
+    /// Every node's command.
+    pub run: Option<String>,
+    /// Latency of links for which the file has neither latency nor coordinates.
+    pub latency: Span,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let latency = Span::from_millis(1);
+        Options { format: None, hosts: None, hosts_at: Vec::new(), run: None, latency }
+    }
+}
+
+/// Why a file cannot be imported.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// Something is wrong in the file.
+    #[error(transparent)]
+    Mistake(#[from] Mistake),
+    /// There is no such router.
+    #[error("no router is called `{name}`")]
+    UnknownRouter {
+        /// What was asked.
+        name: String,
+        /// Some that there are.
+        known: Vec<String>,
+    },
+    /// Nodes would be attached to nothing.
+    #[error("the network has no node: give its routers nodes with a number of hosts of 1 or more")]
+    NoNode,
+    /// The network would be larger than a scenario may be.
+    #[error("this would make {value} {what}: a scenario has at most {most}")]
+    TooLarge {
+        /// `nodes` or `links`.
+        what: &'static str,
+        /// How many.
+        value: u64,
+        /// The most.
+        most: u64,
+    },
+}
+
+impl ImportError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ImportError::UnknownRouter { known, .. } if !known.is_empty() => {
+                Some(format!("there are {}", known.join(", ")))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Reads another tool's file.
+///
+/// # Errors
+/// The first mistake in the file, with line and column; or options that do not fit it.
+pub fn import(
+    original: &Original<'_>,
+    options: &Options,
+) -> Result<(Format, Topology), ImportError> {
+    let input = Input::new(original)?;
+    let format = match options.format {
+        Some(format) => format,
+        None => detect(&input)?,
+    };
+    let mut topology = match format {
+        Format::GraphMl => zoo::convert(&input, &graphml::read(&input)?, options)?,
+        Format::Gml => zoo::convert(&input, &gml::read(&input)?, options)?,
+        Format::Shadow => shadow::convert(&input, &gml::read(&input)?, options)?,
+        Format::ModelNet => modelnet::convert(&input, options)?,
+        Format::Containerlab => containerlab::convert(&input, options)?,
+    };
+    let file = original.name.rsplit('/').next().unwrap_or(original.name);
+    let origin = format!("Imported from {file} ({}) by `windtunnel import`.", format.title());
+    topology.about.insert(0, origin);
+    if topology.name.is_empty() {
+        topology.name = names::experiment(original.default_name);
+    }
+    if input.latin1 {
+        let text = "The text is no UTF-8: it was read as ISO-8859-1.";
+        topology.notes.assumed.push(Note { text: text.to_owned(), items: Vec::new() });
+    }
+    attach::finish(&mut topology, options)?;
+    Ok((format, topology))
+}
+
+impl Format {
+    /// Its name for people.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Format::GraphMl => "GraphML",
+            Format::Gml => "GML",
+            Format::Shadow => "Shadow's GML",
+            Format::ModelNet => "ModelNet XML",
+            Format::Containerlab => "containerlab YAML",
+        }
+    }
+}
+
+/// The format, from the content.
+fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
+    let text = input.text.trim_start();
+    if text.starts_with('<') {
+        let document = xml::parse(input)?;
+        let root = document.root_element();
+        return match root.tag_name().name() {
+            "graphml" => Ok(Format::GraphMl),
+            "topology" => Ok(Format::ModelNet),
+            other => {
+                let message =
+                    format!("`<{}>` begins no format that is known", input::shorten(other));
+                let hint = "GraphML begins with <graphml>, ModelNet with <topology>";
+                Err(input.mistake_with_hint(root.range().start, 1, message, hint))
+            }
+        };
+    }
+    let has_key = |key: &str| {
+        input
+            .text
+            .lines()
+            .any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')))
+    };
+    if has_key("topology") {
+        return Ok(Format::Containerlab);
+    }
+    let is_gml = gml::looks_like_gml(&input.text);
+    if is_gml {
+        let graph = gml::read(input)?;
+        return Ok(if shadow::is_shadow(&graph) { Format::Shadow } else { Format::Gml });
+    }
+    let message = "this is no format that is known";
+    let hint = "GraphML, GML, Shadow's GML, ModelNet XML and containerlab YAML are read; \
+                --format says which it is meant to be";
+    Err(input.mistake_with_hint(0, 1, message, hint))
+}
+
+/// Feeds arbitrary bytes to every importer; none must panic, and what is imported must be writable.
+#[doc(hidden)]
+pub fn fuzz_one(bytes: &[u8]) {
+    const FORMATS: [Format; 5] =
+        [Format::GraphMl, Format::Gml, Format::Shadow, Format::ModelNet, Format::Containerlab];
+    let original = Original { name: "fuzz", text: bytes, default_name: "fuzz" };
+    for format in std::iter::once(None).chain(FORMATS.map(Some)) {
+        let run = (bytes.len() % 2 == 1).then(|| "true".to_owned());
+        let options = Options { format, run, ..Options::default() };
+        match import(&original, &options) {
+            Ok((_, topology)) => {
+                let text = topology.to_yaml();
+                let source = windtunnel_scenario::Source {
+                    name: "fuzz.yaml",
+                    text: text.as_bytes(),
+                    default_name: "fuzz",
+                    base_dir: "/base",
+                };
+                if let Err(errors) = windtunnel_scenario::load(&source) {
+                    panic!("{errors}\nin\n{text}");
+                }
+            }
+            Err(error) => {
+                let _ = error.to_string();
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! containerlab's topology files: nodes of kinds, and links between their interfaces.
+
+use std::collections::BTreeMap;
+
+use windtunnel_scenario::Mistake;
+use windtunnel_scenario::yaml::{self, Key, Kind, Place, Value};
+
+use super::input::{Input, shorten};
+use super::names::{self, Namer};
+use super::{Options, decimal};
+use crate::topology::{Link, Node, Notes, Properties, Router, Topology};
+
+/// Kinds whose nodes are hosts for programs; `bridge` and `ovs-bridge` are switches; all others are routers
+/// with an operating system of their own.
+const HOSTS: [&str; 2] = ["linux", "ext-container"];
+/// Ends of links that are no nodes.
+const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];
+
+type Map = [(Key, Value)];
+
+/// Each node of kind `linux` becomes a node, each other one a router.
+pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistake> {
+    let parsed = yaml::parse(&input.text);
+    let root = parsed.map_err(|error| input.at(error.place, error.message, error.hint))?;
+    let empty = Value { place: Place::START, kind: Kind::Null };
+    let reader = Reader { input };
+    let root = reader.map(root.as_ref().unwrap_or(&empty), "the file")?;
+    let mut topology = Topology::default();
+    if let Some(name) = find(root, "name") {
+        topology.name = names::experiment(reader.text(name, "name")?);
+    }
+    for (key, _) in
+        root.iter().filter(|(key, _)| !["name", "topology"].contains(&key.text.as_str()))
+    {
+        topology.notes.lose("Keys of the file", shorten(&key.text));
+    }
+    let Some(inner) = find(root, "topology") else {
+        return Err(input.at(Place::START, "there is no `topology:` in this file", None));
+    };
+    let inner = reader.map(inner, "topology")?;
+    let mut names = BTreeMap::new();
+    reader.nodes(inner, &mut topology, &mut names)?;
+    if let Some(links) = find(inner, "links") {
+        for link in reader.list(links, "links")? {
+            reader.link(link, &mut topology, &names)?;
+        }
+    }
+    for (key, _) in inner {
+        if !["nodes", "links", "defaults", "kinds"].contains(&key.text.as_str()) {
+            topology.notes.lose("Keys of the topology", shorten(&key.text));
+        }
+    }
+    forward(&mut topology);
+    Ok(topology)
+}
+
+struct Reader<'a> {
+    input: &'a Input<'a>,
+}
+
+impl Reader<'_> {
+    fn nodes(
+        &self,
+        inner: &Map,
+        topology: &mut Topology,
+        names: &mut BTreeMap<String, String>,
+    ) -> Result<(), Mistake> {
+        let Some(nodes) = find(inner, "nodes") else {
+            return Err(self.input.at(Place::START, "the topology has no `nodes:`", None));
+        };
+        let default = match find(inner, "defaults") {
+            Some(defaults) => find(self.map(defaults, "defaults")?, "kind"),
+            None => None,
+        };
+        let mut namer = Namer::default();
+        for (key, value) in self.map(nodes, "nodes")? {
+            let keys = match value.kind {
+                Kind::Null => &[][..],
+                _ => self.map(value, "a node")?,
+            };
+            let kind = match find(keys, "kind").or(default) {
+                Some(kind) => self.text(kind, "kind")?,
+                None => {
+                    let message = format!("the node `{}` has no `kind`", shorten(&key.text));
+                    return Err(self.input.at(key.place, message, None));
+                }
+            };
+            let name = namer.take(&key.text, "node");
+            names.insert(key.text.clone(), name.clone());
+            let comment = names::comment(&key.text, &name);
+            if HOSTS.contains(&kind) {
+                topology.nodes.push(Node { name: name.clone(), comment, ..Node::default() });
+            } else {
+                topology.access.insert(name.clone(), [Properties::default(); 2]);
+                topology.routers.push(Router { name: name.clone(), comment });
+                note_router(&mut topology.notes, &name, kind);
+            }
+            note_keys(&mut topology.notes, &name, keys);
+        }
+        Ok(())
+    }
+
+    fn link(
+        &self,
+        value: &Value,
+        topology: &mut Topology,
+        names: &BTreeMap<String, String>,
+    ) -> Result<(), Mistake> {
+        let keys = self.map(value, "a link")?;
+        let kind = match find(keys, "type") {
+            Some(kind) => self.text(kind, "type")?,
+            None => "veth",
+        };
+        let lost = "Links that leave the topology";
+        if kind != "veth" {
+            topology.notes.lose(lost, format!("{} (line {})", shorten(kind), value.place.line));
+            return Ok(());
+        }
+        let Some(endpoints) = find(keys, "endpoints") else {
+            return Err(self.input.at(value.place, "this link has no `endpoints`", None));
+        };
+        let endpoints = self.list(endpoints, "endpoints")?;
+        let [a, b] = endpoints else {
+            let message = format!("`endpoints` must be two, here are {}", endpoints.len());
+            return Err(self.input.at(value.place, message, None));
+        };
+        let (a, b) = (self.end(a, names)?, self.end(b, names)?);
+        let ([Some(a), Some(b)], line) = ([a, b], value.place.line) else {
+            topology.notes.lose(lost, format!("line {}", value.place.line));
+            return Ok(());
+        };
+        if a == b {
+            topology.notes.lose("Links from a node to itself", format!("{a} (line {line})"));
+            return Ok(());
+        }
+        let properties = self.properties(keys, &mut topology.notes)?;
+        let (up, down) = (properties, properties);
+        topology.links.push(Link { between: [a, b], up, down, ..Link::default() });
+        Ok(())
+    }
+
+    /// `node:interface` or `{node: …, interface: …}`; `None` for an end outside of the topology.
+    fn end(
+        &self,
+        value: &Value,
+        names: &BTreeMap<String, String>,
+    ) -> Result<Option<String>, Mistake> {
+        let (node, place) = match &value.kind {
+            Kind::Map(keys) => match find(keys, "node") {
+                Some(node) => (self.text(node, "node")?, node.place),
+                None => {
+                    return Err(self.input.at(value.place, "this endpoint has no `node`", None));
+                }
+            },
+            _ => {
+                let text = self.text(value, "an endpoint")?;
+                (text.split(':').next().unwrap_or(text), value.place)
+            }
+        };
+        match names.get(node) {
+            Some(name) => Ok(Some(name.clone())),
+            None if OUTSIDE.contains(&node) => Ok(None),
+            None => {
+                let message = format!("no node is called `{}`", shorten(node));
+                Err(self.input.at(place, message, None))
+            }
+        }
+    }
+
+    /// `mtu`, and impairments as `containerlab tools netem set` names them.
+    fn properties(&self, keys: &Map, notes: &mut Notes) -> Result<Properties, Mistake> {
+        let mut properties = Properties::default();
+        for (key, value) in keys {
+            match key.text.as_str() {
+                "type" | "endpoints" => {}
+                "mtu" => properties.mtu = Some(self.mtu(value)?),
+                "delay" | "latency" => {
+                    properties.latency = self.quantity(value, "a time such as 5ms", time)?;
+                }
+                "jitter" => properties.jitter = self.quantity(value, "a time such as 1ms", time)?,
+                "loss" => properties.loss = self.quantity(value, "a loss in percent", percent)?,
+                "rate" => {
+                    let needed = "a rate in kbit/s of more than zero";
+                    let rate = |text: &str| decimal::rate(text, Some(1_000));
+                    properties.rate = Some(self.quantity(value, needed, rate)?);
+                }
+                "labels" => notes.leave_out("Keys of links", "labels"),
+                other => notes.lose("Keys of links", shorten(other)),
+            }
+        }
+        Ok(properties)
+    }
+
+    fn mtu(&self, value: &Value) -> Result<u32, Mistake> {
+        self.quantity(value, "an MTU from 1280 to 65535", |text| {
+            text.trim().parse().ok().filter(|mtu| (1280..=65_535).contains(mtu))
+        })
+    }
+
+    fn quantity<T>(
+        &self,
+        value: &Value,
+        needed: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, Mistake> {
+        let text = self.text(value, needed)?;
+        read(text).ok_or_else(|| {
+            self.input.at(value.place, format!("`{}` is not {needed}", shorten(text)), None)
+        })
+    }
+
+    fn map<'v>(&self, value: &'v Value, what: &str) -> Result<&'v Map, Mistake> {
+        match &value.kind {
+            Kind::Map(keys) => Ok(keys),
+            _ => Err(self.input.at(value.place, format!("{what} must be a map of keys"), None)),
+        }
+    }
+
+    fn list<'v>(&self, value: &'v Value, what: &str) -> Result<&'v [Value], Mistake> {
+        match &value.kind {
+            Kind::List(items) => Ok(items),
+            Kind::Null => Ok(&[]),
+            _ => Err(self.input.at(value.place, format!("`{what}` must be a list"), None)),
+        }
+    }
+
+    fn text<'v>(&self, value: &'v Value, what: &str) -> Result<&'v str, Mistake> {
+        match &value.kind {
+            Kind::Text(text) => Ok(text),
+            _ => Err(self.input.at(value.place, format!("`{what}` must be a text"), None)),
+        }
+    }
+}
+
+fn time(text: &str) -> Option<windtunnel_model::Span> {
+    decimal::time(text, None)
+}
+
+fn percent(text: &str) -> Option<windtunnel_model::Probability> {
+    let number = text.trim().trim_end_matches('%');
+    let parts = u32::try_from(decimal::scaled(number, 10_000_000)?).ok()?;
+    windtunnel_model::Probability::from_parts_per_billion(parts)
+}
+
+fn find<'v>(keys: &'v Map, name: &str) -> Option<&'v Value> {
+    keys.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
+}
+
+fn note_router(notes: &mut Notes, name: &str, kind: &str) {
+    let (text, item) = match kind {
+        "bridge" | "ovs-bridge" => {
+            ("Switches are routers here: each link is a subnet of its own", name.to_owned())
+        }
+        _ => {
+            let text = "Nodes with a network operating system are routers here: they forward by the \
+                        shortest route, and their configuration is not read";
+            (text, format!("{name} ({})", shorten(kind)))
+        }
+    };
+    notes.assume(text, item);
+}
+
+/// What a node's keys would have done.
+fn note_keys(notes: &mut Notes, name: &str, keys: &Map) {
+    for (key, value) in keys {
+        match (key.text.as_str(), &value.kind) {
+            ("kind", _) => {}
+            ("image", Kind::Text(image)) => {
+                notes.lose("Images are not run", format!("{name} ({})", shorten(image)));
+            }
+            ("labels" | "group", _) => notes.leave_out("Keys of nodes", shorten(&key.text)),
+            (other, _) => notes.lose("Keys of nodes", format!("{} of {name}", shorten(other))),
+        }
+    }
+}
+
+/// A container on several links may forward, as with a routing daemon in it.
+fn forward(topology: &mut Topology) {
+    let mut degrees: BTreeMap<String, usize> = BTreeMap::new();
+    for end in topology.links.iter().flat_map(|link| &link.between) {
+        *degrees.entry(end.clone()).or_default() += 1;
+    }
+    for node in &mut topology.nodes {
+        if degrees.get(&node.name).is_some_and(|degree| *degree > 1) {
+            node.forward = true;
+            let text =
+                "Containers with several links have `forward: true`: routes may lead through them";
+            topology.notes.assume(text, node.name.clone());
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! GML: keys with numbers, texts or lists of such (M. Himsolt, GML: A portable Graph File Format, 1997).
+//!
+//! No library reads it: the format is three rules long.
+
+use windtunnel_scenario::Mistake;
+
+use super::graph::{Attribute, Attributes, Edge, Graph, Index, Vertex};
+use super::input::{Input, shorten};
+
+/// Lists may stand this deep in each other.
+const DEEPEST: usize = 32;
+
+/// A key with its value.
+#[derive(Debug)]
+struct Pair {
+    key: String,
+    offset: usize,
+    value: Value,
+}
+
+#[derive(Debug)]
+enum Value {
+    /// A number or a text, without its quotes, and where it stands.
+    Scalar(Attribute),
+    List(Vec<Pair>),
+}
+
+/// Whether the first word is a key of GML with a list, a number or a text.
+pub(super) fn looks_like_gml(text: &str) -> bool {
+    let lines = text.lines().map(str::trim);
+    let first = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).take(50);
+    let words: Vec<&str> = first.flat_map(str::split_whitespace).collect();
+    words.windows(2).any(|pair| pair[0] == "graph" && pair[1] == "[") || words.contains(&"graph[")
+}
+
+/// Reads a graph.
+pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
+    let pairs = Reader { input, at: 0 }.pairs()?;
+    let Some(found) = pairs.into_iter().find(|pair| pair.key == "graph") else {
+        return Err(input.mistake(0, 1, "there is no `graph [ … ]` in this file"));
+    };
+    let Value::List(pairs) = found.value else {
+        return Err(input.mistake(found.offset, 5, "`graph` must be a list: `graph [ … ]`"));
+    };
+    let (mut graph, mut index) = (Graph::default(), Index::default());
+    let mut edges = Vec::new();
+    for pair in pairs {
+        match (pair.key.as_str(), pair.value) {
+            ("node", Value::List(pairs)) => {
+                let mut attributes = flat(pairs, &mut graph.unread);
+                let id = required(input, &mut attributes, "id", "node", pair.offset)?;
+                let vertex = Vertex { id: id.text, attributes };
+                index.add(input, &mut graph, vertex, pair.offset)?;
+            }
+            ("edge", Value::List(pairs)) => {
+                let mut attributes = flat(pairs, &mut graph.unread);
+                let source = required(input, &mut attributes, "source", "edge", pair.offset)?;
+                let target = required(input, &mut attributes, "target", "edge", pair.offset)?;
+                edges.push((source, target, attributes, pair.offset));
+            }
+            ("node" | "edge", Value::Scalar(_)) => {
+                let message = format!("`{0}` must be a list: `{0} [ … ]`", pair.key);
+                return Err(input.mistake(pair.offset, 4, message));
+            }
+            ("directed", Value::Scalar(value)) => graph.directed = value.text.trim() == "1",
+            (_, Value::Scalar(value)) => {
+                graph.attributes.insert(pair.key, value);
+            }
+            (_, Value::List(_)) => graph.unread.push(format!("the list `{}`", shorten(&pair.key))),
+        }
+    }
+    for (source, target, attributes, offset) in edges {
+        let ends = [index.find(input, &source)?, index.find(input, &target)?];
+        graph.edges.push(Edge { ends, directed: graph.directed, attributes, offset });
+    }
+    Ok(graph)
+}
+
+fn required(
+    input: &Input<'_>,
+    attributes: &mut Attributes,
+    key: &str,
+    of: &str,
+    offset: usize,
+) -> Result<Attribute, Mistake> {
+    attributes
+        .remove(key)
+        .ok_or_else(|| input.mistake(offset, of.len(), format!("this {of} has no `{key}`")))
+}
+
+/// The scalars of a list by key; of equal keys the first. Inner lists, such as `graphics`, are drawings.
+fn flat(pairs: Vec<Pair>, unread: &mut Vec<String>) -> Attributes {
+    let mut attributes = Attributes::new();
+    for pair in pairs {
+        match pair.value {
+            Value::Scalar(value) => {
+                attributes.entry(pair.key).or_insert(value);
+            }
+            Value::List(_) => {
+                let note = format!("the list `{}`", shorten(&pair.key));
+                if !unread.contains(&note) {
+                    unread.push(note);
+                }
+            }
+        }
+    }
+    attributes
+}
+
+struct Reader<'a> {
+    input: &'a Input<'a>,
+    at: usize,
+}
+
+impl Reader<'_> {
+    /// All pairs of the file; lists are kept on a stack, so that depth costs no call stack.
+    fn pairs(mut self) -> Result<Vec<Pair>, Mistake> {
+        let mut done: Vec<Pair> = Vec::new();
+        let mut open: Vec<(String, usize, Vec<Pair>)> = Vec::new();
+        loop {
+            self.skip();
+            let Some(c) = self.peek() else { break };
+            let start = self.at;
+            if c == ']' {
+                self.at += 1;
+                let Some((key, offset, list)) = open.pop() else {
+                    return Err(self.wrong(start, "a `]` without a `[`"));
+                };
+                let into = open.last_mut().map_or(&mut done, |(_, _, list)| list);
+                into.push(Pair { key, offset, value: Value::List(list) });
+                continue;
+            }
+            let key = self.word();
+            if !key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+                let message = format!("here a key was expected, not `{}`", shorten(&key));
+                return Err(self.wrong(start, &message));
+            }
+            self.skip();
+            match self.peek() {
+                Some('[') => {
+                    self.at += 1;
+                    if open.len() >= DEEPEST {
+                        let message = format!("lists more than {DEEPEST} levels deep");
+                        return Err(self.wrong(start, &message));
+                    }
+                    open.push((key, start, Vec::new()));
+                }
+                Some(']') | None => {
+                    return Err(self.wrong(start, &format!("`{}` has no value", shorten(&key))));
+                }
+                Some(_) => {
+                    let value = Value::Scalar(self.scalar()?);
+                    let into = open.last_mut().map_or(&mut done, |(_, _, list)| list);
+                    into.push(Pair { key, offset: start, value });
+                }
+            }
+        }
+        match open.last() {
+            Some((key, offset, _)) => {
+                let message = format!("the list `{}` does not end", shorten(key));
+                Err(self.wrong(*offset, &message))
+            }
+            None => Ok(done),
+        }
+    }
+
+    fn scalar(&mut self) -> Result<Attribute, Mistake> {
+        let start = self.at;
+        if self.peek() != Some('"') {
+            return Ok(Attribute { text: self.word(), offset: start });
+        }
+        let rest = &self.input.text[start + 1..];
+        let Some(end) = rest.find('"') else {
+            return Err(self.wrong(start, "the text that starts here does not end"));
+        };
+        self.at = start + 1 + end + 1;
+        Ok(Attribute { text: plain(&rest[..end]), offset: start + 1 })
+    }
+
+    /// Everything up to a blank or a bracket; at least one character.
+    fn word(&mut self) -> String {
+        let rest = &self.input.text[self.at..];
+        let ends = |c: char| c.is_whitespace() || c == '[' || c == ']' || c == '"';
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let end = rest[first..].find(ends).map_or(rest.len(), |at| at + first);
+        self.at += end;
+        rest[..end].to_owned()
+    }
+
+    /// Skips blanks, and comments: lines that start with `#`.
+    fn skip(&mut self) {
+        loop {
+            let rest = &self.input.text[self.at..];
+            let trimmed = rest.trim_start();
+            self.at += rest.len() - trimmed.len();
+            if !trimmed.starts_with('#') {
+                return;
+            }
+            self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+        }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.input.text[self.at..].chars().next()
+    }
+
+    fn wrong(&self, offset: usize, message: &str) -> Mistake {
+        self.input.mistake(offset, 1, message)
+    }
+}
+
+/// Characters beyond ASCII are written as entities, as in HTML.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let entity = rest.find(';').filter(|end| *end <= 10).map(|end| &rest[1..end]);
+        match entity.and_then(|entity| Some((entity.len(), character(entity)?))) {
+            Some((length, c)) => {
+                plain.push(c);
+                rest = &rest[length + 2..];
+            }
+            None => {
+                plain.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    plain + rest
+}
+
+fn character(entity: &str) -> Option<char> {
+    match entity {
+        "amp" => Some('&'),
+        "quot" => Some('"'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        _ => {
+            let number = entity.strip_prefix('#')?;
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16).ok()?,
+                None => number.parse().ok()?,
+            };
+            char::from_u32(code).filter(|c| !c.is_control())
+        }
+    }
+}

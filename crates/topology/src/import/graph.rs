@@ -1,0 +1,84 @@
+//! A graph with attributes, as GML and GraphML have it.
+
+use std::collections::BTreeMap;
+
+use windtunnel_scenario::Mistake;
+
+use super::input::{Input, shorten};
+
+/// An attribute's text and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Attribute {
+    pub(super) text: String,
+    pub(super) offset: usize,
+}
+
+/// Attributes by name.
+pub(super) type Attributes = BTreeMap<String, Attribute>;
+
+/// A graph.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Graph {
+    pub(super) directed: bool,
+    pub(super) attributes: Attributes,
+    pub(super) vertices: Vec<Vertex>,
+    pub(super) edges: Vec<Edge>,
+    /// What the format has and this graph has not, such as hyperedges.
+    pub(super) unread: Vec<String>,
+}
+
+/// A vertex.
+#[derive(Debug, Clone)]
+pub(super) struct Vertex {
+    pub(super) id: String,
+    pub(super) attributes: Attributes,
+}
+
+/// An edge; its ends are positions among the vertices.
+#[derive(Debug, Clone)]
+pub(super) struct Edge {
+    pub(super) ends: [usize; 2],
+    pub(super) directed: bool,
+    pub(super) attributes: Attributes,
+    pub(super) offset: usize,
+}
+
+impl Vertex {
+    /// What people call it.
+    pub(super) fn label(&self) -> &str {
+        let label = self.attributes.get("label").map(|label| label.text.trim());
+        label.filter(|label| !label.is_empty()).unwrap_or(&self.id)
+    }
+}
+
+/// Finds vertices by id while a graph is read.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    by_id: BTreeMap<String, usize>,
+}
+
+impl Index {
+    /// Adds a vertex with a new id.
+    pub(super) fn add(
+        &mut self,
+        input: &Input<'_>,
+        graph: &mut Graph,
+        vertex: Vertex,
+        offset: usize,
+    ) -> Result<(), Mistake> {
+        if self.by_id.insert(vertex.id.clone(), graph.vertices.len()).is_some() {
+            let message = format!("a second node with the id `{}`", shorten(&vertex.id));
+            return Err(input.mistake(offset, 1, message));
+        }
+        graph.vertices.push(vertex);
+        Ok(())
+    }
+
+    /// The vertex with this id.
+    pub(super) fn find(&self, input: &Input<'_>, end: &Attribute) -> Result<usize, Mistake> {
+        self.by_id.get(&end.text).copied().ok_or_else(|| {
+            let message = format!("no node has the id `{}`", shorten(&end.text));
+            input.mistake(end.offset, end.text.chars().count(), message)
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! The file as text, and mistakes at places in it.
+
+use std::borrow::Cow;
+
+use windtunnel_scenario::Mistake;
+use windtunnel_scenario::yaml::Place;
+
+use super::{LARGEST_IMPORT, Original};
+
+/// A file's text.
+#[derive(Debug)]
+pub(super) struct Input<'a> {
+    pub(super) name: &'a str,
+    pub(super) text: Cow<'a, str>,
+    /// Whether it was read as ISO-8859-1.
+    pub(super) latin1: bool,
+}
+
+impl<'a> Input<'a> {
+    /// The text: UTF-8, else ISO-8859-1 for which every byte is a character.
+    pub(super) fn new(original: &Original<'a>) -> Result<Self, Mistake> {
+        let bytes = original.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(original.text);
+        let name = original.name;
+        if bytes.len() > LARGEST_IMPORT {
+            let message = format!("the file is larger than {} MiB", LARGEST_IMPORT >> 20);
+            return Err(Mistake::at(name, "", Place::START, message, None));
+        }
+        let (text, latin1) = match std::str::from_utf8(bytes) {
+            Ok(text) => (Cow::Borrowed(text), false),
+            Err(_) => (Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect()), true),
+        };
+        let input = Input { name, text, latin1 };
+        match input.text.find('\0') {
+            Some(at) => Err(input.mistake(at, 1, "a NUL byte: this is no text")),
+            None if input.text.trim().is_empty() => Err(input.mistake(0, 1, "the file is empty")),
+            None => Ok(input),
+        }
+    }
+
+    /// A mistake `offset` bytes into the text, about `length` characters.
+    pub(super) fn mistake(
+        &self,
+        offset: usize,
+        length: usize,
+        message: impl Into<String>,
+    ) -> Mistake {
+        self.at(self.place(offset, length), message, None)
+    }
+
+    /// The same with a hint.
+    pub(super) fn mistake_with_hint(
+        &self,
+        offset: usize,
+        length: usize,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Mistake {
+        self.at(self.place(offset, length), message, Some(hint.into()))
+    }
+
+    /// A mistake at a place.
+    pub(super) fn at(
+        &self,
+        place: Place,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) -> Mistake {
+        Mistake::at(self.name, &self.text, place, message, hint)
+    }
+
+    fn place(&self, offset: usize, length: usize) -> Place {
+        let mut end = offset.min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = self.text[..end].replace("\r\n", "\n");
+        let line = before.matches(['\n', '\r']).count() + 1;
+        let column = before.rsplit(['\n', '\r']).next().unwrap_or("").chars().count() + 1;
+        let clamp = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        Place { line: clamp(line), column: clamp(column), length: clamp(length) }
+    }
+}
+
+/// What was written, short enough for a message, without control characters.
+pub(super) fn shorten(text: &str) -> String {
+    const SHOWN: usize = 40;
+    let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let mut shown: String = text.chars().take(SHOWN).map(visible).collect();
+    if text.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}

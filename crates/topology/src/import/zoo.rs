@@ -1,0 +1,261 @@
+//! Graphs of places, as of the Internet Topology Zoo (Knight, Nguyen, Falkner, Bowden, Roughan 2011).
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::{Rate, Span};
+use windtunnel_scenario::Mistake;
+
+use super::geography::Coordinates;
+use super::graph::{Attributes, Edge, Graph, Vertex};
+use super::input::{Input, shorten};
+use super::names::{self, Namer};
+use super::pair::{OneWay, pair};
+use super::{Options, decimal};
+use crate::topology::{Link, Notes, Properties, Router, Topology};
+
+/// Attributes that describe and change nothing that a packet would notice.
+const DESCRIPTIONS: [&str; 20] = [
+    "id",
+    "key",
+    "label",
+    "type",
+    "Country",
+    "Internal",
+    "geocode_append",
+    "geocode_country",
+    "geocode_id",
+    "hyperedge",
+    "doubted",
+    "LinkLabel",
+    "LinkType",
+    "LinkNote",
+    "LinkStatus",
+    "LinkSpeedUnits",
+    "name",
+    "comment",
+    "asn",
+    "Network",
+];
+/// Attributes that are carried.
+const CARRIED: [&str; 8] = [
+    "label",
+    "Latitude",
+    "Longitude",
+    "LinkSpeed",
+    "LinkSpeedRaw",
+    "LinkSpeedUnits",
+    "latency",
+    "delay",
+];
+/// Attributes of the whole graph that stand in the file's head.
+const HEAD: [&str; 5] = ["Network", "GeoLocation", "Source", "NetworkDate", "Note"];
+
+/// Each vertex becomes a router, each edge a link.
+pub(super) fn convert(
+    input: &Input<'_>,
+    graph: &Graph,
+    options: &Options,
+) -> Result<Topology, Mistake> {
+    let mut topology = Topology::default();
+    let label = ["Network", "label"].iter().find_map(|key| graph.attributes.get(*key));
+    if let Some(label) = label.filter(|label| !label.text.trim().is_empty()) {
+        topology.name = names::experiment(&label.text);
+    }
+    for key in HEAD {
+        let text = graph.attributes.get(key).map(|attribute| attribute.text.trim());
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            topology.about.push(format!("{key}: {text}"));
+        }
+    }
+    let mut namer = Namer::default();
+    let mut places = Vec::new();
+    for vertex in &graph.vertices {
+        // A hyperedge joins several places: it is no place itself, and nobody is at home there.
+        let hyperedge =
+            vertex.attributes.get("hyperedge").is_some_and(|text| text.text.trim() == "1");
+        let kind = if hyperedge { "hyperedge" } else { "pop" };
+        let name = namer.take(vertex.label(), kind);
+        places.push(coordinates(input, vertex)?);
+        if !hyperedge {
+            topology.access.insert(name.clone(), [Properties::default(); 2]);
+        }
+        let comment = names::comment(vertex.label(), &name);
+        topology.routers.push(Router { name, comment });
+    }
+    topology.notes.assume(
+        "Each place is a router, and has a node of its own by a link without properties",
+        "",
+    );
+    let edges = Edges { input, graph, places: &places, default: options.latency };
+    edges.links(&mut topology)?;
+    unread(graph, &mut topology.notes);
+    Ok(topology)
+}
+
+fn coordinates(input: &Input<'_>, vertex: &Vertex) -> Result<Option<Coordinates>, Mistake> {
+    let attributes = &vertex.attributes;
+    let (Some(latitude), Some(longitude)) =
+        (attributes.get("Latitude"), attributes.get("Longitude"))
+    else {
+        return Ok(None);
+    };
+    let [north, east] =
+        [latitude, longitude].map(|degrees| degrees.text.trim().parse::<f64>().ok());
+    let place = north.zip(east).and_then(|(north, east)| Coordinates::new(north, east));
+    match place {
+        Some(place) => Ok(Some(place)),
+        None => {
+            let (north, east) = (shorten(&latitude.text), shorten(&longitude.text));
+            let message =
+                format!("latitude `{north}` and longitude `{east}` are no place on Earth");
+            Err(input.mistake(latitude.offset, 1, message))
+        }
+    }
+}
+
+/// What is needed to make links of edges.
+struct Edges<'a> {
+    input: &'a Input<'a>,
+    graph: &'a Graph,
+    places: &'a [Option<Coordinates>],
+    default: Span,
+}
+
+impl Edges<'_> {
+    fn links(&self, topology: &mut Topology) -> Result<(), Mistake> {
+        let mut directed = Vec::new();
+        let (mut computed, mut unrated) = (0_usize, Vec::new());
+        for edge in &self.graph.edges {
+            let names = edge.ends.map(|end| topology.routers[end].name.clone());
+            let [a, b] = &names;
+            if a == b {
+                topology.notes.lose("Links from a router to itself", a.clone());
+                continue;
+            }
+            let both = format!("{a}--{b}");
+            let (latency, from_place) = self.latency(edge, &both, &mut topology.notes)?;
+            let rate = self.rate(edge, &both, &mut topology.notes)?;
+            computed += usize::from(from_place);
+            if rate.is_none() {
+                unrated.push(both);
+            }
+            let properties = Properties { latency, rate, ..Properties::default() };
+            if edge.directed {
+                directed.push(OneWay { from: edge.ends[0], to: edge.ends[1], properties });
+            } else {
+                let (up, down) = (properties, properties);
+                topology.links.push(Link { between: names, up, down, ..Link::default() });
+            }
+        }
+        for paired in pair(directed) {
+            let between = paired.ends.map(|end| topology.routers[end].name.clone());
+            if paired.down.is_none() {
+                let text = "Links that go one way only: they go both ways with the same properties";
+                topology.notes.lose(text, between.join("--"));
+            }
+            let (up, down) = (paired.up, paired.down.unwrap_or(paired.up));
+            topology.links.push(Link { between, up, down, ..Link::default() });
+        }
+        if computed > 0 {
+            let text = format!(
+                "The latency of {computed} of {} links is the time of light over the great circle \
+                 at 2/3 c, to the nearest 1us: cables are longer",
+                self.graph.edges.len()
+            );
+            topology.notes.assume(&text, "");
+        }
+        if unrated.len() == topology.links.len() && !unrated.is_empty() {
+            topology.notes.assume("No link has a rate in the file: they are without limit", "");
+        } else {
+            for both in unrated {
+                topology
+                    .notes
+                    .assume("These links have no rate in the file: they are without limit", both);
+            }
+        }
+        Ok(())
+    }
+
+    /// The file's latency, else that of light, else the default. Whether it is that of light.
+    fn latency(&self, edge: &Edge, both: &str, notes: &mut Notes) -> Result<(Span, bool), Mistake> {
+        const MILLISECOND: u64 = 1_000_000;
+        let given = ["latency", "delay"].iter().find_map(|key| edge.attributes.get(*key));
+        if let Some(given) = given.filter(|given| !given.text.trim().is_empty()) {
+            if given.text.trim().parse::<f64>().is_ok() {
+                notes.assume("A latency without a unit is in milliseconds", "");
+            }
+            let latency = decimal::time(&given.text, Some(MILLISECOND)).ok_or_else(|| {
+                let message = format!("latency: `{}` is not a time", shorten(&given.text));
+                self.input.mistake(given.offset, 1, message)
+            })?;
+            return Ok((latency, false));
+        }
+        let [a, b] = edge.ends.map(|end| self.places[end]);
+        if let (Some(a), Some(b)) = (a, b) {
+            return Ok((a.latency(b), true));
+        }
+        let default = self.default;
+        let text = format!(
+            "These links have a latency of {default}, because the file has neither a latency nor the coordinates \
+             of both ends (--latency chooses another)"
+        );
+        notes.assume(&text, both);
+        Ok((self.default, false))
+    }
+
+    fn rate(&self, edge: &Edge, both: &str, notes: &mut Notes) -> Result<Option<Rate>, Mistake> {
+        let text = |key: &str| {
+            let attribute = edge.attributes.get(key).map(|attribute| attribute.text.trim());
+            attribute.filter(|text| !text.is_empty())
+        };
+        let raw = text("LinkSpeedRaw").and_then(|text| decimal::rate(text, Some(1)));
+        if raw.is_some() {
+            return Ok(raw);
+        }
+        if let (Some(speed), Some(units)) = (text("LinkSpeed"), text("LinkSpeedUnits"))
+            && let Some(rate) = decimal::rate(&format!("{speed} {units}"), None)
+        {
+            return Ok(Some(rate));
+        }
+        if let Some(rate) = text("LinkLabel").and_then(|label| decimal::rate(label, None)) {
+            notes.assume("The rate of these links is from their LinkLabel", both);
+            return Ok(Some(rate));
+        }
+        let asked = text("LinkSpeedRaw").or(text("LinkSpeed"));
+        if let Some(asked) = asked {
+            let item = format!("{both} {}", names::shown(asked));
+            notes.lose("A LinkSpeed that is no number with units", item);
+        }
+        Ok(None)
+    }
+}
+
+/// Attributes that nothing was made of, with how often they occur.
+fn unread(graph: &Graph, notes: &mut Notes) {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let vertices = graph.vertices.iter().map(|vertex| ("node", &vertex.attributes));
+    let edges = graph.edges.iter().map(|edge| ("edge", &edge.attributes));
+    for (of, attributes) in vertices.chain(edges) {
+        let filled =
+            |attributes: &'_ Attributes, key: &str| !attributes[key].text.trim().is_empty();
+        for key in attributes.keys().filter(|key| filled(attributes, key)) {
+            if !CARRIED.contains(&key.as_str()) {
+                *counts.entry((of, key)).or_default() += 1;
+            }
+        }
+    }
+    for ((of, key), count) in counts {
+        let plural = if count == 1 { "" } else { "s" };
+        let item = format!("{} ({count} {of}{plural})", shorten(key));
+        match DESCRIPTIONS.contains(&key) {
+            true => notes.leave_out("Attributes", item),
+            false => notes.lose("Attributes whose meaning is not known", item),
+        }
+    }
+    for key in graph.attributes.keys().filter(|key| !HEAD.contains(&key.as_str())) {
+        notes.leave_out("Attributes of the whole graph", shorten(key));
+    }
+    for what in &graph.unread {
+        notes.lose("Parts of the file that are not read", what.clone());
+    }
+}

@@ -1,0 +1,334 @@
+//! What other tools' files mean, and what is said about the rest.
+
+mod common;
+
+use common::{assert_loads_as_it_says, load};
+use proptest::prelude::*;
+use windtunnel_model::routing::PathSummary;
+use windtunnel_model::{NodeId, Plan, Rate, Routes, Span};
+use windtunnel_topology::{
+    Format, ImportError, Note, Options, Original, Topology, fuzz_one, import,
+};
+
+const PLACES: &str = include_str!("data/places.graphml");
+const GML: &str = include_str!("data/places.gml");
+const SHADOW: &str = include_str!("data/shadow.gml");
+const SWITCH: &str = include_str!("data/switch.gml");
+const MODELNET: &str = include_str!("data/modelnet.xml");
+const LAB: &str = include_str!("data/lab.clab.yml");
+
+fn read_with(text: &str, options: &Options) -> Result<(Format, Topology), ImportError> {
+    let original = Original { name: "in/net.txt", text: text.as_bytes(), default_name: "net" };
+    import(&original, options)
+}
+
+fn read(text: &str, format: Format) -> Topology {
+    let (found, topology) = read_with(text, &Options::default()).expect("it can be read");
+    assert_eq!(found, format);
+    assert_loads_as_it_says(&topology);
+    topology
+}
+
+fn refused(text: &str) -> String {
+    let error = read_with(text, &Options::default()).expect_err("it has a mistake").to_string();
+    error.lines().next().unwrap_or_default().to_owned()
+}
+
+fn items<'t>(notes: &'t [Note], start: &str) -> Vec<&'t str> {
+    let note = notes.iter().find(|note| note.text.starts_with(start));
+    note.unwrap_or_else(|| panic!("no note {start} in {notes:?}"))
+        .items
+        .iter()
+        .map(String::as_str)
+        .collect()
+}
+
+/// Latency, smallest rate in bit/s and hops between two nodes.
+fn path(plan: &Plan, from: &str, to: &str) -> (String, Option<u64>, usize) {
+    let id = |name: &str| -> NodeId { plan.node_named(name).expect("the node is there") };
+    let lanes = Routes::compute(plan).path(plan, id(from), id(to)).expect("they are joined");
+    let PathSummary { latency, bottleneck, hops, .. } = PathSummary::of(plan, &lanes);
+    (latency.to_string(), bottleneck.map(Rate::bits_per_second), hops)
+}
+
+#[test]
+fn places_become_routers_with_a_node_each_but_for_hyperedges() {
+    let topology = read(PLACES, Format::GraphMl);
+    assert_eq!(topology.name, "Test-Net");
+    let names: Vec<_> = topology.routers.iter().map(|router| router.name.as_str()).collect();
+    assert_eq!(names, ["zero", "quarter", "pole", "quarter-2", "hyperedge-4", "island"]);
+    assert_eq!(topology.routers[2].comment.as_deref(), Some("\"Pôle\""));
+    let nodes: Vec<_> = topology.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(nodes, ["zero-host", "quarter-host", "pole-host", "quarter-2-host", "island-host"]);
+}
+
+#[test]
+fn latency_is_the_great_circle_at_two_thirds_of_light_speed_where_both_places_are_known() {
+    let topology = read(PLACES, Format::GraphMl);
+    // A quarter of the equator: 50.072 ms (see `geography`); two links between the same places stay two.
+    let quarter = Span::from_micros(50_072);
+    let links: Vec<_> = topology.links[..6].iter().map(|link| link.up.latency).collect();
+    let default = Span::from_millis(1);
+    assert_eq!(links, [quarter, quarter, quarter, default, default, default]);
+    assert_eq!(
+        items(&topology.notes.assumed, "These links have a latency of 1ms"),
+        ["pole--quarter-2", "quarter-2--hyperedge-4", "hyperedge-4--zero"]
+    );
+    assert_eq!(items(&topology.notes.assumed, "The latency of 3 of 7 links"), [""; 0]);
+}
+
+#[test]
+fn rates_are_from_the_speed_or_the_label_and_what_is_neither_is_told() {
+    let topology = read(PLACES, Format::GraphMl);
+    let bits = |at: usize| topology.links[at].up.rate.map(Rate::bits_per_second);
+    assert_eq!(
+        [0, 1, 2, 3].map(bits),
+        [Some(10_000_000_000), Some(2_500_000_000), Some(155_000_000), None]
+    );
+    assert_eq!(items(&topology.notes.lost, "A LinkSpeed"), ["pole--quarter-2 \"10-40\""]);
+    assert_eq!(items(&topology.notes.lost, "Links from a router to itself"), ["pole"]);
+    assert_eq!(items(&topology.notes.lost, "Attributes whose meaning"), ["weight (1 edge)"]);
+}
+
+#[test]
+fn parts_that_no_link_joins_are_listed_and_allowed() {
+    let topology = read(PLACES, Format::GraphMl);
+    assert!(topology.unreachable);
+    assert_eq!(items(&topology.notes.assumed, "No link joins"), ["island-host + island"]);
+}
+
+#[test]
+fn gml_has_entities_comments_and_its_own_latencies() {
+    let topology = read(GML, Format::Gml);
+    assert_eq!(topology.name, "Münz---Co");
+    assert_eq!(topology.routers[0].name, "koln");
+    assert_eq!(topology.routers[1].name, "pop-1");
+    assert_eq!(topology.links[0].up.latency, Span::from_millis(7));
+    assert_eq!(items(&topology.notes.lost, "Parts of the file"), ["the list `graphics`"]);
+}
+
+#[test]
+fn hosts_are_attached_where_and_as_many_as_asked() {
+    let options = Options {
+        hosts: Some(2),
+        hosts_at: vec!["Pôle".to_owned(), "quarter".to_owned()],
+        run: Some("true".to_owned()),
+        ..Options::default()
+    };
+    let (_, topology) = read_with(PLACES, &options).unwrap();
+    assert_loads_as_it_says(&topology);
+    let nodes: Vec<_> = topology
+        .nodes
+        .iter()
+        .map(|node| (node.name.as_str(), node.count, node.run.is_some()))
+        .collect();
+    assert_eq!(nodes, [("quarter-host", Some(2), true), ("pole-host", Some(2), true)]);
+    let options = Options { hosts_at: vec!["nowhere".to_owned()], ..Options::default() };
+    let error = read_with(PLACES, &options).unwrap_err();
+    assert_eq!(error.to_string(), "no router is called `nowhere`");
+    assert!(error.hint().unwrap().starts_with("there are zero, quarter"));
+    let options = Options { hosts: Some(0), ..Options::default() };
+    assert_eq!(read_with(PLACES, &options).unwrap_err(), ImportError::NoNode);
+}
+
+#[test]
+fn shadows_hosts_have_the_bandwidths_of_their_node_and_edges_their_direction() {
+    let topology = read(SHADOW, Format::Shadow);
+    let plan = load(&topology);
+    // 100 Mbit up at net-0, 10 Mbit down at far, 50 ms between them; 60 ms back.
+    assert_eq!(path(&plan, "net-0-host", "far-host"), ("50ms".to_owned(), Some(10_000_000), 3));
+    assert_eq!(path(&plan, "far-host", "net-0-host").0, "60ms");
+    let (up, down) = (topology.links[0].up, topology.links[0].down);
+    assert_eq!((up.loss.to_string(), up.jitter), ("1%".to_owned(), Span::from_millis(2)));
+    assert!(down.loss.is_never());
+    assert_eq!(items(&topology.notes.lost, "Edges that go one way only"), ["far--net-2"]);
+    assert!(topology.notes.lost.iter().any(|note| note.text.starts_with("Addresses")));
+}
+
+#[test]
+fn a_single_shadow_node_is_a_switch_whose_latency_counts_once() {
+    let options = Options { hosts: Some(2), ..Options::default() };
+    let (_, topology) = read_with(SWITCH, &options).unwrap();
+    assert_loads_as_it_says(&topology);
+    let plan = load(&topology);
+    assert_eq!(
+        path(&plan, "net-0-host-1", "net-0-host-2"),
+        ("10ms".to_owned(), Some(1_000_000_000), 2)
+    );
+    assert!(topology.notes.lost.is_empty());
+}
+
+#[test]
+fn modelnet_paths_are_those_of_the_published_vectors() {
+    let topology = read(MODELNET, Format::ModelNet);
+    // Five hops: 100.5 + 30 + 40.25 + 30 + 30.25 = 231 ms, and the least rate is 1024 kbit/s. Two more hops
+    // without properties lead from each node to its router.
+    assert_eq!(path(&load(&topology), "n-1", "n-2"), ("231ms".to_owned(), Some(1_024_000), 5 + 2));
+    // Through vertex 0 it is 200 + 120 = 320 ms at 64 kbit/s: what is left without the fast way.
+    let lines = MODELNET.lines().filter(|line| !line.contains("\"fast\""));
+    let slow = read(&lines.collect::<Vec<_>>().join("\n"), Format::ModelNet);
+    assert_eq!(path(&load(&slow), "n-1", "n-2"), ("320ms".to_owned(), Some(64_000), 2));
+}
+
+#[test]
+fn modelnet_edges_without_one_back_are_completed_and_told() {
+    let topology = read(MODELNET, Format::ModelNet);
+    let lonely = items(&topology.notes.assumed, "These edges have none back");
+    assert_eq!(lonely.len(), 6);
+    assert!(!lonely.contains(&"g-6--r-2"));
+    let last = &topology.links[6];
+    assert_eq!(last.between, ["g-6", "r-2"]);
+    assert_eq!(last.down.latency, Span::from_millis(31));
+    assert_eq!(last.up.queue.map(|queue| queue.to_string()).as_deref(), Some("20p"));
+    assert_eq!(topology.links[4].up.loss.to_string(), "0.1%");
+    assert_eq!(items(&topology.notes.assumed, "These vertices are not declared"), ["g-6"]);
+    let attached = items(&topology.notes.assumed, "Paths may lead");
+    assert_eq!(attached, ["n-1 (r-1)", "n-2 (r-2)"]);
+}
+
+#[test]
+fn containers_become_nodes_and_network_systems_routers() {
+    let topology = read(LAB, Format::Containerlab);
+    assert_eq!(topology.name, "lab");
+    let nodes: Vec<_> =
+        topology.nodes.iter().map(|node| (node.name.as_str(), node.forward)).collect();
+    assert_eq!(nodes, [("h1", true), ("h2", true), ("frr", true)]);
+    let routers: Vec<_> = topology.routers.iter().map(|router| router.name.as_str()).collect();
+    assert_eq!(routers, ["spine-1", "leaf"]);
+    assert_eq!(topology.links[0].up.mtu, Some(9000));
+    let shaped = topology.links[1].up;
+    assert_eq!(shaped.latency, Span::from_millis(5));
+    assert_eq!(shaped.loss.to_string(), "1%");
+    assert_eq!(shaped.rate.map(Rate::bits_per_second), Some(10_000_000));
+    assert_eq!(items(&topology.notes.lost, "Images"), ["spine-1 (srl)", "h1 (alpine)"]);
+    assert_eq!(items(&topology.notes.lost, "Keys of nodes"), ["exec of h1"]);
+    assert_eq!(items(&topology.notes.lost, "Links that leave"), ["line 22", "macvlan (line 23)"]);
+    assert_eq!(items(&topology.notes.lost, "Keys of the file"), ["mgmt"]);
+}
+
+#[test]
+fn the_head_of_the_file_says_where_it_is_from_and_what_is_missing() {
+    let yaml = read(LAB, Format::Containerlab).to_yaml();
+    assert!(
+        yaml.starts_with(
+            "# Imported from net.txt (containerlab YAML) by `windtunnel import`.\n#\n"
+        )
+    );
+    assert!(yaml.contains("\n# Not carried over:\n# - Keys of the file: mgmt\n"));
+}
+
+#[test]
+fn mistakes_have_their_line_and_column() {
+    let cases = [
+        ("", "in/net.txt:1:1: the file is empty"),
+        ("hello: world\n", "in/net.txt:1:1: this is no format that is known"),
+        ("<svg/>", "in/net.txt:1:1: `<svg>` begins no format that is known"),
+        (
+            "<graphml>\n<graph>\n</graphml>",
+            "in/net.txt:3:1: this is not XML: expected 'graph' tag, not 'graphml' at 3:1",
+        ),
+        (
+            "<graphml><graph>\n  <node id='1'/><edge source='1' target='2'/>\n</graph></graphml>",
+            "in/net.txt:2:42: no node has the id `2`",
+        ),
+        ("<!DOCTYPE a><graphml/>", "in/net.txt:1:1: a document type"),
+        (
+            "graph [\n node [ id 1 ]\n edge [ source 1 target 9 ]\n]",
+            "in/net.txt:3:25: no node has the id `9`",
+        ),
+        ("graph [\n node [ id 1 ", "in/net.txt:2:2: the list `node` does not end"),
+        (
+            "graph [ node [ id 1 host_bandwidth_up \"0 Mbit\" ] ]",
+            "in/net.txt:1:40: host_bandwidth_up: `0 Mbit` is not a rate of more than zero with a unit such as \"100 Mbit\"",
+        ),
+        (
+            "<topology><vertices><vertex int_idx='1' role='virtnode'/></vertices>\n<edges><edge int_src='1' \
+             int_dst='2' dbl_kbps='0'/></edges></topology>",
+            "in/net.txt:2:38: dbl_kbps: `0` is not a rate in kbit/s of more than zero",
+        ),
+        (
+            "topology:\n  nodes: {a: {kind: linux}}\n  links:\n    - endpoints: [\"a:e\", \"b:e\"]\n",
+            "in/net.txt:4:26: no node is called `b`",
+        ),
+        ("topology:\n  nodes: [a]\n", "in/net.txt:2:10: nodes must be a map of keys"),
+    ];
+    for (text, message) in cases {
+        assert_eq!(refused(text), message, "{text}");
+    }
+}
+
+#[test]
+fn latin_1_is_read_and_told() {
+    let mut text = MODELNET.replace("<topology>", "<topology><!-- caf? -->").into_bytes();
+    let at = text.iter().position(|byte| *byte == b'?').unwrap();
+    let at = text[at + 1..]
+        .windows(4)
+        .position(|part| part == b"caf?")
+        .map_or(at, |found| at + 4 + found);
+    text[at] = 0xe9;
+    let original = Original { name: "net.xml", text: &text, default_name: "net" };
+    let (_, topology) = import(&original, &Options::default()).unwrap();
+    assert!(topology.notes.assumed.iter().any(|note| note.text.contains("ISO-8859-1")));
+}
+
+#[test]
+fn depth_and_size_are_bounded() {
+    let deep = format!("graph {}", "[ a ".repeat(100_000));
+    assert_eq!(refused(&deep), "in/net.txt:1:133: lists more than 32 levels deep");
+    let elements = "<a>".repeat(300_000);
+    assert!(refused(&elements).contains("this is not XML"), "{}", refused(&elements));
+    let nodes: String = (0..10_001).map(|id| format!("node [ id {id} ] ")).collect();
+    assert_eq!(
+        refused(&format!("graph [ {nodes} ]")),
+        "this would make 10001 nodes: a scenario has at most 10000"
+    );
+}
+
+#[test]
+fn the_corpus_is_replayed() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        fuzz_one(&std::fs::read(entry.unwrap().path()).unwrap());
+        count += 1;
+    }
+    assert!(count >= 9);
+}
+
+/// A sample with a few bytes changed, cut, or repeated.
+fn mutated() -> impl Strategy<Value = Vec<u8>> {
+    let samples = [PLACES, GML, SHADOW, SWITCH, MODELNET, LAB];
+    let changes =
+        proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..6);
+    (0..samples.len(), changes).prop_map(move |(sample, changes)| {
+        let mut text = samples[sample].as_bytes().to_vec();
+        for (at, byte, kind) in changes {
+            let at = at.index(text.len().max(1)).min(text.len());
+            match kind {
+                0 if at < text.len() => text[at] = byte,
+                1 if at < text.len() => text[at] = b"0123456789-.eE\"[]<>&"[usize::from(byte) % 20],
+                2 => text.truncate(at),
+                _ => {
+                    let end = (at + usize::from(byte)).min(text.len());
+                    let copy = text[at..end].to_vec();
+                    text.splice(at..at, copy);
+                }
+            }
+        }
+        text
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_bytes_make_any_importer_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fuzz_one(&bytes);
+    }
+
+    #[test]
+    fn samples_with_mistakes_are_imported_or_refused(bytes in mutated()) {
+        fuzz_one(&bytes);
+    }
+}
