@@ -238,3 +238,16 @@ impl Rows<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_engine::DropReason;
+    use windtunnel_model::expect::DROP_CAUSES;
+
+    #[test]
+    fn the_file_can_name_every_cause_of_the_engine() {
+        let reasons: Vec<String> =
+            DropReason::ALL.into_iter().map(|reason| reason.name().replace('_', "-")).collect();
+        assert_eq!(reasons, DROP_CAUSES);
+    }
+}
