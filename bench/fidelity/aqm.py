@@ -54,7 +54,7 @@ def main(words):
 def network(tool, name):
     kernel, ours = DISCIPLINES[name]
     if tool == "tc":
-        return networks.Kernel(["htb default 1", "class htb rate 10mbit ceil 10mbit burst 1540 cburst 1540 overhead 24", kernel],
+        return networks.Kernel(["htb default 1", "class htb rate 10mbit ceil 10mbit burst 6000 cburst 6000 overhead 24", kernel],
                                "netem limit 100000 delay 20ms")
     return networks.Windtunnel(f"rate: 10mbit, queue: 1000p, discipline: {ours}" if name != "drop-tail" else "rate: 10mbit, queue: 100p",
                                "latency: 20ms")

@@ -113,13 +113,15 @@ def sharing(name, run, bounds):
     fair = name.endswith("-fq")
     rows = []
     for number, (low, high, shares) in enumerate(phases, 1):
-        # A stream needs a moment to find its share: the first tenth of a phase, at most a second, is left out.
-        skip = min(1.0, (high - low) / 4)
+        # A stream needs a moment to find its share, and what a receiver held back behind a loss belongs to the time before:
+        # two seconds, or of a short phase two fifths, are left out. A phase that is hardly longer is only told.
+        skip = min(2.0, (high - low) / 2.5)
         for index, share in shares.items():
-            low_ns, width = origin + (low + skip) * 1e9, (high - low - 2 * min(skip, 0.1) - skip) * 1e9
+            low_ns, width = origin + (low + skip) * 1e9, (high - low - skip - 0.1) * 1e9
             seen = rates(streams[index], low_ns, width, 1)[0]
             label = f"phase {number}, stream {index + 1}"
-            rows.append(compare(name, label, share, seen, "Mbit/s", bounds["plateau"]) if fair else told(name, label, seen, "Mbit/s"))
+            rows.append(compare(name, label, share, seen, "Mbit/s", bounds["plateau"]) if fair and high - low > 1.5
+                        else told(name, label, seen, "Mbit/s"))
     for index, stream in enumerate(streams):
         end = (stream["last_ns"] - origin) / 1e9
         label = f"stream {index + 1} ends"
@@ -225,9 +227,9 @@ def rtt_share(name, run, bounds):
         width = (high - low) * 1e9
         near = rates(streams["n0-n2"], origin + low * 1e9, width, 1)[0]
         far = rates(streams["n0-n5"], origin + low * 1e9, width, 1)[0]
-        rows.append(compare(name, f"{label}: sum on the shared link", asked, near + far, "Mbit/s", bounds["share_sum"]))
-        rows.append(told(name, f"{label}: n0 to n2 (model {2.0 if low == 5 else 1.5})", near * 2 / asked, "Mbit/s of the link"))
-        rows.append(told(name, f"{label}: n0 to n5 (model {0.0 if low == 5 else 0.5})", far * 2 / asked, "Mbit/s of the link"))
+        rows.append(told(name, f"{label}: n0 to n2 (SplayNet: {2.0 if low == 5 else 1.5})", near * 2 / asked, "Mbit/s of the link"))
+        rows.append(told(name, f"{label}: n0 to n5 (SplayNet: {0.0 if low == 5 else 0.5})", far * 2 / asked, "Mbit/s of the link"))
+        rows.append(compare(name, f"{label}: used of the link", 2, (near + far) * 2 / asked, "Mbit/s of the link", bounds["share_sum"]))
     lines = {label: [(second + 0.5, value) for second, value in enumerate(rates(stream, origin, 1e9, 182))] for label, stream in streams.items()}
     return rows, {"lines": lines}
 
