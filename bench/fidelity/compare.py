@@ -91,18 +91,20 @@ def of_loss(case, seen):
             "burst_error": statistics.mean(lengths) - case.figures["burst"], "ks": form}
 
 
-def gaps_us(seen):
-    """Times between arrivals while the queue was full: from a fifth of the packets on, neighbours of one stamp order."""
-    heard = sorted(at for _, _, at in seen["heard"])
-    heard = heard[len(heard) // 5:]
-    return [(b - a) / 1e3 for a, b in zip(heard, heard[1:])]
+def gaps_us(case, seen):
+    """Times between arrivals of packets that had waited, the later of two for three gaps at the least: a sender that paused left no queue to
+    be measured."""
+    heard = sorted((at, at - sent) for _, sent, at in seen["heard"])
+    waited = case.figures["gap"] * 3000
+    return [(at - before) / 1e3 for (before, _), (at, late) in zip(heard, heard[1:]) if late > waited]
 
 
 def of_spacing(case, seen):
-    gaps = gaps_us(seen)
+    gaps = gaps_us(case, seen)
+    if len(gaps) < 200:
+        return {"refused": "the sender could not fill the queue"}
     asked = case.figures["gap"]
     off = [abs(gap - asked) for gap in gaps]
-    # How far arrivals are from a perfect comb of the same mean; what accumulates shows here.
     return {"packets": len(gaps) + 1, "rate_error_percent": 100 * (asked / statistics.mean(gaps) - 1),
             "gap_p50_error_us": percentile(gaps, 0.5) - asked, "gap_off_p50_us": percentile(off, 0.5), "gap_off_p99_us": percentile(off, 0.99)}
 

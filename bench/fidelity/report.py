@@ -77,7 +77,7 @@ def tables(found):
         asked.sort(key=lambda row: (order(row[0].name), ORDER.index(row[1])))
         for case, tool, figures in asked:
             if "refused" in figures:
-                lines.append(f"| {case.asked} | {NAMES[tool]} | refused: {figures['refused'][:60]} |" + " |" * (len(columns) - 1))
+                lines.append(f"| {case.asked} | {NAMES[tool]} | no: {figures['refused'][:60]} |" + " |" * (len(columns) - 1))
                 continue
             cells = [f"{figures[key]:.{digits}f}" if key in figures else "" for key, _, digits in columns]
             lines.append(f"| {case.asked} | {NAMES[tool]} | " + " | ".join(cells) + " |")
@@ -111,7 +111,9 @@ def charts(place, found, figures):
             gap = case.figures["gap"]
             chart = Chart(f"Packets behind {case.name.split('-')[1]} Mbit/s{where}", "time between two packets, µs", "share", y=(0, 1), x=(gap * 0.6, gap * 1.4))
             for tool in tools:
-                chart.cdf(NAMES[tool], compare.gaps_us(seen[tool]))
+                if "refused" in found[name, tool][2]:
+                    continue
+                chart.cdf(NAMES[tool], compare.gaps_us(case, seen[tool]))
             chart.line("asked", [(gap, 0), (gap, 1)], MODEL, "6 4")
         else:
             continue
