@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Windtunnel's disciplines beside the kernel's own, same load and network: aqm.py --out DIR [DISCIPLINE...]
+"""Windtunnel's disciplines beside the kernel's own, same load and network: aqm.py --out DIR [--ours] [DISCIPLINE...]
 
 10 Mbit/s with a round trip of 20 ms, 12 s each: UDP at 1.2 times the rate, one CUBIC stream, and four of them beside a
 probe of 50 datagrams a second, whose delay is that of the queue. For the kernel the discipline is the child of an HTB class of 10 Mbit/s, the
-delay is netem's on the way back; so it needs a kernel that has them, such as the guest's. Writes DIR/aqm.json.
+delay is netem's on the way back; so it needs a kernel that has them, such as the guest's; --ours leaves it out. Writes DIR/aqm.json.
 """
 import json
 import sys
@@ -33,6 +33,8 @@ def main(words):
     at = words.index("--out")
     folder = Path(words[at + 1])
     del words[at:at + 2]
+    tools = ("windtunnel",) if "--ours" in words else ("windtunnel", "tc")
+    words = [word for word in words if word != "--ours"]
     for word in words:
         if word not in DISCIPLINES:
             sys.exit(f"no discipline `{word}`\nhint: one of {', '.join(DISCIPLINES)}")
@@ -40,7 +42,7 @@ def main(words):
     rows = []
     for name in words or DISCIPLINES:
         for load in LOADS:
-            for tool in ("windtunnel", "tc"):
+            for tool in tools:
                 print(f"{tool}: {name}, {load}", file=sys.stderr, flush=True)
                 row = {"discipline": name, "load": load, "tool": tool}
                 try:

@@ -97,6 +97,8 @@ class Windtunnel:
 
     def run(self, send, hear):
         program = os.environ.get("WINDTUNNEL", str(ROOT / "target/release/windtunnel"))
+        if not Path(program).exists():
+            sys.exit(f"no {program}\nhint: cargo build --release, or set WINDTUNNEL")
         sending = "\n".join(f"      - {{run: {json.dumps([word.replace('HOST', 'hearer') for word in words])}, start: 300ms}}" for words in send)
         file = Path(self.folder.name) / "net.yaml"
         file.write_text(f"""ipv6: false
