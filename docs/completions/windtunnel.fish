@@ -27,6 +27,7 @@ end
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -s V -l version -d 'Print version'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "run" -d 'Run a scenario: build its network, run its programs, judge the run, leave nothing behind'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "link" -d 'Run a command across one emulated link, without a file'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "check" -d 'Validate a scenario and show its paths, without running anything'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "generate" -d 'Write the scenario of a star, a ring, a tree, a random graph and the like'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "import" -d 'Write the scenario of a network that another tool\'s file describes'
@@ -36,6 +37,7 @@ complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "ps" -d 'List 
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "set" -d 'Change properties of a link in a live run'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "down" -d 'Take a link of a live run down: it carries nothing until it is up again'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "up" -d 'Bring a link of a live run up again'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "do" -d 'Let an event happen in a live run, in the words of the scenario file'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "stop" -d 'End a live run as if it had finished, and wait until it has'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "schema" -d 'Print the JSON Schema of the scenario file'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "doctor" -d 'Tell what this machine allows and denies, and how to change it'
@@ -53,10 +55,41 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l no-offload
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l quiet -d 'Show the verdict only'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l latency -d 'Propagation delay each way, such as 40ms' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l jitter -d 'Random delay on top, such as 2ms or \'{spread: 2ms, distribution: normal}\'' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l rate -d 'Bandwidth, such as 10mbit, or \'{trace: FILE}\'' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l loss -d 'Packets that vanish, such as 1%' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l queue -d 'Room in front of the rate: packets, bytes or time, such as 50ms' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l discipline -d 'Who is dropped when: drop-tail, drop-head, codel, fq-codel, pie, red, fair' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l duplicate -d 'Packets that arrive twice' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l corrupt -d 'Packets with a flipped bit' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l reorder -d 'Packets that others overtake' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l mtu -d 'Largest IP packet in bytes' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l overhead -d 'Framing charged for each packet, such as ethernet or 42' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l trace -d 'A table of (time, rate, latency, loss) that the link follows' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l preset -d 'An access link by its name: lte, dsl, geo … (up is towards the server)' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l up -d 'Properties from client to server only: `key=value`, several between spaces' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l down -d 'Properties from server to client only' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l server -d 'A program for the other end, such as \'iperf3 -s -1\'' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l ready -d 'What the command waits for: `listen`, `tcp:PORT`, `unix:PATH`, `log:REGEX`, or `none`' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l out -d 'The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l seed -d 'Seed of every random stream, instead of the file\'s' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l duration -d 'How long the run lasts at the most, instead of the file\'s' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l max-lateness -d 'Packets that leave later than this are late; more than 0.1% of them make the run unfaithful' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l on-overload -d 'What is done when this machine cannot keep up, instead of what the file says: `report` it; `abort` the run; or `freeze` all programs until the emulation has caught up' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l output-limit -d 'How much is kept of each stream that a program writes' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l packet-memory -d 'Memory for packets in queues and in flight' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l junit -d 'Write the results as JUnit XML to this file too, for a CI system; the run folder always has them as `junit.xml`' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l print -d 'Write the scenario that this means, to begin a file with, and run nothing'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l no-offload -d 'Let no packet be larger than its link\'s MTU, also where nobody could tell'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l quiet -d 'Show the verdict only'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l from -d 'Only paths from this node or group' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l to -d 'Only paths to this node or group' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l packet-memory -d 'Memory for packets in queues and in flight that a run would get' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l all -d 'Show every pair of nodes [default: the first 200]'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l events -d 'Show everything that `events` come to, in the order of time: repetitions, flaps and churn included'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l nodes -d 'Nodes in all [default: one for each router that takes nodes; 10 for star and dumbbell]' -r
@@ -118,6 +151,9 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -l direction -
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -l run -d 'Folder of the live run' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -s h -l help -d 'Print help'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand do" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand do" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand do" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l run -d 'Folder of the live run' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l no-wait -d 'Return at once instead of waiting until the run has ended'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l json -d 'Write JSON to standard output, with the fields of the human output'

@@ -22,6 +22,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Run(verb::run::Arguments),
+    Link(Box<verb::link::Arguments>),
     Check(verb::check::Arguments),
     Generate(Box<verb::generate::Arguments>),
     Import(Box<verb::import::Arguments>),

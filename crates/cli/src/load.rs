@@ -16,16 +16,20 @@ pub(crate) fn scenario(file: &Path) -> Result<Loaded, Failure> {
         let hint = "name a scenario file; the tutorial in docs/ shows how to write one";
         Failure::new(Exit::Scenario, text).hint(hint)
     })?;
-    let name = file.display().to_string();
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let base = folder_of(file);
-    let source = Source {
-        name: &name,
-        text: &text,
-        default_name: stem.as_deref().unwrap_or("scenario"),
-        base_dir: &base.to_string_lossy(),
-    };
-    Ok(windtunnel_scenario::load_with(&source, &|name: &str| read_named(&base, name))?)
+    let name = file.display().to_string();
+    resolve(&name, &text, stem.as_deref().unwrap_or("scenario"), &folder_of(file))
+}
+
+/// Resolves a scenario's text; `name` is what mistakes are found in, `base` where files that it names are.
+pub(crate) fn resolve(
+    name: &str,
+    text: &[u8],
+    default_name: &str,
+    base: &Path,
+) -> Result<Loaded, Failure> {
+    let source = Source { name, text, default_name, base_dir: &base.to_string_lossy() };
+    Ok(windtunnel_scenario::load_with(&source, &|name: &str| read_named(base, name))?)
 }
 
 /// Reads a file that a scenario names; relative paths start at `folder`.

@@ -7,6 +7,7 @@ pub(crate) mod exec;
 pub(crate) mod generate;
 pub(crate) mod happen;
 pub(crate) mod import;
+pub(crate) mod link;
 pub(crate) mod manual;
 pub(crate) mod ps;
 pub(crate) mod run;
@@ -26,6 +27,7 @@ pub(crate) type Outcome = Result<u8, Failure>;
 pub(crate) fn run(verb: &Verb) -> Outcome {
     match verb {
         Verb::Run(arguments) => run::run(arguments),
+        Verb::Link(arguments) => link::run(arguments),
         Verb::Check(arguments) => check::run(arguments),
         Verb::Generate(arguments) => generate::run(arguments),
         Verb::Import(arguments) => import::run(arguments),

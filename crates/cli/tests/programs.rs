@@ -21,6 +21,8 @@ mod expect;
 mod faults;
 #[path = "programs/lifecycle.rs"]
 mod lifecycle;
+#[path = "programs/link.rs"]
+mod link;
 #[path = "programs/live.rs"]
 mod live;
 #[path = "programs/luck.rs"]

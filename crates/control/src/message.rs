@@ -52,7 +52,7 @@ pub enum Request {
         #[serde(flatten)]
         lanes: LaneChoice,
         /// What changes.
-        patch: LinkPatch,
+        patch: Box<LinkPatch>,
     },
     /// Takes a link down or up. Answer: [`Reply::Done`].
     State {

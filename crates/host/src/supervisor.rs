@@ -23,7 +23,7 @@ pub(crate) enum Command {
         /// Number of this start, unique in the run.
         spawn: u64,
     },
-    /// Tell when this holds in the program's node ([`Ready::Tcp`] or [`Ready::Unix`]).
+    /// Tell when this holds in the program's node ([`Ready::Tcp`], [`Ready::Listen`] or [`Ready::Unix`]).
     Watch {
         /// Which program.
         key: ProgramKey,
@@ -109,7 +109,7 @@ impl Supervisor {
         program.started_at = Some(now);
         match program.spec.ready.clone() {
             None => self.on_ready(key, now),
-            Some(what @ (Ready::Tcp(_) | Ready::Unix(_))) => {
+            Some(what @ (Ready::Tcp(_) | Ready::Listen | Ready::Unix(_))) => {
                 self.commands.push_back(Command::Watch { key, what });
                 None
             }

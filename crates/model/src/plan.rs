@@ -307,6 +307,8 @@ pub struct Program {
 pub enum Ready {
     /// Something in the node listens on this TCP port.
     Tcp(u16),
+    /// Something in the node listens on some TCP port, or has bound some UDP port.
+    Listen,
     /// Something in the node listens on this Unix socket.
     Unix(String),
     /// A line of its output matches this regular expression.

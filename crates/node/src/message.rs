@@ -81,6 +81,8 @@ pub struct Spawn {
 pub enum Listener {
     /// A TCP port, of either IP version, at any address.
     Tcp(u16),
+    /// Any TCP port, or any bound UDP port, of either IP version.
+    Any,
     /// A Unix socket with this path.
     Unix(String),
 }

@@ -30,6 +30,13 @@ use crate::{load, output};
 pub(crate) struct Arguments {
     /// The scenario
     file: PathBuf,
+    #[command(flatten)]
+    manner: How,
+}
+
+/// How a run is done, whatever it runs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct How {
     /// The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_OUT")]
     out: Option<PathBuf>,
@@ -67,7 +74,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let Loaded { mut plan, notices, .. } = load::scenario(&arguments.file)?;
+    let loaded = load::scenario(&arguments.file)?;
+    carry_out(loaded, load::folder_of(&arguments.file), &arguments.manner)
+}
+
+/// Does a whole run of what was loaded; programs start in `base_dir`.
+pub(crate) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How) -> Outcome {
+    let Loaded { mut plan, notices, .. } = loaded;
     plan.seed = arguments.seed.unwrap_or(plan.seed);
     plan.duration = arguments.duration.or(plan.duration);
     plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
@@ -86,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         write_junit(file, "")?;
     }
     let name = plan.name.clone();
-    let options = options(arguments, &plan, folder.clone());
+    let options = options(arguments, &plan, folder.clone(), base_dir);
     let face = Arc::new(Face::new(&plan, manner(arguments)));
     let result = windtunnel_host::run(plan, &options, Arc::<Face>::clone(&face));
     face.finish();
@@ -102,8 +115,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     Ok(report.verdict.exit_code)
 }
 
-fn options(arguments: &Arguments, plan: &Plan, folder: PathBuf) -> Options {
-    let mut options = Options::new(folder, load::folder_of(&arguments.file));
+fn options(arguments: &How, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> Options {
+    let mut options = Options::new(folder, base_dir);
     options.link_latest = arguments.out.is_none();
     options.plan_hash = windtunnel_scenario::plan_hash(plan);
     options.max_lateness = arguments.max_lateness;
@@ -113,7 +126,7 @@ fn options(arguments: &Arguments, plan: &Plan, folder: PathBuf) -> Options {
     options
 }
 
-fn manner(arguments: &Arguments) -> Manner {
+fn manner(arguments: &How) -> Manner {
     Manner {
         quiet: arguments.quiet,
         lines_are_talk: arguments.format.json,
@@ -123,7 +136,7 @@ fn manner(arguments: &Arguments) -> Manner {
 }
 
 /// The end of a run. A reader that has gone does not change how the run went.
-fn show(arguments: &Arguments, report: &Report, folder: &Path) -> Result<(), Failure> {
+fn show(arguments: &How, report: &Report, folder: &Path) -> Result<(), Failure> {
     let written = if arguments.format.json {
         output::json(report)
     } else {

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     windtunnel_scenario::check_patch(&patch, &plan)?;
     let lanes =
         LaneChoice { link: arguments.link.clone(), direction: arguments.way.direction.clone() };
-    arguments.live.order(&Request::Set { lanes: lanes.clone(), patch: patch.clone() })?;
+    arguments.live.order(&Request::Set { lanes: lanes.clone(), patch: Box::new(patch.clone()) })?;
     if arguments.format.json {
         output::json(&Changed { lanes: &lanes, set: &patch })?;
     } else {

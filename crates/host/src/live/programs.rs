@@ -102,6 +102,7 @@ impl Live {
     fn watch(&mut self, key: ProgramKey, what: &Ready) {
         let what = match what {
             Ready::Tcp(port) => Listener::Tcp(*port),
+            Ready::Listen => Listener::Any,
             Ready::Unix(path) => Listener::Unix(path.clone()),
             Ready::Log(_) | Ready::Exit => return,
         };

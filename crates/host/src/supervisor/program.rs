@@ -125,6 +125,7 @@ impl Supervised {
         }
         match self.spec.ready.as_ref()? {
             Ready::Tcp(port) => Some(format!("nothing listens on tcp:{port}")),
+            Ready::Listen => Some("nothing listens on any port".to_owned()),
             Ready::Unix(path) => Some(format!("nothing listens on unix:{path}")),
             Ready::Log(pattern) => Some(format!("no line of its output matches {pattern:?}")),
             Ready::Exit => None,

@@ -12,6 +12,12 @@ pub(super) fn listens(what: &Listener) -> bool {
         Listener::Tcp(port) => ["/proc/net/tcp", "/proc/net/tcp6"]
             .iter()
             .any(|table| tcp_ports(&read(table)).any(|listening| listening == *port)),
+        Listener::Any => {
+            let tcp = ["/proc/net/tcp", "/proc/net/tcp6"];
+            let udp = ["/proc/net/udp", "/proc/net/udp6"];
+            tcp.iter().any(|table| tcp_ports(&read(table)).next().is_some())
+                || udp.iter().any(|table| udp_is_bound(&read(table)))
+        }
         Listener::Unix(path) => {
             unix_paths(&read("/proc/net/unix")).any(|listening| same_socket(path, listening))
         }
@@ -26,6 +32,12 @@ fn tcp_ports(table: &str) -> impl Iterator<Item = u16> {
         let state = words.nth(1)?;
         (state == TCP_LISTEN).then(|| u16::from_str_radix(port, 16).ok())?
     })
+}
+
+/// A socket is in this table from when it is bound; one that is connected is somebody's client.
+fn udp_is_bound(table: &str) -> bool {
+    let words = |line: &str| line.split_ascii_whitespace().nth(3).map(str::to_owned);
+    table.lines().any(|line| words(line).is_some_and(|state| state == UDP_UNCONNECTED))
 }
 
 /// `Num: RefCount Protocol Flags Type St Inode Path`.
@@ -50,6 +62,9 @@ fn same_socket(wanted: &str, listening: &str) -> bool {
 /// `TCP_LISTEN` of the kernel's include/net/tcp_states.h.
 const TCP_LISTEN: &str = "0A";
 
+/// `TCP_CLOSE` of include/net/tcp_states.h, which UDP uses for sockets without a peer.
+const UDP_UNCONNECTED: &str = "07";
+
 /// `__SO_ACCEPTCON` of the kernel's include/linux/net.h.
 const UNIX_ACCEPTS: &str = "00010000";
 
@@ -64,6 +79,15 @@ mod tests {
             1: 0100007F:1F90 0100007F:D2F0 01 00000000:00000000 00:00000000 00000000  0\n   \
             2: 00000000000000000000000000000000:01BB 00000000000000000000000000000000:0000 0A 0:0\n";
         assert_eq!(tcp_ports(table).collect::<Vec<_>>(), [80, 443]);
+    }
+
+    #[test]
+    fn a_udp_socket_counts_when_it_is_bound_and_has_no_peer() {
+        let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when\n";
+        let socket = |state| format!("{head}  7: 00000000:0035 00000000:0000 {state} 0:0 00:0\n");
+        assert!(udp_is_bound(&socket("07")));
+        assert!(!udp_is_bound(&socket("01")));
+        assert!(!udp_is_bound(head));
     }
 
     #[test]

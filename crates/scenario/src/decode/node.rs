@@ -229,10 +229,11 @@ impl Findings {
     }
 
     fn ready(&mut self, field: Field<'_>) -> Option<Ready> {
-        let needed = "`tcp:PORT`, `unix:PATH`, `log:REGEX` or `exit`";
+        let needed = "`tcp:PORT`, `listen`, `unix:PATH`, `log:REGEX` or `exit`";
         let text = self.text(field, needed)?;
         match text.split_once(':') {
             None if text == "exit" => Some(Ready::Exit),
+            None if text == "listen" => Some(Ready::Listen),
             Some(("tcp", port)) => {
                 port.parse().ok().filter(|port| *port != 0).map(Ready::Tcp).or_else(|| {
                     let message =

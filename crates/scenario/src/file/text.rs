@@ -55,8 +55,8 @@ text!(
     "100p"
 );
 text!(
-    /// `tcp:PORT`, `unix:PATH`, `log:REGEX` or `exit`.
-    Ready, r"^(exit|tcp:[0-9]+|unix:.+|log:.+)$", "tcp:80"
+    /// `tcp:PORT`, `listen` (some TCP or UDP port), `unix:PATH`, `log:REGEX` or `exit`.
+    Ready, r"^(exit|listen|tcp:[0-9]+|unix:.+|log:.+)$", "tcp:80"
 );
 text!(
     /// The name of a signal, or `any`.

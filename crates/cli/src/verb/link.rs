@@ -1,0 +1,248 @@
+//! `link`: two nodes and a link, without a file.
+
+use std::fmt::Write;
+
+use clap::builder::FalseyValueParser;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::verb::Outcome;
+use crate::verb::run::{How, carry_out};
+use crate::{load, output};
+
+/// Run a command across one emulated link, without a file
+///
+/// The command runs in a node called `client`; the other end of the link is a node called `server`. With --server,
+/// a program runs there too: the command starts once it listens, and when the command has exited the run is over.
+/// Properties hold for each direction, in the words of a scenario file; --up (client to server) and --down
+/// (server to client) take `key=value` pairs for one of them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    properties: Properties,
+    /// Properties from client to server only: `key=value`, several between spaces
+    #[arg(long, value_name = "KEY=VALUE…", help_heading = LINK, env = "WINDTUNNEL_LINK_UP")]
+    up: Option<String>,
+    /// Properties from server to client only
+    #[arg(long, value_name = "KEY=VALUE…", help_heading = LINK, env = "WINDTUNNEL_LINK_DOWN")]
+    down: Option<String>,
+    /// A program for the other end, such as 'iperf3 -s -1'
+    #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_LINK_SERVER")]
+    server: Option<String>,
+    /// What the command waits for: `listen`, `tcp:PORT`, `unix:PATH`, `log:REGEX`, or `none`
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "listen",
+        requires = "server",
+        env = "WINDTUNNEL_LINK_READY"
+    )]
+    ready: String,
+    /// Write the scenario that this means, to begin a file with, and run nothing
+    #[arg(long, env = "WINDTUNNEL_LINK_PRINT", value_parser = FalseyValueParser::new())]
+    print: bool,
+    #[command(flatten)]
+    manner: How,
+    /// The command, behind `--`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// The keys of a link in a scenario.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = LINK)]
+struct Properties {
+    /// Propagation delay each way, such as 40ms
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_LINK_LATENCY")]
+    latency: Option<String>,
+    /// Random delay on top, such as 2ms or '{spread: 2ms, distribution: normal}'
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_LINK_JITTER")]
+    jitter: Option<String>,
+    /// Bandwidth, such as 10mbit, or '{trace: FILE}'
+    #[arg(long, value_name = "RATE", env = "WINDTUNNEL_LINK_RATE")]
+    rate: Option<String>,
+    /// Packets that vanish, such as 1%
+    #[arg(long, value_name = "SHARE", env = "WINDTUNNEL_LINK_LOSS")]
+    loss: Option<String>,
+    /// Room in front of the rate: packets, bytes or time, such as 50ms
+    #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_LINK_QUEUE")]
+    queue: Option<String>,
+    /// Who is dropped when: drop-tail, drop-head, codel, fq-codel, pie, red, fair
+    #[arg(long, value_name = "NAME", env = "WINDTUNNEL_LINK_DISCIPLINE")]
+    discipline: Option<String>,
+    /// Packets that arrive twice
+    #[arg(long, value_name = "SHARE", env = "WINDTUNNEL_LINK_DUPLICATE")]
+    duplicate: Option<String>,
+    /// Packets with a flipped bit
+    #[arg(long, value_name = "SHARE", env = "WINDTUNNEL_LINK_CORRUPT")]
+    corrupt: Option<String>,
+    /// Packets that others overtake
+    #[arg(long, value_name = "SHARE", env = "WINDTUNNEL_LINK_REORDER")]
+    reorder: Option<String>,
+    /// Largest IP packet in bytes
+    #[arg(long, value_name = "BYTES", env = "WINDTUNNEL_LINK_MTU")]
+    mtu: Option<String>,
+    /// Framing charged for each packet, such as ethernet or 42
+    #[arg(long, value_name = "BYTES", env = "WINDTUNNEL_LINK_OVERHEAD")]
+    overhead: Option<String>,
+    /// A table of (time, rate, latency, loss) that the link follows
+    #[arg(long, value_name = "FILE", env = "WINDTUNNEL_LINK_TRACE")]
+    trace: Option<String>,
+    /// An access link by its name: lte, dsl, geo … (up is towards the server)
+    #[arg(long, value_name = "NAME", env = "WINDTUNNEL_LINK_PRESET")]
+    preset: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let text = scenario(arguments)?;
+    let base = std::env::current_dir().map_err(|error| {
+        Failure::new(Exit::Machine, format!("cannot tell the current folder: {error}"))
+    })?;
+    // Also what is only printed must be right.
+    let loaded = load::resolve("command line", text.as_bytes(), "link", &base)?;
+    if arguments.print {
+        output::data(&text)?;
+        return Ok(0);
+    }
+    carry_out(loaded, base, &arguments.manner)
+}
+
+/// The scenario that the options mean.
+fn scenario(arguments: &Arguments) -> Result<String, Failure> {
+    let after = if arguments.server.is_some() { ", after: server" } else { "" };
+    let mut text = format!("nodes:\n  client: {{run: {}{after}}}\n", list(&arguments.command));
+    match &arguments.server {
+        Some(command) => {
+            let ready = match arguments.ready.as_str() {
+                "none" => String::new(),
+                ready => format!(", ready: {}", quoted(ready)),
+            };
+            text += &format!("  server: {{run: {}, daemon: true{ready}}}\n", quoted(command));
+        }
+        None => text += "  server: {}\n",
+    }
+    text += "links:\n  - between: [client, server]\n    name: link\n";
+    for (key, value) in arguments.properties.all() {
+        // A line of its own: a mistake is shown with the line.
+        let _ = writeln!(text, "    {key}: {value}");
+    }
+    for (direction, pairs) in [("up", &arguments.up), ("down", &arguments.down)] {
+        if let Some(pairs) = pairs {
+            let _ = writeln!(text, "    {direction}: {{{}}}", flow(direction, pairs)?);
+        }
+    }
+    Ok(text)
+}
+
+impl Properties {
+    fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("preset", &self.preset),
+            ("latency", &self.latency),
+            ("jitter", &self.jitter),
+            ("rate", &self.rate),
+            ("loss", &self.loss),
+            ("queue", &self.queue),
+            ("discipline", &self.discipline),
+            ("duplicate", &self.duplicate),
+            ("corrupt", &self.corrupt),
+            ("reorder", &self.reorder),
+            ("mtu", &self.mtu),
+            ("overhead", &self.overhead),
+            ("trace", &self.trace),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?)))
+    }
+}
+
+/// `latency=5ms loss=1%` as the inside of a map in YAML's flow style.
+fn flow(direction: &str, pairs: &str) -> Result<String, Failure> {
+    let pair = |word: &str| match word.split_once('=') {
+        Some((key, value)) => Ok(format!("{key}: {value}")),
+        None => {
+            let text = format!("--{direction}: `{word}` is not key=value");
+            Err(Failure::new(Exit::Usage, text).hint("for example --down 'rate=2mbit loss=1%'"))
+        }
+    };
+    let pairs: Result<Vec<_>, _> = pairs.split_whitespace().map(pair).collect();
+    Ok(pairs?.join(", "))
+}
+
+/// Words in YAML, which JSON is.
+fn list(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    format!("[{}]", words.join(", "))
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+const LINK: &str = "Link";
+
+const EXAMPLES: &str = "Examples:
+  windtunnel link --latency 40ms --rate 10mbit --loss 1% --server 'iperf3 -s -1' -- iperf3 -c server
+  windtunnel link --preset lte --server 'python3 -m http.server 80' -- curl -s http://server/
+  windtunnel link --latency 150ms -- ping -c 5 server";
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn text(words: &[&str]) -> String {
+        let words = std::iter::once("link").chain(words.iter().copied());
+        scenario(&Line::try_parse_from(words).unwrap().arguments).unwrap()
+    }
+
+    #[test]
+    fn options_become_the_file_that_a_person_would_write() {
+        let line =
+            ["--latency", "40ms", "--server", "iperf3 -s -1", "--", "iperf3", "-c", "server"];
+        assert_eq!(
+            text(&line),
+            "nodes:
+  client: {run: [\"iperf3\", \"-c\", \"server\"], after: server}
+  server: {run: \"iperf3 -s -1\", daemon: true, ready: \"listen\"}
+links:
+  - between: [client, server]
+    name: link
+    latency: 40ms
+"
+        );
+    }
+
+    #[test]
+    fn one_direction_has_properties_of_its_own_and_a_server_is_not_needed() {
+        assert_eq!(
+            text(&["--down", "rate=2mbit loss=1%", "--", "ping", "a \"b\""]),
+            "nodes:
+  client: {run: [\"ping\", \"a \\\"b\\\"\"]}
+  server: {}
+links:
+  - between: [client, server]
+    name: link
+    down: {rate: 2mbit, loss: 1%}
+"
+        );
+    }
+
+    #[test]
+    fn every_property_of_a_link_in_a_file_can_be_given() {
+        let schema = windtunnel_scenario::schema().to_string();
+        let all = ["latency", "jitter", "rate", "loss", "queue", "discipline", "duplicate"];
+        let more = ["corrupt", "reorder", "mtu", "overhead", "trace", "preset"];
+        for key in all.into_iter().chain(more) {
+            assert!(schema.contains(&format!("\"{key}\"")), "{key}");
+            assert!(text(&[&format!("--{key}"), "x", "--", "true"]).contains(&format!("{key}: x")));
+        }
+    }
+}
