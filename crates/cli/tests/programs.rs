@@ -19,6 +19,8 @@ mod events;
 mod expect;
 #[path = "programs/faults.rs"]
 mod faults;
+#[path = "programs/lan.rs"]
+mod lan;
 #[path = "programs/lifecycle.rs"]
 mod lifecycle;
 #[path = "programs/link.rs"]

@@ -28,6 +28,7 @@ use crate::element::mtu::Mtu;
 use crate::element::queue::Queue;
 use crate::element::rate::Server;
 use crate::element::trace::Book;
+use crate::housekeeping;
 use crate::line::Line;
 use crate::packet::{Packet, Shape};
 use crate::timer::{Activity, Alarms, Due, Timers};
@@ -47,8 +48,7 @@ pub(crate) struct Chain {
     lane: Lane,
     /// Position among the lanes.
     index: u32,
-    /// Trains leave when their last segment does, not their first.
-    ends_at_node: bool,
+    site: Site,
     profile: LinkProfile,
     pub(crate) counters: LaneCounters,
     /// The most packets and bytes that waited since somebody asked.
@@ -56,6 +56,8 @@ pub(crate) struct Chain {
     pub(crate) alarms: Alarms,
     /// The number of the next packet.
     next: u64,
+    /// The same, for what kernels send of their own accord on a LAN.
+    next_own: u64,
     pub(crate) cut: Cut,
     mtu: Mtu,
     loss: Loss,
@@ -70,6 +72,18 @@ pub(crate) struct Chain {
     lined_up: u64,
 }
 
+/// Where a lane lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// Trains leave when their last segment does, not their first.
+    pub(crate) ends_at_node: bool,
+    /// It leads to or from a LAN.
+    pub(crate) on_lan: bool,
+    /// It starts where packets may be fragmented and senders told of an MTU: not at a LAN, which knows
+    /// of frames only, nor at a node on a LAN, whose kernel has fragmented what it wanted to.
+    pub(crate) routed: bool,
+}
+
 /// A packet that the MTU refused, as it was, for the message to its sender.
 #[derive(Debug)]
 pub(crate) struct TooBig {
@@ -82,18 +96,19 @@ impl Chain {
         lane: Lane,
         luck: &Luck<'_>,
         profile: &LinkProfile,
-        ends_at_node: bool,
+        site: Site,
         book: &Book,
     ) -> Self {
         let mut chain = Chain {
             lane,
             index: u32::try_from(lane.index()).unwrap_or(u32::MAX),
-            ends_at_node,
+            site,
             profile: profile.clone(),
             counters: LaneCounters::default(),
             queue_peak: (0, 0),
             alarms: Alarms::default(),
             next: 1,
+            next_own: OWN_NUMBERS,
             cut: Cut::default(),
             mtu: Mtu(profile.mtu),
             loss: Loss::new(luck, profile),
@@ -145,8 +160,8 @@ impl Chain {
     }
 
     /// Counts a packet that passes because the lane is clear.
-    pub(crate) fn pass(&mut self, shape: &Shape) {
-        self.count_offer(shape);
+    pub(crate) fn pass(&mut self, shape: &Shape, frame: &[u8]) {
+        self.count_offer(shape, frame);
         self.counters.delay_count += u64::from(shape.count);
         self.count_delivery(shape);
     }
@@ -186,6 +201,8 @@ impl Chain {
                 }
                 self.arm(Activity::Ingress, self.ingress.next(), work);
             }
+            // The engine's own business.
+            Activity::Ask => {}
             Activity::Server => self.end_transmission(now, work),
             Activity::Delay => {
                 while let Some(packet) = self.line.pop(now) {
@@ -212,9 +229,16 @@ impl Chain {
         self.counters.dropped[reason] += u64::from(segments);
     }
 
-    fn count_offer(&mut self, shape: &Shape) -> u64 {
-        let number = self.next;
-        self.next += u64::from(shape.count);
+    /// Whether it starts where packets may be fragmented and senders told of an MTU.
+    pub(crate) fn is_routed(&self) -> bool {
+        self.site.routed
+    }
+
+    fn count_offer(&mut self, shape: &Shape, frame: &[u8]) -> u64 {
+        let own = self.site.on_lan && housekeeping::is_kernels_own(frame);
+        let next = if own { &mut self.next_own } else { &mut self.next };
+        let number = *next;
+        *next += u64::from(shape.count);
         self.counters.offered_packets += u64::from(shape.count);
         self.counters.offered_bytes += shape.bytes();
         number
@@ -226,3 +250,7 @@ impl Chain {
         self.counters.delivered_wire_bytes += shape.charge(self.server.overhead());
     }
 }
+
+/// The first number of what kernels send of their own accord on a LAN: far from those of programs, whose
+/// luck it must not change.
+pub(crate) const OWN_NUMBERS: u64 = 1 << 63;

@@ -3,8 +3,9 @@
 mod forward;
 mod report;
 mod reroute;
+mod segment;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use windtunnel_model::plan::{LinkChange, RouteChange};
@@ -12,12 +13,14 @@ use windtunnel_model::{Lane, LinkProfile, Plan, PortId, RouterId, Routes, Span, 
 use windtunnel_wire::{ethernet, vnet};
 
 use crate::buffer::{FRAME_LEN_MAX, PacketBuf, Pool};
-use crate::chain::{Chain, Work};
+use crate::chain::{Chain, Site, Work};
 use crate::counters::{DropReason, LaneCounters, RouterCounters};
 use crate::element::Luck;
 use crate::element::trace::Book;
 use crate::event::{Bounded, EVENTS_MAX, Event, EventKind, HANDOFFS_MAX, Handoff};
 use crate::housekeeping;
+use crate::lan::{Segment, Sides};
+use crate::neighbours::Neighbours;
 use crate::network::{End, Network};
 use crate::packet::Shape;
 use crate::timer::{Activity, Timers};
@@ -51,6 +54,10 @@ pub struct Engine {
     /// By lane index.
     chains: Vec<Chain>,
     network: Network,
+    /// By LAN.
+    segments: Vec<Segment>,
+    /// By the lane from a router to a LAN.
+    neighbours: BTreeMap<Lane, Neighbours>,
     routers: Vec<RouterCounters>,
     /// By link: its ends.
     vertices: Vec<[Vertex; 2]>,
@@ -115,7 +122,8 @@ pub enum NetworkChange<'a> {
         /// Whether they are mended.
         up: bool,
     },
-    /// Cuts every link between vertices of different groups; replaces an earlier partition.
+    /// Cuts every link between vertices of different groups, and on LANs every frame between attachments
+    /// of different groups, broadcasts among them; replaces an earlier partition.
     Partition(&'a [Vec<Vertex>]),
     /// Cuts what leads from a vertex of the first group to one of the second, and not the way back;
     /// replaces an earlier partition.
@@ -149,6 +157,8 @@ impl Engine {
             unpolled: vec![0; chains.len()],
             chains,
             network,
+            segments: Segment::all(plan),
+            neighbours: BTreeMap::new(),
             routers: vec![RouterCounters::default(); plan.routers.len()],
             vertices: plan.links.iter().map(|link| link.ends.map(|end| end.vertex)).collect(),
             outbox: VecDeque::new(),
@@ -174,7 +184,8 @@ impl Engine {
     /// A frame that a node sent through `port` at `now`; it is modified in place.
     ///
     /// What kernels say to the link itself (multicast membership, neighbour discovery), and multicast
-    /// towards a router, stays out of the lanes: it would take packet numbers at moments of its own.
+    /// towards a router, stays out of the lanes: it would take packet numbers at moments of its own. On a
+    /// LAN all of it travels, and has numbers of its own.
     ///
     /// `Some`: every element let it pass at once, and the caller sends these bytes. `None`: the engine has
     /// copied what it keeps, and will give out what comes of it. Bytes that are no Ethernet frame, or more
@@ -196,7 +207,8 @@ impl Engine {
         }
         let lane = self.network.lane_of(port);
         let end = self.network.end(lane);
-        if housekeeping::stays_out(frame, matches!(end, End::Router(_))) {
+        let on_lan = matches!(end, End::Lan(_));
+        if !on_lan && housekeeping::stays_out(frame, matches!(end, End::Router(_))) {
             self.keep_out(end);
             self.finish();
             return None;
@@ -231,16 +243,22 @@ impl Engine {
             NetworkChange::Flap { lanes, up } => self.flap(now, lanes, *up),
             NetworkChange::Partition(groups) => {
                 let group = |vertex| groups.iter().position(|group| group.contains(&vertex));
+                self.part_lans(|vertex| Sides { sends: group(vertex), hears: group(vertex) });
                 self.part(
                     now,
                     |from, to| matches!((group(from), group(to)), (Some(a), Some(b)) if a != b),
                 );
             }
             NetworkChange::PartitionOneWay([from_group, to_group]) => {
+                self.part_lans(|vertex| Sides {
+                    sends: from_group.contains(&vertex).then_some(0),
+                    hears: to_group.contains(&vertex).then_some(1),
+                });
                 self.part(now, |from, to| from_group.contains(&from) && to_group.contains(&to));
             }
             NetworkChange::Heal => {
                 self.chains.iter_mut().for_each(|chain| chain.cut.parted = false);
+                self.part_lans(|_| Sides::default());
                 self.events.push(Event { at: now, kind: EventKind::Healed });
                 self.reroutes.lanes_changed(now);
             }
@@ -271,7 +289,7 @@ impl Engine {
         self.events.pop()
     }
 
-    /// How late a packet was taken off a lane that ends at a router: the `now` of the call that did it
+    /// How late a packet was taken off a lane that ends at a router or a LAN: the `now` of the call that did it
     /// minus the intended time.
     pub fn poll_handoff(&mut self) -> Option<(Lane, Span)> {
         self.handoffs.pop()
@@ -376,7 +394,11 @@ impl Engine {
             if !chain.alarms.take(&due) {
                 continue;
             }
-            chain.wake(due, &mut self.work);
+            if due.activity == Activity::Ask {
+                self.ask_again(due.at, Lane::from_index(due.lane as usize));
+            } else {
+                chain.wake(due, &mut self.work);
+            }
             if due.activity == Activity::Delay && !self.work.exits.is_empty() {
                 self.note_handoffs(due.at);
             }
@@ -387,7 +409,7 @@ impl Engine {
     fn note_handoffs(&mut self, intended: Time) {
         let late = self.now.since(intended);
         for (lane, _) in &self.work.exits {
-            if matches!(self.network.end(*lane), End::Router(_)) {
+            if !matches!(self.network.end(*lane), End::Node { .. }) {
                 self.handoffs.push((*lane, late));
             }
         }
@@ -425,6 +447,13 @@ impl Engine {
         self.reroutes.lanes_changed(now);
     }
 
+    /// Puts the attachments of all LANs on the sides of a partition.
+    fn part_lans(&mut self, sides: impl Fn(Vertex) -> Sides) {
+        for segment in &mut self.segments {
+            segment.part(&sides, &self.vertices);
+        }
+    }
+
     /// Parts the lanes for which `parts(start, end)` says so, and no others.
     fn part(&mut self, now: Time, parts: impl Fn(Vertex, Vertex) -> bool) {
         let mut lanes = 0;
@@ -451,7 +480,14 @@ fn chain_of(plan: &Plan, network: &Network, lane: Lane, book: &Book) -> Chain {
     let link = &plan.links[lane.link.index()];
     let luck = Luck { seed: plan.seed, link: &link.name, direction: lane.direction };
     let profile = &link.profiles[lane.direction.index()];
-    Chain::new(lane, &luck, profile, matches!(network.end(lane), End::Node { .. }), book)
+    let [starts, ends] = [lane.reverse(), lane].map(|lane| network.end(lane));
+    let on_lan = [starts, ends].iter().any(|end| matches!(end, End::Lan(_)));
+    let site = Site {
+        ends_at_node: matches!(ends, End::Node { .. }),
+        on_lan,
+        routed: !on_lan || matches!(starts, End::Router(_)),
+    };
+    Chain::new(lane, &luck, profile, site, book)
 }
 
 /// How many segments a lane has dropped for want of memory.

@@ -33,7 +33,7 @@ pub enum EventKind {
     },
     /// The network was parted.
     Partitioned {
-        /// How many lanes that cuts.
+        /// How many lanes that cuts; what is cut inside of LANs is not among them.
         lanes: u32,
     },
     /// The partition ended.

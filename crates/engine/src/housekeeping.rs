@@ -5,6 +5,11 @@
 //! nothing, but every report would take a packet number, and with it the luck of the packets after it: two
 //! runs of the same programs would lose different packets. The same holds for any multicast or broadcast
 //! towards a router, which forwards none.
+//!
+//! On a LAN they do enter the lanes: address resolution is what a LAN is about, and it takes its time, its
+//! place in queues, and its chance of loss. So that the luck of programs' packets stays a matter of those
+//! packets, what kernels send of their own accord there ([`is_kernels_own`]) has numbers of its own, and so
+//! luck of its own; bursts of loss go on only with programs' packets.
 
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{ethernet, icmp};
@@ -14,6 +19,18 @@ pub(crate) fn stays_out(frame: &[u8], towards_router: bool) -> bool {
     let to_a_group = ethernet::View::parse(frame).is_ok_and(|view| view.is_multicast());
     to_a_group
         && Info::parse(frame).is_ok_and(|info| towards_router || is_housekeeping(&info, frame))
+}
+
+/// Whether a kernel sends such a frame without being asked by a program: ARP (RFC 826), and what
+/// [`stays_out`] calls housekeeping.
+pub(crate) fn is_kernels_own(frame: &[u8]) -> bool {
+    ethernet::View::parse(frame).is_ok_and(|view| match view.ethertype() {
+        ethernet::ARP => true,
+        ethernet::IPV4 | ethernet::IPV6 => {
+            Info::parse(frame).is_ok_and(|info| is_housekeeping(&info, frame))
+        }
+        _ => false,
+    })
 }
 
 fn is_housekeeping(info: &Info, frame: &[u8]) -> bool {
@@ -56,6 +73,18 @@ mod tests {
     fn multicast_enters_a_lane_to_a_node_but_none_to_a_router() {
         assert!(stays_out(&udp([224, 0, 0, 251], true), true));
         assert!(!stays_out(&udp([224, 0, 0, 251], true), false));
+    }
+
+    #[test]
+    fn kernels_send_address_resolution_and_membership_of_their_own_accord() {
+        let mut arp = udp([10, 0, 0, 2], true);
+        arp[12..14].copy_from_slice(&[0x08, 0x06]);
+        assert!(is_kernels_own(&arp));
+        let mut igmp = udp([224, 0, 0, 22], true);
+        igmp[14 + 9] = 2;
+        assert!(is_kernels_own(&igmp));
+        assert!(!is_kernels_own(&udp([224, 0, 0, 251], true)));
+        assert!(!is_kernels_own(&[0; 20]));
     }
 
     #[test]

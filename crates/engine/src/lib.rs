@@ -17,8 +17,9 @@
 //! | `chain` | one lane: its elements in order, and the packets inside |
 //! | `element` | cut, MTU, loss, duplicate, corrupt, queue, rate, delay, jitter, reorder |
 //! | `network`, `router` | addresses, next hops, what a router does with a packet |
+//! | `lan`, `neighbours` | the segments of LANs; the addresses that routers know there |
 //! | `packet`, `buffer` | trains and their times; memory |
-//! | `housekeeping` | what never enters a lane |
+//! | `housekeeping` | what never enters a lane, or has numbers of its own there |
 //! | `line`, `timer` | waiting |
 //! | `counters`, `event` | what there is to report |
 //!
@@ -55,6 +56,7 @@
 //!     routing: RoutingMetric::Latency.into(),
 //!     nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
 //!     routers: Vec::new(),
+//!     lans: Vec::new(),
 //!     links: vec![Link {
 //!         name: "n0--n1".to_owned(),
 //!         ends: [end(0), end(1)],
@@ -83,7 +85,9 @@ mod element;
 mod engine;
 mod event;
 mod housekeeping;
+mod lan;
 mod line;
+mod neighbours;
 mod network;
 mod packet;
 mod router;

@@ -4,22 +4,41 @@
 
 mod table;
 
-use std::net::IpAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use windtunnel_model::plan::{Plan, ROUTER_MAC};
 use windtunnel_model::routing::{Routes, Target};
-use windtunnel_model::{Lane, NodeId, PortId, RouterId, Vertex};
+use windtunnel_model::{Lan, LanId, Lane, NodeId, PortId, RouterId, Vertex};
 
 use table::{Table, Way};
 
 /// What is at the end of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// A node's interface, with the Ethernet addresses of what is delivered there.
-    Node { port: PortId, destination: [u8; 6], source: [u8; 6] },
+    /// A node's interface.
+    Node { port: PortId, addresses: Option<Addressing> },
     /// A router.
     Router(RouterId),
+    /// A LAN.
+    Lan(LanId),
+}
+
+/// The Ethernet addresses of what is delivered to a node; on a LAN they stay as the sender wrote them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Addressing {
+    pub(crate) destination: [u8; 6],
+    pub(crate) source: [u8; 6],
+}
+
+/// A router's interface on a LAN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Station {
+    pub(crate) router: RouterId,
+    pub(crate) mac: [u8; 6],
+    pub(crate) v4: Option<Ipv4Addr>,
+    pub(crate) v6: Option<Ipv6Addr>,
 }
 
 #[derive(Debug)]
@@ -33,6 +52,9 @@ pub(crate) struct Network {
     /// By router: addresses for messages about packets that came from nowhere.
     router_addresses: Vec<[Option<IpAddr>; 2]>,
     addresses: Addresses,
+    /// By the lane from a LAN to a router.
+    stations: BTreeMap<Lane, Station>,
+    lans: Vec<Lan>,
     routes: Arc<Routes>,
     table: Table,
 }
@@ -59,6 +81,8 @@ impl Network {
                 })
                 .collect(),
             addresses: Addresses::new(plan),
+            stations: stations(plan),
+            lans: plan.lans.clone(),
             table: Table::new(plan),
             routes: Arc::new(routes),
         }
@@ -74,7 +98,46 @@ impl Network {
     }
 
     pub(crate) fn target(&self, address: IpAddr) -> Option<Target> {
-        self.addresses.target(address)
+        self.addresses.target(address).or_else(|| self.unplanned(address))
+    }
+
+    /// Whether an address means all hosts of some LAN; what does is not forwarded (RFC 2644).
+    pub(crate) fn is_broadcast(&self, address: IpAddr) -> bool {
+        let IpAddr::V4(address) = address else { return false };
+        let mut subnets = self.lans.iter().filter_map(|lan| lan.v4);
+        subnets.any(|subnet| subnet.broadcast() == Some(address))
+    }
+
+    /// The router at the end of a lane that leaves a LAN.
+    pub(crate) fn station(&self, lane: Lane) -> Option<Station> {
+        self.stations.get(&lane).copied()
+    }
+
+    /// The address whose owner, on a LAN that a router's packet enters, takes it on: its destination, or
+    /// who leads there.
+    pub(crate) fn neighbour(
+        &self,
+        lan: LanId,
+        source: Option<IpAddr>,
+        destination: IpAddr,
+    ) -> Option<IpAddr> {
+        if self.lans[lan.index()].contains(destination) {
+            return Some(destination);
+        }
+        let target = self.target(destination)?;
+        let owner = self.forced_source(source, target);
+        let next = self.routes.next_hop_from(Vertex::Lan(lan), owner, target)?;
+        self.address_at_end(next, destination)
+    }
+
+    pub(crate) fn is_on(&self, lan: LanId, address: IpAddr) -> bool {
+        self.lans[lan.index()].contains(address)
+    }
+
+    /// An address of a LAN that the plan gives to nobody, but a program may (DHCP, an alias).
+    fn unplanned(&self, address: IpAddr) -> Option<Target> {
+        let lan = self.lans.iter().position(|lan| lan.contains(address))?;
+        Some(Target::Lan(LanId::from_index(lan)))
     }
 
     /// The address of the interface at the end of `lane`, of the version of `like`.
@@ -135,34 +198,37 @@ fn end_of(plan: &Plan, lane: Lane) -> End {
         Vertex::Node(id) => {
             let interface = usize::try_from(link.ends[end].interface).unwrap_or(usize::MAX);
             let interface = &plan.nodes[id.index()].interfaces[interface];
-            (Some(interface.port), interface.mac())
+            Some((Some(interface.port), interface.mac()))
         }
-        Vertex::Router(_) => (None, ROUTER_MAC),
+        Vertex::Router(_) => Some((None, ROUTER_MAC)),
+        Vertex::Lan(_) => None,
     };
     let (from, to) = (lane.direction.index(), 1 - lane.direction.index());
     match (link.ends[to].vertex, mac(to)) {
-        (Vertex::Node(_), (Some(port), destination)) => {
-            End::Node { port, destination, source: mac(from).1 }
+        (Vertex::Node(_), Some((Some(port), destination))) => {
+            let addresses = mac(from).map(|(_, source)| Addressing { destination, source });
+            End::Node { port, addresses }
         }
         (Vertex::Router(id), _) => End::Router(id),
-        (Vertex::Node(_), (None, _)) => unreachable!("a node's end of a link has a port"),
+        (Vertex::Lan(id), _) => End::Lan(id),
+        (Vertex::Node(_), _) => unreachable!("a node's end of a link has a port"),
     }
 }
 
 fn addresses_at_end(plan: &Plan, lane: Lane) -> [Option<IpAddr>; 2] {
-    let end = plan.links[lane.link.index()].ends[1 - lane.direction.index()];
-    let interface = usize::try_from(end.interface).unwrap_or(usize::MAX);
-    let (v4, v6) = match end.vertex {
-        Vertex::Node(id) => {
-            let interface = &plan.nodes[id.index()].interfaces[interface];
-            (interface.v4, interface.v6)
-        }
-        Vertex::Router(id) => {
-            let interface = &plan.routers[id.index()].interfaces[interface];
-            (interface.v4, interface.v6)
-        }
-    };
+    let (v4, v6) =
+        plan.addresses_at(plan.links[lane.link.index()].ends[1 - lane.direction.index()]);
     [v4.map(IpAddr::V4), v6.map(IpAddr::V6)]
+}
+
+fn stations(plan: &Plan) -> BTreeMap<Lane, Station> {
+    let lanes = plan.lans.iter().flat_map(|lan| &lan.attachments);
+    let station = |lane: &Lane| {
+        let (router, interface) = plan.router_at(*lane)?;
+        let (mac, v4, v6) = (interface.mac(), interface.v4, interface.v6);
+        Some((*lane, Station { router, mac, v4, v6 }))
+    };
+    lanes.filter_map(station).collect()
 }
 
 /// Who has an address, sorted.

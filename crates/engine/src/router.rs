@@ -59,6 +59,7 @@ pub(crate) fn decide(network: &mut Network, router: RouterId, frame: &[u8]) -> V
     }
     let target = match network.target(info.destination) {
         None => return Verdict::Refuse(Refusal::NoHost),
+        Some(Target::Lan(_)) if network.is_broadcast(info.destination) => return Verdict::Ignore,
         Some(Target::Router(own)) if own == router => return for_itself(&info, frame),
         Some(target) => target,
     };

@@ -14,6 +14,8 @@ pub(crate) enum Activity {
     Server,
     /// The next packet to come out of the delay.
     Delay,
+    /// The next question of the router that sends by this lane to a LAN, or the end of its patience.
+    Ask,
 }
 
 /// A wake-up that is due.
@@ -27,7 +29,7 @@ pub(crate) struct Due {
 
 /// When each activity of one lane is to be woken; what the heap holds besides is stale.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Alarms([Option<Time>; 3]);
+pub(crate) struct Alarms([Option<Time>; 4]);
 
 impl Alarms {
     /// Wakes `activity` of `lane` at `at`, and no more at another time.

@@ -23,6 +23,7 @@ pub fn fits(plan: &Plan, packet_memory: Bytes) -> Vec<Concern> {
         memory(plan, packet_memory),
         packets_under_way(plan, packet_memory),
         fastest_link(plan),
+        neighbours(plan),
     ];
     concerns.into_iter().flatten().collect()
 }
@@ -85,6 +86,25 @@ fn fastest_link(plan: &Plan) -> Option<Concern> {
     })
 }
 
+/// Where all stations of the LANs talk to all others, each kernel keeps a neighbour for each; all namespaces
+/// of the machine share the room for them, one a family.
+fn neighbours(plan: &Plan) -> Option<Concern> {
+    let stations = plan.lans.iter().map(|lan| lan.attachments.len() as u64);
+    let needed: u64 = stations.map(|count| count * count.saturating_sub(1)).sum();
+    // Only the machine's own namespace shows the setting; elsewhere it is usually the default.
+    let allowed = number("/proc/sys/net/ipv4/neigh/default/gc_thresh3").unwrap_or(NEIGHBOURS);
+    (needed > allowed).then(|| Concern {
+        text: format!(
+            "if all hosts of its LANs talk to all, {needed} addresses are resolved at a time, the machine \
+             keeps {allowed}"
+        ),
+        hint: Some(format!(
+            "sudo sysctl -w net.ipv4.neigh.default.gc_thresh3={0} net.ipv6.neigh.default.gc_thresh3={0}",
+            needed * 2
+        )),
+    })
+}
+
 /// Bytes in flight and in queues when every rated direction is full.
 fn under_way(plan: &Plan) -> u64 {
     let profiles = plan.links.iter().flat_map(|link| &link.profiles);
@@ -111,5 +131,7 @@ fn number(path: &str) -> Option<u64> {
 const DESCRIPTORS_BASE: u64 = 64;
 /// Namespaces, devices and the init of one node.
 const BYTES_PER_NODE: u64 = 1_000_000;
+/// `gc_thresh3` of arp(7).
+const NEIGHBOURS: u64 = 1024;
 /// Above this, a link's rate is a wish.
 const ENGINE_BITS_PER_S: u64 = 10_000_000_000;

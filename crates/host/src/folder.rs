@@ -124,6 +124,7 @@ mod tests {
             routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
             nodes: Vec::new(),
             routers: Vec::new(),
+            lans: Vec::new(),
             links: Vec::new(),
             routes: Vec::new(),
             events: Vec::new(),

@@ -37,6 +37,10 @@ id!(
     RouterId
 );
 id!(
+    /// A LAN: an Ethernet segment inside the engine that nodes and routers share.
+    LanId
+);
+id!(
     /// A link between two vertices; both directions of it.
     LinkId
 );
@@ -117,7 +121,7 @@ impl Lane {
     }
 }
 
-/// An end of links: a node or a router.
+/// An end of links: a node, a router or a LAN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vertex {
@@ -125,4 +129,6 @@ pub enum Vertex {
     Node(NodeId),
     /// A router.
     Router(RouterId),
+    /// A LAN.
+    Lan(LanId),
 }

@@ -30,6 +30,7 @@
 mod discipline;
 pub mod expect;
 pub mod id;
+pub mod lan;
 pub mod plan;
 pub mod probability;
 pub mod profile;
@@ -40,7 +41,8 @@ pub mod routing;
 pub mod time;
 pub mod trace;
 
-pub use id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
+pub use id::{Direction, LanId, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
+pub use lan::{Lan, Subnet};
 pub use plan::Plan;
 pub use probability::Probability;
 pub use profile::{LinkPatch, LinkProfile};

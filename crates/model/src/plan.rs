@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expect::Expectation;
 use crate::id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
+use crate::lan::Lan;
 use crate::profile::{LinkPatch, LinkProfile};
 use crate::time::Span;
 use crate::trace::Trace;
@@ -31,6 +32,9 @@ pub struct Plan {
     pub nodes: Vec<Node>,
     /// Routers; `RouterId` is the position.
     pub routers: Vec<Router>,
+    /// LANs; `LanId` is the position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lans: Vec<Lan>,
     /// Links; `LinkId` is the position.
     pub links: Vec<Link>,
     /// Routes that the file fixes, each as the vertices along it.
@@ -63,12 +67,13 @@ impl Plan {
         self.links.iter().position(|link| link.name == name).map(LinkId::from_index)
     }
 
-    /// The name of a node or router.
+    /// The name of a node, router or LAN.
     #[must_use]
     pub fn vertex_name(&self, vertex: Vertex) -> &str {
         match vertex {
             Vertex::Node(id) => &self.nodes[id.index()].name,
             Vertex::Router(id) => &self.routers[id.index()].name,
+            Vertex::Lan(id) => &self.lans[id.index()].name,
         }
     }
 
@@ -227,7 +232,7 @@ impl Interface {
     }
 }
 
-/// The Ethernet address that packets from routers come from.
+/// The Ethernet address that packets from routers come from on links that are no LAN's.
 pub const ROUTER_MAC: [u8; 6] = [0x02, 0x77, 0x74, 0xff, 0xff, 0xff];
 
 /// A router inside the engine.
@@ -267,9 +272,9 @@ pub struct Link {
 /// One end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkEnd {
-    /// The node or router.
+    /// The node, router or LAN.
     pub vertex: Vertex,
-    /// Position among that vertex's interfaces.
+    /// Position among that vertex's interfaces; a LAN's attachments.
     pub interface: u32,
 }
 

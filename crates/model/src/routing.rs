@@ -4,7 +4,7 @@
 //! on its own link where that is possible, as they would with one subnet a link; so a node with two access
 //! links is reached over the one whose address was used.
 //!
-//! Only routers and nodes that forward carry what is not theirs; they are the *core*. One tree over the
+//! Only routers, LANs and nodes that forward carry what is not theirs; they are the *core*. One tree over the
 //! core per *attachment* (the vertex at the far end of the target's link) is computed, when it is first
 //! needed, so a thousand leaves behind one router cost one tree.
 //!
@@ -18,7 +18,7 @@ mod tree;
 
 use std::sync::{Arc, OnceLock};
 
-use crate::id::{Lane, NodeId, PortId, RouterId, Vertex};
+use crate::id::{LanId, Lane, NodeId, PortId, RouterId, Vertex};
 use crate::plan::{Plan, RouteChange, RoutingMetric};
 use crate::time::Span;
 use fixed::Fixed;
@@ -33,6 +33,8 @@ pub enum Target {
     Port(PortId),
     /// A router itself.
     Router(RouterId),
+    /// A LAN: for an address of its subnet that the plan gives to nobody.
+    Lan(LanId),
 }
 
 /// The routes of a plan at one moment. Asked per packet; cheap to clone.
@@ -122,7 +124,8 @@ impl Routes {
     #[must_use]
     pub fn next_hops(&self, at: Vertex, target: Target) -> Vec<Lane> {
         let here = self.graph.index(at);
-        if !self.ecmp || self.graph.is_node(here) {
+        // A LAN chooses nothing: its router, of several that are equal, is the first.
+        if !self.ecmp || !self.graph.is_router(here) {
             return self.next_hop(at, target).into_iter().collect();
         }
         match self.aim(here, target) {
@@ -214,6 +217,7 @@ impl Routes {
         let (start, avoided) = (self.graph.index(from), node.0);
         let owner = match target {
             Target::Router(router) => self.graph.index(Vertex::Router(router)),
+            Target::Lan(lan) => self.graph.index(Vertex::Lan(lan)),
             Target::Port(port) => match self.graph.port(port.index()) {
                 Some(port) => port.owner,
                 None => return false,
@@ -297,6 +301,7 @@ impl Routes {
             Target::Router(router) => {
                 return Some(Aim::Root(self.graph.index(Vertex::Router(router))));
             }
+            Target::Lan(lan) => return Some(Aim::Root(self.graph.index(Vertex::Lan(lan)))),
             Target::Port(port) => port.index(),
         };
         let Port { last, owner, attachment } = self.graph.port(port_id)?;

@@ -10,8 +10,8 @@ use windtunnel_model::plan::{
 use windtunnel_model::profile::Loss;
 use windtunnel_model::routing::{PathSummary, Target};
 use windtunnel_model::{
-    Direction, LinkId, LinkProfile, NodeId, Plan, PortId, Probability, RouterId, Routes, Span,
-    Vertex,
+    Direction, Lan, Lane, LinkId, LinkProfile, NodeId, Plan, PortId, Probability, RouterId, Routes,
+    Span, Vertex,
 };
 
 /// Builds plans from names: `a` to `n` are nodes, what starts with `r` is a router, and a capital
@@ -40,6 +40,7 @@ impl Net {
             routing: RoutingMetric::Latency.into(),
             nodes: nodes.iter().map(node).collect(),
             routers: routers.iter().map(router).collect(),
+            lans: Vec::new(),
             links: Vec::new(),
             routes: Vec::new(),
             events: Vec::new(),
@@ -67,6 +68,11 @@ impl Net {
                     interfaces.push(RouterInterface { link, outward, v4, v6 });
                     interfaces.len() - 1
                 }
+                Vertex::Lan(id) => {
+                    let attachments = &mut self.plan.lans[id.index()].attachments;
+                    attachments.push(Lane { link, direction: outward });
+                    attachments.len() - 1
+                }
             };
             LinkEnd { vertex, interface: u32::try_from(position).unwrap() }
         });
@@ -77,6 +83,12 @@ impl Net {
         for (port, interface) in interfaces.enumerate() {
             interface.port = PortId::from_index(port);
         }
+        self
+    }
+
+    fn lan(mut self, name: &str) -> Self {
+        let (v4, v6, attachments) = (None, None, Vec::new());
+        self.plan.lans.push(Lan { name: name.to_owned(), v4, v6, attachments });
         self
     }
 
@@ -93,7 +105,8 @@ impl Net {
 
     fn vertex(&self, name: &str) -> Vertex {
         let node = self.plan.node_named(name).map(Vertex::Node);
-        node.or_else(|| self.plan.router_named(name).map(Vertex::Router)).unwrap()
+        let router = || self.plan.router_named(name).map(Vertex::Router);
+        node.or_else(router).or_else(|| self.plan.lan_named(name).map(Vertex::Lan)).unwrap()
     }
 
     fn node(&self, name: &str) -> NodeId {
@@ -294,4 +307,43 @@ fn ten_thousand_leaves_behind_one_router_are_quick() {
     let routes = Routes::compute(&net.plan);
     let path = routes.path(&net.plan, NodeId(0), NodeId(9_999)).unwrap();
     assert_eq!(path.len(), 2);
+}
+
+#[test]
+fn a_lan_is_crossed_as_one_hop_and_leads_to_the_router_that_is_nearer_to_the_destination() {
+    let net = Net::new(&["a", "b", "web"], &["r", "s"])
+        .lan("office")
+        .link("a", "office", 1)
+        .link("b", "office", 2)
+        .link("r", "office", 1)
+        .link("s", "office", 2)
+        .link("s", "web", 5)
+        .link("r", "web", 20);
+    let routes = Routes::compute(&net.plan);
+    let path = |from, to| routes.path(&net.plan, net.node(from), net.node(to)).unwrap();
+    let names = |lanes: &[Lane]| {
+        lanes.iter().map(|lane| net.plan.lane_name(*lane)).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(&path("a", "b")), "a-office office-b");
+    assert_eq!(names(&path("web", "a")), "web-s s-office office-a");
+    let summary = |from, to| PathSummary::of(&net.plan, &path(from, to));
+    assert_eq!(summary("a", "b").hops, 1);
+    assert_eq!((summary("a", "web").hops, summary("a", "web").latency), (2, Span::from_millis(8)));
+    let lan = Target::Lan(net.plan.lan_named("office").unwrap());
+    let next = routes.next_hop(Vertex::Node(net.node("web")), lan).unwrap();
+    assert_eq!(net.plan.lane_name(next), "web-s");
+}
+
+#[test]
+fn by_hops_a_lan_costs_no_more_than_a_link() {
+    let net = Net::new(&["a", "b"], &["r", "s"])
+        .lan("office")
+        .link("a", "r", 1)
+        .link("r", "s", 1)
+        .link("a", "office", 50)
+        .link("office", "s", 50)
+        .link("s", "b", 1)
+        .by_hops();
+    let path = Routes::compute(&net.plan).path(&net.plan, net.node("a"), net.node("b")).unwrap();
+    assert_eq!(net.plan.lane_name(path[0]), "a-office", "two hops and not three");
 }

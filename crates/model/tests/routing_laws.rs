@@ -10,7 +10,7 @@ use windtunnel_model::plan::{
 };
 use windtunnel_model::routing::Target;
 use windtunnel_model::{
-    Direction, LinkId, LinkProfile, NodeId, Plan, PortId, RouterId, Routes, Span, Vertex,
+    Direction, Lane, LinkId, LinkProfile, NodeId, Plan, PortId, RouterId, Routes, Span, Vertex,
 };
 
 /// What a random plan is made of: which nodes forward, how many routers, and links as two vertices
@@ -68,6 +68,7 @@ impl Sketch {
             routing: RoutingMetric::Latency.into(),
             nodes: self.forwards.iter().enumerate().map(node).collect(),
             routers: (0..self.routers).map(router).collect(),
+            lans: Vec::new(),
             links: Vec::new(),
             routes: Vec::new(),
             events: Vec::new(),
@@ -125,6 +126,11 @@ fn attach(plan: &mut Plan, vertex: Vertex, link: LinkId, outward: Direction) -> 
             let interfaces = &mut plan.routers[id.index()].interfaces;
             interfaces.push(RouterInterface { link, outward, v4, v6 });
             interfaces.len() - 1
+        }
+        Vertex::Lan(id) => {
+            let attachments = &mut plan.lans[id.index()].attachments;
+            attachments.push(Lane { link, direction: outward });
+            attachments.len() - 1
         }
     };
     LinkEnd { vertex, interface: u32::try_from(position).unwrap() }

@@ -6,12 +6,13 @@ pub(crate) mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use windtunnel_model::id::NodeId;
-use windtunnel_model::{Plan, Routes};
+use windtunnel_model::id::{LanId, NodeId};
+use windtunnel_model::plan::Interface;
+use windtunnel_model::{Plan, Routes, Subnet};
 
-use crate::netlink::request::{Hop, Rule, TABLE_MAIN};
+use crate::netlink::request::{Hop, Own, Rule, TABLE_MAIN, Via};
 use prefixes::{Prefix, merge};
-use routes::{Destination, Exits};
+use routes::{Destination, Exits, Passing};
 
 /// One node's network settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +33,27 @@ pub(crate) struct Device {
     pub(crate) index: u32,
     pub(crate) name: String,
     pub(crate) addresses: Vec<IpAddr>,
+    /// The LAN that it is on.
+    lan: Option<Side>,
 }
+
+/// What a device on a LAN has to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Side {
+    subnets: Vec<Subnet>,
+    /// With IPv6: the address that is valid on this LAN only.
+    link_local: Option<Ipv6Addr>,
+    /// Who leads out of it, by family.
+    gateways: [Option<IpAddr>; 2],
+}
+
+/// A way out: the position of a device, and who takes packets on there.
+type Way = (usize, Via);
 
 impl Recipe {
     pub(crate) fn of(plan: &Plan, routes: &Routes, node: NodeId) -> Recipe {
         let interfaces = &plan.nodes[node.index()].interfaces;
+        let exits = Exits::new(plan, routes, node);
         let devices: Vec<Device> = interfaces
             .iter()
             .enumerate()
@@ -44,31 +61,42 @@ impl Recipe {
                 index: device_index(position),
                 name: interface.name.clone(),
                 addresses: interface.addresses().collect(),
+                lan: plan.lan_of(interface.link).map(|lan| side(plan, &exits, interface, lan)),
             })
             .collect();
         let v6 = devices.iter().any(|device| device.addresses.iter().any(IpAddr::is_ipv6));
         let mut recipe = Recipe { devices, routes: vec![], rules: vec![], v6 };
         recipe.add_defaults();
-        if interfaces.len() > 1 {
-            let exits = Exits::new(plan, routes, node);
+        let on_lan = recipe.devices.iter().any(|device| device.lan.is_some());
+        if on_lan || interfaces.len() > 1 {
             recipe.add_choices(&exits);
+        }
+        if interfaces.len() > 1 {
             recipe.add_pairs(&exits);
         }
         recipe
     }
 
-    /// Everything leaves by the first device that has an address of the family.
+    /// Everything leaves by the first device that has an address of the family and leads anywhere.
+    /// What is sent to groups or to all without naming a device leaves by the first on a LAN.
     fn add_defaults(&mut self) {
         for like in FAMILIES {
             if let Some(position) = self.default(like) {
                 self.routes.extend(self.everything(position, like, TABLE_MAIN));
             }
         }
+        let on_lan = |position: &usize| self.devices[*position].lan.is_some();
+        let lan = (0..self.devices.len()).find(on_lan);
+        if let Some(position) = lan.filter(|position| self.default(FAMILIES[0]) != Some(*position))
+        {
+            let hop = self.hop((position, Via::Owner), FAMILIES[0], TABLE_MAIN);
+            self.routes.extend(hop.into_iter().flat_map(|hop| [GROUPS, ALL].map(|to| (to, hop))));
+        }
     }
 
-    /// With several devices: destinations that are better reached by another one than the default,
-    /// and a table for each device, so that what comes from its address leaves by it wherever
-    /// that leads to the destination at all, unless the route to it is fixed.
+    /// Destinations that are better reached otherwise than by the default. With several devices also a
+    /// table for each, so that what comes from its address leaves by it wherever that leads to the
+    /// destination at all, unless the route to it is fixed.
     fn add_choices(&mut self, exits: &Exits<'_>) {
         let ways: Vec<(Destination, usize)> = exits
             .destinations()
@@ -78,82 +106,161 @@ impl Recipe {
             })
             .collect();
         for like in FAMILIES {
-            let Some(default) = self.default(like) else { continue };
-            let main = self.merged(&ways, like, default, TABLE_MAIN, |_, best| best);
+            let default = self.default(like);
+            let main = self.table(exits, &ways, like, (default, TABLE_MAIN), |_, best| best);
             self.routes.extend(main);
-            for position in 0..self.devices.len() {
+            for position in (0..self.devices.len()).filter(|_| self.devices.len() > 1) {
                 let Some(source) = self.source(position, like) else { continue };
                 let table = own_table(position);
-                let own = self.merged(&ways, like, position, table, |destination, best| {
+                let everything = self.everything(position, like, table);
+                let default = everything.map(|_| position);
+                let own = self.table(exits, &ways, like, (default, table), |destination, best| {
                     let bound = best == position || exits.is_fixed(destination);
                     let leads = !bound && exits.leads(position, destination);
                     if leads { position } else { best }
                 });
                 self.routes.extend(own);
-                self.routes.extend(self.everything(position, like, table));
+                self.routes.extend(everything);
                 self.rules.push(Rule { from: source, to: None, table });
             }
         }
     }
 
-    /// Where the node passes on what has a fixed route: source and destination choose the device.
+    /// Where the node passes on what has a fixed route: source and destination choose the way.
     fn add_pairs(&mut self, exits: &Exits<'_>) {
-        let mut used = Vec::new();
-        for (sources, destinations, position) in exits.passing() {
-            for from in &sources {
-                for to in destinations.iter().filter(|to| to.is_ipv4() == from.is_ipv4()) {
-                    let table = pair_table(position);
-                    self.rules.push(Rule { from: *from, to: Some(*to), table });
+        let mut used: Vec<(Way, IpAddr)> = Vec::new();
+        for passing in exits.passing() {
+            for from in &passing.sources {
+                for to in passing.destinations.iter().filter(|to| to.is_ipv4() == from.is_ipv4()) {
+                    let Some(way) = self.passing_way(exits, &passing, *to) else { continue };
+                    let key = (way, FAMILIES[usize::from(to.is_ipv6())]);
+                    let known = used.iter().position(|known| *known == key);
+                    let number = known.unwrap_or_else(|| {
+                        used.push(key);
+                        used.len() - 1
+                    });
+                    self.rules.push(Rule { from: *from, to: Some(*to), table: pair_table(number) });
                 }
             }
-            used.push(position);
         }
-        used.sort_unstable();
-        used.dedup();
-        for (position, like) in used.into_iter().flat_map(|p| FAMILIES.map(|like| (p, like))) {
-            self.routes.extend(self.everything(position, like, pair_table(position)));
+        for (number, (way, like)) in used.into_iter().enumerate() {
+            let hop = self.hop(way, like, pair_table(number));
+            self.routes.extend(hop.map(|hop| (Prefix { address: like, length: 0 }, hop)));
         }
     }
 
-    /// The prefixes of a table that leads to each destination by the device that `choose` says.
-    fn merged(
+    fn passing_way(&self, exits: &Exits<'_>, passing: &Passing, to: IpAddr) -> Option<Way> {
+        let via = match &self.devices[passing.position].lan {
+            None => Via::Anyone,
+            Some(lan) if lan.holds(to) => Via::Owner,
+            Some(_) => Via::Gateway(exits.address_at_end(passing.beyond?, to)?),
+        };
+        Some((passing.position, via))
+    }
+
+    /// The prefixes of a table that leads to each destination by the device that `choose` says, beside a
+    /// default route by `default`. Addresses that nobody has may go anywhere, but for those of LANs: these
+    /// go with their subnet.
+    fn table(
         &self,
+        exits: &Exits<'_>,
         ways: &[(Destination, usize)],
         like: IpAddr,
-        default: usize,
-        table: u32,
+        (default, table): (Option<usize>, u32),
         choose: impl Fn(&Destination, usize) -> usize,
     ) -> Vec<(Prefix, Hop)> {
-        let mut chosen = Vec::new();
+        // The ways that devices have by themselves come first, so that a way's number is its position.
+        let mut known: Vec<Way> = (0..self.devices.len())
+            .map(|position| (position, self.devices[position].usual(like)))
+            .collect();
+        let (mut plain, mut subnets, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
         for (destination, best) in ways {
-            let mut addresses =
-                destination.addresses.iter().filter(|a| a.is_ipv4() == like.is_ipv4()).peekable();
+            let mut addresses = destination
+                .addresses
+                .iter()
+                .filter(|to| to.address.is_ipv4() == like.is_ipv4())
+                .peekable();
             if addresses.peek().is_none() {
                 continue;
             }
             let position = choose(destination, *best);
-            if self.source(position, like).is_some() {
-                chosen.extend(addresses.map(|address| (*address, position)));
+            for to in addresses {
+                let Some(way) = self.way(exits, position, destination, to.address) else {
+                    continue;
+                };
+                if destination.is_lan() {
+                    subnets.push((*to, self.attached(to.address).unwrap_or(way)));
+                } else if exits.is_on_lan(to.address) {
+                    hosts.push((*to, way));
+                } else {
+                    plain.push((to.address, number_of(&mut known, way)));
+                }
             }
         }
-        let hop = |position: usize| {
-            let source = self.source(position, like)?;
-            Some(Hop { device: device_index(position), source, table })
+        let mut found: Vec<(Prefix, Way)> = merge(plain, default.unwrap_or(usize::MAX))
+            .into_iter()
+            .map(|(to, number)| (to, known[number]))
+            .collect();
+        let usual = default.map(|position| known[position]);
+        let alone = found.is_empty();
+        let covered = |way: Way, to: &Prefix| {
+            let by_kernel = table == TABLE_MAIN && self.attached(to.address).is_some();
+            by_kernel || (alone && usual == Some(way))
         };
-        let merged = merge(chosen, default).into_iter();
-        merged.filter_map(|(to, position)| Some((to, hop(position)?))).collect()
+        let holds = |subnet: &Prefix, to: IpAddr| {
+            let Prefix { address: network, length: prefix } = *subnet;
+            Subnet { network, prefix }.contains(to)
+        };
+        for (to, way) in hosts {
+            let subnet = subnets.iter().find(|(subnet, _)| holds(subnet, to.address));
+            if subnet.is_none_or(|(_, known)| *known != way) {
+                found.push((to, way));
+            }
+        }
+        found.extend(subnets.into_iter().filter(|(to, way)| !covered(*way, to)));
+        let hop = |way| self.hop(way, like, table);
+        found.into_iter().filter_map(|(to, way)| Some((to, hop(way)?))).collect()
+    }
+
+    /// The way by a device towards an address of a destination.
+    fn way(
+        &self,
+        exits: &Exits<'_>,
+        position: usize,
+        destination: &Destination,
+        to: IpAddr,
+    ) -> Option<Way> {
+        self.source(position, to)?;
+        let via = match &self.devices[position].lan {
+            None => Via::Anyone,
+            Some(lan) if lan.holds(to) => Via::Owner,
+            Some(_) => Via::Gateway(exits.gateway(position, destination, to)?),
+        };
+        Some((position, via))
+    }
+
+    /// The way to an address of a LAN that the node is on.
+    fn attached(&self, address: IpAddr) -> Option<Way> {
+        let on = |device: &Device| device.lan.as_ref().is_some_and(|lan| lan.holds(address));
+        Some((self.devices.iter().position(on)?, Via::Owner))
+    }
+
+    fn hop(&self, (position, via): Way, like: IpAddr, table: u32) -> Option<Hop> {
+        let source = self.source(position, like)?;
+        Some(Hop { device: device_index(position), source, table, via })
     }
 
     /// The default route of a table.
     fn everything(&self, position: usize, like: IpAddr, table: u32) -> Option<(Prefix, Hop)> {
-        let source = self.source(position, like)?;
-        let to = Prefix { address: like, length: 0 };
-        Some((to, Hop { device: device_index(position), source, table }))
+        let via = self.devices[position].usual(like);
+        let hop = self.hop((position, via), like, table).filter(|_| via != Via::Owner)?;
+        Some((Prefix { address: like, length: 0 }, hop))
     }
 
-    /// The first device with an address of the family.
+    /// The first device that has an address of the family and leads anywhere.
     fn default(&self, like: IpAddr) -> Option<usize> {
-        (0..self.devices.len()).find(|position| self.source(*position, like).is_some())
+        let leads = |position: &usize| self.everything(*position, like, TABLE_MAIN).is_some();
+        (0..self.devices.len()).find(leads)
     }
 
     /// A device's address of a family.
@@ -163,9 +270,71 @@ impl Recipe {
     }
 }
 
+impl Device {
+    /// Its addresses with their subnets.
+    pub(crate) fn own(&self) -> impl Iterator<Item = Own> {
+        let subnet = |address: IpAddr| {
+            let lan = self.lan.as_ref()?;
+            lan.subnets.iter().copied().find(|subnet| subnet.contains(address))
+        };
+        let own =
+            self.addresses.iter().map(move |&address| Own { address, subnet: subnet(address) });
+        let local = self.lan.as_ref().and_then(|lan| lan.link_local);
+        own.chain(local.map(|address| {
+            let network = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0).into();
+            Own { address: address.into(), subnet: Some(Subnet { network, prefix: 64 }) }
+        }))
+    }
+
+    /// Who takes on there what leads anywhere; nobody on a LAN that leads nowhere.
+    fn usual(&self, like: IpAddr) -> Via {
+        match &self.lan {
+            None => Via::Anyone,
+            Some(lan) => lan.gateways[usize::from(like.is_ipv6())].map_or(Via::Owner, Via::Gateway),
+        }
+    }
+}
+
+impl Side {
+    /// Whether an address is of the LAN's subnets.
+    fn holds(&self, address: IpAddr) -> bool {
+        self.subnets.iter().any(|subnet| subnet.contains(address))
+    }
+}
+
+fn side(plan: &Plan, exits: &Exits<'_>, interface: &Interface, id: LanId) -> Side {
+    let lan = &plan.lans[id.index()];
+    let has = |subnet: &Subnet| interface.addresses().any(|address| subnet.contains(address));
+    Side {
+        subnets: [lan.v4, lan.v6].into_iter().flatten().filter(has).collect(),
+        link_local: interface.v6.map(|_| link_local(interface.mac())),
+        gateways: FAMILIES.map(|like| exits.way_out(id, like)),
+    }
+}
+
+/// The address that a device gives itself (RFC 4291, 2.5.6 and appendix A).
+fn link_local([a, b, c, d, e, f]: [u8; 6]) -> Ipv6Addr {
+    let pair = u16::from_be_bytes;
+    let middle = [pair([c, 0xff]), pair([0xfe, d])];
+    Ipv6Addr::new(0xfe80, 0, 0, 0, pair([a ^ 2, b]), middle[0], middle[1], pair([e, f]))
+}
+
+/// The number of a way among those that are known.
+fn number_of(known: &mut Vec<Way>, way: Way) -> usize {
+    known.iter().position(|other| *other == way).unwrap_or_else(|| {
+        known.push(way);
+        known.len() - 1
+    })
+}
+
 /// One address of each family.
 const FAMILIES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+
+/// All IPv4 groups.
+const GROUPS: Prefix = Prefix { address: IpAddr::V4(Ipv4Addr::new(224, 0, 0, 0)), length: 4 };
+/// All hosts of a link.
+const ALL: Prefix = Prefix { address: IpAddr::V4(Ipv4Addr::BROADCAST), length: 32 };
 
 /// The index of a node's device, chosen by us so that nobody has to ask. Below are `lo` and the
 /// devices that some kernel modules put into each namespace.
@@ -178,9 +347,9 @@ fn own_table(position: usize) -> u32 {
     device_index(position) + 900
 }
 
-/// The routing table for pairs of addresses whose packets a node passes on by a device.
-fn pair_table(position: usize) -> u32 {
-    device_index(position) + 100_900
+/// The routing table for pairs of addresses whose packets a node passes on by the same way.
+fn pair_table(number: usize) -> u32 {
+    device_index(number) + 100_900
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub(crate) fn two_homed_plan() -> Plan {
                 router_interface(1, Direction::Down, 7),
             ],
         }],
+        lans: Vec::new(),
         links: vec![
             link("a--r", (a, 0), (r, 0)),
             link("b--r", (b, 0), (r, 1)),

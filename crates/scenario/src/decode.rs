@@ -6,6 +6,7 @@ mod event;
 mod expect;
 mod fault;
 mod file;
+mod lan;
 mod link;
 mod node;
 mod pool;
@@ -28,6 +29,7 @@ pub(crate) use fault::{
     Amount, ChurnDraft, ChurnKind, EndDraft, FlapDraft, RepeatDraft, TextDraft,
 };
 pub(crate) use file::{Draft, decode_file};
+pub(crate) use lan::LanDraft;
 pub(crate) use link::overlay;
 pub(crate) use link::{LinkDraft, LinkKeys};
 pub(crate) use node::{MOST_NODES, NodeDraft, NodeKeys};

@@ -41,6 +41,9 @@ pub(crate) struct File {
     nodes: BTreeMap<String, Option<Node>>,
     /// Names of routers: they forward packets and answer ICMP, and run no programs.
     routers: Option<Vec<String>>,
+    /// LANs: Ethernet segments that nodes and routers share, each attached by a link (`between: [laptop,
+    /// office]`). A list of names, or a map with the subnet of each.
+    lans: Option<Lans>,
     /// The links. Nodes have one interface a link, `eth0`, `eth1` … in this order.
     links: Option<Vec<Link>>,
     /// How routers find their ways: what a shortest route minimises (`latency`, the default, or `hops`),
@@ -68,6 +71,24 @@ pub(crate) struct Defaults {
     node: Option<NodeDefaults>,
 }
 
+/// The LANs.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum Lans {
+    /// Their names.
+    Names(Vec<String>),
+    /// With what is known of each.
+    Map(BTreeMap<String, Option<Lan>>),
+}
+
+/// A LAN.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Lan {
+    /// Its subnet, such as 192.168.1.0/24, or an IPv4 and an IPv6 one; default: from the end of the pools.
+    address: Option<OneOrTwo>,
+}
+
 /// How routers find their ways.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
@@ -84,7 +105,7 @@ pub(crate) enum Routing {
 pub(crate) enum Metric {
     /// The sum of latencies; ties go to fewer hops, then to the link named first.
     Latency,
-    /// The number of links.
+    /// The number of links; a LAN counts as one.
     Hops,
 }
 
@@ -172,7 +193,8 @@ with_program_keys! {
         user: Option<User>,
         /// Settings of its network namespace, such as `net.ipv4.tcp_sack: 0`.
         sysctl: Option<BTreeMap<String, Word>>,
-        /// The address of its first interface, or an IPv4 and an IPv6 one; default: from the pools.
+        /// The address of its first interface, or an IPv4 and an IPv6 one; one of a LAN's subnet is that
+        /// of its interface there. Default: from the pools.
         address: Option<OneOrTwo>,
     }
 }
@@ -256,7 +278,7 @@ with_link_keys! {
 with_link_keys! {
     /// A link between two ends. Properties hold for both directions; `up` and `down` win over them.
     struct Link {
-        /// The two ends: names of nodes, groups (one link a member) or routers.
+        /// The two ends: names of nodes, groups (one link a member), routers or LANs.
         #[schemars(length(equal = 2))]
         between: Vec<String>,
         /// Its name; default `a--b`, then `a--b-2` … The links of a group are called `name-1` ….
@@ -423,8 +445,8 @@ pub(crate) struct Event {
     r#do: Option<Verb>,
     /// Only so many of the nodes, or this share of them (rounded, at least one), chosen by the seed.
     some: Option<Amount>,
-    /// Cuts every link between these groups of nodes and routers; it takes the place of an earlier
-    /// partition.
+    /// Cuts every link between these groups of nodes, routers and LANs, and on a LAN every frame between
+    /// attachments of different groups; it takes the place of an earlier partition.
     partition: Option<Partition>,
     /// Ends the partition. Links that are down or flapping stay so.
     heal: Option<bool>,

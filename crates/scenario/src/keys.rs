@@ -11,6 +11,7 @@ pub(crate) const FILE: &[&str] = &[
     "defaults",
     "nodes",
     "routers",
+    "lans",
     "links",
     "routing",
     "routes",
@@ -71,6 +72,9 @@ pub(crate) const BOTH: &[&str] = &[
     "up",
     "down",
 ];
+
+/// A LAN.
+pub(crate) const LAN: &[&str] = &["address"];
 
 /// A link.
 pub(crate) const LINK: &[&str] = &[

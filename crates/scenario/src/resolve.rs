@@ -89,6 +89,7 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         on_overload: draft.on_overload,
         nodes: Vec::new(),
         routers: Vec::new(),
+        lans: Vec::new(),
         links: Vec::new(),
         routes: Vec::new(),
         events: Vec::new(),

@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_schema_and_the_decoder_know_the_same_keys() {
         let schema = schema();
-        let maps: [(&str, &[&str]); 38] = [
+        let maps: [(&str, &[&str]); 39] = [
             ("", keys::FILE),
             ("Defaults", keys::DEFAULTS),
             ("NodeDefaults", keys::NODE_DEFAULTS),
@@ -72,6 +72,7 @@ mod tests {
             ("Direction", keys::DIRECTION),
             ("Both", keys::BOTH),
             ("Link", keys::LINK),
+            ("Lan", keys::LAN),
             ("RateTrace", keys::RATE),
             ("TraceForm", keys::TRACE),
             ("JitterForm", keys::JITTER),

@@ -434,3 +434,44 @@ fn a_partition_that_cuts_nothing_is_noticed() {
                 events: [{at: 1s, partition: [[a], [b]]}]\n";
     assert!(notices(text)[0].contains("this partition cuts no link"), "{:?}", notices(text));
 }
+
+#[test]
+fn a_lan_has_a_subnet_from_the_end_of_the_pools_and_routers_its_lowest_addresses() {
+    let plan = plan(
+        "nodes: {a: {}, b: {count: 2}, far: {}}\nrouters: [r]\nlans: [office, lab]\nlinks:\n\
+         - {between: [a, office], latency: 1ms}\n- {between: [b, office]}\n\
+         - {between: [r, office]}\n- {between: [r, lab]}\n- {between: [r, far]}\n",
+    );
+    let subnets: Vec<String> = plan
+        .lans
+        .iter()
+        .flat_map(|lan| [lan.v4.unwrap().to_string(), lan.v6.unwrap().to_string()])
+        .collect();
+    assert_eq!(subnets[..2], ["10.0.255.0/24", "fd00::ffff:0:0:0/80"]);
+    assert_eq!(subnets[2..], ["10.0.254.0/24", "fd00::fffe:0:0:0/80"]);
+    let v4 = |interface: &windtunnel_model::plan::Interface| interface.v4.unwrap().to_string();
+    let nodes: Vec<String> = plan.nodes.iter().map(|node| v4(&node.interfaces[0])).collect();
+    assert_eq!(nodes, ["10.0.255.2", "10.0.255.3", "10.0.255.4", "10.0.0.1"]);
+    assert_eq!(plan.routers[0].interfaces[0].v4.unwrap().to_string(), "10.0.255.1");
+    assert_eq!(plan.lans[0].attachments.len(), 4);
+    assert_eq!(names(&plan)[..3], ["a--office", "b-1--office", "b-2--office"]);
+}
+
+#[test]
+fn a_fixed_address_of_a_lan_is_that_of_the_interface_there() {
+    let plan = plan(
+        "nodes: {a: {address: 192.168.7.9}, b: {}}\nrouters: [r]\n\
+         lans: {office: {address: 192.168.7.0/24}}\nlinks:\n- {between: [a, r]}\n\
+         - {between: [a, office]}\n- {between: [b, office]}\n",
+    );
+    let addresses: Vec<String> =
+        plan.nodes[0].interfaces.iter().map(|i| i.v4.unwrap().to_string()).collect();
+    assert_eq!(addresses, ["10.0.0.1", "192.168.7.9"]);
+}
+
+#[test]
+fn a_partition_inside_a_lan_is_none_that_does_nothing() {
+    let text = "nodes: {a: {}, b: {}}\nlans: [office]\nlinks:\n- {between: [a, office]}\n\
+                - {between: [b, office]}\nevents: [{at: 1s, partition: [[a], [b]]}]\n";
+    assert_eq!(notices(text), [] as [&str; 0]);
+}

@@ -2,12 +2,14 @@
 
 mod echo;
 mod error;
+mod neighbour;
 
 use crate::bytes;
 use crate::packet::{Info, Malformed, Version};
 
 pub use echo::echo_reply_in_place;
 pub use error::{Kind, Reply, may_send_error, write_error};
+pub use neighbour::{FRAME_LEN as NEIGHBOUR_FRAME_LEN, Neighbour};
 
 /// Protocol number of ICMP.
 pub const PROTOCOL_V4: u8 = 1;

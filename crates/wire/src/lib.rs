@@ -14,6 +14,7 @@
 //! | --- | --- |
 //! | [`vnet`] | the virtio-net header before each frame |
 //! | [`ethernet`], [`ipv4`], [`ipv6`], [`tcp`], [`udp`], [`icmp`] | the fields of each header |
+//! | [`arp`] | who has an address on a segment; [`icmp::Neighbour`] for IPv6 |
 //! | [`packet`], [`flow`] | what a router asks of a frame; its five-tuple and hash |
 //! | [`hop`], [`ecn`] | TTL and congestion marks, changed in place |
 //! | [`checksum`] | sums, updates, pseudo-headers, whole frames |
@@ -36,6 +37,7 @@
 
 #![cfg_attr(not(any(test, feature = "build")), no_std)]
 
+pub mod arp;
 #[cfg(any(test, feature = "build"))]
 pub mod build;
 mod bytes;

@@ -55,6 +55,8 @@ struct Checked<'p> {
     duration: Option<Span>,
     nodes: usize,
     routers: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    lans: usize,
     links: usize,
     #[serde(skip)]
     extras: Extras,
@@ -138,6 +140,7 @@ impl<'p> Checked<'p> {
             duration: plan.duration,
             nodes: plan.nodes.len(),
             routers: plan.routers.len(),
+            lans: plan.lans.len(),
             links: plan.links.len(),
             extras: Extras::of(&plan),
             paths,
@@ -174,11 +177,10 @@ fn default_queues(plan: &Plan) -> Vec<DefaultQueue> {
 
 fn render(checked: &Checked<'_>) -> String {
     let Checked { name, seed, .. } = checked;
-    let size = [
-        count(checked.nodes, "node"),
-        count(checked.routers, "router"),
-        count(checked.links, "link"),
-    ];
+    let lans = (checked.lans > 0).then(|| count(checked.lans, "LAN"));
+    let size = [count(checked.nodes, "node"), count(checked.routers, "router")];
+    let size: Vec<String> =
+        size.into_iter().chain(lans).chain([count(checked.links, "link")]).collect();
     let mut text = table(checked.extras, &checked.paths).render("");
     if checked.paths_left_out > 0 {
         let more = checked.paths_left_out;
@@ -206,6 +208,11 @@ fn render(checked: &Checked<'_>) -> String {
     let size = size.join(", ");
     text.push_str(&format!("{name} is valid and {fits} this machine: {size}, seed {seed}\n"));
     text
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 fn count(number: usize, noun: &str) -> String {

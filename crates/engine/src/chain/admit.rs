@@ -18,7 +18,7 @@ impl Chain {
         mut packet: Packet,
         work: &mut Work,
     ) -> Option<TooBig> {
-        packet.number = self.count_offer(&packet.shape);
+        packet.number = self.count_offer(&packet.shape, packet.frame());
         packet.copy = false;
         packet.fate = Fate::PLAIN;
         self.loss.turn_to(now);
@@ -29,16 +29,23 @@ impl Chain {
         }
         match self.mtu.fit(&packet.shape, packet.frame()) {
             Fit::Whole => self.admit(now, packet, work),
-            Fit::Fragments => self.fragment_all(now, packet, work),
-            Fit::No { segments } => return Some(self.refuse(now, packet, segments, work)),
+            Fit::Fragments { .. } if self.site.routed => self.fragment_all(now, packet, work),
+            Fit::Fragments { segments } | Fit::No { segments } => {
+                return Some(self.refuse(now, packet, segments, work));
+            }
         }
         None
     }
 
     /// Counts an offer for which there was no memory.
-    pub(crate) fn offer_without_memory(&mut self, shape: &Shape) {
-        self.count_offer(shape);
-        self.drop(DropReason::Memory, shape.count);
+    pub(crate) fn offer_without_memory(&mut self, shape: &Shape, frame: &[u8]) {
+        self.offer_in_vain(DropReason::Memory, shape, frame);
+    }
+
+    /// Counts an offer that something before the lane has refused.
+    pub(crate) fn offer_in_vain(&mut self, reason: DropReason, shape: &Shape, frame: &[u8]) {
+        self.count_offer(shape, frame);
+        self.drop(reason, shape.count);
     }
 
     /// Whether an element of this half may touch a packet.

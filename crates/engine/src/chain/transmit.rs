@@ -268,7 +268,7 @@ impl Chain {
             counters.delay_sum_ns.saturating_add(departure.drawn.as_nanos().saturating_mul(count));
         counters.reordered += if departure.reordered { count } else { 0 };
         packet.times = departure.times;
-        let out = if self.ends_at_node { packet.times.last } else { packet.times.first };
+        let out = if self.site.ends_at_node { packet.times.last } else { packet.times.first };
         if out <= now && self.line.next().is_none_or(|next| next > now) {
             return self.exit(packet, work);
         }

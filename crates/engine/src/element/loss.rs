@@ -17,6 +17,7 @@ use windtunnel_model::{LinkProfile, Probability, Time};
 
 use super::Luck;
 use super::trace::{Book, Series, What};
+use crate::chain::OWN_NUMBERS;
 
 #[derive(Debug)]
 pub(crate) struct Loss {
@@ -98,7 +99,10 @@ impl Loss {
             Kind::None => false,
             Kind::Independent(probability) => probability.decides(self.draws.at(number)),
             Kind::Bursts(chain) => {
-                chain.advance(&self.states, number);
+                // What kernels send of their own accord finds the times as programs' packets left them.
+                if number < OWN_NUMBERS {
+                    chain.advance(&self.states, number);
+                }
                 chain.probability().decides(self.draws.at(number))
             }
             Kind::Listed(numbers) => numbers.binary_search(&number).is_ok(),

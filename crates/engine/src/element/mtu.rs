@@ -6,6 +6,8 @@
 //! - **Bytes**: IPv4 without DF is fragmented, after its checksum has been completed. IPv6, and IPv4 with
 //!   DF, is dropped, and the engine sends fragmentation-needed or packet-too-big with this MTU (one
 //!   message for the refused segments of a train).
+//!   On a LAN only routers do that: its segment, and a node's own attachment, drop what is too large and
+//!   tell nobody.
 //! - **Drop reasons**: `mtu`.
 //! - **Model**: RFC 791 3.2, RFC 1191, RFC 1812 4.2.2.7, RFC 8201.
 
@@ -20,7 +22,10 @@ pub(crate) struct Mtu(pub(crate) u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
     Whole,
-    Fragments,
+    /// May be fragmented; without, `segments` from the front do not fit.
+    Fragments {
+        segments: u32,
+    },
     /// Refused; `segments` from the front do not fit (the last one of a train may).
     No {
         segments: u32,
@@ -39,7 +44,7 @@ impl Mtu {
         let last_fits = shape.count > 1 && shape.last <= self.0;
         let segments = shape.count - u32::from(last_fits);
         match Info::parse(frame) {
-            Ok(info) if !info.dont_fragment => Fit::Fragments,
+            Ok(info) if !info.dont_fragment => Fit::Fragments { segments },
             _ => Fit::No { segments },
         }
     }

@@ -4,7 +4,7 @@ use windtunnel_model::{Lane, RouterId, Time};
 use windtunnel_wire::{ethernet, hop, icmp, vnet};
 
 use super::{Departure, Engine, Express, starved};
-use crate::network::End;
+use crate::network::{Addressing, End};
 use crate::packet::{Packet, Shape};
 use crate::router::{self, Verdict};
 
@@ -19,40 +19,52 @@ impl Engine {
         frame: &mut [u8],
     ) -> Option<Express> {
         let mut came_by = None;
-        loop {
-            let chain = &mut self.chains[lane.index()];
-            if !chain.is_clear(now, &shape) {
-                self.copy_in(now, lane, came_by, (vnet, shape), frame);
-                return None;
-            }
-            let end = self.network.end(lane);
-            let unpolled = self.unpolled[lane.index()] > 0;
-            match end {
-                End::Node { port, destination, source } if !unpolled => {
-                    chain.pass(&shape);
-                    address(frame, destination, source);
+        while self.chains[lane.index()].is_clear(now, &shape) {
+            let next = match self.network.end(lane) {
+                // What is in the outbox leaves first.
+                End::Node { .. } if self.unpolled[lane.index()] > 0 => break,
+                End::Node { port, addresses } => {
+                    self.chains[lane.index()].pass(&shape, frame);
+                    address(frame, addresses);
                     return Some(Express { port, lane, vnet });
                 }
-                End::Router(id) => {
-                    let verdict = router::decide(&mut self.network, id, frame);
-                    if let Verdict::Forward(next) = verdict
-                        && hop::decrement_ttl(frame).is_ok()
-                    {
-                        chain.pass(&shape);
-                        self.routers[id.index()].forwarded += u64::from(shape.count);
-                        (came_by, lane) = (Some(lane), next);
-                        continue;
+                End::Lan(id) => match self.only_outlet(now, id, lane, frame) {
+                    Some(next) => {
+                        self.chains[lane.index()].pass(&shape, frame);
+                        next
                     }
-                    self.copy_in(now, lane, came_by, (vnet, shape), frame);
-                    return None;
-                }
-                // What is in the outbox leaves first.
-                End::Node { .. } => {
-                    self.copy_in(now, lane, came_by, (vnet, shape), frame);
-                    return None;
-                }
-            }
+                    None => break,
+                },
+                End::Router(id) => match self.route_at_once(now, id, lane, frame) {
+                    Some(next) => {
+                        self.chains[lane.index()].pass(&shape, frame);
+                        self.routers[id.index()].forwarded += u64::from(shape.count);
+                        next
+                    }
+                    None => break,
+                },
+            };
+            (came_by, lane) = (Some(lane), next);
         }
+        self.copy_in(now, lane, came_by, (vnet, shape), frame);
+        None
+    }
+
+    /// The lane on which a router sends a frame on, now and changed, where nothing else is to be done.
+    fn route_at_once(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        lane: Lane,
+        frame: &mut [u8],
+    ) -> Option<Lane> {
+        if !self.is_for_router(lane, frame) {
+            return None;
+        }
+        let Verdict::Forward(next) = router::decide(&mut self.network, id, frame) else {
+            return None;
+        };
+        (self.address_next(now, next, frame) && hop::decrement_ttl(frame).is_ok()).then_some(next)
     }
 
     /// Puts a packet on a lane at the time of its first segment.
@@ -74,17 +86,18 @@ impl Engine {
             match self.network.end(lane) {
                 End::Node { .. } => self.deliver(now, lane, packet),
                 End::Router(id) => self.route(now, id, lane, packet),
+                End::Lan(id) => self.switch(now, id, lane, packet),
             }
         }
     }
 
     /// Gives a packet to the node at the end of `lane`.
     pub(super) fn deliver(&mut self, now: Time, lane: Lane, packet: Packet) {
-        let End::Node { port, destination, source } = self.network.end(lane) else {
+        let End::Node { port, addresses } = self.network.end(lane) else {
             return packet.discard(&mut self.work.pool);
         };
         let (mut frame, vnet) = packet.into_parts(&mut self.work.pool);
-        address(&mut frame, destination, source);
+        address(&mut frame, addresses);
         self.unpolled[lane.index()] += 1;
         self.outbox.push_back(Departure { port, lane, intended: now, vnet, frame });
     }
@@ -104,7 +117,7 @@ impl Engine {
                 self.offer(now, lane, packet);
             }
             None => {
-                self.chains[lane.index()].offer_without_memory(&shape);
+                self.chains[lane.index()].offer_without_memory(&shape, frame);
                 self.note_memory(now, lane);
             }
         }
@@ -112,15 +125,17 @@ impl Engine {
 
     fn route(&mut self, now: Time, id: RouterId, lane: Lane, mut packet: Packet) {
         packet.came_by = Some(lane);
+        if !self.is_for_router(lane, packet.frame()) || self.hear(now, lane, packet.frame()) {
+            return packet.discard(&mut self.work.pool);
+        }
         let segments = u64::from(packet.shape.count);
         let verdict = router::decide(&mut self.network, id, packet.frame());
         let counters = &mut self.routers[id.index()];
         match verdict {
             Verdict::Forward(next) => {
-                counters.forwarded += segments;
                 let forwarded = hop::decrement_ttl(packet.settled(&mut self.work.pool).0);
                 debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
-                return self.offer(now, next, packet);
+                return self.hand_on(now, id, next, packet);
             }
             Verdict::Echo => return self.echo(now, id, packet),
             Verdict::Refuse(refusal) => {
@@ -154,7 +169,8 @@ impl Engine {
 }
 
 /// Writes the Ethernet addresses of a delivery; a group address stays.
-fn address(frame: &mut [u8], destination: [u8; 6], source: [u8; 6]) {
+fn address(frame: &mut [u8], addresses: Option<Addressing>) {
+    let Some(Addressing { destination, source }) = addresses else { return };
     let group = ethernet::View::parse(frame).ok().filter(ethernet::View::is_multicast);
     let destination = group.map_or(destination, |view| view.destination());
     ethernet::set_addresses(frame, destination, source);

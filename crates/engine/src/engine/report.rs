@@ -22,7 +22,7 @@ impl Engine {
             self.network.next_hop(id, None, target, flow)
         });
         match lane {
-            Some(lane) => self.offer(now, lane, packet),
+            Some(lane) => self.hand_on(now, id, lane, packet),
             None => packet.discard(&mut self.work.pool),
         }
     }
@@ -45,8 +45,11 @@ impl Engine {
         let TooBig { packet, mtu } = refused;
         let kind = Kind::TooBig { mtu };
         match self.start_of(lane) {
+            // A segment and what is attached to it know of frames only.
+            _ if !self.chains[lane.index()].is_routed() => {}
             Vertex::Router(id) => self.report(now, id, kind, &packet),
             Vertex::Node(_) => self.report_to_node(now, lane, kind, &packet),
+            Vertex::Lan(_) => {}
         }
         packet.discard(&mut self.work.pool);
     }

@@ -28,7 +28,8 @@ pub(super) enum Way {
 pub(super) struct Table {
     ports: usize,
     routers: usize,
-    /// By router, then by port and router aimed at; empty for large plans.
+    lans: usize,
+    /// By router, then by port, router and LAN aimed at; empty for large plans.
     dense: Vec<Option<Way>>,
     /// What has been asked besides.
     known: BTreeMap<(RouterId, Option<NodeId>, Target), Way>,
@@ -41,7 +42,8 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(plan: &Plan) -> Self {
         let (ports, routers) = (plan.ports().count(), plan.routers.len());
-        let entries = routers * (ports + routers);
+        let lans = plan.lans.len();
+        let entries = routers * (ports + routers + lans);
         let dense = if entries <= DENSE_MAX { vec![None; entries] } else { Vec::new() };
         let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
         let salt = |lane: Lane| {
@@ -49,7 +51,7 @@ impl Table {
             Stream::derive(plan.seed, link, lane.direction, "ecmp").at(0)
         };
         let salts = if plan.routing.ecmp { lanes.map(salt).collect() } else { Vec::new() };
-        Table { ports, routers, dense, known: BTreeMap::new(), groups: Vec::new(), salts }
+        Table { ports, routers, lans, dense, known: BTreeMap::new(), groups: Vec::new(), salts }
     }
 
     /// Forgets all answers.
@@ -117,8 +119,9 @@ impl Table {
         let column = match target {
             Target::Port(port) => port.index(),
             Target::Router(router) => self.ports + router.index(),
+            Target::Lan(lan) => self.ports + self.routers + lan.index(),
         };
-        router.index() * (self.ports + self.routers) + column
+        router.index() * (self.ports + self.routers + self.lans) + column
     }
 }
 

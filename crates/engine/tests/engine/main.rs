@@ -6,6 +6,7 @@ mod changes;
 mod codel;
 mod fq_codel;
 mod jitter;
+mod lans;
 mod luck;
 mod mtu;
 mod pie;

@@ -11,7 +11,7 @@ use windtunnel_model::{
 };
 use windtunnel_wire::build;
 
-use crate::support::{Net, Out, US, path, up};
+use crate::support::{Net, Out, Topology, US, path, up};
 
 fn probability() -> impl Strategy<Value = Probability> {
     prop_oneof![
@@ -214,7 +214,77 @@ fn summary(net: &Net) -> (Vec<Out>, Vec<String>) {
     (net.out.clone(), lanes.map(|lane| format!("{:?}", net.engine.lane(lane))).collect())
 }
 
+/// Four stations and a router on a LAN, each with its own properties, and a node beyond the router.
+fn lan(profiles: &[LinkProfile]) -> Plan {
+    let mut plan = Topology::new(3);
+    let office = plan.lan("office");
+    let mut stations: Vec<Vertex> =
+        ["a", "b", "c", "d"].iter().map(|name| plan.node(name)).collect();
+    let far = plan.node("far");
+    let router = plan.router("r");
+    stations.push(router);
+    for (station, profile) in stations.iter().zip(profiles) {
+        plan.link([*station, office], [profile.clone(), profile.clone()]);
+    }
+    plan.link([router, far], [LinkProfile::default(), LinkProfile::default()]);
+    plan.build()
+}
+
+/// A frame of station `from`: to another one, to the router's far side, or to all.
+fn frame(net: &Net, from: u32, to: u32, len: usize) -> Vec<u8> {
+    let (from, to) = (usize::try_from(from).unwrap(), usize::try_from(to).unwrap());
+    let mac = |port| net.plan.ports().nth(port).unwrap().1.mac();
+    let to_all = to == from;
+    let target = if to_all { "255.255.255.255:9".parse().unwrap() } else { net.socket(to) };
+    let mut frame = build::udp(net.socket(from), target, &vec![0; len]);
+    let next = match to {
+        _ if to_all => [0xff; 6],
+        4 => net.plan.routers[0].interfaces[0].mac(),
+        to => mac(to),
+    };
+    windtunnel_wire::ethernet::set_addresses(&mut frame, next, mac(from));
+    frame
+}
+
 proptest! {
+    #[test]
+    fn every_copy_on_a_lan_is_counted_and_none_comes_back_to_its_sender(
+        profiles in prop::collection::vec(profile(), 5),
+        steps in prop::collection::vec((0..400 * US, 0u32..4, 0u32..5, 4usize..1400, 0u32..12), 1..60),
+        memory in prop_oneof![4 => Just(1u64 << 30), 1 => 0u64..400_000],
+    ) {
+        let plan = lan(&profiles);
+        let play = || {
+            let mut net = Net::with_memory(plan.clone(), memory);
+            let mut at = 0;
+            for (pause, from, to, len, change) in &steps {
+                at += pause;
+                match change {
+                    0 => {
+                        let side = |ids: [u32; 2]| ids.map(|id| Vertex::Node(NodeId(id))).to_vec();
+                        net.apply(at, &NetworkChange::Partition(&[side([0, 1]), side([2, 3])]));
+                    }
+                    1 => net.apply(at, &NetworkChange::Heal),
+                    2 => net.set_up(at, up(*from), len % 2 == 0),
+                    _ => {}
+                }
+                let sent = frame(&net, *from, *to, *len);
+                net.send(at, *from, Default::default(), &sent);
+                net.check_conservation();
+            }
+            net.finish();
+            net.check_conservation();
+            net
+        };
+        let (first, second) = (play(), play());
+        for out in &first.out {
+            let source = windtunnel_wire::ethernet::View::parse(&out.frame).unwrap().source();
+            let own = first.plan.ports().nth(usize::try_from(out.port).unwrap()).unwrap().1.mac();
+            prop_assert_ne!(source, own);
+        }
+        prop_assert_eq!(summary(&first), summary(&second));
+    }
+
     #[test]
     fn no_packet_is_lost_unseen_and_the_same_calls_give_the_same_bytes(
         profiles in prop::collection::vec(profile(), 3),

@@ -7,7 +7,8 @@ use windtunnel_model::plan::{
     Interface, LinkChange, LinkEnd, Node, Plan, Router, RouterInterface, RoutingMetric, User,
 };
 use windtunnel_model::{
-    Direction, Lane, LinkId, LinkPatch, LinkProfile, NodeId, PortId, RouterId, Span, Time, Vertex,
+    Direction, Lan, LanId, Lane, LinkId, LinkPatch, LinkProfile, NodeId, PortId, RouterId, Span,
+    Subnet, Time, Vertex,
 };
 use windtunnel_wire::segment::{Train, write_range};
 use windtunnel_wire::{build, vnet};
@@ -29,6 +30,7 @@ impl Topology {
                 routing: RoutingMetric::Hops.into(),
                 nodes: Vec::new(),
                 routers: Vec::new(),
+                lans: Vec::new(),
                 links: Vec::new(),
                 routes: Vec::new(),
                 events: Vec::new(),
@@ -56,13 +58,30 @@ impl Topology {
         Vertex::Router(RouterId::from_index(self.plan.routers.len() - 1))
     }
 
+    /// A LAN with the subnets 10.1.0.0/24 and fd00:1::/64, 10.2.0.0/24 and fd00:2::/64, and so on.
+    pub(crate) fn lan(&mut self, name: &str) -> Vertex {
+        let number = u8::try_from(self.plan.lans.len() + 1).unwrap();
+        let v6 = Ipv6Addr::new(0xfd00, number.into(), 0, 0, 0, 0, 0, 0);
+        self.plan.lans.push(Lan {
+            name: name.to_owned(),
+            v4: Some(Subnet { network: Ipv4Addr::new(10, number, 0, 0).into(), prefix: 24 }),
+            v6: Some(Subnet { network: v6.into(), prefix: 64 }),
+            attachments: Vec::new(),
+        });
+        Vertex::Lan(LanId::from_index(self.plan.lans.len() - 1))
+    }
+
     pub(crate) fn link(&mut self, ends: [Vertex; 2], profiles: [LinkProfile; 2]) -> LinkId {
         let id = LinkId::from_index(self.plan.links.len());
         let name =
             format!("{}--{}", self.plan.vertex_name(ends[0]), self.plan.vertex_name(ends[1]));
         let mtu = profiles[0].mtu.max(profiles[1].mtu);
         let ends = [0, 1].map(|side| {
-            let interface = self.attach(ends[side], id, Direction::BOTH[side], mtu);
+            let lan = match ends[1 - side] {
+                Vertex::Lan(id) => Some(id),
+                _ => None,
+            };
+            let interface = self.attach(ends[side], lan, id, Direction::BOTH[side], mtu);
             LinkEnd { vertex: ends[side], interface }
         });
         self.plan.links.push(windtunnel_model::plan::Link { name, ends, profiles });
@@ -77,11 +96,28 @@ impl Topology {
         self.plan
     }
 
-    fn attach(&mut self, vertex: Vertex, link: LinkId, outward: Direction, mtu: u32) -> u32 {
+    fn attach(
+        &mut self,
+        vertex: Vertex,
+        lan: Option<LanId>,
+        link: LinkId,
+        outward: Direction,
+        mtu: u32,
+    ) -> u32 {
         let host = u8::try_from(link.0).unwrap();
         let side = u8::try_from(outward.index()).unwrap() + 1;
-        let v4 = Some(Ipv4Addr::new(10, 0, host, side));
-        let v6 = Some(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, u16::from(host), u16::from(side)));
+        let (v4, v6) = match lan {
+            None => (
+                Ipv4Addr::new(10, 0, host, side),
+                Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, u16::from(host), u16::from(side)),
+            ),
+            Some(lan) => {
+                let (lan, host) = (u8::try_from(lan.0).unwrap() + 1, host + 1);
+                let v6 = Ipv6Addr::new(0xfd00, lan.into(), 0, 0, 0, 0, 0, host.into());
+                (Ipv4Addr::new(10, lan, 0, host), v6)
+            }
+        };
+        let (v4, v6) = (Some(v4), Some(v6));
         let count = match vertex {
             Vertex::Node(id) => {
                 let interfaces = &mut self.plan.nodes[id.index()].interfaces;
@@ -100,6 +136,11 @@ impl Topology {
                 let interfaces = &mut self.plan.routers[id.index()].interfaces;
                 interfaces.push(RouterInterface { link, outward, v4, v6 });
                 interfaces.len()
+            }
+            Vertex::Lan(id) => {
+                let attachments = &mut self.plan.lans[id.index()].attachments;
+                attachments.push(Lane { link, direction: outward });
+                attachments.len()
             }
         };
         u32::try_from(count - 1).unwrap()

@@ -141,6 +141,7 @@ fn fits_plan(plan: &Plan, action: &Action) -> bool {
     let vertex = |vertex: &Vertex| match vertex {
         Vertex::Node(id) => node(id),
         Vertex::Router(id) => id.index() < plan.routers.len(),
+        Vertex::Lan(id) => id.index() < plan.lans.len(),
     };
     match action {
         Action::Link(change) => {

@@ -37,6 +37,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         routing: RoutingMetric::Latency.into(),
         nodes: nodes.collect(),
         routers: Vec::new(),
+        lans: Vec::new(),
         links: Vec::new(),
         routes: Vec::new(),
         events: Vec::new(),

@@ -3,16 +3,19 @@
 use crate::id::{Lane, NodeId, Vertex};
 use crate::plan::Plan;
 
-/// Vertices (nodes first, then routers), their lanes, and the *core*: the vertices that carry what is
+/// Vertices (nodes first, then routers, then LANs), their lanes, and the *core*: the vertices that carry what is
 /// not their own. Ways lead through the core only, so that trees span the core and not a thousand leaves.
 #[derive(Debug)]
 pub(super) struct Graph {
     nodes: u32,
+    routers: u32,
     /// By vertex: its number in the core.
     core: Vec<Option<u32>>,
     core_len: usize,
     /// By lane index: the vertices that it joins.
     ends: Vec<(u32, u32)>,
+    /// By lane index: how many hops it counts, none towards a LAN.
+    hops: Vec<u32>,
     /// By vertex: lanes that start there, in the file's order.
     outbound: Vec<Vec<Lane>>,
     /// By vertex: lanes from the core that end there, in the file's order.
@@ -36,7 +39,9 @@ impl Graph {
     pub(super) fn new(plan: &Plan) -> Self {
         let nodes = NodeId::from_index(plan.nodes.len()).0;
         let carries = plan.nodes.iter().map(|node| node.forward);
-        let carries = carries.chain(plan.routers.iter().map(|_| true));
+        let routers = NodeId::from_index(plan.routers.len()).0;
+        let others = plan.routers.len() + plan.lans.len();
+        let carries = carries.chain(std::iter::repeat_n(true, others));
         let mut core_len = 0;
         let core: Vec<Option<u32>> = carries
             .map(|carries| {
@@ -49,9 +54,11 @@ impl Graph {
         let vertices = core.len();
         let mut graph = Graph {
             nodes,
+            routers,
             core,
             core_len,
             ends: Vec::with_capacity(plan.links.len() * 2),
+            hops: Vec::with_capacity(plan.links.len() * 2),
             outbound: vec![Vec::new(); vertices],
             inbound: vec![Vec::new(); vertices],
             ports: Vec::new(),
@@ -60,6 +67,7 @@ impl Graph {
             let start = graph.index(plan.lane_start(lane));
             let end = graph.index(plan.lane_end(lane));
             graph.ends.push((start, end));
+            graph.hops.push(u32::from(!matches!(plan.lane_end(lane), Vertex::Lan(_))));
             graph.outbound[start as usize].push(lane);
             if graph.core(start).is_some() {
                 graph.inbound[end as usize].push(lane);
@@ -77,11 +85,21 @@ impl Graph {
         match vertex {
             Vertex::Node(id) => id.0,
             Vertex::Router(id) => self.nodes + id.0,
+            Vertex::Lan(id) => self.nodes + self.routers + id.0,
         }
     }
 
     pub(super) fn is_node(&self, vertex: u32) -> bool {
         vertex < self.nodes
+    }
+
+    pub(super) fn is_router(&self, vertex: u32) -> bool {
+        (self.nodes..self.nodes + self.routers).contains(&vertex)
+    }
+
+    /// How many hops a lane counts.
+    pub(super) fn hops(&self, lane: Lane) -> u32 {
+        self.hops[lane.index()]
     }
 
     pub(super) fn vertices(&self) -> usize {

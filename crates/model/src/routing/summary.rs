@@ -17,7 +17,7 @@ pub struct PathSummary {
     /// 1 − Π(1 − p) over the independent losses, rounded to parts per billion; bursts and lists are
     /// counted with their long-run share (zero for lists).
     pub loss: Probability,
-    /// Number of links.
+    /// Number of links; the two attachments by which a LAN is crossed are one, as for a TTL.
     pub hops: usize,
 }
 
@@ -42,9 +42,14 @@ impl PathSummary {
                 .ok()
                 .and_then(Probability::from_parts_per_billion)
                 .unwrap_or(Probability::ALWAYS),
-            hops: lanes.len(),
+            hops: lanes.iter().filter(|lane| counts(plan, **lane)).count(),
         }
     }
+}
+
+/// Whether a lane is a hop: one towards a LAN is not.
+fn counts(plan: &Plan, lane: Lane) -> bool {
+    !matches!(plan.lane_end(lane), Vertex::Lan(_))
 }
 
 /// The first `most` ways from a node to an interface, and the number of all.

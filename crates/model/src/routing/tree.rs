@@ -17,7 +17,7 @@ pub(super) struct Tree {
     steps: Vec<Option<Step>>,
 }
 
-/// How far the root is, by cost and then by lanes, and the lane to take.
+/// How far the root is, by cost and then by lanes (those towards LANs not counted), and the lane to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
     far: Far,
@@ -50,7 +50,7 @@ impl Tree {
                 let Some(cost) = costs[lane.index()] else { continue };
                 let from = graph.start(lane);
                 let Some(core) = graph.core(from) else { continue };
-                let reached = far.plus(cost);
+                let reached = far.plus(cost, graph.hops(lane));
                 let better = tree.steps[core as usize].is_none_or(|known| {
                     let earlier = known.lane.is_some_and(|other| lane.index() < other.index());
                     reached < known.far || (reached == known.far && earlier)
@@ -136,12 +136,12 @@ impl Tree {
         let cost = costs[lane.index()]?;
         let end = graph.end(lane);
         let rest = if end == self.root { Far { cost: 0, lanes: 0 } } else { self.far(graph, end)? };
-        Some(rest.plus(cost))
+        Some(rest.plus(cost, graph.hops(lane)))
     }
 }
 
 impl Far {
-    fn plus(self, cost: u64) -> Far {
-        Far { cost: self.cost.saturating_add(cost), lanes: self.lanes + 1 }
+    fn plus(self, cost: u64, hops: u32) -> Far {
+        Far { cost: self.cost.saturating_add(cost), lanes: self.lanes + hops }
     }
 }

@@ -116,6 +116,7 @@ fn devices() -> Result<String, Problem> {
         mac: [2, 0, 0, 0, 0, 1],
         mtu: 1500,
         offload: true,
+        on_lan: false,
     };
     let made = Netlink::open().and_then(|mut netlink| {
         netlink.create(request::veth(&pair), "make a pair of devices".into())?;

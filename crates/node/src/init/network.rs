@@ -26,9 +26,9 @@ fn add_main(recipe: &Recipe) -> Result<(), NetlinkError> {
     for device in &recipe.devices {
         let name = &device.name;
         netlink.change(request::up(device.index), format!("take {name} up"))?;
-        for address in &device.addresses {
-            let action = format!("add the address {address} to {name}");
-            netlink.create(request::address(device.index, *address), action)?;
+        for own in device.own() {
+            let action = format!("add the address {} to {name}", own.address);
+            netlink.create(request::address(device.index, own), action)?;
         }
     }
     add_routes(&mut netlink, recipe, |table| table == request::TABLE_MAIN)?;

@@ -15,6 +15,7 @@ use netlink_packet_route::route::{
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use serde::{Deserialize, Serialize};
+use windtunnel_model::Subnet;
 
 use crate::recipe::prefixes::Prefix;
 
@@ -32,6 +33,8 @@ pub(crate) struct Veth<'a> {
     pub(crate) mtu: u32,
     /// Whether the node's end may send packets that are yet to be cut into segments.
     pub(crate) offload: bool,
+    /// Whether the node's end is on a LAN, and so resolves addresses.
+    pub(crate) on_lan: bool,
 }
 
 /// Where packets leave.
@@ -43,13 +46,36 @@ pub(crate) struct Hop {
     pub(crate) source: IpAddr,
     /// The routing table.
     pub(crate) table: u32,
+    /// Who takes them on.
+    pub(crate) via: Via,
+}
+
+/// Who takes packets on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Via {
+    /// Whoever is at the other end of the link.
+    Anyone,
+    /// The owner of the destination itself, on a LAN.
+    Owner,
+    /// Who has this address, on a LAN.
+    Gateway(IpAddr),
+}
+
+/// An address of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub(crate) address: IpAddr,
+    /// The subnet that it shares with others on a LAN; `None`: it is alone.
+    pub(crate) subnet: Option<Subnet>,
 }
 
 pub(crate) fn veth(pair: &Veth<'_>) -> RouteNetlinkMessage {
     let mut peer = LinkMessage::default();
     peer.header.index = pair.node_index;
-    peer.header.flags = LinkFlags::Noarp;
-    peer.header.change_mask = LinkFlags::Noarp;
+    if !pair.on_lan {
+        peer.header.flags = LinkFlags::Noarp;
+        peer.header.change_mask = LinkFlags::Noarp;
+    }
     peer.attributes = vec![
         LinkAttribute::IfName(pair.node_name.into()),
         LinkAttribute::Address(pair.mac.to_vec()),
@@ -87,20 +113,35 @@ pub(crate) fn up(device: u32) -> RouteNetlinkMessage {
     RouteNetlinkMessage::SetLink(message)
 }
 
-/// Gives a device an address of its own, without a subnet.
-pub(crate) fn address(device: u32, address: IpAddr) -> RouteNetlinkMessage {
+/// Gives a device an address: one of its own, without a subnet, or one of a LAN's subnet, to which the
+/// kernel then makes the route.
+pub(crate) fn address(device: u32, own: Own) -> RouteNetlinkMessage {
+    let Own { address, subnet } = own;
     let mut message = AddressMessage::default();
     message.header.family = family(address);
-    message.header.prefix_len = whole(address);
+    message.header.prefix_len = subnet.map_or(whole(address), |subnet| subnet.prefix);
     message.header.flags = AddressHeaderFlags::Nodad;
-    message.header.scope = AddressScope::Universe;
+    message.header.scope = scope(address);
     message.header.index = device;
+    let flags = match subnet {
+        None => AddressFlags::Nodad | AddressFlags::Noprefixroute,
+        Some(_) => AddressFlags::Nodad,
+    };
     message.attributes = vec![
         AddressAttribute::Address(address),
         AddressAttribute::Local(address),
-        AddressAttribute::Flags(AddressFlags::Nodad | AddressFlags::Noprefixroute),
+        AddressAttribute::Flags(flags),
     ];
+    let broadcast = subnet.and_then(|subnet| subnet.broadcast());
+    message.attributes.extend(broadcast.map(AddressAttribute::Broadcast));
     RouteNetlinkMessage::NewAddress(message)
+}
+
+fn scope(address: IpAddr) -> AddressScope {
+    match address {
+        IpAddr::V6(v6) if v6.is_unicast_link_local() => AddressScope::Link,
+        _ => AddressScope::Universe,
+    }
 }
 
 /// Which packets use a table of their own.
@@ -132,13 +173,23 @@ fn route_message(to: Prefix, hop: Hop) -> RouteMessage {
     message.header.protocol = RouteProtocol::Static;
     message.header.scope = RouteScope::Universe;
     message.header.kind = RouteType::Unicast;
-    message.header.flags = RouteFlags::Onlink;
     message.attributes = vec![
         RouteAttribute::Oif(hop.device),
-        RouteAttribute::Gateway(gateway(hop.source).into()),
         RouteAttribute::PrefSource(hop.source.into()),
         RouteAttribute::Table(hop.table),
     ];
+    let gateway = match hop.via {
+        Via::Anyone => {
+            message.header.flags = RouteFlags::Onlink;
+            Some(gateway(hop.source))
+        }
+        Via::Gateway(address) => Some(address),
+        Via::Owner => {
+            message.header.scope = RouteScope::Link;
+            None
+        }
+    };
+    message.attributes.extend(gateway.map(|address| RouteAttribute::Gateway(address.into())));
     if to.length > 0 {
         message.attributes.push(RouteAttribute::Destination(RouteAddress::from(to.address)));
     }
@@ -172,7 +223,7 @@ fn rule_message(rule: Rule) -> RuleMessage {
     message
 }
 
-/// The next hop of every route: nobody has the address, and nobody asks for it, because the devices
+/// The next hop of every route on a link: nobody has the address, and nobody asks for it, because the devices
 /// resolve no addresses. Without one the kernel would keep a neighbour for each destination, and all
 /// namespaces of the machine share room for 1024.
 fn gateway(source: IpAddr) -> IpAddr {
@@ -187,7 +238,7 @@ fn family(address: IpAddr) -> AddressFamily {
 }
 
 /// The length of the prefix that is a whole address.
-fn whole(address: IpAddr) -> u8 {
+pub(crate) fn whole(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 

@@ -22,10 +22,12 @@ pub struct RouteEdit {
 }
 
 impl RouteEdit {
-    /// What makes a node's settings under `before` those under `after`. A node with one interface never
-    /// has to change anything.
+    /// What makes a node's settings under `before` those under `after`. A node with one interface that is
+    /// on no LAN never has to change anything.
     pub(crate) fn of(plan: &Plan, before: &Routes, after: &Routes, node: NodeId) -> RouteEdit {
-        if plan.nodes[node.index()].interfaces.len() < 2 {
+        let interfaces = &plan.nodes[node.index()].interfaces;
+        let on_lan = interfaces.iter().any(|interface| plan.lan_of(interface.link).is_some());
+        if interfaces.len() < 2 && !on_lan {
             return RouteEdit::default();
         }
         let [before, after] = [before, after].map(|routes| Recipe::of(plan, routes, node));

@@ -2,9 +2,12 @@
 
 use std::net::IpAddr;
 
-use windtunnel_model::id::{Lane, NodeId, RouterId, Vertex};
+use windtunnel_model::id::{LanId, Lane, NodeId, RouterId, Vertex};
 use windtunnel_model::routing::Target;
-use windtunnel_model::{Plan, Routes};
+use windtunnel_model::{Plan, Routes, Subnet};
+
+use super::prefixes::Prefix;
+use crate::netlink::request::whole;
 
 /// The ways out of one node.
 pub(crate) struct Exits<'a> {
@@ -18,7 +21,25 @@ pub(crate) struct Exits<'a> {
 pub(crate) struct Destination {
     owner: Vertex,
     target: Target,
-    pub(crate) addresses: Vec<IpAddr>,
+    /// Single ones, or the whole subnet of a LAN.
+    pub(crate) addresses: Vec<Prefix>,
+}
+
+/// Packets that a node passes on along a fixed route.
+pub(crate) struct Passing {
+    pub(crate) sources: Vec<IpAddr>,
+    pub(crate) destinations: Vec<IpAddr>,
+    /// The interface by which they leave.
+    pub(crate) position: usize,
+    /// Where that is on a LAN: the lane by which they leave that.
+    pub(crate) beyond: Option<Lane>,
+}
+
+impl Destination {
+    /// Whether it is a LAN as a whole.
+    pub(crate) fn is_lan(&self) -> bool {
+        matches!(self.owner, Vertex::Lan(_))
+    }
 }
 
 impl<'a> Exits<'a> {
@@ -26,22 +47,29 @@ impl<'a> Exits<'a> {
         Exits { plan, routes, node }
     }
 
-    /// Every interface of every other node, and every router.
+    /// Every interface of every other node, every router, and every LAN.
     pub(crate) fn destinations(&self) -> impl Iterator<Item = Destination> {
         let others = self.plan.ports().filter(|(owner, _)| *owner != self.node);
         let ports = others.map(|(owner, interface)| Destination {
             owner: Vertex::Node(owner),
             target: Target::Port(interface.port),
-            addresses: interface.addresses().collect(),
+            addresses: interface.addresses().map(host).collect(),
         });
         let routers = self.plan.routers.iter().enumerate().map(|(position, router)| {
             let id = RouterId::from_index(position);
             let v4 = router.interfaces.iter().filter_map(|i| i.v4).map(IpAddr::V4);
             let v6 = router.interfaces.iter().filter_map(|i| i.v6).map(IpAddr::V6);
-            let addresses = v4.chain(v6).collect();
+            let addresses = v4.chain(v6).map(host).collect();
             Destination { owner: Vertex::Router(id), target: Target::Router(id), addresses }
         });
-        ports.chain(routers)
+        let lans = self.plan.lans.iter().enumerate().map(|(position, lan)| {
+            let id = LanId::from_index(position);
+            let subnets = [lan.v4, lan.v6].into_iter().flatten();
+            let whole = |Subnet { network, prefix }| Prefix { address: network, length: prefix };
+            let addresses = subnets.map(whole).collect();
+            Destination { owner: Vertex::Lan(id), target: Target::Lan(id), addresses }
+        });
+        ports.chain(routers).chain(lans)
     }
 
     /// The position of the interface by which a destination is reached best.
@@ -61,21 +89,70 @@ impl<'a> Exits<'a> {
     pub(crate) fn is_fixed(&self, destination: &Destination) -> bool {
         match destination.owner {
             Vertex::Node(owner) => self.routes.is_fixed(self.node, owner),
-            Vertex::Router(_) => false,
+            Vertex::Router(_) | Vertex::Lan(_) => false,
         }
     }
 
-    /// What the node passes on along fixed routes: addresses of the source, of the destination, and the
-    /// position of the interface.
-    pub(crate) fn passing(&self) -> Vec<(Vec<IpAddr>, Vec<IpAddr>, usize)> {
+    /// What the node passes on along fixed routes.
+    pub(crate) fn passing(&self) -> Vec<Passing> {
         let of = |node: NodeId| {
             let interfaces = &self.plan.nodes[node.index()].interfaces;
             interfaces.iter().flat_map(windtunnel_model::plan::Interface::addresses).collect()
         };
-        let through = self.routes.fixed_through(Vertex::Node(self.node));
-        through
-            .filter_map(|(from, to, lane)| Some((of(from), of(to), self.position(lane)?)))
-            .collect()
+        let passing = |(from, to, lane): (NodeId, NodeId, Lane)| {
+            let beyond = match self.plan.lane_end(lane) {
+                at @ Vertex::Lan(_) => {
+                    let port = self.plan.nodes[to.index()].interfaces.first()?.port;
+                    self.routes.next_hop_from(at, Some(from), Target::Port(port))
+                }
+                _ => None,
+            };
+            let position = self.position(lane)?;
+            Some(Passing { sources: of(from), destinations: of(to), position, beyond })
+        };
+        self.routes.fixed_through(Vertex::Node(self.node)).filter_map(passing).collect()
+    }
+
+    /// Whether an address is of a LAN's subnet.
+    pub(crate) fn is_on_lan(&self, address: IpAddr) -> bool {
+        self.plan.lan_with(address).is_some()
+    }
+
+    /// On the LAN of an interface: the address, of the version of `like`, of who takes packets for a
+    /// destination on.
+    pub(crate) fn gateway(
+        &self,
+        position: usize,
+        destination: &Destination,
+        like: IpAddr,
+    ) -> Option<IpAddr> {
+        let interface = &self.plan.nodes[self.node.index()].interfaces[position];
+        let lan = self.plan.lan_of(interface.link)?;
+        let lane = self.next(Vertex::Lan(lan), destination)?;
+        self.address_at_end(lane, like)
+    }
+
+    /// The address of the nearest on a LAN that leads out of it: a router, or a node that forwards.
+    pub(crate) fn way_out(&self, lan: LanId, like: IpAddr) -> Option<IpAddr> {
+        let lanes = self.plan.lans[lan.index()].attachments.iter();
+        let leads_out = |lane: &&Lane| match self.plan.lane_end(**lane) {
+            Vertex::Router(_) => true,
+            Vertex::Node(id) => {
+                let node = &self.plan.nodes[id.index()];
+                id != self.node && node.forward && node.interfaces.len() > 1
+            }
+            Vertex::Lan(_) => false,
+        };
+        let profile =
+            |lane: &Lane| &self.plan.links[lane.link.index()].profiles[lane.direction.index()];
+        let nearest = lanes.filter(leads_out).min_by_key(|lane| profile(lane).latency)?;
+        self.address_at_end(*nearest, like)
+    }
+
+    pub(crate) fn address_at_end(&self, lane: Lane, like: IpAddr) -> Option<IpAddr> {
+        let end = self.plan.links[lane.link.index()].ends[1 - lane.direction.index()];
+        let (v4, v6) = self.plan.addresses_at(end);
+        if like.is_ipv4() { v4.map(IpAddr::V4) } else { v6.map(IpAddr::V6) }
     }
 
     fn next(&self, at: Vertex, destination: &Destination) -> Option<Lane> {
@@ -86,6 +163,11 @@ impl<'a> Exits<'a> {
         let interfaces = &self.plan.nodes[self.node.index()].interfaces;
         interfaces.iter().position(|i| i.link == lane.link && i.outward == lane.direction)
     }
+}
+
+/// One address as a destination.
+fn host(address: IpAddr) -> Prefix {
+    Prefix { address, length: whole(address) }
 }
 
 #[cfg(test)]
@@ -101,7 +183,11 @@ mod tests {
         let seen: Vec<_> = exits
             .destinations()
             .map(|d| {
-                (d.addresses[0].to_string(), exits.best(&d), [0, 1].map(|i| exits.leads(i, &d)))
+                (
+                    d.addresses[0].address.to_string(),
+                    exits.best(&d),
+                    [0, 1].map(|i| exits.leads(i, &d)),
+                )
             })
             .collect();
         let expected = [

@@ -110,6 +110,7 @@ fn make_devices(plan: &Plan, village: &Village, options: &Options) -> Result<(),
                 mac: interface.mac(),
                 mtu: interface.mtu,
                 offload: options.offload,
+                on_lan: plan.lan_of(interface.link).is_some(),
             };
             let action = format!("make device {} of node {}", interface.name, node.name);
             netlink.create(request::veth(&pair), action)?;

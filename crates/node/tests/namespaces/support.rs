@@ -173,6 +173,7 @@ fn plan(nodes: Vec<plan::Node>, routers: Vec<Router>, links: Vec<Link>) -> Plan 
         routing: plan::RoutingMetric::Latency.into(),
         nodes,
         routers,
+        lans: Vec::new(),
         links,
         routes: vec![],
         events: vec![],

@@ -4,7 +4,8 @@ use windtunnel_model::Span;
 use windtunnel_model::plan::{OnOverload, Routing};
 
 use super::{
-    At, EventDraft, ExpectDraft, Field, Fields, LinkDraft, LinkKeys, NodeDraft, Pools, RouteDraft,
+    At, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, NodeDraft, Pools,
+    RouteDraft,
 };
 use crate::decode::node::NodeKeys;
 use crate::error::Findings;
@@ -24,6 +25,7 @@ pub(crate) struct Draft {
     pub(crate) node_defaults: NodeKeys,
     pub(crate) nodes: Vec<NodeDraft>,
     pub(crate) routers: Vec<At<String>>,
+    pub(crate) lans: Vec<LanDraft>,
     pub(crate) links: Vec<LinkDraft>,
     pub(crate) routing: Routing,
     pub(crate) routes: Vec<RouteDraft>,
@@ -119,6 +121,9 @@ impl Findings {
             && let Some(items) = self.list(field, "a list of names")
         {
             draft.routers = items.filter_map(|item| self.text_at(item, "a name")).collect();
+        }
+        if let Some(field) = file.find("lans").filter(Field::is_some) {
+            draft.lans = self.lans(field);
         }
         if let Some(field) = file.find("links").filter(Field::is_some) {
             draft.links = self.each(field, "a list of links", Findings::link);

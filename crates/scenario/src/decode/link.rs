@@ -59,7 +59,7 @@ impl Findings {
     }
 
     fn between(&mut self, field: Field<'_>) -> Option<[At<String>; 2]> {
-        let needed = "a list of two names of nodes, groups or routers";
+        let needed = "a list of two names of nodes, groups, routers or LANs";
         let names: Vec<_> = self.list(field, needed)?.collect();
         let names: Vec<_> =
             names.into_iter().map(|item| self.text_at(item, "names")).collect::<Option<_>>()?;

@@ -86,7 +86,7 @@ impl Findings {
         Some(on)
     }
 
-    fn pool(&mut self, text: &str, place: Place) -> Option<(IpAddr, u8)> {
+    pub(super) fn pool(&mut self, text: &str, place: Place) -> Option<(IpAddr, u8)> {
         let shown = shorten(text);
         let parsed = text.split_once('/').and_then(|(network, prefix)| {
             Some((network.parse::<IpAddr>().ok()?, prefix.parse::<u8>().ok()?))

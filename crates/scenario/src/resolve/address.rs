@@ -1,26 +1,39 @@
 //! Addresses: fixed ones first, the rest from the pools in a fixed order.
 
+mod subnets;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use windtunnel_model::{NodeId, Plan};
+use windtunnel_model::plan::{Interface, LinkEnd};
+use windtunnel_model::{LanId, NodeId, Plan, Subnet, Vertex};
 
 use crate::decode::{Draft, Pool, is_usable};
 use crate::error::Findings;
 use crate::position::Place;
 
-/// Gives every interface its addresses: every node's first interface in the file's order, then nodes'
-/// further interfaces, then routers'.
+/// Gives every interface its addresses. On LANs: routers in the order of the links, then nodes, from the
+/// LAN's subnet. Elsewhere: every node's first interface in the file's order, then nodes' further
+/// interfaces, then routers'.
 pub(super) fn assign(found: &mut Findings, draft: &Draft, plan: &mut Plan) {
+    subnets::assign(found, draft, plan);
+    if !found.is_clean() {
+        return;
+    }
     let taken = fix(found, draft, plan);
     notice_unlinked(found, draft, plan);
     if !found.is_clean() {
         return;
     }
+    for lan in 0..plan.lans.len() {
+        assign_on(found, draft, plan, LanId::from_index(lan), &taken);
+    }
     let needed = plan.nodes.iter().map(|node| node.interfaces.len()).sum::<usize>()
         + plan.routers.iter().map(|router| router.interfaces.len()).sum::<usize>();
-    let mut v4 = draft.pools.v4.map(|pool| Source::new_v4(pool, &taken));
-    let mut v6 = draft.pools.v6.map(|pool| Source::new_v6(pool, &taken));
+    let lans4: Vec<Subnet> = plan.lans.iter().filter_map(|lan| lan.v4).collect();
+    let lans6: Vec<Subnet> = plan.lans.iter().filter_map(|lan| lan.v6).collect();
+    let mut v4 = draft.pools.v4.map(|pool| Source::new(subnet_of(pool), &taken, &lans4));
+    let mut v6 = draft.pools.v6.map(|pool| Source::new(subnet_of(pool), &taken, &lans6));
     let fill = |slot4: &mut Option<Ipv4Addr>,
                 slot6: &mut Option<Ipv6Addr>,
                 v4: &mut Option<Source>,
@@ -57,7 +70,7 @@ pub(super) fn assign(found: &mut Findings, draft: &Draft, plan: &mut Plan) {
     }
 }
 
-/// Puts the addresses that nodes fix on their first interfaces.
+/// Puts the addresses that nodes fix on their interfaces.
 fn fix(found: &mut Findings, draft: &Draft, plan: &mut Plan) -> BTreeMap<IpAddr, Place> {
     let mut taken = BTreeMap::new();
     let mut first = 0;
@@ -74,12 +87,14 @@ fn fix(found: &mut Findings, draft: &Draft, plan: &mut Plan) -> BTreeMap<IpAddr,
                 "address: the members of a group cannot share one address".to_owned()
             } else if off {
                 format!("address: `{value}` belongs to a family that the file turns off")
-            } else if !is_usable(value) || is_edge(draft, value) {
+            } else if !is_usable(value) || is_edge(draft, plan, value) {
                 format!("address: `{value}` is not an address that a host can have")
+            } else if let Some(reason) = misplaced(plan, id, value) {
+                reason
             } else if let Some(other) = taken.insert(value, place) {
                 let line = other.line;
                 format!("address: `{value}` is given to another node already, in line {line}")
-            } else if let Some(interface) = plan.nodes[id.index()].interfaces.first_mut() {
+            } else if let Some(interface) = interface_for(plan, id, value) {
                 match value {
                     IpAddr::V4(v4) => interface.v4 = Some(v4),
                     IpAddr::V6(v6) => interface.v6 = Some(v6),
@@ -94,12 +109,50 @@ fn fix(found: &mut Findings, draft: &Draft, plan: &mut Plan) -> BTreeMap<IpAddr,
     taken
 }
 
-/// Whether this is the network's or the broadcast address of the IPv4 pool.
-fn is_edge(draft: &Draft, address: IpAddr) -> bool {
-    let (Some(pool), IpAddr::V4(v4)) = (draft.pools.v4, address) else { return false };
-    let network = pool.network.to_bits();
-    let hosts = u32::MAX.checked_shr(u32::from(pool.prefix)).unwrap_or(0);
-    [network, network | hosts].contains(&v4.to_bits())
+/// The position of a node's interface that a fixed address is for: the one on the LAN that the address
+/// belongs to, else the first.
+fn position_for(plan: &Plan, id: NodeId, address: IpAddr) -> usize {
+    let lan = plan.lan_with(address);
+    let mut interfaces = plan.nodes[id.index()].interfaces.iter();
+    interfaces.position(|i| lan.is_some() && plan.lan_of(i.link) == lan).unwrap_or(0)
+}
+
+fn interface_for(plan: &mut Plan, id: NodeId, address: IpAddr) -> Option<&mut Interface> {
+    let position = position_for(plan, id, address);
+    plan.nodes[id.index()].interfaces.get_mut(position)
+}
+
+/// Why an address cannot be that of the interface that it is for: LANs have their own subnets.
+fn misplaced(plan: &Plan, id: NodeId, address: IpAddr) -> Option<String> {
+    let node = &plan.nodes[id.index()];
+    let interface = node.interfaces.get(position_for(plan, id, address))?;
+    let (here, there) = (plan.lan_of(interface.link), plan.lan_with(address));
+    let subnet = |lan: LanId| {
+        let lan = &plan.lans[lan.index()];
+        (lan.subnet(address).map(|subnet| subnet.to_string()).unwrap_or_default(), &lan.name)
+    };
+    match (here, there) {
+        _ if here == there => None,
+        (_, Some(lan)) => {
+            let (subnet, lan) = subnet(lan);
+            let name = &node.name;
+            Some(format!("address: `{address}` is in {subnet} of `{lan}`, where `{name}` is not"))
+        }
+        (Some(lan), None) => {
+            let (subnet, lan) = subnet(lan);
+            Some(format!("address: `{address}` is not in {subnet}, the subnet of `{lan}`"))
+        }
+        (None, None) => None,
+    }
+}
+
+/// Whether this is the network's or the broadcast address of the IPv4 pool or of a LAN.
+fn is_edge(draft: &Draft, plan: &Plan, address: IpAddr) -> bool {
+    let pool = draft.pools.v4.map(subnet_of);
+    let lans = plan.lans.iter().filter_map(|lan| lan.v4);
+    pool.into_iter().chain(lans).any(|subnet| {
+        subnet.network == address || subnet.broadcast().map(IpAddr::V4) == Some(address)
+    })
 }
 
 fn notice_unlinked(found: &mut Findings, draft: &Draft, plan: &Plan) {
@@ -113,41 +166,92 @@ fn notice_unlinked(found: &mut Findings, draft: &Draft, plan: &Plan) {
     }
 }
 
-/// Addresses of a pool one after the other, as numbers, without those that are taken.
+/// Gives the interfaces on a LAN the addresses that they lack.
+fn assign_on(
+    found: &mut Findings,
+    draft: &Draft,
+    plan: &mut Plan,
+    id: LanId,
+    taken: &BTreeMap<IpAddr, Place>,
+) {
+    let lan = &plan.lans[id.index()];
+    let mut v4 = lan.v4.map(|subnet| Source::new(subnet, taken, &[]));
+    let mut v6 = lan.v6.map(|subnet| Source::new(subnet, taken, &[]));
+    let mut ends: Vec<LinkEnd> = lan
+        .attachments
+        .iter()
+        .map(|lane| plan.links[lane.link.index()].ends[1 - lane.direction.index()])
+        .collect();
+    // Stable: within a kind the order of the links; routers have the lowest addresses, as is the custom.
+    ends.sort_by_key(|end| match end.vertex {
+        Vertex::Router(_) | Vertex::Lan(_) => 0,
+        Vertex::Node(id) => 1 + id.index(),
+    });
+    for end in ends {
+        let position = end.interface as usize;
+        let (slot4, slot6) = match end.vertex {
+            Vertex::Node(id) => {
+                let interface = &mut plan.nodes[id.index()].interfaces[position];
+                (&mut interface.v4, &mut interface.v6)
+            }
+            Vertex::Router(id) => {
+                let interface = &mut plan.routers[id.index()].interfaces[position];
+                (&mut interface.v4, &mut interface.v6)
+            }
+            Vertex::Lan(_) => continue,
+        };
+        if let (None, Some(source)) = (&slot4, &mut v4) {
+            let bits = source.take().and_then(|bits| u32::try_from(bits).ok());
+            *slot4 = bits.map(Ipv4Addr::from_bits);
+        }
+        if let (None, Some(source)) = (&slot6, &mut v6) {
+            *slot6 = source.take().map(Ipv6Addr::from_bits);
+        }
+    }
+    let exhausted = [v4, v6].into_iter().flatten().any(|source| source.exhausted);
+    if exhausted {
+        let lan = &draft.lans[id.index()];
+        let place = lan.subnets.first().map_or(lan.name.place, |subnet| subnet.place);
+        let name = &lan.name.value;
+        found.mistake(place, format!("address: the subnet of `{name}` has no addresses left"));
+    }
+}
+
+fn subnet_of<A: Into<IpAddr>>(pool: Pool<A>) -> Subnet {
+    Subnet { network: pool.network.into(), prefix: pool.prefix }
+}
+
+/// Addresses of a range one after the other, as numbers, without those that are taken.
 struct Source {
     next: u128,
     last: u128,
     taken: Vec<u128>,
+    /// Ranges that belong to LANs, first and last.
+    lans: Vec<(u128, u128)>,
     exhausted: bool,
 }
 
 impl Source {
-    fn new_v4(pool: Pool<Ipv4Addr>, taken: &BTreeMap<IpAddr, Place>) -> Self {
-        let network = u128::from(pool.network.to_bits());
-        // The first address is the network's and the last its broadcast (RFC 919).
-        let last = network + (1u128 << (32 - u32::from(pool.prefix))) - 2;
-        let taken = taken.keys().filter_map(|address| match address {
-            IpAddr::V4(v4) => Some(u128::from(v4.to_bits())),
-            IpAddr::V6(_) => None,
-        });
-        Source { next: network + 1, last, taken: taken.collect(), exhausted: false }
-    }
-
-    fn new_v6(pool: Pool<Ipv6Addr>, taken: &BTreeMap<IpAddr, Place>) -> Self {
-        let network = pool.network.to_bits();
-        // The first address is that of any router of the subnet (RFC 4291, 2.6.1).
-        let last = network + ((1u128 << (128 - u32::from(pool.prefix))) - 1);
-        let taken = taken.keys().filter_map(|address| match address {
-            IpAddr::V6(v6) => Some(v6.to_bits()),
-            IpAddr::V4(_) => None,
-        });
-        Source { next: network + 1, last, taken: taken.collect(), exhausted: false }
+    fn new(range: Subnet, taken: &BTreeMap<IpAddr, Place>, lans: &[Subnet]) -> Self {
+        let (next, last) = range.hosts();
+        let of_family = |address: &&IpAddr| address.is_ipv4() == range.network.is_ipv4();
+        let taken = taken.keys().filter(of_family).map(number).collect();
+        // With the edges, which are no host's either.
+        let lans = lans.iter().map(|lan| (number(&lan.network), lan.hosts().1 + 1)).collect();
+        Source { next, last, taken, lans, exhausted: false }
     }
 
     fn take(&mut self) -> Option<u128> {
-        // Both are sorted: `taken` comes from an ordered map.
-        while self.taken.binary_search(&self.next).is_ok() {
-            self.next += 1;
+        loop {
+            let inside = |(first, last): &&(u128, u128)| (*first..=*last).contains(&self.next);
+            if let Some((_, last)) = self.lans.iter().find(inside) {
+                self.next = last + 1;
+            } else if self.taken.binary_search(&self.next).is_ok() {
+                // Sorted: it comes from an ordered map.
+                self.next += 1;
+            } else {
+                break;
+            }
         }
         if self.next > self.last {
             self.exhausted = true;
@@ -155,5 +259,12 @@ impl Source {
         }
         self.next += 1;
         Some(self.next - 1)
+    }
+}
+
+fn number(address: &IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits(),
     }
 }

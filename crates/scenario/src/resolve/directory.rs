@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use windtunnel_model::{LinkId, NodeId, Plan, RouterId, Vertex};
+use windtunnel_model::{LanId, LinkId, NodeId, Plan, RouterId, Vertex};
 
 use crate::decode::{At, Draft, MOST_NODES};
 use crate::error::Findings;
@@ -29,6 +29,8 @@ pub(super) enum Named {
     Group(Range<u32>),
     /// A router.
     Router(RouterId),
+    /// A LAN.
+    Lan(LanId),
 }
 
 impl Named {
@@ -38,21 +40,32 @@ impl Named {
             Named::Node(id) => vec![Vertex::Node(*id)],
             Named::Group(range) => range.clone().map(|id| Vertex::Node(NodeId(id))).collect(),
             Named::Router(id) => vec![Vertex::Router(*id)],
+            Named::Lan(id) => vec![Vertex::Lan(*id)],
         }
     }
 
-    /// All nodes of that name; `None` for a router.
+    /// All nodes of that name; `None` for a router or LAN.
     pub(super) fn nodes(&self) -> Option<Vec<NodeId>> {
         match self {
             Named::Node(id) => Some(vec![*id]),
             Named::Group(range) => Some(range.clone().map(NodeId).collect()),
-            Named::Router(_) => None,
+            Named::Router(_) | Named::Lan(_) => None,
+        }
+    }
+
+    /// What kind of thing it is.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Named::Node(_) => "node",
+            Named::Group(_) => "group",
+            Named::Router(_) => "router",
+            Named::Lan(_) => "LAN",
         }
     }
 }
 
 impl Directory {
-    /// Names every node, member and router of `draft`.
+    /// Names every node, member, router and LAN of `draft`.
     pub(super) fn new(found: &mut Findings, draft: &Draft) -> Self {
         let mut directory = Directory::default();
         let mut next = 0u32;
@@ -84,6 +97,12 @@ impl Directory {
             if check_name(found, router, "a router", 63) {
                 let named = Named::Router(RouterId::from_index(index));
                 directory.add(found, &router.value, router.place, named);
+            }
+        }
+        for (index, lan) in draft.lans.iter().enumerate() {
+            if check_name(found, &lan.name, "a LAN", 63) {
+                let named = Named::Lan(LanId::from_index(index));
+                directory.add(found, &lan.name.value, lan.name.place, named);
             }
         }
         directory
@@ -142,7 +161,8 @@ impl Directory {
         let known = self.names.get(&name.value);
         if known.is_none() {
             let candidates = self.names.keys().map(String::as_str);
-            let what = "node, group or router";
+            let lans = self.names.values().any(|named| matches!(named, Named::Lan(_)));
+            let what = if lans { "node, group, router or LAN" } else { "node, group or router" };
             unknown(found, name, what, candidates);
         }
         known
@@ -150,15 +170,15 @@ impl Directory {
 
     /// The nodes of `name`: one, or a group's members.
     pub(super) fn nodes(&self, found: &mut Findings, name: &At<String>) -> Option<Vec<NodeId>> {
-        match self.names.get(&name.value).map(Named::nodes) {
-            Some(Some(nodes)) => Some(nodes),
-            Some(None) => {
-                let message = format!("`{}` is a router: here a node is needed", name.value);
+        match self.names.get(&name.value).map(|named| (named.nodes(), named.kind())) {
+            Some((Some(nodes), _)) => Some(nodes),
+            Some((None, kind)) => {
+                let message = format!("`{}` is a {kind}: here a node is needed", name.value);
                 found.mistake(name.place, message);
                 None
             }
             None => {
-                let nodes = self.names.iter().filter(|(_, n)| !matches!(n, Named::Router(_)));
+                let nodes = self.names.iter().filter(|(_, named)| named.nodes().is_some());
                 unknown(found, name, "node or group", nodes.map(|(name, _)| name.as_str()));
                 None
             }
@@ -175,6 +195,7 @@ impl Directory {
         match self.named(found, name)? {
             Named::Node(id) => Some(Vertex::Node(*id)),
             Named::Router(id) => Some(Vertex::Router(*id)),
+            Named::Lan(id) => Some(Vertex::Lan(*id)),
             Named::Group(_) => {
                 let message = format!("`{}` is a group: here one node is needed", name.value);
                 found.mistake_with_hint(
@@ -216,6 +237,7 @@ pub(super) fn file_name(plan: &Plan, vertex: Vertex) -> &str {
     match vertex {
         Vertex::Node(id) => &plan.nodes[id.index()].group,
         Vertex::Router(id) => &plan.routers[id.index()].name,
+        Vertex::Lan(id) => &plan.lans[id.index()].name,
     }
 }
 

@@ -170,7 +170,7 @@ pub(super) fn weight(action: &Action) -> usize {
     }
 }
 
-/// A partition whose sides have no link between them does nothing, which is hardly meant.
+/// A partition whose sides have no link between them, and no LAN in common, does nothing, which is hardly meant.
 fn notice_idle(found: &mut Findings, plan: &Plan, groups: &[Vec<Vertex>], place: Place) {
     let owners: BTreeMap<Vertex, usize> = groups
         .iter()
@@ -181,7 +181,12 @@ fn notice_idle(found: &mut Findings, plan: &Plan, groups: &[Vec<Vertex>], place:
         let [a, b] = link.ends.map(|end| owners.get(&end.vertex));
         a.is_some() && b.is_some() && a != b
     });
-    if !cuts {
+    let parts = plan.lans.iter().any(|lan| {
+        let far = lan.attachments.iter().map(|lane| plan.lane_end(*lane));
+        let sides: Vec<usize> = far.filter_map(|vertex| owners.get(&vertex).copied()).collect();
+        sides.iter().any(|side| *side != sides[0])
+    });
+    if !cuts && !parts {
         let message = "this partition cuts no link: no link joins its sides directly; name the \
                        routers between them on one side";
         found.notice(place, message);

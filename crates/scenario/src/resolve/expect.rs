@@ -157,6 +157,7 @@ fn node(
 ) -> Option<NodeId> {
     let message = match directory.vertex(found, name)? {
         Vertex::Router(_) => format!("`{}` is a router: here a node is needed", name.value),
+        Vertex::Lan(_) => format!("`{}` is a LAN: here a node is needed", name.value),
         Vertex::Node(id) if plan.nodes[id.index()].interfaces.is_empty() => {
             format!("`{}` has no link, so nothing has a path to it", name.value)
         }

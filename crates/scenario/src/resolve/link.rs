@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windtunnel_model::plan::{Interface, Link, LinkEnd, RouterInterface};
 use windtunnel_model::profile::{Discipline, Distribution, Loss, QueueLimit, Setting};
-use windtunnel_model::{Direction, LinkId, LinkProfile, Plan, PortId, Vertex};
+use windtunnel_model::{Direction, Lane, LinkId, LinkProfile, Plan, PortId, Vertex};
 
 use super::Budget;
 use super::directory::{Directory, Named};
@@ -24,6 +24,7 @@ pub(super) fn resolve(
 ) {
     let mut names = Names::default();
     let mut placed = Vec::new();
+    let mut attached = Attached::default();
     for link in &draft.links {
         let ends =
             [&link.between[0], &link.between[1]].map(|name| directory.named(found, name).cloned());
@@ -37,6 +38,7 @@ pub(super) fn resolve(
                 let group = matches!(a, Named::Group(_)) || matches!(b, Named::Group(_));
                 names.reserve(found, &name.value, name.place, group.then_some(pairs.len()));
             }
+            attached.check(found, link, &pairs);
             placed.extend(pairs.into_iter().map(|pair| (link, pair)));
         }
     }
@@ -54,6 +56,19 @@ fn pairs(found: &mut Findings, link: &LinkDraft, a: &Named, b: &Named) -> Option
         let [first, second] = [&link.between[0].value, &link.between[1].value];
         let message = format!("`{first}` and `{second}` are both groups: who is joined to whom?");
         let hint = "join each group to a router, or write a link per pair of members";
+        found.mistake_with_hint(link.between[1].place, message, hint);
+        return None;
+    }
+    if let (Named::Lan(_), Named::Lan(_)) = (a, b) {
+        let [first, second] = [&link.between[0].value, &link.between[1].value];
+        let message = if first == second {
+            format!("this link joins `{first}` to itself")
+        } else {
+            format!(
+                "`{first}` and `{second}` are both LANs: a link attaches a node or router to one"
+            )
+        };
+        let hint = "join LANs by a router that is attached to both";
         found.mistake_with_hint(link.between[1].place, message, hint);
         return None;
     }
@@ -146,6 +161,11 @@ fn attach(plan: &mut Plan, vertex: Vertex, link: LinkId, outward: Direction) -> 
             let interfaces = &mut plan.routers[id.index()].interfaces;
             interfaces.push(RouterInterface { link, outward, v4, v6 });
             interfaces.len() - 1
+        }
+        Vertex::Lan(id) => {
+            let attachments = &mut plan.lans[id.index()].attachments;
+            attachments.push(Lane { link, direction: outward });
+            attachments.len() - 1
         }
     };
     LinkEnd { vertex, interface: u32::try_from(position).unwrap_or(u32::MAX) }
@@ -263,6 +283,31 @@ fn weight(profile: &LinkProfile) -> usize {
         _ => 0,
     };
     1 + loss + jitter
+}
+
+/// Who is attached to which LAN, and in which line.
+#[derive(Debug, Default)]
+struct Attached(BTreeMap<[Vertex; 2], u32>);
+
+impl Attached {
+    /// Refuses a second attachment of one vertex: its two interfaces would be of one subnet.
+    fn check(&mut self, found: &mut Findings, link: &LinkDraft, pairs: &[[Vertex; 2]]) {
+        for pair in pairs {
+            if !pair.iter().any(|vertex| matches!(vertex, Vertex::Lan(_))) {
+                continue;
+            }
+            let mut key = *pair;
+            key.sort_unstable();
+            if let Some(line) = self.0.insert(key, link.place.line) {
+                let lan_first = matches!(pair[0], Vertex::Lan(_));
+                let [first, second] = [&link.between[0], &link.between[1]];
+                let (a, b) = if lan_first { (second, first) } else { (first, second) };
+                let message =
+                    format!("`{}` is attached to `{}` already, in line {line}", a.value, b.value);
+                return found.mistake(a.place, message);
+            }
+        }
+    }
 }
 
 /// The names that links have.

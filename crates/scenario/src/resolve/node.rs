@@ -1,5 +1,6 @@
 //! Nodes: groups expanded, defaults applied, programs complete.
 
+use windtunnel_model::Lan;
 use windtunnel_model::plan::{Node, Program, Restart, Router};
 use windtunnel_model::{NodeId, Plan, Span};
 
@@ -46,6 +47,12 @@ pub(super) fn resolve(
     let routers =
         routers.map(|router| Router { name: router.value.clone(), interfaces: Vec::new() });
     plan.routers.extend(routers);
+    plan.lans.extend(draft.lans.iter().map(|lan| Lan {
+        name: lan.name.value.clone(),
+        v4: None,
+        v6: None,
+        attachments: Vec::new(),
+    }));
 }
 
 fn programs(

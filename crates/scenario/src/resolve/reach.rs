@@ -1,6 +1,6 @@
 //! Whether every two nodes with links can reach each other.
 //!
-//! Vertices that forward (routers, and nodes with `forward`) fall into connected components. A node
+//! Vertices that forward (routers, LANs, and nodes with `forward`) fall into connected components. A node
 //! reaches another if both touch one component, or if a link joins them. Nodes that touch the same
 //! components are alike, so that kinds of nodes are compared and not all pairs.
 
@@ -76,12 +76,13 @@ fn touched(plan: &Plan) -> Vec<BTreeSet<usize>> {
     let number = |vertex: Vertex| match vertex {
         Vertex::Node(id) => id.index(),
         Vertex::Router(id) => nodes + id.index(),
+        Vertex::Lan(id) => nodes + plan.routers.len() + id.index(),
     };
     let forwards = |vertex: Vertex| match vertex {
         Vertex::Node(id) => plan.nodes[id.index()].forward,
-        Vertex::Router(_) => true,
+        Vertex::Router(_) | Vertex::Lan(_) => true,
     };
-    let mut sets = Sets::new(nodes + plan.routers.len());
+    let mut sets = Sets::new(nodes + plan.routers.len() + plan.lans.len());
     for link in &plan.links {
         let [a, b] = [link.ends[0].vertex, link.ends[1].vertex];
         if forwards(a) && forwards(b) {

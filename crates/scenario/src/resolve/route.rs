@@ -104,7 +104,8 @@ fn ends(found: &mut Findings, directory: &Directory, name: &At<String>) -> Optio
     let named = directory.named(found, name)?;
     let nodes = named.nodes();
     if nodes.is_none() {
-        let message = format!("a route leads from node to node: `{}` is a router", name.value);
+        let kind = named.kind();
+        let message = format!("a route leads from node to node: `{}` is a {kind}", name.value);
         found.mistake(name.place, message);
     }
     nodes
@@ -206,6 +207,10 @@ fn joined(plan: &Plan, a: Vertex, b: Vertex) -> bool {
             let interfaces = plan.routers[id.index()].interfaces.iter();
             interfaces.map(|i| i.link).collect::<Vec<_>>()
         }
+        Vertex::Lan(id) => {
+            let attachments = plan.lans[id.index()].attachments.iter();
+            attachments.map(|lane| lane.link).collect::<Vec<_>>()
+        }
     };
     links.into_iter().any(|link| plan.links[link.index()].ends.iter().any(|end| end.vertex == b))
 }
@@ -213,6 +218,7 @@ fn joined(plan: &Plan, a: Vertex, b: Vertex) -> bool {
 fn target(plan: &Plan, vertex: Vertex) -> Option<Target> {
     match vertex {
         Vertex::Router(id) => Some(Target::Router(id)),
+        Vertex::Lan(id) => Some(Target::Lan(id)),
         Vertex::Node(id) => Some(Target::Port(plan.nodes[id.index()].interfaces.first()?.port)),
     }
 }

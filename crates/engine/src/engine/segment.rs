@@ -1,0 +1,265 @@
+//! What happens on LANs: frames through a segment, and routers that find their neighbours there.
+
+use std::net::IpAddr;
+
+use windtunnel_model::{LanId, Lane, RouterId, Time};
+use windtunnel_wire::arp::{self, Message};
+use windtunnel_wire::icmp::{self, NEIGHBOUR_FRAME_LEN, Neighbour};
+use windtunnel_wire::packet::Info;
+use windtunnel_wire::{ethernet, vnet};
+
+use super::Engine;
+use crate::counters::DropReason;
+use crate::lan::Outlet;
+use crate::network::{End, Station};
+use crate::packet::{Packet, Shape};
+use crate::timer::Activity;
+
+/// Room for a question or an answer.
+const MESSAGE_LEN: usize = NEIGHBOUR_FRAME_LEN;
+const BROADCAST: [u8; 6] = [0xff; 6];
+
+impl Engine {
+    /// Takes a frame through a segment to the lanes by which it leaves.
+    pub(super) fn switch(&mut self, now: Time, lan: LanId, came: Lane, mut packet: Packet) {
+        packet.came_by = Some(came);
+        match self.segments[lan.index()].pass(now, came, packet.frame()) {
+            Outlet::Nobody => packet.discard(&mut self.work.pool),
+            Outlet::One(lane) => self.leave(now, lan, came, lane, packet),
+            Outlet::Others => {
+                let mut position = 0;
+                while let Some(lane) = self.segments[lan.index()].attachment(position) {
+                    position += 1;
+                    if lane != came.reverse() {
+                        self.leave_copy(now, lan, (came, lane), &mut packet);
+                    }
+                }
+                packet.discard(&mut self.work.pool);
+            }
+        }
+    }
+
+    /// The lane by which alone a frame leaves a segment; `None`: it is not one, or a partition cuts it.
+    pub(super) fn only_outlet(
+        &mut self,
+        now: Time,
+        lan: LanId,
+        came: Lane,
+        frame: &[u8],
+    ) -> Option<Lane> {
+        let segment = &mut self.segments[lan.index()];
+        match segment.pass(now, came, frame) {
+            Outlet::One(lane) if !segment.parts(came, lane) => Some(lane),
+            _ => None,
+        }
+    }
+
+    /// Whether a router takes a frame: on a LAN, those for its own address and for groups.
+    pub(super) fn is_for_router(&self, lane: Lane, frame: &[u8]) -> bool {
+        self.network.station(lane).is_none_or(|station| {
+            let view = ethernet::View::parse(frame);
+            view.is_ok_and(|view| view.is_multicast() || view.destination() == station.mac)
+        })
+    }
+
+    /// Hears what a router's neighbours say of themselves; whether the frame was nothing but that.
+    pub(super) fn hear(&mut self, now: Time, lane: Lane, frame: &[u8]) -> bool {
+        let Some(station) = self.network.station(lane) else { return false };
+        if let Ok(message) = Message::parse(frame) {
+            self.hear_arp(now, lane, station, &message);
+            return true;
+        }
+        if let Some(neighbour) = Neighbour::parse(frame) {
+            self.hear_neighbour(now, lane, station, frame, &neighbour);
+            return true;
+        }
+        false
+    }
+
+    /// Writes the Ethernet addresses of a router's frame that enters `lane`, where that needs no question.
+    pub(super) fn address_next(&self, now: Time, lane: Lane, frame: &mut [u8]) -> bool {
+        let End::Lan(lan) = self.network.end(lane) else { return true };
+        let Some(station) = self.network.station(lane.reverse()) else { return false };
+        let mac = neighbour_of(self, lan, frame)
+            .and_then(|address| self.neighbours.get(&lane)?.fresh(now, address));
+        mac.is_some_and(|mac| ethernet::set_addresses(frame, mac, station.mac))
+    }
+
+    /// Puts a router's packet on a lane; on a LAN, as soon as its next receiver has been found.
+    pub(super) fn hand_on(&mut self, now: Time, id: RouterId, lane: Lane, mut packet: Packet) {
+        let (End::Lan(lan), Some(station)) =
+            (self.network.end(lane), self.network.station(lane.reverse()))
+        else {
+            return self.depart(now, id, lane, packet);
+        };
+        let Some(address) = neighbour_of(self, lan, packet.frame()) else {
+            self.routers[id.index()].no_route += u64::from(packet.shape.count);
+            return packet.discard(&mut self.work.pool);
+        };
+        let answer = self.neighbours.entry(lane).or_default().find(now, address);
+        if answer.ask {
+            self.ask(now, lane, station, address);
+        }
+        if let Some(mac) = answer.mac {
+            let (frame, _) = packet.settled(&mut self.work.pool);
+            ethernet::set_addresses(frame, mac, station.mac);
+            return self.depart(now, id, lane, packet);
+        }
+        let displaced = self.neighbours.entry(lane).or_default().wait(address, packet);
+        self.arm_questions(lane);
+        if let Some(displaced) = displaced {
+            self.routers[id.index()].no_route += u64::from(displaced.shape.count);
+            displaced.discard(&mut self.work.pool);
+        }
+    }
+
+    /// Asks again, and gives up what was asked for long enough.
+    pub(super) fn ask_again(&mut self, now: Time, lane: Lane) {
+        let Some(station) = self.network.station(lane.reverse()) else { return };
+        let Some(neighbours) = self.neighbours.get_mut(&lane) else { return };
+        let (again, lost) = neighbours.due(now);
+        for address in again {
+            self.ask(now, lane, station, address);
+        }
+        for packet in lost {
+            let counters = &mut self.routers[station.router.index()];
+            counters.no_route += u64::from(packet.shape.count);
+            if packet.came_by.is_some() {
+                self.report(now, station.router, icmp::Kind::HostUnreachable, &packet);
+            }
+            packet.discard(&mut self.work.pool);
+        }
+        self.arm_questions(lane);
+    }
+
+    /// Puts a packet on a lane; one of another sender has been forwarded then.
+    fn depart(&mut self, now: Time, id: RouterId, lane: Lane, packet: Packet) {
+        if packet.came_by.is_some() {
+            self.routers[id.index()].forwarded += u64::from(packet.shape.count);
+        }
+        self.offer(now, lane, packet);
+    }
+
+    fn leave(&mut self, now: Time, lan: LanId, came: Lane, lane: Lane, packet: Packet) {
+        if self.segments[lan.index()].parts(came, lane) {
+            let chain = &mut self.chains[lane.index()];
+            chain.offer_in_vain(DropReason::Partition, &packet.shape, packet.frame());
+            return packet.discard(&mut self.work.pool);
+        }
+        self.offer(now, lane, packet);
+    }
+
+    fn leave_copy(
+        &mut self,
+        now: Time,
+        lan: LanId,
+        (came, lane): (Lane, Lane),
+        packet: &mut Packet,
+    ) {
+        if let Some(copy) = packet.duplicate(&mut self.work.pool) {
+            return self.leave(now, lan, came, lane, copy);
+        }
+        self.chains[lane.index()].offer_without_memory(&packet.shape, packet.frame());
+        self.note_memory(now, lane);
+    }
+
+    fn hear_arp(&mut self, now: Time, lane: Lane, station: Station, message: &Message) {
+        let (mac, address) = message.sender;
+        let asked = station.v4 == Some(message.target.1);
+        self.learn(now, lane, address.into(), mac, asked);
+        if asked && message.operation == arp::REQUEST {
+            let answer = Message {
+                operation: arp::REPLY,
+                sender: (station.mac, message.target.1),
+                target: message.sender,
+            };
+            self.say(now, lane.reverse(), |buf| answer.write(mac, buf));
+        }
+    }
+
+    fn hear_neighbour(
+        &mut self,
+        now: Time,
+        lane: Lane,
+        station: Station,
+        frame: &[u8],
+        message: &Neighbour,
+    ) {
+        let asked = message.asks && station.v6 == Some(message.target);
+        let about = if message.asks { message.source } else { message.target };
+        if let Some(mac) = message.mac {
+            self.learn(now, lane, about.into(), mac, asked);
+        }
+        if asked {
+            let to = ethernet::View::parse(frame).map_or(BROADCAST, |view| view.source());
+            let to = message.mac.unwrap_or(to);
+            self.say(now, lane.reverse(), |buf| message.write_answer(station.mac, to, buf));
+        }
+    }
+
+    /// Notes where an address is, and sends what waited for that.
+    fn learn(&mut self, now: Time, lane: Lane, address: IpAddr, mac: [u8; 6], unasked: bool) {
+        let out = lane.reverse();
+        let End::Lan(lan) = self.network.end(out) else { return };
+        let Some(station) = self.network.station(lane) else { return };
+        let is_group = mac[0] & 1 != 0;
+        if is_group || !self.network.is_on(lan, address) {
+            return;
+        }
+        let neighbours = self.neighbours.entry(out).or_default();
+        let waiting = neighbours.hear(now, address, mac, unasked);
+        self.arm_questions(out);
+        for mut packet in waiting {
+            packet.times = packet.times.map(|time| time.max(now));
+            let (frame, _) = packet.settled(&mut self.work.pool);
+            ethernet::set_addresses(frame, mac, station.mac);
+            self.depart(now, station.router, out, packet);
+        }
+    }
+
+    fn ask(&mut self, now: Time, lane: Lane, station: Station, address: IpAddr) {
+        match (address, station.v4, station.v6) {
+            (IpAddr::V4(target), Some(own), _) => {
+                let question = Message {
+                    operation: arp::REQUEST,
+                    sender: (station.mac, own),
+                    target: ([0; 6], target),
+                };
+                self.say(now, lane, |buf| question.write(BROADCAST, buf));
+            }
+            (IpAddr::V6(target), _, Some(own)) => {
+                let write =
+                    |buf: &mut [u8]| Neighbour::write_solicitation(own, station.mac, target, buf);
+                self.say(now, lane, write);
+            }
+            _ => {}
+        }
+        self.arm_questions(lane);
+    }
+
+    /// Sends a message of a router's own on a lane that enters a LAN.
+    fn say(&mut self, now: Time, lane: Lane, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
+        let Some(mut buf) = self.work.pool.take(MESSAGE_LEN) else {
+            return self.note_memory(now, lane);
+        };
+        let Some(len) = write(&mut buf) else { return self.work.pool.give(buf) };
+        buf.truncate(len);
+        let header = vnet::Header::default();
+        let shape = Shape::of(&buf, &header);
+        self.offer(now, lane, Packet::new(buf, header, shape, now));
+    }
+
+    fn arm_questions(&mut self, lane: Lane) {
+        let next = self.neighbours.get(&lane).and_then(|neighbours| neighbours.next());
+        if let (Some(at), Ok(index)) = (next, u32::try_from(lane.index())) {
+            let alarms = &mut self.chains[lane.index()].alarms;
+            alarms.set(&mut self.work.timers, index, Activity::Ask, at);
+        }
+    }
+}
+
+/// Whom on a LAN a router gives a frame to.
+fn neighbour_of(engine: &Engine, lan: LanId, frame: &[u8]) -> Option<IpAddr> {
+    let info = Info::parse(frame).ok()?;
+    engine.network.neighbour(lan, Some(info.source), info.destination)
+}

@@ -1,0 +1,182 @@
+//! A LAN's segment: a learning switch (IEEE 802.1D, 7.8 and 7.9) with one port for each attachment.
+//!
+//! It learns behind which attachment an Ethernet address is from the frames that come by it, and sends
+//! frames for that address only there; frames for groups and for unknown addresses leave by all others.
+//! It takes no time, touches no byte and loses nothing: all that happens on the attachments' lanes.
+//!
+//! Not done: spanning trees (no two LANs are joined, so there is no loop), VLANs, and snooping of multicast
+//! membership: all stations get every group's frames, as on a switch without that option.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::{Lane, Plan, Span, Time, Vertex};
+use windtunnel_wire::ethernet;
+
+/// An address of which nothing was heard for so long is forgotten (802.1D, table 7-5).
+pub(crate) const AGEING: Span = Span::from_millis(300_000);
+/// Addresses that a segment knows at most; the frames for others leave by all attachments.
+const STATIONS_MAX: usize = 8192;
+
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// The lanes that leave it, with the sides of a partition that the far end is on.
+    attachments: Vec<(Lane, Sides)>,
+    stations: BTreeMap<[u8; 6], Station>,
+}
+
+/// The sides of a partition that something is on: what it sends reaches nothing that hears on another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Sides {
+    /// As a sender; `None`: on no side.
+    pub(crate) sends: Option<usize>,
+    /// As a receiver.
+    pub(crate) hears: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Station {
+    /// The lane that leads there.
+    lane: Lane,
+    heard: Time,
+}
+
+/// By which lanes a frame leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outlet {
+    /// One.
+    One(Lane),
+    /// All but the one that leads back.
+    Others,
+    /// None: its receiver is where it came from.
+    Nobody,
+}
+
+impl Segment {
+    /// The segments of a plan.
+    pub(crate) fn all(plan: &Plan) -> Vec<Segment> {
+        let segment = |lan: &windtunnel_model::Lan| Segment {
+            attachments: lan.attachments.iter().map(|lane| (*lane, Sides::default())).collect(),
+            stations: BTreeMap::new(),
+        };
+        plan.lans.iter().map(segment).collect()
+    }
+
+    /// Notes that the sender of a frame, which came by `came`, is there, and says where it goes.
+    pub(crate) fn pass(&mut self, now: Time, came: Lane, frame: &[u8]) -> Outlet {
+        let Ok(view) = ethernet::View::parse(frame) else { return Outlet::Nobody };
+        self.learn(now, came.reverse(), view.source());
+        if view.is_multicast() {
+            return Outlet::Others;
+        }
+        match self.stations.get(&view.destination()) {
+            Some(station) if now.since(station.heard) > AGEING => Outlet::Others,
+            Some(station) if station.lane == came.reverse() => Outlet::Nobody,
+            Some(station) => Outlet::One(station.lane),
+            None => Outlet::Others,
+        }
+    }
+
+    /// The lane at a position of those that leave it.
+    pub(crate) fn attachment(&self, position: usize) -> Option<Lane> {
+        self.attachments.get(position).map(|(lane, _)| *lane)
+    }
+
+    /// Whether a partition lies between the far ends of two lanes, one that came and one that leaves.
+    pub(crate) fn parts(&self, came: Lane, leaves: Lane) -> bool {
+        let sides = |lane| {
+            let known = self.attachments.iter().find(|(known, _)| *known == lane);
+            known.map(|(_, sides)| *sides).unwrap_or_default()
+        };
+        let pair = (sides(came.reverse()).sends, sides(leaves).hears);
+        matches!(pair, (Some(a), Some(b)) if a != b)
+    }
+
+    /// Puts the far end of each attachment on the sides of a partition.
+    pub(crate) fn part(&mut self, sides: impl Fn(Vertex) -> Sides, ends: &[[Vertex; 2]]) {
+        for (lane, known) in &mut self.attachments {
+            *known = sides(ends[lane.link.index()][1 - lane.direction.index()]);
+        }
+    }
+
+    fn learn(&mut self, now: Time, lane: Lane, source: [u8; 6]) {
+        let is_group = source[0] & 1 != 0;
+        if is_group {
+            return;
+        }
+        if self.stations.len() >= STATIONS_MAX && !self.stations.contains_key(&source) {
+            self.stations.retain(|_, station| now.since(station.heard) <= AGEING);
+            if self.stations.len() >= STATIONS_MAX {
+                return;
+            }
+        }
+        self.stations.insert(source, Station { lane, heard: now });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::{Direction, LinkId};
+
+    use super::*;
+
+    /// The lane from the segment to the station number `link`.
+    fn out(link: u32) -> Lane {
+        Lane { link: LinkId(link), direction: Direction::Down }
+    }
+
+    fn mac(number: u16) -> [u8; 6] {
+        let [a, b] = number.to_be_bytes();
+        [2, 0, 0, 0, a, b]
+    }
+
+    fn frame(to: u16, from: u16) -> Vec<u8> {
+        [&mac(to)[..], &mac(from), &[8, 0]].concat()
+    }
+
+    fn segment() -> Segment {
+        let attachments = (0..3).map(|link| (out(link), Sides::default())).collect();
+        Segment { attachments, stations: BTreeMap::new() }
+    }
+
+    #[test]
+    fn an_address_is_learned_and_forgotten_when_nothing_is_heard_of_it() {
+        let mut segment = segment();
+        let at = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
+        assert_eq!(segment.pass(at(0), out(0).reverse(), &frame(1, 0)), Outlet::Others);
+        assert_eq!(segment.pass(at(1), out(1).reverse(), &frame(0, 1)), Outlet::One(out(0)));
+        assert_eq!(segment.pass(at(300), out(1).reverse(), &frame(0, 1)), Outlet::One(out(0)));
+        assert_eq!(segment.pass(at(301), out(1).reverse(), &frame(0, 1)), Outlet::Others);
+    }
+
+    #[test]
+    fn an_address_that_moves_is_followed_and_a_frame_never_goes_back() {
+        let mut segment = segment();
+        segment.pass(Time::ZERO, out(0).reverse(), &frame(9, 0));
+        segment.pass(Time::ZERO, out(2).reverse(), &frame(9, 0));
+        assert_eq!(segment.pass(Time::ZERO, out(1).reverse(), &frame(0, 1)), Outlet::One(out(2)));
+        assert_eq!(segment.pass(Time::ZERO, out(2).reverse(), &frame(0, 5)), Outlet::Nobody);
+    }
+
+    #[test]
+    fn more_addresses_than_it_can_know_are_not_learned_until_old_ones_are_forgotten() {
+        let mut segment = segment();
+        for number in 0..8193 {
+            segment.pass(Time::ZERO, out(0).reverse(), &frame(9999, number));
+        }
+        let ask = |segment: &mut Segment, at| segment.pass(at, out(1).reverse(), &frame(8192, 1));
+        assert_eq!(ask(&mut segment, Time::ZERO), Outlet::Others);
+        let later = Time::ZERO + AGEING + Span::from_millis(1);
+        segment.pass(later, out(0).reverse(), &frame(9999, 8192));
+        assert_eq!(ask(&mut segment, later), Outlet::One(out(0)));
+    }
+
+    #[test]
+    fn only_different_sides_of_a_partition_are_parted() {
+        let mut segment = segment();
+        segment.attachments[0].1.sends = Some(0);
+        segment.attachments[1].1.hears = Some(1);
+        assert!(segment.parts(out(0).reverse(), out(1)));
+        assert!(!segment.parts(out(1).reverse(), out(0)), "one way only");
+        assert!(!segment.parts(out(0).reverse(), out(2)));
+    }
+}
