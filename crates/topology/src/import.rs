@@ -8,6 +8,7 @@ mod gml;
 mod graph;
 mod graphml;
 mod input;
+mod kollaps;
 mod modelnet;
 mod names;
 mod pair;
@@ -46,6 +47,8 @@ pub enum Format {
     Shadow,
     /// ModelNet's and SPLAY's XML.
     ModelNet,
+    /// Kollaps' XML.
+    Kollaps,
     /// containerlab's YAML.
     Containerlab,
 }
@@ -133,6 +136,7 @@ pub fn import(
         Format::Gml => zoo::convert(&input, &gml::read(&input)?, options)?,
         Format::Shadow => shadow::convert(&input, &gml::read(&input)?, options)?,
         Format::ModelNet => modelnet::convert(&input, options)?,
+        Format::Kollaps => kollaps::convert(&input, options)?,
         Format::Containerlab => containerlab::convert(&input, options)?,
     };
     let file = original.name.rsplit('/').next().unwrap_or(original.name);
@@ -158,6 +162,7 @@ impl Format {
             Format::Gml => "GML",
             Format::Shadow => "Shadow's GML",
             Format::ModelNet => "ModelNet XML",
+            Format::Kollaps => "Kollaps XML",
             Format::Containerlab => "containerlab YAML",
         }
     }
@@ -172,10 +177,11 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
         return match root.tag_name().name() {
             "graphml" => Ok(Format::GraphMl),
             "topology" => Ok(Format::ModelNet),
+            "experiment" => Ok(Format::Kollaps),
             other => {
                 let message =
                     format!("`<{}>` begins no format that is known", input::shorten(other));
-                let hint = "GraphML begins with <graphml>, ModelNet with <topology>";
+                let hint = "GraphML begins with <graphml>, ModelNet with <topology>, Kollaps with <experiment>";
                 Err(input.mistake_with_hint(root.range().start, 1, message, hint))
             }
         };
@@ -195,7 +201,7 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
         return Ok(if shadow::is_shadow(&graph) { Format::Shadow } else { Format::Gml });
     }
     let message = "this is no format that is known";
-    let hint = "GraphML, GML, Shadow's GML, ModelNet XML and containerlab YAML are read; \
+    let hint = "GraphML, GML, Shadow's GML, ModelNet XML, Kollaps XML and containerlab YAML are read; \
                 --format says which it is meant to be";
     Err(input.mistake_with_hint(0, 1, message, hint))
 }
@@ -203,8 +209,14 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
 /// Feeds arbitrary bytes to every importer; none must panic, and what is imported must be writable.
 #[doc(hidden)]
 pub fn fuzz_one(bytes: &[u8]) {
-    const FORMATS: [Format; 5] =
-        [Format::GraphMl, Format::Gml, Format::Shadow, Format::ModelNet, Format::Containerlab];
+    const FORMATS: [Format; 6] = [
+        Format::GraphMl,
+        Format::Gml,
+        Format::Shadow,
+        Format::ModelNet,
+        Format::Kollaps,
+        Format::Containerlab,
+    ];
     let original = Original { name: "fuzz", text: bytes, default_name: "fuzz" };
     for format in std::iter::once(None).chain(FORMATS.map(Some)) {
         let run = (bytes.len() % 2 == 1).then(|| "true".to_owned());

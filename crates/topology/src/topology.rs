@@ -123,6 +123,8 @@ pub enum Change {
         /// Keys of the scenario file with their values.
         set: Vec<(&'static str, String)>,
     },
+    /// Computes the routes again.
+    Reroute,
     /// Does something to the programs of nodes.
     Node {
         /// Names of nodes.

@@ -190,6 +190,7 @@ fn event_entry(event: &Event) -> String {
             let set = set.iter().map(|(key, value)| format!("{key}: {value}")).collect::<Vec<_>>();
             format!("- {{at: {at}, link: {}, {way}set: {{{}}}}}", quoted(link), set.join(", "))
         }
+        Change::Reroute => format!("- {{at: {at}, reroute: true}}"),
         Change::Node { nodes, verb } => {
             format!("- {{at: {at}, node: {}, do: {verb}}}", names(nodes))
         }

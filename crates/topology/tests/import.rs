@@ -15,6 +15,7 @@ const GML: &str = include_str!("data/places.gml");
 const SHADOW: &str = include_str!("data/shadow.gml");
 const SWITCH: &str = include_str!("data/switch.gml");
 const MODELNET: &str = include_str!("data/modelnet.xml");
+const KOLLAPS: &str = include_str!("data/kollaps.xml");
 const LAB: &str = include_str!("data/lab.clab.yml");
 
 fn read_with(text: &str, options: &Options) -> Result<(Format, Topology), ImportError> {
@@ -207,6 +208,60 @@ fn containers_become_nodes_and_network_systems_routers() {
 }
 
 #[test]
+fn kollaps_services_become_groups_and_share_what_they_share() {
+    let topology = read(KOLLAPS, Format::Kollaps);
+    let nodes: Vec<_> =
+        topology.nodes.iter().map(|node| (node.name.as_str(), node.count)).collect();
+    assert_eq!(nodes, [("client", Some(3)), ("server", None), ("peer", Some(2)), ("proxy", None)]);
+    let plan = load(&topology);
+    // 10 + 1 + 2 + 5 ms: through the proxy it is shorter than by the 20 ms between the bridges.
+    assert_eq!(path(&plan, "client-2", "server"), ("18ms".to_owned(), Some(10_000_000), 4));
+    assert_eq!(path(&plan, "server", "client-2"), ("18ms".to_owned(), Some(50_000_000), 4));
+    // Both replicas meet at one router, behind which their link of 7 ms and 2 Mbit/s is one.
+    assert_eq!(path(&plan, "peer-1", "server"), ("12ms".to_owned(), Some(2_000_000), 3));
+    assert_eq!(path(&plan, "client-1", "proxy"), ("11ms".to_owned(), Some(10_000_000), 3));
+    assert_eq!(items(&topology.notes.lost, "Supervisors"), ["dashboard"]);
+    assert_eq!(items(&topology.notes.lost, "Images and commands").len(), 4);
+    assert_eq!(items(&topology.notes.lost, "Links without `download`"), ["server--s2"]);
+}
+
+#[test]
+fn the_schedule_of_kollaps_becomes_events_where_it_can() {
+    let topology = read(KOLLAPS, Format::Kollaps);
+    let yaml = topology.to_yaml();
+    let events: Vec<&str> =
+        yaml.lines().filter(|line| line.contains("{at: ")).map(str::trim).collect();
+    assert_eq!(
+        events,
+        [
+            "- {at: 12.5s, link: s1-s2, direction: up, down: true}",
+            "- {at: 12.5s, reroute: true}",
+            "- {at: 15s, link: s1-s2, direction: up, up: true}",
+            "- {at: 15s, reroute: true}",
+            "- {at: 20s, link: s1-s2, direction: down, set: {latency: 30ms, rate: 50mbit}}",
+            "- {at: 20s, reroute: true}",
+            "- {at: 25s, link: client-s1, down: true}",
+            "- {at: 25s, reroute: true}",
+            "- {at: 26s, link: client-s1, up: true}",
+            "- {at: 26s, reroute: true}",
+            "- {at: 30s, link: [s1-s2, server-s2, peer-s2, proxy-router-s2], down: true}",
+            "- {at: 30s, reroute: true}",
+        ]
+    );
+    let lost = items(&topology.notes.lost, "What services do");
+    assert_eq!(lost, ["crash of server at 40s", "join of server at 50s", "leave of peer at 1min"]);
+    let options = Options { run: Some("sleep 9".to_owned()), ..Options::default() };
+    let (_, topology) = read_with(KOLLAPS, &options).unwrap();
+    assert_loads_as_it_says(&topology);
+    let yaml = topology.to_yaml();
+    assert!(yaml.contains(
+        "  - {at: 40s, node: server, do: kill}\n  - {at: 50s, node: server, do: restart}\n"
+    ));
+    let lost = items(&topology.notes.lost, "What services do");
+    assert_eq!(lost, ["leave of peer at 1min"]);
+}
+
+#[test]
 fn the_head_of_the_file_says_where_it_is_from_and_what_is_missing() {
     let yaml = read(LAB, Format::Containerlab).to_yaml();
     assert!(
@@ -250,6 +305,11 @@ fn mistakes_have_their_line_and_column() {
             "topology:\n  nodes: {a: {kind: linux}}\n  links:\n    - endpoints: [\"a:e\", \"b:e\"]\n",
             "in/net.txt:4:26: no node is called `b`",
         ),
+        (
+            "<experiment><services><service name='a' image='i'/></services>\n<links><link origin='a' dest='b' \
+             latency='1' upload='1Mbps'/></links></experiment>",
+            "in/net.txt:2:8: no service or bridge is called `b`",
+        ),
         ("topology:\n  nodes: [a]\n", "in/net.txt:2:10: nodes must be a map of keys"),
     ];
     for (text, message) in cases {
@@ -292,12 +352,12 @@ fn the_corpus_is_replayed() {
         fuzz_one(&std::fs::read(entry.unwrap().path()).unwrap());
         count += 1;
     }
-    assert!(count >= 9);
+    assert!(count >= 10);
 }
 
 /// A sample with a few bytes changed, cut, or repeated.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
-    let samples = [PLACES, GML, SHADOW, SWITCH, MODELNET, LAB];
+    let samples = [PLACES, GML, SHADOW, SWITCH, MODELNET, KOLLAPS, LAB];
     let changes =
         proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..6);
     (0..samples.len(), changes).prop_map(move |(sample, changes)| {

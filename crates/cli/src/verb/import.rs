@@ -17,8 +17,8 @@ use crate::verb::Outcome;
 
 /// Write the scenario of a network that another tool's file describes
 ///
-/// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML and containerlab's
-/// YAML. The scenario goes to standard output. What had to be assumed and what could not be
+/// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML, Kollaps' XML and
+/// containerlab's YAML. The scenario goes to standard output. What had to be assumed and what could not be
 /// carried over is told on standard error and in comments at the head of the scenario.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -58,6 +58,8 @@ enum Format {
     Shadow,
     /// ModelNet's and SPLAY's XML
     Modelnet,
+    /// Kollaps' XML
+    Kollaps,
     /// containerlab's YAML
     Containerlab,
 }
@@ -102,6 +104,7 @@ impl Format {
             Format::Gml => windtunnel_topology::Format::Gml,
             Format::Shadow => windtunnel_topology::Format::Shadow,
             Format::Modelnet => windtunnel_topology::Format::ModelNet,
+            Format::Kollaps => windtunnel_topology::Format::Kollaps,
             Format::Containerlab => windtunnel_topology::Format::Containerlab,
         }
     }
