@@ -325,7 +325,7 @@ _windtunnel() {
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "graphml gml shadow modelnet containerlab" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "graphml gml shadow modelnet kollaps containerlab" -- "${cur}"))
                     return 0
                     ;;
                 --hosts)

@@ -120,6 +120,7 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l format 
 gml\t'GML, as of the Internet Topology Zoo'
 shadow\t'GML of a Shadow network graph'
 modelnet\t'ModelNet\'s and SPLAY\'s XML'
+kollaps\t'Kollaps\' XML'
 containerlab\t'containerlab\'s YAML'"
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l hosts -d 'Nodes to attach to each router [default: 1 where the file has no end hosts of its own, else 0]' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l hosts-at -d 'Attach nodes to these routers only: names, or labels of the file' -r
