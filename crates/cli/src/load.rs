@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use windtunnel_scenario::{LARGEST_FILE, Loaded, Source};
+use windtunnel_scenario::{Instead, LARGEST_FILE, Loaded, Source};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Reads and resolves the scenario in `file`.
-pub(crate) fn scenario(file: &Path) -> Result<Loaded, Failure> {
+/// Reads and resolves the scenario in `file`, with what holds instead of what it says.
+pub(crate) fn scenario(file: &Path, instead: Instead) -> Result<Loaded, Failure> {
     let text = read(file).map_err(|error| {
         let text = format!("cannot read the scenario {}: {error}", file.display());
         let hint = "name a scenario file; the tutorial in docs/ shows how to write one";
@@ -18,7 +18,8 @@ pub(crate) fn scenario(file: &Path) -> Result<Loaded, Failure> {
     })?;
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = file.display().to_string();
-    resolve(&name, &text, stem.as_deref().unwrap_or("scenario"), &folder_of(file))
+    let default_name = stem.as_deref().unwrap_or("scenario");
+    resolve(&name, &text, default_name, &folder_of(file), instead)
 }
 
 /// Resolves a scenario's text; `name` is what mistakes are found in, `base` where files that it names are.
@@ -27,9 +28,10 @@ pub(crate) fn resolve(
     text: &[u8],
     default_name: &str,
     base: &Path,
+    instead: Instead,
 ) -> Result<Loaded, Failure> {
     let source = Source { name, text, default_name, base_dir: &base.to_string_lossy() };
-    Ok(windtunnel_scenario::load_with(&source, &|name: &str| read_named(base, name))?)
+    Ok(windtunnel_scenario::load_instead(&source, &|name: &str| read_named(base, name), instead)?)
 }
 
 /// Reads a file that a scenario names; relative paths start at `folder`.

@@ -57,7 +57,7 @@ pub mod yaml {
 }
 
 use sha2::{Digest, Sha256};
-use windtunnel_model::{LinkId, Plan};
+use windtunnel_model::{LinkId, Plan, Span};
 
 pub use error::{Errors, Mistake, Notice};
 pub use live::{Moment, PatchError, check_patch, parse_events, parse_patch};
@@ -113,12 +113,34 @@ pub type ReadFile<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 /// Every mistake of the first stage that finds any: syntax, then single keys with the traces, then names,
 /// then the network as a whole.
 pub fn load_with(source: &Source<'_>, files: &ReadFile<'_>) -> Result<Loaded, Errors> {
+    load_instead(source, files, Instead::default())
+}
+
+/// What holds instead of what a file says. It must be known before the plan is made: who takes part in an
+/// event is drawn by the seed, and what goes on ends with the run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Instead {
+    /// Of every random stream.
+    pub seed: Option<u64>,
+    /// How long the run lasts at the most.
+    pub duration: Option<Span>,
+}
+
+/// Reads a scenario in which something else holds than the file says.
+///
+/// # Errors
+/// As [`load_with`].
+pub fn load_instead(
+    source: &Source<'_>,
+    files: &ReadFile<'_>,
+    instead: Instead,
+) -> Result<Loaded, Errors> {
     let mut found = Findings::default();
     // A byte order mark is no character of the first line.
     let bytes = source.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(source.text);
     let source = &Source { text: bytes, ..*source };
     let text = String::from_utf8_lossy(bytes);
-    match read(&mut found, source, files) {
+    match read(&mut found, source, files, instead) {
         Some(plan) if found.is_clean() => {
             Ok(Loaded { plan, notices: found.notices, described: found.described })
         }
@@ -156,12 +178,19 @@ pub fn fuzz_one(bytes: &[u8]) {
     let _ = churn::Trace::parse(&text).map(|trace| trace.moves(churn::Speed::default()));
 }
 
-fn read(found: &mut Findings, source: &Source<'_>, files: &ReadFile<'_>) -> Option<Plan> {
+fn read(
+    found: &mut Findings,
+    source: &Source<'_>,
+    files: &ReadFile<'_>,
+    instead: Instead,
+) -> Option<Plan> {
     let text = check_text(found, source.text)?;
     let hint = "a scenario has at least `nodes: {…}`";
     let root = root(found, text, ("the file says nothing", hint))?;
     found.traces = trace::TraceFiles::read(&root, files);
-    let draft = decode::decode_file(found, &root);
+    let mut draft = decode::decode_file(found, &root);
+    draft.seed = instead.seed.or(draft.seed);
+    draft.duration = instead.duration.or(draft.duration);
     drop(root);
     if !found.is_clean() {
         return None;

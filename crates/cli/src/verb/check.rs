@@ -6,7 +6,7 @@ use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_host::Concern;
 use windtunnel_model::{Bytes, Lane, Plan, Routes, Span};
-use windtunnel_scenario::{Loaded, Mistake};
+use windtunnel_scenario::{Instead, Loaded, Mistake};
 
 use crate::arguments::Format;
 use crate::exit::Exit;
@@ -97,7 +97,7 @@ struct Told {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let loaded = match load::scenario(&arguments.file) {
+    let loaded = match load::scenario(&arguments.file, Instead::default()) {
         Err(Failure::Scenario(errors)) if arguments.format.json => {
             output::json(&Mistakes { mistakes: errors.mistakes(), more: errors.more() })?;
             return Ok(Exit::Scenario.code());

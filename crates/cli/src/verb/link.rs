@@ -100,7 +100,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Failure::new(Exit::Machine, format!("cannot tell the current folder: {error}"))
     })?;
     // Also what is only printed must be right.
-    let loaded = load::resolve("command line", text.as_bytes(), "link", &base)?;
+    let loaded =
+        load::resolve("command line", text.as_bytes(), "link", &base, arguments.manner.instead())?;
     if arguments.print {
         output::data(&text)?;
         return Ok(0);

@@ -9,7 +9,7 @@ use clap::builder::FalseyValueParser;
 use windtunnel_host::{Concern, Options, RunError};
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Bytes, Plan, Span};
-use windtunnel_scenario::Loaded;
+use windtunnel_scenario::{Instead, Loaded};
 use windtunnel_trace::junit;
 use windtunnel_trace::report::Report;
 
@@ -74,15 +74,20 @@ pub(crate) struct How {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let loaded = load::scenario(&arguments.file)?;
+    let loaded = load::scenario(&arguments.file, arguments.manner.instead())?;
     carry_out(loaded, load::folder_of(&arguments.file), &arguments.manner)
+}
+
+impl How {
+    /// What holds instead of what the scenario says.
+    pub(crate) fn instead(&self) -> Instead {
+        Instead { seed: self.seed, duration: self.duration }
+    }
 }
 
 /// Does a whole run of what was loaded; programs start in `base_dir`.
 pub(crate) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How) -> Outcome {
     let Loaded { mut plan, notices, .. } = loaded;
-    plan.seed = arguments.seed.unwrap_or(plan.seed);
-    plan.duration = arguments.duration.or(plan.duration);
     plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
     if !arguments.quiet {
         for notice in &notices {

@@ -24,8 +24,7 @@ fn the_population_follows_a_script_and_nobody_starts_before_joining() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
-            "duration: 3s
-nodes:
+            "nodes:
   peer: {count: 6, run: [sh, -c, 'echo began; exec sleep 1000']}
 events:
   - churn:
@@ -35,10 +34,22 @@ events:
         from 600ms to 1s join 1
         at 1500ms leave 50%
         at 2s join 1
+        at 2500ms stop
 expect: [{node: peer, exit: 0}]
 ",
         );
-        let expected = [(300, 1), (300, 2), (300, 3), (1000, 4), (1500, 3), (1500, 2), (2000, 3)];
+        let expected = [
+            (300, 1),
+            (300, 2),
+            (300, 3),
+            (1000, 4),
+            (1500, 3),
+            (1500, 2),
+            (2000, 3),
+            (2500, 2),
+            (2500, 1),
+            (2500, 0),
+        ];
         assert_eq!(populations(&outcome, 0), expected);
         let mut starts = 0;
         for node in (1..=6).map(|number| format!("peer-{number}")) {
