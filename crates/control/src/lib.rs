@@ -15,7 +15,7 @@
 //! use windtunnel_control::{Reply, Request, VERSION};
 //! let line = serde_json::to_string(&Request::Ps).unwrap();
 //! assert_eq!(line, r#"{"request":"ps"}"#);
-//! assert_eq!(VERSION, 1);
+//! assert_eq!(VERSION, 2);
 //! # let _ = Reply::Done;
 //! ```
 
@@ -26,6 +26,7 @@ pub mod socket;
 
 pub use client::{Client, ClientError};
 pub use message::{
-    Hello, LaneChoice, NodeStatus, ProgramStatus, Reply, Request, RunStatus, VERSION,
+    Hello, LaneChoice, LaneStatus, NodeStatus, ProgramStatus, Reply, Request, RunStatus, Snapshot,
+    VERSION,
 };
 pub use server::{Connection, Incoming, Listener};

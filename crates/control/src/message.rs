@@ -8,6 +8,7 @@ use windtunnel_model::plan::Event;
 use windtunnel_trace::event::Event as Told;
 
 /// Version of the messages. The run greets each connection with it; a client of another version stops.
+/// A new request does not change it: a run that does not know the request says so.
 pub const VERSION: u32 = 2;
 
 /// The first line on a connection, from the run.
@@ -26,6 +27,8 @@ pub struct Hello {
 pub enum Request {
     /// The state of every program. Answer: [`Reply::Ps`].
     Ps,
+    /// What links do and the state of every program. Answer: [`Reply::Snapshot`].
+    Snapshot,
     /// Runs a command in a node; the message carries three descriptors (standard input, output, error).
     /// Answers: [`Reply::Started`], then [`Reply::Exited`]. If the connection closes first, the command
     /// gets SIGHUP and then SIGKILL.
@@ -108,6 +111,8 @@ pub enum Reply {
     },
     /// The state of the run.
     Ps(RunStatus),
+    /// What links do, and the state of the run.
+    Snapshot(Snapshot),
     /// The command runs.
     Started {
         /// Its process id inside the node.
@@ -129,6 +134,71 @@ pub struct RunStatus {
     pub elapsed_ns: u64,
     /// Every node.
     pub nodes: Vec<NodeStatus>,
+}
+
+/// What a live run does at a moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The state of every program.
+    #[serde(flatten)]
+    pub status: RunStatus,
+    /// When the newest sample of the links was taken, after the run began, in nanoseconds; zero before
+    /// the first. Samples are those of `links.csv`, one each 100 ms.
+    pub sampled_ns: u64,
+    /// How far back rates and the fields `recent_*` reach from then, in nanoseconds: a second, or less at
+    /// the beginning of the run.
+    pub window_ns: u64,
+    /// Every direction of every link: first up, then down, links in the order of the file.
+    pub links: Vec<LaneStatus>,
+}
+
+/// What one direction of a link is like and does. Bytes are IP bytes but for `wire`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LaneStatus {
+    /// Name of the link.
+    pub link: String,
+    /// The direction, `from-to`.
+    pub direction: String,
+    /// `up`, `down` (in the dark phase of a flap, too) or `parted`.
+    pub state: String,
+    /// Latency as it is now asked for, in nanoseconds.
+    pub latency_ns: u64,
+    /// Rate as it is now asked for; absent for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bit_per_s: Option<u64>,
+    /// Loss as it is now asked for, in the long run, in parts per billion.
+    pub loss_ppb: u32,
+    /// Which of `latency`, `rate` and `loss` follow a trace; the fields have the mean then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traced: Vec<String>,
+    /// What was offered in the window, in bit/s.
+    pub offered_bit_per_s: u64,
+    /// What was delivered in the window, in bit/s.
+    pub delivered_bit_per_s: u64,
+    /// The same with framing overhead: what the rate bounds.
+    pub delivered_wire_bit_per_s: u64,
+    /// Packets waiting at the newest sample.
+    pub queue_packets: u64,
+    /// Bytes waiting at the newest sample.
+    pub queue_bytes: u64,
+    /// The most packets that waited at any time of the window.
+    pub recent_queue_max_packets: u64,
+    /// Packets dropped in the window, for any reason.
+    pub recent_dropped_packets: u64,
+    /// Packets marked with ECN congestion experienced in the window.
+    pub recent_marked_packets: u64,
+    /// The largest lateness in the window, in nanoseconds.
+    pub recent_lateness_max_ns: u64,
+    /// Packets offered since the run began.
+    pub offered_packets: u64,
+    /// Packets delivered since the run began.
+    pub delivered_packets: u64,
+    /// Packets dropped since the run began.
+    pub dropped_packets: u64,
+    /// Packets marked since the run began.
+    pub marked_packets: u64,
+    /// The largest lateness since the run began, in nanoseconds.
+    pub lateness_max_ns: u64,
 }
 
 /// The state of a node.

@@ -26,6 +26,8 @@ pub struct Connection {
     partial: Vec<u8>,
     /// Descriptors that came with the bytes in `partial`.
     descriptors: Vec<OwnedFd>,
+    /// Replies that the socket has not taken yet.
+    unsent: Vec<u8>,
 }
 
 /// What came in.
@@ -66,7 +68,8 @@ impl Listener {
         if peer.uid != self.uid && peer.uid != 0 {
             return Ok(None);
         }
-        let mut connection = Connection { stream, partial: Vec::new(), descriptors: Vec::new() };
+        let mut connection =
+            Connection { stream, partial: Vec::new(), descriptors: Vec::new(), unsent: Vec::new() };
         connection.write(&Hello { version: VERSION, name: name.to_owned() })?;
         Ok(Some(connection))
     }
@@ -123,12 +126,44 @@ impl Connection {
         }
     }
 
-    /// Sends a reply.
+    /// Sends a reply; what the socket does not take at once is kept for [`Connection::flush`].
     ///
     /// # Errors
     /// If the other end has closed or does not read its replies.
     pub fn reply(&mut self, reply: &Reply) -> io::Result<()> {
         self.write(reply)
+    }
+
+    /// Whether a reply waits for room in the socket.
+    #[must_use]
+    pub fn is_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Sends what waits, as far as there is room.
+    ///
+    /// # Errors
+    /// If the other end has closed.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        let outcome = loop {
+            let rest = &self.unsent[sent..];
+            if rest.is_empty() {
+                break Ok(());
+            }
+            match unix::send(&self.stream, rest, &[]) {
+                Ok(bytes) => sent += bytes,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        match outcome {
+            Ok(()) => drop(self.unsent.drain(..sent)),
+            // Nobody will read the rest.
+            Err(_) => self.unsent.clear(),
+        }
+        outcome
     }
 
     fn take_lines(&mut self, incoming: &mut Vec<Incoming>) {
@@ -144,17 +179,17 @@ impl Connection {
     }
 
     fn write(&mut self, message: &impl serde::Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(message)?;
-        line.push(b'\n');
-        let mut rest = line.as_slice();
-        while !rest.is_empty() {
-            // A full buffer means a client that does not read; it is not worth stalling the run.
-            let sent = unix::send(&self.stream, rest, &[])?;
-            rest = &rest[sent..];
+        if self.unsent.len() > UNSENT_BYTES_MAX {
+            // Many replies wait: this client does not read, and the run's memory is for packets.
+            return Err(ErrorKind::WouldBlock.into());
         }
-        Ok(())
+        serde_json::to_writer(&mut self.unsent, message)?;
+        self.unsent.push(b'\n');
+        self.flush()
     }
 }
 
 /// A longer request is nonsense.
 const LINE_BYTES_MAX: usize = 1 << 20;
+/// Beyond this a client gets no further replies until it has read some: a few of the longest.
+const UNSENT_BYTES_MAX: usize = 32 << 20;

@@ -5,7 +5,10 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
 
-use windtunnel_control::{Client, ClientError, Connection, Incoming, Listener, Reply, Request};
+use windtunnel_control::{
+    Client, ClientError, Connection, Incoming, LaneStatus, Listener, Reply, Request, RunStatus,
+    Snapshot,
+};
 
 fn connected(folder: &std::path::Path) -> (Listener, Client, Connection) {
     let listener = Listener::open(folder).unwrap();
@@ -77,4 +80,37 @@ fn a_folder_without_a_run_is_an_error_with_a_hint() {
     let error = Client::connect(folder.path()).unwrap_err();
     assert!(matches!(error, ClientError::NoRun { .. }));
     assert!(error.hint().unwrap().contains("windtunnel run"));
+}
+
+#[test]
+fn a_reply_longer_than_the_socket_holds_arrives_whole_without_blocking_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_listener, mut client, mut connection) = connected(folder.path());
+    let lane = |n: usize| LaneStatus { link: format!("link-{n}"), ..LaneStatus::default() };
+    let status = RunStatus { name: "trial".to_owned(), elapsed_ns: 1, nodes: Vec::new() };
+    let links: Vec<LaneStatus> = (0..5000).map(lane).collect();
+    let long = Reply::Snapshot(Snapshot { status, sampled_ns: 0, window_ns: 0, links });
+    // More than two megabytes: no default of a Unix socket takes that.
+    connection.reply(&long).unwrap();
+    assert!(connection.is_unsent());
+    let received = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| client.receive().unwrap());
+        while connection.is_unsent() {
+            use windtunnel_sys::poll::{PollFd, PollFlags, wait};
+            wait(&mut [PollFd::new(&connection, PollFlags::OUT)], None).unwrap();
+            connection.flush().unwrap();
+        }
+        reader.join().unwrap()
+    });
+    assert_eq!(received, long);
+}
+
+#[test]
+fn a_client_that_never_reads_is_refused_further_replies() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_listener, _client, mut connection) = connected(folder.path());
+    let message = "x".repeat(1 << 20);
+    let long = Reply::Error { message, hint: None };
+    let taken = (0..100).take_while(|_| connection.reply(&long).is_ok()).count();
+    assert!((30..40).contains(&taken), "{taken} megabytes were kept");
 }

@@ -11,6 +11,7 @@
 //! | `supervisor` | which program starts when, and what its end means |
 //! | `output` | what programs write, on its own thread |
 //! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
+//! | `recent` | what links did in the last second, for who watches |
 //! | `evidence` | `echoes.csv` and `paths.csv`, for expectations of paths |
 //! | `verdict` | what a run's figures mean |
 //! | `fit` | [`fits`]: whether a plan fits this machine |
@@ -39,6 +40,7 @@ pub mod folder;
 mod live;
 pub mod observer;
 mod output;
+mod recent;
 mod recorder;
 mod run;
 mod supervisor;

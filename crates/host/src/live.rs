@@ -8,6 +8,7 @@ mod overload;
 mod paths;
 mod programs;
 mod routes;
+mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -80,6 +81,8 @@ pub(crate) struct Live {
     /// Changes ordered over the control socket that the packet loop has not confirmed, by number.
     ordered: BTreeMap<u64, Ordered>,
     next_order: u64,
+    /// By lane index: what it is like.
+    asked: Vec<status::Asked>,
     /// By lane index: the traces that it follows.
     following: Vec<Traces>,
     probes: Vec<Probe>,
@@ -121,6 +124,7 @@ impl Live {
             threads,
             ordered: BTreeMap::new(),
             next_order: 0,
+            asked: status::Asked::all(&plan),
             following: plan
                 .links
                 .iter()
@@ -269,8 +273,8 @@ impl Live {
         watched.push(PollFd::new(&self.signals, PollFlags::IN));
         watched.push(PollFd::new(&*self.threads.told, PollFlags::IN));
         let fixed = watched.len();
-        for descriptor in self.connections.descriptors() {
-            watched.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+        for (descriptor, interest) in self.connections.interests() {
+            watched.push(PollFd::from_borrowed_fd(descriptor, interest));
         }
         match poll::wait(&mut watched, timeout) {
             Ok(0) => return (Vec::new(), Readable::default()),

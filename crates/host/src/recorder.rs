@@ -15,12 +15,14 @@ use windtunnel_trace::event::Event;
 use windtunnel_trace::sample::{self, Row};
 
 use crate::folder::{Folder, FolderError, failed};
+use crate::recent::Recent;
 
 /// The sending side; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorder {
     records: SyncSender<Record>,
     lost: Arc<AtomicU64>,
+    recent: Recent,
 }
 
 /// The thread, to be joined at the end.
@@ -65,9 +67,11 @@ impl Recorder {
         let names = lane_names(plan);
         let (records, receiver) = sync_channel(RECORDS_WAITING_MAX);
         let lost = Arc::new(AtomicU64::new(0));
-        let thread = std::thread::spawn(move || write_all(&receiver, files, &names));
+        let recent = Recent::default();
+        let kept = recent.clone();
+        let thread = std::thread::spawn(move || write_all(&receiver, files, &names, &kept));
         let recording = Recording { thread, lost: Arc::clone(&lost) };
-        Ok((Recorder { records, lost }, recording))
+        Ok((Recorder { records, lost, recent }, recording))
     }
 
     /// Records an interval that ended `at` after the run began: one row per lane index.
@@ -78,6 +82,11 @@ impl Recorder {
     /// Records an event.
     pub(crate) fn event(&self, event: Event) {
         self.send(Record::Event(Box::new(event)));
+    }
+
+    /// What links did lately.
+    pub(crate) fn recent(&self) -> &Recent {
+        &self.recent
     }
 
     fn send(&self, record: Record) {
@@ -122,7 +131,12 @@ struct Files {
     events: BufWriter<File>,
 }
 
-fn write_all(records: &Receiver<Record>, mut files: Files, names: &[(String, String)]) -> Recorded {
+fn write_all(
+    records: &Receiver<Record>,
+    mut files: Files,
+    names: &[(String, String)],
+    recent: &Recent,
+) -> Recorded {
     let mut peaks = Peaks::new(names.len());
     let mut failure = sample::write_heading(&mut files.links).err();
     // After a failure the channel is still drained, so that nobody counts records twice.
@@ -132,7 +146,9 @@ fn write_all(records: &Receiver<Record>, mut files: Files, names: &[(String, Str
             Record::Event(event) => event.write(&mut files.events).and(files.events.flush()),
             Record::Sample { at, rows } => {
                 peaks.add(at, &rows);
-                write_rows(&mut files.links, at, &rows, names)
+                let written = write_rows(&mut files.links, at, &rows, names);
+                recent.add(at, rows);
+                written
             }
         };
         if failure.is_none() {

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// The properties that a patch sets and that followed a trace when the run began.
-fn replaced(plan: &Plan, link: &str, patch: &LinkPatch) -> Vec<&'static str> {
+pub(crate) fn replaced(plan: &Plan, link: &str, patch: &LinkPatch) -> Vec<&'static str> {
     let link = plan.link_named(link).map(|id| &plan.links[id.index()]);
     let profiles = || link.into_iter().flat_map(|link| &link.profiles);
     let properties = [

@@ -1,22 +1,19 @@
-//! Requests from outside: `ps`, `exec`, `set`, `down`, `up`, `do`, `stop`.
+//! Requests from outside: `ps`, `snapshot`, `exec`, `set`, `down`, `up`, `do`, `stop`.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use windtunnel_control::{
-    Connection, Incoming, LaneChoice, Listener, NodeStatus, ProgramStatus, Reply, Request,
-    RunStatus,
-};
+use windtunnel_control::{Connection, Incoming, LaneChoice, Listener, Reply, Request};
 use windtunnel_model::plan::LinkChange;
 use windtunnel_model::{Direction, Lane, LinkPatch, NodeId, Span, Time};
 use windtunnel_node::{Request as NodeRequest, Spawn, Village};
+use windtunnel_sys::poll::PollFlags;
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::What;
 
 use super::Live;
 use super::orders::Pending;
 use crate::dataplane::now;
-use crate::supervisor::{Life, Supervised};
 use crate::verdict::Ending;
 
 /// Commands from outside have numbers from here on; the plan's programs stay below.
@@ -46,10 +43,14 @@ impl Connections {
         Connections { listener, open: BTreeMap::new(), next: EXEC_FIRST, abandoned: Vec::new() }
     }
 
-    /// To be polled for reading.
-    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let open = self.open.values().map(|open| open.connection.as_fd());
-        std::iter::once(self.listener.as_fd()).chain(open)
+    /// To be polled for reading, and for writing where a reply waits for room.
+    pub(super) fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let open = self.open.values().map(|open| {
+            let mut interest = PollFlags::IN;
+            interest.set(PollFlags::OUT, open.connection.is_unsent());
+            (open.connection.as_fd(), interest)
+        });
+        std::iter::once((self.listener.as_fd(), PollFlags::IN)).chain(open)
     }
 
     pub(super) fn started(&mut self, command: u64, pid: u32) {
@@ -113,6 +114,8 @@ impl Live {
         let ids: Vec<u64> = self.connections.open.keys().copied().collect();
         for id in ids {
             let Some(open) = self.connections.open.get_mut(&id) else { continue };
+            // Who has gone is told by the next line.
+            let _ = open.connection.flush();
             for incoming in open.connection.receive() {
                 match incoming {
                     Incoming::Request(request, descriptors) => {
@@ -139,6 +142,7 @@ impl Live {
     fn answer(&mut self, id: u64, request: Request, descriptors: &[OwnedFd]) {
         let answered = match request {
             Request::Ps => Ok(Some(Reply::Ps(self.status()))),
+            Request::Snapshot => Ok(Some(Reply::Snapshot(self.snapshot()))),
             Request::Exec { node, argv, cwd, env, terminal } => {
                 let spawn = Spawn { id, argv, env, cwd, terminal };
                 self.execute(id, &node, spawn, descriptors).map(|()| None)
@@ -239,52 +243,10 @@ impl Live {
             (format!("link {} has no direction {asked}", choice.link), Some(hint))
         })
     }
-
-    fn status(&self) -> RunStatus {
-        let nodes = self.plan.nodes.iter().zip(self.village.nodes()).enumerate();
-        let nodes = nodes.map(|(index, (spec, node))| NodeStatus {
-            node: spec.name.clone(),
-            addresses: spec
-                .interfaces
-                .iter()
-                .flat_map(windtunnel_model::plan::Interface::addresses)
-                .map(|address| address.to_string())
-                .collect(),
-            init_pid: i32::try_from(node.pid()).unwrap_or(0),
-            absent: self
-                .supervisor
-                .programs()
-                .any(|(key, program)| key.node == index && program.absent),
-            programs: self
-                .supervisor
-                .programs()
-                .filter(|(key, _)| key.node == index)
-                .map(|(_, program)| program_status(program))
-                .collect(),
-        });
-        RunStatus {
-            name: self.plan.name.clone(),
-            elapsed_ns: self.elapsed().as_nanos(),
-            nodes: nodes.collect(),
-        }
-    }
 }
 
 /// Why a request is refused, and what can be done about it.
 pub(super) type Refusal = (String, Option<String>);
-
-fn program_status(program: &Supervised) -> ProgramStatus {
-    let pid = match program.life {
-        Life::Running { pid, .. } => Some(pid),
-        _ => None,
-    };
-    ProgramStatus {
-        argv: program.spec.argv.clone(),
-        state: program.state().to_owned(),
-        pid,
-        exit: program.last_exit.map(|exit| exit.code),
-    }
-}
 
 fn signal(village: &Village, node: usize, id: u64, signal: Signal) {
     let request = NodeRequest::Signal { id: Some(id), signal: signal.as_raw() };

@@ -150,6 +150,7 @@ impl Live {
     /// Returns what was told.
     fn tell_action(&mut self, action: &Action, at: Time, intended: Option<Span>) -> Vec<Event> {
         let at = at.since(self.origin);
+        self.note_change(action);
         let whats = self.whats(action);
         whats.into_iter().map(|what| self.tell_at(at, intended, what)).collect()
     }
