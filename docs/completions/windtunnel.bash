@@ -64,6 +64,9 @@ _windtunnel() {
             windtunnel,stop)
                 cmd="windtunnel__subcmd__stop"
                 ;;
+            windtunnel,top)
+                cmd="windtunnel__subcmd__top"
+                ;;
             windtunnel,up)
                 cmd="windtunnel__subcmd__up"
                 ;;
@@ -74,7 +77,7 @@ _windtunnel() {
 
     case "${cmd}" in
         windtunnel)
-            opts="-h -V --help --version run link check generate import exec shell ps set down up do stop schema doctor completions manual"
+            opts="-h -V --help --version run link check generate import exec shell ps top set down up do stop schema doctor completions manual"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -624,6 +627,28 @@ _windtunnel() {
                 return 0
             fi
             case "${prev}" in
+                --run)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windtunnel__subcmd__top)
+            opts="-h --once --interval --run --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --run)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

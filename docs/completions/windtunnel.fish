@@ -34,6 +34,7 @@ complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "import" -d 'W
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "exec" -d 'Run a command in a node of a live run'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "shell" -d 'Open a shell in a node of a live run'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "ps" -d 'List nodes and programs of a live run'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "top" -d 'Watch the links and programs of a live run in the terminal, and change links'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "set" -d 'Change properties of a link in a live run'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "down" -d 'Take a link of a live run down: it carries nothing until it is up again'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "up" -d 'Bring a link of a live run up again'
@@ -140,6 +141,11 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand shell" -s h -l hel
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand ps" -l run -d 'Folder of the live run' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand ps" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand ps" -s h -l help -d 'Print help'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -l interval -d 'Time between two looks at the run, at least 100ms' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -l once -d 'Print the tables once as plain text, with all columns'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -l direction -d 'Only this direction: `up`, `down`, or `from-to` with the names at the link\'s ends [default: both]' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -l run -d 'Folder of the live run' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -l json -d 'Write JSON to standard output, with the fields of the human output'

@@ -29,6 +29,7 @@ pub(crate) enum Verb {
     Exec(verb::exec::Arguments),
     Shell(verb::shell::Arguments),
     Ps(verb::ps::Arguments),
+    Top(verb::top::Arguments),
     Set(verb::set::Arguments),
     Down(verb::state::Down),
     Up(verb::state::Up),

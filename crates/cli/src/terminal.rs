@@ -1,13 +1,21 @@
-//! Raw mode that is left in any case, and what a panic does.
+//! Raw mode and a screen of one's own, which are left in any case, and what a panic does.
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 
 use windtunnel_sys::terminal::RawMode;
 
 /// The user's terminal, while it is in raw mode. Global, because the panic hook must reach it.
 static RAW: Mutex<Option<RawMode>> = Mutex::new(None);
+
+/// Whether a screen is shown that is not the user's.
+static SCREEN: AtomicBool = AtomicBool::new(false);
 
 /// Raw mode for as long as this value lives.
 #[derive(Debug)]
@@ -31,6 +39,26 @@ impl Drop for Raw {
     }
 }
 
+/// A screen of one's own on the terminal, in raw mode, for as long as this value lives; then the user's is as it
+/// was.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    _raw: Raw,
+}
+
+impl Screen {
+    /// Puts the terminal of standard input into raw mode and shows a new screen on standard output.
+    ///
+    /// # Errors
+    /// `ENOTTY` when standard input is no terminal, and what writing says.
+    pub(crate) fn enter() -> io::Result<Screen> {
+        let screen = Screen { _raw: Raw::enter(rustix::stdio::stdin())? };
+        SCREEN.store(true, Ordering::Relaxed);
+        execute!(io::stdout(), EnterAlternateScreen)?;
+        Ok(screen)
+    }
+}
+
 /// Has a panic first restore the terminal and then say what to do.
 pub(crate) fn restore_on_panic() {
     let default = std::panic::take_hook();
@@ -42,6 +70,10 @@ pub(crate) fn restore_on_panic() {
 }
 
 fn leave() {
+    if SCREEN.swap(false, Ordering::Relaxed) {
+        // A terminal that is gone shows nothing.
+        let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
+    }
     // The value restores the terminal when it is dropped.
     drop(RAW.lock().unwrap_or_else(PoisonError::into_inner).take());
 }

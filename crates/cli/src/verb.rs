@@ -16,6 +16,7 @@ pub(crate) mod set;
 pub(crate) mod shell;
 pub(crate) mod state;
 pub(crate) mod stop;
+pub(crate) mod top;
 
 use crate::arguments::Verb;
 use crate::failure::Failure;
@@ -34,6 +35,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Exec(arguments) => exec::run(arguments),
         Verb::Shell(arguments) => shell::run(arguments),
         Verb::Ps(arguments) => ps::run(arguments),
+        Verb::Top(arguments) => top::run(arguments),
         Verb::Set(arguments) => set::run(arguments),
         Verb::Down(arguments) => state::down(arguments),
         Verb::Up(arguments) => state::up(arguments),

@@ -39,6 +39,8 @@ mod path;
 mod ping;
 #[path = "programs/support.rs"]
 mod support;
+#[path = "programs/top.rs"]
+mod top;
 #[path = "programs/traces.rs"]
 mod traces;
 #[path = "programs/transfer.rs"]

@@ -26,6 +26,11 @@ pub(crate) fn rate(bits_per_second: u64) -> String {
     scaled(bits_per_second, &units)
 }
 
+/// Bytes, such as `305.5KB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    scaled(bytes, &[("B", 1), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)])
+}
+
 /// A probability in percent, to three digits that matter: `0.101%`.
 pub(crate) fn loss(loss: Probability) -> String {
     let parts = u64::from(loss.parts_per_billion());

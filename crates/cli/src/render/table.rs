@@ -66,7 +66,7 @@ impl Table {
 const GAP: &str = "  ";
 
 /// What would move the cursor is shown as what it is.
-fn printable(cell: String) -> String {
+pub(crate) fn printable(cell: String) -> String {
     if !cell.chars().any(char::is_control) {
         return cell;
     }

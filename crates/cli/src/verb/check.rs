@@ -142,7 +142,7 @@ impl<'p> Checked<'p> {
             routers: plan.routers.len(),
             lans: plan.lans.len(),
             links: plan.links.len(),
-            extras: Extras::of(&plan),
+            extras: Extras::of(plan),
             paths,
             paths_left_out,
             all: arguments.all,

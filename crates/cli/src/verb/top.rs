@@ -1,0 +1,82 @@
+//! `top`: a live run as tables in the terminal.
+
+mod app;
+mod cells;
+mod columns;
+mod draw;
+mod edit;
+mod help;
+mod input;
+mod order;
+mod plain;
+mod session;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use clap::builder::FalseyValueParser;
+use windtunnel_control::{Reply, Request, Snapshot};
+use windtunnel_model::Span;
+use windtunnel_sys::terminal::is_terminal;
+
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::output;
+use crate::verb::Outcome;
+
+/// Watch the links and programs of a live run in the terminal, and change links
+///
+/// Links with what they deliver, queue, drop and are late by, and nodes with their programs; to be sorted,
+/// filtered and changed with keys, which `?` shows. Rates are of IP bytes in the last second. `q` ends top,
+/// not the run. Where standard input or output is no terminal, the tables are printed once.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Print the tables once as plain text, with all columns
+    #[arg(long, env = "WINDTUNNEL_ONCE", value_parser = FalseyValueParser::new())]
+    once: bool,
+    /// Time between two looks at the run, at least 100ms
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_INTERVAL", default_value = "1s")]
+    #[arg(value_parser = interval)]
+    interval: Span,
+    #[command(flatten)]
+    live: Live,
+    #[command(flatten)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let mut client = arguments.live.connect()?;
+    if !arguments.format.json && !arguments.once && can_draw() {
+        return session::run(client, arguments.live.plan()?, arguments.interval);
+    }
+    let snapshot = match client.ask(&Request::Snapshot)? {
+        Reply::Snapshot(snapshot) => snapshot,
+        other => return Err(Failure::unexpected(other)),
+    };
+    print(&snapshot, arguments.format.json)?;
+    Ok(Exit::Fine.code())
+}
+
+fn print(snapshot: &Snapshot, json: bool) -> Result<(), Failure> {
+    if json { output::json(snapshot) } else { output::data(&plain::render(snapshot)) }
+}
+
+/// Whether there is somebody at a terminal that can be drawn on.
+fn can_draw() -> bool {
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    is_terminal(rustix::stdio::stdin()) && is_terminal(rustix::stdio::stdout()) && !dumb
+}
+
+fn interval(text: &str) -> Result<Span, String> {
+    match text.parse::<Span>() {
+        Ok(span) if span < INTERVAL_LEAST => {
+            Err(format!("links are sampled each {INTERVAL_LEAST}"))
+        }
+        other => other.map_err(|error| error.to_string()),
+    }
+}
+
+/// As often as the run takes samples.
+const INTERVAL_LEAST: Span = Span::from_millis(100);

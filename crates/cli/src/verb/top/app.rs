@@ -1,0 +1,270 @@
+//! What is looked at and what keys do: without a terminal, a clock or a connection.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use windtunnel_control::{LaneChoice, Snapshot};
+use windtunnel_model::Plan;
+
+use super::columns::{self, Key};
+use super::edit::Line;
+use super::order::{self, Order};
+use super::view::View;
+
+/// Everything that is drawn.
+#[derive(Debug)]
+pub(super) struct App {
+    plan: Plan,
+    /// The newest look at the run.
+    pub(super) snapshot: Option<Snapshot>,
+    links: View,
+    nodes: View,
+    pub(super) tab: Tab,
+    pub(super) mode: Mode,
+    pub(super) status: Option<Status>,
+    /// The tables stand still.
+    pub(super) paused: bool,
+    /// Rows that the screen holds, as far as a page goes.
+    pub(super) page: usize,
+}
+
+/// Which table is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tab {
+    Links,
+    Nodes,
+}
+
+/// What keys mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// They move and sort.
+    Table,
+    /// They write the filter; what it was before is put back by Esc.
+    Filter { line: Line, before: String },
+    /// They write properties of a link.
+    Set { link: String, direction: String, both: bool, line: Line },
+    /// They scroll the help, which begins at this line.
+    Help(u16),
+}
+
+/// The last line of talk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Status {
+    pub(super) text: String,
+    /// It could not be done.
+    pub(super) bad: bool,
+}
+
+/// What a key asks for beyond what is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Effect {
+    Nothing,
+    Quit,
+    Order(Box<Order>),
+}
+
+impl App {
+    /// Nothing has been seen of the run yet.
+    pub(super) fn new(plan: Plan) -> Self {
+        App {
+            plan,
+            snapshot: None,
+            links: View::new(columns::LINKS),
+            nodes: View::new(columns::NODES),
+            tab: Tab::Links,
+            mode: Mode::Table,
+            status: None,
+            paused: false,
+            page: 1,
+        }
+    }
+
+    /// Takes a new look at the run.
+    pub(super) fn update(&mut self, snapshot: Snapshot) {
+        self.links.update(columns::links(&snapshot));
+        self.nodes.update(columns::nodes(&snapshot));
+        self.snapshot = Some(snapshot);
+    }
+
+    /// The table that is shown.
+    pub(super) fn view(&self) -> &View {
+        match self.tab {
+            Tab::Links => &self.links,
+            Tab::Nodes => &self.nodes,
+        }
+    }
+
+    /// Says something in the last line but one.
+    pub(super) fn say(&mut self, text: impl Into<String>, bad: bool) {
+        self.status = Some(Status { text: text.into(), bad });
+    }
+
+    /// Does what a key means.
+    pub(super) fn key(&mut self, key: KeyEvent) -> Effect {
+        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            return Effect::Quit;
+        }
+        match std::mem::replace(&mut self.mode, Mode::Table) {
+            Mode::Table => {
+                self.status = None;
+                self.table_key(key)
+            }
+            Mode::Filter { line, before } => self.filter_key(key, line, before),
+            Mode::Set { link, direction, both, line } => {
+                self.set_key(key, link, direction, both, line)
+            }
+            Mode::Help(top) => {
+                self.help_key(key, top);
+                Effect::Nothing
+            }
+        }
+    }
+
+    fn table_key(&mut self, key: KeyEvent) -> Effect {
+        let Some(change) = change_of(key.code) else {
+            return self.look_key(key.code);
+        };
+        let Some(Key::Lane { link, direction }) = self.view().selected_key().cloned() else {
+            let text = match self.tab {
+                Tab::Links => "no link is selected",
+                Tab::Nodes => "only links can be changed from here: Tab shows them",
+            };
+            self.say(text, true);
+            return Effect::Nothing;
+        };
+        match change {
+            Change::Set => {
+                let line = Line::default();
+                self.mode = Mode::Set { link, direction, both: false, line };
+                Effect::Nothing
+            }
+            Change::State { up, both } => {
+                let order = order::state(lanes(link, direction, both), up);
+                Effect::Order(Box::new(order))
+            }
+        }
+    }
+
+    fn look_key(&mut self, code: KeyCode) -> Effect {
+        let page = isize::try_from(self.page.max(1)).unwrap_or(isize::MAX);
+        let names = names(self.tab);
+        match code {
+            KeyCode::Char('q') => return Effect::Quit,
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.mode = Mode::Help(0),
+            KeyCode::Char('p') => self.paused = !self.paused,
+            KeyCode::Char('/') => {
+                let before = self.view().filter().to_owned();
+                self.mode = Mode::Filter { line: Line::with(&before), before };
+            }
+            KeyCode::Tab | KeyCode::BackTab => {
+                self.tab = if self.tab == Tab::Links { Tab::Nodes } else { Tab::Links };
+            }
+            KeyCode::Esc => self.view_mut().set_filter(""),
+            KeyCode::Up | KeyCode::Char('k') => self.view_mut().move_by(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.view_mut().move_by(1),
+            KeyCode::PageUp => self.view_mut().move_by(-page),
+            KeyCode::PageDown => self.view_mut().move_by(page),
+            KeyCode::Home | KeyCode::Char('g') => self.view_mut().select(0),
+            KeyCode::End | KeyCode::Char('G') => self.view_mut().select(usize::MAX),
+            KeyCode::Left => self.view_mut().scroll(false, names),
+            KeyCode::Right => self.view_mut().scroll(true, names),
+            KeyCode::Char('<' | ',') => self.view_mut().sort_beside(false),
+            KeyCode::Char('>' | '.') => self.view_mut().sort_beside(true),
+            KeyCode::Char('r') => self.view_mut().reverse(),
+            KeyCode::Char(digit @ '0'..='9') => {
+                // 0 is the tenth, as on the keyboard.
+                let digit = digit.to_digit(10).and_then(|digit| usize::try_from(digit).ok());
+                self.view_mut().sort_by(digit.map_or(0, |digit| (digit + 9) % 10));
+            }
+            _ => self.say("this key does nothing: ? shows those that do", false),
+        }
+        Effect::Nothing
+    }
+
+    fn filter_key(&mut self, key: KeyEvent, mut line: Line, before: String) -> Effect {
+        match key.code {
+            KeyCode::Enter => {}
+            KeyCode::Esc => self.view_mut().set_filter(&before),
+            _ => {
+                line.key(key);
+                self.view_mut().set_filter(line.text());
+                self.mode = Mode::Filter { line, before };
+            }
+        }
+        Effect::Nothing
+    }
+
+    fn set_key(
+        &mut self,
+        key: KeyEvent,
+        link: String,
+        direction: String,
+        mut both: bool,
+        mut line: Line,
+    ) -> Effect {
+        match key.code {
+            KeyCode::Esc => return Effect::Nothing,
+            KeyCode::Enter => {
+                let lanes = lanes(link.clone(), direction.clone(), both);
+                match order::set(lanes, line.text(), &self.plan) {
+                    Ok(order) => return Effect::Order(Box::new(order)),
+                    // What was typed stays, to be mended.
+                    Err(why) => self.say(why, true),
+                }
+            }
+            KeyCode::Tab => both = !both,
+            _ => {
+                self.status = None;
+                line.key(key);
+            }
+        }
+        self.mode = Mode::Set { link, direction, both, line };
+        Effect::Nothing
+    }
+
+    fn help_key(&mut self, key: KeyEvent, top: u16) {
+        let page = u16::try_from(self.page).unwrap_or(u16::MAX);
+        self.mode = match key.code {
+            KeyCode::Up => Mode::Help(top.saturating_sub(1)),
+            KeyCode::Down => Mode::Help(top.saturating_add(1)),
+            KeyCode::PageUp => Mode::Help(top.saturating_sub(page)),
+            KeyCode::PageDown | KeyCode::Char(' ') => Mode::Help(top.saturating_add(page)),
+            _ => Mode::Table,
+        };
+    }
+
+    fn view_mut(&mut self) -> &mut View {
+        match self.tab {
+            Tab::Links => &mut self.links,
+            Tab::Nodes => &mut self.nodes,
+        }
+    }
+}
+
+/// How many columns name the row: they are always shown.
+pub(super) fn names(tab: Tab) -> usize {
+    match tab {
+        Tab::Links => 2,
+        Tab::Nodes => 1,
+    }
+}
+
+/// What is to change.
+enum Change {
+    Set,
+    State { up: bool, both: bool },
+}
+
+fn change_of(code: KeyCode) -> Option<Change> {
+    match code {
+        KeyCode::Enter | KeyCode::Char('s') => Some(Change::Set),
+        KeyCode::Char('d') => Some(Change::State { up: false, both: false }),
+        KeyCode::Char('D') => Some(Change::State { up: false, both: true }),
+        KeyCode::Char('u') => Some(Change::State { up: true, both: false }),
+        KeyCode::Char('U') => Some(Change::State { up: true, both: true }),
+        _ => None,
+    }
+}
+
+fn lanes(link: String, direction: String, both: bool) -> LaneChoice {
+    LaneChoice { link, direction: (!both).then_some(direction) }
+}

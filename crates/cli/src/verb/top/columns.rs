@@ -1,0 +1,171 @@
+//! The columns of both tables, and rows made of a snapshot.
+
+use windtunnel_control::{LaneStatus, NodeStatus, ProgramStatus, Snapshot};
+
+use super::cells::Cell;
+use crate::render::table::Align;
+
+/// A column.
+#[derive(Debug)]
+pub(super) struct Column {
+    /// What is above it.
+    pub(super) heading: &'static str,
+    /// On which side it is flush.
+    pub(super) align: Align,
+    /// What it tells, for the help.
+    pub(super) meaning: &'static str,
+}
+
+/// Which thing a row is about; it stays the same from one snapshot to the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Key {
+    /// A direction of a link.
+    Lane {
+        /// Name of the link.
+        link: String,
+        /// `from-to`.
+        direction: String,
+    },
+    /// A program of a node.
+    Program {
+        /// Name of the node.
+        node: String,
+        /// Its position.
+        program: usize,
+    },
+}
+
+/// A row.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) key: Key,
+    /// One for each column.
+    pub(super) cells: Vec<Cell>,
+    /// What it is drawn as.
+    pub(super) mood: Mood,
+}
+
+/// What should catch the eye.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mood {
+    /// Nothing.
+    Calm,
+    /// Packets were dropped lately.
+    Dropping,
+    /// It is down, or has failed.
+    Bad,
+}
+
+/// The columns of links.
+pub(super) const LINKS: &[Column] = &[
+    left("link", "name of the link"),
+    left("direction", "one direction of it, from-to"),
+    left("is", "up, down or parted from the other end"),
+    right("delivered", "IP bits a second that came out, over the last second"),
+    right("offered", "IP bits a second that went in, over the last second"),
+    right("queue", "packets that wait for the rate"),
+    right("bytes", "bytes that wait for the rate"),
+    right("drops", "packets dropped in the last second, for any reason"),
+    right("marks", "packets marked (ECN) in the last second"),
+    right("late", "the most that a packet left too late in the last second"),
+    right("latency", "as it is asked for now"),
+    right("rate", "as it is asked for now"),
+    right("loss", "as it is asked for now, in the long run"),
+    right("on wire", "delivered with framing overhead: what the rate bounds"),
+    right("most queued", "the most packets that waited in the last second"),
+    right("all drops", "packets dropped since the run began"),
+];
+
+/// The columns of nodes.
+pub(super) const NODES: &[Column] = &[
+    left("node", "name of the node"),
+    left("addresses", "its addresses"),
+    left("state", "waiting, absent, running, ready, paused, exited or failed"),
+    right("pid", "process id of the program inside the node"),
+    right("exit", "its exit code, or 128+n for a signal n"),
+    left("program", "its words"),
+];
+
+const fn left(heading: &'static str, meaning: &'static str) -> Column {
+    Column { heading, align: Align::Left, meaning }
+}
+
+const fn right(heading: &'static str, meaning: &'static str) -> Column {
+    Column { heading, align: Align::Right, meaning }
+}
+
+/// The rows of links, in the order of the file.
+pub(super) fn links(snapshot: &Snapshot) -> Vec<Row> {
+    snapshot.links.iter().map(link).collect()
+}
+
+/// The rows of nodes, in the order of the file: one for each program, and one for a node without.
+pub(super) fn nodes(snapshot: &Snapshot) -> Vec<Row> {
+    let nodes = snapshot.status.nodes.iter();
+    let rows = nodes.flat_map(|node| {
+        let programs = node.programs.iter().enumerate();
+        let idle = node.programs.is_empty().then(|| program(node, 0, None));
+        programs.map(|(index, of)| program(node, index, Some(of))).chain(idle)
+    });
+    rows.collect()
+}
+
+fn link(lane: &LaneStatus) -> Row {
+    let asked = |name: &str, cell: Cell| {
+        if lane.traced.iter().any(|traced| traced == name) {
+            Cell::Traced(Box::new(cell))
+        } else {
+            cell
+        }
+    };
+    let mood = match lane.state.as_str() {
+        "up" if lane.recent_dropped_packets == 0 => Mood::Calm,
+        "up" => Mood::Dropping,
+        _ => Mood::Bad,
+    };
+    Row {
+        key: Key::Lane { link: lane.link.clone(), direction: lane.direction.clone() },
+        cells: vec![
+            Cell::Text(lane.link.clone()),
+            Cell::Text(lane.direction.clone()),
+            Cell::Text(lane.state.clone()),
+            Cell::Rate(lane.delivered_bit_per_s),
+            Cell::Rate(lane.offered_bit_per_s),
+            Cell::Count(lane.queue_packets),
+            Cell::Bytes(lane.queue_bytes),
+            Cell::Count(lane.recent_dropped_packets),
+            Cell::Count(lane.recent_marked_packets),
+            Cell::Time(lane.recent_lateness_max_ns),
+            asked("latency", Cell::Time(lane.latency_ns)),
+            asked("rate", lane.rate_bit_per_s.map_or(Cell::Missing, Cell::Rate)),
+            asked("loss", Cell::Loss(lane.loss_ppb)),
+            Cell::Rate(lane.delivered_wire_bit_per_s),
+            Cell::Count(lane.recent_queue_max_packets),
+            Cell::Count(lane.dropped_packets),
+        ],
+        mood,
+    }
+}
+
+fn program(node: &NodeStatus, index: usize, program: Option<&ProgramStatus>) -> Row {
+    let text = |of: fn(&ProgramStatus) -> String| {
+        program.map_or(Cell::Missing, |program| Cell::Text(of(program)))
+    };
+    // Process 0 is nobody's; an exit code of 0 is a figure to be seen.
+    let number = |of: fn(&ProgramStatus) -> Option<String>| {
+        program.and_then(of).map_or(Cell::Missing, Cell::Text)
+    };
+    let failed = program.is_some_and(|p| p.state == "failed" || p.exit.is_some_and(|e| e != 0));
+    Row {
+        key: Key::Program { node: node.node.clone(), program: index },
+        cells: vec![
+            Cell::Text(node.node.clone()),
+            Cell::Text(node.addresses.join(" ")),
+            text(|program| program.state.clone()),
+            number(|program| program.pid.map(|pid| pid.to_string())),
+            number(|program| program.exit.map(|exit| exit.to_string())),
+            text(|program| program.argv.join(" ")),
+        ],
+        mood: if failed { Mood::Bad } else { Mood::Calm },
+    }
+}

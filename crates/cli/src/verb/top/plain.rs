@@ -1,0 +1,32 @@
+//! Both tables as plain text.
+
+use windtunnel_control::Snapshot;
+
+use super::columns::{self, Column, Row};
+use crate::render::quantity;
+use crate::render::table::Table;
+
+/// Links, then nodes, with every column.
+pub(super) fn render(snapshot: &Snapshot) -> String {
+    let status = &snapshot.status;
+    let window = match snapshot.window_ns {
+        0 => "nothing is measured yet".to_owned(),
+        window => format!("rates over {}", quantity::nanos(window)),
+    };
+    let elapsed = quantity::nanos(status.elapsed_ns);
+    format!(
+        "{}, {elapsed} after it began, {window}\n{}\n{}",
+        status.name,
+        table(columns::LINKS, &columns::links(snapshot)),
+        table(columns::NODES, &columns::nodes(snapshot)),
+    )
+}
+
+fn table(columns: &[Column], rows: &[Row]) -> String {
+    let headings: Vec<_> = columns.iter().map(|column| (column.heading, column.align)).collect();
+    let mut table = Table::new(&headings);
+    for row in rows {
+        table.row(row.cells.iter().map(super::cells::Cell::text));
+    }
+    table.render("")
+}

@@ -1,0 +1,242 @@
+//! The time in which tables are shown: the run, keys and signals meet here.
+
+use std::collections::VecDeque;
+use std::io::{self, Stdout};
+use std::time::{Duration, Instant};
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use windtunnel_control::{Client, ClientError, Reply, Request};
+use windtunnel_model::{Plan, Span};
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_sys::process::Signal;
+use windtunnel_sys::signal::Reader;
+
+use super::app::{App, Effect};
+use super::draw::draw;
+use super::input::{Input, Inputs};
+use super::order::{self, Order};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::terminal::Screen;
+use crate::verb::Outcome;
+
+/// Shows the run until the user, a signal or the run ends it.
+pub(super) fn run(client: Client, plan: Plan, interval: Span) -> Outcome {
+    let name = client.name().to_owned();
+    // Before there are threads: they inherit that these are not for them.
+    let signals = Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
+        .map_err(|error| failed("take over signals", &error))?;
+    let screen = Screen::enter().map_err(|error| failed("use the terminal", &error))?;
+    let inputs = Inputs::start().map_err(|error| failed("read keys", &error))?;
+    let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))
+        .map_err(|error| failed("use the terminal", &error))?;
+    let session = Session {
+        client,
+        signals,
+        inputs,
+        terminal,
+        app: App::new(plan),
+        colours: output::data_colours(),
+        interval: Duration::from(interval),
+        orders: VecDeque::new(),
+        asked: None,
+        due: Instant::now(),
+    };
+    let ending = session.until_end();
+    // What is said from here on is said on the user's own screen.
+    drop(screen);
+    match ending? {
+        Ending::Quit => Ok(Exit::Fine.code()),
+        Ending::RunEnded => {
+            output::talk(&format!("{name} has ended"));
+            Ok(Exit::Fine.code())
+        }
+        Ending::Signal(number) => Ok(u8::try_from(128 + number).unwrap_or(u8::MAX)),
+    }
+}
+
+fn failed(what: &str, error: &io::Error) -> Failure {
+    Failure::new(Exit::Machine, format!("cannot {what}: {error}"))
+}
+
+/// Why the session is over.
+enum Ending {
+    Quit,
+    RunEnded,
+    Signal(i32),
+}
+
+/// What has been asked and not yet answered.
+enum Asked {
+    Snapshot,
+    /// What to say when it is done.
+    Order(String),
+}
+
+struct Session {
+    client: Client,
+    signals: Reader,
+    inputs: Inputs,
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    app: App,
+    colours: bool,
+    interval: Duration,
+    /// Still to be sent: one thing is asked at a time, so that each answer has its question.
+    orders: VecDeque<Order>,
+    asked: Option<(Asked, Instant)>,
+    /// When the next look at the run is to be taken.
+    due: Instant,
+}
+
+impl Session {
+    fn until_end(mut self) -> Result<Ending, Failure> {
+        loop {
+            if self.ask()?.is_some() {
+                return Ok(Ending::RunEnded);
+            }
+            self.draw()?;
+            let ready = self.wait()?;
+            if let Some(received) = ready.signal {
+                return Ok(Ending::Signal(received));
+            }
+            if ready.reply && self.hear()?.is_some() {
+                return Ok(Ending::RunEnded);
+            }
+            if ready.terminal_gone {
+                return Ok(Ending::Signal(Signal::HUP.as_raw()));
+            }
+            if self.take_inputs()? {
+                return Ok(Ending::Quit);
+            }
+        }
+    }
+
+    /// Asks for what is next, if nothing is owed; tells if the run has ended.
+    fn ask(&mut self) -> Result<Option<Gone>, Failure> {
+        if self.asked.is_some() {
+            return Ok(None);
+        }
+        let now = Instant::now();
+        let (request, asked) = if let Some(order) = self.orders.pop_front() {
+            (order.request, Asked::Order(order.done))
+        } else if !self.app.paused && now >= self.due {
+            (Request::Snapshot, Asked::Snapshot)
+        } else {
+            return Ok(None);
+        };
+        self.asked = Some((asked, now));
+        Ok(gone(self.client.send(&request, &[]))?.err())
+    }
+
+    /// Takes an answer; tells if the run has ended.
+    fn hear(&mut self) -> Result<Option<Gone>, Failure> {
+        let reply = match gone(self.client.receive())? {
+            Ok(reply) => reply,
+            Err(gone) => return Ok(Some(gone)),
+        };
+        let Some((asked, at)) = self.asked.take() else { return Ok(None) };
+        // After a change one wants to see what it does.
+        self.due = match asked {
+            Asked::Snapshot => at + self.interval,
+            Asked::Order(_) => Instant::now(),
+        };
+        match (asked, reply) {
+            (Asked::Snapshot, Reply::Snapshot(snapshot)) => {
+                if !self.app.paused {
+                    self.app.update(snapshot);
+                }
+            }
+            (Asked::Order(done), Reply::Done) => self.app.say(done, false),
+            (Asked::Order(_), Reply::Error { message, hint }) => {
+                self.app.say(order::told(&message, hint.as_deref()), true);
+            }
+            (_, other) => return Err(Failure::unexpected(other)),
+        }
+        Ok(None)
+    }
+
+    /// Does what has been typed; true if that was to leave.
+    fn take_inputs(&mut self) -> Result<bool, Failure> {
+        for input in self.inputs.take() {
+            match input {
+                Input::Key(key) => match self.app.key(key) {
+                    Effect::Nothing => {}
+                    Effect::Quit => return Ok(true),
+                    Effect::Order(order) => self.orders.push_back(*order),
+                },
+                Input::Resized => {}
+                Input::Lost(error) => return Err(failed("read keys", &error)),
+            }
+        }
+        Ok(false)
+    }
+
+    fn draw(&mut self) -> Result<(), Failure> {
+        let (app, colours) = (&mut self.app, self.colours);
+        let silent = self.asked.as_ref().map_or(0, |(_, since)| since.elapsed().as_secs());
+        self.terminal
+            .draw(|frame| draw(frame, app, colours, silent))
+            .map(drop)
+            .map_err(|error| failed("use the terminal", &error))
+    }
+
+    fn wait(&self) -> Result<Ready, Failure> {
+        let stdin = rustix::stdio::stdin();
+        let mut polled = [
+            PollFd::new(&self.client, PollFlags::IN),
+            PollFd::new(&self.signals, PollFlags::IN),
+            PollFd::new(&self.inputs, PollFlags::IN),
+            // Asked for nothing, it still tells that the terminal is gone.
+            PollFd::from_borrowed_fd(stdin, PollFlags::empty()),
+        ];
+        let timeout = match &self.asked {
+            _ if self.client.has_buffered() => Duration::ZERO,
+            // How long the answer is owed is shown in seconds.
+            Some(_) => Duration::from_secs(1),
+            None if self.app.paused => Duration::from_secs(3600),
+            None => self.due.saturating_duration_since(Instant::now()),
+        };
+        match poll::wait(&mut polled, Some(timeout)) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                return Err(failed("wait", &error));
+            }
+            _ => {}
+        }
+        let events = |index: usize| polled[index].revents();
+        let received = if events(1).is_empty() { None } else { self.signals.read().ok().flatten() };
+        Ok(Ready {
+            reply: !events(0).is_empty() || self.client.has_buffered(),
+            signal: received.map(|received| received.signal),
+            terminal_gone: events(3).intersects(PollFlags::HUP | PollFlags::ERR),
+        })
+    }
+}
+
+/// What can be done without waiting.
+struct Ready {
+    reply: bool,
+    signal: Option<i32>,
+    terminal_gone: bool,
+}
+
+/// The run is over: it has closed the connection.
+struct Gone;
+
+/// Tells the end of the run from what is a failure.
+fn gone<T>(outcome: Result<T, ClientError>) -> Result<Result<T, Gone>, Failure> {
+    match outcome {
+        Ok(value) => Ok(Ok(value)),
+        Err(ClientError::Closed { .. }) => Ok(Err(Gone)),
+        Err(ClientError::Talk { source, .. })
+            if matches!(
+                source.kind(),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+            ) =>
+        {
+            Ok(Err(Gone))
+        }
+        Err(other) => Err(other.into()),
+    }
+}
