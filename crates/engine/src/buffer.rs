@@ -3,6 +3,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::packet::Body;
+
 /// The bytes of one frame, in a buffer that belongs to the engine: give it back with
 /// [`Engine::recycle`](crate::Engine::recycle) when it has been sent.
 #[derive(Debug)]
@@ -13,14 +15,19 @@ pub struct PacketBuf {
 }
 
 impl PacketBuf {
+    /// Takes the bytes away; what stays is no buffer.
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::replace(self, PacketBuf { bytes: Box::default(), len: 0 })
+    }
+
     /// Shortens the frame.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// The memory that it occupies, whatever the frame's length.
+    /// The memory that it counts as, whatever the frame's length.
     pub(crate) fn capacity(&self) -> u64 {
-        bytes64(self.bytes.len())
+        charge(self.bytes.len())
     }
 }
 
@@ -40,28 +47,35 @@ impl DerefMut for PacketBuf {
 /// The largest frame that fits a buffer: a 64 KiB IP packet with its Ethernet header, and some room.
 pub(crate) const FRAME_LEN_MAX: usize = 66 * 1024;
 
-/// Ordinary packets; jumbo frames and short trains; long trains.
-const CLASSES: [usize; 3] = [2 * 1024, 16 * 1024, FRAME_LEN_MAX];
+/// Small packets (acknowledgements, calls, games), kept close together so that many of them fit the
+/// caches; ordinary packets; jumbo frames and short trains; long trains.
+const CLASSES: [usize; 4] = [256, ORDINARY, 16 * 1024, FRAME_LEN_MAX];
+
+const ORDINARY: usize = 2 * 1024;
 
 /// The free lists, and the account of what is lent.
 #[derive(Debug)]
 pub(crate) struct Pool {
     free: [Vec<Box<[u8]>>; CLASSES.len()],
-    /// Memory of the buffers that are lent out.
+    /// Where packets have lived.
+    #[expect(clippy::vec_box, reason = "the boxes themselves are lent out")]
+    vacant: Vec<Box<Body>>,
+    /// What the buffers that are lent out count as.
     held: u64,
     limit: u64,
 }
 
 impl Pool {
     pub(crate) fn new(limit: u64) -> Self {
-        Pool { free: [const { Vec::new() }; CLASSES.len()], held: 0, limit }
+        let free = [const { Vec::new() }; CLASSES.len()];
+        Pool { free, vacant: Vec::new(), held: 0, limit }
     }
 
     /// A buffer for a frame of `len` bytes, their values unspecified; `None` where the limit would be
     /// passed or no buffer is that long.
     pub(crate) fn take(&mut self, len: usize) -> Option<PacketBuf> {
         let class = CLASSES.iter().position(|size| len <= *size)?;
-        if self.held.saturating_add(bytes64(CLASSES[class])) > self.limit {
+        if self.held.saturating_add(charge(CLASSES[class])) > self.limit {
             return None;
         }
         Some(self.lend(class, len))
@@ -88,6 +102,22 @@ impl Pool {
         }
     }
 
+    /// A place for a packet.
+    pub(crate) fn house(&mut self, body: Body) -> Box<Body> {
+        match self.vacant.pop() {
+            Some(mut place) => {
+                *place = body;
+                place
+            }
+            None => Box::new(body),
+        }
+    }
+
+    /// Takes the place of a packet back, whose buffer has been taken.
+    pub(crate) fn vacate(&mut self, place: Box<Body>) {
+        self.vacant.push(place);
+    }
+
     pub(crate) fn held(&self) -> u64 {
         self.held
     }
@@ -95,9 +125,15 @@ impl Pool {
     fn lend(&mut self, class: usize, len: usize) -> PacketBuf {
         let size = CLASSES[class];
         let bytes = self.free[class].pop().unwrap_or_else(|| vec![0; size].into_boxed_slice());
-        self.held += bytes64(size);
+        self.held += charge(size);
         PacketBuf { bytes, len }
     }
+}
+
+/// What a buffer counts as in the account: a small one like an ordinary one, so that the number of packets
+/// for which there is room does not depend on what is in them.
+fn charge(size: usize) -> u64 {
+    bytes64(size.max(ORDINARY))
 }
 
 /// A length of memory; on every machine we build for it fits.

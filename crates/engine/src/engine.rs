@@ -1,5 +1,7 @@
 //! The engine: all lanes and routers of a plan behind one contract.
 
+#[cfg(test)]
+mod effort;
 mod forward;
 mod report;
 mod reroute;

@@ -1,9 +1,9 @@
 //! A packet on its way: bytes, how many segments it stands for, and when each of them passes.
 
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
 use windtunnel_model::{Lane, Time};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::{self, Info};
 use windtunnel_wire::segment::{self, Train};
 use windtunnel_wire::{ethernet, vnet};
 
@@ -24,10 +24,15 @@ impl Shape {
     /// Measures a frame; what is no IP packet counts with all its bytes after the Ethernet header.
     pub(crate) fn of(frame: &[u8], vnet: &vnet::Header) -> Self {
         let header = u32::try_from(ethernet::HEADER_LEN).unwrap_or(0);
-        let Ok(info) = Info::parse(frame) else {
+        let not_ip = || {
             let len = u32::try_from(frame.len()).unwrap_or(u32::MAX).saturating_sub(header);
-            return Shape::single(len);
+            Shape::single(len)
         };
+        // Most frames are no trains; of those the length is all there is to know.
+        if vnet.gso_size == 0 {
+            return packet::ip_len(frame).map_or_else(|_| not_ip(), Shape::single);
+        }
+        let Ok(info) = Info::parse(frame) else { return not_ip() };
         let train = Train::with_info(&info, frame, vnet);
         if train.count == 1 {
             return Shape::single(info.ip_len);
@@ -118,8 +123,15 @@ impl Fate {
 }
 
 /// A packet, or a train of segments, or a part of a train whose bytes have not been cut out yet.
+///
+/// It goes through a dozen functions and queues, so it is moved as one pointer; what it points to comes
+/// from the [`Pool`] and goes back there.
 #[derive(Debug)]
-pub(crate) struct Packet {
+pub(crate) struct Packet(Box<Body>);
+
+/// What a packet consists of.
+#[derive(Debug)]
+pub(crate) struct Body {
     buf: PacketBuf,
     vnet: vnet::Header,
     /// Segments of the buffer's train that lie before this part.
@@ -139,9 +151,29 @@ pub(crate) struct Packet {
     pub(crate) came_by: Option<Lane>,
 }
 
+impl Deref for Packet {
+    type Target = Body;
+    fn deref(&self) -> &Body {
+        &self.0
+    }
+}
+
+impl DerefMut for Packet {
+    fn deref_mut(&mut self) -> &mut Body {
+        &mut self.0
+    }
+}
+
 impl Packet {
-    pub(crate) fn new(buf: PacketBuf, vnet: vnet::Header, shape: Shape, at: Time) -> Self {
-        Packet {
+    /// A packet that comes from nowhere, all of it there at `at`.
+    pub(crate) fn new(
+        buf: PacketBuf,
+        vnet: vnet::Header,
+        shape: Shape,
+        at: Time,
+        pool: &mut Pool,
+    ) -> Self {
+        let body = Body {
             buf,
             vnet,
             start: 0,
@@ -152,7 +184,8 @@ impl Packet {
             copy: false,
             fate: Fate::PLAIN,
             came_by: None,
-        }
+        };
+        Packet(pool.house(body))
     }
 
     /// The frame of the whole train that it is a part of.
@@ -163,18 +196,23 @@ impl Packet {
     /// The frame of exactly this part, and its header, to be changed.
     pub(crate) fn settled(&mut self, pool: &mut Pool) -> (&mut [u8], &mut vnet::Header) {
         self.settle(pool);
-        (&mut self.buf, &mut self.vnet)
+        let body = &mut *self.0;
+        (&mut body.buf, &mut body.vnet)
     }
 
     /// The buffer and header of exactly this part.
     pub(crate) fn into_parts(mut self, pool: &mut Pool) -> (PacketBuf, vnet::Header) {
         self.settle(pool);
-        (self.buf, self.vnet)
+        let buf = self.buf.take();
+        let vnet = self.vnet;
+        pool.vacate(self.0);
+        (buf, vnet)
     }
 
     /// Gives the buffer back.
-    pub(crate) fn discard(self, pool: &mut Pool) {
-        pool.give(self.buf);
+    pub(crate) fn discard(mut self, pool: &mut Pool) {
+        pool.give(self.buf.take());
+        pool.vacate(self.0);
     }
 
     /// Cuts the first `count` segments off: (those, the rest). `Err` with the rest where there is no
@@ -189,15 +227,16 @@ impl Packet {
         }
         let range = self.start..self.start + count;
         let front = self.cut(range, |len| pool.take(len));
-        let front = front.map(|(buf, vnet)| Packet {
+        let front = front.map(|(buf, vnet)| Body {
             buf,
             vnet,
             start: 0,
             total: count,
             shape: self.shape.part(&(0..count)),
             times: self.times.part(&(0..count), self.shape.count),
-            ..self
+            ..*self.0
         });
+        let front = front.map(|body| Packet(pool.house(body)));
         let back = self.skip(count, pool);
         match front {
             Some(front) => Ok((front, back)),
@@ -209,7 +248,7 @@ impl Packet {
     pub(crate) fn cut_last(&self, pool: &mut Pool) -> Option<Packet> {
         let end = self.start + self.shape.count;
         let (buf, vnet) = self.cut(end - 1..end, |len| pool.take(len))?;
-        Some(Packet {
+        let body = Body {
             buf,
             vnet,
             start: 0,
@@ -217,8 +256,9 @@ impl Packet {
             shape: Shape::single(self.shape.last),
             times: Times::at_once(self.times.last),
             number: self.number + u64::from(self.shape.count - 1),
-            ..*self
-        })
+            ..*self.0
+        };
+        Some(Packet(pool.house(body)))
     }
 
     /// A copy of the first segment's frame, where this is more than one and there is memory.
@@ -255,7 +295,8 @@ impl Packet {
     pub(crate) fn duplicate(&mut self, pool: &mut Pool) -> Option<Packet> {
         self.settle(pool);
         let buf = pool.copy(&self.buf)?;
-        Some(Packet { buf, copy: true, fate: Fate::PLAIN, ..*self })
+        let body = Body { buf, copy: true, fate: Fate::PLAIN, ..*self.0 };
+        Some(Packet(pool.house(body)))
     }
 
     fn settle(&mut self, pool: &mut Pool) {

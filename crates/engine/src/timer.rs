@@ -1,6 +1,6 @@
 //! One heap of wake-ups for all lanes, with one entry for each activity of a lane.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use windtunnel_model::Time;
@@ -57,41 +57,105 @@ impl Alarms {
 }
 
 /// The heap, by time and then by the order in which the wake-ups were set.
+///
+/// A lane that is woken mostly waits for something else at once. So the place of the wake-up that was
+/// taken stays open, and the next one that is set goes there: one way down the heap instead of two.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    heap: BinaryHeap<Reverse<(Time, u64, u32, Activity)>>,
+    heap: BinaryHeap<Entry>,
     sequence: u64,
+    /// Whether the top has been taken. INVARIANT: not between two calls of the engine.
+    open: bool,
 }
 
 impl Timers {
     /// Takes the next wake-up that is due at `now`.
     pub(crate) fn pop(&mut self, now: Time) -> Option<Due> {
-        let Reverse((at, ..)) = self.heap.peek()?;
-        if *at > now {
-            return None;
-        }
-        let Reverse((at, _, lane, activity)) = self.heap.pop()?;
-        Some(Due { at, lane, activity })
+        self.close();
+        let due = self.heap.peek()?.due;
+        self.open = due.at <= now;
+        self.open.then_some(due)
     }
 
     /// When the next wake-up is due.
     pub(crate) fn next(&self) -> Option<Time> {
-        self.heap.peek().map(|Reverse((at, ..))| *at)
+        self.heap.peek().map(|entry| entry.due.at)
     }
 
     /// Removes stale wake-ups from the top, so that nobody is woken for nothing.
     pub(crate) fn prune<'a>(&mut self, alarms: impl Fn(u32) -> &'a Alarms) {
-        while let Some(Reverse((at, _, lane, activity))) = self.heap.peek() {
-            let due = Due { at: *at, lane: *lane, activity: *activity };
-            if alarms(due.lane).expects(&due) {
+        self.close();
+        while let Some(Entry { due, .. }) = self.heap.peek() {
+            if alarms(due.lane).expects(due) {
                 return;
             }
             self.heap.pop();
         }
     }
 
+    /// Wake-ups in the heap.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Wake-ups that were ever set.
+    #[cfg(test)]
+    pub(crate) fn ever_set(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Gives up the place of the wake-up that was taken.
+    fn close(&mut self) {
+        if std::mem::take(&mut self.open) {
+            self.heap.pop();
+        }
+    }
+
     fn push(&mut self, due: Due) {
-        self.heap.push(Reverse((due.at, self.sequence, due.lane, due.activity)));
+        let entry = Entry { due, sequence: self.sequence };
         self.sequence += 1;
+        if std::mem::take(&mut self.open)
+            && let Some(mut top) = self.heap.peek_mut()
+        {
+            *top = entry;
+            return;
+        }
+        self.heap.push(entry);
+    }
+}
+
+/// A wake-up in the heap.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    due: Due,
+    sequence: u64,
+}
+
+impl Entry {
+    /// One number, so that to compare is one step.
+    fn key(&self) -> u128 {
+        u128::from(self.due.at.as_nanos()) << 64 | u128::from(self.sequence)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    /// The other way round: a `BinaryHeap` gives its greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
     }
 }

@@ -39,9 +39,16 @@ impl Rate {
     /// than the rate), which is updated: no fraction of a nanosecond is ever lost.
     #[must_use]
     pub fn serialise(self, bytes: u64, carry: &mut u64) -> Span {
-        const BIT_NANOS_PER_BYTE: u128 = 8 * 1_000_000_000;
-        let work = u128::from(bytes) * BIT_NANOS_PER_BYTE + u128::from(*carry);
-        let rate = u128::from(self.bits_per_second());
+        const BIT_NANOS_PER_BYTE: u64 = 8 * 1_000_000_000;
+        let rate = self.bits_per_second();
+        // As much as 2 GB fit, and a division of 128 bits costs several of 64.
+        let small = bytes.checked_mul(BIT_NANOS_PER_BYTE).and_then(|work| work.checked_add(*carry));
+        if let Some(work) = small {
+            *carry = work % rate;
+            return Span::from_nanos(work / rate);
+        }
+        let work = u128::from(bytes) * u128::from(BIT_NANOS_PER_BYTE) + u128::from(*carry);
+        let rate = u128::from(rate);
         *carry = u64::try_from(work % rate).unwrap_or(0);
         Span::from_nanos(u64::try_from(work / rate).unwrap_or(u64::MAX))
     }

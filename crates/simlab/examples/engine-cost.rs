@@ -1,5 +1,6 @@
 //! What the engine alone costs in virtual time: ns for one hop of one packet, and how that grows with
-//! links and with packets in flight. `bench/engine/run` runs it.
+//! links and with packets in flight. `bench/engine/run` runs it. With arguments (properties of the link,
+//! links, packets in flight, packets) it runs one case once: for a profiler, or to count instructions.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -10,6 +11,17 @@ use windtunnel_simlab::World;
 use windtunnel_wire::vnet;
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [properties, numbers @ ..] = arguments.as_slice() {
+        let numbers: Result<Vec<u64>, _> = numbers.iter().map(|text| text.parse()).collect();
+        let Ok([links, flying, count]) = numbers.as_deref() else {
+            eprintln!("usage: engine-cost [PROPERTIES LINKS IN-FLIGHT PACKETS]");
+            std::process::exit(2);
+        };
+        let links = usize::try_from(*links).unwrap_or(usize::MAX);
+        println!("{:.1}", cost(properties, links, *flying, *count));
+        return;
+    }
     println!("one hop of one packet, ns, median of 7 (least to most)");
     for (name, properties) in [
         ("no property (express)", ""),

@@ -24,6 +24,7 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     /// [`Malformed::Truncated`] when it is shorter than 14 bytes.
+    #[inline]
     pub fn parse(frame: &'a [u8]) -> Result<Self, Malformed> {
         let (header, payload) = frame.split_first_chunk().ok_or(Malformed::Truncated)?;
         Ok(Self { header, payload })
@@ -63,6 +64,7 @@ impl<'a> View<'a> {
 }
 
 /// Overwrites both addresses of a frame; answers whether it was long enough.
+#[inline]
 pub fn set_addresses(frame: &mut [u8], destination: [u8; 6], source: [u8; 6]) -> bool {
     if frame.len() < HEADER_LEN {
         return false;

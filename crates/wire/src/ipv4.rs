@@ -24,6 +24,7 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     /// Too few bytes, another version, or a length field that contradicts them.
+    #[inline]
     pub fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
         let fixed = packet.first_chunk::<HEADER_LEN>().ok_or(Malformed::Truncated)?;
         if fixed[0] >> 4 != 4 {

@@ -101,6 +101,23 @@ impl Info {
     }
 }
 
+/// Bytes of the IP packet in a frame, as [`Info::ip_len`], where no more is to be known.
+///
+/// # Errors
+/// As [`Info::parse`].
+#[inline]
+pub fn ip_len(frame: &[u8]) -> Result<u32, Malformed> {
+    let outer = ethernet::View::parse(frame)?;
+    match outer.ethertype() {
+        ethernet::IPV4 => Ok(ipv4::View::parse(outer.payload())?.total_len().into()),
+        ethernet::IPV6 => {
+            let payload = ipv6::View::parse(outer.payload())?.payload_len();
+            Ok(bytes::len32(ipv6::HEADER_LEN) + u32::from(payload))
+        }
+        other => Err(Malformed::NotIp(other)),
+    }
+}
+
 /// Why bytes are not a packet that we can look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

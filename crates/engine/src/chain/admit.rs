@@ -245,7 +245,7 @@ fn fragment_of(packet: &Packet, mtu: u32, index: u32, work: &mut Work) -> Option
     buf.truncate(len);
     let header = vnet::Header::default();
     let shape = Shape::of(&buf, &header);
-    let mut fragment = Packet::new(buf, header, shape, packet.times.first);
+    let mut fragment = Packet::new(buf, header, shape, packet.times.first, &mut work.pool);
     fragment.came_by = packet.came_by;
     Some(fragment)
 }

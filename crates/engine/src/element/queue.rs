@@ -263,6 +263,7 @@ impl Queue {
     ) -> Option<(Head, Shape)> {
         // What is on the line as part of a train cannot be dropped for another's sake any more.
         let part_most = if self.has_room_for(NO_OVERFLOW) { u32::MAX } else { 1 };
+        let asks = self.discipline.asks_ecn();
         let (packet, bytes, part_most) = match &mut self.discipline {
             Discipline::Flows(flows) => {
                 let (packet, bytes) = flows.front(now)?;
@@ -281,7 +282,7 @@ impl Queue {
             part,
             behind: bytes.saturating_sub(u64::from(first) + u64::from(self.overhead)),
             packet_max: self.packet_max,
-            ecn: takes_part(packet),
+            ecn: asks && takes_part(packet),
         };
         Some((head, shape))
     }

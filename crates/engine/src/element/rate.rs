@@ -195,6 +195,9 @@ impl Server {
     /// How many segments of a train are served in one go.
     pub(crate) fn part(&self, shape: &Shape) -> u32 {
         let Some(rate) = self.rate else { return shape.count };
+        if shape.count == 1 {
+            return 1;
+        }
         if !matches!(self.supply, Supply::Steady) {
             return 1;
         }
@@ -205,6 +208,9 @@ impl Server {
 
     /// The time that `count` full segments of a train take.
     pub(crate) fn time_for(&self, shape: &Shape, count: u32) -> Span {
+        if count == 0 {
+            return Span::ZERO;
+        }
         let bytes = u64::from(shape.each) + u64::from(self.overhead);
         self.rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(count) * bytes))
     }

@@ -112,7 +112,7 @@ impl Engine {
     ) {
         match self.work.pool.copy(frame) {
             Some(buf) => {
-                let mut packet = Packet::new(buf, vnet, shape, now);
+                let mut packet = Packet::new(buf, vnet, shape, now, &mut self.work.pool);
                 packet.came_by = came_by;
                 self.offer(now, lane, packet);
             }

@@ -70,16 +70,17 @@ impl Engine {
     fn message(&mut self, now: Time, reply: Reply, about: &Packet) -> Option<Packet> {
         let quoted = about.first_segment(&mut self.work.pool);
         let original = quoted.as_deref().unwrap_or(about.frame());
-        let message = self.work.pool.take(MESSAGE_LEN_MAX).and_then(|mut buf| {
+        let pool = &mut self.work.pool;
+        let message = pool.take(MESSAGE_LEN_MAX).and_then(|mut buf| {
             match icmp::write_error(&reply, original, &mut buf) {
                 Some(len) => {
                     buf.truncate(len);
                     let vnet = vnet::Header::default();
                     let shape = Shape::of(&buf, &vnet);
-                    Some(Packet::new(buf, vnet, shape, now))
+                    Some(Packet::new(buf, vnet, shape, now, pool))
                 }
                 None => {
-                    self.work.pool.give(buf);
+                    pool.give(buf);
                     None
                 }
             }

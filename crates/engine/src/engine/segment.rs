@@ -246,7 +246,8 @@ impl Engine {
         buf.truncate(len);
         let header = vnet::Header::default();
         let shape = Shape::of(&buf, &header);
-        self.offer(now, lane, Packet::new(buf, header, shape, now));
+        let packet = Packet::new(buf, header, shape, now, &mut self.work.pool);
+        self.offer(now, lane, packet);
     }
 
     fn arm_questions(&mut self, lane: Lane) {

@@ -60,6 +60,12 @@ impl Discipline {
         }
     }
 
+    /// Whether it is of any interest to it, at the head of the queue, who takes part in ECN: to find out
+    /// costs a look into the packet.
+    pub(super) fn asks_ecn(&self) -> bool {
+        matches!(self, Discipline::Codel(_) | Discipline::Flows(_))
+    }
+
     /// Decides about a packet that comes.
     pub(super) fn admit(&mut self, comer: &Newcomer) -> Admission {
         match self {
