@@ -49,20 +49,20 @@ fn hosts_on_a_lan_resolve_each_other_and_reach_beyond_the_router() {
     for user in users() {
         let lab = Lab::new(user);
         let nodes = "nodes:
-  web: {run: python3 -m http.server --bind :: 80, daemon: true, ready: tcp:80}
+  web: {run: 'python3 -m http.server --bind :: 80', daemon: true, ready: tcp:80}
   c: {}
   b: {}
   a:
     after: web
     run:
-      - [sh, -c, 'ping -4 -c 2 b && ping -6 -c 2 c && ping -4 -c 1 web && ip neigh']
-      - curl -sS -4 -o /dev/null -w %{http_code} http://web/
+      - run: [sh, -c, 'ping -4 -c 2 b && ping -6 -c 2 c && ping -4 -c 1 web && ip neigh']
+      - run: 'curl -sS -4 -o /dev/null -w %{http_code} http://web/'
 ";
         let outcome = lab.pass(&format!("{nodes}{OFFICE}"));
         let text = outcome.file("nodes/a/stdout.0");
         // The second of each is without resolution: 2 * (1 ms + 2 ms), and no hop less to live.
         assert!(text.contains("ttl=64") && text.contains("ttl=63"), "{text}");
-        for address in ["192.168.7.3 dev eth0 lladdr 02:77:74", "fd07::4 dev eth0 lladdr 02:77:74"]
+        for address in ["192.168.7.3 dev eth0 lladdr 02:77:74", "fd07::2 dev eth0 lladdr 02:77:74"]
         {
             assert!(text.contains(address), "{text}");
         }
@@ -89,8 +89,11 @@ fn broadcasts_and_multicasts_come_to_all_hosts_of_a_lan() {
 ";
         let outcome = lab.pass(&format!("{nodes}{OFFICE}"));
         for node in ["b", "c"] {
-            let expected = "listening\nlimited\ndirected\ngroup\ngroup of ipv6\n";
-            assert_eq!(outcome.output(node), expected);
+            // The sender's kernel may hand packets for different addresses over in any order.
+            let text = outcome.output(node);
+            let mut heard: Vec<&str> = text.lines().skip(1).collect();
+            heard.sort_unstable();
+            assert_eq!(heard, ["directed", "group", "group of ipv6", "limited"]);
         }
         outcome.assert_conserved();
     }
