@@ -37,6 +37,8 @@ mod overload;
 mod path;
 #[path = "programs/ping.rs"]
 mod ping;
+#[path = "programs/routes.rs"]
+mod routes;
 #[path = "programs/support.rs"]
 mod support;
 #[path = "programs/top.rs"]

@@ -113,6 +113,40 @@ impl Sketch {
     }
 }
 
+impl Sketch {
+    /// All pairs by Floyd (1962) and Warshall (1962), from the lanes that are up: the least cost and, of the
+    /// ways of that cost, the least number of lanes, through vertices that carry.
+    fn all_pairs(&self, up: &[bool]) -> Vec<Vec<Option<(u64, u64)>>> {
+        let count = self.forwards.len() + self.routers;
+        let mut far: Vec<Vec<Option<(u64, u64)>>> = vec![vec![None; count]; count];
+        for (from, to, cost, _) in self.lanes(up) {
+            let known = far[from][to].map_or((cost, 1), |known| known.min((cost, 1)));
+            far[from][to] = Some(known);
+        }
+        for middle in (0..count).filter(|vertex| self.carries(*vertex)) {
+            for from in 0..count {
+                for to in 0..count {
+                    let (Some(a), Some(b)) = (far[from][middle], far[middle][to]) else { continue };
+                    let sum = (a.0 + b.0, a.1 + b.1);
+                    far[from][to] = Some(far[from][to].map_or(sum, |known| known.min(sum)));
+                }
+            }
+        }
+        (0..count).for_each(|vertex| far[vertex][vertex] = Some((0, 0)));
+        far
+    }
+
+    /// Lanes that are up: from, to, cost in ms, and the lane.
+    fn lanes(&self, up: &[bool]) -> Vec<(usize, usize, u64, Lane)> {
+        let both = self.links.iter().enumerate().flat_map(|(index, (a, b, there, back))| {
+            let lane = |direction| Lane { link: LinkId::from_index(index), direction };
+            [(*a, *b, *there, lane(Direction::Up)), (*b, *a, *back, lane(Direction::Down))]
+        });
+        let state = |lane: &Lane| up.get(lane.link.index()).copied().unwrap_or(true);
+        both.filter(|(.., lane)| state(lane)).collect()
+    }
+}
+
 fn attach(plan: &mut Plan, vertex: Vertex, link: LinkId, outward: Direction) -> LinkEnd {
     let (v4, v6) = (None, None);
     let position = match vertex {
@@ -184,4 +218,83 @@ proptest! {
             }
         }
     }
+
+    /// With equal-cost routing a router uses exactly the lanes on which the way is no longer than the
+    /// shortest, of those that cost nothing only such that lead on by fewer lanes.
+    #[test]
+    fn equal_ways_are_those_of_the_least_cost(sketch in sketch(), up in prop::collection::vec(prop::bool::weighted(0.7), 14)) {
+        let mut plan = sketch.plan();
+        plan.routing.ecmp = true;
+        let routes = after(&plan, &up);
+        let far = sketch.all_pairs(&up);
+        for end in 0..sketch.routers {
+            let root = sketch.forwards.len() + end;
+            let target = Target::Router(RouterId::from_index(end));
+            for router in 0..sketch.routers {
+                let here = sketch.forwards.len() + router;
+                let fits = |(from, to, cost, _): &(usize, usize, u64, Lane)| {
+                    let (Some(whole), Some(rest)) = (far[here][root], far[*to][root]) else { return false };
+                    *from == here && here != root && (*to == root || sketch.carries(*to))
+                        && cost + rest.0 == whole.0 && (*cost > 0 || rest.1 < whole.1)
+                };
+                let lanes = sketch.lanes(&up).into_iter().filter(fits).map(|(.., lane)| lane);
+                let expected: Vec<Lane> = lanes.collect();
+                prop_assert_eq!(routes.next_hops(sketch.vertex(here), target), expected);
+            }
+        }
+    }
+
+    /// Whatever is down and whichever of the equal lanes each router takes: a packet on its way arrives.
+    #[test]
+    fn no_choice_leads_astray(sketch in sketch(), up in prop::collection::vec(prop::bool::weighted(0.7), 14), picks in any::<u64>()) {
+        let mut plan = sketch.plan();
+        plan.routing.ecmp = true;
+        let routes = after(&plan, &up);
+        for (owner, interface) in plan.ports() {
+            for start in 0..sketch.forwards.len() + sketch.routers {
+                let (mut at, mut hops) = (sketch.vertex(start), 0u32);
+                loop {
+                    let lanes = routes.next_hops(at, Target::Port(interface.port));
+                    let Some(last) = lanes.len().checked_sub(1) else { break };
+                    let pick = usize::try_from(picks.rotate_left(hops * 7) % 97).unwrap() % (last + 1);
+                    prop_assert!(routes.takes(lanes[pick]));
+                    at = plan.lane_end(lanes[pick]);
+                    hops += 1;
+                    prop_assert!(hops <= 20, "a loop from {start} to {interface:?}");
+                }
+                prop_assert!(at == Vertex::Node(owner) || hops == 0, "a dead end from {start}");
+            }
+        }
+    }
+
+    /// Computed again for lanes that are down, the routes are those of Floyd and Warshall without them.
+    #[test]
+    fn routes_computed_again_are_the_shortest_of_what_is_left(sketch in sketch(), up in prop::collection::vec(prop::bool::weighted(0.7), 14)) {
+        let plan = sketch.plan();
+        let routes = after(&plan, &up);
+        let far = sketch.all_pairs(&up);
+        for end in 0..sketch.routers {
+            let root = sketch.forwards.len() + end;
+            for start in 0..sketch.forwards.len() + sketch.routers {
+                let (mut at, mut cost, mut hops) = (sketch.vertex(start), 0, 0);
+                while let Some(lane) = routes.next_hop(at, Target::Router(RouterId::from_index(end))) {
+                    let profile = &plan.links[lane.link.index()].profiles[lane.direction.index()];
+                    cost += profile.latency.as_nanos() / 1_000_000;
+                    hops += 1;
+                    at = plan.lane_end(lane);
+                    prop_assert!(hops <= 20);
+                }
+                let taken = (at == sketch.vertex(root)).then_some((cost, hops));
+                prop_assert_eq!(taken, far[start][root], "from {} to {}", start, root);
+            }
+        }
+    }
+}
+
+/// The routes of a plan after links went down.
+fn after(plan: &Plan, up: &[bool]) -> Routes {
+    Routes::compute(plan).recomputed(|lane| {
+        let profile = &plan.links[lane.link.index()].profiles[lane.direction.index()];
+        up.get(lane.link.index()).copied().unwrap_or(true).then_some(profile.latency)
+    })
 }
