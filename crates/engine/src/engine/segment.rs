@@ -251,7 +251,7 @@ impl Engine {
     }
 
     fn arm_questions(&mut self, lane: Lane) {
-        let next = self.neighbours.get(&lane).and_then(|neighbours| neighbours.next());
+        let next = self.neighbours.get(&lane).and_then(crate::neighbours::Neighbours::next);
         if let (Some(at), Ok(index)) = (next, u32::try_from(lane.index())) {
             let alarms = &mut self.chains[lane.index()].alarms;
             alarms.set(&mut self.work.timers, index, Activity::Ask, at);
