@@ -26,7 +26,7 @@ fn effort(profile: &LinkProfile, links: u32, flying: u64) -> Effort {
     let mut heap = 0;
     for number in 1..=3 * flying {
         let now = Time::from_nanos(number * gap);
-        let port = PortId(u32::try_from(number % u64::from(links)).unwrap());
+        let port = PortId(u32::try_from(number % u64::from(links)).expect("few links"));
         let express = engine.handle_packet(now, port, vnet::Header::default(), &mut [0; 60]);
         assert_eq!(express, None, "it has to wait");
         while let Some(departure) = engine.poll_output() {
@@ -92,7 +92,7 @@ fn a_hop_with_latency_costs_one_wake_up_however_many_links_and_packets_there_are
     for links in [1, 10, 1000] {
         for flying in [10, 1000, 20_000] {
             let busy = flying.min(u64::from(links));
-            let expected = Effort { set: flying, heap: usize::try_from(busy).unwrap() };
+            let expected = Effort { set: flying, heap: usize::try_from(busy).expect("few lanes") };
             assert_eq!(
                 effort(&profile, links, flying),
                 expected,
@@ -112,7 +112,7 @@ fn a_hop_with_latency_and_rate_costs_two() {
             let Effort { set, heap } = effort(&profile, links, flying);
             assert_eq!(set, 2 * flying, "{links} links, {flying} packets");
             assert!(
-                heap <= 2 * usize::try_from(links).unwrap(),
+                heap <= 2 * usize::try_from(links).expect("few links"),
                 "{links} links: {heap} in the heap"
             );
         }

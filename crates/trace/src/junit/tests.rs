@@ -87,7 +87,7 @@ fn the_document_has_the_shape_that_ci_systems_read() {
     assert_eq!(names[..3], ["testsuites", "testsuite", "properties"]);
     let counts = "tests=\"6\" failures=\"3\" errors=\"0\" skipped=\"0\" time=\"4.250\"";
     assert_eq!(tags[0].1, format!("name=\"windtunnel\" {counts}"));
-    assert_eq!(tags[1].1, format!("name=\"v1.2\" {counts} timestamp=\"2026-11-21T04:08:00\""));
+    assert_eq!(tags[1].1, format!("name=\"v1.2\" {counts} timestamp=\"2026-11-21T03:48:00\""));
     let count = |wanted: &str| names.iter().filter(|name| **name == wanted).count();
     assert_eq!((count("testcase"), count("failure"), count("error")), (6, 3, 0));
     for (name, attributes) in &tags {
