@@ -18,7 +18,7 @@ fn links_are_watched_sorted_filtered_and_changed_from_a_terminal() {
         let mut live = lab.start(NET);
         live.wait_for(&[("event", "program-started")]);
         let mut window = Window::open(&live);
-        let modes = window.modes();
+        let modes = window.before.clone();
         window.show("links 4");
         assert!(window.row(2).starts_with("ocean"), "{}", window.text());
         // Only wire carries anything.
@@ -68,7 +68,7 @@ fn the_terminal_is_given_back_however_top_ends() {
         live.wait_for(&[("event", "run-began")]);
         for (signal, code) in [("INT", 130), ("TERM", 143)] {
             let mut window = Window::open(&live);
-            let modes = window.modes();
+            let modes = window.before.clone();
             window.show("links 2");
             assert_ne!(window.modes(), modes);
             let id = window.child.id().to_string();
@@ -78,7 +78,7 @@ fn the_terminal_is_given_back_however_top_ends() {
             assert_eq!(window.modes(), modes);
         }
         let mut window = Window::open(&live);
-        let modes = window.modes();
+        let modes = window.before.clone();
         window.show("links 2");
         stop(live);
         assert_eq!(window.end(), Some(0));
@@ -112,10 +112,18 @@ fn where_there_is_no_terminal_the_tables_are_printed_once() {
     }
 }
 
+fn modes_of(pair: &Pair) -> String {
+    let terminal = Stdio::from(pair.terminal.try_clone().unwrap());
+    let seen = Command::new("stty").arg("-g").stdin(terminal).output().unwrap();
+    String::from_utf8(seen.stdout).unwrap()
+}
+
 /// A terminal of 80 columns and 24 rows in which `top` watches a run.
 struct Window {
     pair: Pair,
     child: Child,
+    /// The terminal's modes before top began.
+    before: String,
     emulator: vt100::Parser,
 }
 
@@ -137,8 +145,9 @@ impl Window {
         }
         let end = || Stdio::from(pair.terminal.try_clone().unwrap());
         command.current_dir(top.get_current_dir().unwrap()).env("TERM", "xterm-256color");
+        let before = modes_of(&pair);
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-        Window { pair, child, emulator: vt100::Parser::new(24, 80, 0) }
+        Window { pair, child, before, emulator: vt100::Parser::new(24, 80, 0) }
     }
 
     fn keys(&self, keys: &str) {
@@ -184,9 +193,7 @@ impl Window {
 
     /// The terminal's modes, in `stty`'s words.
     fn modes(&self) -> String {
-        let terminal = Stdio::from(self.pair.terminal.try_clone().unwrap());
-        let seen = Command::new("stty").arg("-g").stdin(terminal).output().unwrap();
-        String::from_utf8(seen.stdout).unwrap()
+        modes_of(&self.pair)
     }
 
     /// Waits for the end: the exit code, once the screen is the user's again.
