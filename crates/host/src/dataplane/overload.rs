@@ -12,8 +12,6 @@ pub(super) struct Overload {
     turns: u32,
     /// When the present overload began.
     since: Option<Time>,
-    /// The furthest behind, of the present overload.
-    furthest: Span,
     totals: Overloads,
 }
 
@@ -44,15 +42,13 @@ impl Overload {
             bound: Span::from_nanos(late_above.as_nanos() / 2),
             turns: 0,
             since: None,
-            furthest: Span::ZERO,
             totals: Overloads::default(),
         }
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        let bound = self.bound;
-        *self = Overload { bound, ..Overload::new(Span::ZERO) };
+        *self = Overload { bound: self.bound, ..Overload::new(Span::ZERO) };
     }
 
     /// A turn has begun at `now`, so far `behind` its oldest work; [`Span::ZERO`]: there was none.
@@ -64,7 +60,6 @@ impl Overload {
             self.totals.lasted = self.totals.lasted + lasted;
             return Some(Change::Ended(lasted));
         }
-        self.furthest = self.furthest.max(behind);
         self.totals.furthest = self.totals.furthest.max(behind);
         self.turns = self.turns.saturating_add(1);
         if self.since.is_some() || self.turns < TURNS {
