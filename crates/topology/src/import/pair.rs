@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::topology::Properties;
+use crate::topology::{Link, Properties, Topology};
 
 /// An edge from one vertex to another.
 #[derive(Debug, Clone)]
@@ -36,6 +36,18 @@ pub(super) fn pair(edges: Vec<OneWay>) -> Vec<Paired> {
         }
     }
     links
+}
+
+/// Adds links between routers for edges; one without an edge back goes both ways alike, noted as `lonely`.
+pub(super) fn connect(topology: &mut Topology, edges: Vec<OneWay>, lonely: &str) {
+    for paired in pair(edges) {
+        let between = paired.ends.map(|end| topology.routers[end].name.clone());
+        if paired.down.is_none() {
+            topology.notes.lose(lonely, between.join("--"));
+        }
+        let (up, down) = (paired.up, paired.down.unwrap_or(paired.up));
+        topology.links.push(Link { between, up, down, ..Link::default() });
+    }
 }
 
 #[cfg(test)]

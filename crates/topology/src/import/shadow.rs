@@ -6,7 +6,7 @@ use windtunnel_scenario::Mistake;
 use super::graph::{Attribute, Attributes, Edge, Graph};
 use super::input::{Input, shorten};
 use super::names::{self, Namer};
-use super::pair::{OneWay, pair};
+use super::pair::{OneWay, connect};
 use super::{Options, decimal};
 use crate::topology::{Link, Properties, Router, Topology};
 
@@ -82,15 +82,8 @@ fn links(
             topology.links.push(Link { between: names, up, down, ..Link::default() });
         }
     }
-    for paired in pair(directed) {
-        let between = paired.ends.map(|end| topology.routers[end].name.clone());
-        if paired.down.is_none() {
-            let text = "Edges that go one way only: they go both ways with the same properties";
-            topology.notes.lose(text, between.join("--"));
-        }
-        let (up, down) = (paired.up, paired.down.unwrap_or(paired.up));
-        topology.links.push(Link { between, up, down, ..Link::default() });
-    }
+    let lonely = "Edges that go one way only: they go both ways with the same properties";
+    connect(topology, directed, lonely);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use super::geography::Coordinates;
 use super::graph::{Attributes, Edge, Graph, Vertex};
 use super::input::{Input, shorten};
 use super::names::{self, Namer};
-use super::pair::{OneWay, pair};
+use super::pair::{OneWay, connect};
 use super::{Options, decimal};
 use crate::topology::{Link, Notes, Properties, Router, Topology};
 
@@ -147,15 +147,8 @@ impl Edges<'_> {
                 topology.links.push(Link { between: names, up, down, ..Link::default() });
             }
         }
-        for paired in pair(directed) {
-            let between = paired.ends.map(|end| topology.routers[end].name.clone());
-            if paired.down.is_none() {
-                let text = "Links that go one way only: they go both ways with the same properties";
-                topology.notes.lose(text, between.join("--"));
-            }
-            let (up, down) = (paired.up, paired.down.unwrap_or(paired.up));
-            topology.links.push(Link { between, up, down, ..Link::default() });
-        }
+        let lonely = "Links that go one way only: they go both ways with the same properties";
+        connect(topology, directed, lonely);
         if computed > 0 {
             let text = format!(
                 "The latency of {computed} of {} links is the time of light over the great circle \
