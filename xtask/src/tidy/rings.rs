@@ -1,7 +1,7 @@
 //! Arrows between rooms, from the Cargo.toml files.
 
 /// The pure rooms.
-const RING_0: [&str; 6] = ["model", "wire", "scenario", "engine", "trace", "topology"];
+const RING_0: [&str; 7] = ["model", "wire", "scenario", "engine", "sharing", "trace", "topology"];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
 const RING_1: [&str; 4] = ["sys", "node", "host", "control"];

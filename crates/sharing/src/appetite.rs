@@ -1,0 +1,203 @@
+//! What a flow wants, from what it was seen to use.
+
+use windtunnel_model::{Rate, Span};
+
+/// What a flow was seen to send in one period, and what it might have sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Use {
+    /// Bytes of the wire that the flow brought, those included that did not fit into its queue.
+    pub bytes: u64,
+    /// The length of the period, such as SplayNet's 50 ms; always the same one for a flow.
+    pub over: Span,
+    /// The share that it had: the least of the period, if it changed.
+    pub share: Option<Rate>,
+}
+
+/// The demand of one flow, period by period ([`Terms::demand`](crate::Terms)).
+///
+/// # How
+///
+/// A new flow wants all that it can get. After each period:
+///
+/// - It **used its share** (15/16 of it or more): it is held back, and may want anything. Its demand doubles
+///   at once, and is without bound after three such periods in a row.
+/// - It **did not**: its demand does not rise. What it used and a quarter more would do; a demand that is more than
+///   an eighth too great goes a quarter of the way there.
+///
+/// It does not swing: a flow that brings a steady u ends with a demand of 11/8 to 10/7 u, of which it uses about
+/// 7/10. That is well below 15/16: a noise of a tenth of u changes nothing, neither up nor down, once the demand
+/// has come down to 9/7 u.
+///
+/// The least demand is one full packet (1538 bytes on Ethernet) a period, so that a flow that pauses can begin
+/// again. A flow that has been silent for many periods should rather be stopped: it then holds nothing back, and
+/// starts anew, with no bound, with its next packet.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Appetite {
+    demand: Option<Rate>,
+    /// Periods in a row in which it used its share.
+    hungry: u8,
+}
+
+impl Appetite {
+    /// A flow of which nothing is known yet: it wants all that it can get.
+    #[must_use]
+    pub fn new() -> Self {
+        Appetite::default()
+    }
+
+    /// What the flow wants now.
+    #[must_use]
+    pub fn demand(&self) -> Option<Rate> {
+        self.demand
+    }
+
+    /// A period has passed; what the flow wants now. A period of no length, and one without a limit on
+    /// the flow, tell nothing.
+    pub fn observe(&mut self, seen: Use) -> Option<Rate> {
+        let (Some(share), Some(used)) = (seen.share, rate(seen.bytes, seen.over)) else {
+            return self.demand;
+        };
+        let share = share.bits_per_second();
+        if used >= share - share / HUNGRY {
+            self.hungry = self.hungry.saturating_add(1).min(PATIENCE);
+            let double = |demand: Rate| demand.bits_per_second().max(used).saturating_mul(2);
+            let bounded = self.demand.filter(|_| self.hungry < PATIENCE);
+            self.demand = bounded.and_then(|demand| Rate::from_bits_per_second(double(demand)));
+            return self.demand;
+        }
+        self.hungry = 0;
+        let least = rate(FULL_PACKET, seen.over).unwrap_or(1);
+        let wanted = used.saturating_add(used / 4).max(least);
+        // What is above the share has had no effect.
+        let demand = self.demand.map_or(share, |demand| demand.bits_per_second().min(share));
+        self.demand = Rate::from_bits_per_second(nearer(demand, wanted).max(1));
+        self.demand
+    }
+}
+
+/// The next demand on the way down to `wanted`.
+fn nearer(demand: u64, wanted: u64) -> u64 {
+    let surplus = demand.saturating_sub(wanted);
+    if surplus <= demand / NOISE { demand } else { demand - surplus.div_ceil(4) }
+}
+
+/// Bits a second (saturating); `None` for no time.
+fn rate(bytes: u64, over: Span) -> Option<u64> {
+    let bits = u128::from(bytes) * 8 * 1_000_000_000;
+    let rate = bits.checked_div(u128::from(over.as_nanos()))?;
+    Some(u64::try_from(rate).unwrap_or(u64::MAX))
+}
+
+/// A share is used when less than this part of it is left.
+const HUNGRY: u64 = 16;
+/// A demand that is too great by less than this part stays.
+const NOISE: u64 = 8;
+/// Periods after which a flow that uses its share wants all.
+const PATIENCE: u8 = 3;
+/// A full packet on Ethernet: 1500 bytes and SplayNet's 38 bytes of framing.
+const FULL_PACKET: u64 = 1538;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Span = Span::from_millis(50);
+
+    fn bytes(bits_per_second: u64) -> u64 {
+        bits_per_second / 8 / 20
+    }
+
+    fn mbit(rate: u64) -> Option<Rate> {
+        Rate::from_bits_per_second(rate * 1_000_000)
+    }
+
+    /// Periods of a flow that brings `wants` and may send the least of its demand and `fair`.
+    fn after(appetite: &mut Appetite, periods: usize, wants: u64, fair: u64) -> Vec<u64> {
+        let period = |_| {
+            let share = appetite.demand().map_or(fair, |demand| demand.bits_per_second().min(fair));
+            let share_as_rate = Rate::from_bits_per_second(share);
+            let seen = Use { bytes: bytes(wants.min(share)), over: PERIOD, share: share_as_rate };
+            appetite.observe(seen).map_or(u64::MAX, Rate::bits_per_second)
+        };
+        (0..periods).map(period).collect()
+    }
+
+    #[test]
+    fn a_flow_that_uses_its_share_keeps_wanting_all() {
+        let mut appetite = Appetite::new();
+        assert_eq!(after(&mut appetite, 50, u64::MAX, 10_000_000), vec![u64::MAX; 50]);
+    }
+
+    #[test]
+    fn a_steady_flow_is_left_with_less_than_half_more_and_never_swings() {
+        for wants in [320_000, 1_000_000, 4_000_000] {
+            let mut appetite = Appetite::new();
+            let demands = after(&mut appetite, 100, wants, 10_000_000);
+            assert!(demands.is_sorted_by(|a, b| a >= b), "{demands:?}");
+            assert!((wants / 8 * 11..=wants / 7 * 10 + 10).contains(&demands[20]), "{demands:?}");
+            assert!(demands[20..].iter().all(|demand| *demand == demands[20]), "{demands:?}");
+        }
+    }
+
+    #[test]
+    fn a_flow_that_needs_nearly_its_share_keeps_it() {
+        let demands = after(&mut Appetite::new(), 100, 8_000_000, 10_000_000);
+        assert_eq!(demands, vec![10_000_000; 100]);
+    }
+
+    #[test]
+    fn it_shrinks_smoothly() {
+        let mut appetite = Appetite::new();
+        let demands = after(&mut appetite, 20, 1_000_000, 10_000_000);
+        assert_eq!(demands[0], 7_812_500, "a quarter of the way from 10 to 1.25 Mbit/s");
+        assert!(demands.windows(2).all(|pair| pair[1] >= pair[0] / 4 * 3));
+    }
+
+    #[test]
+    fn it_wants_all_after_three_periods_of_hunger() {
+        let mut appetite = Appetite::new();
+        after(&mut appetite, 40, 1_000_000, 10_000_000);
+        let steady = appetite.demand().unwrap().bits_per_second();
+        let demands = after(&mut appetite, 3, u64::MAX, 10_000_000);
+        assert_eq!(demands, [2 * steady, 4 * steady, u64::MAX]);
+    }
+
+    #[test]
+    fn noise_of_a_tenth_changes_nothing_in_the_long_run() {
+        let mut appetite = Appetite::new();
+        let mut noisy = |periods: usize| -> Vec<u64> {
+            let noise = [1_100_000, 950_000, 900_000, 1_000_000, 1_090_000].into_iter().cycle();
+            let wants = noise.take(periods);
+            wants.flat_map(|wants| after(&mut appetite, 1, wants, 10_000_000)).collect()
+        };
+        let demands = noisy(60);
+        assert!(demands.is_sorted_by(|a, b| a >= b), "{demands:?}");
+        assert!(noisy(500).iter().all(|demand| *demand == demands[59]));
+    }
+
+    #[test]
+    fn an_idle_flow_may_still_send_a_packet_a_period() {
+        let mut appetite = Appetite::new();
+        let least = 1538 * 8 * 20;
+        let demands = after(&mut appetite, 100, 0, 10_000_000);
+        assert!((least..=least / 7 * 8 + 8).contains(&demands[99]), "{}", demands[99]);
+        let again = after(&mut appetite, 50, least, 10_000_000);
+        assert!((least..=least / 7 * 10 + 10).contains(&again[49]), "{again:?}");
+    }
+
+    #[test]
+    fn a_period_that_tells_nothing_changes_nothing() {
+        let mut appetite = Appetite::new();
+        after(&mut appetite, 3, 0, 10_000_000);
+        let before = appetite.clone();
+        appetite.observe(Use { bytes: 9, over: Span::ZERO, share: mbit(1) });
+        appetite.observe(Use { bytes: 9, over: PERIOD, share: None });
+        assert_eq!(appetite, before);
+        let most = Use {
+            bytes: u64::MAX,
+            over: Span::from_nanos(1),
+            share: Rate::from_bits_per_second(1),
+        };
+        assert!(appetite.observe(most).is_some());
+    }
+}

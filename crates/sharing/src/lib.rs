@@ -1,0 +1,46 @@
+//! The room `sharing`: how flows divide the bandwidth of the links that they share, in the *paths* model
+//! of the network, where no packet meets another one in a queue.
+//!
+//! **Promises:** weighted max-min shares, by a [`Model`] that says how much each flow counts:
+//! [`RttAware`] (SplayNet's, weight 1/RTT) or [`Equal`]. [`Shares`] keeps them up to date while flows come,
+//! go and change, at a cost that grows with the part of the network that the change reaches, and says
+//! whose share changed. The shares are a function of the flows and the capacities alone: the same bits on
+//! every machine, whatever came first and whatever came together.
+//!
+//! **Refuses:** clocks and floats; to give a link away twice (the shares of its flows never add up to more
+//! than its capacity, to the bit a second); to leave anything of it that a flow wants (but for the fraction of
+//! a bit a second that each flow loses by rounding down).
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | `model` | [`Model`] and its two implementations: what a flow counts |
+//! | `terms` | [`Terms`]: round-trip time, window and demand of a flow |
+//! | `shares` | [`Shares`], the table: what came, what changed |
+//! | `shares::fill` | all shares from nothing |
+//! | `shares::relax` | the shares that a change reaches, and why they are the same |
+//! | `shares::{lane, flow, level}` | what is kept of a lane and of a flow, and in which numbers |
+//! | `appetite` | [`Appetite`]: what a flow wants, from what it was seen to use |
+//!
+//! ```
+//! use windtunnel_model::{Rate, Span};
+//! use windtunnel_sharing::{FlowId, Shares, Sharing, Terms};
+//!
+//! // Two flows over one lane of 2 Mbit/s; the round trip of one is three times that of the other.
+//! let mut shares = Shares::new(Sharing::RttAware, &["2mbit".parse().ok()]).unwrap();
+//! shares.start(FlowId(1), &[0], Terms::new(Span::from_millis(100))).unwrap();
+//! shares.start(FlowId(2), &[0], Terms::new(Span::from_millis(300))).unwrap();
+//! let changed: Vec<_> = shares.settle().iter().map(|change| change.share).collect();
+//! assert_eq!(changed, [Rate::from_bits_per_second(1_500_000), Rate::from_bits_per_second(500_000)]);
+//! ```
+
+mod appetite;
+mod error;
+mod model;
+mod shares;
+mod terms;
+
+pub use appetite::{Appetite, Use};
+pub use error::SharesError;
+pub use model::{Equal, Model, RttAware, Sharing, Weight};
+pub use shares::{Change, FlowId, Limit, Shares, allocate};
+pub use terms::Terms;

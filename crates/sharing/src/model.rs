@@ -1,0 +1,152 @@
+//! How much a flow counts where bandwidth is short.
+
+use windtunnel_model::{Rate, Span};
+
+use crate::Terms;
+
+/// A sharing model: the weight and the ceiling of a flow. What the flows then get is for all models the same
+/// *weighted max-min*: no flow could have more without another one having less that has, for its weight,
+/// no more.
+///
+/// # Contract
+///
+/// - Both functions are functions of the model and of the terms alone: no clock, no luck, no memory. The
+///   table calls them when a flow starts and when its terms change, as often as it likes, and two tables with
+///   the same model must hear the same, on any machine.
+/// - Only the ratios of weights matter where flows meet. [`Weight`] has 40 bits: choose a scale
+///   in which the ratios that occur are held well, and exactly where that is possible.
+/// - A ceiling is what a flow can use at the most, whatever the others do. `None` is no ceiling.
+///
+/// A model that is not weighted max-min (proportional fairness, priorities) does not belong behind this trait
+/// but beside [`Shares`](crate::Shares).
+pub trait Model {
+    /// How much the flow counts on each lane of its path.
+    fn weight(&self, terms: &Terms) -> Weight;
+
+    /// The most that the flow may have: as a rule the lesser of its demand and of what its window allows.
+    fn ceiling(&self, terms: &Terms) -> Option<Rate> {
+        terms.ceiling()
+    }
+}
+
+/// How much a flow counts: 1 to 2⁴⁰ − 1, in a unit that the model chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Weight(u64);
+
+impl Weight {
+    /// The least weight.
+    pub const LEAST: Weight = Weight(1);
+    /// The greatest weight.
+    pub const MOST: Weight = Weight((1 << 40) - 1);
+
+    /// The weight of that value, or the nearest that there is.
+    #[must_use]
+    pub const fn nearest(value: u64) -> Weight {
+        match value {
+            0 => Weight::LEAST,
+            1..=0xff_ffff_ffff => Weight(value),
+            _ => Weight::MOST,
+        }
+    }
+
+    /// Its value.
+    #[must_use]
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+}
+
+/// SplayNet's model (Middleware 2013, section 3.2): TCP flows share a bottleneck in inverse proportion to
+/// their round-trip times, ρᵢ = F·(1/RTTᵢ)/Σ(1/RTTⱼ), and what one of them cannot use (since it has its
+/// bottleneck elsewhere, or since its window W bounds it, ρᵢ ≤ Wᵢ/RTTᵢ) is divided in the same way among the
+/// others, until no refinement is possible.
+///
+/// The weight is 7 207 200 000 000 000 / RTT in nanoseconds, rounded. It is exact for every RTT that divides
+/// this number, such as 1 to 16, 18, 20, 24, 25, 30, 40, 50, 60, 75, 80, 100, 120, 150, 200 and 300 ms; else it
+/// is off by less than RTT/14 million seconds: one part in 10⁸ at 140 ms. An RTT below 10 µs counts as 10 µs:
+/// no two kernels are nearer to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RttAware;
+
+/// Plain max-min: every flow counts the same, whatever its round-trip time. Windows still bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Equal;
+
+/// One of the models of this crate, chosen by value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sharing {
+    /// [`RttAware`], the default, as in SplayNet.
+    #[default]
+    RttAware,
+    /// [`Equal`].
+    Equal,
+}
+
+impl Model for RttAware {
+    fn weight(&self, terms: &Terms) -> Weight {
+        let rtt = terms.rtt.max(NEAREST).as_nanos();
+        Weight::nearest((RTT_SCALE + rtt / 2) / rtt)
+    }
+}
+
+impl Model for Equal {
+    fn weight(&self, _: &Terms) -> Weight {
+        Weight::LEAST
+    }
+}
+
+impl Model for Sharing {
+    fn weight(&self, terms: &Terms) -> Weight {
+        match self {
+            Sharing::RttAware => RttAware.weight(terms),
+            Sharing::Equal => Equal.weight(terms),
+        }
+    }
+
+    fn ceiling(&self, terms: &Terms) -> Option<Rate> {
+        match self {
+            Sharing::RttAware => RttAware.ceiling(terms),
+            Sharing::Equal => Equal.ceiling(terms),
+        }
+    }
+}
+
+/// Round-trip times below this one count as this one.
+const NEAREST: Span = Span::from_micros(10);
+
+/// 720 720 (the least number that 1 to 16 divide) · 10¹⁰: weights of 10 µs to 1 s have 40 to 23 bits.
+const RTT_SCALE: u64 = 720_720 * 10_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weight(rtt: Span) -> u64 {
+        RttAware.weight(&Terms::new(rtt)).value()
+    }
+
+    #[test]
+    fn a_weight_is_in_inverse_proportion_to_the_round_trip() {
+        assert_eq!(weight(Span::from_millis(100)), 3 * weight(Span::from_millis(300)));
+        let exact =
+            [1, 2, 3, 5, 7, 11, 13, 14, 15, 16, 18, 24, 25, 30, 40, 60, 75, 80, 120, 150, 200];
+        for millis in exact {
+            assert_eq!(weight(Span::from_millis(millis)) * millis, weight(Span::from_millis(1)));
+        }
+    }
+
+    #[test]
+    fn the_nearest_and_the_farthest_still_have_a_weight() {
+        assert_eq!(weight(Span::ZERO), weight(Span::from_micros(10)));
+        assert_eq!(weight(Span::ZERO), 720_720_000_000);
+        assert_eq!(weight(Span::from_nanos(u64::MAX)), 1);
+    }
+
+    #[test]
+    fn weights_are_kept_within_their_bits() {
+        assert_eq!(Weight::nearest(0), Weight::LEAST);
+        assert_eq!(Weight::nearest(1 << 40), Weight::MOST);
+        assert_eq!(Weight::nearest(Weight::MOST.value()), Weight::MOST);
+        assert!(Weight::nearest(RTT_SCALE / NEAREST.as_nanos()) < Weight::MOST);
+    }
+}

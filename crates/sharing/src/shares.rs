@@ -1,0 +1,407 @@
+//! The table of flows and lanes: what came, what changed, and whose share is another one since.
+//!
+//! # Which shares
+//!
+//! Every flow has a *level*, and gets its weight times its level. Levels rise together from zero; when the
+//! flows of a lane fill it, they stay at the level that they have (the lane is their bottleneck), and the
+//! others rise on; a flow that has reached its ceiling stays there. That is weighted max-min.
+//!
+//! In whole numbers: rates are counted in *grains*, 2⁻⁶⁰ bit/s; levels, in grains for each unit of weight,
+//! are whole numbers; a flow's ceiling is the least level at which its weight gives what it may have at the
+//! most; and
+//!
+//! > the level of a lane is the least one at which its flows fill it: the least L for which
+//! > Σ wᵢ · min(yᵢ, L) ≥ C, where yᵢ is the least of flow i's ceiling and of the levels of the *other* lanes
+//! > of its path. A lane that its flows do not fill has no level.
+//!
+//! The level xᵢ of a flow is the least of its ceiling and of the levels of its lanes.
+//!
+//! **There is exactly one such assignment of levels.** By induction on L: suppose it is known which flows
+//! stay below L, and where. Whether Σ wᵢ · min(yᵢ, L) reaches C depends on nothing else, since a flow that is
+//! not below L adds wᵢ · L wherever it stays. So it is known which lanes have the level L, thus which flows
+//! stay at L. Hence however the levels were found, they are the right ones if they fit together, and two
+//! tables with the same flows and capacities agree to the grain. `fill` finds them from nothing, `relax`
+//! from those that fitted before a change; tests hold both against each other and against a solver in
+//! fractions.
+//!
+//! Whether they fit together can be seen lane by lane. Let U be what the flows of a lane get in all, and S the
+//! weights of those that have the lane's level. One level less would give U − S. So a lane fits if
+//! **U − S < C ≤ U**, or if U < C and it has no level. (Had levels been rounded down, a lane that looks as if it
+//! fitted would have to look at its neighbours: two lanes with the same level can each leave the other the
+//! remainder.)
+//!
+//! # How exact
+//!
+//! As U < C + S, what is given away is max-min to the grain for capacities that are greater than the asked ones
+//! by less than S grains each: 6·10⁻⁶ bit/s for 1000 flows with round trips of 1 ms, less than half a bit a second
+//! ever (that is what bounds the number of flows: S < 2¹⁹ · 2⁴⁰ grains). Then each share is rounded down to a
+//! whole bit a second, except that what lacks less than 2⁻²⁰ is made whole. So
+//!
+//! - the shares of a lane's n < 2¹⁹ flows add up to its capacity at most, to the bit a second: they are less than
+//!   U + n · 2⁻²⁰ < C + 1/2 + 1/2, and whole;
+//! - what a bottleneck has left over is less than one bit a second for each of its flows;
+//! - a share that is a whole number in theory is that number, where S stays below 2⁴⁰: with 150 flows of 1 ms,
+//!   15 000 of 100 ms.
+//!
+//! A share is never less than 1 bit/s, as [`Rate`] has no zero: where it is less in theory, the shares may add up
+//! to more than there is, by less than one bit a second for each such flow.
+
+mod fill;
+mod flow;
+mod lane;
+mod level;
+mod relax;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use windtunnel_model::Rate;
+
+use crate::{Model, SharesError, Terms};
+use flow::{Flow, Hop};
+use lane::Lane;
+use relax::Scratch;
+
+/// Flows at a time, at the most: their weights then add up to less than 2⁵⁹, half a bit a second in grains.
+pub(crate) const FLOWS_MAX: u32 = (1 << 19) - 1;
+
+/// The name of a flow: whoever keeps the table chooses it. The order of changes is the order of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u64);
+
+/// A flow whose share is not what the table said last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// The flow.
+    pub flow: FlowId,
+    /// What it may send from now on, in bits a second of the wire; `None`: nothing limits it.
+    pub share: Option<Rate>,
+}
+
+/// Why a flow has no more than its share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Nothing: neither its lanes nor its terms.
+    Nothing,
+    /// Its window or its demand.
+    Ceiling,
+    /// This lane is full, and no flow there has, for its weight, more.
+    Lane(u32),
+}
+
+/// The shares of all flows over a fixed number of lanes (directions of links, numbered densely from 0, such as
+/// by `windtunnel_model::Lane::index`).
+///
+/// Tell it what changed, in any order; then [`Shares::settle`] makes the shares fit again, and says whose are
+/// other ones. Between the two, questions about shares are answered as of the last time.
+///
+/// What it costs: to start, stop or change a flow, a step for each lane of its path, and the logarithm of
+/// the number of flows; to settle, a step for each flow on each lane whose level changes, or as much as
+/// all shares from nothing where that is less.
+#[derive(Debug, Clone)]
+pub struct Shares<M> {
+    model: M,
+    lanes: Vec<Lane>,
+    /// By place; a place is given again when its flow has stopped.
+    flows: Vec<Flow>,
+    places: BTreeMap<FlowId, u32>,
+    vacant: Vec<u32>,
+    /// Lanes to look at, each once (`Lane::touched`).
+    touched: Vec<u32>,
+    /// Places of flows whose share may be another one (`Flow::noted`). A place may occur twice.
+    noted: Vec<u32>,
+    /// What happened since shares were settled last.
+    news: usize,
+    /// Hops of all flows.
+    length: usize,
+    changes: Vec<Change>,
+    scratch: Scratch,
+}
+
+impl<M: Model> Shares<M> {
+    /// A table without flows. `capacities` are those of the lanes, in bits a second of the wire; `None` is
+    /// a lane without limit. (A lane that carries nothing at all is not a matter of shares.)
+    ///
+    /// # Errors
+    /// If a capacity is 2⁴⁸ bit/s or more.
+    pub fn new(model: M, capacities: &[Option<Rate>]) -> Result<Self, SharesError> {
+        if u32::try_from(capacities.len()).is_err() {
+            return Err(SharesError::TooManyLanes(capacities.len()));
+        }
+        let lanes = (0..).zip(capacities).map(|(lane, rate)| checked(lane, *rate).map(Lane::new));
+        Ok(Shares {
+            model,
+            lanes: lanes.collect::<Result<_, _>>()?,
+            flows: Vec::new(),
+            places: BTreeMap::new(),
+            vacant: Vec::new(),
+            touched: Vec::new(),
+            noted: Vec::new(),
+            news: 0,
+            length: 0,
+            changes: Vec::new(),
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// A flow begins, over these lanes in any order (one named twice counts once).
+    ///
+    /// # Errors
+    /// If there is such a flow already, no such lane, or no room for one more flow.
+    pub fn start(&mut self, id: FlowId, lanes: &[u32], terms: Terms) -> Result<(), SharesError> {
+        if let Some(&lane) = lanes.iter().find(|lane| **lane as usize >= self.lanes.len()) {
+            return Err(SharesError::UnknownLane { lane, lanes: self.lanes.len() });
+        }
+        if self.places.contains_key(&id) {
+            return Err(SharesError::KnownFlow(id));
+        }
+        let place = self.vacate().ok_or(SharesError::TooManyFlows(id))?;
+        let mut path = lanes.to_vec();
+        path.sort_unstable();
+        path.dedup();
+        let hops =
+            path.into_iter().map(|lane| Hop { lane, at: self.lanes[lane as usize].join(place) });
+        let hops: Box<[Hop]> = hops.collect();
+        self.length += hops.len();
+        self.flows[place as usize] = Flow::new(id, hops, terms);
+        self.places.insert(id, place);
+        self.news += 1;
+        self.enter(place);
+        Ok(())
+    }
+
+    /// A flow ends.
+    ///
+    /// # Errors
+    /// If there is no such flow.
+    pub fn stop(&mut self, id: FlowId) -> Result<(), SharesError> {
+        let place = self.places.remove(&id).ok_or(SharesError::UnknownFlow(id))?;
+        self.news += 1;
+        self.leave(place);
+        let hops = std::mem::take(&mut self.flows[place as usize].hops);
+        self.length -= hops.len();
+        for hop in hops {
+            if let Some(moved) = self.lanes[hop.lane as usize].part(hop.at) {
+                self.flows[moved as usize].moved(hop);
+            }
+        }
+        self.flows[place as usize] = Flow::default();
+        self.vacant.push(place);
+        Ok(())
+    }
+
+    /// A flow goes on under other terms.
+    ///
+    /// # Errors
+    /// If there is no such flow.
+    pub fn change(&mut self, id: FlowId, terms: Terms) -> Result<(), SharesError> {
+        let place = self.place(id).ok_or(SharesError::UnknownFlow(id))?;
+        if self.flows[place as usize].terms != terms {
+            self.news += 1;
+            self.leave(place);
+            self.flows[place as usize].terms = terms;
+            self.enter(place);
+        }
+        Ok(())
+    }
+
+    /// A lane has another capacity from now on.
+    ///
+    /// # Errors
+    /// If there is no such lane, or if the capacity is 2⁴⁸ bit/s or more.
+    pub fn set_capacity(&mut self, lane: u32, capacity: Option<Rate>) -> Result<(), SharesError> {
+        let lanes = self.lanes.len();
+        let index = lane as usize;
+        if index >= lanes {
+            return Err(SharesError::UnknownLane { lane, lanes });
+        }
+        let capacity = checked(lane, capacity)?;
+        if self.lanes[index].capacity == capacity {
+            return Ok(());
+        }
+        self.news += 1;
+        // What a flow could use at the most depends on it too.
+        let members = std::mem::take(&mut self.lanes[index].members);
+        for place in &members {
+            self.leave(*place);
+        }
+        self.lanes[index].limit(capacity);
+        for place in &members {
+            self.enter(*place);
+        }
+        self.lanes[index].members = members;
+        Ok(())
+    }
+
+    /// Makes the shares fit again, and gives the flows whose share is not what was said before, in the
+    /// order of their ids: those that started, and those whose share changed by a bit a second or more.
+    /// One that has stopped is not among them.
+    pub fn settle(&mut self) -> &[Change] {
+        if self.news > FEW + self.places.len() / MANY || !self.relax() {
+            self.fill();
+        }
+        self.collect()
+    }
+
+    /// The same, with all shares found from nothing whatever has changed: what [`Shares::settle`] is
+    /// measured and tested against.
+    pub fn settle_from_nothing(&mut self) -> &[Change] {
+        self.fill();
+        self.collect()
+    }
+
+    /// What the flow may send; the inner `None` is without limit. `None`: no such flow, or not settled yet.
+    #[must_use]
+    pub fn share(&self, id: FlowId) -> Option<Option<Rate>> {
+        self.flows[self.place(id)? as usize].told
+    }
+
+    /// The terms of a flow.
+    #[must_use]
+    pub fn terms(&self, id: FlowId) -> Option<Terms> {
+        Some(self.flows[self.place(id)? as usize].terms)
+    }
+
+    /// Why the flow has no more, as of the last time shares were settled (of several lanes, the first).
+    /// `None`: no such flow.
+    #[must_use]
+    pub fn limit(&self, id: FlowId) -> Option<Limit> {
+        let flow = &self.flows[self.place(id)? as usize];
+        if flow.level == level::NONE {
+            return Some(Limit::Nothing);
+        }
+        let full = |hop: &&Hop| self.lanes[hop.lane as usize].level == flow.level;
+        Some(flow.hops.iter().find(full).map_or(Limit::Ceiling, |hop| Limit::Lane(hop.lane)))
+    }
+
+    /// What the shares of a lane's flows add up to, in bits a second, those without limit left out.
+    #[must_use]
+    pub fn given(&self, lane: u32) -> u64 {
+        let members = self.lanes.get(lane as usize).map_or(&[][..], |lane| &lane.members);
+        let shares = members.iter().filter_map(|place| self.flows[*place as usize].told.flatten());
+        shares.fold(0, |sum, share| sum.saturating_add(share.bits_per_second()))
+    }
+
+    /// The flows, in the order of their ids.
+    pub fn flows(&self) -> impl Iterator<Item = FlowId> + '_ {
+        self.places.keys().copied()
+    }
+
+    /// How many flows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    fn place(&self, id: FlowId) -> Option<u32> {
+        self.places.get(&id).copied()
+    }
+
+    /// A place for one more flow.
+    fn vacate(&mut self) -> Option<u32> {
+        if let Some(place) = self.vacant.pop() {
+            return Some(place);
+        }
+        let place = u32::try_from(self.flows.len()).ok().filter(|place| *place < FLOWS_MAX)?;
+        self.flows.push(Flow::default());
+        Some(place)
+    }
+
+    /// Lets a flow take part: at once at the levels that its lanes have, as if they could carry it too.
+    fn enter(&mut self, place: u32) {
+        let flow = &mut self.flows[place as usize];
+        flow.weight = self.model.weight(&flow.terms).value();
+        let least = flow.hops.iter().map(|hop| self.lanes[hop.lane as usize].capacity).min();
+        let ceiling = self.model.ceiling(&flow.terms).map_or(level::NONE, level::grains);
+        flow.ceiling = level::reaching(ceiling.min(least.unwrap_or(level::NONE)), flow.weight);
+        let around = flow.hops.iter().map(|hop| self.lanes[hop.lane as usize].level);
+        flow.level = around.fold(flow.ceiling, u128::min);
+        for hop in &flow.hops {
+            self.lanes[hop.lane as usize].add(flow.weight, flow.level);
+        }
+        self.touch(place);
+    }
+
+    /// Takes away what a flow has.
+    fn leave(&mut self, place: u32) {
+        let flow = &self.flows[place as usize];
+        for hop in &flow.hops {
+            self.lanes[hop.lane as usize].remove(flow.weight, flow.level);
+        }
+        self.touch(place);
+    }
+
+    /// The flow's share may be another one, and its lanes may not fit.
+    fn touch(&mut self, place: u32) {
+        let flow = &mut self.flows[place as usize];
+        if !std::mem::replace(&mut flow.noted, true) {
+            self.noted.push(place);
+        }
+        for hop in &flow.hops {
+            let lane = &mut self.lanes[hop.lane as usize];
+            if !std::mem::replace(&mut lane.touched, true) {
+                self.touched.push(hop.lane);
+            }
+        }
+    }
+
+    /// Says which of the flows that are noted have another share than was said.
+    fn collect(&mut self) -> &[Change] {
+        self.news = 0;
+        self.changes.clear();
+        for place in self.noted.drain(..) {
+            let flow = &mut self.flows[place as usize];
+            if !std::mem::take(&mut flow.noted) {
+                continue;
+            }
+            let share = flow.share();
+            if flow.told != Some(share) {
+                flow.told = Some(share);
+                self.changes.push(Change { flow: flow.id, share });
+            }
+        }
+        self.changes.sort_unstable_by_key(|change| change.flow);
+        &self.changes
+    }
+}
+
+impl fmt::Display for FlowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The shares of flows that all run at a time, in their order: [`Shares`] for once.
+///
+/// # Errors
+/// As [`Shares::new`] and [`Shares::start`].
+pub fn allocate<M: Model>(
+    model: M,
+    capacities: &[Option<Rate>],
+    flows: &[(&[u32], Terms)],
+) -> Result<Vec<Option<Rate>>, SharesError> {
+    let mut shares = Shares::new(model, capacities)?;
+    for (id, (lanes, terms)) in (0..).zip(flows) {
+        shares.start(FlowId(id), lanes, *terms)?;
+    }
+    Ok(shares.settle_from_nothing().iter().map(|change| change.share).collect())
+}
+
+/// Where more than so many flows and one in so many are new, all shares are found from nothing.
+const FEW: usize = 64;
+const MANY: usize = 16;
+
+fn checked(lane: u32, capacity: Option<Rate>) -> Result<u128, SharesError> {
+    match capacity {
+        Some(capacity) if capacity.bits_per_second() >= level::CAPACITY_END => {
+            Err(SharesError::CapacityTooLarge { lane, capacity })
+        }
+        capacity => Ok(capacity.map_or(level::NONE, level::grains)),
+    }
+}
