@@ -29,6 +29,8 @@ mod link;
 mod live;
 #[path = "programs/luck.rs"]
 mod luck;
+#[path = "programs/model.rs"]
+mod model;
 #[path = "programs/node.rs"]
 mod node;
 #[path = "programs/overload.rs"]

@@ -12,9 +12,9 @@
 mod admit;
 mod transmit;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use windtunnel_model::{Lane, LinkPatch, LinkProfile, Time};
+use windtunnel_model::{Lane, LinkPatch, LinkProfile, PortId, Time};
 
 use crate::buffer::Pool;
 use crate::counters::{DropReason, LaneCounters};
@@ -70,6 +70,8 @@ pub(crate) struct Chain {
     line: Line<Packet>,
     /// Segments in `ingress` and `line`.
     lined_up: u64,
+    /// By origin: no packet of it whose order is kept leaves earlier. With the model of paths only.
+    floors: BTreeMap<PortId, Time>,
 }
 
 /// Where a lane lies.
@@ -82,6 +84,9 @@ pub(crate) struct Site {
     /// It starts where packets may be fragmented and senders told of an MTU: not at a LAN, which knows
     /// of frames only, nor at a node on a LAN, whose kernel has fragmented what it wanted to.
     pub(crate) routed: bool,
+    /// It is a part of paths: it has no queue and no rate of its own, and what enters it is brought to
+    /// its end at once, with the times that it will have there. At nodes it waits for them.
+    pub(crate) of_paths: bool,
 }
 
 /// A packet that the MTU refused, as it was, for the message to its sender.
@@ -116,10 +121,15 @@ impl Chain {
             corrupt: Corrupt::new(luck, profile),
             ingress: Line::new(),
             queue: Queue::new(luck, profile),
-            server: Server::new(profile),
-            delay: Delay::new(luck, profile),
+            server: if site.of_paths {
+                Server::without_rate(profile)
+            } else {
+                Server::new(profile)
+            },
+            delay: Delay::new(luck, profile, !site.of_paths),
             line: Line::new(),
             lined_up: 0,
+            floors: BTreeMap::new(),
         };
         chain.follow(book);
         chain
@@ -127,7 +137,9 @@ impl Chain {
 
     /// Takes its traces from `book`, which have started or are started anew.
     pub(crate) fn follow(&mut self, book: &Book) {
-        self.server.follow(&self.profile, book, None);
+        if !self.site.of_paths {
+            self.server.follow(&self.profile, book, None);
+        }
         self.delay.follow(&self.profile, book);
         self.loss.follow(&self.profile, book);
     }
@@ -178,8 +190,12 @@ impl Chain {
         self.duplicate.set(&self.profile);
         self.corrupt.set(&self.profile);
         self.queue.set(now, &self.profile);
-        self.server.set(&self.profile);
-        self.server.follow(&self.profile, &work.book, Some(now));
+        if self.site.of_paths {
+            self.server = Server::without_rate(&self.profile);
+        } else {
+            self.server.set(&self.profile);
+            self.server.follow(&self.profile, &work.book, Some(now));
+        }
         if patch.latency.is_some() || patch.jitter.is_some() || patch.reorder.is_some() {
             self.delay.set(&self.profile);
             self.delay.follow(&self.profile, &work.book);

@@ -6,11 +6,12 @@ mod forward;
 mod report;
 mod reroute;
 mod segment;
+mod source;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use windtunnel_model::plan::{LinkChange, RouteChange};
+use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange};
 use windtunnel_model::{Lane, LinkProfile, Plan, PortId, RouterId, Routes, Span, Time, Vertex};
 use windtunnel_wire::{ethernet, vnet};
 
@@ -25,6 +26,7 @@ use crate::lan::{Segment, Sides};
 use crate::neighbours::Neighbours;
 use crate::network::{End, Network};
 use crate::packet::Shape;
+use crate::paths::Paths;
 use crate::timer::{Activity, Timers};
 use reroute::Reroutes;
 
@@ -69,6 +71,8 @@ pub struct Engine {
     events: Bounded<Event>,
     handoffs: Bounded<Handoff>,
     reroutes: Reroutes,
+    /// With the model of paths. Behind the chains of the lanes then come those of its shapers.
+    paths: Option<Paths>,
     /// The latest `now`.
     now: Time,
     /// Whether the want of memory has been told.
@@ -167,6 +171,7 @@ impl Engine {
             events: Bounded::new(EVENTS_MAX),
             handoffs: Bounded::new(HANDOFFS_MAX),
             reroutes: Reroutes::new(plan.routing.reroute),
+            paths: Paths::new(plan),
             now: Time::ZERO,
             exhausted: false,
             memory: limits.packet_memory,
@@ -216,7 +221,12 @@ impl Engine {
             return None;
         }
         let shape = Shape::of(frame, &vnet);
-        let express = self.enter(now, lane, vnet, shape, frame);
+        if self.paths.is_some() && self.queue_at_source(now, port, (vnet, shape), frame) {
+            self.settle(now);
+            self.finish();
+            return None;
+        }
+        let express = self.enter(now, port, (vnet, shape), frame);
         self.settle(now);
         self.finish();
         express
@@ -267,6 +277,9 @@ impl Engine {
             NetworkChange::Route(change) => self.fix_routes(now, change),
             NetworkChange::Reroute => self.reroute(now, false),
         }
+        if matches!(change, NetworkChange::Links(_)) {
+            self.follow_network(now);
+        }
         self.settle(now);
         self.finish();
     }
@@ -300,10 +313,8 @@ impl Engine {
     /// When to call `handle_timeout` next; `None`: when something else has happened.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        match (self.work.timers.next(), self.reroutes.next()) {
-            (Some(timer), Some(reroute)) => Some(timer.min(reroute)),
-            (timer, reroute) => timer.or(reroute),
-        }
+        let measure = self.paths.as_ref().and_then(|paths| paths.traffic.next());
+        [self.work.timers.next(), self.reroutes.next(), measure].into_iter().flatten().min()
     }
 
     /// The latest time that it was told of.
@@ -382,9 +393,20 @@ impl Engine {
     fn advance(&mut self, now: Time) {
         assert!(now >= self.now, "time went back from {} to {now}", self.now);
         self.now = now;
-        while let Some(at) = self.reroutes.take(now) {
-            self.wake(at);
-            self.reroute(at, true);
+        loop {
+            let reroute = self.reroutes.next().filter(|at| *at <= now);
+            let measure = self.paths.as_ref().and_then(|paths| paths.traffic.next());
+            let measure =
+                measure.filter(|at| *at <= now && reroute.is_none_or(|reroute| *at <= reroute));
+            if let Some(at) = measure {
+                self.wake(at);
+                self.take_measure(at);
+            } else if let Some(at) = self.reroutes.take(now) {
+                self.wake(at);
+                self.reroute(at, true);
+            } else {
+                break;
+            }
         }
         self.wake(now);
     }
@@ -411,7 +433,7 @@ impl Engine {
     fn note_handoffs(&mut self, intended: Time) {
         let late = self.now.since(intended);
         for (lane, _) in &self.work.exits {
-            if !matches!(self.network.end(*lane), End::Node { .. }) {
+            if self.paths.is_none() && !matches!(self.network.end(*lane), End::Node { .. }) {
                 self.handoffs.push((*lane, late));
             }
         }
@@ -484,10 +506,12 @@ fn chain_of(plan: &Plan, network: &Network, lane: Lane, book: &Book) -> Chain {
     let profile = &link.profiles[lane.direction.index()];
     let [starts, ends] = [lane.reverse(), lane].map(|lane| network.end(lane));
     let on_lan = [starts, ends].iter().any(|end| matches!(end, End::Lan(_)));
+    let of_paths = plan.model != NetworkModel::Hops;
     let site = Site {
         ends_at_node: matches!(ends, End::Node { .. }),
         on_lan,
         routed: !on_lan || matches!(starts, End::Router(_)),
+        of_paths,
     };
     Chain::new(lane, &luck, profile, site, book)
 }

@@ -18,6 +18,7 @@
 //! | `element` | cut, MTU, loss, duplicate, corrupt, queue, rate, delay, jitter, reorder |
 //! | `network`, `router` | addresses, next hops, what a router does with a packet |
 //! | `lan`, `neighbours` | the segments of LANs; the addresses that routers know there |
+//! | `paths` | the other model: queues at the sources, shares of links |
 //! | `packet`, `buffer` | trains and their times; memory |
 //! | `housekeeping` | what never enters a lane, or has numbers of its own there |
 //! | `line`, `timer` | waiting |
@@ -53,6 +54,7 @@
 //!     seed: 1,
 //!     duration: None,
 //!     on_overload: windtunnel_model::plan::OnOverload::default(),
+//!     model: windtunnel_model::plan::NetworkModel::default(),
 //!     routing: RoutingMetric::Latency.into(),
 //!     nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
 //!     routers: Vec::new(),
@@ -90,6 +92,7 @@ mod line;
 mod neighbours;
 mod network;
 mod packet;
+mod paths;
 mod router;
 mod timer;
 

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
-use windtunnel_model::{Lane, Time};
+use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_wire::packet::{self, Info};
 use windtunnel_wire::segment::{self, Train};
 use windtunnel_wire::{ethernet, vnet};
@@ -149,6 +149,10 @@ pub(crate) struct Body {
     pub(crate) fate: Fate,
     /// The lane by which it came to where its present lane starts.
     pub(crate) came_by: Option<Lane>,
+    /// With the model of paths: the port through which its source sent it, and whether it may overtake
+    /// others from there.
+    pub(crate) origin: Option<PortId>,
+    pub(crate) unordered: bool,
 }
 
 impl Deref for Packet {
@@ -184,6 +188,8 @@ impl Packet {
             copy: false,
             fate: Fate::PLAIN,
             came_by: None,
+            origin: None,
+            unordered: false,
         };
         Packet(pool.house(body))
     }

@@ -121,6 +121,7 @@ mod tests {
             seed: 1,
             duration: None,
             on_overload: windtunnel_model::plan::OnOverload::default(),
+            model: windtunnel_model::plan::NetworkModel::default(),
             routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
             nodes: Vec::new(),
             routers: Vec::new(),

@@ -28,6 +28,9 @@ pub struct Plan {
     /// What is done when this machine cannot keep up.
     #[serde(default, skip_serializing_if = "OnOverload::is_report")]
     pub on_overload: OnOverload,
+    /// How the network between the nodes is emulated.
+    #[serde(default, skip_serializing_if = "NetworkModel::is_hops")]
+    pub model: NetworkModel,
     /// Nodes in the file's order, groups expanded; `NodeId` is the position.
     pub nodes: Vec<Node>,
     /// Routers; `RouterId` is the position.
@@ -131,6 +134,35 @@ pub enum RoutingMetric {
     Latency,
     /// The number of links.
     Hops,
+}
+
+/// How the network between the nodes is emulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkModel {
+    /// Packet by packet through the queue of every link.
+    #[default]
+    Hops,
+    /// At the source of each path: its delay and loss as they are, and a share of its links' bandwidth
+    /// that is divided between flows (`SplayNet`: Schiavoni, Rivière, Felber; Middleware 2013, section 3.3).
+    Paths(Sharing),
+}
+
+impl NetworkModel {
+    fn is_hops(&self) -> bool {
+        *self == NetworkModel::Hops
+    }
+}
+
+/// How flows divide the bandwidth of a link that they share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharing {
+    /// In inverse proportion to their round-trip times, as long-lived TCP connections do.
+    #[default]
+    RttAware,
+    /// Equally.
+    Equal,
 }
 
 /// What is done when the machine has less processor time than the programs and the emulation need.

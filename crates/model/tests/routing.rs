@@ -37,6 +37,7 @@ impl Net {
             seed: 1,
             duration: None,
             on_overload: windtunnel_model::plan::OnOverload::default(),
+            model: windtunnel_model::plan::NetworkModel::default(),
             routing: RoutingMetric::Latency.into(),
             nodes: nodes.iter().map(node).collect(),
             routers: routers.iter().map(router).collect(),

@@ -65,6 +65,7 @@ impl Sketch {
             seed: 1,
             duration: None,
             on_overload: windtunnel_model::plan::OnOverload::default(),
+            model: windtunnel_model::plan::NetworkModel::default(),
             routing: RoutingMetric::Latency.into(),
             nodes: self.forwards.iter().enumerate().map(node).collect(),
             routers: (0..self.routers).map(router).collect(),

@@ -17,6 +17,7 @@ pub(crate) fn two_homed_plan() -> Plan {
         seed: 1,
         duration: None,
         on_overload: windtunnel_model::plan::OnOverload::default(),
+        model: windtunnel_model::plan::NetworkModel::default(),
         routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
         nodes: vec![
             node(

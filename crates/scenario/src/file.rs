@@ -57,6 +57,10 @@ pub(crate) struct File {
     allow_unreachable: Option<bool>,
     /// What is done when this machine has less processor time than programs and emulation need; default report.
     on_overload: Option<OnOverload>,
+    /// How the network between nodes is emulated; default hops.
+    model: Option<NetworkModel>,
+    /// With `model: paths`: how flows divide the bandwidth of a link that they share; default rtt-aware.
+    sharing: Option<Sharing>,
     /// Changes at times after the run began.
     events: Option<Vec<Event>>,
     /// What must hold at the end; else the run fails.
@@ -89,6 +93,26 @@ pub(crate) enum Lans {
 pub(crate) struct Lan {
     /// Its subnet, such as 192.168.1.0/24, or an IPv4 and an IPv6 one; default: from the end of the pools.
     address: Option<OneOrTwo>,
+}
+
+/// How the network between nodes is emulated.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum NetworkModel {
+    /// Each packet passes the queue of every link on its way.
+    Hops,
+    /// Each packet waits at its source only, for the share of its path that its flow has; delay and loss are those of the path.
+    Paths,
+}
+
+/// How flows divide the bandwidth of a link that they share.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum Sharing {
+    /// In inverse proportion to their round-trip times, as long-lived TCP connections do.
+    RttAware,
+    /// Equally.
+    Equal,
 }
 
 /// How routers find their ways.

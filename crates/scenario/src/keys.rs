@@ -17,6 +17,8 @@ pub(crate) const FILE: &[&str] = &[
     "routes",
     "allow-unreachable",
     "on-overload",
+    "model",
+    "sharing",
     "events",
     "expect",
 ];

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use windtunnel_model::plan::Event;
+use windtunnel_model::plan::{Event, NetworkModel};
 use windtunnel_model::{LinkPatch, NodeId, Plan, Span};
 
 use crate::decode::{decode_now, decode_property, overlay};
@@ -54,11 +54,15 @@ pub fn parse_patch(pairs: &[(&str, &str)]) -> Result<LinkPatch, PatchError> {
     Ok(patch)
 }
 
-/// What only the whole plan can tell: IPv6 needs an MTU of 1280.
+/// What only the whole plan can tell: IPv6 needs an MTU of 1280, and a network model has not everything.
 ///
 /// # Errors
-/// If the patch asks for a smaller one and the plan has IPv6.
+/// If the patch asks for a smaller MTU and the plan has IPv6, or for what the plan's model has no place for.
 pub fn check_patch(patch: &LinkPatch, plan: &Plan) -> Result<(), PatchError> {
+    let unfit = (plan.model != NetworkModel::Hops).then(|| resolve::model::unfit(patch)).flatten();
+    if let Some((key, message)) = unfit {
+        return Err(error(key, message.to_owned(), None));
+    }
     let has_v6 = plan.ports().any(|(_, interface)| interface.v6.is_some());
     match patch.mtu {
         Some(mtu) if mtu < 1280 && has_v6 => {

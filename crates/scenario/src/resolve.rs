@@ -11,6 +11,7 @@ mod event;
 mod expect;
 mod flap;
 mod link;
+pub(crate) mod model;
 mod node;
 mod order;
 mod reach;
@@ -45,6 +46,7 @@ pub(crate) fn resolve(
     order::check(found, draft, &directory);
     route::resolve(found, draft, &directory, &mut budget, &mut plan);
     event::resolve(found, draft, source, files, &directory, &mut budget, &mut plan);
+    model::check(found, draft, &plan);
     expect::resolve(found, draft, &directory, &mut plan);
     stage(found)?;
     reach::check(found, draft, &plan);
@@ -87,6 +89,7 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         duration: draft.duration,
         routing: draft.routing,
         on_overload: draft.on_overload,
+        model: draft.model,
         nodes: Vec::new(),
         routers: Vec::new(),
         lans: Vec::new(),

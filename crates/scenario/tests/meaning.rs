@@ -7,7 +7,7 @@ mod common;
 
 use common::load_text;
 use windtunnel_model::expect::{Claim, ExitWanted, ProgramFact};
-use windtunnel_model::plan::{Action, Plan, Ready, Restart, User};
+use windtunnel_model::plan::{Action, NetworkModel, Plan, Ready, Restart, Sharing, User};
 use windtunnel_model::profile::{
     Codel, Discipline, Distribution, Fair, FlowQueues, GilbertElliott, Loss, Overhead, Pie,
     QueueLimit, Red, Setting, Side,
@@ -474,4 +474,15 @@ fn a_partition_inside_a_lan_is_none_that_does_nothing() {
     let text = "nodes: {a: {}, b: {}}\nlans: [office]\nlinks:\n- {between: [a, office]}\n\
                 - {between: [b, office]}\nevents: [{at: 1s, partition: [[a], [b]]}]\n";
     assert_eq!(notices(text), [] as [&str; 0]);
+}
+
+#[test]
+fn a_file_names_its_network_model_and_how_paths_share() {
+    let model = |head: &str| {
+        plan(&format!("{head}nodes: {{a: {{}}, b: {{}}}}\nlinks: [{{between: [a, b]}}]\n")).model
+    };
+    assert_eq!(model(""), NetworkModel::Hops);
+    assert_eq!(model("model: hops\n"), NetworkModel::Hops);
+    assert_eq!(model("model: paths\n"), NetworkModel::Paths(Sharing::RttAware));
+    assert_eq!(model("model: paths\nsharing: equal\n"), NetworkModel::Paths(Sharing::Equal));
 }

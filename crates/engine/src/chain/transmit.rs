@@ -14,6 +14,9 @@ use crate::timer::Activity;
 impl Chain {
     /// Puts a packet behind what waits already, or lets it pass where nothing holds it up.
     pub(super) fn queue_up(&mut self, now: Time, packet: Packet, work: &mut Work) {
+        if self.site.of_paths {
+            return self.delay_all(now, packet, work);
+        }
         if self.server.rate().is_none() && self.server.is_idle() {
             return self.delay(now, packet, work);
         }
@@ -268,6 +271,13 @@ impl Chain {
             counters.delay_sum_ns.saturating_add(departure.drawn.as_nanos().saturating_mul(count));
         counters.reordered += if departure.reordered { count } else { 0 };
         packet.times = departure.times;
+        if self.site.of_paths {
+            packet.unordered |= departure.held_back || self.delay.reorders();
+            if !self.site.ends_at_node {
+                return self.exit(packet, work);
+            }
+            self.keep_order(&mut packet);
+        }
         let out = if self.site.ends_at_node { packet.times.last } else { packet.times.first };
         if out <= now && self.line.next().is_none_or(|next| next > now) {
             return self.exit(packet, work);
@@ -279,5 +289,14 @@ impl Chain {
             self.line.push(out, packet);
         }
         self.arm(Activity::Delay, self.line.next(), work);
+    }
+
+    /// Lets no packet of a source be here before the one that it sent earlier.
+    fn keep_order(&mut self, packet: &mut Packet) {
+        let Some(origin) = packet.origin.filter(|_| !packet.unordered) else { return };
+        let floor = self.floors.entry(origin).or_default();
+        let least = *floor;
+        packet.times = packet.times.map(|time| time.max(least));
+        *floor = packet.times.last;
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Delay {
     trace: Option<Series>,
     jitter: Jitter,
     reorder: Reorder,
+    /// Whether packets come here in the order of their times, so that their order can be kept.
+    in_order: bool,
     /// No packet whose order is kept leaves earlier.
     floor: Time,
     /// The latest departure of a packet whose order is kept.
@@ -43,15 +45,21 @@ pub(crate) struct Departure {
 }
 
 impl Delay {
-    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
+    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile, in_order: bool) -> Self {
         Delay {
             latency: profile.latency,
             trace: None,
             jitter: Jitter::new(luck, profile),
             reorder: Reorder::new(luck, profile),
+            in_order,
             floor: Time::ZERO,
             latest: Time::ZERO,
         }
+    }
+
+    /// Whether packets may overtake others on purpose.
+    pub(crate) fn reorders(&self) -> bool {
+        self.reorder.by_jitter()
     }
 
     /// Takes new settings, for packets that enter from now on.
@@ -59,7 +67,9 @@ impl Delay {
         self.latency = profile.latency;
         self.jitter.set(profile);
         self.reorder.set(profile);
-        self.floor = self.floor.max(self.latest);
+        if self.in_order {
+            self.floor = self.floor.max(self.latest);
+        }
     }
 
     /// Takes the trace that `profile` names, or none.
@@ -103,6 +113,9 @@ impl Delay {
             let reordered = times.first < self.latest;
             self.latest = self.latest.max(times.last);
             return Departure { times, drawn, held_back: false, reordered };
+        }
+        if !self.in_order {
+            return Departure { times, drawn, held_back: false, reordered: false };
         }
         let floor = self.floor;
         let times = times.map(|time| time.max(floor));

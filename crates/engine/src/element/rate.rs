@@ -74,6 +74,11 @@ impl Server {
         }
     }
 
+    /// For a lane whose rate others apply: only the overhead is its own.
+    pub(crate) fn without_rate(profile: &LinkProfile) -> Self {
+        Server { rate: None, ..Server::new(profile) }
+    }
+
     pub(crate) fn set(&mut self, profile: &LinkProfile) {
         if self.rate != profile.rate {
             self.carry = 0;

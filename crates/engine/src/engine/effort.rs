@@ -72,6 +72,7 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
         seed: 1,
         duration: None,
         on_overload: OnOverload::default(),
+        model: windtunnel_model::plan::NetworkModel::default(),
         routing: RoutingMetric::Latency.into(),
         nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
         routers: Vec::new(),

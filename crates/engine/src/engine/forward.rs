@@ -1,6 +1,6 @@
 //! From lane to lane: what happens to a packet at the end of one.
 
-use windtunnel_model::{Lane, RouterId, Time};
+use windtunnel_model::{Lane, PortId, RouterId, Time};
 use windtunnel_wire::{ethernet, hop, icmp, vnet};
 
 use super::{Departure, Engine, Express, starved};
@@ -13,11 +13,11 @@ impl Engine {
     pub(super) fn enter(
         &mut self,
         now: Time,
-        mut lane: Lane,
-        vnet: vnet::Header,
-        shape: Shape,
+        port: PortId,
+        (vnet, shape): (vnet::Header, Shape),
         frame: &mut [u8],
     ) -> Option<Express> {
+        let mut lane = self.network.lane_of(port);
         let mut came_by = None;
         while self.chains[lane.index()].is_clear(now, &shape) {
             let next = match self.network.end(lane) {
@@ -46,7 +46,7 @@ impl Engine {
             };
             (came_by, lane) = (Some(lane), next);
         }
-        self.copy_in(now, lane, came_by, (vnet, shape), frame);
+        self.copy_in(now, lane, (port, came_by), (vnet, shape), frame);
         None
     }
 
@@ -83,6 +83,15 @@ impl Engine {
     /// Handles everything that has come out of lanes, and what comes of that at the same time.
     pub(super) fn settle(&mut self, now: Time) {
         while let Some((lane, packet)) = self.work.exits.pop_front() {
+            let mut now = now;
+            if let Some(paths) = &self.paths {
+                if let Some(way) = paths.way_of(lane) {
+                    self.leave_source(way, packet);
+                    continue;
+                }
+                // It will be there then; at a node it is.
+                now = now.max(packet.times.first);
+            }
             match self.network.end(lane) {
                 End::Node { .. } => self.deliver(now, lane, packet),
                 End::Router(id) => self.route(now, id, lane, packet),
@@ -106,14 +115,14 @@ impl Engine {
         &mut self,
         now: Time,
         lane: Lane,
-        came_by: Option<Lane>,
+        (origin, came_by): (PortId, Option<Lane>),
         (vnet, shape): (vnet::Header, Shape),
         frame: &[u8],
     ) {
         match self.work.pool.copy(frame) {
             Some(buf) => {
                 let mut packet = Packet::new(buf, vnet, shape, now, &mut self.work.pool);
-                packet.came_by = came_by;
+                (packet.origin, packet.came_by) = (Some(origin), came_by);
                 self.offer(now, lane, packet);
             }
             None => {

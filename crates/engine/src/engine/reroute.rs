@@ -48,6 +48,7 @@ impl Engine {
     pub(super) fn fix_routes(&mut self, now: Time, change: &RouteChange) {
         let routes = self.network.routes().changed(change);
         self.network.use_routes(routes);
+        self.follow_network(now);
         self.events.push(Event { at: now, kind: EventKind::RoutesFixed });
     }
 
@@ -61,6 +62,7 @@ impl Engine {
         };
         let routes = self.network.routes().recomputed(latency);
         self.network.use_routes(routes);
+        self.follow_network(now);
         self.events.push(Event { at: now, kind: EventKind::Rerouted { by_itself } });
     }
 }

@@ -27,6 +27,7 @@ impl Topology {
                 seed,
                 duration: None,
                 on_overload: windtunnel_model::plan::OnOverload::default(),
+                model: windtunnel_model::plan::NetworkModel::default(),
                 routing: RoutingMetric::Hops.into(),
                 nodes: Vec::new(),
                 routers: Vec::new(),

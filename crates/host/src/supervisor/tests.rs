@@ -34,6 +34,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         seed: 1,
         duration: None,
         on_overload: windtunnel_model::plan::OnOverload::default(),
+        model: windtunnel_model::plan::NetworkModel::default(),
         routing: RoutingMetric::Latency.into(),
         nodes: nodes.collect(),
         routers: Vec::new(),

@@ -170,6 +170,7 @@ fn plan(nodes: Vec<plan::Node>, routers: Vec<Router>, links: Vec<Link>) -> Plan 
         seed: 1,
         duration: None,
         on_overload: plan::OnOverload::default(),
+        model: plan::NetworkModel::default(),
         routing: plan::RoutingMetric::Latency.into(),
         nodes,
         routers,

@@ -1,7 +1,7 @@
 //! The whole file.
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::{OnOverload, Routing};
+use windtunnel_model::plan::{NetworkModel, OnOverload, Routing, Sharing};
 
 use super::{
     At, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, NodeDraft, Pools,
@@ -31,6 +31,7 @@ pub(crate) struct Draft {
     pub(crate) routes: Vec<RouteDraft>,
     pub(crate) allow_unreachable: bool,
     pub(crate) on_overload: OnOverload,
+    pub(crate) model: NetworkModel,
     pub(crate) events: Vec<EventDraft>,
     pub(crate) expect: Vec<ExpectDraft>,
 }
@@ -95,9 +96,32 @@ impl Findings {
             ];
             draft.on_overload = self.choice(field, &choices).unwrap_or_default();
         }
+        if let Some(model) = self.model(file) {
+            draft.model = model;
+        }
         if let Some(field) = file.find("allow-unreachable") {
             draft.allow_unreachable = self.flag(field).unwrap_or_default();
         }
+    }
+
+    fn model(&mut self, file: &Fields<'_>) -> Option<NetworkModel> {
+        let choices =
+            [("hops", NetworkModel::Hops), ("paths", NetworkModel::Paths(Sharing::default()))];
+        let model = match file.find("model") {
+            Some(field) => self.choice(field, &choices)?,
+            None => NetworkModel::Hops,
+        };
+        let Some(field) = file.find("sharing") else { return Some(model) };
+        let sharing = [("rtt-aware", Sharing::RttAware), ("equal", Sharing::Equal)];
+        let sharing = self.choice(field, &sharing)?;
+        if model == NetworkModel::Hops {
+            let message =
+                "sharing: with `model: hops` the queues of the links divide their bandwidth";
+            let hint = "add `model: paths`, or leave `sharing` out";
+            self.mistake_with_hint(field.place, message, hint);
+            return None;
+        }
+        Some(NetworkModel::Paths(sharing))
     }
 
     fn network(&mut self, file: &Fields<'_>, draft: &mut Draft) {

@@ -129,6 +129,7 @@ fn action(
         }
         EventKind::Link { links, direction, set, state } => {
             check_mtu(found, plan, set);
+            super::model::check_keys(found, plan, set);
             let lanes = all_lanes(found, scene, links, direction.as_ref())?;
             check_direction(found, event.place, direction.as_ref(), set)?;
             Action::Link(change(set, *state, &lanes))

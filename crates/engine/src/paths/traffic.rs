@@ -1,0 +1,153 @@
+//! The flows that a machine's nodes send, as their packets show them.
+//!
+//! A TCP flow begins with its first byte of data (what only acknowledges has no share of its own) and ends
+//! when it has said so (FIN, RST) and its queue is empty, or has been silent for a second. All others are
+//! counted by periods of 50 ms, and have a share from the end of the first until one without a packet.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::{Lane, Span, Time};
+use windtunnel_sharing::{Appetite, FlowId};
+use windtunnel_wire::flow::Key;
+use windtunnel_wire::packet::Info;
+use windtunnel_wire::tcp;
+
+/// How often use is measured.
+pub(crate) const PERIOD: Span = Span::from_millis(50);
+
+/// Periods of silence after which a TCP flow has ended.
+const SILENCE: u32 = 20;
+
+/// FIN or RST.
+const ENDS: u8 = 0x01 | 0x04;
+
+/// All flows that have sent something lately.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    flows: BTreeMap<Key, Flow>,
+    keys: BTreeMap<FlowId, Key>,
+    /// The number of the next flow.
+    next: u64,
+    /// The end of the present period; `None`: there are no flows.
+    tick: Option<Time>,
+}
+
+/// One flow.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) id: FlowId,
+    /// Which shaper it passes.
+    pub(crate) way: usize,
+    pub(crate) lanes: Vec<Lane>,
+    is_tcp: bool,
+    /// Whether it has a share.
+    pub(crate) runs: bool,
+    pub(crate) appetite: Appetite,
+    /// Bytes of the wire in this period.
+    pub(crate) bytes: u64,
+    silent: u32,
+    ending: bool,
+}
+
+/// What a packet means to its flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sign {
+    is_tcp: bool,
+    has_data: bool,
+    ends: bool,
+}
+
+impl Sign {
+    pub(crate) fn of(info: &Info, frame: &[u8]) -> Self {
+        let is_tcp = info.protocol == tcp::PROTOCOL && !info.is_fragment;
+        let segment = is_tcp.then(|| tcp::View::parse(info.payload(frame)).ok()).flatten();
+        Sign {
+            is_tcp,
+            has_data: segment.is_none_or(|segment| !segment.payload().is_empty()),
+            ends: segment.is_some_and(|segment| segment.flags() & ENDS != 0),
+        }
+    }
+
+    /// Whether a packet of no known flow begins one.
+    pub(crate) fn begins(self) -> bool {
+        self.has_data
+    }
+}
+
+impl Traffic {
+    /// Counts a packet; the flow, if it is known.
+    pub(crate) fn count(&mut self, key: &Key, sign: Sign, bytes: u64) -> Option<&mut Flow> {
+        let flow = self.flows.get_mut(key)?;
+        flow.bytes = flow.bytes.saturating_add(bytes);
+        flow.ending |= sign.ends;
+        Some(flow)
+    }
+
+    /// Adds a flow that `way` and `lanes` carry; a TCP flow runs at once.
+    pub(crate) fn add(
+        &mut self,
+        now: Time,
+        key: Key,
+        sign: Sign,
+        way: usize,
+        lanes: Vec<Lane>,
+    ) -> &mut Flow {
+        let id = FlowId(self.next);
+        self.next += 1;
+        self.keys.insert(id, key);
+        self.tick.get_or_insert(now + PERIOD);
+        self.flows.entry(key).or_insert(Flow {
+            id,
+            way,
+            lanes,
+            is_tcp: sign.is_tcp,
+            runs: sign.is_tcp,
+            appetite: Appetite::new(),
+            bytes: 0,
+            silent: 0,
+            ending: sign.ends,
+        })
+    }
+
+    pub(crate) fn flow(&self, id: FlowId) -> Option<&Flow> {
+        self.flows.get(self.keys.get(&id)?)
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.flows.keys().copied().collect()
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut Flow> {
+        self.flows.get_mut(key)
+    }
+
+    pub(crate) fn remove(&mut self, key: &Key) {
+        if let Some(flow) = self.flows.remove(key) {
+            self.keys.remove(&flow.id);
+        }
+        if self.flows.is_empty() {
+            self.tick = None;
+        }
+    }
+
+    /// When the present period ends.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.tick
+    }
+
+    /// The end of a period, if it has come; the next one has begun then.
+    pub(crate) fn take(&mut self, now: Time) -> Option<Time> {
+        let at = self.tick.filter(|at| *at <= now)?;
+        self.tick = Some(at + PERIOD);
+        Some(at)
+    }
+}
+
+impl Flow {
+    /// A period is over; whether the flow has ended. `waits`: packets of its way are still in the queue.
+    pub(crate) fn has_ended(&mut self, waits: bool) -> bool {
+        self.silent = if self.bytes == 0 { self.silent + 1 } else { 0 };
+        let patience = if self.is_tcp && !self.ending { SILENCE } else { 1 };
+        self.silent >= patience && !waits
+    }
+}
