@@ -7,7 +7,7 @@ mod reference;
 
 use std::collections::BTreeMap;
 
-use network::{Call, Network, Path, calls, network};
+use network::{Call, Path, calls, network};
 use proptest::prelude::*;
 use windtunnel_model::Rate;
 use windtunnel_sharing::{Equal, FlowId, Limit, Model, RttAware, Shares, Sharing};
