@@ -58,8 +58,8 @@ use std::fmt;
 use windtunnel_model::Rate;
 
 use crate::{Model, SharesError, Terms};
-use flow::{Flow, Hop};
-use lane::Lane;
+use flow::{Flow, Record};
+use lane::{Crowd, Lane};
 use relax::Scratch;
 
 /// Flows at a time, at the most: their weights then add up to less than 2⁵⁹, half a bit a second in grains.
@@ -102,8 +102,12 @@ pub enum Limit {
 pub struct Shares<M> {
     model: M,
     lanes: Vec<Lane>,
+    crowds: Vec<Crowd>,
     /// By place; a place is given again when its flow has stopped.
+    /// INVARIANT: the least of the flow's ceiling and of the levels of its lanes, between two calls.
+    levels: Vec<u128>,
     flows: Vec<Flow>,
+    records: Vec<Record>,
     places: BTreeMap<FlowId, u32>,
     vacant: Vec<u32>,
     /// Lanes to look at, each once (`Lane::touched`).
@@ -112,7 +116,7 @@ pub struct Shares<M> {
     noted: Vec<u32>,
     /// What happened since shares were settled last.
     news: usize,
-    /// Hops of all flows.
+    /// The lengths of all paths together.
     length: usize,
     changes: Vec<Change>,
     scratch: Scratch,
@@ -132,7 +136,10 @@ impl<M: Model> Shares<M> {
         Ok(Shares {
             model,
             lanes: lanes.collect::<Result<_, _>>()?,
+            crowds: vec![Crowd::default(); capacities.len()],
+            levels: Vec::new(),
             flows: Vec::new(),
+            records: Vec::new(),
             places: BTreeMap::new(),
             vacant: Vec::new(),
             touched: Vec::new(),
@@ -159,11 +166,10 @@ impl<M: Model> Shares<M> {
         let mut path = lanes.to_vec();
         path.sort_unstable();
         path.dedup();
-        let hops =
-            path.into_iter().map(|lane| Hop { lane, at: self.lanes[lane as usize].join(place) });
-        let hops: Box<[Hop]> = hops.collect();
-        self.length += hops.len();
-        self.flows[place as usize] = Flow::new(id, hops, terms);
+        let seats = path.iter().map(|lane| self.crowds[*lane as usize].join(place)).collect();
+        self.length += path.len();
+        self.flows[place as usize] = Flow::new(path.into_boxed_slice());
+        self.records[place as usize] = Record::new(id, terms, seats);
         self.places.insert(id, place);
         self.news += 1;
         self.enter(place);
@@ -178,14 +184,16 @@ impl<M: Model> Shares<M> {
         let place = self.places.remove(&id).ok_or(SharesError::UnknownFlow(id))?;
         self.news += 1;
         self.leave(place);
-        let hops = std::mem::take(&mut self.flows[place as usize].hops);
-        self.length -= hops.len();
-        for hop in hops {
-            if let Some(moved) = self.lanes[hop.lane as usize].part(hop.at) {
-                self.flows[moved as usize].moved(hop);
+        let flow = std::mem::replace(&mut self.flows[place as usize], Flow::new(Box::default()));
+        let record = std::mem::replace(&mut self.records[place as usize], Record::vacant());
+        self.length -= flow.path.len();
+        for (lane, seat) in flow.path.iter().zip(record.seats) {
+            let crowd = &mut self.crowds[*lane as usize];
+            crowd.weigh(seat, 0);
+            if let Some(moved) = crowd.part(seat) {
+                self.reseat(moved, *lane, seat);
             }
         }
-        self.flows[place as usize] = Flow::default();
         self.vacant.push(place);
         Ok(())
     }
@@ -196,10 +204,10 @@ impl<M: Model> Shares<M> {
     /// If there is no such flow.
     pub fn change(&mut self, id: FlowId, terms: Terms) -> Result<(), SharesError> {
         let place = self.place(id).ok_or(SharesError::UnknownFlow(id))?;
-        if self.flows[place as usize].terms != terms {
+        if self.records[place as usize].terms != terms {
             self.news += 1;
             self.leave(place);
-            self.flows[place as usize].terms = terms;
+            self.records[place as usize].terms = terms;
             self.enter(place);
         }
         Ok(())
@@ -221,15 +229,15 @@ impl<M: Model> Shares<M> {
         }
         self.news += 1;
         // What a flow could use at the most depends on it too.
-        let members = std::mem::take(&mut self.lanes[index].members);
-        for place in &members {
+        let places = self.crowds[index].members.iter().map(|member| member.place);
+        let places: Vec<u32> = places.collect();
+        for place in &places {
             self.leave(*place);
         }
         self.lanes[index].limit(capacity);
-        for place in &members {
+        for place in &places {
             self.enter(*place);
         }
-        self.lanes[index].members = members;
         Ok(())
     }
 
@@ -253,32 +261,35 @@ impl<M: Model> Shares<M> {
     /// What the flow may send; the inner `None` is without limit. `None`: no such flow, or not settled yet.
     #[must_use]
     pub fn share(&self, id: FlowId) -> Option<Option<Rate>> {
-        self.flows[self.place(id)? as usize].told
+        self.records[self.place(id)? as usize].told
     }
 
     /// The terms of a flow.
     #[must_use]
     pub fn terms(&self, id: FlowId) -> Option<Terms> {
-        Some(self.flows[self.place(id)? as usize].terms)
+        Some(self.records[self.place(id)? as usize].terms)
     }
 
     /// Why the flow has no more, as of the last time shares were settled (of several lanes, the first).
     /// `None`: no such flow.
     #[must_use]
     pub fn limit(&self, id: FlowId) -> Option<Limit> {
-        let flow = &self.flows[self.place(id)? as usize];
-        if flow.level == level::NONE {
+        let place = self.place(id)? as usize;
+        let level = self.levels[place];
+        if level == level::NONE {
             return Some(Limit::Nothing);
         }
-        let full = |hop: &&Hop| self.lanes[hop.lane as usize].level == flow.level;
-        Some(flow.hops.iter().find(full).map_or(Limit::Ceiling, |hop| Limit::Lane(hop.lane)))
+        let full = |lane: &&u32| self.lanes[**lane as usize].level == level;
+        let lane = self.flows[place].path.iter().find(full);
+        Some(lane.map_or(Limit::Ceiling, |lane| Limit::Lane(*lane)))
     }
 
     /// What the shares of a lane's flows add up to, in bits a second, those without limit left out.
     #[must_use]
     pub fn given(&self, lane: u32) -> u64 {
-        let members = self.lanes.get(lane as usize).map_or(&[][..], |lane| &lane.members);
-        let shares = members.iter().filter_map(|place| self.flows[*place as usize].told.flatten());
+        let members = self.crowds.get(lane as usize).map_or(&[][..], |crowd| &crowd.members);
+        let records = members.iter().map(|member| &self.records[member.place as usize]);
+        let shares = records.filter_map(|record| record.told.flatten());
         shares.fold(0, |sum, share| sum.saturating_add(share.bits_per_second()))
     }
 
@@ -309,21 +320,32 @@ impl<M: Model> Shares<M> {
             return Some(place);
         }
         let place = u32::try_from(self.flows.len()).ok().filter(|place| *place < FLOWS_MAX)?;
-        self.flows.push(Flow::default());
+        self.levels.push(level::NONE);
+        self.flows.push(Flow::new(Box::default()));
+        self.records.push(Record::vacant());
         Some(place)
+    }
+
+    /// A flow has another seat among the members of a lane.
+    fn reseat(&mut self, place: u32, lane: u32, seat: u32) {
+        let at = self.flows[place as usize].path.binary_search(&lane);
+        let at = at.expect("a member of a lane has the lane on its path");
+        self.records[place as usize].seats[at] = seat;
     }
 
     /// Lets a flow take part: at once at the levels that its lanes have, as if they could carry it too.
     fn enter(&mut self, place: u32) {
-        let flow = &mut self.flows[place as usize];
-        flow.weight = self.model.weight(&flow.terms).value();
-        let least = flow.hops.iter().map(|hop| self.lanes[hop.lane as usize].capacity).min();
-        let ceiling = self.model.ceiling(&flow.terms).map_or(level::NONE, level::grains);
+        let (flow, record) = (&mut self.flows[place as usize], &self.records[place as usize]);
+        flow.weight = self.model.weight(&record.terms).value();
+        let least = flow.path.iter().map(|lane| self.lanes[*lane as usize].capacity).min();
+        let ceiling = self.model.ceiling(&record.terms).map_or(level::NONE, level::grains);
         flow.ceiling = level::reaching(ceiling.min(least.unwrap_or(level::NONE)), flow.weight);
-        let around = flow.hops.iter().map(|hop| self.lanes[hop.lane as usize].level);
-        flow.level = around.fold(flow.ceiling, u128::min);
-        for hop in &flow.hops {
-            self.lanes[hop.lane as usize].add(flow.weight, flow.level);
+        let around = flow.path.iter().map(|lane| self.lanes[*lane as usize].level);
+        let level = around.fold(flow.ceiling, u128::min);
+        self.levels[place as usize] = level;
+        for (lane, seat) in flow.path.iter().zip(&record.seats) {
+            self.crowds[*lane as usize].weigh(*seat, flow.weight);
+            self.lanes[*lane as usize].add(flow.weight, level);
         }
         self.touch(place);
     }
@@ -331,8 +353,8 @@ impl<M: Model> Shares<M> {
     /// Takes away what a flow has.
     fn leave(&mut self, place: u32) {
         let flow = &self.flows[place as usize];
-        for hop in &flow.hops {
-            self.lanes[hop.lane as usize].remove(flow.weight, flow.level);
+        for lane in &flow.path {
+            self.lanes[*lane as usize].remove(flow.weight, self.levels[place as usize]);
         }
         self.touch(place);
     }
@@ -343,10 +365,10 @@ impl<M: Model> Shares<M> {
         if !std::mem::replace(&mut flow.noted, true) {
             self.noted.push(place);
         }
-        for hop in &flow.hops {
-            let lane = &mut self.lanes[hop.lane as usize];
+        for index in &flow.path {
+            let lane = &mut self.lanes[*index as usize];
             if !std::mem::replace(&mut lane.touched, true) {
-                self.touched.push(hop.lane);
+                self.touched.push(*index);
             }
         }
     }
@@ -360,10 +382,11 @@ impl<M: Model> Shares<M> {
             if !std::mem::take(&mut flow.noted) {
                 continue;
             }
-            let share = flow.share();
-            if flow.told != Some(share) {
-                flow.told = Some(share);
-                self.changes.push(Change { flow: flow.id, share });
+            let share = level::rate(self.levels[place as usize], flow.weight);
+            let record = &mut self.records[place as usize];
+            if record.told != Some(share) {
+                record.told = Some(share);
+                self.changes.push(Change { flow: record.id, share });
             }
         }
         self.changes.sort_unstable_by_key(|change| change.flow);

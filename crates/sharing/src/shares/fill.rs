@@ -11,30 +11,53 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use super::flow::Flow;
-use super::lane::Lane;
+use super::lane::{Crowd, Lane};
 use super::{Shares, level};
 
 impl<M> Shares<M> {
     /// Finds all levels, and what follows from them.
     pub(super) fn fill(&mut self) {
-        let levels = Filling::new(&self.lanes, &self.flows).run();
+        self.levels = Filling::new(&self.lanes, &self.crowds, &self.flows).run();
         self.noted.clear();
-        for (place, (flow, level)) in (0..).zip(self.flows.iter_mut().zip(levels)) {
-            flow.level = level;
+        for (place, flow) in (0..).zip(&mut self.flows) {
             flow.noted = true;
             self.noted.push(place);
         }
+        // Places that are vacant have nothing to tell.
         for place in &self.vacant {
             self.flows[*place as usize].noted = false;
         }
         self.touched.clear();
-        add_up(&mut self.lanes, &self.flows);
+        self.add_up();
+    }
+
+    /// What the flows have of each lane. A full lane's level is the greatest of its flows': were all below
+    /// it, they would fill the lane one level lower as well.
+    fn add_up(&mut self) {
+        for (lane, crowd) in self.lanes.iter_mut().zip(&self.crowds) {
+            (lane.used, lane.level, lane.held, lane.touched) = (0, level::NONE, 0, false);
+            if !lane.is_limited() {
+                continue;
+            }
+            let (mut most, mut held) = (0, 0);
+            for member in &crowd.members {
+                let level = self.levels[member.place as usize];
+                lane.used += level * u128::from(member.weight);
+                if level > most {
+                    (most, held) = (level, 0);
+                }
+                held += if level == most { member.weight } else { 0 };
+            }
+            if lane.used >= lane.capacity {
+                (lane.level, lane.held) = (most, held);
+            }
+        }
     }
 }
 
 /// The levels that are known so far.
 struct Filling<'a> {
-    lanes: &'a [Lane],
+    crowds: &'a [Crowd],
     flows: &'a [Flow],
     rooms: Vec<Room>,
     /// By place; `level::NONE` while the flow still rises.
@@ -50,10 +73,13 @@ struct Room {
 }
 
 impl<'a> Filling<'a> {
-    fn new(lanes: &'a [Lane], flows: &'a [Flow]) -> Self {
-        let room = |lane: &Lane| Room { grains: lane.capacity, rising: lane.load };
-        let rooms = lanes.iter().map(room).collect();
-        Filling { lanes, flows, rooms, levels: vec![level::NONE; flows.len()] }
+    fn new(lanes: &'a [Lane], crowds: &'a [Crowd], flows: &'a [Flow]) -> Self {
+        let room = |(lane, crowd): (&Lane, &Crowd)| Room {
+            grains: lane.capacity,
+            rising: if lane.is_limited() { crowd.load } else { 0 },
+        };
+        let rooms = lanes.iter().zip(crowds).map(room).collect();
+        Filling { crowds, flows, rooms, levels: vec![level::NONE; flows.len()] }
     }
 
     fn run(mut self) -> Vec<u128> {
@@ -92,10 +118,10 @@ impl<'a> Filling<'a> {
     /// at the earliest, so nothing but the ceilings holds them. Whether there was one.
     fn hold_at_ceilings(&mut self, lane: u32, level: u128) -> bool {
         let mut any = false;
-        for place in &self.lanes[lane as usize].members {
-            let ceiling = self.flows[*place as usize].ceiling;
-            if ceiling < level && self.levels[*place as usize] == level::NONE {
-                self.stay(*place, ceiling);
+        for member in &self.crowds[lane as usize].members {
+            let place = member.place as usize;
+            if self.levels[place] == level::NONE && self.flows[place].ceiling < level {
+                self.stay(place, self.flows[place].ceiling);
                 any = true;
             }
         }
@@ -104,46 +130,21 @@ impl<'a> Filling<'a> {
 
     /// The lane is full: its flows rise no more.
     fn hold(&mut self, lane: u32, level: u128) {
-        for place in &self.lanes[lane as usize].members {
-            if self.levels[*place as usize] == level::NONE {
-                self.stay(*place, level);
+        for member in &self.crowds[lane as usize].members {
+            if self.levels[member.place as usize] == level::NONE {
+                self.stay(member.place as usize, level);
             }
         }
     }
 
-    fn stay(&mut self, place: u32, level: u128) {
-        self.levels[place as usize] = level;
-        let flow = &self.flows[place as usize];
+    fn stay(&mut self, place: usize, level: u128) {
+        self.levels[place] = level;
+        let flow = &self.flows[place];
         let part = level * u128::from(flow.weight);
-        for hop in &flow.hops {
-            let room = &mut self.rooms[hop.lane as usize];
+        for lane in &flow.path {
+            let room = &mut self.rooms[*lane as usize];
             room.grains = room.grains.saturating_sub(part);
             room.rising = room.rising.saturating_sub(flow.weight);
         }
-    }
-}
-
-/// What the flows have of each lane. A full lane's level is the greatest of its flows': were all below
-/// it, they would fill the lane one level lower as well.
-fn add_up(lanes: &mut [Lane], flows: &[Flow]) {
-    for lane in lanes.iter_mut() {
-        (lane.used, lane.level, lane.held, lane.touched) = (0, 0, 0, false);
-    }
-    for flow in flows {
-        let part = flow.level.wrapping_mul(u128::from(flow.weight));
-        for hop in &flow.hops {
-            let lane = &mut lanes[hop.lane as usize];
-            if !lane.is_limited() {
-                continue;
-            }
-            lane.used += part;
-            if flow.level > lane.level {
-                (lane.level, lane.held) = (flow.level, 0);
-            }
-            lane.held += if flow.level == lane.level { flow.weight } else { 0 };
-        }
-    }
-    for lane in lanes.iter_mut().filter(|lane| lane.used < lane.capacity) {
-        (lane.level, lane.held) = (level::NONE, 0);
     }
 }

@@ -1,10 +1,10 @@
-//! What the table keeps of a lane.
+//! What the table keeps of a lane: what flows have of it, and its flows.
 
 use super::level;
 
-/// A lane, its flows, and what they have of it. Sums are kept for limited lanes only.
+/// A lane and what its flows have of it. Sums are kept for limited lanes only. One line of the cache.
 #[derive(Debug, Clone)]
-#[repr(C)]
+#[repr(align(64))]
 pub(super) struct Lane {
     /// In grains; `level::NONE` without limit.
     pub capacity: u128,
@@ -14,14 +14,26 @@ pub(super) struct Lane {
     pub level: u128,
     /// The weights of the flows at its level.
     pub held: u64,
-    /// The weights of all its flows.
-    pub load: u64,
-    /// The places of its flows, in no order.
-    pub members: Vec<u32>,
     /// Whether it is in `Shares::touched`.
     pub touched: bool,
-    /// Whether it waits to be looked at.
+    /// Whether it waits for its turn.
     pub queued: bool,
+}
+
+/// The flows of a lane.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Crowd {
+    /// In no order.
+    pub members: Vec<Member>,
+    /// Their weights in all.
+    pub load: u64,
+}
+
+/// A flow on a lane.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member {
+    pub weight: u64,
+    pub place: u32,
 }
 
 /// How a lane's level fits to what its flows have.
@@ -37,16 +49,8 @@ pub(super) enum Fit {
 
 impl Lane {
     pub(super) fn new(capacity: u128) -> Self {
-        Lane {
-            capacity,
-            used: 0,
-            level: level::NONE,
-            held: 0,
-            load: 0,
-            members: Vec::new(),
-            touched: false,
-            queued: false,
-        }
+        let level = level::NONE;
+        Lane { capacity, used: 0, level, held: 0, touched: false, queued: false }
     }
 
     /// See the proof in `shares`: U − S < C ≤ U, or no level and U < C.
@@ -63,7 +67,7 @@ impl Lane {
 
     /// Another capacity, while no flow has any of the lane.
     pub(super) fn limit(&mut self, capacity: u128) {
-        debug_assert_eq!((self.used, self.held, self.load), (0, 0, 0), "no flow has a part");
+        debug_assert_eq!((self.used, self.held), (0, 0), "no flow has a part");
         self.capacity = capacity;
         self.level = level::NONE;
     }
@@ -75,7 +79,6 @@ impl Lane {
     /// A flow takes a part of it.
     pub(super) fn add(&mut self, weight: u64, level: u128) {
         if self.is_limited() {
-            self.load += weight;
             self.used += u128::from(weight) * level;
             self.held += if level == self.level { weight } else { 0 };
         }
@@ -84,22 +87,30 @@ impl Lane {
     /// A flow gives back its part.
     pub(super) fn remove(&mut self, weight: u64, level: u128) {
         if self.is_limited() {
-            self.load -= weight;
             self.used -= u128::from(weight) * level;
             self.held -= if level == self.level { weight } else { 0 };
         }
     }
+}
 
-    /// One more member; where it is.
+impl Crowd {
+    /// One more member, that has no weight yet; where it is.
     pub(super) fn join(&mut self, place: u32) -> u32 {
-        let at = u32::try_from(self.members.len()).expect("fewer flows than 2^19");
-        self.members.push(place);
-        at
+        let seat = u32::try_from(self.members.len()).expect("fewer flows than 2^19");
+        self.members.push(Member { weight: 0, place });
+        seat
     }
 
-    /// One member less; who took its place.
-    pub(super) fn part(&mut self, at: u32) -> Option<u32> {
-        self.members.swap_remove(at as usize);
-        self.members.get(at as usize).copied()
+    /// One member less; the place of the one that has its seat now.
+    pub(super) fn part(&mut self, seat: u32) -> Option<u32> {
+        self.members.swap_remove(seat as usize);
+        self.members.get(seat as usize).map(|member| member.place)
+    }
+
+    /// A member has another weight.
+    pub(super) fn weigh(&mut self, seat: u32, weight: u64) {
+        let member = &mut self.members[seat as usize];
+        self.load = self.load - member.weight + weight;
+        member.weight = weight;
     }
 }

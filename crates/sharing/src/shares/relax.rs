@@ -11,9 +11,8 @@
 //! and a change of a flow's level is seen only by lanes with levels above the lesser of both. So the lane with
 //! the lowest level (before or after, whichever is less) goes first, like the nearest vertex in Dijkstra's
 //! algorithm; then nearly every lane that is reached has one turn. Since the level after is only
-//! estimated from below while a lane waits, some have more. Should their flows be more than twice
-//! those of all lanes together, all levels are found from nothing instead, which also bounds
-//! the effort.
+//! estimated from below while a lane waits, some have more. Should that take more than twice as many steps as
+//! there are flows on lanes, all levels are found from nothing instead, which also bounds the effort.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,15 +20,17 @@ use std::collections::BinaryHeap;
 use super::lane::{Fit, Lane};
 use super::{Shares, level};
 
-/// Kept to spare allocations. Empty between two uses.
+/// Kept to spare allocations.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scratch {
     /// Lanes that do not fit, by the level at which that shows, then by number.
     queue: BinaryHeap<Reverse<(u128, u32)>>,
     parts: Vec<Part>,
+    /// Steps since the shares began to be made to fit.
+    effort: usize,
 }
 
-/// A flow as one of its lanes sees it.
+/// A flow as the lane that holds it back sees it.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     /// Where it stays if this lane does not hold it back.
@@ -38,23 +39,29 @@ struct Part {
     place: u32,
 }
 
+/// What the flows of a lane have if its level is `level`.
+struct Filled {
+    level: u128,
+    used: u128,
+    held: u64,
+}
+
 impl<M> Shares<M> {
     /// Makes all lanes fit, from the few that do not. False when that took too long: then nothing fits, but
     /// what `fill` needs is there.
     pub(super) fn relax(&mut self) -> bool {
-        let mut effort = 0;
         let most = 2 * self.length + 64;
+        self.scratch.effort = 0;
         self.enqueue();
         while let Some(Reverse((_, index))) = self.scratch.queue.pop() {
             let lane = &mut self.lanes[index as usize];
             lane.queued = false;
-            effort += lane.members.len();
             match lane.fit() {
                 Fit::Even => continue,
                 Fit::Low => self.raise(index),
                 Fit::High => self.lower(index),
             }
-            if effort > most {
+            if self.scratch.effort > most {
                 self.give_up();
                 return false;
             }
@@ -71,11 +78,10 @@ impl<M> Shares<M> {
             let key = match lane.fit() {
                 Fit::Even => continue,
                 Fit::Low => lane.level,
-                Fit::High => lowest(lane),
+                Fit::High => lowest(lane, self.crowds[index as usize].load),
             };
-            if !std::mem::replace(&mut lane.queued, true) {
-                self.scratch.queue.push(Reverse((key, index)));
-            }
+            lane.queued = true;
+            self.scratch.queue.push(Reverse((key, index)));
         }
     }
 
@@ -88,87 +94,84 @@ impl<M> Shares<M> {
     /// The flows that the lane holds back can have more: until they fill it, or until each is held back by
     /// something else.
     fn raise(&mut self, index: u32) {
-        let lane = &mut self.lanes[index as usize];
-        let members = std::mem::take(&mut lane.members);
-        let (capacity, old) = (lane.capacity, lane.level);
-        let others = lane.used - u128::from(lane.held) * old;
-        let start = lane.held;
+        let lane = &self.lanes[index as usize];
+        let (capacity, old, held) = (lane.capacity, lane.level, lane.held);
+        let others = lane.used - u128::from(held) * old;
         let mut parts = std::mem::take(&mut self.scratch.parts);
-        let mut most = others;
-        for place in &members {
-            let flow = &self.flows[*place as usize];
-            if flow.level == old {
-                let around = flow.hops.iter().filter(|hop| hop.lane != index);
-                let around = around.map(|hop| self.lanes[hop.lane as usize].level);
-                let level = around.fold(flow.ceiling, u128::min);
-                most += level * u128::from(flow.weight);
-                parts.push(Part { level, weight: flow.weight, place: *place });
-            }
+        let mut used = others;
+        let members = &self.crowds[index as usize].members;
+        self.scratch.effort += members.len();
+        for member in members.iter().filter(|member| self.levels[member.place as usize] == old) {
+            let flow = &self.flows[member.place as usize];
+            let around = flow.path.iter().filter(|lane| **lane != index);
+            let around = around.map(|lane| self.lanes[*lane as usize].level);
+            let level = around.fold(flow.ceiling, u128::min);
+            used += level * u128::from(member.weight);
+            parts.push(Part { level, weight: member.weight, place: member.place });
         }
-        let new = if most < capacity {
-            level::NONE
+        let new = if used < capacity {
+            Filled { level: level::NONE, used, held: 0 }
         } else {
-            let room = capacity - others;
-            filling(room, &parts, level::reaching(room, start))
+            let start = level::reaching(capacity - others, held);
+            let each = || parts.iter().map(|part| (part.level, part.weight));
+            filling(capacity, others, start, each)
         };
-        self.apply(index, new, others, &parts);
+        for part in &parts {
+            self.move_to(part.place, part.level.min(new.level), index);
+        }
         parts.clear();
         self.scratch.parts = parts;
-        self.lanes[index as usize].members = members;
+        self.set(index, &new);
     }
 
     /// The flows of the lane must have less: those that have most.
     fn lower(&mut self, index: u32) {
-        let lane = &mut self.lanes[index as usize];
-        let members = std::mem::take(&mut lane.members);
-        let mut parts = std::mem::take(&mut self.scratch.parts);
-        parts.extend(members.iter().map(|place| {
-            let flow = &self.flows[*place as usize];
-            Part { level: flow.level, weight: flow.weight, place: *place }
-        }));
-        let new = filling(lane.capacity, &parts, lowest(lane));
-        self.apply(index, new, 0, &parts);
-        parts.clear();
-        self.scratch.parts = parts;
-        self.lanes[index as usize].members = members;
+        let lane = &self.lanes[index as usize];
+        let members = std::mem::take(&mut self.crowds[index as usize].members);
+        let start = lowest(lane, self.crowds[index as usize].load);
+        let levels = &self.levels;
+        let each = || members.iter().map(|member| (levels[member.place as usize], member.weight));
+        let new = filling(lane.capacity, 0, start, each);
+        self.scratch.effort += members.len();
+        for member in &members {
+            if self.levels[member.place as usize] > new.level {
+                self.move_to(member.place, new.level, index);
+            }
+        }
+        self.crowds[index as usize].members = members;
+        self.set(index, &new);
     }
 
-    /// Gives a lane its new level, and its flows theirs. `others` is what flows that are no `parts` have.
-    fn apply(&mut self, index: u32, new: u128, others: u128, parts: &[Part]) {
-        let (mut used, mut held) = (others, 0);
-        for part in parts {
-            let level = part.level.min(new);
-            used += level * u128::from(part.weight);
-            held += if level == new { part.weight } else { 0 };
-            self.move_to(part.place, level, index);
-        }
+    fn set(&mut self, index: u32, new: &Filled) {
         let lane = &mut self.lanes[index as usize];
-        (lane.level, lane.used, lane.held) = (new, used, held);
+        (lane.level, lane.used, lane.held) = (new.level, new.used, new.held);
         debug_assert_eq!(lane.fit(), Fit::Even, "a lane fits after its turn");
     }
 
     /// A flow has another level now, as the lanes of its path get to know, except the one that is in turn.
     fn move_to(&mut self, place: u32, level: u128, turn: u32) {
-        let flow = &mut self.flows[place as usize];
-        let old = std::mem::replace(&mut flow.level, level);
+        let old = std::mem::replace(&mut self.levels[place as usize], level);
         if old == level {
             return;
         }
+        let flow = &mut self.flows[place as usize];
         if !std::mem::replace(&mut flow.noted, true) {
             self.noted.push(place);
         }
-        let weight = u128::from(flow.weight);
-        let (before, after) = (old * weight, level * weight);
-        for hop in flow.hops.iter().filter(|hop| hop.lane != turn) {
-            let lane = &mut self.lanes[hop.lane as usize];
+        self.scratch.effort += flow.path.len();
+        // Modulo 2^128: the level may be less than it was.
+        let more = level.wrapping_sub(old).wrapping_mul(u128::from(flow.weight));
+        for index in flow.path.iter().filter(|lane| **lane != turn) {
+            let lane = &mut self.lanes[*index as usize];
             if !lane.is_limited() {
                 continue;
             }
-            lane.used = lane.used - before + after;
+            lane.used = lane.used.wrapping_add(more);
             lane.held -= if old == lane.level { flow.weight } else { 0 };
             lane.held += if level == lane.level { flow.weight } else { 0 };
-            if !std::mem::replace(&mut lane.touched, true) {
-                self.touched.push(hop.lane);
+            if !(lane.touched || lane.queued) {
+                lane.touched = true;
+                self.touched.push(*index);
             }
         }
     }
@@ -176,36 +179,41 @@ impl<M> Shares<M> {
 
 /// A level that a lane whose flows have too much will not go below: the one at which it would be full if
 /// flows that are below its old level stayed, or if all flows had it.
-fn lowest(lane: &Lane) -> u128 {
-    let least = level::reaching(lane.capacity, lane.load);
-    if lane.held == 0 {
-        return least;
+fn lowest(lane: &Lane, load: u64) -> u128 {
+    if lane.held > 0 {
+        let others = lane.used - u128::from(lane.held) * lane.level;
+        if others < lane.capacity {
+            return level::reaching(lane.capacity - others, lane.held);
+        }
     }
-    let others = lane.used - u128::from(lane.held) * lane.level;
-    match lane.capacity.checked_sub(others) {
-        Some(room) => level::reaching(room, lane.held).max(least),
-        None => least,
-    }
+    level::reaching(lane.capacity, load)
 }
 
-/// The least level at which the parts have `room`, which they reach. `level` is not above it.
+/// The least level at which a lane is full, if its flows would else have the levels that `each` gives with their
+/// weights, which fill it, and others have `others`. `level` is not above it.
 ///
 /// Newton's method on a function that rises, ever slower and in straight pieces: from below it never
 /// goes too far, and it ends in the right piece.
-fn filling(room: u128, parts: &[Part], mut level: u128) -> u128 {
+fn filling<I: Iterator<Item = (u128, u64)>>(
+    capacity: u128,
+    others: u128,
+    mut level: u128,
+    each: impl Fn() -> I,
+) -> Filled {
     loop {
-        let (mut below, mut rising) = (0, 0);
-        for part in parts {
-            if part.level < level {
-                below += part.level * u128::from(part.weight);
+        let (mut below, mut rising) = (others, 0);
+        for (its, weight) in each() {
+            if its < level {
+                below += its * u128::from(weight);
             } else {
-                rising += part.weight;
+                rising += weight;
             }
         }
-        let next = level::reaching(room - below, rising);
-        if next == level {
-            return level;
+        // One division less where the level is right, as it is most often.
+        let used = below + level * u128::from(rising);
+        if used >= capacity {
+            return Filled { level, used, held: rising };
         }
-        level = next;
+        level = level::reaching(capacity - below, rising);
     }
 }
