@@ -58,7 +58,7 @@ use std::fmt;
 use windtunnel_model::Rate;
 
 use crate::{Model, SharesError, Terms};
-use flow::{Flow, Record};
+use flow::{Flow, Path, Record, Stand};
 use lane::{Crowd, Lane};
 use relax::Scratch;
 
@@ -104,8 +104,7 @@ pub struct Shares<M> {
     lanes: Vec<Lane>,
     crowds: Vec<Crowd>,
     /// By place; a place is given again when its flow has stopped.
-    /// INVARIANT: the least of the flow's ceiling and of the levels of its lanes, between two calls.
-    levels: Vec<u128>,
+    stands: Vec<Stand>,
     flows: Vec<Flow>,
     records: Vec<Record>,
     places: BTreeMap<FlowId, u32>,
@@ -137,7 +136,7 @@ impl<M: Model> Shares<M> {
             model,
             lanes: lanes.collect::<Result<_, _>>()?,
             crowds: vec![Crowd::default(); capacities.len()],
-            levels: Vec::new(),
+            stands: Vec::new(),
             flows: Vec::new(),
             records: Vec::new(),
             places: BTreeMap::new(),
@@ -168,7 +167,7 @@ impl<M: Model> Shares<M> {
         path.dedup();
         let seats = path.iter().map(|lane| self.crowds[*lane as usize].join(place)).collect();
         self.length += path.len();
-        self.flows[place as usize] = Flow::new(path.into_boxed_slice());
+        self.flows[place as usize] = Flow::new(Path::new(&path));
         self.records[place as usize] = Record::new(id, terms, seats);
         self.places.insert(id, place);
         self.news += 1;
@@ -184,13 +183,12 @@ impl<M: Model> Shares<M> {
         let place = self.places.remove(&id).ok_or(SharesError::UnknownFlow(id))?;
         self.news += 1;
         self.leave(place);
-        let flow = std::mem::replace(&mut self.flows[place as usize], Flow::new(Box::default()));
+        let flow = std::mem::replace(&mut self.flows[place as usize], Flow::vacant());
         let record = std::mem::replace(&mut self.records[place as usize], Record::vacant());
-        self.length -= flow.path.len();
-        for (lane, seat) in flow.path.iter().zip(record.seats) {
-            let crowd = &mut self.crowds[*lane as usize];
-            crowd.weigh(seat, 0);
-            if let Some(moved) = crowd.part(seat) {
+        let path = flow.path.lanes();
+        self.length -= path.len();
+        for (lane, seat) in path.iter().zip(record.seats) {
+            if let Some(moved) = self.crowds[*lane as usize].part(seat) {
                 self.reseat(moved, *lane, seat);
             }
         }
@@ -229,8 +227,7 @@ impl<M: Model> Shares<M> {
         }
         self.news += 1;
         // What a flow could use at the most depends on it too.
-        let places = self.crowds[index].members.iter().map(|member| member.place);
-        let places: Vec<u32> = places.collect();
+        let places = self.crowds[index].members.clone();
         for place in &places {
             self.leave(*place);
         }
@@ -275,12 +272,12 @@ impl<M: Model> Shares<M> {
     #[must_use]
     pub fn limit(&self, id: FlowId) -> Option<Limit> {
         let place = self.place(id)? as usize;
-        let level = self.levels[place];
+        let level = self.stands[place].level;
         if level == level::NONE {
             return Some(Limit::Nothing);
         }
         let full = |lane: &&u32| self.lanes[**lane as usize].level == level;
-        let lane = self.flows[place].path.iter().find(full);
+        let lane = self.flows[place].path.lanes().iter().find(full);
         Some(lane.map_or(Limit::Ceiling, |lane| Limit::Lane(*lane)))
     }
 
@@ -288,7 +285,7 @@ impl<M: Model> Shares<M> {
     #[must_use]
     pub fn given(&self, lane: u32) -> u64 {
         let members = self.crowds.get(lane as usize).map_or(&[][..], |crowd| &crowd.members);
-        let records = members.iter().map(|member| &self.records[member.place as usize]);
+        let records = members.iter().map(|place| &self.records[*place as usize]);
         let shares = records.filter_map(|record| record.told.flatten());
         shares.fold(0, |sum, share| sum.saturating_add(share.bits_per_second()))
     }
@@ -320,15 +317,15 @@ impl<M: Model> Shares<M> {
             return Some(place);
         }
         let place = u32::try_from(self.flows.len()).ok().filter(|place| *place < FLOWS_MAX)?;
-        self.levels.push(level::NONE);
-        self.flows.push(Flow::new(Box::default()));
+        self.stands.push(Stand { level: level::NONE, weight: 1 });
+        self.flows.push(Flow::vacant());
         self.records.push(Record::vacant());
         Some(place)
     }
 
     /// A flow has another seat among the members of a lane.
     fn reseat(&mut self, place: u32, lane: u32, seat: u32) {
-        let at = self.flows[place as usize].path.binary_search(&lane);
+        let at = self.flows[place as usize].path.lanes().binary_search(&lane);
         let at = at.expect("a member of a lane has the lane on its path");
         self.records[place as usize].seats[at] = seat;
     }
@@ -336,25 +333,27 @@ impl<M: Model> Shares<M> {
     /// Lets a flow take part: at once at the levels that its lanes have, as if they could carry it too.
     fn enter(&mut self, place: u32) {
         let (flow, record) = (&mut self.flows[place as usize], &self.records[place as usize]);
-        flow.weight = self.model.weight(&record.terms).value();
-        let least = flow.path.iter().map(|lane| self.lanes[*lane as usize].capacity).min();
+        let weight = self.model.weight(&record.terms).value();
+        let path = flow.path.lanes();
+        let least = path.iter().map(|lane| self.lanes[*lane as usize].capacity).min();
         let ceiling = self.model.ceiling(&record.terms).map_or(level::NONE, level::grains);
-        flow.ceiling = level::reaching(ceiling.min(least.unwrap_or(level::NONE)), flow.weight);
-        let around = flow.path.iter().map(|lane| self.lanes[*lane as usize].level);
+        flow.ceiling = level::reaching(ceiling.min(least.unwrap_or(level::NONE)), weight);
+        let around = path.iter().map(|lane| self.lanes[*lane as usize].level);
         let level = around.fold(flow.ceiling, u128::min);
-        self.levels[place as usize] = level;
-        for (lane, seat) in flow.path.iter().zip(&record.seats) {
-            self.crowds[*lane as usize].weigh(*seat, flow.weight);
-            self.lanes[*lane as usize].add(flow.weight, level);
+        self.stands[place as usize] = Stand { level, weight };
+        for lane in path {
+            self.crowds[*lane as usize].load += weight;
+            self.lanes[*lane as usize].add(weight, level);
         }
         self.touch(place);
     }
 
     /// Takes away what a flow has.
     fn leave(&mut self, place: u32) {
-        let flow = &self.flows[place as usize];
-        for lane in &flow.path {
-            self.lanes[*lane as usize].remove(flow.weight, self.levels[place as usize]);
+        let Stand { level, weight } = self.stands[place as usize];
+        for lane in self.flows[place as usize].path.lanes() {
+            self.crowds[*lane as usize].load -= weight;
+            self.lanes[*lane as usize].remove(weight, level);
         }
         self.touch(place);
     }
@@ -365,7 +364,7 @@ impl<M: Model> Shares<M> {
         if !std::mem::replace(&mut flow.noted, true) {
             self.noted.push(place);
         }
-        for index in &flow.path {
+        for index in flow.path.lanes() {
             let lane = &mut self.lanes[*index as usize];
             if !std::mem::replace(&mut lane.touched, true) {
                 self.touched.push(*index);
@@ -382,7 +381,8 @@ impl<M: Model> Shares<M> {
             if !std::mem::take(&mut flow.noted) {
                 continue;
             }
-            let share = level::rate(self.levels[place as usize], flow.weight);
+            let Stand { level, weight } = self.stands[place as usize];
+            let share = level::rate(level, weight);
             let record = &mut self.records[place as usize];
             if record.told != Some(share) {
                 record.told = Some(share);

@@ -10,14 +10,18 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use super::flow::Flow;
+use super::flow::{Flow, Stand};
 use super::lane::{Crowd, Lane};
 use super::{Shares, level};
 
 impl<M> Shares<M> {
     /// Finds all levels, and what follows from them.
     pub(super) fn fill(&mut self) {
-        self.levels = Filling::new(&self.lanes, &self.crowds, &self.flows).run();
+        let filling = Filling::new(self);
+        let levels = filling.run();
+        for (stand, level) in self.stands.iter_mut().zip(levels) {
+            stand.level = level;
+        }
         self.noted.clear();
         for (place, flow) in (0..).zip(&mut self.flows) {
             flow.noted = true;
@@ -40,13 +44,13 @@ impl<M> Shares<M> {
                 continue;
             }
             let (mut most, mut held) = (0, 0);
-            for member in &crowd.members {
-                let level = self.levels[member.place as usize];
-                lane.used += level * u128::from(member.weight);
+            for place in &crowd.members {
+                let Stand { level, weight } = self.stands[*place as usize];
+                lane.used += level * u128::from(weight);
                 if level > most {
                     (most, held) = (level, 0);
                 }
-                held += if level == most { member.weight } else { 0 };
+                held += if level == most { weight } else { 0 };
             }
             if lane.used >= lane.capacity {
                 (lane.level, lane.held) = (most, held);
@@ -59,6 +63,7 @@ impl<M> Shares<M> {
 struct Filling<'a> {
     crowds: &'a [Crowd],
     flows: &'a [Flow],
+    stands: &'a [Stand],
     rooms: Vec<Room>,
     /// By place; `level::NONE` while the flow still rises.
     levels: Vec<u128>,
@@ -73,13 +78,18 @@ struct Room {
 }
 
 impl<'a> Filling<'a> {
-    fn new(lanes: &'a [Lane], crowds: &'a [Crowd], flows: &'a [Flow]) -> Self {
+    fn new<M>(shares: &'a Shares<M>) -> Self {
         let room = |(lane, crowd): (&Lane, &Crowd)| Room {
             grains: lane.capacity,
             rising: if lane.is_limited() { crowd.load } else { 0 },
         };
-        let rooms = lanes.iter().zip(crowds).map(room).collect();
-        Filling { crowds, flows, rooms, levels: vec![level::NONE; flows.len()] }
+        Filling {
+            crowds: &shares.crowds,
+            flows: &shares.flows,
+            stands: &shares.stands,
+            rooms: shares.lanes.iter().zip(&shares.crowds).map(room).collect(),
+            levels: vec![level::NONE; shares.flows.len()],
+        }
     }
 
     fn run(mut self) -> Vec<u128> {
@@ -118,8 +128,8 @@ impl<'a> Filling<'a> {
     /// at the earliest, so nothing but the ceilings holds them. Whether there was one.
     fn hold_at_ceilings(&mut self, lane: u32, level: u128) -> bool {
         let mut any = false;
-        for member in &self.crowds[lane as usize].members {
-            let place = member.place as usize;
+        for place in &self.crowds[lane as usize].members {
+            let place = *place as usize;
             if self.levels[place] == level::NONE && self.flows[place].ceiling < level {
                 self.stay(place, self.flows[place].ceiling);
                 any = true;
@@ -130,21 +140,21 @@ impl<'a> Filling<'a> {
 
     /// The lane is full: its flows rise no more.
     fn hold(&mut self, lane: u32, level: u128) {
-        for member in &self.crowds[lane as usize].members {
-            if self.levels[member.place as usize] == level::NONE {
-                self.stay(member.place as usize, level);
+        for place in &self.crowds[lane as usize].members {
+            if self.levels[*place as usize] == level::NONE {
+                self.stay(*place as usize, level);
             }
         }
     }
 
     fn stay(&mut self, place: usize, level: u128) {
         self.levels[place] = level;
-        let flow = &self.flows[place];
-        let part = level * u128::from(flow.weight);
-        for lane in &flow.path {
+        let weight = self.stands[place].weight;
+        let part = level * u128::from(weight);
+        for lane in self.flows[place].path.lanes() {
             let room = &mut self.rooms[*lane as usize];
             room.grains = room.grains.saturating_sub(part);
-            room.rising = room.rising.saturating_sub(flow.weight);
+            room.rising = room.rising.saturating_sub(weight);
         }
     }
 }

@@ -1,20 +1,35 @@
-//! What the table keeps of a flow, beside its level: what is needed to find levels, and the rest.
+//! What the table keeps of a flow: where it stands, what is needed to find levels, and the rest. Apart, since
+//! what is read for every flow of a lane should fit the caches.
 
 use windtunnel_model::{Rate, Span};
 
 use super::{FlowId, level};
 use crate::Terms;
 
-/// What is needed to find levels. A vacant place has no lanes.
+/// Where a flow stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stand {
+    /// INVARIANT: the least of the flow's ceiling and of the levels of its lanes, between two calls.
+    pub level: u128,
+    pub weight: u64,
+}
+
+/// What is needed to find levels. A vacant place has no lanes. One line of the cache.
 #[derive(Debug, Clone)]
+#[repr(align(64))]
 pub(super) struct Flow {
     /// The least level at which it has all that its terms, or the narrowest of its lanes, allow.
     pub ceiling: u128,
-    pub weight: u64,
-    /// Its lanes, in order.
-    pub path: Box<[u32]>,
+    pub path: Path,
     /// Whether its place is in `Shares::noted`.
     pub noted: bool,
+}
+
+/// The lanes of a flow, in order: in place, if they are not many.
+#[derive(Debug, Clone)]
+pub(super) enum Path {
+    Short { length: u8, lanes: [u32; SHORT] },
+    Long(Box<[u32]>),
 }
 
 /// The rest.
@@ -30,8 +45,33 @@ pub(super) struct Record {
 
 impl Flow {
     /// A flow that takes no part yet.
-    pub(super) fn new(path: Box<[u32]>) -> Self {
-        Flow { ceiling: level::NONE, weight: 1, path, noted: false }
+    pub(super) fn new(path: Path) -> Self {
+        Flow { ceiling: level::NONE, path, noted: false }
+    }
+
+    /// At a vacant place.
+    pub(super) fn vacant() -> Self {
+        Flow::new(Path::new(&[]))
+    }
+}
+
+impl Path {
+    pub(super) fn new(path: &[u32]) -> Self {
+        let mut lanes = [0; SHORT];
+        match (lanes.get_mut(..path.len()), u8::try_from(path.len())) {
+            (Some(start), Ok(length)) => {
+                start.copy_from_slice(path);
+                Path::Short { length, lanes }
+            }
+            _ => Path::Long(path.into()),
+        }
+    }
+
+    pub(super) fn lanes(&self) -> &[u32] {
+        match self {
+            Path::Short { length, lanes } => &lanes[..usize::from(*length)],
+            Path::Long(lanes) => lanes,
+        }
     }
 }
 
@@ -43,5 +83,26 @@ impl Record {
     /// Of a vacant place.
     pub(super) fn vacant() -> Self {
         Record::new(FlowId(0), Terms::new(Span::ZERO), Box::default())
+    }
+}
+
+/// Lanes that fit in place: with them a flow is 64 bytes.
+const SHORT: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_one_line_of_the_cache() {
+        assert_eq!(size_of::<Flow>(), 64);
+    }
+
+    #[test]
+    fn paths_of_any_length_are_kept() {
+        for length in [0, 1, 7, 8, 9, 300] {
+            let lanes: Vec<u32> = (0..length).collect();
+            assert_eq!(Path::new(&lanes).lanes(), lanes);
+        }
     }
 }

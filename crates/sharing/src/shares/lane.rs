@@ -23,17 +23,10 @@ pub(super) struct Lane {
 /// The flows of a lane.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Crowd {
-    /// In no order.
-    pub members: Vec<Member>,
+    /// Their places, in no order.
+    pub members: Vec<u32>,
     /// Their weights in all.
     pub load: u64,
-}
-
-/// A flow on a lane.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Member {
-    pub weight: u64,
-    pub place: u32,
 }
 
 /// How a lane's level fits to what its flows have.
@@ -94,23 +87,16 @@ impl Lane {
 }
 
 impl Crowd {
-    /// One more member, that has no weight yet; where it is.
+    /// One more member; where it is.
     pub(super) fn join(&mut self, place: u32) -> u32 {
         let seat = u32::try_from(self.members.len()).expect("fewer flows than 2^19");
-        self.members.push(Member { weight: 0, place });
+        self.members.push(place);
         seat
     }
 
     /// One member less; the place of the one that has its seat now.
     pub(super) fn part(&mut self, seat: u32) -> Option<u32> {
         self.members.swap_remove(seat as usize);
-        self.members.get(seat as usize).map(|member| member.place)
-    }
-
-    /// A member has another weight.
-    pub(super) fn weigh(&mut self, seat: u32, weight: u64) {
-        let member = &mut self.members[seat as usize];
-        self.load = self.load - member.weight + weight;
-        member.weight = weight;
+        self.members.get(seat as usize).copied()
     }
 }

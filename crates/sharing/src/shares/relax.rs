@@ -17,6 +17,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::flow::Stand;
 use super::lane::{Fit, Lane};
 use super::{Shares, level};
 
@@ -101,13 +102,14 @@ impl<M> Shares<M> {
         let mut used = others;
         let members = &self.crowds[index as usize].members;
         self.scratch.effort += members.len();
-        for member in members.iter().filter(|member| self.levels[member.place as usize] == old) {
-            let flow = &self.flows[member.place as usize];
-            let around = flow.path.iter().filter(|lane| **lane != index);
+        for place in members.iter().filter(|place| self.stands[**place as usize].level == old) {
+            let flow = &self.flows[*place as usize];
+            let weight = self.stands[*place as usize].weight;
+            let around = flow.path.lanes().iter().filter(|lane| **lane != index);
             let around = around.map(|lane| self.lanes[*lane as usize].level);
             let level = around.fold(flow.ceiling, u128::min);
-            used += level * u128::from(member.weight);
-            parts.push(Part { level, weight: member.weight, place: member.place });
+            used += level * u128::from(weight);
+            parts.push(Part { level, weight, place: *place });
         }
         let new = if used < capacity {
             Filled { level: level::NONE, used, held: 0 }
@@ -129,13 +131,14 @@ impl<M> Shares<M> {
         let lane = &self.lanes[index as usize];
         let members = std::mem::take(&mut self.crowds[index as usize].members);
         let start = lowest(lane, self.crowds[index as usize].load);
-        let levels = &self.levels;
-        let each = || members.iter().map(|member| (levels[member.place as usize], member.weight));
+        let stands = &self.stands;
+        let stand = |place: &u32| stands[*place as usize];
+        let each = || members.iter().map(stand).map(|Stand { level, weight }| (level, weight));
         let new = filling(lane.capacity, 0, start, each);
         self.scratch.effort += members.len();
-        for member in &members {
-            if self.levels[member.place as usize] > new.level {
-                self.move_to(member.place, new.level, index);
+        for place in &members {
+            if self.stands[*place as usize].level > new.level {
+                self.move_to(*place, new.level, index);
             }
         }
         self.crowds[index as usize].members = members;
@@ -150,7 +153,9 @@ impl<M> Shares<M> {
 
     /// A flow has another level now, as the lanes of its path get to know, except the one that is in turn.
     fn move_to(&mut self, place: u32, level: u128, turn: u32) {
-        let old = std::mem::replace(&mut self.levels[place as usize], level);
+        let stand = &mut self.stands[place as usize];
+        let weight = stand.weight;
+        let old = std::mem::replace(&mut stand.level, level);
         if old == level {
             return;
         }
@@ -158,17 +163,18 @@ impl<M> Shares<M> {
         if !std::mem::replace(&mut flow.noted, true) {
             self.noted.push(place);
         }
-        self.scratch.effort += flow.path.len();
+        let path = flow.path.lanes();
+        self.scratch.effort += path.len();
         // Modulo 2^128: the level may be less than it was.
-        let more = level.wrapping_sub(old).wrapping_mul(u128::from(flow.weight));
-        for index in flow.path.iter().filter(|lane| **lane != turn) {
+        let more = level.wrapping_sub(old).wrapping_mul(u128::from(weight));
+        for index in path.iter().filter(|lane| **lane != turn) {
             let lane = &mut self.lanes[*index as usize];
             if !lane.is_limited() {
                 continue;
             }
             lane.used = lane.used.wrapping_add(more);
-            lane.held -= if old == lane.level { flow.weight } else { 0 };
-            lane.held += if level == lane.level { flow.weight } else { 0 };
+            lane.held -= if old == lane.level { weight } else { 0 };
+            lane.held += if level == lane.level { weight } else { 0 };
             if !(lane.touched || lane.queued) {
                 lane.touched = true;
                 self.touched.push(*index);
@@ -201,19 +207,17 @@ fn filling<I: Iterator<Item = (u128, u64)>>(
     each: impl Fn() -> I,
 ) -> Filled {
     loop {
-        let (mut below, mut rising) = (others, 0);
+        // Without a branch, which nobody could foresee.
+        let (mut used, mut held) = (others, 0);
         for (its, weight) in each() {
-            if its < level {
-                below += its * u128::from(weight);
-            } else {
-                rising += weight;
-            }
+            used += its.min(level) * u128::from(weight);
+            held += if its < level { 0 } else { weight };
         }
         // One division less where the level is right, as it is most often.
-        let used = below + level * u128::from(rising);
         if used >= capacity {
-            return Filled { level, used, held: rising };
+            return Filled { level, used, held };
         }
-        level = level::reaching(capacity - below, rising);
+        let below = used - level * u128::from(held);
+        level = level::reaching(capacity - below, held);
     }
 }
