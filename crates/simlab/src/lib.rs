@@ -8,6 +8,7 @@
 //! | [`world`] | [`World`]: the engine with its nodes, in virtual time |
 //! | [`endpoint`] | [`Endpoint`], and [`Steady`], [`Window`], [`Sink`], [`Echo`] |
 //! | [`chance`] | [`Chance`]: choices from a seed |
+//! | [`mesh`] | [`MeshWorld`]: agents of the mesh on machines with clocks of their own |
 //!
 //! ```
 //! use windtunnel_simlab::{Echo, World, ms};
@@ -23,8 +24,10 @@
 
 pub mod chance;
 pub mod endpoint;
+pub mod mesh;
 pub mod world;
 
 pub use chance::Chance;
 pub use endpoint::{Echo, Endpoint, Sink, Steady, Turn, Window};
+pub use mesh::{MeshWorld, Weather};
 pub use world::{At, Delivery, World, ms};

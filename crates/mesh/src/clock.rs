@@ -1,0 +1,390 @@
+//! How another agent's clock stands to ours.
+//!
+//! A request that left at t₁ (our clock) and came at t₂ (theirs), answered at t₃ (theirs), back at t₄ (ours):
+//! no packet arrives before it is sent, so the offset theirs − ours was at most t₂ − t₁ at t₁, and at least
+//! t₃ − t₄ at t₄. Both bounds age: they widen by what two clocks can drift apart. The least upper and the
+//! greatest lower bound of all exchanges so far make an *envelope*, each side of it from the fastest packet
+//! in its direction: a minimum filter without a window. The estimate is its middle, and half of its width is
+//! a bound on the error that holds whatever the paths are like.
+//!
+//! There are two envelopes. The *sure* one ages by [`SKEW_MAX`]; an exchange outside of it proves a step.
+//! The *sharp* one ages by the skew as measured, the slope between an older envelope (the anchor) and the
+//! present one; an exchange outside of it alone proves that the skew has changed, and it begins anew from the
+//! sure one.
+
+use windtunnel_model::{Span, Time};
+
+/// By how much two clocks drift apart at the most, in parts per billion: 200 ppm, and something to spare.
+pub(crate) const SKEW_MAX: i128 = 250_000;
+/// By how much the bounds of the measured skew widen in a second, in parts per billion.
+const WANDER: i128 = 20;
+/// The skew is measured from anchors at least so far back.
+const SLOPE_MIN: i128 = 1_000_000_000;
+/// Anchors are renewed after this time.
+const ANCHOR_AGE: i128 = 16_000_000_000;
+/// The least round trip is that of one to two such times.
+const WINDOW: Span = Span::from_secs(10);
+const BILLION: i128 = 1_000_000_000;
+
+/// Another agent's clock, as seen at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    /// Nanoseconds by which it is ahead of ours, about.
+    pub offset: i64,
+    /// The offset is wrong by no more than this, unless a clock has stepped since the last exchange.
+    pub error: Span,
+    /// By how much it goes faster than ours, in parts per billion, about.
+    pub skew_ppb: i64,
+    /// The last round trip.
+    pub rtt: Span,
+    /// The least round trip of the last 10 to 20 seconds.
+    pub rtt_min: Span,
+    /// The least time one way: half of that. Two clocks alone cannot tell a slower way out from a slower way
+    /// back; `error` bounds what that hides.
+    pub one_way: Span,
+    /// Exchanges since the agent came or a clock stepped.
+    pub exchanges: u64,
+}
+
+/// The four stamps of an exchange.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Exchange {
+    pub(crate) sent: Time,
+    pub(crate) came: Time,
+    pub(crate) left: Time,
+    pub(crate) back: Time,
+}
+
+/// What became of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Taken,
+    /// These stamps cannot be.
+    Odd,
+    /// A clock stepped, by so many nanoseconds about.
+    Stepped(i64),
+}
+
+/// What is known of a clock.
+#[derive(Debug, Default)]
+pub(crate) struct PeerClock {
+    known: Option<Known>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    at: Time,
+    sure: Envelope,
+    sharp: Envelope,
+    /// Bounds of the skew in parts per billion.
+    skew: Envelope,
+    anchor: (Time, Envelope),
+    rtt: Span,
+    /// The least round trips of this window and the one before.
+    least: [Span; 2],
+    window_began: Time,
+    exchanges: u64,
+}
+
+/// Two bounds with something between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Envelope {
+    low: i128,
+    high: i128,
+}
+
+impl PeerClock {
+    /// What can be said at `now`.
+    pub(crate) fn read(&self, now: Time) -> Option<Clock> {
+        let known = self.known?;
+        let sharp = known.sharp.aged(known.skew, nanos(now) - nanos(known.at));
+        let error = (sharp.high - sharp.low + 1) / 2;
+        let rtt_min = known.least[0].min(known.least[1]);
+        Some(Clock {
+            offset: clamp(sharp.middle()),
+            error: span(error),
+            skew_ppb: clamp(known.skew.middle()),
+            rtt: known.rtt,
+            rtt_min,
+            one_way: Span::from_nanos(rtt_min.as_nanos() / 2),
+            exchanges: known.exchanges,
+        })
+    }
+
+    /// Takes an exchange in.
+    pub(crate) fn take(&mut self, exchange: &Exchange) -> Outcome {
+        let Exchange { sent, came, left, back } = *exchange;
+        let rtt = (nanos(back) - nanos(sent)) - (nanos(left) - nanos(came));
+        if left < came || back < sent || rtt < 0 {
+            return Outcome::Odd;
+        }
+        let high = nanos(came) - nanos(sent);
+        let away = nanos(back) - nanos(sent);
+        // The upper bound is as old as the request.
+        let bounds =
+            Envelope { low: nanos(left) - nanos(back), high: high + drift(SKEW_MAX, away) };
+        let Some(known) = &mut self.known else {
+            self.known = Some(Known::begin(bounds, back, span(rtt)));
+            return Outcome::Taken;
+        };
+        known.advance(back);
+        known.see_rtt(back, span(rtt));
+        let Some(sure) = known.sure.meet(bounds) else {
+            let by = bounds.middle() - known.sure.middle();
+            self.known = Some(Known::begin(bounds, back, span(rtt)));
+            return Outcome::Stepped(clamp(by));
+        };
+        known.sure = sure;
+        known.exchanges += 1;
+        match known.sharp.meet(bounds) {
+            Some(sharp) => known.sharp = sharp,
+            None => known.doubt_skew(),
+        }
+        known.measure_skew();
+        Outcome::Taken
+    }
+}
+
+impl Known {
+    fn begin(bounds: Envelope, at: Time, rtt: Span) -> Self {
+        Known {
+            at,
+            sure: bounds,
+            sharp: bounds,
+            skew: Envelope::ANY_SKEW,
+            anchor: (at, bounds),
+            rtt,
+            least: [rtt; 2],
+            window_began: at,
+            exchanges: 1,
+        }
+    }
+
+    /// Ages everything.
+    fn advance(&mut self, now: Time) {
+        let passed = nanos(now) - nanos(self.at);
+        self.sure = self.sure.aged(Envelope::ANY_SKEW, passed);
+        self.sharp = self.sharp.aged(self.skew, passed);
+        let wander = drift(WANDER, passed);
+        self.skew = Envelope { low: self.skew.low - wander, high: self.skew.high + wander }
+            .meet(Envelope::ANY_SKEW)
+            .unwrap_or(Envelope::ANY_SKEW);
+        self.at = now;
+    }
+
+    fn see_rtt(&mut self, now: Time, rtt: Span) {
+        self.rtt = rtt;
+        if now.since(self.window_began) >= WINDOW {
+            self.least = [rtt, self.least[0]];
+            self.window_began = now;
+        }
+        self.least[0] = self.least[0].min(rtt);
+    }
+
+    fn doubt_skew(&mut self) {
+        self.sharp = self.sure;
+        self.skew = Envelope::ANY_SKEW;
+        self.anchor = (self.at, self.sure);
+    }
+
+    /// The slope from any point of the anchor to any point of the present envelope.
+    fn measure_skew(&mut self) {
+        let (then, anchor) = self.anchor;
+        let passed = nanos(self.at) - nanos(then);
+        if passed < SLOPE_MIN {
+            return;
+        }
+        let slope = Envelope {
+            low: ((self.sharp.low - anchor.high) * BILLION).div_euclid(passed),
+            high: ((self.sharp.high - anchor.low) * BILLION).div_euclid(passed) + 1,
+        };
+        match self.skew.meet(slope) {
+            Some(skew) => self.skew = skew,
+            None => self.doubt_skew(),
+        }
+        if passed >= ANCHOR_AGE {
+            self.anchor = (self.at, self.sharp);
+        }
+    }
+}
+
+impl Envelope {
+    const ANY_SKEW: Envelope = Envelope { low: -SKEW_MAX, high: SKEW_MAX };
+
+    /// What both allow.
+    fn meet(self, other: Envelope) -> Option<Envelope> {
+        let both = Envelope { low: self.low.max(other.low), high: self.high.min(other.high) };
+        (both.low <= both.high).then_some(both)
+    }
+
+    /// After `passed` nanoseconds with a skew in those bounds.
+    fn aged(self, skew: Envelope, passed: i128) -> Envelope {
+        Envelope {
+            low: self.low + (skew.low * passed).div_euclid(BILLION),
+            high: self.high + (skew.high * passed).div_euclid(BILLION) + i128::from(passed > 0),
+        }
+    }
+
+    fn middle(self) -> i128 {
+        self.low + (self.high - self.low) / 2
+    }
+}
+
+fn nanos(time: Time) -> i128 {
+    i128::from(time.as_nanos())
+}
+
+fn span(nanos: i128) -> Span {
+    Span::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
+}
+
+fn clamp(nanos: i128) -> i64 {
+    i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// How far clocks with that skew drift apart, at least a nanosecond if any time passes.
+fn drift(ppb: i128, passed: i128) -> i128 {
+    (ppb * passed).div_euclid(BILLION) + i128::from(passed > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::luck::Luck;
+    use proptest::prelude::*;
+
+    /// Two clocks and the paths between them.
+    struct Pair {
+        skew_ppb: i128,
+        offset: i128,
+        luck: Luck,
+        clock: PeerClock,
+    }
+
+    impl Pair {
+        fn new(skew_ppb: i128, offset: i128, seed: u64) -> Self {
+            let luck = Luck::new(seed, "pair", "delays");
+            Pair { skew_ppb, offset, luck, clock: PeerClock::default() }
+        }
+
+        /// Their clock when ours shows `own`.
+        fn theirs(&self, own: i128) -> i128 {
+            own + self.offset + own * self.skew_ppb / BILLION
+        }
+
+        fn time(nanos: i128) -> Time {
+            Time::from_nanos(u64::try_from(nanos).unwrap())
+        }
+
+        /// An exchange over paths of `base` and something by chance below `jitter`, each way.
+        fn exchange(&mut self, sent: i128, base: i128, jitter: u64) -> (i128, Outcome) {
+            let there = sent + base + i128::from(self.luck.below(jitter));
+            let leaves = there + 5_000;
+            let back = leaves + base + i128::from(self.luck.below(jitter));
+            let outcome = self.clock.take(&Exchange {
+                sent: Self::time(sent),
+                came: Self::time(self.theirs(there)),
+                left: Self::time(self.theirs(leaves)),
+                back: Self::time(back),
+            });
+            (back, outcome)
+        }
+
+        /// How far off the estimate is at `own`, and its bound.
+        fn error(&self, own: i128) -> (i128, i128) {
+            let read = self.clock.read(Self::time(own)).unwrap();
+            let truth = self.theirs(own) - own;
+            ((i128::from(read.offset) - truth).abs(), i128::from(read.error.as_nanos()))
+        }
+    }
+
+    const SECOND: i128 = BILLION;
+    const START: i128 = 3600 * SECOND;
+
+    proptest! {
+        /// Whatever the skew up to 200 ppm and the delays: the error stays within its bound, and no step is
+        /// seen where there was none.
+        #[test]
+        fn the_bound_holds(
+            skew in -200_000..200_000i64,
+            base in 1_000..20_000_000i64,
+            jitter in 1..5_000_000u64,
+            seed in any::<u64>()
+        ) {
+            let mut pair = Pair::new(i128::from(skew), 77 * SECOND, seed);
+            for number in 0..200 {
+                let sent = START + number * SECOND / 4;
+                let (back, outcome) = pair.exchange(sent, i128::from(base), jitter);
+                prop_assert_eq!(outcome, Outcome::Taken);
+                for later in [0, SECOND / 8] {
+                    let (error, bound) = pair.error(back + later);
+                    prop_assert!(error <= bound, "{} over {} at {}", error, bound, number);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_skew_of_200_ppm_is_followed() {
+        // 50 µs each way and up to 200 µs more: the fastest of some hundred packets takes about 52 µs, so
+        // the estimate is good to a few microseconds once the skew is known, against 50 µs of drift between
+        // two exchanges.
+        let mut pair = Pair::new(200_000, -5 * SECOND, 1);
+        let mut worst = 0;
+        for number in 0..400 {
+            let (back, _) = pair.exchange(START + number * SECOND / 4, 50_000, 200_000);
+            if number > 200 {
+                worst = worst.max(pair.error(back).0);
+            }
+        }
+        let read = pair.clock.read(Pair::time(START + 100 * SECOND)).unwrap();
+        assert!((read.skew_ppb - 200_000).abs() < 5_000, "{read:?}");
+        assert!(worst < 30_000, "{worst} ns");
+        assert!(read.rtt_min >= Span::from_micros(100) && read.rtt_min < Span::from_micros(200));
+        assert_eq!(read.one_way.as_nanos(), read.rtt_min.as_nanos() / 2);
+    }
+
+    #[test]
+    fn a_step_is_noticed_and_a_change_of_skew_is_none() {
+        let mut pair = Pair::new(20_000, 0, 1);
+        for number in 0..100 {
+            pair.exchange(START + number * SECOND / 4, 100_000, 50_000);
+        }
+        pair.offset += 10_000_000;
+        let (back, outcome) = pair.exchange(START + 25 * SECOND, 100_000, 50_000);
+        let Outcome::Stepped(by) = outcome else { panic!("{outcome:?}") };
+        assert!((by - 10_000_000).abs() < 200_000, "{by}");
+        assert!(pair.error(back).0 <= pair.error(back).1);
+        // The clock goes on from where it is, but slower.
+        let before = pair.theirs(START + 26 * SECOND);
+        pair.skew_ppb = -100_000;
+        pair.offset += before - pair.theirs(START + 26 * SECOND);
+        for number in 104..300 {
+            let (back, outcome) = pair.exchange(START + number * SECOND / 4, 100_000, 50_000);
+            assert_eq!(outcome, Outcome::Taken, "exchange {number}");
+            if number > 140 {
+                let (error, bound) = pair.error(back);
+                assert!(error <= bound, "{error} over {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn impossible_stamps_are_refused() {
+        let at = Time::from_nanos;
+        let mut clock = PeerClock::default();
+        let odd = |sent, came, left, back| Exchange {
+            sent: at(sent),
+            came: at(came),
+            left: at(left),
+            back: at(back),
+        };
+        for exchange in [odd(10, 5, 4, 20), odd(10, 5, 6, 9), odd(10, 5, 50, 20)] {
+            assert_eq!(clock.take(&exchange), Outcome::Odd);
+        }
+        assert_eq!(clock.read(at(30)), None);
+        let extreme = odd(0, u64::MAX, u64::MAX, 1);
+        assert_eq!(clock.take(&extreme), Outcome::Taken);
+        assert_eq!(clock.read(at(u64::MAX)).unwrap().offset, i64::MAX);
+    }
+}

@@ -1,0 +1,64 @@
+//! What there is to count.
+
+/// Datagrams and bytes (payload, without the carrier's) of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What came, what went, and what was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// All that came.
+    pub received: Traffic,
+    /// Sent for membership: probes, news, lists of agents.
+    pub membership: Traffic,
+    /// Sent for agreement on runs.
+    pub runs: Traffic,
+    /// Sent as changes of flows, and their repairs.
+    pub flows: Traffic,
+    /// Sent to compare tables: what there should be, and requests for what is missing.
+    pub digests: Traffic,
+    /// Sent to compare clocks.
+    pub clocks: Traffic,
+    /// Came in another version of the protocol, or nothing of ours.
+    pub other_version: u64,
+    /// Came cut, too large, of an unknown kind or with impossible values.
+    pub malformed: u64,
+    /// Came from somebody who is no agent here, or from a life that is over.
+    pub strangers: u64,
+    /// Came for a run that this agent has no part in.
+    pub other_run: u64,
+    /// Came for a run from a member that has no part in it (yet, or any more).
+    pub outside: u64,
+    /// Announcements that told nothing new: doubled, late, or repairs of what was whole.
+    pub stale: u64,
+    /// Announced flows and named agents that were not taken because there are too many.
+    pub refused: u64,
+    /// Time stamps that nobody had asked for, or that cannot be.
+    pub odd_clocks: u64,
+    /// Requests for what is missing that were answered.
+    pub repairs: u64,
+}
+
+impl Counters {
+    /// All that was sent.
+    #[must_use]
+    pub fn sent(&self) -> Traffic {
+        let kinds = [self.membership, self.runs, self.flows, self.digests, self.clocks];
+        kinds.into_iter().fold(Traffic::default(), |sum, kind| Traffic {
+            datagrams: sum.datagrams + kind.datagrams,
+            bytes: sum.bytes + kind.bytes,
+        })
+    }
+}
+
+impl Traffic {
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.datagrams += 1;
+        self.bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
+    }
+}

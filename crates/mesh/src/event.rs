@@ -1,0 +1,138 @@
+//! What the mesh has to tell its caller.
+
+use std::net::SocketAddr;
+
+use crate::flow::FlowChange;
+use crate::id::{AgentId, Identity, PlanHash, RunId};
+
+/// A datagram to be sent. The carrier encrypts and authenticates it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where to.
+    pub to: SocketAddr,
+    /// Its bytes, at most the MTU.
+    pub payload: Vec<u8>,
+}
+
+/// Something that happened, in the order in which it did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// An agent is there.
+    AgentUp(Identity),
+    /// A life of an agent is over. Its flows have ended in all runs ([`Event::Flows`] and
+    /// [`Event::RunLost`] say so for each).
+    AgentDown {
+        /// Which life of which agent.
+        life: Identity,
+        /// How it ended.
+        how: Ending,
+    },
+    /// The others had declared this agent lost, or know a life of it that began with a greater number: it
+    /// goes on as `now`. Runs that the others have cut it out of are told one by one, as
+    /// [`Event::RunLost`]. If this comes again and again, two agents have the same id.
+    Renewed {
+        /// The life that is over for the others.
+        was: Identity,
+        /// The present one.
+        now: Identity,
+    },
+    /// A member of a run has the same plan.
+    RunConfirmed {
+        /// The run.
+        run: RunId,
+        /// The member.
+        agent: AgentId,
+    },
+    /// An agent takes this run's id for something else. The run cannot become ready.
+    RunRefused {
+        /// The run.
+        run: RunId,
+        /// Who.
+        agent: AgentId,
+        /// The plan here.
+        ours: PlanHash,
+        /// The plan there.
+        theirs: PlanHash,
+        /// What differs.
+        why: Refusal,
+    },
+    /// All members of a run have the same plan.
+    RunReady {
+        /// The run.
+        run: RunId,
+    },
+    /// A member ended its part in a run. Final.
+    RunLeft {
+        /// The run.
+        run: RunId,
+        /// The member.
+        agent: AgentId,
+    },
+    /// A member is lost to a run. Final, also when its agent comes back.
+    RunLost {
+        /// The run.
+        run: RunId,
+        /// The member.
+        agent: AgentId,
+        /// How that is known.
+        cause: LossCause,
+    },
+    /// Flows of another member began, changed or ended.
+    Flows {
+        /// The run.
+        run: RunId,
+        /// Whose.
+        agent: AgentId,
+        /// Each flow that is not as it was.
+        changes: Vec<FlowChange>,
+    },
+    /// A member has announced more flows than [`crate::config::Limits::flows`]; those beyond are not known
+    /// here. Told once for each member and run.
+    FlowsRefused {
+        /// The run.
+        run: RunId,
+        /// Whose.
+        agent: AgentId,
+    },
+    /// An agent's clock, or ours, is not where it was: what had been measured is void and measured anew.
+    ClockStepped {
+        /// Against whose clock.
+        agent: AgentId,
+        /// By how many nanoseconds that clock is further ahead than it was, about.
+        by: i64,
+    },
+}
+
+/// How a life of an agent ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It did not answer, or somebody to whom it did not answer said so.
+    Lost,
+    /// It said so.
+    Left,
+    /// A later life of it has begun.
+    Replaced,
+}
+
+/// What differs between two agents' ideas of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The hash.
+    Plan,
+    /// The list of members.
+    Members,
+    /// The agent is not in our list of members.
+    NoMember,
+}
+
+/// How it is known that a member is lost to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossCause {
+    /// The agent's life is over.
+    AgentDown,
+    /// This member said so.
+    ToldBy(AgentId),
+    /// The member takes this agent for lost, and so hears nothing from it any more.
+    CutUsOff,
+}

@@ -1,0 +1,107 @@
+//! What is said of a flow, and to whom.
+
+use std::sync::Arc;
+
+use windtunnel_model::Span;
+
+use crate::id::{FlowKey, mix};
+
+pub(crate) mod own;
+pub(crate) mod peer;
+
+/// What the sharing model needs to know of a flow beside its path, which is in the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    /// The round-trip time of its path.
+    pub rtt: Span,
+    /// Bit/s that it would take; `None` for as much as it gets.
+    pub demand: Option<u64>,
+    /// Bytes that it keeps on the way at the most.
+    pub window: u64,
+}
+
+/// A flow that began or changed (`flow` is what holds now), or ended (`None`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowChange {
+    /// Which flow.
+    pub key: FlowKey,
+    /// What holds now.
+    pub flow: Option<Flow>,
+}
+
+/// The members of a run to whom a flow is announced: those with nodes that can share a link with it.
+///
+/// Cheap to clone. Made once for each pair of nodes, from the plan, by [`crate::Mesh::audience`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audience {
+    /// Positions in the run's sorted list of members, in order.
+    members: Arc<[u32]>,
+}
+
+impl Audience {
+    pub(crate) fn new(mut members: Vec<u32>) -> Self {
+        members.sort_unstable();
+        members.dedup();
+        Audience { members: members.into() }
+    }
+
+    /// How many members hear of the flow.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether nobody hears of the flow.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    pub(crate) fn contains(&self, member: u32) -> bool {
+        self.members.binary_search(&member).is_ok()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.members.iter().copied()
+    }
+
+    /// Those of this audience that are not in `other`.
+    pub(crate) fn without(&self, other: &Audience) -> Audience {
+        Audience { members: self.iter().filter(|member| !other.contains(*member)).collect() }
+    }
+}
+
+/// One entry of a table as announced: what holds of a flow since a version of its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) version: u64,
+    pub(crate) change: FlowChange,
+}
+
+/// A set in one number, and how many they are: equal sets are equal here, and different ones are
+/// not, but for one time in 2⁶⁴.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Fingerprint {
+    pub(crate) count: u64,
+    pub(crate) sum: u64,
+}
+
+impl Fingerprint {
+    /// Takes in what has this digest.
+    pub(crate) fn add(&mut self, digest: u64) {
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(digest);
+    }
+
+    /// Takes out what was taken in.
+    pub(crate) fn remove(&mut self, digest: u64) {
+        self.count -= 1;
+        self.sum = self.sum.wrapping_sub(digest);
+    }
+}
+
+/// The digest of a flow at a version of its sender.
+pub(crate) fn digest(key: &FlowKey, version: u64) -> u64 {
+    let ends = u64::from(key.source.0) << 32 | u64::from(key.destination.0);
+    mix(mix(mix(ends) ^ u64::from(key.number)) ^ version)
+}

@@ -1,0 +1,196 @@
+//! The flows that this agent announces in one run.
+//!
+//! Each change takes the next version number. A flow has one record, at the version of its last change; an
+//! ended flow keeps its record for as long as there is room, so that whoever has heard everything up to a
+//! version can be told the rest alone. Who lags further behind than that is told all flows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Audience, Entry, Fingerprint, Flow, FlowChange, digest};
+use crate::id::FlowKey;
+
+#[derive(Debug)]
+struct Record {
+    key: FlowKey,
+    flow: Option<Flow>,
+    audience: Audience,
+}
+
+/// The own flows of a run, by the version of their last change.
+#[derive(Debug, Default)]
+pub(crate) struct OwnFlows {
+    version: u64,
+    records: BTreeMap<u64, Record>,
+    live: BTreeMap<FlowKey, u64>,
+    /// Versions of the records of ended flows.
+    ended: BTreeSet<u64>,
+    /// Ends up to this version are forgotten.
+    floor: u64,
+    /// What each member should hold, by its position.
+    views: Vec<Fingerprint>,
+}
+
+impl OwnFlows {
+    pub(crate) fn new(members: usize) -> Self {
+        OwnFlows { views: vec![Fingerprint::default(); members], ..OwnFlows::default() }
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Up to which version ends are forgotten: who has heard less is told all.
+    pub(crate) fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    pub(crate) fn view(&self, member: u32) -> Fingerprint {
+        self.views.get(member as usize).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn get(&self, key: &FlowKey) -> Option<(&Flow, &Audience)> {
+        let record = self.records.get(self.live.get(key)?)?;
+        record.flow.as_ref().map(|flow| (flow, &record.audience))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowKey, Flow, &Audience)> + '_ {
+        self.live.iter().filter_map(|(key, version)| {
+            let record = self.records.get(version)?;
+            Some((*key, record.flow?, &record.audience))
+        })
+    }
+
+    /// A flow began or changed. Answers who has to hear of it; nobody if nothing is new.
+    pub(crate) fn set(&mut self, key: FlowKey, flow: Flow, audience: &Audience) -> Audience {
+        if self.get(&key) == Some((&flow, audience)) {
+            return Audience::new(Vec::new());
+        }
+        let mut told: Vec<u32> = audience.iter().collect();
+        if let Some(former) = self.withdraw(&key) {
+            let gone = former.audience.without(audience);
+            if !gone.is_empty() {
+                told.extend(gone.iter());
+                self.record(Record { key, flow: None, audience: gone });
+            }
+        }
+        let version = self.record(Record { key, flow: Some(flow), audience: audience.clone() });
+        self.live.insert(key, version);
+        for member in audience.iter() {
+            self.views[member as usize].add(digest(&key, version));
+        }
+        Audience::new(told)
+    }
+
+    /// A flow ended. Answers who has to hear of it; `None` if there was none.
+    pub(crate) fn end(&mut self, key: &FlowKey) -> Option<Audience> {
+        let Record { audience, .. } = self.withdraw(key)?;
+        self.record(Record { key: *key, flow: None, audience: audience.clone() });
+        Some(audience)
+    }
+
+    /// Forgets the oldest end if there are more than `limit`. Answers its version, and who had to hear of it.
+    pub(crate) fn forget_beyond(&mut self, limit: usize) -> Option<(u64, Audience)> {
+        if self.ended.len() <= limit {
+            return None;
+        }
+        let version = self.ended.pop_first()?;
+        self.floor = version;
+        Some((version, self.records.remove(&version)?.audience))
+    }
+
+    /// What `member` has to hear of what changed after `version`, oldest first; ends only if `ends`.
+    pub(crate) fn after(
+        &self,
+        version: u64,
+        member: u32,
+        ends: bool,
+    ) -> impl Iterator<Item = Entry> + '_ {
+        let later = self.records.range(version.saturating_add(1)..);
+        later.filter_map(move |(version, record)| {
+            let wanted = (ends || record.flow.is_some()) && record.audience.contains(member);
+            let change = FlowChange { key: record.key, flow: record.flow };
+            wanted.then_some(Entry { version: *version, change })
+        })
+    }
+
+    fn record(&mut self, record: Record) -> u64 {
+        self.version += 1;
+        if record.flow.is_none() {
+            self.ended.insert(self.version);
+        }
+        self.records.insert(self.version, record);
+        self.version
+    }
+
+    fn withdraw(&mut self, key: &FlowKey) -> Option<Record> {
+        let version = self.live.remove(key)?;
+        let record = self.records.remove(&version)?;
+        for member in record.audience.iter() {
+            self.views[member as usize].remove(digest(key, version));
+        }
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windtunnel_model::{NodeId, Span};
+
+    fn key(number: u32) -> FlowKey {
+        FlowKey { source: NodeId(0), destination: NodeId(1), number }
+    }
+
+    fn flow(millis: u64) -> Flow {
+        Flow { rtt: Span::from_millis(millis), demand: None, window: 65_536 }
+    }
+
+    fn heard(own: &OwnFlows, version: u64, member: u32) -> Vec<(u64, u32, bool)> {
+        let entries = own.after(version, member, true);
+        entries.map(|e| (e.version, e.change.key.number, e.change.flow.is_some())).collect()
+    }
+
+    #[test]
+    fn a_flow_is_told_once_at_its_last_version() {
+        let mut own = OwnFlows::new(3);
+        let both = Audience::new(vec![1, 2]);
+        assert_eq!(own.set(key(1), flow(10), &both).len(), 2);
+        assert_eq!(own.set(key(1), flow(20), &both).len(), 2);
+        assert_eq!(own.set(key(2), flow(10), &Audience::new(vec![2])).len(), 1);
+        assert_eq!(heard(&own, 0, 1), [(2, 1, true)]);
+        assert_eq!(heard(&own, 0, 2), [(2, 1, true), (3, 2, true)]);
+        assert!(own.set(key(1), flow(20), &both).is_empty(), "nothing new");
+        assert_eq!(own.version(), 3);
+    }
+
+    #[test]
+    fn an_end_is_told_to_those_who_knew_until_it_is_forgotten() {
+        let mut own = OwnFlows::new(3);
+        own.set(key(1), flow(10), &Audience::new(vec![1]));
+        own.set(key(2), flow(10), &Audience::new(vec![1]));
+        assert_eq!(own.end(&key(1)), Some(Audience::new(vec![1])));
+        assert_eq!(own.end(&key(1)), None);
+        assert_eq!(heard(&own, 2, 1), [(3, 1, false)]);
+        assert_eq!(heard(&own, 2, 2), []);
+        own.end(&key(2));
+        assert_eq!(own.forget_beyond(1), Some((3, Audience::new(vec![1]))));
+        assert_eq!(own.forget_beyond(1), None);
+        assert_eq!((own.floor(), heard(&own, 0, 1)), (3, vec![(4, 2, false)]));
+        assert_eq!(own.view(1), Fingerprint::default());
+    }
+
+    #[test]
+    fn who_leaves_the_audience_hears_an_end() {
+        let mut own = OwnFlows::new(3);
+        own.set(key(1), flow(10), &Audience::new(vec![1]));
+        let told = own.set(key(1), flow(10), &Audience::new(vec![2]));
+        assert_eq!(told, Audience::new(vec![1, 2]));
+        assert_eq!(heard(&own, 1, 1), [(2, 1, false)]);
+        assert_eq!(heard(&own, 1, 2), [(3, 1, true)]);
+        assert_eq!((own.view(1).count, own.view(2).count), (0, 1));
+    }
+}

@@ -1,0 +1,311 @@
+//! The flows that another member announces.
+//!
+//! A message covers a range of the sender's versions, from `prev` to `top`. What has been covered without a
+//! gap is `have`. Entries beyond a gap hold at once; ends among them are remembered until the gap is filled,
+//! so that an older announcement that comes late changes nothing.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Entry, Fingerprint, Flow, FlowChange, digest};
+use crate::id::FlowKey;
+
+/// Ranges beyond a gap that are remembered; the furthest is forgotten, and asked for again later.
+const AHEAD_MAX: usize = 64;
+
+/// What became of a message.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Applied {
+    pub(crate) changes: Vec<FlowChange>,
+    /// All of it had been heard before.
+    pub(crate) stale: bool,
+    /// Entries that were not taken because there are too many.
+    pub(crate) refused: u64,
+}
+
+/// The flows of another member, as far as they are known.
+#[derive(Debug, Default)]
+pub(crate) struct PeerFlows {
+    have: u64,
+    /// Ranges beyond `have`, as (version before the first, last).
+    ahead: BTreeMap<u64, u64>,
+    flows: BTreeMap<FlowKey, (u64, Flow)>,
+    /// Ends beyond `have`.
+    ended: BTreeMap<FlowKey, u64>,
+    fingerprint: Fingerprint,
+    /// Flows were refused, so fingerprints cannot agree.
+    overflowed: bool,
+}
+
+impl PeerFlows {
+    /// Everything up to this version has been heard.
+    pub(crate) fn have(&self) -> u64 {
+        self.have
+    }
+
+    /// Whether something is known to be missing.
+    pub(crate) fn has_gap(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowKey, Flow)> + '_ {
+        self.flows.iter().map(|(key, (_, flow))| (*key, *flow))
+    }
+
+    /// Whether this is what the sender says that it should be at `top`; `None` if that cannot be told:
+    /// more has been heard since, or the table is full.
+    pub(crate) fn agrees(&self, top: u64, should: Fingerprint) -> Option<bool> {
+        match self.have.cmp(&top) {
+            Ordering::Less => Some(false),
+            Ordering::Greater => None,
+            Ordering::Equal if self.overflowed || self.has_gap() => None,
+            Ordering::Equal => Some(self.fingerprint == should),
+        }
+    }
+
+    /// Forgets what has been heard, but not what holds: the sender will tell all flows again.
+    pub(crate) fn restart(&mut self) {
+        self.have = 0;
+        self.ahead.clear();
+        self.ended.clear();
+        self.overflowed = false;
+    }
+
+    /// Everything ends. Answers what that changes.
+    pub(crate) fn clear(&mut self) -> Vec<FlowChange> {
+        let flows = std::mem::take(self).flows;
+        flows.into_keys().map(|key| FlowChange { key, flow: None }).collect()
+    }
+
+    /// Takes a message in. If it is `full`, the entries are all flows with a version in its range.
+    pub(crate) fn apply(
+        &mut self,
+        (prev, top): (u64, u64),
+        full: bool,
+        entries: &[Entry],
+        limit: usize,
+    ) -> Applied {
+        let mut applied = Applied { stale: top <= self.have, ..Applied::default() };
+        if applied.stale {
+            return applied;
+        }
+        if full {
+            self.sweep((prev, top), entries, &mut applied);
+        }
+        for entry in entries {
+            self.enter(entry, limit, &mut applied);
+        }
+        if self.ended.len() > limit {
+            // Whoever announces like this has to tell everything again.
+            applied.refused += 1;
+            self.restart();
+        } else {
+            self.cover(prev, top);
+        }
+        applied
+    }
+
+    fn enter(&mut self, entry: &Entry, limit: usize, applied: &mut Applied) {
+        let Entry { version, change } = *entry;
+        let held = self.flows.get(&change.key).map(|(version, _)| *version);
+        let known = held.max(self.ended.get(&change.key).copied());
+        // What is not held although everything up to `have` has been heard, has ended.
+        if version <= known.unwrap_or(self.have) {
+            return;
+        }
+        match change.flow {
+            Some(_) if held.is_none() && self.flows.len() >= limit => {
+                applied.refused += 1;
+                self.overflowed = true;
+                return;
+            }
+            Some(flow) => {
+                self.forget(&change.key);
+                self.fingerprint.add(digest(&change.key, version));
+                self.flows.insert(change.key, (version, flow));
+            }
+            None => {
+                let was_held = self.forget(&change.key);
+                self.ended.insert(change.key, version);
+                if !was_held {
+                    return;
+                }
+            }
+        }
+        applied.changes.push(change);
+    }
+
+    /// Ends what a full list of the flows of a range does not name.
+    fn sweep(&mut self, (prev, top): (u64, u64), entries: &[Entry], applied: &mut Applied) {
+        let named: BTreeSet<_> =
+            entries.iter().map(|entry| (entry.change.key, entry.version)).collect();
+        let held = self.flows.iter().map(|(key, (version, _))| (*key, *version));
+        let gone: Vec<FlowKey> = held
+            .filter(|held| prev < held.1 && held.1 <= top && !named.contains(held))
+            .map(|(key, _)| key)
+            .collect();
+        for key in gone {
+            self.forget(&key);
+            applied.changes.push(FlowChange { key, flow: None });
+        }
+    }
+
+    fn forget(&mut self, key: &FlowKey) -> bool {
+        let former = self.flows.remove(key);
+        if let Some((version, _)) = former {
+            self.fingerprint.remove(digest(key, version));
+        }
+        self.ended.remove(key);
+        former.is_some()
+    }
+
+    fn cover(&mut self, prev: u64, top: u64) {
+        let furthest = self.ahead.entry(prev).or_insert(top);
+        *furthest = top.max(*furthest);
+        while let Some(range) = self.ahead.first_entry().filter(|range| *range.key() <= self.have) {
+            self.have = self.have.max(range.remove());
+        }
+        if self.ahead.len() > AHEAD_MAX {
+            self.ahead.pop_last();
+        }
+        let have = self.have;
+        self.ended.retain(|_, version| *version > have);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::Audience;
+    use crate::flow::own::OwnFlows;
+    use proptest::prelude::*;
+    use windtunnel_model::{NodeId, Span};
+
+    fn key(number: u32) -> FlowKey {
+        FlowKey { source: NodeId(0), destination: NodeId(1), number }
+    }
+
+    fn flow(millis: u64) -> Flow {
+        Flow { rtt: Span::from_millis(millis), demand: None, window: 65_536 }
+    }
+
+    fn entry(version: u64, number: u32, flow: Option<Flow>) -> Entry {
+        Entry { version, change: FlowChange { key: key(number), flow } }
+    }
+
+    #[test]
+    fn what_comes_after_a_gap_holds_at_once_and_what_comes_late_changes_nothing() {
+        let mut peer = PeerFlows::default();
+        let end = peer.apply((1, 2), false, &[entry(2, 7, None)], 10);
+        assert!(end.changes.is_empty() && peer.has_gap());
+        let late = peer.apply((0, 1), false, &[entry(1, 7, Some(flow(1)))], 10);
+        assert!(late.changes.is_empty(), "it had ended already");
+        assert_eq!((peer.have(), peer.has_gap()), (2, false));
+        assert!(peer.apply((0, 1), false, &[entry(1, 7, Some(flow(1)))], 10).stale);
+    }
+
+    #[test]
+    fn a_full_list_ends_what_it_does_not_name() {
+        let mut peer = PeerFlows::default();
+        let both = [entry(1, 1, Some(flow(1))), entry(2, 2, Some(flow(1)))];
+        peer.apply((0, 2), false, &both, 10);
+        peer.restart();
+        let applied = peer.apply((0, 3), true, &[entry(2, 2, Some(flow(1)))], 10);
+        assert_eq!(applied.changes, [FlowChange { key: key(1), flow: None }]);
+        assert_eq!(peer.len(), 1);
+    }
+
+    #[test]
+    fn flows_beyond_the_limit_are_refused_and_counted() {
+        let mut peer = PeerFlows::default();
+        let entries: Vec<_> = (1..=5).map(|n| entry(n, 1, Some(flow(n)))).collect();
+        assert_eq!(peer.apply((0, 5), false, &entries, 1).refused, 0, "one flow, changed often");
+        let second = [entry(6, 2, Some(flow(1)))];
+        assert_eq!(peer.apply((5, 6), false, &second, 1).refused, 1);
+        assert_eq!(peer.agrees(6, Fingerprint::default()), None, "known to be incomplete");
+    }
+
+    #[test]
+    fn ends_of_unknown_flows_beyond_a_gap_do_not_fill_the_memory() {
+        let mut peer = PeerFlows::default();
+        for number in 1..1000 {
+            let version = 1_000_000 - u64::from(number);
+            peer.apply((version - 1, version), false, &[entry(version, number, None)], 10);
+            assert!(peer.ended.len() <= 10 && peer.ahead.len() <= AHEAD_MAX);
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Set(u32, u64),
+        End(u32),
+        Tell,
+        Arrive(usize),
+        Lose(usize),
+        Repair,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            (0..6u32, 1..4u64).prop_map(|(number, rtt)| Step::Set(number, rtt)),
+            (0..6u32).prop_map(Step::End),
+            Just(Step::Tell),
+            any::<usize>().prop_map(Step::Arrive),
+            any::<usize>().prop_map(Step::Lose),
+            Just(Step::Repair),
+        ];
+        proptest::collection::vec(step, 0..120)
+    }
+
+    /// A message as it would be sent: the range, whether it is full, the entries.
+    type Sent = ((u64, u64), bool, Vec<Entry>);
+
+    fn tell(own: &OwnFlows, from: u64) -> Sent {
+        let full = from < own.floor() || from == 0;
+        let from = if full { 0 } else { from };
+        ((from, own.version()), full, own.after(from, 1, !full).collect())
+    }
+
+    proptest! {
+        /// Whatever is lost, doubled or out of order: after one repair both agree.
+        #[test]
+        fn tables_agree_after_a_repair(steps in steps(), limit in 0..5usize) {
+            let (mut own, mut peer) = (OwnFlows::new(2), PeerFlows::default());
+            let (mut told, mut way) = (0, Vec::<Sent>::new());
+            for step in steps {
+                match step {
+                    Step::Set(number, rtt) => {
+                        own.set(key(number), flow(rtt), &Audience::new(vec![1]));
+                    }
+                    Step::End(number) => {
+                        own.end(&key(number));
+                    }
+                    Step::Tell => {
+                        way.push(tell(&own, told));
+                        told = own.version();
+                    }
+                    Step::Arrive(at) if !way.is_empty() => {
+                        let (range, full, entries) = &way[at % way.len()];
+                        peer.apply(*range, *full, entries, 100);
+                    }
+                    Step::Lose(at) if !way.is_empty() => {
+                        let at = at % way.len();
+                        way.swap_remove(at);
+                    }
+                    Step::Repair => way.push(tell(&own, peer.have())),
+                    Step::Arrive(_) | Step::Lose(_) => {}
+                }
+                while own.forget_beyond(limit).is_some() {}
+            }
+            let (range, full, entries) = tell(&own, peer.have());
+            peer.apply(range, full, &entries, 100);
+            prop_assert_eq!(peer.agrees(own.version(), own.view(1)), Some(true));
+            let should: Vec<_> = own.iter().map(|(key, flow, _)| (key, flow)).collect();
+            prop_assert_eq!(peer.iter().collect::<Vec<_>>(), should);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The names of agents, runs, plans and flows.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use windtunnel_model::NodeId;
+
+/// An agent: one for each machine, the same over restarts. The caller draws it by chance once and keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentId(pub u64);
+
+/// A run of an experiment, drawn by chance by whoever starts it. An id is never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(pub u64);
+
+/// The SHA-256 of what all members of a run must agree on: the plan and the placement.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlanHash(pub [u8; 32]);
+
+/// One life of an agent: from its start until it ends, or until the others have declared it lost.
+///
+/// A later life of an agent (by `epoch`, then `renewal`) replaces an earlier one everywhere, and what the
+/// earlier one had announced is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// Who.
+    pub agent: AgentId,
+    /// Which start of it: greater than that of all former starts. The wall clock in microseconds will do.
+    pub epoch: u64,
+    /// How often it has been declared lost since that start, although it lived.
+    pub renewal: u32,
+    /// Where it hears.
+    pub address: SocketAddr,
+}
+
+/// A flow within a run. Its source is on a node of the agent that announces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowKey {
+    /// The node that sends.
+    pub source: NodeId,
+    /// The node that receives.
+    pub destination: NodeId,
+    /// Which of the flows between the two; the source's agent numbers them as it likes.
+    pub number: u32,
+}
+
+impl Identity {
+    /// Whether this is a later life than `other`, of the same agent.
+    pub(crate) fn follows(&self, other: &Identity) -> bool {
+        (self.epoch, self.renewal, self.address) > (other.epoch, other.renewal, other.address)
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Display for PlanHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for PlanHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PlanHash({self})")
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}, life {}.{}", self.agent, self.address, self.epoch, self.renewal)
+    }
+}
+
+/// Mixes a number so that sums of such are a fingerprint of a set (SplitMix64's finish).
+pub(crate) const fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,75 @@
+//! The room `mesh`: agreement between machines without a leader.
+//!
+//! **Promises:** told of messages and time, it knows who is there and notices within a second who is lost;
+//! that all members of a run have the same plan; which flows each of them has; and how the clocks stand. Any
+//! agent may end at any time and the rest goes on: no agent is special. Whatever is lost, late, doubled or out
+//! of order on the way: once it is quiet, all agree. Every message is bounded by the MTU, and nothing is sent
+//! for each packet of a flow. The same calls in the same order give the same bytes.
+//!
+//! **Refuses:** sockets, clocks, threads, entropy; to authenticate (whoever carries the datagrams does that);
+//! to panic on bytes of any kind.
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | `mesh` | [`Mesh`], the contract; messages to and from the parts below |
+//! | `swim` | membership and the detection of failures, by foca |
+//! | `run` | members of a run, their parts, who is lost to it |
+//! | `flow` | [`Flow`]s that this agent announces, and those that it hears of |
+//! | `clock` | [`Clock`]: offset, skew and round trip, with bounds |
+//! | `wire` | the bytes of messages |
+//! | `config`, `event`, `counters` | what goes in at the start; what comes out |
+//!
+//! The protocol, with its figures, is in `docs/internals/mesh.md`.
+//!
+//! ```
+//! use windtunnel_mesh::{AgentId, Config, Event, Mesh};
+//! use windtunnel_model::{Span, Time};
+//!
+//! let address = |last| ([10, 0, 0, last], 9000).into();
+//! let mut agents = [1, 2].map(|n| {
+//!     Mesh::new(Config::new(AgentId(n.into()), 1, address(n)), 42, Time::ZERO)
+//! });
+//! agents[0].join(Time::ZERO, address(2));
+//! // A network that takes 100 µs for each datagram, until both know each other.
+//! let mut now = Time::ZERO;
+//! while agents.iter().any(|agent| agent.agents().count() == 0) {
+//!     now += Span::from_micros(100);
+//!     let sent: Vec<_> = agents
+//!         .iter_mut()
+//!         .map(|agent| std::iter::from_fn(|| agent.poll_transmit()).collect::<Vec<_>>())
+//!         .collect();
+//!     for (from, datagrams) in sent.into_iter().enumerate() {
+//!         for datagram in datagrams {
+//!             agents[1 - from].handle_datagram(now, address([1, 2][from]), &datagram.payload);
+//!         }
+//!     }
+//!     agents.iter_mut().for_each(|agent| agent.handle_timeout(now));
+//! }
+//! let Some(Event::AgentUp(other)) = agents[0].poll_event() else { panic!("no event") };
+//! assert_eq!(other.agent, AgentId(2));
+//! assert!(now < Time::ZERO + Span::from_millis(1));
+//! ```
+
+mod clock;
+pub mod config;
+mod counters;
+mod event;
+mod flow;
+mod fuzz;
+mod id;
+mod luck;
+mod mesh;
+mod run;
+mod swim;
+mod timers;
+mod wire;
+
+pub use clock::Clock;
+pub use config::Config;
+pub use counters::{Counters, Traffic};
+pub use event::{Ending, Event, LossCause, Refusal, Transmit};
+pub use flow::{Audience, Flow, FlowChange};
+pub use fuzz::fuzz_one;
+pub use id::{AgentId, FlowKey, Identity, PlanHash, RunId};
+pub use mesh::{MemberView, Mesh};
+pub use run::{Part, RunError};

@@ -1,0 +1,47 @@
+//! Random decisions from a seed.
+
+use std::convert::Infallible;
+
+use rand_core::TryRng;
+use windtunnel_model::Span;
+use windtunnel_model::random::{Draws, Stream};
+
+/// A sequence of choices that the seed and the agent fix.
+#[derive(Debug, Clone)]
+pub(crate) struct Luck {
+    draws: Draws,
+}
+
+impl Luck {
+    pub(crate) fn new(seed: u64, agent: &str, what: &str) -> Self {
+        Luck { draws: Draws::new(Stream::named(seed, &["mesh", agent, what, "choices"])) }
+    }
+
+    /// A number below `bound`; 0 where that is 0.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.draws.below(bound)
+    }
+
+    /// A time from 7/8 of `span` to 9/8 of it, so that agents do not all speak at once.
+    pub(crate) fn about(&mut self, span: Span) -> Span {
+        let eighth = span.as_nanos() / 8;
+        Span::from_nanos(span.as_nanos() - eighth + self.below(2 * eighth))
+    }
+}
+
+impl TryRng for Luck {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(u32::try_from(self.below(1 << 32)).unwrap_or(0))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.below(1 << 32) << 32 | self.below(1 << 32))
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        bytes.iter_mut().for_each(|byte| *byte = u8::try_from(self.below(256)).unwrap_or(0));
+        Ok(())
+    }
+}

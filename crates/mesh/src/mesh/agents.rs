@@ -1,0 +1,241 @@
+//! Who is there: what foca says, and the second hearing of suspected agents.
+
+use foca::{OwnedNotification, State};
+use windtunnel_model::Span;
+
+use super::{Agent, Ending, Event, Gone, Mesh, Message, VecDeque, Wake};
+use crate::clock::PeerClock;
+use crate::id::{AgentId, Identity, mix};
+use crate::swim::{self, codec};
+
+/// Who is down and speaks is told so, after this time again.
+const DECLINE_WAIT: Span = Span::from_millis(100);
+/// As many of them in that time.
+const DECLINED_MAX: usize = 256;
+
+/// The digest of a life, for fingerprints of lists.
+pub(super) fn digest(life: &Identity) -> u64 {
+    mix(mix(mix(life.agent.0) ^ life.epoch) ^ u64::from(life.renewal))
+}
+
+impl Mesh {
+    /// Does what foca asked for.
+    pub(super) fn grant_wishes(&mut self) {
+        let wishes = self.swim.take_wishes();
+        for (to, data) in wishes.send {
+            self.send(to.address, &Message::Swim(&data));
+        }
+        for (life, incarnation) in wishes.suspects {
+            if self.notices.insert(life.agent, (life, incarnation)) != Some((life, incarnation)) {
+                self.notice(life, incarnation);
+            }
+        }
+        for news in wishes.news {
+            match news {
+                OwnedNotification::MemberUp(life) => self.agent_up(life),
+                OwnedNotification::MemberDown(life) => self.agent_down(life),
+                OwnedNotification::Rename(was, now) => self.agent_renamed(was, now),
+                OwnedNotification::Rejoin(now) => self.renewed(now),
+                OwnedNotification::Active
+                | OwnedNotification::Idle
+                | OwnedNotification::Defunct => {}
+            }
+        }
+    }
+
+    pub(super) fn on_swim(&mut self, data: &[u8]) {
+        if self.agents.len() + 1 >= self.config.limits.agents && self.names_strangers(data) {
+            self.out.counters.refused += 1;
+            return;
+        }
+        if !self.swim.handle_data(self.now, data) {
+            self.out.counters.malformed += 1;
+            return;
+        }
+        self.settle();
+        let sender = codec::sender_to(&self.identity(), data);
+        if let Some(life) = sender.filter(|life| self.agent(life.agent) != Some(life)) {
+            self.tell_lost(life);
+        }
+    }
+
+    /// Somebody speaks who is down for us, and whom foca therefore does not hear: it is to know why.
+    fn tell_lost(&mut self, life: Identity) {
+        let now = self.now;
+        self.declined.retain(|_, at| now.since(*at) < DECLINE_WAIT);
+        let full = self.declined.len() >= DECLINED_MAX;
+        if life.agent != self.config.agent && !full && !self.declined.contains_key(&life.agent) {
+            self.declined.insert(life.agent, now);
+            let from = self.identity();
+            self.send(life.address, &Message::Lost { from, life });
+        }
+    }
+
+    /// We are lost to somebody: only a new life will be heard there.
+    pub(super) fn on_lost(&mut self, from: Identity, life: &Identity) {
+        let own = self.identity();
+        if life.agent != own.agent || from.agent == own.agent || life.follows(&own) {
+            self.out.counters.strangers += 1;
+            return;
+        }
+        if *life == own {
+            self.swim.learn(self.now, own, 0, State::Down);
+            self.settle();
+        }
+        self.swim.announce(self.now, from);
+    }
+
+    fn names_strangers(&self, data: &[u8]) -> bool {
+        let named = codec::agents_named(data).unwrap_or_default();
+        named.iter().any(|life| self.agent(life.agent).is_none())
+    }
+
+    /// Takes in that an agent is there, as somebody said.
+    pub(super) fn learn_alive(&mut self, life: Identity, incarnation: u16) {
+        let known = self.agent(life.agent).is_some();
+        if !known && self.agents.len() + 1 >= self.config.limits.agents {
+            self.out.counters.refused += 1;
+        } else if life.agent != self.config.agent {
+            self.swim.learn(self.now, life, incarnation, State::Alive);
+        }
+    }
+
+    /// We are suspected: object to foca's news and to whoever said it.
+    pub(super) fn on_suspected(&mut self, from: &Identity, life: &Identity, incarnation: u16) {
+        let own = self.identity();
+        if life.agent != own.agent || life.follows(&own) {
+            self.out.counters.strangers += 1;
+            return;
+        }
+        if *life == own {
+            self.swim.learn(self.now, own, incarnation, State::Suspect);
+            self.settle();
+        }
+        let (life, incarnation) = (self.identity(), self.swim.incarnation());
+        self.send(from.address, &Message::Alive { life, incarnation });
+    }
+
+    pub(super) fn on_alive(&mut self, life: Identity, incarnation: u16) {
+        self.learn_alive(life, incarnation);
+    }
+
+    pub(super) fn on_bye(&mut self, life: Identity) {
+        if self.agent(life.agent) == Some(&life) {
+            self.leaving.insert(life.agent);
+            self.swim.learn(self.now, life, 0, State::Down);
+        } else {
+            self.out.counters.strangers += 1;
+        }
+    }
+
+    pub(super) fn say_bye(&mut self) {
+        let own = self.identity();
+        let everybody: Vec<_> = self.agents.values().map(|agent| agent.life.address).collect();
+        for to in everybody {
+            self.send(to, &Message::Bye(own));
+        }
+        self.swim.leave(self.now);
+        for (to, data) in self.swim.take_wishes().send {
+            self.send(to.address, &Message::Swim(&data));
+        }
+    }
+
+    fn notice(&mut self, life: Identity, incarnation: u16) {
+        let from = self.identity();
+        self.send(life.address, &Message::Suspected { from, life, incarnation });
+        let wait = self.config.detection.notice_period.max(Span::from_nanos(1));
+        self.timers.set(Wake::Notice(life.agent), self.now + wait);
+    }
+
+    pub(super) fn notice_again(&mut self, agent: AgentId) {
+        let Some((life, incarnation)) = self.notices.get(&agent).copied() else { return };
+        if self.swim.suspects(&life, incarnation) {
+            self.notice(life, incarnation);
+        } else {
+            self.notices.remove(&agent);
+        }
+    }
+
+    fn agent_up(&mut self, life: Identity) {
+        self.gone.remove(&life.agent);
+        self.roster.add(digest(&life));
+        let fresh =
+            Agent { life, clock: PeerClock::default(), pings: VecDeque::new(), hurry: 0, runs: 0 };
+        self.agents.insert(life.agent, fresh);
+        self.out.events.push_back(Event::AgentUp(life));
+        let wait = self.clock_pace(false);
+        let first = self.luck.below(wait.as_nanos());
+        self.timers.set(Wake::Clock(life.agent), self.now + Span::from_nanos(first + 1));
+        self.meet_in_runs(life.agent);
+    }
+
+    fn agent_down(&mut self, life: Identity) {
+        let left = self.leaving.remove(&life.agent);
+        if self.agent(life.agent) != Some(&life) {
+            return;
+        }
+        self.over(life, if left { Ending::Left } else { Ending::Lost });
+        let ask = (!left).then(|| self.now + self.rejoin_pace());
+        self.remember(Gone { life, since: self.now, ask });
+        if !left {
+            self.tell_lost(life);
+        }
+        if let Some(ask) = ask {
+            self.timers.set_by(Wake::Rejoin, ask);
+        }
+        // News of a loss are not left to the probes alone.
+        self.swim.gossip(self.now);
+    }
+
+    fn agent_renamed(&mut self, was: Identity, now: Identity) {
+        if self.agent(was.agent) != Some(&was) {
+            // It was down for us; if it is up now, foca says so next.
+            if let Some(gone) = self.gone.get_mut(&was.agent) {
+                gone.life = now;
+            }
+        } else if was.epoch == now.epoch {
+            // Others had declared it lost, and we had not. For us it is the same agent as before.
+            self.roster.remove(digest(&was));
+            self.roster.add(digest(&now));
+            if let Some(agent) = self.agents.get_mut(&was.agent) {
+                agent.life = now;
+            }
+        } else {
+            self.over(was, Ending::Replaced);
+            self.agent_up(now);
+        }
+    }
+
+    /// Whatever an agent had a part in is over.
+    fn over(&mut self, life: Identity, how: Ending) {
+        self.agents.remove(&life.agent);
+        self.roster.remove(digest(&life));
+        self.timers.cancel(Wake::Clock(life.agent));
+        self.timers.cancel(Wake::Notice(life.agent));
+        self.notices.remove(&life.agent);
+        let runs: Vec<_> = self.runs.keys().copied().collect();
+        for run in runs {
+            let Some(member) = self.runs[&run].position(life.agent) else { continue };
+            self.lose_agent(run, member);
+        }
+        self.out.events.push_back(Event::AgentDown { life, how });
+    }
+
+    fn remember(&mut self, gone: Gone) {
+        if self.gone.len() >= self.config.limits.agents {
+            let oldest = self.gone.iter().min_by_key(|(_, gone)| gone.since).map(|(id, _)| *id);
+            oldest.map(|agent| self.gone.remove(&agent));
+        }
+        self.gone.insert(gone.life.agent, gone);
+        let (now, memory) = (self.now, Span::from(swim::MEMORY));
+        self.gone.retain(|_, gone| now.since(gone.since) < memory);
+    }
+
+    /// We have become a later life of ourselves.
+    pub(super) fn renewed(&mut self, now: Identity) {
+        let was = std::mem::replace(&mut self.life_told, now);
+        self.roster.remove(digest(&was));
+        self.roster.add(digest(&now));
+        self.out.events.push_back(Event::Renewed { was, now });
+    }
+}

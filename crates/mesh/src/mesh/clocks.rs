@@ -1,0 +1,95 @@
+//! Time stamps, there and back.
+
+use windtunnel_model::{Span, Time};
+
+use super::{Event, Mesh, Message, Sender, Wake};
+use crate::clock::{Exchange, Outcome};
+use crate::id::AgentId;
+
+/// Exchanges that are made quickly when a run has brought two agents together.
+const HURRY: u32 = 8;
+/// How long after each other.
+const HURRY_WAIT: Span = Span::from_millis(25);
+/// Requests whose answers are waited for.
+const PINGS_MAX: usize = 8;
+/// How much more rarely agents without a common run compare clocks.
+const IDLE_FACTOR: u64 = 40;
+
+impl Mesh {
+    /// How often clocks are compared with an agent.
+    pub(super) fn clock_pace(&self, common_run: bool) -> Span {
+        let base = self.config.pace.clock.max(Span::from_nanos(1));
+        let fast = self.agents.values().filter(|agent| agent.runs > 0).count();
+        if common_run {
+            return Mesh::paced(base, fast);
+        }
+        let idle = Span::from_nanos(base.as_nanos().saturating_mul(IDLE_FACTOR));
+        Span::from_nanos(Mesh::paced(idle, (self.agents.len() - fast) * 10).as_nanos())
+    }
+
+    /// An agent has come into a common run.
+    pub(super) fn clock_matters(&mut self, agent: AgentId) {
+        let Some(known) = self.agents.get_mut(&agent) else { return };
+        known.runs += 1;
+        if known.runs == 1 {
+            known.hurry = HURRY;
+            let first = self.luck.below(HURRY_WAIT.as_nanos());
+            let at = self.after(Span::from_nanos(first));
+            self.timers.set_by(Wake::Clock(agent), at);
+        }
+    }
+
+    /// It has gone from one.
+    pub(super) fn clock_matters_less(&mut self, agent: AgentId) {
+        if let Some(known) = self.agents.get_mut(&agent) {
+            known.runs = known.runs.saturating_sub(1);
+        }
+    }
+
+    pub(super) fn ping(&mut self, agent: AgentId) {
+        let (now, from) = (self.now, self.me());
+        let Some(known) = self.agents.get(&agent) else { return };
+        let (common, hurry) = (known.runs > 0, known.hurry > 0);
+        let pace = self.clock_pace(common);
+        let wait = self.luck.about(if hurry { HURRY_WAIT } else { pace });
+        let at = self.after(wait);
+        self.timers.set(Wake::Clock(agent), at);
+        if let Some(known) = self.agents.get_mut(&agent) {
+            known.hurry = known.hurry.saturating_sub(1);
+            known.pings.push_back(now);
+            if known.pings.len() > PINGS_MAX {
+                known.pings.pop_front();
+            }
+            let to = known.life.address;
+            self.send(to, &Message::Ping { from, sent: now.as_nanos() });
+        }
+    }
+
+    pub(super) fn on_ping(&mut self, from: Sender, sent: u64) {
+        if self.knows(from) {
+            let now = self.now.as_nanos();
+            let pong = Message::Pong { from: self.me(), sent, came: now, left: now };
+            self.send_to(from.agent, &pong);
+        }
+    }
+
+    pub(super) fn on_pong(&mut self, from: Sender, [sent, came, left]: [Time; 3]) {
+        if !self.knows(from) {
+            return;
+        }
+        let Some(known) = self.agents.get_mut(&from.agent) else { return };
+        let Some(asked) = known.pings.iter().position(|ping| *ping == sent) else {
+            self.out.counters.odd_clocks += 1;
+            return;
+        };
+        known.pings.remove(asked);
+        match known.clock.take(&Exchange { sent, came, left, back: self.now }) {
+            Outcome::Taken => {}
+            Outcome::Odd => self.out.counters.odd_clocks += 1,
+            Outcome::Stepped(by) => {
+                let agent = from.agent;
+                self.out.events.push_back(Event::ClockStepped { agent, by });
+            }
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Who takes part in which run, with which plan.
+
+use windtunnel_model::Span;
+
+use super::{AgentId, Event, Mesh, Message, PlanHash, Run, RunId, Sender, Wake};
+use crate::event::{LossCause, Refusal};
+use crate::id::mix;
+use crate::run::{self, MEMBERS_MAX, Part, RunError};
+use crate::wire::message::RunState;
+
+/// Until our part is told again to who has not answered: doubled each time…
+const STATE_WAIT: Span = Span::from_millis(50);
+/// …up to this.
+const STATE_WAIT_MAX: Span = Span::from_secs(1);
+/// How often somebody outside is told that it is.
+const ANSWER_WAIT: Span = Span::from_millis(200);
+/// Runs that are remembered after their end.
+const PAST_MAX: usize = 1024;
+
+impl Mesh {
+    pub(super) fn begin_run(
+        &mut self,
+        id: RunId,
+        plan: PlanHash,
+        members: &[AgentId],
+    ) -> Result<(), RunError> {
+        let limit = self.config.limits.runs;
+        let (mut sorted, agent) = (members.to_vec(), self.config.agent);
+        sorted.sort_unstable();
+        sorted.dedup();
+        if self.runs.contains_key(&id) || self.past.contains(&id) {
+            return Err(RunError::Repeated(id));
+        } else if self.runs.len() >= limit {
+            return Err(RunError::TooManyRuns { limit });
+        } else if sorted.len() > MEMBERS_MAX {
+            return Err(RunError::TooManyMembers { run: id, count: sorted.len() });
+        }
+        let me = run::position(&sorted, agent).ok_or(RunError::NoMember { run: id, agent })?;
+        self.runs.insert(id, Run::new(plan, sorted, me));
+        for member in self.runs[&id].others() {
+            self.state_again(id, member);
+        }
+        self.check_ready(id);
+        Ok(())
+    }
+
+    /// Ends our part.
+    pub(super) fn end_run(&mut self, id: RunId) {
+        let Some(run) = self.runs.remove(&id) else { return };
+        let from = self.me();
+        self.timers.cancel(Wake::Flush(id));
+        for member in run.others() {
+            self.cancel_timers(id, member);
+            let (agent, part) = (run.agent(member), run.peers[member as usize].part);
+            if part == Part::Confirmed {
+                self.clock_matters_less(agent);
+            }
+            if matches!(part, Part::Confirmed | Part::Waiting) {
+                self.send_to(agent, &Message::RunLeft(from, id));
+            }
+        }
+        self.past.push_back(id);
+        if self.past.len() > PAST_MAX {
+            self.past.pop_front();
+        }
+    }
+
+    /// An agent is there (again): tell it our part wherever it may have one.
+    pub(super) fn meet_in_runs(&mut self, agent: AgentId) {
+        let runs: Vec<_> = self.runs.keys().copied().collect();
+        for id in runs {
+            let Some(run) = self.runs.get_mut(&id) else { continue };
+            let Some(member) = run.position(agent) else { continue };
+            let peer = run.peer(member);
+            if peer.part == Part::Refused {
+                (peer.part, peer.refused) = (Part::Waiting, None);
+            }
+            if peer.part == Part::Waiting {
+                peer.heard_us = false;
+                peer.state_wait = Span::ZERO;
+                self.state_again(id, member);
+            }
+        }
+    }
+
+    /// Tells a member our part, and again until it has answered.
+    pub(super) fn state_again(&mut self, id: RunId, member: u32) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let peer = run.peer(member);
+        if peer.heard_us || matches!(peer.part, Part::Left | Part::Lost) {
+            return;
+        }
+        let doubled = Span::from_nanos(peer.state_wait.as_nanos().saturating_mul(2));
+        peer.state_wait = doubled.max(STATE_WAIT).min(STATE_WAIT_MAX);
+        let wait = self.luck.about(peer.state_wait);
+        // Who is not there is told when it comes.
+        if self.agents.contains_key(&run.agent(member)) {
+            self.timers.set(Wake::State(id, member), self.now + wait);
+            self.tell_state(id, member, true);
+        }
+    }
+
+    fn tell_state(&mut self, id: RunId, member: u32, ask: bool) {
+        let Some(run) = self.runs.get(&id) else { return };
+        let (to, from) = (run.agent(member), self.me());
+        for state in run.states(id, member, ask) {
+            self.send_to(to, &Message::Run(from, state));
+        }
+    }
+
+    pub(super) fn on_run_state(&mut self, from: Sender, state: &RunState) {
+        let Some(member) = self.member(from, state.run) else { return };
+        let Some(run) = self.runs.get_mut(&state.run) else { return };
+        match run.peer(member).part {
+            Part::Lost | Part::Left if state.ask => return self.answer_outsider(state.run, member),
+            Part::Lost | Part::Left => return,
+            Part::Waiting | Part::Confirmed | Part::Refused => {}
+        }
+        let why = if state.plan != run.plan {
+            Some(Refusal::Plan)
+        } else if state.members != run.members_sum {
+            Some(Refusal::Members)
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            return self.refuse(from.agent, state, member, why);
+        }
+        if state.heard && !run.peer(member).heard_us {
+            run.peer(member).heard_us = true;
+            self.timers.cancel(Wake::State(state.run, member));
+        }
+        if !self.hear_losses(state, member) {
+            return;
+        }
+        self.confirm(state.run, member);
+        if state.ask {
+            let ask =
+                self.runs.get(&state.run).is_some_and(|run| !run.peers[member as usize].heard_us);
+            self.tell_state(state.run, member, ask);
+        }
+    }
+
+    fn refuse(&mut self, agent: AgentId, state: &RunState, member: u32, why: Refusal) {
+        let Some(run) = self.runs.get_mut(&state.run) else { return };
+        let (id, ours, theirs) = (state.run, run.plan, state.plan);
+        let peer = run.peer(member);
+        let told = peer.refused == Some(theirs);
+        peer.refused = Some(theirs);
+        if peer.part == Part::Waiting {
+            peer.part = Part::Refused;
+        }
+        if !told {
+            self.out.events.push_back(Event::RunRefused { run: id, agent, ours, theirs, why });
+        }
+        if state.ask {
+            self.answer_outsider(id, member);
+        }
+    }
+
+    /// A member says who is lost. False if that is us.
+    fn hear_losses(&mut self, state: &RunState, teller: u32) -> bool {
+        let id = state.run;
+        let Some(run) = self.runs.get(&id) else { return false };
+        let (me, count) = (run.me, run.peers.len());
+        let by = run.agent(teller);
+        let lost: Vec<u32> = run::named(state.page, &state.lost).collect();
+        if lost.contains(&me) {
+            self.lose(id, teller, LossCause::CutUsOff);
+            return false;
+        }
+        for member in lost.into_iter().filter(|member| (*member as usize) < count) {
+            self.lose(id, member, LossCause::ToldBy(by));
+        }
+        true
+    }
+
+    fn confirm(&mut self, id: RunId, member: u32) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let agent = run.agent(member);
+        let peer = run.peer(member);
+        if peer.part == Part::Confirmed {
+            return;
+        }
+        peer.part = Part::Confirmed;
+        let early = std::mem::take(&mut peer.early);
+        run.dirty.insert(member);
+        self.out.events.push_back(Event::RunConfirmed { run: id, agent });
+        self.clock_matters(agent);
+        self.begin_digests(id, member);
+        self.flush_soon(id);
+        if early {
+            self.want(id, member);
+        }
+        self.check_ready(id);
+    }
+
+    fn check_ready(&mut self, id: RunId) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        if !run.ready && run.all_confirmed() {
+            run.ready = true;
+            self.out.events.push_back(Event::RunReady { run: id });
+        }
+    }
+
+    pub(super) fn on_run_left(&mut self, from: Sender, id: RunId) {
+        if !self.knows(from) {
+            return;
+        }
+        let member = self.runs.get(&id).and_then(|run| run.position(from.agent));
+        let Some((run, member)) = self.runs.get_mut(&id).zip(member) else { return };
+        if matches!(run.peer(member).part, Part::Waiting | Part::Confirmed | Part::Refused) {
+            self.part_over(id, member, Part::Left);
+            self.out.events.push_back(Event::RunLeft { run: id, agent: from.agent });
+        }
+    }
+
+    /// An agent's life is over: it is lost to a run in which it had confirmed.
+    pub(super) fn lose_agent(&mut self, id: RunId, member: u32) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        match run.peer(member).part {
+            Part::Confirmed | Part::Lost => self.lose(id, member, LossCause::AgentDown),
+            Part::Waiting | Part::Refused | Part::Left => {
+                self.cancel_timers(id, member);
+            }
+        }
+    }
+
+    /// A member is lost to a run: to all, unless it has cut us off.
+    fn lose(&mut self, id: RunId, member: u32, cause: LossCause) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let agent = run.agent(member);
+        let peer = run.peer(member);
+        let part = peer.part;
+        if cause != LossCause::CutUsOff && !peer.lost_to_all {
+            peer.lost_to_all = true;
+            run.lost.add(mix(agent.0));
+        }
+        if !matches!(part, Part::Lost | Part::Left) {
+            self.part_over(id, member, Part::Lost);
+            self.out.events.push_back(Event::RunLost { run: id, agent, cause });
+        }
+    }
+
+    /// A member's part is over: so are its flows.
+    fn part_over(&mut self, id: RunId, member: u32, part: Part) {
+        self.cancel_timers(id, member);
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let agent = run.agent(member);
+        run.dirty.remove(&member);
+        let peer = run.peer(member);
+        let was = std::mem::replace(&mut peer.part, part);
+        let changes = peer.flows.clear();
+        if !changes.is_empty() {
+            self.out.events.push_back(Event::Flows { run: id, agent, changes });
+        }
+        if was == Part::Confirmed {
+            self.clock_matters_less(agent);
+        }
+    }
+
+    fn cancel_timers(&mut self, id: RunId, member: u32) {
+        for wake in [Wake::State(id, member), Wake::Digest(id, member), Wake::Want(id, member)] {
+            self.timers.cancel(wake);
+        }
+    }
+
+    /// The position of a sender in a run, if it is known and a member. Counts and answers if not.
+    pub(super) fn member(&mut self, from: Sender, id: RunId) -> Option<u32> {
+        if !self.knows(from) {
+            return None;
+        }
+        let Some(run) = self.runs.get(&id) else {
+            self.out.counters.other_run += 1;
+            if self.past.contains(&id) {
+                let left = Message::RunLeft(self.me(), id);
+                self.send_to(from.agent, &left);
+            }
+            return None;
+        };
+        let member = run.position(from.agent);
+        if member.is_none() {
+            self.out.counters.outside += 1;
+        }
+        member
+    }
+
+    /// The position of a sender that has confirmed. Counts and answers if not.
+    pub(super) fn confirmed(&mut self, from: Sender, id: RunId) -> Option<u32> {
+        let member = self.member(from, id)?;
+        let peer = self.runs.get_mut(&id)?.peer(member);
+        match peer.part {
+            Part::Confirmed => return Some(member),
+            Part::Waiting => {
+                peer.early = true;
+                peer.heard_us = false;
+            }
+            Part::Refused | Part::Left | Part::Lost => {}
+        }
+        self.out.counters.outside += 1;
+        self.answer_outsider(id, member);
+        None
+    }
+
+    /// Tells somebody outside what we think of it, not too often.
+    pub(super) fn answer_outsider(&mut self, id: RunId, member: u32) {
+        let now = self.now;
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let peer = run.peer(member);
+        if peer.answered.is_none_or(|at| now.since(at) >= ANSWER_WAIT) {
+            peer.answered = Some(now);
+            let ask = peer.part == Part::Waiting;
+            self.tell_state(id, member, ask);
+        }
+    }
+}

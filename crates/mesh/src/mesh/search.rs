@@ -1,0 +1,203 @@
+//! Finding other agents: at given addresses, again after a loss, and by comparing lists.
+
+use std::net::SocketAddr;
+use std::ops::Bound;
+
+use windtunnel_model::{Span, Time};
+
+use super::{Fingerprint, Mesh, Message, Sender, Wake};
+use crate::id::{AgentId, Identity};
+use crate::wire::message::{IDENTITY_MAX, ROSTER_HEAD};
+
+/// How long a part of a list may take before it is asked for again.
+const PULL_WAIT: Span = Span::from_millis(200);
+/// How often that is done.
+const PULL_TRIES: u32 = 5;
+
+/// A list of agents that is being asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pull {
+    from: AgentId,
+    after: Option<AgentId>,
+    tries: u32,
+}
+
+impl Mesh {
+    /// How often a lost agent is asked whether it is back.
+    pub(super) fn rejoin_pace(&self) -> Span {
+        let count = u64::try_from(self.agents.len()).unwrap_or(u64::MAX);
+        let all = Span::from_nanos(count.saturating_mul(20_000_000));
+        self.config.pace.rejoin.max(all).max(Span::from_nanos(1))
+    }
+
+    /// Asks those whose time has come, and comes again.
+    pub(super) fn search(&mut self) {
+        let (now, pace) = (self.now, self.rejoin_pace());
+        let known: Vec<SocketAddr> = self.agents.values().map(|agent| agent.life.address).collect();
+        // Who knows nobody at all is in more of a hurry.
+        let wait = if known.is_empty() { Span::from_nanos(pace.as_nanos() / 4) } else { pace };
+        let mut asked = Vec::new();
+        for (address, due) in &mut self.seeds {
+            if *due <= now {
+                *due = now + self.luck.about(wait).max(Span::from_nanos(1));
+                if !known.contains(address) {
+                    asked.push(*address);
+                }
+            }
+        }
+        for gone in self.gone.values_mut() {
+            if gone.ask.is_some_and(|due| due <= now) {
+                // The longer it has been away, the more rarely.
+                let age = Span::from_nanos(now.since(gone.since).as_nanos() / 4);
+                gone.ask = Some(now + self.luck.about(wait.max(age)).max(Span::from_nanos(1)));
+                asked.push(gone.life.address);
+            }
+        }
+        let own = self.identity();
+        for address in asked {
+            self.send(address, &Message::Join(own));
+        }
+        let next = self.seeds.values().copied();
+        let next = next.chain(self.gone.values().filter_map(|gone| gone.ask)).min();
+        if let Some(next) = next {
+            self.timers.set(Wake::Rejoin, next);
+        }
+    }
+
+    pub(super) fn on_join(&mut self, from: SocketAddr, life: &Identity) {
+        let own = self.identity();
+        if life.agent == own.agent {
+            return;
+        }
+        match self.latest_epoch(life.agent) {
+            Some(epoch) if epoch > life.epoch => self.send(from, &Message::Outdated { epoch }),
+            _ => self.send(from, &Message::Here(own)),
+        }
+    }
+
+    pub(super) fn on_here(&mut self, life: Identity) {
+        if life.agent != self.config.agent {
+            self.swim.announce(self.now, life);
+        }
+    }
+
+    /// A life of ours is known that began with a greater number than this one: our clock was wrong then or is
+    /// now. Only a still greater one will be heard.
+    pub(super) fn on_outdated(&mut self, epoch: u64) {
+        let own = self.identity();
+        let Some(next) = epoch.checked_add(1).filter(|next| *next > own.epoch) else { return };
+        let life = Identity { epoch: next, renewal: 0, ..own };
+        self.swim.become_life(self.now, life);
+        self.renewed(life);
+        self.timers.set(Wake::Rejoin, self.now + Span::from_nanos(1));
+        let now = self.now;
+        self.seeds.values_mut().for_each(|due| *due = now);
+    }
+
+    fn latest_epoch(&self, agent: AgentId) -> Option<u64> {
+        let here = self.agent(agent).map(|life| life.epoch);
+        here.max(self.gone.get(&agent).map(|gone| gone.life.epoch))
+    }
+
+    /// Compares lists with somebody.
+    pub(super) fn compare_rosters(&mut self) {
+        let count = u64::try_from(self.agents.len()).unwrap_or(0);
+        let index = usize::try_from(self.luck.below(count)).unwrap_or(0);
+        if let Some(agent) = self.agents.keys().nth(index).copied() {
+            let (from, agents) = (self.me(), self.roster);
+            self.send_to(agent, &Message::RosterSum { from, agents, answer: true });
+        }
+        let wait = self.luck.about(self.config.pace.digest_steady).max(Span::from_nanos(1));
+        self.timers.set(Wake::Roster, self.now + wait);
+    }
+
+    pub(super) fn on_roster_sum(&mut self, from: Sender, agents: Fingerprint, answer: bool) {
+        if !self.knows(from) || agents == self.roster {
+            return;
+        }
+        if self.pull.is_none() {
+            self.pull(Pull { from: from.agent, after: None, tries: PULL_TRIES });
+        }
+        if answer {
+            let (me, agents) = (self.me(), self.roster);
+            self.send_to(from.agent, &Message::RosterSum { from: me, agents, answer: false });
+        }
+    }
+
+    fn pull(&mut self, pull: Pull) {
+        self.pull = Some(pull);
+        let from = self.me();
+        self.send_to(pull.from, &Message::RosterAsk { from, after: pull.after });
+        self.timers.set(Wake::Pull, self.now + PULL_WAIT);
+    }
+
+    pub(super) fn pull_again(&mut self) {
+        let Some(pull) = self.pull.take() else { return };
+        if let Some(tries) = pull.tries.checked_sub(1).filter(|_| self.agent(pull.from).is_some()) {
+            self.pull(Pull { tries, ..pull });
+        }
+    }
+
+    pub(super) fn on_roster_ask(&mut self, from: Sender, after: Option<AgentId>) {
+        if !self.knows(from) {
+            return;
+        }
+        let own = self.identity();
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let room = (self.config.mtu - ROSTER_HEAD) / IDENTITY_MAX;
+        let mut agents: Vec<Identity> = self
+            .agents
+            .range((start, Bound::Unbounded))
+            .map(|(_, a)| a.life)
+            .take(room + 1)
+            .collect();
+        if after.is_none_or(|after| after < own.agent) {
+            let place = agents.partition_point(|life| life.agent < own.agent);
+            agents.insert(place, own);
+        }
+        let more = agents.len() > room;
+        agents.truncate(room);
+        let me = self.me();
+        self.send_to(from.agent, &Message::Roster { from: me, more, agents });
+    }
+
+    pub(super) fn on_roster(&mut self, from: Sender, more: bool, agents: &[Identity]) {
+        let asked = self.pull.filter(|pull| pull.from == from.agent);
+        let Some(pull) = asked.filter(|_| self.knows(from)) else {
+            self.out.counters.strangers += 1;
+            return;
+        };
+        for life in agents {
+            if self.agent(life.agent) != Some(life) {
+                self.learn_alive(*life, 0);
+                self.settle();
+            }
+        }
+        self.pull = None;
+        self.timers.cancel(Wake::Pull);
+        let last = agents.last().map(|life| life.agent).filter(|last| Some(*last) > pull.after);
+        if let (true, Some(last)) = (more, last) {
+            self.pull(Pull { after: Some(last), tries: PULL_TRIES, ..pull });
+        }
+    }
+
+    /// Whether a message is from the present life of an agent that is there. Counts it if not.
+    pub(super) fn knows(&mut self, from: Sender) -> bool {
+        let known = self.agent(from.agent).is_some_and(|life| life.epoch == from.epoch);
+        if !known {
+            self.out.counters.strangers += 1;
+        }
+        known
+    }
+
+    /// About that, so that agents do not all do it at once.
+    pub(super) fn about_after(&mut self, wait: Span) -> Time {
+        let wait = self.luck.about(wait);
+        self.after(wait)
+    }
+
+    /// When something is due that comes after `wait`, at least a nanosecond from now.
+    pub(super) fn after(&self, wait: Span) -> Time {
+        self.now + wait.max(Span::from_nanos(1))
+    }
+}

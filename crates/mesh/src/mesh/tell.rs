@@ -1,0 +1,198 @@
+//! Telling the others of our flows.
+
+use windtunnel_model::Span;
+
+use super::{Audience, Event, Flow, FlowKey, Mesh, Message, RunId, Sender, Wake};
+use crate::flow::own::OwnFlows;
+use crate::id::AgentId;
+use crate::run::{Part, Peer, RunError};
+use crate::wire::message::{DELTA_HEAD_MAX, Delta, Digest, entry_len};
+
+/// Datagrams for one member in one go.
+const BURST: usize = 8;
+/// A request for the same is answered again after this time only.
+const REPAIR_WAIT: Span = Span::from_millis(5);
+
+impl Mesh {
+    pub(super) fn announce(
+        &mut self,
+        id: RunId,
+        key: FlowKey,
+        flow: Flow,
+        audience: &Audience,
+    ) -> Result<(), RunError> {
+        let run = self.runs.get_mut(&id).ok_or(RunError::Unknown(id))?;
+        let limit = self.config.limits.flows;
+        if run.own.len() >= limit && run.own.get(&key).is_none() {
+            return Err(RunError::TooManyFlows { run: id, limit });
+        }
+        let told = run.own.set(key, flow, audience);
+        self.tell(id, &told);
+        Ok(())
+    }
+
+    pub(super) fn withdraw(&mut self, id: RunId, key: &FlowKey) -> Result<bool, RunError> {
+        let run = self.runs.get_mut(&id).ok_or(RunError::Unknown(id))?;
+        let Some(told) = run.own.end(key) else { return Ok(false) };
+        self.tell(id, &told);
+        Ok(true)
+    }
+
+    /// Something is new for those members.
+    fn tell(&mut self, id: RunId, told: &Audience) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let hears = |member: &u32| run.peers[*member as usize].part == Part::Confirmed;
+        let hearing: Vec<u32> = told.iter().filter(hears).collect();
+        run.dirty.extend(hearing);
+        while let Some((version, audience)) = run.own.forget_beyond(self.config.limits.ended) {
+            // Who has not been told of an end that is now forgotten has to be told all.
+            for member in audience.iter() {
+                let peer = run.peer(member);
+                if peer.sent < version {
+                    (peer.sent, peer.full_until) = (0, 0);
+                }
+            }
+        }
+        self.flush_soon(id);
+    }
+
+    /// Sends what is new at once after a silence, else when the time of the batch is over.
+    pub(super) fn flush_soon(&mut self, id: RunId) {
+        let Some(run) = self.runs.get(&id) else { return };
+        if run.dirty.is_empty() {
+            return;
+        }
+        match run.flushed.map(|at| at + self.config.pace.batch) {
+            Some(next) if next > self.now => self.timers.set_by(Wake::Flush(id), next),
+            _ => self.flush(id),
+        }
+    }
+
+    pub(super) fn flush(&mut self, id: RunId) {
+        let (now, from, mtu) = (self.now, self.me(), self.config.mtu);
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        if run.dirty.is_empty() {
+            return;
+        }
+        run.flushed = Some(now);
+        self.timers.cancel(Wake::Flush(id));
+        for member in std::mem::take(&mut run.dirty) {
+            let agent = run.agent(member);
+            let peer = &mut run.peers[member as usize];
+            let Some(known) = self.agents.get(&agent) else { continue };
+            let mut told = false;
+            for _ in 0..BURST {
+                let Some(delta) = next_delta(id, &run.own, peer, member, mtu) else { break };
+                self.out.send(known.life.address, &Message::Delta(from, delta));
+                told = true;
+            }
+            if told {
+                peer.digest_wait = self.config.pace.digest_first;
+                let wait = peer.digest_wait.max(Span::from_nanos(1));
+                self.timers.set(Wake::Digest(id, member), now + wait);
+            }
+            if has_more(&run.own, peer, member) {
+                run.dirty.insert(member);
+            }
+        }
+        if !run.dirty.is_empty() {
+            let at = self.after(self.config.pace.batch);
+            self.timers.set(Wake::Flush(id), at);
+        }
+    }
+
+    /// A member has come into a run.
+    pub(super) fn begin_digests(&mut self, id: RunId, member: u32) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        run.peer(member).digest_wait = self.config.pace.digest_first;
+        let at = self.about_after(self.config.pace.digest_first);
+        self.timers.set(Wake::Digest(id, member), at);
+    }
+
+    /// Tells a member what it should have.
+    pub(super) fn digest(&mut self, id: RunId, member: u32) {
+        let from = self.me();
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let steady = Mesh::paced(self.config.pace.digest_steady, run.members.len());
+        let (agent, flows, lost) = (run.agent(member), run.own.view(member), run.lost.sum);
+        let peer = run.peer(member);
+        let wait = Span::from_nanos(peer.digest_wait.as_nanos().saturating_mul(4)).min(steady);
+        peer.digest_wait = wait;
+        // Half-way through a long list there is nothing to compare.
+        let top = peer.sent;
+        let whole = !run.dirty.contains(&member);
+        let at = self.about_after(wait);
+        self.timers.set(Wake::Digest(id, member), at);
+        if whole {
+            self.send_to(agent, &Message::Digest(from, Digest { run: id, top, flows, lost }));
+        }
+    }
+
+    /// A member asks for what came after a version.
+    pub(super) fn on_want(&mut self, from: Sender, id: RunId, have: u64) {
+        let Some(member) = self.confirmed(from, id) else { return };
+        let now = self.now;
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let forgotten = have < run.own.floor();
+        let peer = run.peer(member);
+        let again = |(at, what): (_, u64)| what == have && now.since(at) < REPAIR_WAIT;
+        if peer.rewound.is_some_and(again) || have > peer.sent {
+            return;
+        }
+        peer.rewound = Some((now, have));
+        peer.sent = if forgotten { 0 } else { have };
+        peer.full_until = 0;
+        run.dirty.insert(member);
+        self.out.counters.repairs += 1;
+        // There may be nothing left to tell, and that is to be known too.
+        self.begin_digests(id, member);
+        self.flush_soon(id);
+    }
+
+    /// A member has announced more than is kept.
+    pub(super) fn refuse_flows(&mut self, id: RunId, agent: AgentId) {
+        self.out.events.push_back(Event::FlowsRefused { run: id, agent });
+    }
+}
+
+/// Whether there is something that a member has not been told.
+fn has_more(own: &OwnFlows, peer: &Peer, member: u32) -> bool {
+    let full = peer.sent < peer.full_until;
+    full || own.after(peer.sent, member, true).next().is_some()
+}
+
+/// The next message for a member, which is then taken for told.
+fn next_delta(
+    id: RunId,
+    own: &OwnFlows,
+    peer: &mut Peer,
+    member: u32,
+    mtu: usize,
+) -> Option<Delta> {
+    if peer.sent == 0 && peer.full_until == 0 {
+        // Who has heard nothing needs no ends.
+        peer.full_until = own.version();
+    }
+    let (prev, full) = (peer.sent, peer.sent < peer.full_until);
+    let last = if full { peer.full_until } else { own.version() };
+    let (mut room, mut top, mut entries) = (mtu - DELTA_HEAD_MAX, prev, Vec::new());
+    let mut all = true;
+    for entry in own.after(prev, member, !full).take_while(|entry| entry.version <= last) {
+        let length = entry_len(&entry, top);
+        if length > room {
+            all = false;
+            break;
+        }
+        room -= length;
+        top = entry.version;
+        entries.push(entry);
+    }
+    if all {
+        top = last;
+    }
+    if top == prev || (entries.is_empty() && !full) {
+        return None;
+    }
+    peer.sent = top;
+    Some(Delta { run: id, prev, top, full, entries })
+}

@@ -1,0 +1,259 @@
+//! One run: its members, what each of them has said, and the flows.
+
+use std::collections::BTreeSet;
+
+use windtunnel_model::{Span, Time};
+
+use crate::flow::Fingerprint;
+use crate::flow::own::OwnFlows;
+use crate::flow::peer::PeerFlows;
+use crate::id::{AgentId, PlanHash, RunId, mix};
+use crate::wire::message::{PAGE_BYTES, PAGE_MEMBERS, RunState};
+
+/// Members of a run at the most: as many as pages of lost ones can be named.
+pub(crate) const MEMBERS_MAX: usize = 65_536;
+
+/// A member's part in a run, as this agent knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Nothing has been heard of it.
+    Waiting,
+    /// It has the same plan.
+    Confirmed,
+    /// It has another plan, or another list of members.
+    Refused,
+    /// It has ended its part.
+    Left,
+    /// It is lost to the run.
+    Lost,
+}
+
+/// Why a command about a run or a flow is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// There is no such run here.
+    #[error("this agent has no part in run {0}")]
+    Unknown(RunId),
+    /// The id is in use, or was.
+    #[error("run {0} has begun here already: an id is never used twice")]
+    Repeated(RunId),
+    /// The agent itself is not among the members.
+    #[error("agent {agent} is not a member of run {run}")]
+    NoMember {
+        /// The run.
+        run: RunId,
+        /// The agent.
+        agent: AgentId,
+    },
+    /// More members than a run can have.
+    #[error("run {run} has {count} members, at most {MEMBERS_MAX}")]
+    TooManyMembers {
+        /// The run.
+        run: RunId,
+        /// How many.
+        count: usize,
+    },
+    /// More runs than the limits allow.
+    #[error("this agent has {limit} runs already, its limit")]
+    TooManyRuns {
+        /// The limit.
+        limit: usize,
+    },
+    /// More flows than the limits allow.
+    #[error("this agent has {limit} flows in run {run} already, its limit")]
+    TooManyFlows {
+        /// The run.
+        run: RunId,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Another member of a run, or the place of this agent among them.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) part: Part,
+    /// It is lost to all, not only to us because it cut us off.
+    pub(crate) lost_to_all: bool,
+    /// It is known to have heard our part.
+    pub(crate) heard_us: bool,
+    /// How long until it is told again.
+    pub(crate) state_wait: Span,
+    /// When it was last answered although it is outside.
+    pub(crate) answered: Option<Time>,
+    /// It announced something before we knew its part.
+    pub(crate) early: bool,
+    /// A refusal of this plan of its has been told.
+    pub(crate) refused: Option<PlanHash>,
+    pub(crate) flows: PeerFlows,
+    /// It was told that not all of its flows were taken.
+    pub(crate) overflow_told: bool,
+    /// It was told our flows up to this version…
+    pub(crate) sent: u64,
+    /// …of which those up to this one in full, without regard to what it has.
+    pub(crate) full_until: u64,
+    pub(crate) digest_wait: Span,
+    pub(crate) want_wait: Span,
+    /// What it is said to have announced.
+    pub(crate) want_top: u64,
+    /// The last request of its that was answered.
+    pub(crate) rewound: Option<(Time, u64)>,
+}
+
+/// A run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) plan: PlanHash,
+    /// All members, sorted.
+    pub(crate) members: Vec<AgentId>,
+    pub(crate) members_sum: u64,
+    /// The position of this agent.
+    pub(crate) me: u32,
+    /// By position; what stands at our own has no meaning.
+    pub(crate) peers: Vec<Peer>,
+    pub(crate) own: OwnFlows,
+    /// Members that are lost to all.
+    pub(crate) lost: Fingerprint,
+    pub(crate) ready: bool,
+    /// Members that have not been told everything.
+    pub(crate) dirty: BTreeSet<u32>,
+    pub(crate) flushed: Option<Time>,
+}
+
+impl Peer {
+    fn new() -> Self {
+        Peer {
+            part: Part::Waiting,
+            lost_to_all: false,
+            heard_us: false,
+            state_wait: Span::ZERO,
+            answered: None,
+            early: false,
+            refused: None,
+            flows: PeerFlows::default(),
+            overflow_told: false,
+            sent: 0,
+            full_until: 0,
+            digest_wait: Span::ZERO,
+            want_wait: Span::ZERO,
+            want_top: 0,
+            rewound: None,
+        }
+    }
+
+    /// Something of it is known to be missing.
+    pub(crate) fn lacks(&self) -> bool {
+        self.flows.has_gap() || self.flows.have() < self.want_top
+    }
+}
+
+impl Run {
+    pub(crate) fn new(plan: PlanHash, members: Vec<AgentId>, me: u32) -> Self {
+        Run {
+            plan,
+            members_sum: members_sum(&members),
+            me,
+            peers: members.iter().map(|_| Peer::new()).collect(),
+            own: OwnFlows::new(members.len()),
+            members,
+            lost: Fingerprint::default(),
+            ready: false,
+            dirty: BTreeSet::new(),
+            flushed: None,
+        }
+    }
+
+    /// The position of an agent.
+    pub(crate) fn position(&self, agent: AgentId) -> Option<u32> {
+        position(&self.members, agent)
+    }
+
+    pub(crate) fn agent(&self, member: u32) -> AgentId {
+        self.members[member as usize]
+    }
+
+    pub(crate) fn peer(&mut self, member: u32) -> &mut Peer {
+        &mut self.peers[member as usize]
+    }
+
+    /// The positions of the others.
+    pub(crate) fn others(&self) -> impl Iterator<Item = u32> + use<> {
+        let (me, end) = (self.me, u32::try_from(self.members.len()).unwrap_or(u32::MAX));
+        (0..end).filter(move |member| *member != me)
+    }
+
+    /// Whether all others have confirmed.
+    pub(crate) fn all_confirmed(&self) -> bool {
+        self.others().all(|member| self.peers[member as usize].part == Part::Confirmed)
+    }
+
+    /// What is said of our part to a member: a message for each page with lost members, at least one.
+    pub(crate) fn states(&self, run: RunId, member: u32, ask: bool) -> Vec<RunState> {
+        let heard = self.peers[member as usize].part == Part::Confirmed;
+        let mut pages = vec![(0, Vec::new())];
+        for (index, _) in self.peers.iter().enumerate().filter(|(_, peer)| peer.lost_to_all) {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            let page = u16::try_from(index / PAGE_MEMBERS).unwrap_or(u16::MAX);
+            let (byte, bit) = ((index % PAGE_MEMBERS / 8) as usize, index % 8);
+            if pages.last().is_none_or(|(last, _)| *last != page) {
+                pages.push((page, Vec::new()));
+            }
+            if let Some((_, bits)) = pages.last_mut() {
+                bits.resize(bits.len().max(byte + 1).min(PAGE_BYTES), 0);
+                bits[byte] |= 1 << bit;
+            }
+        }
+        let state = |(page, lost)| RunState {
+            run,
+            plan: self.plan,
+            members: self.members_sum,
+            heard,
+            ask,
+            page,
+            lost,
+        };
+        pages.into_iter().map(state).collect()
+    }
+}
+
+/// The members that a page of bits names.
+pub(crate) fn named(page: u16, bits: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let start = u32::from(page) * PAGE_MEMBERS;
+    let bytes = (start..).step_by(8).zip(bits);
+    bytes.flat_map(|(first, byte)| {
+        (0..8).filter(move |bit| byte & 1 << bit != 0).map(move |bit| first + bit)
+    })
+}
+
+/// A fingerprint of a sorted list of members.
+pub(crate) fn members_sum(members: &[AgentId]) -> u64 {
+    members.iter().fold(0, |sum, agent| mix(sum ^ agent.0))
+}
+
+/// The position of an agent in a sorted list.
+pub(crate) fn position(members: &[AgentId], agent: AgentId) -> Option<u32> {
+    members.binary_search(&agent).ok().and_then(|index| u32::try_from(index).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_members_on_several_pages_are_all_named() {
+        let members: Vec<_> = (0..3000).map(AgentId).collect();
+        let mut run = Run::new(PlanHash([1; 32]), members, 0);
+        let lost = [5, 8, 1023, 1024, 2999];
+        for member in lost {
+            run.peer(member).part = Part::Lost;
+            run.peer(member).lost_to_all = true;
+        }
+        let states = run.states(RunId(1), 1, false);
+        assert_eq!(states.iter().map(|state| state.page).collect::<Vec<_>>(), [0, 1, 2]);
+        let told: Vec<u32> =
+            states.iter().flat_map(|state| named(state.page, &state.lost)).collect();
+        assert_eq!(told, lost);
+        assert!(states.iter().all(|state| state.lost.len() <= PAGE_BYTES));
+    }
+}

@@ -1,0 +1,233 @@
+//! Membership and the detection of failures, by foca (SWIM with suspicion).
+//!
+//! foca neither sends nor waits: what it wants done is collected here. The rest of the mesh adds a second
+//! hearing (a suspected agent is told directly, see [`crate::config::Detection::notice_period`]), comparison
+//! of whole lists, and the search for lost agents.
+
+pub(crate) mod codec;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::{NonZeroU8, NonZeroUsize};
+use std::time::Duration;
+
+use foca::{Foca, Member, NoCustomBroadcast, Notification, OwnedNotification, State, Timer};
+use windtunnel_model::{Span, Time};
+
+use crate::config::{Config, Detection};
+use crate::id::{AgentId, Identity};
+use crate::luck::Luck;
+use codec::Codec;
+
+/// How many others are asked to ask, and to how many at once news are told.
+const FAN_OUT: usize = 3;
+/// Each agent tells a piece of news so often at the most.
+const TELLINGS: u8 = 16;
+/// How often news that nobody's probe has carried on are told.
+const GOSSIP_PERIOD: Duration = Duration::from_millis(50);
+/// For how long the dead are remembered.
+pub(crate) const MEMORY: Duration = Duration::from_secs(3600);
+
+/// foca, with what it has asked for.
+pub(crate) struct Swim {
+    foca: Foca<Identity, Codec, Luck, NoCustomBroadcast>,
+    timers: BTreeMap<(Time, u64), Timer<Identity>>,
+    timers_made: u64,
+    wishes: Wishes,
+}
+
+/// What foca wants done, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes {
+    pub(crate) send: Vec<(Identity, Vec<u8>)>,
+    pub(crate) news: Vec<OwnedNotification<Identity>>,
+    /// Whom this agent suspects, by their incarnation.
+    pub(crate) suspects: Vec<(Identity, u16)>,
+    incarnation: u16,
+}
+
+impl foca::Identity for Identity {
+    type Addr = AgentId;
+
+    fn renew(&self) -> Option<Self> {
+        Some(Identity { renewal: self.renewal.checked_add(1)?, ..*self })
+    }
+
+    fn addr(&self) -> AgentId {
+        self.agent
+    }
+
+    fn win_addr_conflict(&self, adversary: &Self) -> bool {
+        self.follows(adversary)
+    }
+}
+
+impl Swim {
+    pub(crate) fn new(config: &Config, envelope: usize, luck: Luck) -> Self {
+        let identity = Identity {
+            agent: config.agent,
+            epoch: config.epoch,
+            renewal: 0,
+            address: config.address,
+        };
+        let room = config.mtu.saturating_sub(envelope).max(1);
+        let settings = settings(&config.detection, room);
+        Swim {
+            foca: Foca::new(identity, settings, luck, Codec),
+            timers: BTreeMap::new(),
+            timers_made: 0,
+            wishes: Wishes::default(),
+        }
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        *self.foca.identity()
+    }
+
+    /// The number by which this life has refuted suspicions.
+    pub(crate) fn incarnation(&self) -> u16 {
+        self.wishes.incarnation
+    }
+
+    /// Whether an agent is suspected in this incarnation.
+    pub(crate) fn suspects(&self, life: &Identity, incarnation: u16) -> bool {
+        self.foca.iter_members().any(|member| {
+            member.id() == life
+                && member.state() == State::Suspect
+                && member.incarnation() == incarnation
+        })
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.timers.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Does what is due. Answers whether anything was.
+    pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
+        let due = self.timers.first_entry().filter(|first| first.key().0 <= now);
+        let Some(timer) = due.map(std::collections::btree_map::OccupiedEntry::remove) else {
+            return false;
+        };
+        // An error means that the timer is about something that is over.
+        let _over = self.with(now, |foca, wishes| foca.handle_timer(timer, wishes));
+        true
+    }
+
+    /// Takes in a message of another agent's foca; false if it makes no sense.
+    pub(crate) fn handle_data(&mut self, now: Time, data: &[u8]) -> bool {
+        self.with(now, |foca, wishes| foca.handle_data(data, wishes)).is_ok()
+    }
+
+    /// Asks to be let in by an agent.
+    pub(crate) fn announce(&mut self, now: Time, to: Identity) {
+        let _cannot_fail = self.with(now, |foca, wishes| foca.announce(to, wishes));
+    }
+
+    /// Takes in what is known of an agent, and tells it on.
+    pub(crate) fn learn(&mut self, now: Time, life: Identity, incarnation: u16, state: State) {
+        let member = std::iter::once(Member::new(life, incarnation, state));
+        let _ = self.with(now, |foca, wishes| foca.apply_many(member, true, wishes));
+        if life == self.identity() && state == State::Suspect {
+            self.wishes.incarnation = self.wishes.incarnation.max(incarnation.saturating_add(1));
+        }
+    }
+
+    /// Tells news at once.
+    pub(crate) fn gossip(&mut self, now: Time) {
+        let _ = self.with(now, |foca, wishes| foca.gossip(wishes));
+    }
+
+    /// Becomes a later life of the same agent.
+    pub(crate) fn become_life(&mut self, now: Time, life: Identity) {
+        self.wishes.incarnation = 0;
+        let _ = self.with(now, |foca, wishes| foca.change_identity(life, wishes));
+    }
+
+    /// Tells the others that this agent ends.
+    pub(crate) fn leave(&mut self, now: Time) {
+        let _ = self.with(now, |foca, wishes| foca.leave_cluster(wishes));
+        self.timers.clear();
+    }
+
+    /// What is to be done.
+    pub(crate) fn take_wishes(&mut self) -> Wishes {
+        let incarnation = self.wishes.incarnation;
+        std::mem::replace(&mut self.wishes, Wishes { incarnation, ..Wishes::default() })
+    }
+
+    pub(crate) fn has_wishes(&self) -> bool {
+        let Wishes { send, news, suspects, .. } = &self.wishes;
+        !(send.is_empty() && news.is_empty() && suspects.is_empty())
+    }
+
+    fn with<R>(
+        &mut self,
+        now: Time,
+        act: impl FnOnce(&mut Foca<Identity, Codec, Luck, NoCustomBroadcast>, Runtime<'_>) -> R,
+    ) -> R {
+        let Swim { foca, timers, timers_made, wishes } = self;
+        act(foca, Runtime { now, timers, timers_made, wishes })
+    }
+}
+
+impl fmt::Debug for Swim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Swim").field("identity", self.foca.identity()).finish_non_exhaustive()
+    }
+}
+
+/// Where foca's wishes go.
+struct Runtime<'a> {
+    now: Time,
+    timers: &'a mut BTreeMap<(Time, u64), Timer<Identity>>,
+    timers_made: &'a mut u64,
+    wishes: &'a mut Wishes,
+}
+
+impl foca::Runtime<Identity> for Runtime<'_> {
+    fn notify(&mut self, notification: Notification<'_, Identity>) {
+        if matches!(notification, Notification::Rejoin(_)) {
+            self.wishes.incarnation = 0;
+        }
+        self.wishes.news.push(notification.to_owned());
+    }
+
+    fn send_to(&mut self, to: Identity, data: &[u8]) {
+        if let Some(incarnation) = codec::own_incarnation(data) {
+            self.wishes.incarnation = incarnation;
+        }
+        self.wishes.send.push((to, data.to_vec()));
+    }
+
+    fn submit_after(&mut self, event: Timer<Identity>, after: Duration) {
+        if let Timer::ChangeSuspectToDown { member_id, incarnation, .. } = &event {
+            self.wishes.suspects.push((*member_id, *incarnation));
+        }
+        *self.timers_made += 1;
+        // At least a nanosecond later, so that what is due now comes to an end.
+        let after = Span::from(after).max(Span::from_nanos(1));
+        self.timers.insert((self.now + after, *self.timers_made), event);
+    }
+}
+
+fn settings(detection: &Detection, room: usize) -> foca::Config {
+    let several = NonZeroUsize::new(FAN_OUT).unwrap_or(NonZeroUsize::MIN);
+    foca::Config {
+        probe_period: detection.probe_period.into(),
+        probe_rtt: detection.probe_wait.into(),
+        num_indirect_probes: several,
+        max_transmissions: NonZeroU8::new(TELLINGS).unwrap_or(NonZeroU8::MIN),
+        suspect_to_down_after: detection.suspicion.into(),
+        remove_down_after: Some(MEMORY),
+        max_packet_size: NonZeroUsize::new(room).unwrap_or(NonZeroUsize::MIN),
+        // foca 2.0 tells a member that it is down also when it has objected in time; the mesh does it instead.
+        notify_down_members: false,
+        // Whole lists are compared, and lost agents searched for, by the mesh itself.
+        periodic_announce: None,
+        periodic_announce_to_down_members: None,
+        periodic_gossip: Some(foca::PeriodicParams {
+            frequency: GOSSIP_PERIOD,
+            num_members: several,
+        }),
+    }
+}

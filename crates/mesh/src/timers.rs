@@ -1,0 +1,95 @@
+//! When what is to be done next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windtunnel_model::Time;
+
+use crate::id::{AgentId, RunId};
+
+/// Something that is due at a time. Each at one time only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wake {
+    /// Ask those who are not known here, or were lost.
+    Rejoin,
+    /// Compare whom we know with somebody.
+    Roster,
+    /// The next part of somebody's list of agents is overdue.
+    Pull,
+    /// Tell an agent again that it is suspected.
+    Notice(AgentId),
+    /// Exchange time stamps.
+    Clock(AgentId),
+    /// Changes have been collected for long enough.
+    Flush(RunId),
+    /// Tell a member of our part in a run.
+    State(RunId, u32),
+    /// Tell a member what it should have.
+    Digest(RunId, u32),
+    /// Ask a member for what is missing.
+    Want(RunId, u32),
+}
+
+/// All that is due.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    at: BTreeMap<Wake, Time>,
+    order: BTreeSet<(Time, Wake)>,
+}
+
+impl Timers {
+    /// Due at `at`, no more at any other time.
+    pub(crate) fn set(&mut self, wake: Wake, at: Time) {
+        self.cancel(wake);
+        self.at.insert(wake, at);
+        self.order.insert((at, wake));
+    }
+
+    /// Due at `at` or before.
+    pub(crate) fn set_by(&mut self, wake: Wake, at: Time) {
+        if self.at.get(&wake).is_none_or(|already| *already > at) {
+            self.set(wake, at);
+        }
+    }
+
+    pub(crate) fn cancel(&mut self, wake: Wake) {
+        if let Some(at) = self.at.remove(&wake) {
+            self.order.remove(&(at, wake));
+        }
+    }
+
+    pub(crate) fn is_set(&self, wake: Wake) -> bool {
+        self.at.contains_key(&wake)
+    }
+
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    /// The first that is due.
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Wake> {
+        let (_, wake) = *self.order.first().filter(|(at, _)| *at <= now)?;
+        self.cancel(wake);
+        Some(wake)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_comes_in_order_and_once() {
+        let at = Time::from_nanos;
+        let mut timers = Timers::default();
+        timers.set(Wake::Roster, at(5));
+        timers.set(Wake::Rejoin, at(9));
+        timers.set(Wake::Rejoin, at(3));
+        timers.set_by(Wake::Rejoin, at(4));
+        timers.set_by(Wake::Roster, at(4));
+        assert_eq!(timers.next(), Some(at(3)));
+        assert_eq!(timers.pop(at(2)), None);
+        let due: Vec<_> = std::iter::from_fn(|| timers.pop(at(10))).collect();
+        assert_eq!(due, [Wake::Rejoin, Wake::Roster]);
+        assert!(!timers.is_set(Wake::Roster) && timers.next().is_none());
+    }
+}

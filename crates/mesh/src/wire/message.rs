@@ -1,0 +1,393 @@
+//! The messages between agents: one in a datagram.
+//!
+//! A datagram begins with [`VERSION`] and the kind. Bytes beyond a message's end make it malformed; so does
+//! a value that no sender of this version writes.
+
+use super::{Reader, Writer};
+use crate::flow::{Entry, Fingerprint, FlowChange};
+use crate::id::{AgentId, Identity, PlanHash, RunId};
+
+/// The version of all of it; others are refused and counted.
+pub(crate) const VERSION: u8 = 1;
+
+/// Bytes of a datagram that is looked at, whatever our own MTU is.
+pub(crate) const DATAGRAM_MAX: usize = 16_384;
+
+/// Bytes of a page of the bits of lost members, and the members that it stands for.
+pub(crate) const PAGE_BYTES: usize = 128;
+pub(crate) const PAGE_MEMBERS: u32 = 1024;
+
+/// Why bytes are no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Another version of the protocol, or not ours at all.
+    Version,
+    /// Cut, of an unknown kind, or with values that nobody sends.
+    Malformed,
+}
+
+/// Who says something about a run, a flow or a clock: an agent in one of its starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sender {
+    pub(crate) agent: AgentId,
+    pub(crate) epoch: u64,
+}
+
+/// What an agent says of its part in a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunState {
+    pub(crate) run: RunId,
+    pub(crate) plan: PlanHash,
+    /// A fingerprint of the list of members.
+    pub(crate) members: u64,
+    /// The receiver has been heard, in a message like this.
+    pub(crate) heard: bool,
+    /// It is not known whether the receiver has heard this: answer.
+    pub(crate) ask: bool,
+    /// Which members are lost: bits of members from `PAGE_MEMBERS · page` on, least bit first.
+    pub(crate) page: u16,
+    pub(crate) lost: Vec<u8>,
+}
+
+/// Changes of the sender's flows, from one of its versions to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Delta {
+    pub(crate) run: RunId,
+    pub(crate) prev: u64,
+    pub(crate) top: u64,
+    /// The entries are all flows that the receiver should hold of these versions.
+    pub(crate) full: bool,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// What the receiver should hold of the sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Digest {
+    pub(crate) run: RunId,
+    pub(crate) top: u64,
+    pub(crate) flows: Fingerprint,
+    /// A fingerprint of the members that the sender knows to be lost.
+    pub(crate) lost: u64,
+}
+
+/// One of the messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Message<'a> {
+    /// Membership: foca's bytes.
+    Swim(&'a [u8]),
+    /// Is somebody there? It is this agent that asks.
+    Join(Identity),
+    /// This agent is here.
+    Here(Identity),
+    /// A later life of yours is known: this one.
+    Outdated { epoch: u64 },
+    /// You are suspected, in this incarnation of this life.
+    Suspected { from: Identity, life: Identity, incarnation: u16 },
+    /// I live.
+    Alive { life: Identity, incarnation: u16 },
+    /// I end.
+    Bye(Identity),
+    /// This life of yours is over for me: I have declared it lost, or heard so.
+    Lost { from: Identity, life: Identity },
+    /// The agents that the sender knows, in two numbers; `answer` asks for the receiver's if they differ.
+    RosterSum { from: Sender, agents: Fingerprint, answer: bool },
+    /// Which agents are there after this one?
+    RosterAsk { from: Sender, after: Option<AgentId> },
+    /// Those after the one that was named, in order; `more` if there are more.
+    Roster { from: Sender, more: bool, agents: Vec<Identity> },
+    /// Part in a run.
+    Run(Sender, RunState),
+    /// No more part in a run.
+    RunLeft(Sender, RunId),
+    /// Flows.
+    Delta(Sender, Delta),
+    /// What there should be.
+    Digest(Sender, Digest),
+    /// What comes after this version, please.
+    Want { from: Sender, run: RunId, have: u64 },
+    /// What time have you? Mine is `sent`.
+    Ping { from: Sender, sent: u64 },
+    /// Mine was `came` when yours came, and is `left` now.
+    Pong { from: Sender, sent: u64, came: u64, left: u64 },
+}
+
+impl<'a> Message<'a> {
+    /// Reads a datagram.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8() {
+            Some(VERSION) => {}
+            Some(_) => return Err(Fault::Version),
+            None => return Err(Fault::Malformed),
+        }
+        let kind = reader.u8().ok_or(Fault::Malformed)?;
+        if kind == 0 {
+            return Ok(Message::Swim(reader.rest()));
+        }
+        let message = Message::body(kind, &mut reader).ok_or(Fault::Malformed)?;
+        if reader.is_empty() { Ok(message) } else { Err(Fault::Malformed) }
+    }
+
+    fn body(kind: u8, r: &mut Reader<'a>) -> Option<Self> {
+        Some(match kind {
+            1 => Message::Join(r.identity()?),
+            2 => Message::Here(r.identity()?),
+            3 => Message::Outdated { epoch: r.u64()? },
+            4 => Message::Suspected {
+                from: r.identity()?,
+                life: r.identity()?,
+                incarnation: r.u16()?,
+            },
+            5 => Message::Alive { life: r.identity()?, incarnation: r.u16()? },
+            6 => Message::Bye(r.identity()?),
+            7 => {
+                let (from, count, sum) = (sender(r)?, u64::from(r.u32()?), r.u64()?);
+                let agents = Fingerprint { count, sum };
+                Message::RosterSum { from, agents, answer: r.flag()? }
+            }
+            8 => {
+                let from = sender(r)?;
+                let after = if r.flag()? { Some(r.agent()?) } else { None };
+                Message::RosterAsk { from, after }
+            }
+            9 => roster(r)?,
+            10 => Message::Run(sender(r)?, run_state(r)?),
+            11 => Message::RunLeft(sender(r)?, RunId(r.u64()?)),
+            12 => Message::Delta(sender(r)?, delta(r)?),
+            13 => Message::Digest(sender(r)?, digest(r)?),
+            14 => Message::Want { from: sender(r)?, run: RunId(r.u64()?), have: r.varint()? },
+            15 => Message::Ping { from: sender(r)?, sent: r.u64()? },
+            16 => {
+                Message::Pong { from: sender(r)?, sent: r.u64()?, came: r.u64()?, left: r.u64()? }
+            }
+            17 => Message::Lost { from: r.identity()?, life: r.identity()? },
+            _ => return None,
+        })
+    }
+
+    /// The datagram.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        w.u8(VERSION);
+        w.u8(self.kind());
+        match self {
+            Message::Swim(bytes) => w.put(bytes),
+            Message::Join(identity) | Message::Here(identity) | Message::Bye(identity) => {
+                w.identity(identity);
+            }
+            Message::Outdated { epoch } => w.u64(*epoch),
+            Message::Suspected { from, life, incarnation } => {
+                w.identity(from);
+                w.identity(life);
+                w.u16(*incarnation);
+            }
+            Message::Lost { from, life } => {
+                w.identity(from);
+                w.identity(life);
+            }
+            Message::Alive { life, incarnation } => {
+                w.identity(life);
+                w.u16(*incarnation);
+            }
+            Message::RosterSum { .. } | Message::RosterAsk { .. } | Message::Roster { .. } => {
+                self.put_roster(&mut w);
+            }
+            Message::Run(from, state) => {
+                put_sender(&mut w, from);
+                put_run_state(&mut w, state);
+            }
+            Message::RunLeft(from, run) => {
+                put_sender(&mut w, from);
+                w.u64(run.0);
+            }
+            Message::Delta(..) | Message::Digest(..) | Message::Want { .. } => {
+                self.put_flows(&mut w);
+            }
+            Message::Ping { from, sent } => {
+                put_sender(&mut w, from);
+                w.u64(*sent);
+            }
+            Message::Pong { from, sent, came, left } => {
+                put_sender(&mut w, from);
+                for stamp in [sent, came, left] {
+                    w.u64(*stamp);
+                }
+            }
+        }
+        w.into_bytes()
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Message::Swim(_) => 0,
+            Message::Join(_) => 1,
+            Message::Here(_) => 2,
+            Message::Outdated { .. } => 3,
+            Message::Suspected { .. } => 4,
+            Message::Alive { .. } => 5,
+            Message::Bye(_) => 6,
+            Message::RosterSum { .. } => 7,
+            Message::RosterAsk { .. } => 8,
+            Message::Roster { .. } => 9,
+            Message::Run(..) => 10,
+            Message::RunLeft(..) => 11,
+            Message::Delta(..) => 12,
+            Message::Digest(..) => 13,
+            Message::Want { .. } => 14,
+            Message::Ping { .. } => 15,
+            Message::Pong { .. } => 16,
+            Message::Lost { .. } => 17,
+        }
+    }
+
+    fn put_roster(&self, w: &mut Writer) {
+        match self {
+            Message::RosterSum { from, agents, answer } => {
+                put_sender(w, from);
+                w.u32(u32::try_from(agents.count).unwrap_or(u32::MAX));
+                w.u64(agents.sum);
+                w.flag(*answer);
+            }
+            Message::RosterAsk { from, after } => {
+                put_sender(w, from);
+                w.flag(after.is_some());
+                if let Some(after) = after {
+                    w.agent(*after);
+                }
+            }
+            Message::Roster { from, more, agents } => {
+                put_sender(w, from);
+                w.flag(*more);
+                agents.iter().for_each(|identity| w.identity(identity));
+            }
+            _ => {}
+        }
+    }
+
+    fn put_flows(&self, w: &mut Writer) {
+        match self {
+            Message::Delta(from, delta) => {
+                put_sender(w, from);
+                w.u64(delta.run.0);
+                w.varint(delta.prev);
+                w.varint(delta.top - delta.prev);
+                w.flag(delta.full);
+                let mut last = delta.prev;
+                for entry in &delta.entries {
+                    put_entry(w, entry, last);
+                    last = entry.version;
+                }
+            }
+            Message::Digest(from, digest) => {
+                put_sender(w, from);
+                w.u64(digest.run.0);
+                w.varint(digest.top);
+                w.varint(digest.flows.count);
+                w.u64(digest.flows.sum);
+                w.u64(digest.lost);
+            }
+            Message::Want { from, run, have } => {
+                put_sender(w, from);
+                w.u64(run.0);
+                w.varint(*have);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Bytes of a [`Delta`] without entries, at the most.
+pub(crate) const DELTA_HEAD_MAX: usize = 2 + 16 + 8 + 10 + 10 + 1;
+/// Bytes of one entry, at the most.
+#[cfg(test)]
+pub(crate) const ENTRY_MAX: usize = 10 + 1 + 3 * 5 + 3 * 10;
+/// Bytes of a [`Message::Roster`] without agents.
+pub(crate) const ROSTER_HEAD: usize = 2 + 16 + 1;
+/// Bytes of an [`Identity`], at the most.
+pub(crate) const IDENTITY_MAX: usize = 8 + 8 + 5 + 19;
+
+/// Bytes that an entry takes after one of version `last`.
+pub(crate) fn entry_len(entry: &Entry, last: u64) -> usize {
+    let mut w = Writer::default();
+    put_entry(&mut w, entry, last);
+    w.len()
+}
+
+fn sender(r: &mut Reader<'_>) -> Option<Sender> {
+    Some(Sender { agent: r.agent()?, epoch: r.u64()? })
+}
+
+fn put_sender(w: &mut Writer, sender: &Sender) {
+    w.agent(sender.agent);
+    w.u64(sender.epoch);
+}
+
+fn roster<'a>(r: &mut Reader<'a>) -> Option<Message<'a>> {
+    let (from, more) = (sender(r)?, r.flag()?);
+    let mut agents = Vec::new();
+    while !r.is_empty() {
+        agents.push(r.identity()?);
+    }
+    Some(Message::Roster { from, more, agents })
+}
+
+fn run_state(r: &mut Reader<'_>) -> Option<RunState> {
+    let (run, plan, members) = (RunId(r.u64()?), PlanHash(r.array()?), r.u64()?);
+    let (heard, ask, page) = (r.flag()?, r.flag()?, r.u16()?);
+    let length = r.left();
+    let lost = (length <= PAGE_BYTES).then(|| r.bytes(length))??.to_vec();
+    Some(RunState { run, plan, members, heard, ask, page, lost })
+}
+
+fn put_run_state(w: &mut Writer, state: &RunState) {
+    w.u64(state.run.0);
+    w.put(&state.plan.0);
+    w.u64(state.members);
+    w.flag(state.heard);
+    w.flag(state.ask);
+    w.u16(state.page);
+    w.put(&state.lost);
+}
+
+fn delta(r: &mut Reader<'_>) -> Option<Delta> {
+    let (run, prev) = (RunId(r.u64()?), r.varint()?);
+    let top = prev.checked_add(r.varint()?)?;
+    let full = r.flag()?;
+    let (mut entries, mut last) = (Vec::new(), prev);
+    while !r.is_empty() {
+        let entry = entry(r, last)?;
+        if entry.version > top {
+            return None;
+        }
+        last = entry.version;
+        entries.push(entry);
+    }
+    Some(Delta { run, prev, top, full, entries })
+}
+
+/// An entry: how far its version is beyond the last one's, whether it is a flow or an end, and what.
+fn entry(r: &mut Reader<'_>, last: u64) -> Option<Entry> {
+    let version = last.checked_add(r.varint()?).filter(|version| *version > last)?;
+    let runs = r.flag()?;
+    let key = r.flow_key()?;
+    let flow = if runs { Some(r.flow()?) } else { None };
+    Some(Entry { version, change: FlowChange { key, flow } })
+}
+
+fn put_entry(w: &mut Writer, entry: &Entry, last: u64) {
+    w.varint(entry.version - last);
+    w.flag(entry.change.flow.is_some());
+    w.flow_key(&entry.change.key);
+    if let Some(flow) = &entry.change.flow {
+        w.flow(flow);
+    }
+}
+
+fn digest(r: &mut Reader<'_>) -> Option<Digest> {
+    let (run, top) = (RunId(r.u64()?), r.varint()?);
+    let flows = Fingerprint { count: r.varint()?, sum: r.u64()? };
+    Some(Digest { run, top, flows, lost: r.u64()? })
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,154 @@
+//! Messages there and back, cut, and as literal bytes.
+
+use windtunnel_model::{NodeId, Span};
+
+use super::*;
+use crate::flow::Flow;
+use crate::id::FlowKey;
+
+/// The second agent of [`crate::fuzz_one`].
+const FROM: Sender = Sender { agent: AgentId(2), epoch: 1 };
+
+fn identity(last: u8) -> Identity {
+    Identity {
+        agent: AgentId(u64::from(last)),
+        epoch: 1,
+        renewal: 0,
+        address: ([10, 0, 0, last], 9000).into(),
+    }
+}
+
+fn flow_entry(version: u64, flow: bool) -> Entry {
+    let key = FlowKey { source: NodeId(3), destination: NodeId(200), number: 1 };
+    let flow = flow.then_some(Flow {
+        rtt: Span::from_millis(40),
+        demand: Some(1_000_000),
+        window: 65_536,
+    });
+    Entry { version, change: FlowChange { key, flow } }
+}
+
+/// One of each kind.
+pub(crate) fn samples() -> Vec<Message<'static>> {
+    let run = RunId(7);
+    let flows = Fingerprint { count: 3, sum: u64::MAX };
+    vec![
+        Message::Swim(b"anything"),
+        Message::Join(identity(1)),
+        Message::Here(identity(2)),
+        Message::Outdated { epoch: 12 },
+        Message::Suspected { from: identity(1), life: identity(3), incarnation: 7 },
+        Message::Alive { life: identity(3), incarnation: 8 },
+        Message::Bye(identity(4)),
+        Message::Lost { from: identity(2), life: identity(1) },
+        Message::RosterSum { from: FROM, agents: flows, answer: true },
+        Message::RosterAsk { from: FROM, after: Some(AgentId(5)) },
+        Message::RosterAsk { from: FROM, after: None },
+        Message::Roster { from: FROM, more: false, agents: vec![identity(5), identity(6)] },
+        Message::Run(
+            FROM,
+            RunState {
+                run,
+                plan: PlanHash([9; 32]),
+                members: crate::run::members_sum(&[AgentId(1), AgentId(2)]),
+                heard: true,
+                ask: false,
+                page: 0,
+                lost: vec![0b100],
+            },
+        ),
+        Message::RunLeft(FROM, run),
+        Message::Delta(
+            FROM,
+            Delta {
+                run,
+                prev: 0,
+                top: 14,
+                full: true,
+                entries: vec![flow_entry(12, true), flow_entry(14, false)],
+            },
+        ),
+        Message::Digest(FROM, Digest { run, top: 14, flows, lost: 1 }),
+        Message::Want { from: FROM, run, have: 11 },
+        Message::Ping { from: FROM, sent: 1 },
+        Message::Pong { from: FROM, sent: 1, came: 2, left: 3 },
+    ]
+}
+
+#[test]
+fn every_message_comes_back() {
+    for message in samples() {
+        assert_eq!(Message::decode(&message.encode()), Ok(message.clone()), "{message:?}");
+    }
+}
+
+#[test]
+fn a_message_cut_anywhere_or_with_a_byte_too_many_is_malformed_or_another_message() {
+    for message in samples() {
+        let bytes = message.encode();
+        for length in 0..bytes.len() {
+            assert_ne!(Message::decode(&bytes[..length]), Ok(message.clone()));
+        }
+        let longer = [&bytes[..], &[0xff]].concat();
+        assert_ne!(Message::decode(&longer), Ok(message));
+    }
+}
+
+#[test]
+fn other_versions_and_unknown_kinds_are_told_apart() {
+    assert_eq!(Message::decode(&[]), Err(Fault::Malformed));
+    assert_eq!(Message::decode(&[2, 1]), Err(Fault::Version));
+    assert_eq!(Message::decode(&[VERSION, 99]), Err(Fault::Malformed));
+}
+
+#[test]
+fn the_start_of_a_flow_takes_20_bytes_beside_the_head_and_its_end_7() {
+    assert_eq!(entry_len(&flow_entry(12, true), 10), 1 + 1 + (1 + 2 + 1) + (4 + 3 + 3));
+    assert_eq!(entry_len(&flow_entry(14, false), 12), 1 + 1 + (1 + 2 + 1));
+}
+
+#[test]
+fn the_bytes_of_a_delta_are_these() {
+    let delta = Delta {
+        run: RunId(77),
+        prev: 10,
+        top: 14,
+        full: false,
+        entries: vec![flow_entry(14, false)],
+    };
+    let expected = [
+        &[1, 12][..],
+        &[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1],
+        &[0, 0, 0, 0, 0, 0, 0, 77],
+        &[10, 4, 0],
+        &[4, 0, 3, 0xc8, 0x01, 1],
+    ];
+    assert_eq!(Message::Delta(FROM, delta).encode(), expected.concat());
+}
+
+#[test]
+fn entries_out_of_order_or_beyond_the_range_are_malformed() {
+    let head = |prev: u8, length: u8| {
+        let mut bytes = vec![VERSION, 12];
+        bytes.extend([0; 24]);
+        bytes.extend([prev, length, 0]);
+        bytes
+    };
+    let entry = |step: u8| [step, 0, 1, 1, 1];
+    let case = |step: u8| Message::decode(&[&head(5, 2)[..], &entry(step)].concat()).is_ok();
+    assert!(!case(0) && case(1) && case(2) && !case(3));
+}
+
+#[test]
+fn the_greatest_sizes_are_what_is_reckoned_with() {
+    let key = FlowKey { source: NodeId(u32::MAX), destination: NodeId(u32::MAX), number: u32::MAX };
+    let flow =
+        Flow { rtt: Span::from_nanos(u64::MAX), demand: Some(u64::MAX - 1), window: u64::MAX };
+    let entry = Entry { version: u64::MAX, change: FlowChange { key, flow: Some(flow) } };
+    assert_eq!(entry_len(&entry, 0), ENTRY_MAX);
+    let delta = Delta { run: RunId(1), prev: 0, top: u64::MAX, full: true, entries: Vec::new() };
+    assert!(Message::Delta(FROM, delta).encode().len() <= DELTA_HEAD_MAX);
+    let widest = Identity { renewal: u32::MAX, address: "[::1]:1".parse().unwrap(), ..identity(1) };
+    let roster = Message::Roster { from: FROM, more: true, agents: vec![widest] };
+    assert_eq!(roster.encode().len(), ROSTER_HEAD + IDENTITY_MAX);
+}

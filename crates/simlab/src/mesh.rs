@@ -1,0 +1,369 @@
+//! Agents of the mesh in virtual time: machines with clocks of their own, and a network that loses, delays,
+//! doubles and reorders datagrams, or is cut.
+//!
+//! The world keeps the truth beside what the agents know: which of them live, in which runs, with which
+//! flows. [`MeshWorld::settle`] waits until everybody knows the truth. Each event of an agent is checked when
+//! it comes (see [`view`]).
+
+pub mod check;
+pub mod machine;
+pub mod play;
+pub mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use windtunnel_mesh::{
+    AgentId, Audience, Config, Ending, Event, Flow, FlowKey, Mesh, PlanHash, RunId,
+};
+use windtunnel_model::{Span, Time};
+
+use crate::Chance;
+use machine::{HostClock, Machine, Part};
+
+/// What the network does to a datagram. Probabilities are in a million.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Weather {
+    /// From one machine to another, at least.
+    pub delay: Span,
+    /// More by chance, up to this: what overtakes is reordered.
+    pub jitter: Span,
+    /// Lost.
+    pub loss: u64,
+    /// Delivered twice.
+    pub twice: u64,
+}
+
+impl Weather {
+    /// A local network: 40 to 60 µs each way, nothing lost.
+    pub const LAN: Weather =
+        Weather { delay: Span::from_micros(40), jitter: Span::from_micros(20), loss: 0, twice: 0 };
+
+    /// The same with that many in a million lost.
+    #[must_use]
+    pub const fn losing(self, loss: u64) -> Weather {
+        Weather { loss, ..self }
+    }
+}
+
+/// An event of an agent, and when it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// When, in the world's time.
+    pub at: Time,
+    /// To which machine.
+    pub machine: usize,
+    /// What.
+    pub event: Event,
+}
+
+/// Machines with agents, and the network between them.
+#[derive(Debug)]
+pub struct MeshWorld {
+    seed: u64,
+    now: Time,
+    chance: Chance,
+    /// What the network does.
+    pub weather: Weather,
+    machines: Vec<Machine>,
+    addresses: BTreeMap<SocketAddr, usize>,
+    /// Which part of a cut network each machine is in.
+    sides: Vec<u32>,
+    way: BTreeMap<(Time, u64), (usize, SocketAddr, Vec<u8>)>,
+    wakes: BTreeSet<(Time, usize)>,
+    sent: u64,
+    told: Vec<Told>,
+    /// Keeps events for [`MeshWorld::told`].
+    pub keep_events: bool,
+    transcript: u64,
+    alarms: u64,
+}
+
+/// UDP and IPv4 headers of a datagram, for sums on a link (Ethernet's 38 bytes are not in them).
+pub const IP_UDP: u64 = 28;
+
+impl MeshWorld {
+    /// A world without machines.
+    #[must_use]
+    pub fn new(seed: u64, weather: Weather) -> Self {
+        MeshWorld {
+            seed,
+            now: Time::from_nanos(1_000_000_000),
+            chance: Chance::new(seed ^ 0x6d65_7368),
+            weather,
+            machines: Vec::new(),
+            addresses: BTreeMap::new(),
+            sides: Vec::new(),
+            way: BTreeMap::new(),
+            wakes: BTreeSet::new(),
+            sent: 0,
+            told: Vec::new(),
+            keep_events: true,
+            transcript: 0,
+            alarms: 0,
+        }
+    }
+
+    /// A world of `count` machines whose clocks differ by hours and up to 200 ppm, all with agents that know
+    /// each other.
+    ///
+    /// # Panics
+    /// If they do not find each other within 30 s.
+    #[must_use]
+    pub fn of(count: usize, seed: u64, weather: Weather) -> Self {
+        let mut world = MeshWorld::new(seed, weather);
+        for index in 0..count {
+            world.add_machine();
+            world.start(index, &[0]);
+            // Not all in the same instant: ten at a time.
+            if index % 10 == 9 {
+                world.run_for(Span::from_millis(5));
+            }
+        }
+        let settled = world.settle(Span::from_secs(30));
+        settled.unwrap_or_else(|difference| panic!("{difference}"));
+        world
+    }
+
+    /// Another machine, with a clock of its own and without an agent.
+    pub fn add_machine(&mut self) -> usize {
+        let index = self.machines.len();
+        let skew = i64::try_from(self.chance.below(200_001)).unwrap_or(0) - 100_000;
+        let ahead = Span::from_secs(1 + self.chance.below(7200));
+        let clock = HostClock::new(self.now, ahead, skew);
+        let machine = Machine::new(index, clock);
+        self.addresses.insert(machine.address, index);
+        self.machines.push(machine);
+        self.sides.push(0);
+        index
+    }
+
+    /// Starts the agent of a machine, which looks for others at those machines.
+    pub fn start(&mut self, index: usize, seeds: &[usize]) {
+        let machine = &mut self.machines[index];
+        machine.starts += 1;
+        let mut config = Config::new(machine.agent, machine.starts * 1_000_000, machine.address);
+        config.limits.ended = machine.ended_limit;
+        let seed = self.seed ^ (machine.starts << 32) ^ u64::try_from(index).unwrap_or(0);
+        machine.begin(Mesh::new(config, seed, machine.clock.read(self.now)));
+        let addresses: Vec<_> = seeds.iter().map(|seed| self.machines[*seed].address).collect();
+        for address in addresses {
+            self.act(index, |mesh, now| mesh.join(now, address));
+        }
+        self.act(index, |_, _| {});
+    }
+
+    /// The agent of a machine ends without a word.
+    pub fn crash(&mut self, index: usize) {
+        self.machines[index].end();
+    }
+
+    /// The agent of a machine says good-bye.
+    pub fn leave(&mut self, index: usize) {
+        self.act(index, Mesh::leave);
+        self.machines[index].end();
+    }
+
+    /// Cuts the network: machines hear those of the same number only.
+    pub fn cut(&mut self, sides: &[u32]) {
+        self.sides.copy_from_slice(sides);
+    }
+
+    /// Mends the network.
+    pub fn heal(&mut self) {
+        self.sides.fill(0);
+    }
+
+    /// A machine's clock is set forward.
+    pub fn step_clock(&mut self, index: usize, by: Span) {
+        self.machines[index].clock.step(self.now, by);
+    }
+
+    /// The agent of a machine takes part in a run.
+    ///
+    /// # Panics
+    /// If the mesh refuses it.
+    pub fn join_run(&mut self, index: usize, run: RunId, plan: PlanHash, members: &[usize]) {
+        let agents: Vec<AgentId> = members.iter().map(|m| self.machines[*m].agent).collect();
+        self.machines[index].runs.insert(run, Part::new(plan, agents.clone()));
+        let joined = self.act(index, |mesh, now| mesh.join_run(now, run, plan, &agents));
+        assert_eq!(joined, Some(Ok(())));
+    }
+
+    /// The agent of a machine ends its part in a run.
+    pub fn leave_run(&mut self, index: usize, run: RunId) {
+        if self.machines[index].runs.remove(&run).is_some() {
+            self.machines[index].view.leave_run(run);
+            self.act(index, |mesh, now| mesh.leave_run(now, run));
+        }
+    }
+
+    /// A flow of a machine in a run begins or changes; those machines are to hear of it.
+    ///
+    /// # Panics
+    /// If the mesh refuses it.
+    pub fn set_flow(&mut self, index: usize, run: RunId, key: FlowKey, flow: Flow, to: &[usize]) {
+        let agents: Vec<AgentId> = to.iter().map(|m| self.machines[*m].agent).collect();
+        let machine = &mut self.machines[index];
+        let Some(part) = machine.runs.get_mut(&run) else { return };
+        part.flows.insert(key, (flow, agents.iter().copied().collect()));
+        self.act(index, |mesh, now| {
+            let audience: Audience = mesh.audience(run, agents).expect("members of the run");
+            mesh.set_flow(now, run, key, flow, &audience).expect("within the limits");
+        });
+    }
+
+    /// A flow of a machine ends.
+    ///
+    /// # Panics
+    /// If the mesh does not know the run.
+    pub fn end_flow(&mut self, index: usize, run: RunId, key: FlowKey) {
+        let Some(part) = self.machines[index].runs.get_mut(&run) else { return };
+        let was = part.flows.remove(&key).is_some();
+        let ended = self.act(index, |mesh, now| mesh.end_flow(now, run, key));
+        assert_eq!(ended, Some(Ok(was)), "the mesh and the world differ");
+    }
+
+    /// Lets everything happen for a time.
+    pub fn run_for(&mut self, span: Span) {
+        self.run_until(self.now + span);
+    }
+
+    /// Lets everything happen until `end`.
+    pub fn run_until(&mut self, end: Time) {
+        loop {
+            let packet = self.way.first_key_value().map(|((at, _), _)| *at);
+            let wake = self.wakes.first().map(|(at, _)| *at);
+            let Some(next) = packet.into_iter().chain(wake).min().filter(|at| *at <= end) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            if packet == Some(next) {
+                if let Some((_, (to, from, bytes))) = self.way.pop_first() {
+                    self.machines[to].hear(bytes.len());
+                    self.act(to, |mesh, now| mesh.handle_datagram(now, from, &bytes));
+                }
+            } else if let Some((_, index)) = self.wakes.pop_first() {
+                self.machines[index].wake = None;
+                self.act(index, Mesh::handle_timeout);
+            }
+        }
+        self.now = end;
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The machines.
+    #[must_use]
+    pub fn machines(&self) -> &[Machine] {
+        &self.machines
+    }
+
+    /// How many bytes a machine remembers ends for: see `Limits::ended`. For agents started later.
+    pub fn set_ended_limit(&mut self, limit: usize) {
+        self.machines.iter_mut().for_each(|machine| machine.ended_limit = limit);
+    }
+
+    /// The events since the last call.
+    pub fn told(&mut self) -> Vec<Told> {
+        std::mem::take(&mut self.told)
+    }
+
+    /// A number that stands for every datagram and event so far, with its time and place.
+    #[must_use]
+    pub fn transcript(&self) -> u64 {
+        self.transcript
+    }
+
+    /// How often an agent was declared lost to somebody while it lived.
+    #[must_use]
+    pub fn false_alarms(&self) -> u64 {
+        self.alarms
+    }
+
+    /// Which side of a cut a machine is on.
+    #[must_use]
+    pub fn side(&self, index: usize) -> u32 {
+        self.sides[index]
+    }
+
+    /// The agent of a machine does something; then what it wants done is done.
+    pub fn act<R>(&mut self, index: usize, act: impl FnOnce(&mut Mesh, Time) -> R) -> Option<R> {
+        let machine = &mut self.machines[index];
+        let now = machine.clock.read(self.now);
+        let mesh = machine.mesh.as_mut()?;
+        let result = act(mesh, now);
+        let (mut transmits, mut events) = (Vec::new(), Vec::new());
+        while let Some(transmit) = mesh.poll_transmit() {
+            transmits.push(transmit);
+        }
+        while let Some(event) = mesh.poll_event() {
+            events.push(event);
+        }
+        let wake = mesh.poll_timeout().map(|at| machine.clock.when(at).max(self.now));
+        if let Some(former) = std::mem::replace(&mut machine.wake, wake) {
+            self.wakes.remove(&(former, index));
+        }
+        wake.map(|at| self.wakes.insert((at, index)));
+        for event in events {
+            self.note(format_args!("{index} {event:?}"));
+            self.machines[index].view.see(&event);
+            self.watch(&event);
+            if self.keep_events {
+                self.told.push(Told { at: self.now, machine: index, event });
+            }
+        }
+        for transmit in transmits {
+            assert!(transmit.payload.len() <= 1200, "{} bytes", transmit.payload.len());
+            self.carry(index, transmit.to, transmit.payload);
+        }
+        Some(result)
+    }
+
+    /// Counts agents that are declared lost while they live.
+    fn watch(&mut self, event: &Event) {
+        let Event::AgentDown { life, how: Ending::Lost } = event else { return };
+        let Some(machine) = self.addresses.get(&life.address) else { return };
+        let present = self.machines[*machine].mesh.as_ref().map(Mesh::identity);
+        self.alarms += u64::from(present.is_some_and(|present| present.epoch == life.epoch));
+    }
+
+    fn carry(&mut self, from: usize, to: SocketAddr, payload: Vec<u8>) {
+        self.machines[from].say(payload.len());
+        self.note(format_args!("{from} {to} {payload:?}"));
+        let Some(target) = self.addresses.get(&to).copied() else { return };
+        if self.sides[from] != self.sides[target]
+            || self.chance.below(1_000_000) < self.weather.loss
+        {
+            return;
+        }
+        let source = self.machines[from].address;
+        if self.chance.below(1_000_000) < self.weather.twice {
+            let at = self.arrival();
+            self.way.insert((at, self.sent), (target, source, payload.clone()));
+        }
+        let at = self.arrival();
+        self.way.insert((at, self.sent), (target, source, payload));
+    }
+
+    fn arrival(&mut self) -> Time {
+        self.sent += 1;
+        let more = self.chance.below(self.weather.jitter.as_nanos());
+        self.now + self.weather.delay + Span::from_nanos(more)
+    }
+
+    /// Takes something into the transcript (FNV-1a).
+    fn note(&mut self, what: std::fmt::Arguments<'_>) {
+        if cfg!(not(test)) && !self.keep_events {
+            return;
+        }
+        let text = format!("{} {what}", self.now);
+        for byte in text.bytes() {
+            self.transcript = (self.transcript ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

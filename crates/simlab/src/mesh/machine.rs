@@ -1,0 +1,134 @@
+//! A machine: its clock, its agent, and the truth about both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use windtunnel_mesh::{AgentId, Flow, FlowKey, Mesh, PlanHash, RunId};
+use windtunnel_model::{Span, Time};
+
+use super::IP_UDP;
+use super::view::View;
+
+/// A clock that goes faster or slower than the world's, and may be set.
+#[derive(Debug, Clone, Copy)]
+pub struct HostClock {
+    since: Time,
+    base: Time,
+    skew_ppb: i64,
+}
+
+/// A machine's part in a run.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The hash that it goes by.
+    pub plan: PlanHash,
+    /// The members.
+    pub members: BTreeSet<AgentId>,
+    /// Its flows, and who is to hear of each.
+    pub flows: BTreeMap<FlowKey, (Flow, BTreeSet<AgentId>)>,
+}
+
+/// A machine.
+#[derive(Debug)]
+pub struct Machine {
+    /// Its agent's id.
+    pub agent: AgentId,
+    /// Its address.
+    pub address: SocketAddr,
+    /// Its clock.
+    pub clock: HostClock,
+    /// Its agent, while it lives.
+    pub mesh: Option<Mesh>,
+    /// How often its agent has been started.
+    pub starts: u64,
+    /// Its parts in runs.
+    pub runs: BTreeMap<RunId, Part>,
+    /// What can be known from its agent's events.
+    pub view: View,
+    /// Datagrams and bytes sent since the machine was made, with headers of IP and UDP.
+    pub said: (u64, u64),
+    /// The same, that came.
+    pub heard: (u64, u64),
+    /// Ends of flows that its agent remembers.
+    pub ended_limit: usize,
+    pub(super) wake: Option<Time>,
+}
+
+impl HostClock {
+    pub(super) fn new(now: Time, ahead: Span, skew_ppb: i64) -> Self {
+        HostClock { since: now, base: Time::ZERO + ahead, skew_ppb }
+    }
+
+    /// What it shows.
+    #[must_use]
+    pub fn read(&self, now: Time) -> Time {
+        let passed = i128::from(now.since(self.since).as_nanos());
+        let shown = passed + passed * i128::from(self.skew_ppb) / 1_000_000_000;
+        self.base + Span::from_nanos(u64::try_from(shown).unwrap_or(0))
+    }
+
+    /// When it will show at least that.
+    #[must_use]
+    pub fn when(&self, shown: Time) -> Time {
+        let ahead = i128::from(shown.since(self.base).as_nanos());
+        let passed = ahead * 1_000_000_000 / (1_000_000_000 + i128::from(self.skew_ppb));
+        let mut at = self.since + Span::from_nanos(u64::try_from(passed).unwrap_or(0));
+        while self.read(at) < shown {
+            at += Span::from_nanos(1);
+        }
+        at
+    }
+
+    pub(super) fn step(&mut self, now: Time, by: Span) {
+        self.base = self.read(now) + by;
+        self.since = now;
+    }
+}
+
+impl Part {
+    pub(super) fn new(plan: PlanHash, members: Vec<AgentId>) -> Self {
+        Part { plan, members: members.into_iter().collect(), flows: BTreeMap::new() }
+    }
+}
+
+impl Machine {
+    pub(super) fn new(index: usize, clock: HostClock) -> Self {
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        let address = SocketAddr::from(((0x0a00_0001 + number).to_be_bytes(), 9000));
+        Machine {
+            // Ids are in no order that means anything.
+            agent: AgentId(u64::from(number.wrapping_mul(0x9e37_79b1)) + 1),
+            address,
+            clock,
+            mesh: None,
+            starts: 0,
+            runs: BTreeMap::new(),
+            view: View::default(),
+            said: (0, 0),
+            heard: (0, 0),
+            ended_limit: 4096,
+            wake: None,
+        }
+    }
+
+    pub(super) fn begin(&mut self, mesh: Mesh) {
+        self.mesh = Some(mesh);
+        self.view = View::default();
+        self.runs.clear();
+    }
+
+    pub(super) fn end(&mut self) {
+        self.mesh = None;
+        self.runs.clear();
+    }
+
+    pub(super) fn say(&mut self, bytes: usize) {
+        self.said.0 += 1;
+        self.said.1 += u64::try_from(bytes).unwrap_or(0) + IP_UDP;
+    }
+
+    pub(super) fn hear(&mut self, bytes: usize) {
+        self.heard.0 += 1;
+        self.heard.1 += u64::try_from(bytes).unwrap_or(0) + IP_UDP;
+    }
+}

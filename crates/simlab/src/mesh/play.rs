@@ -1,0 +1,177 @@
+//! Random worlds from a seed.
+
+use windtunnel_mesh::{Flow, FlowKey, PlanHash, RunId};
+use windtunnel_model::{NodeId, Span};
+
+use super::{MeshWorld, Weather};
+use crate::Chance;
+
+/// How long everybody may take to know the truth after the last change.
+const LIMIT: Span = Span::from_secs(30);
+
+/// What a seed came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Played {
+    /// Stands for every datagram and event.
+    pub transcript: u64,
+    /// How long it took after the last change until everybody knew the truth.
+    pub settled: Span,
+}
+
+/// What may happen in a world.
+#[derive(Debug)]
+struct Script {
+    world: MeshWorld,
+    chance: Chance,
+    runs: Vec<(RunId, Vec<usize>)>,
+    /// Something has happened after which an agent may be taken for lost.
+    violent: bool,
+}
+
+/// Plays a small world: up to six machines, a weather, up to fifty operations, and then quiet.
+///
+/// # Panics
+/// If an event makes no sense, or if somebody does not know the truth in the end.
+#[must_use]
+pub fn play(seed: u64) -> Played {
+    let mut chance = Chance::new(seed);
+    let weather = weather(&mut chance);
+    let mut world = MeshWorld::new(seed, weather);
+    world.keep_events = true;
+    world.set_ended_limit(chance.pick(&[2, 20, 4096]));
+    let count = 2 + number(chance.below(5));
+    for index in 0..count {
+        world.add_machine();
+        world.start(index, &[0, 1.min(index)]);
+    }
+    let mut script = Script { world, chance, runs: Vec::new(), violent: false };
+    script.begin_run(count);
+    let operations = 5 + script.chance.below(45);
+    for _ in 0..operations {
+        let wait = script.chance.pick(&[0, 100, 1500, 4000, 30_000, 80_000]);
+        script.world.run_for(Span::from_micros(script.chance.below(wait + 1)));
+        script.operate(count);
+    }
+    script.end()
+}
+
+fn weather(chance: &mut Chance) -> Weather {
+    let micros = |micros| Span::from_micros(micros);
+    let weather = chance.pick(&[
+        Weather::LAN,
+        Weather::LAN.losing(50_000),
+        Weather { delay: micros(200), jitter: micros(6000), loss: 10_000, twice: 50_000 },
+        Weather { delay: micros(2000), jitter: micros(1000), loss: 0, twice: 10_000 },
+    ]);
+    weather.losing(weather.loss.min(chance.below(100_000)))
+}
+
+impl Script {
+    fn begin_run(&mut self, count: usize) {
+        let run = RunId(1000 + self.runs.len() as u64);
+        let members: Vec<usize> = (0..count).filter(|_| self.chance.below(5) > 0).collect();
+        if members.len() > 1 {
+            // Now and then somebody comes with another plan, or comes later.
+            for member in &members {
+                let other = self.chance.below(30) == 0;
+                let plan = PlanHash([if other { 2 } else { 1 }; 32]);
+                let wait = self.chance.pick(&[0, 0, 0, 500, 20_000]);
+                self.world.run_for(Span::from_micros(wait));
+                if self.world.machines()[*member].mesh.is_some() {
+                    self.world.join_run(*member, run, plan, &members);
+                }
+            }
+            self.runs.push((run, members));
+        }
+    }
+
+    fn operate(&mut self, count: usize) {
+        let machine = number(self.chance.below(count as u64));
+        let lives = self.world.machines()[machine].mesh.is_some();
+        match self.chance.below(100) {
+            0..80 => self.change_flows(machine),
+            80..84 if lives => {
+                self.world.crash(machine);
+                self.violent = true;
+            }
+            84..86 if lives => self.world.leave(machine),
+            80..88 if !lives => self.restart(machine, count),
+            88..91 => {
+                let sides: Vec<u32> =
+                    (0..count).map(|_| u32::from(self.chance.below(2) == 0)).collect();
+                self.world.cut(&sides);
+                self.violent = true;
+            }
+            91..95 => self.world.heal(),
+            95..96 => self.world.step_clock(machine, Span::from_millis(1 + self.chance.below(50))),
+            96..98 if self.runs.len() < 3 => self.begin_run(count),
+            98..100 => {
+                if let Some((run, _)) = self.run() {
+                    self.world.leave_run(machine, run);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Several changes at a time, as when packets come in batches.
+    fn change_flows(&mut self, machine: usize) {
+        let Some((run, members)) = self.run() else { return };
+        for _ in 0..self.chance.pick(&[1, 1, 2, 20]) {
+            let key = FlowKey {
+                source: NodeId(number32(machine as u64)),
+                destination: NodeId(number32(self.chance.below(4))),
+                number: number32(self.chance.below(3)),
+            };
+            if self.chance.below(3) == 0 {
+                self.world.end_flow(machine, run, key);
+            } else {
+                let demand = self.chance.pick(&[None, Some(1_000_000), Some(0)]);
+                let rtt = Span::from_millis(1 + self.chance.below(3));
+                let flow = Flow { rtt, demand, window: 65_536 };
+                // Who hears of a pair of nodes is mostly the same each time.
+                let luck = if self.chance.below(20) == 0 { self.chance.below(8) } else { 3 };
+                let to = members.iter().filter(|member| **member as u64 % 3 != luck % 3);
+                let to: Vec<usize> = to.copied().collect();
+                self.world.set_flow(machine, run, key, flow, &to);
+            }
+        }
+    }
+
+    fn restart(&mut self, machine: usize, count: usize) {
+        // Whoever is there is among those asked: nobody can be found whom nobody knows.
+        let seeds: Vec<usize> = (0..count).filter(|other| *other != machine).collect();
+        self.world.start(machine, &seeds);
+    }
+
+    fn run(&mut self) -> Option<(RunId, Vec<usize>)> {
+        let index = number(self.chance.below(self.runs.len() as u64));
+        self.runs.get(index).cloned()
+    }
+
+    fn end(mut self) -> Played {
+        self.world.heal();
+        if self.violent {
+            // Whoever is suspected by now is declared lost, or not.
+            self.world.run_for(Span::from_secs(1));
+        }
+        let settled = self.world.settle(LIMIT);
+        let settled =
+            settled.unwrap_or_else(|difference| panic!("{difference}\n{}", self.world.describe()));
+        if !self.violent {
+            assert_eq!(self.world.false_alarms(), 0, "an agent was declared lost that lives");
+        }
+        // Quiet is quiet: a second later nothing has changed.
+        self.world.run_for(Span::from_secs(1));
+        assert_eq!(self.world.difference(), None, "the truth was known, and is not any more");
+        Played { transcript: self.world.transcript(), settled }
+    }
+}
+
+fn number(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(0)
+}
+
+fn number32(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(0)
+}

@@ -1,0 +1,129 @@
+//! What a caller of the mesh knows from events alone, each of which has to make sense after those before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windtunnel_mesh::{AgentId, Event, Flow, FlowKey, Mesh, Part, RunId};
+
+/// What the events so far say.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    /// Who is there, in which start.
+    pub agents: BTreeMap<AgentId, u64>,
+    /// Who has confirmed and is neither lost nor gone.
+    pub confirmed: BTreeSet<(RunId, AgentId)>,
+    /// Who is lost to a run.
+    pub lost: BTreeSet<(RunId, AgentId)>,
+    /// Who has left one.
+    pub left: BTreeSet<(RunId, AgentId)>,
+    /// Runs that were ready.
+    pub ready: BTreeSet<RunId>,
+    /// Who has other plans.
+    pub refused: BTreeSet<(RunId, AgentId)>,
+    /// The others' flows.
+    pub flows: BTreeMap<(RunId, AgentId, FlowKey), Flow>,
+    /// How many steps of clocks were noticed.
+    pub steps: u64,
+    /// How often this agent has been declared lost.
+    pub renewals: u64,
+}
+
+impl View {
+    /// Takes an event in.
+    ///
+    /// # Panics
+    /// If it makes no sense after those before.
+    pub fn see(&mut self, event: &Event) {
+        match event {
+            Event::AgentUp(life) => {
+                let known = self.agents.insert(life.agent, life.epoch);
+                assert_eq!(known, None, "{life} is there already");
+            }
+            Event::AgentDown { life, .. } => {
+                let known = self.agents.remove(&life.agent);
+                assert_eq!(known, Some(life.epoch), "{life} was not there");
+                let ghost = self.flows.keys().find(|(_, agent, _)| *agent == life.agent);
+                assert_eq!(ghost, None, "a flow of an agent that is no more");
+            }
+            Event::Renewed { was, now } => {
+                assert!((was.epoch, was.renewal) < (now.epoch, now.renewal), "{was} before {now}");
+                self.renewals += 1;
+            }
+            Event::Flows { run, agent, changes } => {
+                assert!(self.confirmed.contains(&(*run, *agent)), "flows of an outsider");
+                for change in changes {
+                    let key = (*run, *agent, change.key);
+                    let was = match change.flow {
+                        Some(flow) => self.flows.insert(key, flow),
+                        None => self.flows.remove(&key),
+                    };
+                    assert!(was.is_some() || change.flow.is_some(), "the end of no flow");
+                }
+            }
+            Event::ClockStepped { .. } => self.steps += 1,
+            event => self.see_run(event),
+        }
+    }
+
+    fn see_run(&mut self, event: &Event) {
+        match event {
+            Event::RunConfirmed { run, agent } => {
+                let who = (*run, *agent);
+                assert!(!self.lost.contains(&who) && !self.left.contains(&who), "back again");
+                assert!(self.confirmed.insert(who), "confirmed twice");
+            }
+            Event::RunRefused { run, agent, ours, theirs, why } => {
+                assert!(
+                    ours != theirs || *why != windtunnel_mesh::Refusal::Plan,
+                    "the same plan is refused"
+                );
+                self.refused.insert((*run, *agent));
+            }
+            Event::RunReady { run } => assert!(self.ready.insert(*run), "ready twice"),
+            Event::RunLeft { run, agent } => {
+                self.confirmed.remove(&(*run, *agent));
+                assert!(self.left.insert((*run, *agent)), "left twice");
+            }
+            Event::RunLost { run, agent, .. } => {
+                self.confirmed.remove(&(*run, *agent));
+                assert!(self.lost.insert((*run, *agent)), "lost twice");
+            }
+            _ => {}
+        }
+    }
+
+    /// The agent itself ends its part in a run.
+    pub fn leave_run(&mut self, run: RunId) {
+        self.confirmed.retain(|(of, _)| *of != run);
+        self.flows.retain(|(of, ..), _| *of != run);
+    }
+
+    /// What differs between the events and the getters.
+    #[must_use]
+    pub fn difference(&self, mesh: &Mesh) -> Option<String> {
+        let agents: BTreeMap<_, _> = mesh.agents().map(|life| (life.agent, life.epoch)).collect();
+        if agents != self.agents {
+            return Some(format!("agents {agents:?}, by events {:?}", self.agents));
+        }
+        for run in mesh.runs() {
+            let own = mesh.identity().agent;
+            for member in mesh.members(run).filter(|member| member.agent != own) {
+                let who = (run, member.agent);
+                let seen = (self.confirmed.contains(&who), self.lost.contains(&who));
+                if seen != (member.part == Part::Confirmed, member.part == Part::Lost) {
+                    return Some(format!("{member:?}, by events {seen:?} (confirmed, lost)"));
+                }
+            }
+            let flows: Vec<_> = mesh.flows(run).collect();
+            let seen: Vec<_> = self
+                .flows
+                .iter()
+                .filter(|((of, ..), _)| *of == run)
+                .map(|((_, agent, key), flow)| (*agent, *key, *flow))
+                .collect();
+            if flows != seen {
+                return Some(format!("flows {flows:?}, by events {seen:?}"));
+            }
+        }
+        None
+    }
+}
