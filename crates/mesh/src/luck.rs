@@ -17,6 +17,12 @@ impl Luck {
         Luck { draws: Draws::new(Stream::named(seed, &["mesh", agent, what, "choices"])) }
     }
 
+    /// Choices that have nothing to do with these.
+    pub(crate) fn fork(&self, what: &str) -> Self {
+        let seed = self.draws.clone().below(u64::MAX);
+        Luck { draws: Draws::new(Stream::named(seed, &["mesh", "fork", what, "choices"])) }
+    }
+
     /// A number below `bound`; 0 where that is 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.draws.below(bound)

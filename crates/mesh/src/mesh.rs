@@ -74,6 +74,8 @@ pub struct Mesh {
 #[derive(Debug)]
 struct Agent {
     life: Identity,
+    /// When it was last heard itself.
+    heard: Time,
     clock: PeerClock,
     /// When time stamps left that have not come back.
     pings: VecDeque<Time>,

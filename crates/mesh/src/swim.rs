@@ -31,6 +31,8 @@ pub(crate) const MEMORY: Duration = Duration::from_secs(3600);
 /// foca, with what it has asked for.
 pub(crate) struct Swim {
     foca: Foca<Identity, Codec, Luck, NoCustomBroadcast>,
+    settings: foca::Config,
+    luck: Luck,
     timers: BTreeMap<(Time, u64), Timer<Identity>>,
     timers_made: u64,
     wishes: Wishes,
@@ -73,7 +75,9 @@ impl Swim {
         let room = config.mtu.saturating_sub(envelope).max(1);
         let settings = settings(&config.detection, room);
         Swim {
-            foca: Foca::new(identity, settings, luck, Codec),
+            foca: Foca::new(identity, settings.clone(), luck.fork("0"), Codec),
+            settings,
+            luck,
             timers: BTreeMap::new(),
             timers_made: 0,
             wishes: Wishes::default(),
@@ -143,6 +147,18 @@ impl Swim {
         let _ = self.with(now, |foca, wishes| foca.change_identity(life, wishes));
     }
 
+    /// Forgets who is down, and what it had to tell of that: this agent was cut off from the others, and what
+    /// it found out about them meanwhile is worth nothing. `agents` are those who are there.
+    pub(crate) fn forget_downs(&mut self, now: Time, agents: Vec<Identity>) {
+        let luck = self.luck.fork(&self.identity().renewal.to_string());
+        self.foca = Foca::new(self.identity(), self.settings.clone(), luck, Codec);
+        self.timers.clear();
+        self.wishes.incarnation = 0;
+        let members = agents.into_iter().map(Member::alive);
+        let _ = self.with(now, |foca, wishes| foca.apply_many(members, false, wishes));
+        self.gossip(now);
+    }
+
     /// Tells the others that this agent ends.
     pub(crate) fn leave(&mut self, now: Time) {
         let _ = self.with(now, |foca, wishes| foca.leave_cluster(wishes));
@@ -165,7 +181,7 @@ impl Swim {
         now: Time,
         act: impl FnOnce(&mut Foca<Identity, Codec, Luck, NoCustomBroadcast>, Runtime<'_>) -> R,
     ) -> R {
-        let Swim { foca, timers, timers_made, wishes } = self;
+        let Swim { foca, timers, timers_made, wishes, .. } = self;
         act(foca, Runtime { now, timers, timers_made, wishes })
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod check;
 pub mod machine;
+pub mod measure;
 pub mod play;
 pub mod view;
 
@@ -67,6 +68,7 @@ pub struct MeshWorld {
     pub weather: Weather,
     machines: Vec<Machine>,
     addresses: BTreeMap<SocketAddr, usize>,
+    by_agent: BTreeMap<AgentId, usize>,
     /// Which part of a cut network each machine is in.
     sides: Vec<u32>,
     way: BTreeMap<(Time, u64), (usize, SocketAddr, Vec<u8>)>,
@@ -75,6 +77,8 @@ pub struct MeshWorld {
     told: Vec<Told>,
     /// Keeps events for [`MeshWorld::told`].
     pub keep_events: bool,
+    /// Takes all into [`MeshWorld::transcript`], which costs more than the rest.
+    pub transcribe: bool,
     transcript: u64,
     alarms: u64,
 }
@@ -93,12 +97,14 @@ impl MeshWorld {
             weather,
             machines: Vec::new(),
             addresses: BTreeMap::new(),
+            by_agent: BTreeMap::new(),
             sides: Vec::new(),
             way: BTreeMap::new(),
             wakes: BTreeSet::new(),
             sent: 0,
             told: Vec::new(),
             keep_events: true,
+            transcribe: false,
             transcript: 0,
             alarms: 0,
         }
@@ -133,6 +139,7 @@ impl MeshWorld {
         let clock = HostClock::new(self.now, ahead, skew);
         let machine = Machine::new(index, clock);
         self.addresses.insert(machine.address, index);
+        self.by_agent.insert(machine.agent, index);
         self.machines.push(machine);
         self.sides.push(0);
         index
@@ -140,9 +147,15 @@ impl MeshWorld {
 
     /// Starts the agent of a machine, which looks for others at those machines.
     pub fn start(&mut self, index: usize, seeds: &[usize]) {
+        let epoch = (self.machines[index].starts + 1) * 1_000_000;
+        self.start_as(index, epoch, seeds);
+    }
+
+    /// The same, with an epoch that need not be greater than those before.
+    pub fn start_as(&mut self, index: usize, epoch: u64, seeds: &[usize]) {
         let machine = &mut self.machines[index];
         machine.starts += 1;
-        let mut config = Config::new(machine.agent, machine.starts * 1_000_000, machine.address);
+        let mut config = Config::new(machine.agent, epoch, machine.address);
         config.limits.ended = machine.ended_limit;
         let seed = self.seed ^ (machine.starts << 32) ^ u64::try_from(index).unwrap_or(0);
         machine.begin(Mesh::new(config, seed, machine.clock.read(self.now)));
@@ -251,6 +264,15 @@ impl MeshWorld {
         self.now = end;
     }
 
+    /// The machine of an agent.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn machine_of(&self, agent: AgentId) -> usize {
+        self.by_agent[&agent]
+    }
+
     /// Now.
     #[must_use]
     pub fn now(&self) -> Time {
@@ -263,7 +285,7 @@ impl MeshWorld {
         &self.machines
     }
 
-    /// How many bytes a machine remembers ends for: see `Limits::ended`. For agents started later.
+    /// How many ends of flows agents started later remember: `Limits::ended`.
     pub fn set_ended_limit(&mut self, limit: usize) {
         self.machines.iter_mut().for_each(|machine| machine.ended_limit = limit);
     }
@@ -358,7 +380,7 @@ impl MeshWorld {
 
     /// Takes something into the transcript (FNV-1a).
     fn note(&mut self, what: std::fmt::Arguments<'_>) {
-        if cfg!(not(test)) && !self.keep_events {
+        if !self.transcribe {
             return;
         }
         let text = format!("{} {what}", self.now);

@@ -1,6 +1,6 @@
 //! Meshes of agents from seeds: once it is quiet, everybody knows the truth.
 //!
-//! `WINDTUNNEL_SEEDS` says how many seeds are tried (default 2000), `WINDTUNNEL_SEED` which one alone.
+//! `WINDTUNNEL_SEEDS` says how many seeds are tried (default 4000), `WINDTUNNEL_SEED` which one alone.
 
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ fn every_seed(count: u64, check: impl Fn(u64) + Sync + std::panic::RefUnwindSafe
 
 #[test]
 fn every_seed_ends_with_everybody_knowing_the_truth() {
-    every_seed(2000, |seed| {
+    every_seed(4000, |seed| {
         let _ = play(seed);
     });
 }

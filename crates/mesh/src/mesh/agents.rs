@@ -48,12 +48,16 @@ impl Mesh {
             self.out.counters.refused += 1;
             return;
         }
-        if !self.swim.handle_data(self.now, data) {
+        let sender = codec::sender_to(&self.identity(), data);
+        let doubted = codec::without_downs(data, |life| self.heard_lately(life));
+        if !self.swim.handle_data(self.now, doubted.as_deref().unwrap_or(data)) {
             self.out.counters.malformed += 1;
             return;
         }
         self.settle();
-        let sender = codec::sender_to(&self.identity(), data);
+        if let Some(agent) = sender.and_then(|life| self.agents.get_mut(&life.agent)) {
+            agent.heard = self.now;
+        }
         if let Some(life) = sender.filter(|life| self.agent(life.agent) != Some(life)) {
             self.tell_lost(life);
         }
@@ -83,6 +87,13 @@ impl Mesh {
             self.settle();
         }
         self.swim.announce(self.now, from);
+    }
+
+    /// Whether a life was heard here within the time that it would have had to object. Whoever says that it is
+    /// down was cut off from it, and we are not; or it said good-bye, and will say so to us.
+    fn heard_lately(&self, life: &Identity) -> bool {
+        let known = self.agents.get(&life.agent).filter(|agent| agent.life == *life);
+        known.is_some_and(|agent| self.now.since(agent.heard) < self.config.detection.suspicion)
     }
 
     fn names_strangers(&self, data: &[u8]) -> bool {
@@ -157,10 +168,19 @@ impl Mesh {
     }
 
     fn agent_up(&mut self, life: Identity) {
+        if self.agent(life.agent) == Some(&life) {
+            return;
+        }
         self.gone.remove(&life.agent);
         self.roster.add(digest(&life));
-        let fresh =
-            Agent { life, clock: PeerClock::default(), pings: VecDeque::new(), hurry: 0, runs: 0 };
+        let fresh = Agent {
+            life,
+            heard: self.now,
+            clock: PeerClock::default(),
+            pings: VecDeque::new(),
+            hurry: 0,
+            runs: 0,
+        };
         self.agents.insert(life.agent, fresh);
         self.out.events.push_back(Event::AgentUp(life));
         let wait = self.clock_pace(false);
@@ -237,5 +257,7 @@ impl Mesh {
         self.roster.remove(digest(&was));
         self.roster.add(digest(&now));
         self.out.events.push_back(Event::Renewed { was, now });
+        let agents = self.agents.values().map(|agent| agent.life).collect();
+        self.swim.forget_downs(self.now, agents);
     }
 }

@@ -33,7 +33,8 @@ impl Mesh {
         known.runs += 1;
         if known.runs == 1 {
             known.hurry = HURRY;
-            let first = self.luck.below(HURRY_WAIT.as_nanos());
+            let spread = Mesh::paced(HURRY_WAIT, self.agents.len());
+            let first = self.luck.below(spread.as_nanos());
             let at = self.after(Span::from_nanos(first));
             self.timers.set_by(Wake::Clock(agent), at);
         }
@@ -51,7 +52,8 @@ impl Mesh {
         let Some(known) = self.agents.get(&agent) else { return };
         let (common, hurry) = (known.runs > 0, known.hurry > 0);
         let pace = self.clock_pace(common);
-        let wait = self.luck.about(if hurry { HURRY_WAIT } else { pace });
+        let quick = HURRY_WAIT.max(Span::from_nanos(pace.as_nanos() / 10));
+        let wait = self.luck.about(if hurry { quick } else { pace });
         let at = self.after(wait);
         self.timers.set(Wake::Clock(agent), at);
         if let Some(known) = self.agents.get_mut(&agent) {

@@ -183,11 +183,15 @@ impl Mesh {
 
     /// Whether a message is from the present life of an agent that is there. Counts it if not.
     pub(super) fn knows(&mut self, from: Sender) -> bool {
-        let known = self.agent(from.agent).is_some_and(|life| life.epoch == from.epoch);
-        if !known {
-            self.out.counters.strangers += 1;
+        let now = self.now;
+        match self.agents.get_mut(&from.agent).filter(|agent| agent.life.epoch == from.epoch) {
+            Some(agent) => agent.heard = now,
+            None => {
+                self.out.counters.strangers += 1;
+                return false;
+            }
         }
-        known
+        true
     }
 
     /// About that, so that agents do not all do it at once.

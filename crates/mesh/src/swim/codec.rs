@@ -32,6 +32,25 @@ pub(crate) fn sender_to(own: &Identity, data: &[u8]) -> Option<Identity> {
     to_us.then_some(header.src)
 }
 
+/// A message without the news that those lives are down for which `doubted` holds; `None` if it has none.
+pub(crate) fn without_downs(data: &[u8], doubted: impl Fn(&Identity) -> bool) -> Option<Vec<u8>> {
+    let mut reader = Reader::new(data);
+    header(&mut reader)?;
+    let head = data.len() - reader.left();
+    let count = reader.u16()?;
+    let (mut kept, mut bytes) = (0_u16, Vec::new());
+    for _ in 0..count {
+        let start = data.len() - reader.left();
+        let member = member(&mut reader)?;
+        if member.state() != State::Down || !doubted(member.id()) {
+            kept += 1;
+            bytes.extend_from_slice(data.get(start..data.len() - reader.left())?);
+        }
+    }
+    let whole = [data.get(..head)?, &kept.to_be_bytes(), &bytes, reader.rest()];
+    (kept < count).then(|| whole.concat())
+}
+
 /// The agents that a message of foca speaks of. `None` if it is malformed.
 pub(crate) fn agents_named(data: &[u8]) -> Option<Vec<Identity>> {
     let mut reader = Reader::new(data);
@@ -197,6 +216,31 @@ mod tests {
             assert_eq!(Codec.decode_header(&bytes[..]).unwrap(), header);
             assert!(Codec.decode_header(&bytes[..bytes.len() - 1]).is_err());
         }
+    }
+
+    #[test]
+    fn doubted_downs_are_taken_out_and_nothing_else() {
+        let header = Header {
+            src: identity(1),
+            src_incarnation: 0,
+            dst: identity(2),
+            message: Message::Gossip,
+        };
+        let message = |members: &[(u8, State)]| {
+            let mut bytes = Vec::new();
+            Codec.encode_header(&header, &mut bytes).unwrap();
+            bytes.extend(u16::try_from(members.len()).unwrap().to_be_bytes());
+            for (last, state) in members {
+                let member = Member::new(identity(*last), 0, *state);
+                Codec.encode_member(&member, &mut bytes).unwrap();
+            }
+            bytes
+        };
+        let all = message(&[(3, State::Down), (4, State::Down), (3, State::Suspect)]);
+        let kept = message(&[(4, State::Down), (3, State::Suspect)]);
+        assert_eq!(without_downs(&all, |life| *life == identity(3)), Some(kept));
+        assert_eq!(without_downs(&all, |_| false), None);
+        assert_eq!(without_downs(&all[..all.len() - 1], |_| true), None);
     }
 
     #[test]

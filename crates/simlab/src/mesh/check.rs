@@ -100,7 +100,7 @@ impl MeshWorld {
         for (run, own) in &machine.runs {
             for member in mesh.members(*run).filter(|member| member.agent != machine.agent) {
                 let of = member.agent;
-                let other = self.machines.iter().find(|other| other.agent == of)?;
+                let other = &self.machines[self.machine_of(of)];
                 let theirs = other.mesh.as_ref().filter(|_| other.runs.contains_key(run));
                 let Some(theirs) = theirs else {
                     if member.part == Part::Confirmed {
@@ -134,7 +134,7 @@ impl MeshWorld {
     fn flows(&self, machine: &Machine, run: RunId, mesh: &Mesh) -> Option<String> {
         let mut truth = Vec::new();
         for member in mesh.members(run).filter(|member| member.part == Part::Confirmed) {
-            let other = self.machines.iter().find(|other| other.agent == member.agent)?;
+            let other = &self.machines[self.machine_of(member.agent)];
             let Some(part) = other.runs.get(&run).filter(|_| other.agent != machine.agent) else {
                 continue;
             };

@@ -37,7 +37,7 @@ pub fn play(seed: u64) -> Played {
     let mut chance = Chance::new(seed);
     let weather = weather(&mut chance);
     let mut world = MeshWorld::new(seed, weather);
-    world.keep_events = true;
+    world.transcribe = true;
     world.set_ended_limit(chance.pick(&[2, 20, 4096]));
     let count = 2 + number(chance.below(5));
     for index in 0..count {

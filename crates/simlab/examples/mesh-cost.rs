@@ -1,0 +1,101 @@
+//! What the mesh sends, how soon a flow is known and a loss is noticed, in virtual time; `bench/mesh` runs it.
+//! With an argument: only worlds up to that many agents (default 1000). With a second one: only the last table,
+//! and in it only worlds from that many agents.
+
+use windtunnel_model::Span;
+use windtunnel_simlab::mesh::Weather;
+use windtunnel_simlab::mesh::measure::{Load, Sent, Times, losses, quiet, spread};
+
+const SEED: u64 = 42;
+/// What QUIC adds to a datagram: flags, connection id (8), packet number (2), frame header (3), tag (16).
+const QUIC: u64 = 30;
+
+fn main() {
+    let argument = |index| std::env::args().nth(index).and_then(|text| text.parse().ok());
+    let (most, least): (usize, Option<usize>) = (argument(1).unwrap_or(1000), argument(2));
+    if least.is_none() {
+        spreads();
+        notices();
+    }
+    in_quiet(least.unwrap_or(0), most);
+}
+
+fn spreads() {
+    println!(
+        "A flow's start known to each of 15 other agents; 150 nodes, 300 starts and ends a second, all told to all; 20 s"
+    );
+    println!(
+        "| network | mean | p50 | p99 | most | sent by the busiest agent | of 1 Gbit/s | with QUIC |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    let slow =
+        Weather { delay: Span::from_millis(1), jitter: Span::from_millis(1), loss: 0, twice: 0 };
+    for (name, weather) in [
+        ("40 to 60 µs each way", Weather::LAN),
+        ("the same, 1 % lost", Weather::LAN.losing(10_000)),
+        ("the same, 5 % lost", Weather::LAN.losing(50_000)),
+        ("1 to 2 ms, reordered", slow),
+    ] {
+        let span = Span::from_secs(20);
+        let load = Load { machines: 16, nodes: 150, starts: 300, span, weather };
+        let result = spread(&load, SEED);
+        let Times(all) = &result.known;
+        let worst = all.last().copied().unwrap_or_default();
+        let (mean, half, most) =
+            (result.known.mean(), result.known.percentile(50), result.known.percentile(99));
+        println!(
+            "| {name} | {} | {} | {} | {} | {} |",
+            millis(mean),
+            millis(half),
+            millis(most),
+            millis(worst),
+            traffic(result.sent)
+        );
+    }
+}
+
+fn notices() {
+    println!("\nA killed agent known to be lost by every other");
+    println!("| agents | lost datagrams | kills | mean | most |\n| --- | --- | --- | --- | --- |");
+    for (count, kills) in [(2, 200), (16, 100), (100, 30), (300, 6)] {
+        for loss in [0, 50_000] {
+            let times = losses(count, Weather::LAN.losing(loss), kills, SEED);
+            let worst = times.0.last().copied().unwrap_or_default();
+            println!(
+                "| {count} | {} % | {kills} | {} | {} |",
+                loss / 10_000,
+                millis(times.mean()),
+                millis(worst)
+            );
+        }
+    }
+}
+
+fn in_quiet(least: usize, most: usize) {
+    println!("\nAll agents in one run in which nothing happens");
+    println!(
+        "| agents | all know all and agree after | sent by the busiest agent | of 1 Gbit/s | with QUIC |"
+    );
+    println!("| --- | --- | --- | --- | --- |");
+    for count in [10, 30, 100, 300, 1000] {
+        if (least..=most).contains(&count) {
+            let (sent, settled) = quiet(count, Weather::LAN, Span::from_secs(5), SEED);
+            println!("| {count} | {} | {} |", millis(settled), traffic(sent));
+        }
+    }
+}
+
+fn millis(span: Span) -> String {
+    format!("{:.2} ms", span.as_nanos() as f64 / 1e6)
+}
+
+fn traffic(sent: Sent) -> String {
+    let share = |bits: u64| format!("{:.4} %", bits as f64 / 1e7);
+    format!(
+        "{} datagrams/s, {:.1} kbit/s | {} | {}",
+        sent.datagrams,
+        sent.bits as f64 / 1e3,
+        share(sent.bits),
+        share(sent.bits + 8 * QUIC * sent.datagrams)
+    )
+}

@@ -1,0 +1,212 @@
+//! Figures from simulated worlds: how soon a loss is noticed and a flow is known, and what it all sends.
+
+use std::collections::BTreeMap;
+
+use windtunnel_mesh::{Counters, Event, Flow, FlowKey, PlanHash, RunId};
+use windtunnel_model::{NodeId, Span, Time};
+
+use super::{MeshWorld, Weather};
+use crate::Chance;
+
+/// The run of these worlds.
+pub const RUN: RunId = RunId(1);
+
+/// Times in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Times(pub Vec<Span>);
+
+/// What was sent in a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    /// Datagrams a second, of the agent that sent most bytes.
+    pub datagrams: u64,
+    /// Bit/s of it, with the headers of IPv4 and UDP.
+    pub bits: u64,
+}
+
+/// How flows became known.
+#[derive(Debug, Clone)]
+pub struct Spread {
+    /// From the start of a flow until one more agent knows it, for each flow and agent.
+    pub known: Times,
+    /// What the busiest agent sent meanwhile.
+    pub sent: Sent,
+    /// The same, by kind, as counted by the first agent since it started.
+    pub counters: Counters,
+}
+
+/// What is to be measured in [`spread`].
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Machines.
+    pub machines: usize,
+    /// Nodes on them, one after the other.
+    pub nodes: u32,
+    /// Flows that start in a second; as many end.
+    pub starts: u64,
+    /// For so long.
+    pub span: Span,
+    /// Over this network.
+    pub weather: Weather,
+}
+
+impl Times {
+    fn of(mut times: Vec<Span>) -> Self {
+        times.sort_unstable();
+        Times(times)
+    }
+
+    /// The time that `share` percent of them do not exceed.
+    ///
+    /// # Panics
+    /// If there are none.
+    #[must_use]
+    pub fn percentile(&self, share: usize) -> Span {
+        let last = self.0.len() - 1;
+        self.0[(self.0.len() * share / 100).min(last)]
+    }
+
+    /// Their mean.
+    #[must_use]
+    pub fn mean(&self) -> Span {
+        let sum: u64 = self.0.iter().map(|time| time.as_nanos()).sum();
+        Span::from_nanos(sum / u64::try_from(self.0.len()).unwrap_or(1).max(1))
+    }
+}
+
+/// Kills agents one after the other in a world of `count`, at times by chance, and tells after how long each
+/// was known to be lost by every other.
+///
+/// # Panics
+/// If a loss is not noticed at all within 5 s, or an agent that lives is declared lost.
+#[must_use]
+pub fn losses(count: usize, weather: Weather, kills: usize, seed: u64) -> Times {
+    let mut world = MeshWorld::of(count, seed, weather);
+    let mut chance = Chance::new(seed ^ 0x6c6f_7373);
+    let mut times = Vec::new();
+    for _ in 0..kills {
+        world.run_for(Span::from_micros(500_000 + chance.below(40_000)));
+        world.told();
+        let victim = usize::try_from(chance.below(count as u64)).unwrap_or(0);
+        let (begin, agent) = (world.now(), world.machines()[victim].agent);
+        world.crash(victim);
+        let mut last = None;
+        let mut missing = count - 1;
+        while missing > 0 {
+            assert!(world.now().since(begin) < Span::from_secs(5), "{missing} do not notice");
+            world.run_for(Span::from_millis(5));
+            for told in world.told() {
+                if let Event::AgentDown { life, .. } = told.event {
+                    assert_eq!(life.agent, agent, "an agent was declared lost that lives");
+                    missing -= 1;
+                    last = Some(told.at);
+                }
+            }
+        }
+        times.push(last.unwrap_or(begin).since(begin));
+        let seeds: Vec<usize> = (0..count).filter(|other| *other != victim).take(3).collect();
+        world.start(victim, &seeds);
+        world.settle(Span::from_secs(30)).unwrap_or_else(|difference| panic!("{difference}"));
+    }
+    Times::of(times)
+}
+
+/// Starts and ends flows between nodes by chance, and tells when each agent knew of each start. All agents
+/// hear of all flows, which is the worst case.
+///
+/// # Panics
+/// If some agent does not know of some start in the end.
+#[must_use]
+pub fn spread(load: &Load, seed: u64) -> Spread {
+    let mut world = in_run(load.machines, seed, load.weather);
+    world.run_for(Span::from_secs(2));
+    world.told();
+    let everybody: Vec<usize> = (0..load.machines).collect();
+    let mut chance = Chance::new(seed ^ 0x666c_6f77);
+    let before = said(&world);
+    let (begin, mut live) = (world.now(), Vec::new());
+    let mut starts: BTreeMap<FlowKey, Time> = BTreeMap::new();
+    let mut known = Vec::new();
+    // Starts and ends come as by Poisson, on a grid of 10 µs.
+    let grid = Span::from_micros(10);
+    let odds = 100_000 / load.starts.max(1);
+    while world.now().since(begin) < load.span {
+        world.run_for(grid);
+        if chance.below(odds) == 0 {
+            let source = u32::try_from(chance.below(load.nodes.into())).unwrap_or(0);
+            let destination = u32::try_from(chance.below(load.nodes.into())).unwrap_or(0);
+            let number = u32::try_from(starts.len()).unwrap_or(0);
+            let (source, destination) = (NodeId(source), NodeId(destination));
+            let key = FlowKey { source, destination, number };
+            let machine = source.index() % load.machines;
+            let flow = Flow { rtt: Span::from_millis(40), demand: None, window: 65_536 };
+            starts.insert(key, world.now());
+            live.push((machine, key));
+            world.set_flow(machine, RUN, key, flow, &everybody);
+        }
+        if chance.below(odds) == 0 && !live.is_empty() {
+            let index = usize::try_from(chance.below(live.len() as u64)).unwrap_or(0);
+            let (machine, key) = live.swap_remove(index);
+            world.end_flow(machine, RUN, key);
+        }
+        note(&mut world, &starts, &mut known);
+    }
+    let sent = most(&world, &before, world.now().since(begin));
+    world.settle(Span::from_secs(10)).unwrap_or_else(|difference| panic!("{difference}"));
+    note(&mut world, &starts, &mut known);
+    let counters = world.machines()[0].mesh.as_ref().map(windtunnel_mesh::Mesh::counters);
+    Spread { known: Times::of(known), sent, counters: counters.unwrap_or_default() }
+}
+
+/// What the busiest of `count` agents in one run sends in `span` if nothing happens, and how long they took
+/// to find each other and to agree on the run.
+#[must_use]
+pub fn quiet(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, Span) {
+    let start = MeshWorld::new(0, weather).now();
+    let mut world = in_run(count, seed, weather);
+    let settled = world.now().since(start);
+    world.run_for(Span::from_secs(3));
+    let before = said(&world);
+    world.run_for(span);
+    (most(&world, &before, span), settled)
+}
+
+/// A world whose agents are all in one run.
+///
+/// # Panics
+/// If they do not agree on it within 60 s.
+#[must_use]
+pub fn in_run(count: usize, seed: u64, weather: Weather) -> MeshWorld {
+    let mut world = MeshWorld::of(count, seed, weather);
+    let everybody: Vec<usize> = (0..count).collect();
+    for machine in 0..count {
+        world.join_run(machine, RUN, PlanHash([1; 32]), &everybody);
+    }
+    world.settle(Span::from_secs(60)).unwrap_or_else(|difference| panic!("{difference}"));
+    world
+}
+
+fn note(world: &mut MeshWorld, starts: &BTreeMap<FlowKey, Time>, known: &mut Vec<Span>) {
+    for told in world.told() {
+        let Event::Flows { changes, .. } = told.event else { continue };
+        for change in changes.iter().filter(|change| change.flow.is_some()) {
+            known.push(told.at.since(starts[&change.key]));
+        }
+    }
+}
+
+fn said(world: &MeshWorld) -> Vec<(u64, u64)> {
+    world.machines().iter().map(|machine| machine.said).collect()
+}
+
+fn most(world: &MeshWorld, before: &[(u64, u64)], span: Span) -> Sent {
+    let a_second = |count: u64| {
+        u64::try_from(u128::from(count) * 1_000_000_000 / u128::from(span.as_nanos())).unwrap_or(0)
+    };
+    let machines = world.machines().iter().zip(before);
+    let each = machines.map(|(machine, before)| Sent {
+        datagrams: a_second(machine.said.0 - before.0),
+        bits: 8 * a_second(machine.said.1 - before.1),
+    });
+    each.max_by_key(|sent| sent.bits).unwrap_or(Sent { datagrams: 0, bits: 0 })
+}
