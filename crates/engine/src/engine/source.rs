@@ -20,9 +20,6 @@ use crate::paths::{Paths, Way, shaper_profile};
 /// Packets in the queue that show that a flow wants more than was thought.
 const CROWD: u64 = 4;
 
-/// No round trip counts as shorter.
-const RTT_LEAST: Span = Span::from_micros(1);
-
 impl Engine {
     /// Puts a packet of a node into the queue at its source; `false` where it has none, so that it enters
     /// its first lane at once.
@@ -279,7 +276,7 @@ impl Engine {
         let latency = |lane: Lane| self.chains[lane.index()].profile().latency;
         let there = lanes.iter().fold(Span::ZERO, |sum, lane| sum + latency(*lane));
         let rtt = lanes.iter().fold(there, |sum, lane| sum + latency(lane.reverse()));
-        Terms { demand: appetite.and_then(Appetite::demand), ..Terms::new(rtt.max(RTT_LEAST)) }
+        Terms { demand: appetite.and_then(Appetite::demand), ..Terms::new(rtt) }
     }
 
     fn bottleneck(&self, lanes: &[Lane]) -> Option<(Lane, Rate)> {

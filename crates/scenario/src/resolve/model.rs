@@ -1,11 +1,14 @@
 //! What a network model cannot emulate is refused, not left out.
 
 use windtunnel_model::plan::NetworkModel;
-use windtunnel_model::profile::Discipline;
+use windtunnel_model::profile::{Discipline, Setting};
 use windtunnel_model::{LinkPatch, Plan};
 
 use crate::decode::{Draft, LinkKeys};
 use crate::error::Findings;
+
+/// Shares are exact below this many bits a second (`windtunnel_sharing::SharesError::CapacityTooLarge`).
+const RATE_END: u64 = 1 << 48;
 
 const HINT: &str = "leave it out, or use `model: hops`";
 
@@ -41,6 +44,12 @@ pub(crate) fn unfit(patch: &LinkPatch) -> Option<(&'static str, &'static str)> {
     if patch.discipline.as_ref().is_some_and(|it| *it != Discipline::DropTail) {
         let why = "discipline: with `model: paths` packets wait at their sources, not at this link";
         return Some(("discipline", why));
+    }
+    if let Some(Setting::To(rate)) = patch.rate
+        && rate.bits_per_second() >= RATE_END
+    {
+        let why = "rate: with `model: paths` a link has less than 281 tbit, or no rate at all";
+        return Some(("rate", why));
     }
     let why = "rate: with `model: paths` a link's rate follows no trace";
     patch.traces.rate.is_some().then_some(("rate", why))
