@@ -12,15 +12,15 @@ mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use windtunnel_control::Listener;
-use windtunnel_model::{Plan, Routes, Span, Time, Traces};
-use windtunnel_node::{Reply, Village};
+use windtunnel_model::{NodeId, Plan, Routes, Span, Time, Traces};
+use windtunnel_node::{Reply, Request, Village};
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::signal;
 use windtunnel_trace::event::{Event, What};
@@ -285,13 +285,14 @@ impl Live {
             _ => {}
         }
         let happened = |watched: &PollFd<'_>| !watched.revents().is_empty();
+        let ids = nodes.iter().map(|node| node.id().index());
         let readable = Readable {
             signals: happened(&watched[fixed - 2]),
             told: happened(&watched[fixed - 1]),
             control: watched[fixed..].iter().any(happened),
         };
-        let nodes = watched[..nodes.len()].iter().enumerate();
-        (nodes.filter(|(_, w)| happened(w)).map(|(node, _)| node).collect(), readable)
+        let nodes = ids.zip(&watched).filter(|(_, watched)| happened(watched));
+        (nodes.map(|(node, _)| node).collect(), readable)
     }
 
     fn take_signals(&mut self) {
@@ -312,12 +313,14 @@ impl Live {
     }
 
     fn hear_node(&mut self, node: usize) {
+        let id = NodeId::from_index(node);
         loop {
-            match self.village.nodes()[node].recv() {
+            let Some(heard) = self.village.node(id).map(windtunnel_node::Node::recv) else { return };
+            match heard {
                 Ok(Some(reply)) => self.hear_reply(node, reply),
                 Ok(None) => return,
                 Err(error) => {
-                    let name = self.village.nodes()[node].name();
+                    let name = &self.plan.nodes[node].name;
                     let why = format!("node {name} has failed: {error}");
                     self.ending.get_or_insert(Ending::Fatal(why));
                     return;
@@ -336,13 +339,25 @@ impl Live {
                 self.echo_done(token, began_ns, &echoes, error);
             }
             Reply::SignalFailed { message, .. } => {
-                let name = self.village.nodes()[node].name();
+                let name = &self.plan.nodes[node].name;
                 let message = format!("a signal did not reach node {name}: {message}");
                 self.tell(None, What::Warning { message });
             }
             Reply::RoutesFailed { message } => self.routes_failed(node, &message),
             _ => {}
         }
+    }
+
+    /// Asks something of a node on this machine.
+    fn send(
+        &self,
+        node: usize,
+        request: &Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), String> {
+        let id = NodeId::from_index(node);
+        let node = self.village.node(id).ok_or("the node is on another machine")?;
+        node.send(request, descriptors).map_err(|error| error.to_string())
     }
 
     /// Logs an event of this moment and shows it.
@@ -378,7 +393,7 @@ struct Readable {
 
 /// Nodes by name, used by the parts of the loop.
 impl Live {
-    fn node_names(&self, nodes: &[windtunnel_model::NodeId]) -> BTreeMap<usize, String> {
+    fn node_names(&self, nodes: &[NodeId]) -> BTreeMap<usize, String> {
         nodes.iter().map(|id| (id.index(), self.plan.nodes[id.index()].name.clone())).collect()
     }
 }

@@ -34,12 +34,16 @@ pub struct Options {
     pub nice: i32,
     /// How long a node may take to answer during set-up.
     pub patience: Duration,
+    /// Which nodes are made, by their position in the plan; `None`: all. The others are on other machines.
+    pub here: Option<Vec<bool>>,
 }
 
-/// All nodes of a run. Dropping it ends every process in them.
+/// The nodes of a run that are on this machine. Dropping it ends every process in them.
 #[derive(Debug)]
 pub struct Village {
     nodes: Vec<Node>,
+    /// By position in the plan: the position among `nodes`.
+    places: Vec<Option<usize>>,
     /// Device indices in the fabric by port.
     fabric: Vec<u32>,
     notes: Vec<String>,
@@ -59,11 +63,16 @@ impl Options {
     /// The usual options.
     #[must_use]
     pub fn new(run_dir: PathBuf) -> Self {
-        Options { run_dir, offload: true, nice: 0, patience: Duration::from_secs(60) }
+        Options { run_dir, offload: true, nice: 0, patience: Duration::from_secs(60), here: None }
+    }
+
+    /// Whether a node is made here.
+    pub(crate) fn is_here(&self, node: NodeId) -> bool {
+        self.here.as_ref().is_none_or(|here| here.get(node.index()).copied().unwrap_or(false))
     }
 }
 
-/// Makes all nodes of a plan, complete with devices, addresses, routes and names, without programs.
+/// Makes the nodes of a plan that are on this machine, complete with devices, addresses, routes and names, without programs.
 /// `progress` is told how many of how many nodes are done.
 ///
 /// The process must have one thread only, and that thread must outlive the village: the nodes die
@@ -88,14 +97,15 @@ impl Village {
         &self.nodes
     }
 
-    /// One node.
+    /// One node; `None` if it is on another machine.
     #[must_use]
-    pub fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.index()]
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get((*self.places.get(id.index())?)?)
     }
 
     /// The index of each port's device in the fabric, which is the network namespace of the process:
-    /// a packet socket sees the packets of the port's node there, and sends to it.
+    /// a packet socket sees the packets of the port's node there, and sends to it. Ports of nodes on other
+    /// machines have an index that no device has.
     #[must_use]
     pub fn fabric(&self) -> &[u32] {
         &self.fabric

@@ -185,9 +185,8 @@ impl Live {
         let run = self.folder.path().to_string_lossy().into_owned();
         spawn.env.entry("WINDTUNNEL_RUN".to_owned()).or_insert(run);
         let argv = spawn.argv.clone();
-        self.village.nodes()[node]
-            .send(&NodeRequest::Spawn(spawn), &[input.as_fd(), output.as_fd(), error.as_fd()])
-            .map_err(|error| (error.to_string(), None))?;
+        let descriptors = [input.as_fd(), output.as_fd(), error.as_fd()];
+        self.send(node, &NodeRequest::Spawn(spawn), &descriptors).map_err(|error| (error, None))?;
         if let Some(open) = self.connections.open.get_mut(&id) {
             open.command = Some((node, id));
         }
@@ -200,7 +199,7 @@ impl Live {
         if let Some((node, command)) = command {
             let request = NodeRequest::Signal { id: Some(command), signal: number };
             // A command that has just ended needs no signal.
-            let _ = self.village.nodes()[node].send(&request, &[]);
+            let _ = self.send(node, &request, &[]);
         }
     }
 
@@ -251,7 +250,7 @@ pub(super) type Refusal = (String, Option<String>);
 fn signal(village: &Village, node: usize, id: u64, signal: Signal) {
     let request = NodeRequest::Signal { id: Some(id), signal: signal.as_raw() };
     // A node that takes no messages will be ended with the run.
-    let _ = village.nodes()[node].send(&request, &[]);
+    let _ = village.node(NodeId::from_index(node)).map(|node| node.send(&request, &[]));
 }
 
 /// Enough names to help, not a wall of text.

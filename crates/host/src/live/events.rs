@@ -110,7 +110,7 @@ impl Live {
     pub(super) fn signal_node(&self, node: usize, signals: &[Signal]) {
         for signal in signals {
             let request = Request::Signal { id: None, signal: signal.as_raw() };
-            if let Err(error) = self.village.nodes()[node].send(&request, &[]) {
+            if let Err(error) = self.send(node, &request, &[]) {
                 let name = &self.plan.nodes[node].name;
                 self.warn(format!("a signal did not reach node {name}: {error}"));
             }

@@ -130,7 +130,7 @@ impl Live {
         for index in open(self) {
             let request = Request::EndEcho { token: index as u64 };
             // A node that has failed says so itself.
-            let _ = self.village.node(self.probes[index].from).send(&request, &[]);
+            let _ = self.send(self.probes[index].from.index(), &request, &[]);
         }
         let deadline = now() + ECHO_GRACE;
         while !open(self).is_empty() && now() < deadline && !self.hurried {
@@ -161,7 +161,7 @@ impl Live {
         let (count, interval) = probe.requests(self.plan.duration);
         let request =
             Request::Echo { token: index as u64, address, count, interval_ns: interval.as_nanos() };
-        self.village.node(probe.from).send(&request, &[]).map_err(|error| error.to_string())
+        self.send(probe.from.index(), &request, &[])
     }
 
     pub(super) fn echo_done(

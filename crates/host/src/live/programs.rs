@@ -55,8 +55,7 @@ impl Live {
         let error = self.carry(key, true, pattern);
         let error = error.map_err(|error| format!("{descriptors}: {error}"))?;
         let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
-        let node = &self.village.nodes()[key.node];
-        node.send(&request, &stdio).map_err(|error| error.to_string())
+        self.send(key.node, &request, &stdio)
     }
 
     /// Makes a pipe whose reading end the output thread carries; returns the writing end.
@@ -107,7 +106,7 @@ impl Live {
             Ready::Log(_) | Ready::Exit => return,
         };
         let request = Request::Watch { token: token_of(key), what };
-        if let Err(error) = self.village.nodes()[key.node].send(&request, &[]) {
+        if let Err(error) = self.send(key.node, &request, &[]) {
             self.warn(format!("cannot watch {}: {error}", self.supervisor.describe(key)));
         }
     }

@@ -30,7 +30,7 @@ impl Live {
     }
 
     pub(super) fn routes_failed(&self, node: usize, message: &str) {
-        let name = self.village.nodes()[node].name();
+        let name = &self.plan.nodes[node].name;
         self.warn(format!("node {name} could not change its routes: {message}"));
     }
 

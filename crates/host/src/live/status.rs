@@ -2,7 +2,7 @@
 
 use windtunnel_control::{LaneStatus, NodeStatus, ProgramStatus, RunStatus, Snapshot};
 use windtunnel_model::plan::{Action, LinkChange};
-use windtunnel_model::{Lane, LinkProfile, Plan, Rate, Vertex};
+use windtunnel_model::{Lane, LinkProfile, NodeId, Plan, Rate, Vertex};
 
 use super::Live;
 use crate::supervisor::{Life, Supervised};
@@ -83,8 +83,9 @@ impl Live {
 
     /// The state of every program.
     pub(super) fn status(&self) -> RunStatus {
-        let nodes = self.plan.nodes.iter().zip(self.village.nodes()).enumerate();
-        let nodes = nodes.map(|(index, (spec, node))| NodeStatus {
+        let nodes = self.plan.nodes.iter().enumerate();
+        let made = |index| self.village.node(NodeId::from_index(index));
+        let nodes = nodes.map(|(index, spec)| NodeStatus {
             node: spec.name.clone(),
             addresses: spec
                 .interfaces
@@ -92,7 +93,7 @@ impl Live {
                 .flat_map(windtunnel_model::plan::Interface::addresses)
                 .map(|address| address.to_string())
                 .collect(),
-            init_pid: i32::try_from(node.pid()).unwrap_or(0),
+            init_pid: made(index).and_then(|node| i32::try_from(node.pid()).ok()).unwrap_or(0),
             absent: self
                 .supervisor
                 .programs()

@@ -33,14 +33,17 @@ pub(super) fn create(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Village, CreateError> {
     files::write(plan, &options.run_dir)?;
+    let here = |id: usize| options.is_here(NodeId::from_index(id));
     let ports = plan.ports().map(|(_, interface)| FABRIC_INDEX_FIRST + interface.port.0);
-    let mut village = Village { nodes: Vec::new(), fabric: ports.collect(), notes: Vec::new() };
-    for (position, node) in plan.nodes.iter().enumerate() {
+    let (nodes, places) = (Vec::new(), vec![None; plan.nodes.len()]);
+    let mut village = Village { nodes, places, fabric: ports.collect(), notes: Vec::new() };
+    for (position, node) in plan.nodes.iter().enumerate().filter(|(id, _)| here(*id)) {
         let invoker = enclosure.invoker();
         let nested = (node.user == User::Root && invoker.uid != 0).then_some(invoker);
         let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
         let birth = Birth { plan, routes, id, nested, files, nice: options.nice };
+        village.places[position] = Some(village.nodes.len());
         village.nodes.push(fork(&birth)?);
     }
     for node in &village.nodes {
@@ -99,14 +102,14 @@ fn said_by(nodes: &[&str], note: &str) -> String {
 
 fn make_devices(plan: &Plan, village: &Village, options: &Options) -> Result<(), CreateError> {
     let mut netlink = Netlink::open()?;
-    for (position, node) in plan.nodes.iter().enumerate() {
+    for (node, made) in village.nodes.iter().map(|made| (&plan.nodes[made.id.index()], made)) {
         for (number, interface) in node.interfaces.iter().enumerate() {
             let pair = Veth {
                 fabric_name: format!("wt{}", interface.port.0),
                 fabric_index: FABRIC_INDEX_FIRST + interface.port.0,
                 node_name: &interface.name,
                 node_index: device_index(number),
-                node_pid: village.nodes[position].pid(),
+                node_pid: made.pid(),
                 mac: interface.mac(),
                 mtu: interface.mtu,
                 offload: options.offload,

@@ -67,7 +67,8 @@ impl World {
     }
 
     pub(crate) fn node(&self, name: &str) -> &Node {
-        self.village.node(self.plan.node_named(name).expect("the plan has it"))
+        let id = self.plan.node_named(name).expect("the plan has it");
+        self.village.node(id).expect("all nodes are here")
     }
 
     /// Runs a shell command in a node to its end: what it wrote, and how it ended.
