@@ -36,6 +36,8 @@
 //!     forward: false,
 //!     user: User::Invoker,
 //!     sysctl: Default::default(),
+//!     pin: None,
+//!     demand: Default::default(),
 //!     interfaces: vec![Interface {
 //!         port: PortId(id),
 //!         name: "eth0".to_owned(),
@@ -55,6 +57,8 @@
 //!     duration: None,
 //!     on_overload: windtunnel_model::plan::OnOverload::default(),
 //!     model: windtunnel_model::plan::NetworkModel::default(),
+//!     placement: Default::default(),
+//!     on_host_loss: Default::default(),
 //!     routing: RoutingMetric::Latency.into(),
 //!     nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
 //!     routers: Vec::new(),

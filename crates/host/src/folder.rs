@@ -122,6 +122,8 @@ mod tests {
             duration: None,
             on_overload: windtunnel_model::plan::OnOverload::default(),
             model: windtunnel_model::plan::NetworkModel::default(),
+            placement: Default::default(),
+            on_host_loss: Default::default(),
             routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
             nodes: Vec::new(),
             routers: Vec::new(),

@@ -315,7 +315,9 @@ impl Live {
     fn hear_node(&mut self, node: usize) {
         let id = NodeId::from_index(node);
         loop {
-            let Some(heard) = self.village.node(id).map(windtunnel_node::Node::recv) else { return };
+            let Some(heard) = self.village.node(id).map(windtunnel_node::Node::recv) else {
+                return;
+            };
             match heard {
                 Ok(Some(reply)) => self.hear_reply(node, reply),
                 Ok(None) => return,

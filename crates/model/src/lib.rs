@@ -15,6 +15,7 @@
 //! | [`profile`] | [`LinkProfile`]: what one direction of a link does, and [`LinkPatch`], a change of it |
 //! | [`trace`] | [`trace::Trace`]: what a link does over time, recorded |
 //! | [`expect`] | what must hold at the end of a run |
+//! | [`placement`] | what a plan says about the machines that it runs on |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
 //! | [`routing`] | [`Routes`]: who sends what where |
 //!
@@ -31,6 +32,7 @@ mod discipline;
 pub mod expect;
 pub mod id;
 pub mod lan;
+pub mod placement;
 pub mod plan;
 pub mod probability;
 pub mod profile;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::expect::Expectation;
 use crate::id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
 use crate::lan::Lan;
+use crate::placement::{Demand, OnHostLoss, Strategy};
 use crate::profile::{LinkPatch, LinkProfile};
 use crate::time::Span;
 use crate::trace::Trace;
@@ -31,6 +32,12 @@ pub struct Plan {
     /// How the network between the nodes is emulated.
     #[serde(default, skip_serializing_if = "NetworkModel::is_hops")]
     pub model: NetworkModel,
+    /// How nodes are put on machines, where there are several.
+    #[serde(default, skip_serializing_if = "Strategy::is_auto")]
+    pub placement: Strategy,
+    /// What is done when one of several machines is lost.
+    #[serde(default, skip_serializing_if = "OnHostLoss::is_fail")]
+    pub on_host_loss: OnHostLoss,
     /// Nodes in the file's order, groups expanded; `NodeId` is the position.
     pub nodes: Vec<Node>,
     /// Routers; `RouterId` is the position.
@@ -214,6 +221,12 @@ pub struct Node {
     pub user: User,
     /// `net.*` settings of its network namespace.
     pub sysctl: BTreeMap<String, String>,
+    /// The name or a label of the machine that it must be on, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin: Option<String>,
+    /// What it is expected to use of its machine.
+    #[serde(default, skip_serializing_if = "Demand::is_unknown")]
+    pub demand: Demand,
     /// In the order of the links in the file: `eth0`, `eth1` …
     pub interfaces: Vec<Interface>,
     /// Its programs in the file's order.

@@ -28,6 +28,8 @@ impl Net {
             forward: name.starts_with(char::is_uppercase),
             user: User::Invoker,
             sysctl: BTreeMap::new(),
+            pin: None,
+            demand: Default::default(),
             interfaces: Vec::new(),
             programs: Vec::new(),
         };
@@ -38,6 +40,8 @@ impl Net {
             duration: None,
             on_overload: windtunnel_model::plan::OnOverload::default(),
             model: windtunnel_model::plan::NetworkModel::default(),
+            placement: Default::default(),
+            on_host_loss: Default::default(),
             routing: RoutingMetric::Latency.into(),
             nodes: nodes.iter().map(node).collect(),
             routers: routers.iter().map(router).collect(),

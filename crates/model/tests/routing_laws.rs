@@ -56,6 +56,8 @@ impl Sketch {
             forward: *forward,
             user: User::Invoker,
             sysctl: BTreeMap::new(),
+            pin: None,
+            demand: Default::default(),
             interfaces: Vec::new(),
             programs: Vec::new(),
         };
@@ -66,6 +68,8 @@ impl Sketch {
             duration: None,
             on_overload: windtunnel_model::plan::OnOverload::default(),
             model: windtunnel_model::plan::NetworkModel::default(),
+            placement: Default::default(),
+            on_host_loss: Default::default(),
             routing: RoutingMetric::Latency.into(),
             nodes: self.forwards.iter().enumerate().map(node).collect(),
             routers: (0..self.routers).map(router).collect(),

@@ -18,6 +18,8 @@ pub(crate) fn two_homed_plan() -> Plan {
         duration: None,
         on_overload: windtunnel_model::plan::OnOverload::default(),
         model: windtunnel_model::plan::NetworkModel::default(),
+        placement: Default::default(),
+        on_host_loss: Default::default(),
         routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
         nodes: vec![
             node(
@@ -54,6 +56,8 @@ fn node(name: &str, interfaces: Vec<Interface>) -> Node {
         forward: false,
         user: User::Invoker,
         sysctl: std::collections::BTreeMap::new(),
+        pin: None,
+        demand: Default::default(),
         interfaces,
         programs: vec![],
     }

@@ -61,6 +61,10 @@ pub(crate) struct File {
     model: Option<NetworkModel>,
     /// With `model: paths`: how flows divide the bandwidth of a link that they share; default rtt-aware.
     sharing: Option<Sharing>,
+    /// Where a run has several machines: how nodes are put on them; default auto.
+    placement: Option<Placement>,
+    /// Where a run has several machines: what is done when one of them is lost; default fail.
+    on_host_loss: Option<OnHostLoss>,
     /// Changes at times after the run began.
     events: Option<Vec<Event>>,
     /// What must hold at the end; else the run fails.
@@ -113,6 +117,30 @@ pub(crate) enum Sharing {
     RttAware,
     /// Equally.
     Equal,
+}
+
+/// How nodes are put on machines. Whatever is chosen, no machine gets more than it has free, pinned nodes stay
+/// where they are pinned, and neighbours over fast or short links stay together where that is possible.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum Placement {
+    /// Over all machines in proportion to what they have free, give or take a tenth where that keeps more
+    /// neighbours together.
+    Auto,
+    /// On as few machines as carry it.
+    Pack,
+    /// Over all machines in proportion to what they have free, as exactly as whole nodes allow.
+    Spread,
+}
+
+/// What is done when one of a run's machines is lost.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+pub(crate) enum OnHostLoss {
+    /// The run stops and has failed.
+    Fail,
+    /// The nodes of that machine are lost; the others go on.
+    Continue,
 }
 
 /// How routers find their ways.
@@ -193,6 +221,11 @@ with_program_keys! {
         user: Option<User>,
         /// Settings of the nodes' network namespaces, such as `net.ipv4.tcp_sack: 0`.
         sysctl: Option<BTreeMap<String, Word>>,
+        /// Processors that each is expected to use, for placement over several machines only.
+        #[schemars(range(min = 0, max = 100_000))]
+        cpu: Option<f64>,
+        /// Memory that each is expected to use, for placement over several machines only.
+        memory: Option<Size>,
     }
 }
 
@@ -222,6 +255,16 @@ with_program_keys! {
         /// The address of its first interface, or an IPv4 and an IPv6 one; one of a LAN's subnet is that
         /// of its interface there. Default: from the pools.
         address: Option<OneOrTwo>,
+        /// Where a run has several machines: the one that this node, or all `count` of it, must be on, by its
+        /// name or one of its labels (any machine with that label then).
+        pin: Option<String>,
+        /// Processors that it, each of `count`, is expected to use, such as 0.5. Placement over several
+        /// machines counts with it; it limits nothing.
+        #[schemars(range(min = 0, max = 100_000))]
+        cpu: Option<f64>,
+        /// Memory that it, each of `count`, is expected to use. Placement over several machines counts with
+        /// it; it limits nothing.
+        memory: Option<Size>,
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) const FILE: &[&str] = &[
     "on-overload",
     "model",
     "sharing",
+    "placement",
+    "on-host-loss",
     "events",
     "expect",
 ];
@@ -28,12 +30,12 @@ pub(crate) const DEFAULTS: &[&str] = &["link", "node"];
 
 /// `defaults.node`: what makes sense for many nodes.
 pub(crate) const NODE_DEFAULTS: &[&str] =
-    &["daemon", "start", "cwd", "env", "restart", "forward", "user", "sysctl"];
+    &["daemon", "start", "cwd", "env", "restart", "forward", "user", "sysctl", "cpu", "memory"];
 
 /// A node.
 pub(crate) const NODE: &[&str] = &[
     "run", "daemon", "ready", "after", "start", "cwd", "env", "restart", "count", "forward",
-    "user", "sysctl", "address",
+    "user", "sysctl", "address", "pin", "cpu", "memory",
 ];
 
 /// One program of a node with several.

@@ -124,6 +124,9 @@ pub struct Instead {
     pub seed: Option<u64>,
     /// How long the run lasts at the most.
     pub duration: Option<Span>,
+    /// Whether the run has more than one machine. Then the model of paths is used whether the file says so or
+    /// not, and what it has no place for, `model: hops` among it, is a mistake.
+    pub several_machines: bool,
 }
 
 /// Reads a scenario in which something else holds than the file says.
@@ -191,6 +194,8 @@ fn read(
     let mut draft = decode::decode_file(found, &root);
     draft.seed = instead.seed.or(draft.seed);
     draft.duration = instead.duration.or(draft.duration);
+    draft.model.settle(found, instead.several_machines);
+    draft.machines.several = instead.several_machines;
     drop(root);
     if !found.is_clean() {
         return None;

@@ -7,7 +7,7 @@ use std::fmt;
 use windtunnel_model::plan::{Event, NetworkModel};
 use windtunnel_model::{LinkPatch, NodeId, Plan, Span};
 
-use crate::decode::{decode_now, decode_property, overlay};
+use crate::decode::{Paths, decode_now, decode_property, overlay};
 use crate::error::{Errors, Findings, Notice};
 use crate::text::{nearest, shorten};
 use crate::tree;
@@ -61,7 +61,8 @@ pub fn parse_patch(pairs: &[(&str, &str)]) -> Result<LinkPatch, PatchError> {
 pub fn check_patch(patch: &LinkPatch, plan: &Plan) -> Result<(), PatchError> {
     let unfit = (plan.model != NetworkModel::Hops).then(|| resolve::model::unfit(patch)).flatten();
     if let Some((key, message)) = unfit {
-        return Err(error(key, message.to_owned(), None));
+        let message = format!("{key}: {} {message}", Paths::Asked.condition());
+        return Err(error(key, message, None));
     }
     let has_v6 = plan.ports().any(|(_, interface)| interface.v6.is_some());
     match patch.mtu {

@@ -11,6 +11,7 @@ mod event;
 mod expect;
 mod flap;
 mod link;
+mod machine;
 pub(crate) mod model;
 mod node;
 mod order;
@@ -22,7 +23,7 @@ use std::collections::BTreeSet;
 use windtunnel_model::plan::Event;
 use windtunnel_model::{NodeId, Plan, Span};
 
-use crate::decode::{Draft, EventDraft};
+use crate::decode::{Draft, EventDraft, Paths};
 use crate::error::Findings;
 use crate::position::Place;
 use crate::{ReadFile, Source};
@@ -46,7 +47,8 @@ pub(crate) fn resolve(
     order::check(found, draft, &directory);
     route::resolve(found, draft, &directory, &mut budget, &mut plan);
     event::resolve(found, draft, source, files, &directory, &mut budget, &mut plan);
-    model::check(found, draft, &plan);
+    model::check(found, draft);
+    machine::notice(found, draft);
     expect::resolve(found, draft, &directory, &mut plan);
     stage(found)?;
     reach::check(found, draft, &plan);
@@ -66,8 +68,9 @@ pub(crate) fn resolve_now(
     absent: &BTreeSet<NodeId>,
 ) -> Vec<Event> {
     let directory = Directory::of(plan);
-    let scene =
-        event::Scene { directory: &directory, plan, text, files, now, absent: Some(absent) };
+    let why = Paths::Asked;
+    let absent = Some(absent);
+    let scene = event::Scene { directory: &directory, plan, why, text, files, now, absent };
     let mut timeline = event::Timeline::default();
     let mut budget = Budget::default();
     for draft in drafts {
@@ -89,7 +92,9 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         duration: draft.duration,
         routing: draft.routing,
         on_overload: draft.on_overload,
-        model: draft.model,
+        model: draft.model.settled,
+        placement: draft.machines.strategy(),
+        on_host_loss: draft.machines.on_host_loss(),
         nodes: Vec::new(),
         routers: Vec::new(),
         lans: Vec::new(),

@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 impl How {
     /// What holds instead of what the scenario says.
     pub(crate) fn instead(&self) -> Instead {
-        Instead { seed: self.seed, duration: self.duration }
+        Instead { seed: self.seed, duration: self.duration, ..Instead::default() }
     }
 }
 

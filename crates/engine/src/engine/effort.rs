@@ -48,6 +48,8 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
         forward: false,
         user: User::Invoker,
         sysctl: Default::default(),
+        pin: None,
+        demand: Default::default(),
         interfaces: (0..links)
             .map(|link| Interface {
                 port: PortId(id * links + link),
@@ -73,6 +75,8 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
         duration: None,
         on_overload: OnOverload::default(),
         model: windtunnel_model::plan::NetworkModel::default(),
+        placement: Default::default(),
+        on_host_loss: Default::default(),
         routing: RoutingMetric::Latency.into(),
         nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
         routers: Vec::new(),

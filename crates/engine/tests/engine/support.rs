@@ -28,6 +28,8 @@ impl Topology {
                 duration: None,
                 on_overload: windtunnel_model::plan::OnOverload::default(),
                 model: windtunnel_model::plan::NetworkModel::default(),
+                placement: Default::default(),
+                on_host_loss: Default::default(),
                 routing: RoutingMetric::Hops.into(),
                 nodes: Vec::new(),
                 routers: Vec::new(),
@@ -48,6 +50,8 @@ impl Topology {
             forward: false,
             user: User::Invoker,
             sysctl: Default::default(),
+            pin: None,
+            demand: Default::default(),
             interfaces: Vec::new(),
             programs: Vec::new(),
         });

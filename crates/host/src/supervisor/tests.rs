@@ -26,6 +26,8 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         forward: false,
         user: User::Invoker,
         sysctl: BTreeMap::new(),
+        pin: None,
+        demand: Default::default(),
         interfaces: Vec::new(),
         programs: vec![program],
     });
@@ -35,6 +37,8 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         duration: None,
         on_overload: windtunnel_model::plan::OnOverload::default(),
         model: windtunnel_model::plan::NetworkModel::default(),
+        placement: Default::default(),
+        on_host_loss: Default::default(),
         routing: RoutingMetric::Latency.into(),
         nodes: nodes.collect(),
         routers: Vec::new(),

@@ -172,6 +172,8 @@ fn plan(nodes: Vec<plan::Node>, routers: Vec<Router>, links: Vec<Link>) -> Plan 
         duration: None,
         on_overload: plan::OnOverload::default(),
         model: plan::NetworkModel::default(),
+        placement: Default::default(),
+        on_host_loss: Default::default(),
         routing: plan::RoutingMetric::Latency.into(),
         nodes,
         routers,
@@ -191,6 +193,8 @@ fn node(name: &str, interfaces: Vec<Interface>) -> plan::Node {
         forward: false,
         user: User::Invoker,
         sysctl: BTreeMap::new(),
+        pin: None,
+        demand: Default::default(),
         interfaces,
         programs: vec![],
     }

@@ -1,11 +1,11 @@
 //! The whole file.
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::{NetworkModel, OnOverload, Routing, Sharing};
+use windtunnel_model::plan::{OnOverload, Routing};
 
 use super::{
-    At, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, NodeDraft, Pools,
-    RouteDraft,
+    At, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, MachineKeys,
+    ModelDraft, NodeDraft, Pools, RouteDraft,
 };
 use crate::decode::node::NodeKeys;
 use crate::error::Findings;
@@ -31,7 +31,8 @@ pub(crate) struct Draft {
     pub(crate) routes: Vec<RouteDraft>,
     pub(crate) allow_unreachable: bool,
     pub(crate) on_overload: OnOverload,
-    pub(crate) model: NetworkModel,
+    pub(crate) model: ModelDraft,
+    pub(crate) machines: MachineKeys,
     pub(crate) events: Vec<EventDraft>,
     pub(crate) expect: Vec<ExpectDraft>,
 }
@@ -96,32 +97,11 @@ impl Findings {
             ];
             draft.on_overload = self.choice(field, &choices).unwrap_or_default();
         }
-        if let Some(model) = self.model(file) {
-            draft.model = model;
-        }
+        draft.model = self.model(file);
+        draft.machines = self.machines(file);
         if let Some(field) = file.find("allow-unreachable") {
             draft.allow_unreachable = self.flag(field).unwrap_or_default();
         }
-    }
-
-    fn model(&mut self, file: &Fields<'_>) -> Option<NetworkModel> {
-        let choices =
-            [("hops", NetworkModel::Hops), ("paths", NetworkModel::Paths(Sharing::default()))];
-        let model = match file.find("model") {
-            Some(field) => self.choice(field, &choices)?,
-            None => NetworkModel::Hops,
-        };
-        let Some(field) = file.find("sharing") else { return Some(model) };
-        let sharing = [("rtt-aware", Sharing::RttAware), ("equal", Sharing::Equal)];
-        let sharing = self.choice(field, &sharing)?;
-        if model == NetworkModel::Hops {
-            let message =
-                "sharing: with `model: hops` the queues of the links divide their bandwidth";
-            let hint = "add `model: paths`, or leave `sharing` out";
-            self.mistake_with_hint(field.place, message, hint);
-            return None;
-        }
-        Some(NetworkModel::Paths(sharing))
     }
 
     fn network(&mut self, file: &Fields<'_>, draft: &mut Draft) {

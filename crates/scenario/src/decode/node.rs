@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use windtunnel_model::Span;
 use windtunnel_model::plan::{Ready, Restart, User};
 
-use super::{At, Field, Fields};
+use super::{At, Field, Fields, NodeMachineKeys};
 use crate::error::Findings;
 use crate::keys;
 use crate::text::shorten;
@@ -31,6 +31,7 @@ pub(crate) struct NodeKeys {
     pub(crate) forward: Option<bool>,
     pub(crate) user: Option<User>,
     pub(crate) sysctl: BTreeMap<String, String>,
+    pub(crate) machine: NodeMachineKeys,
     pub(crate) program: ProgramKeys,
 }
 
@@ -60,6 +61,7 @@ impl NodeKeys {
             forward: self.forward.or(defaults.forward),
             user: self.user.or(defaults.user),
             sysctl: merged(&defaults.sysctl, &self.sysctl),
+            machine: self.machine.or(&defaults.machine),
             program: self.program.or(&defaults.program),
         }
     }
@@ -156,6 +158,7 @@ impl Findings {
             found.sysctl = self.texts(field, "a map of `net.*` settings and their values");
             self.check_sysctl(field);
         }
+        found.machine = self.node_machine(fields);
         found
     }
 

@@ -9,7 +9,7 @@ use super::Budget;
 use super::amount::chosen;
 use super::directory::{Directory, file_name};
 use super::end::End;
-use crate::decode::{At, Draft, EventDraft, EventKind, LinkKeys};
+use crate::decode::{At, Draft, EventDraft, EventKind, LinkKeys, Paths};
 use crate::error::Findings;
 use crate::position::Place;
 use crate::text::shorten;
@@ -19,6 +19,8 @@ use crate::{ReadFile, Source};
 pub(crate) struct Scene<'a> {
     pub(super) directory: &'a Directory,
     pub(super) plan: &'a Plan,
+    /// Why the plan's network model is paths, if it is.
+    pub(super) why: Paths,
     /// The text in which the events stand, for places inside of it.
     pub(super) text: &'a str,
     pub(super) files: &'a ReadFile<'a>,
@@ -46,7 +48,8 @@ pub(super) fn resolve(
     plan: &mut Plan,
 ) {
     let text = String::from_utf8_lossy(source.text);
-    let scene = Scene { directory, plan, text: &text, files, now: Span::ZERO, absent: None };
+    let why = draft.model.why;
+    let scene = Scene { directory, plan, why, text: &text, files, now: Span::ZERO, absent: None };
     let mut timeline = Timeline::default();
     for event in &draft.events {
         if let Some(duration) = draft.duration
@@ -129,7 +132,7 @@ fn action(
         }
         EventKind::Link { links, direction, set, state } => {
             check_mtu(found, plan, set);
-            super::model::check_keys(found, plan, set);
+            super::model::check_keys(found, plan, scene.why, set);
             let lanes = all_lanes(found, scene, links, direction.as_ref())?;
             check_direction(found, event.place, direction.as_ref(), set)?;
             Action::Link(change(set, *state, &lanes))

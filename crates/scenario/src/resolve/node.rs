@@ -38,6 +38,8 @@ pub(super) fn resolve(
                 forward: keys.forward.unwrap_or(false),
                 user: keys.user.unwrap_or_default(),
                 sysctl: keys.sysctl.clone(),
+                pin: keys.machine.pin.as_ref().map(|pin| pin.value.clone()),
+                demand: keys.machine.demand(),
                 interfaces: Vec::new(),
                 programs: programs.clone(),
             });

@@ -1,0 +1,80 @@
+//! What a plan says about the machines that it runs on: which node where, how much each needs, and what is
+//! done when a machine is lost.
+
+use serde::{Deserialize, Serialize};
+
+use crate::quantity::Bytes;
+
+/// How nodes are put on machines; within it, capacities hold and nodes that talk over fast or short links
+/// stay together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Over all machines in proportion to what they have free, give or take a tenth, where that keeps more
+    /// neighbours together.
+    #[default]
+    Auto,
+    /// On as few machines as carry it.
+    Pack,
+    /// Over all machines in proportion to what they have free, as exactly as whole nodes allow.
+    Spread,
+}
+
+impl Strategy {
+    pub(crate) fn is_auto(&self) -> bool {
+        *self == Strategy::Auto
+    }
+
+    /// The word for it in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Strategy::Auto => "auto",
+            Strategy::Pack => "pack",
+            Strategy::Spread => "spread",
+        }
+    }
+}
+
+/// What a node is expected to use of its machine. Placement counts with it; nothing limits the node to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+pub struct Demand {
+    /// Processors in thousandths; `None`: nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_millis: Option<u32>,
+    /// Memory; `None`: nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+}
+
+impl Demand {
+    pub(crate) fn is_unknown(&self) -> bool {
+        *self == Demand::default()
+    }
+}
+
+/// What is done when one of a run's machines is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnHostLoss {
+    /// The run stops and has failed.
+    #[default]
+    Fail,
+    /// The nodes of that machine are lost; the others go on.
+    Continue,
+}
+
+impl OnHostLoss {
+    pub(crate) fn is_fail(&self) -> bool {
+        *self == OnHostLoss::Fail
+    }
+
+    /// The word for it in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            OnHostLoss::Fail => "fail",
+            OnHostLoss::Continue => "continue",
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Keys for runs over several machines, and what changes when there are several.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "common/load.rs"]
+mod common;
+
+use common::load_text;
+use windtunnel_model::placement::{Demand, OnHostLoss, Strategy};
+use windtunnel_model::plan::{NetworkModel, Sharing};
+use windtunnel_model::{Bytes, Plan};
+use windtunnel_scenario::plan_hash;
+
+const PAIR: &str = "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]\n";
+
+fn plan(name: &str, text: &str) -> Plan {
+    load_text(name, text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}")).plan
+}
+
+fn notices(name: &str, text: &str) -> Vec<String> {
+    let loaded = load_text(name, text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}"));
+    loaded.notices.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_node_says_where_it_is_and_what_it_will_use() {
+    let plan = plan(
+        "test",
+        "defaults: {node: {cpu: 0.25, memory: 64MB}}\n\
+         nodes:\n  a: {pin: rack=2, cpu: 1.5}\n  b: {count: 2, cpu: '2', memory: 0B}\n  c: {forward: true}\n\
+         links:\n  - {between: [a, c]}\n  - {between: [b, c]}\n",
+    );
+    let said = |name: &str| {
+        let node = &plan.nodes[plan.node_named(name).unwrap().index()];
+        let Demand { cpu_millis, memory } = node.demand;
+        (node.pin.as_deref(), cpu_millis, memory)
+    };
+    assert_eq!(said("a"), (Some("rack=2"), Some(1500), Some(Bytes(64_000_000))));
+    assert_eq!(said("b-2"), (None, Some(2000), Some(Bytes(0))));
+    assert_eq!(said("c"), (None, Some(250), Some(Bytes(64_000_000))));
+}
+
+#[test]
+fn a_file_says_how_nodes_are_put_on_machines_and_what_a_loss_means() {
+    let of = |head: &str| {
+        let plan = plan("machines-test", &format!("{head}{PAIR}"));
+        (plan.placement, plan.on_host_loss)
+    };
+    assert_eq!(of(""), (Strategy::Auto, OnHostLoss::Fail));
+    assert_eq!(of("placement: auto\non-host-loss: fail\n"), (Strategy::Auto, OnHostLoss::Fail));
+    assert_eq!(of("placement: pack\n"), (Strategy::Pack, OnHostLoss::Fail));
+    assert_eq!(of("placement: spread\non-host-loss: continue\n").0, Strategy::Spread);
+    assert_eq!(of("on-host-loss: continue\n").1, OnHostLoss::Continue);
+}
+
+#[test]
+fn what_is_not_said_leaves_the_plan_and_its_hash_as_they_were() {
+    let plain = plan("test", PAIR);
+    let json = serde_json::to_string(&plain).unwrap();
+    for key in ["placement", "on_host_loss", "pin", "demand"] {
+        assert!(!json.contains(key), "{key} in {json}");
+    }
+    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plain);
+    let same = format!("placement: auto\non-host-loss: fail\n{PAIR}");
+    assert_eq!(plan_hash(&plan("test", &same)), plan_hash(&plain));
+    let other = format!("placement: pack\n{PAIR}");
+    assert_ne!(plan_hash(&plan("test", &other)), plan_hash(&plain));
+}
+
+#[test]
+fn a_plan_with_all_of_it_survives_json() {
+    let text = "placement: spread\non-host-loss: continue\n\
+                nodes: {a: {pin: m1, cpu: 0.5, memory: 1GB}, b: {cpu: 2}}\nlinks: [{between: [a, b]}]\n";
+    let plan = plan("machines-test", text);
+    let json = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+}
+
+#[test]
+fn several_machines_use_the_model_of_paths_also_if_the_file_names_none() {
+    let model = |name: &str, head: &str| plan(name, &format!("{head}{PAIR}")).model;
+    assert_eq!(model("test", ""), NetworkModel::Hops);
+    assert_eq!(model("machines-test", ""), NetworkModel::Paths(Sharing::RttAware));
+    assert_eq!(model("machines-test", "sharing: equal\n"), NetworkModel::Paths(Sharing::Equal));
+    assert_eq!(model("machines-test", "model: paths\n"), NetworkModel::Paths(Sharing::RttAware));
+}
+
+#[test]
+fn on_one_machine_one_notice_tells_what_has_no_effect() {
+    let text = "placement: pack\nnodes: {a: {pin: m1}, b: {pin: m2, cpu: 1}}\nlinks: [{between: [a, b]}]\n";
+    let told =
+        ["line 1: `placement`, `pin`, `cpu` are for several machines: on one they do nothing"];
+    assert_eq!(notices("test", text), told);
+    assert_eq!(notices("machines-test", text), [] as [&str; 0]);
+    let text = "nodes:\n  a: {}\n  b: {pin: m2}\nlinks: [{between: [a, b]}]\n";
+    assert_eq!(
+        notices("test", text),
+        ["line 3: `pin` is for several machines: on one it does nothing"]
+    );
+}
