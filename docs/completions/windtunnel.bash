@@ -16,6 +16,9 @@ _windtunnel() {
             ",$1")
                 cmd="windtunnel"
                 ;;
+            windtunnel,agent)
+                cmd="windtunnel__subcmd__agent"
+                ;;
             windtunnel,check)
                 cmd="windtunnel__subcmd__check"
                 ;;
@@ -37,8 +40,14 @@ _windtunnel() {
             windtunnel,generate)
                 cmd="windtunnel__subcmd__generate"
                 ;;
+            windtunnel,hosts)
+                cmd="windtunnel__subcmd__hosts"
+                ;;
             windtunnel,import)
                 cmd="windtunnel__subcmd__import"
+                ;;
+            windtunnel,keygen)
+                cmd="windtunnel__subcmd__keygen"
                 ;;
             windtunnel,link)
                 cmd="windtunnel__subcmd__link"
@@ -77,12 +86,62 @@ _windtunnel() {
 
     case "${cmd}" in
         windtunnel)
-            opts="-h -V --help --version run link check generate import exec shell ps top set down up do stop schema doctor completions manual"
+            opts="-h -V --help --version run link check generate import exec shell ps top set down up do stop schema keygen agent hosts doctor completions manual"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windtunnel__subcmd__agent)
+            opts="-h --listen --advertise --join --name --labels --cpus --memory --uplink --key --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --advertise)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --join)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --labels)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cpus)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --uplink)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -320,6 +379,24 @@ _windtunnel() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windtunnel__subcmd__hosts)
+            opts="-h --measure --key --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windtunnel__subcmd__import)
             opts="-o -h --format --hosts --hosts-at --latency --run --strict --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -355,6 +432,20 @@ _windtunnel() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windtunnel__subcmd__keygen)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

@@ -41,6 +41,9 @@ complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "up" -d 'Bring
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "do" -d 'Let an event happen in a live run, in the words of the scenario file'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "stop" -d 'End a live run as if it had finished, and wait until it has'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "schema" -d 'Print the JSON Schema of the scenario file'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "keygen" -d 'Make the key of a cluster: who has it may use all of its machines'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "agent" -d 'Make this machine part of a cluster, until Ctrl-C'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "hosts" -d 'List the machines of a cluster: what they have, how their clocks stand, how far they are apart'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "doctor" -d 'Tell what this machine allows and denies, and how to change it'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "completions" -d 'Print the completions of a shell'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "manual" -d 'Print the manual page'
@@ -167,6 +170,21 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l json -d '
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand schema" -l json -d 'No difference: a schema is JSON in any case'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand schema" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand keygen" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l listen -d 'Where to hear: an address and a UDP port' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l advertise -d 'Where other machines reach this one, if that is not what this machine sees itself' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l join -d 'Other agents to look for, with commas; one that is there is enough' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l name -d 'The machine\'s name, instead of its own' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l labels -d 'Words that tell machines apart, with commas: `ssd,rack=7`' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l cpus -d 'Processors to be told to others, instead of all that this process may use' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l memory -d 'Memory to be told to others, instead of all' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l uplink -d 'What this machine can send to others' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l measure -d 'Measure what goes through from each machine to each other, one pair after the other'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand completions" -l json -d 'Write JSON to standard output, with the fields of the human output'

@@ -10,6 +10,7 @@
 //! | `arguments` | the command line as types |
 //! | `verb` | one verb a file |
 //! | `render` | tables, lines and texts for people |
+//! | `cluster` | the cluster's key |
 //! | `exit` | [`Exit`]: the exit codes |
 //! | `failure` | what went wrong, and how it is told |
 //! | `live` | finding and asking a live run |
@@ -25,6 +26,7 @@
 //! ```
 
 mod arguments;
+mod cluster;
 mod exit;
 mod failure;
 mod live;

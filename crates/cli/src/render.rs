@@ -2,6 +2,7 @@
 
 pub(crate) mod event;
 pub(crate) mod face;
+pub(crate) mod hosts;
 pub(crate) mod paths;
 pub(crate) mod plan;
 pub(crate) mod quantity;

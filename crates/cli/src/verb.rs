@@ -1,12 +1,15 @@
 //! What each verb does: one a file.
 
+pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod generate;
 pub(crate) mod happen;
+pub(crate) mod hosts;
 pub(crate) mod import;
+pub(crate) mod keygen;
 pub(crate) mod link;
 pub(crate) mod manual;
 pub(crate) mod ps;
@@ -42,6 +45,9 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Do(arguments) => happen::run(arguments),
         Verb::Stop(arguments) => stop::run(arguments),
         Verb::Schema(arguments) => schema::run(arguments),
+        Verb::Keygen(arguments) => keygen::run(arguments),
+        Verb::Agent(arguments) => agent::run(arguments),
+        Verb::Hosts(arguments) => hosts::run(arguments),
         Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
         Verb::Manual(arguments) => manual::run(arguments),

@@ -9,6 +9,7 @@
 //! | [`message`] | [`Request`], [`Reply`] and their version |
 //! | [`socket`] | where the socket is, also in folders with long names |
 //! | [`server`] | connections as the host loop sees them: non-blocking |
+//! | [`frame`] | messages on a stream that is no Unix socket |
 //! | [`client`] | connections as a command sees them: blocking |
 //!
 //! ```
@@ -20,6 +21,7 @@
 //! ```
 
 pub mod client;
+pub mod frame;
 pub mod message;
 pub mod server;
 pub mod socket;

@@ -3,6 +3,7 @@
 use foca::{OwnedNotification, State};
 use windtunnel_model::Span;
 
+use super::clocks::HURRY_FIRST;
 use super::{Agent, Ending, Event, Gone, Mesh, Message, VecDeque, Wake};
 use crate::clock::PeerClock;
 use crate::id::{AgentId, Identity, mix};
@@ -178,12 +179,12 @@ impl Mesh {
             heard: self.now,
             clock: PeerClock::default(),
             pings: VecDeque::new(),
-            hurry: 0,
+            hurry: HURRY_FIRST,
             runs: 0,
         };
         self.agents.insert(life.agent, fresh);
         self.out.events.push_back(Event::AgentUp(life));
-        let wait = self.clock_pace(false);
+        let wait = self.first_ping_within();
         let first = self.luck.below(wait.as_nanos());
         self.timers.set(Wake::Clock(life.agent), self.now + Span::from_nanos(first + 1));
         self.meet_in_runs(life.agent);

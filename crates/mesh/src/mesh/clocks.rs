@@ -8,6 +8,8 @@ use crate::id::AgentId;
 
 /// Exchanges that are made quickly when a run has brought two agents together.
 const HURRY: u32 = 8;
+/// Likewise when an agent has come: clocks are known soon after, run or not.
+pub(super) const HURRY_FIRST: u32 = 2;
 /// How long after each other.
 const HURRY_WAIT: Span = Span::from_millis(25);
 /// Requests whose answers are waited for.
@@ -25,6 +27,11 @@ impl Mesh {
         }
         let idle = Span::from_nanos(base.as_nanos().saturating_mul(IDLE_FACTOR));
         Span::from_nanos(Mesh::paced(idle, (self.agents.len() - fast) * 10).as_nanos())
+    }
+
+    /// How soon after an agent has come its clock is first compared.
+    pub(super) fn first_ping_within(&self) -> Span {
+        Mesh::paced(HURRY_WAIT, self.agents.len())
     }
 
     /// An agent has come into a common run.

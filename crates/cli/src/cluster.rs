@@ -1,0 +1,53 @@
+//! The cluster's key, for the verbs that need it.
+
+use std::path::PathBuf;
+
+use windtunnel_cluster::{ClusterKey, KeyError};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Which key.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Key {
+    /// The cluster's key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]
+    #[arg(long, value_name = "FILE", env = "WINDTUNNEL_KEY")]
+    key: Option<PathBuf>,
+}
+
+impl Key {
+    /// Reads the key.
+    pub(crate) fn read(&self) -> Result<ClusterKey, Failure> {
+        let path = match &self.key {
+            Some(path) => path.clone(),
+            None => usual_path()?,
+        };
+        ClusterKey::read(&path).map_err(failed)
+    }
+}
+
+/// Where the key is unless somebody says otherwise.
+pub(crate) fn usual_path() -> Result<PathBuf, Failure> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let config = set("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(set("HOME")?).join(".config")));
+    let config = config.ok_or_else(|| {
+        Failure::new(
+            Exit::Usage,
+            "no home folder is known: neither HOME nor XDG_CONFIG_HOME is set",
+        )
+        .hint("name the key's file")
+    })?;
+    Ok(config.join("windtunnel").join("cluster.key"))
+}
+
+/// A failure of a key. What the system does not allow is the machine's; all else is the command line's.
+pub(crate) fn failed(error: KeyError) -> Failure {
+    let code = match error {
+        KeyError::Make(_) => Exit::Machine,
+        _ => Exit::Usage,
+    };
+    let hint = error.hint();
+    Failure::Told { error: error.into(), hint, code: code.code() }
+}

@@ -1,0 +1,143 @@
+//! The machines of a cluster as tables.
+
+use std::net::SocketAddr;
+
+use windtunnel_cluster::protocol::{Card, Hosts};
+
+use super::quantity;
+use super::table::{Align, Table};
+
+/// What each machine has; between several, how far they are apart.
+pub(crate) fn text(hosts: &Hosts) -> String {
+    let mut text = machines(hosts).render("");
+    if hosts.hosts.len() > 1 {
+        text.push_str("\nround trips, from the row to the column\n");
+        text.push_str(&matrix(hosts, |from, to| {
+            hosts.rtt_ns(from, to).map_or_else(|| "?".to_owned(), quantity::nanos)
+        }));
+    }
+    if !hosts.throughput.is_empty() {
+        text.push_str("\nthroughput of one encrypted connection, from the row to the column\n");
+        text.push_str(&matrix(hosts, |from, to| {
+            throughput(hosts, from.address, to.address)
+                .map_or_else(|| "?".to_owned(), quantity::rate)
+        }));
+    }
+    text
+}
+
+fn machines(hosts: &Hosts) -> Table {
+    let mut table = Table::new(&[
+        ("host", Align::Left),
+        ("address", Align::Left),
+        ("cpus", Align::Right),
+        ("load", Align::Right),
+        ("memory", Align::Right),
+        ("free", Align::Right),
+        ("uplink", Align::Right),
+        ("clock", Align::Left),
+        ("labels", Align::Left),
+    ]);
+    let asked = hosts.hosts.get(hosts.asked);
+    for host in &hosts.hosts {
+        table.row([
+            host.host.clone(),
+            host.address.to_string(),
+            host.cpus.to_string(),
+            format!("{}.{:02}", host.load_hundredths / 100, host.load_hundredths % 100),
+            quantity::bytes(host.memory.0),
+            quantity::bytes(host.memory_free.0),
+            host.uplink.map_or_else(String::new, |rate| quantity::rate(rate.bits_per_second())),
+            asked.map_or_else(String::new, |asked| clock(asked, host)),
+            host.labels.iter().cloned().collect::<Vec<_>>().join(","),
+        ]);
+    }
+    table
+}
+
+/// How a machine's clock stands to that of the agent that was asked. Clocks that count from the machine's
+/// start differ by days: what matters is how well the difference is known.
+fn clock(asked: &Card, host: &Card) -> String {
+    if asked.agent == host.agent {
+        return "asked".to_owned();
+    }
+    let peer = asked.peers.iter().find(|peer| peer.agent == host.agent);
+    match peer.and_then(|peer| peer.clock) {
+        None => "?".to_owned(),
+        Some(clock) => {
+            let sign = if clock.offset_ns < 0 { '-' } else { '+' };
+            let offset = quantity::nanos(clock.offset_ns.unsigned_abs());
+            format!("{sign}{offset}, to {}", quantity::nanos(clock.error_ns))
+        }
+    }
+}
+
+fn matrix(hosts: &Hosts, cell: impl Fn(&Card, &Card) -> String) -> String {
+    let mut columns = vec![("", Align::Left)];
+    columns.extend(hosts.hosts.iter().map(|host| (host.host.as_str(), Align::Right)));
+    let mut table = Table::new(&columns);
+    for from in &hosts.hosts {
+        let cells = hosts.hosts.iter().map(|to| match from.agent == to.agent {
+            true => "-".to_owned(),
+            false => cell(from, to),
+        });
+        table.row(std::iter::once(from.host.clone()).chain(cells));
+    }
+    table.render("")
+}
+
+fn throughput(hosts: &Hosts, from: SocketAddr, to: SocketAddr) -> Option<u64> {
+    let measured = hosts.throughput.iter().find(|one| (one.from, one.to) == (from, to))?;
+    measured.bit_per_s
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_cluster::protocol::{Peer, PeerClock, Throughput};
+    use windtunnel_model::Bytes;
+
+    use super::*;
+
+    fn card(name: &str, other: &str) -> Card {
+        let address = |name: &str| ([10, 0, 0, name.as_bytes()[0] - b'a'], 7447).into();
+        let clock = PeerClock { offset_ns: -1_500_000, error_ns: 40_000, rtt_ns: 80_000 };
+        Card {
+            agent: name.into(),
+            host: name.into(),
+            address: address(name),
+            labels: ["ssd".to_owned()].into(),
+            windtunnel: "1".into(),
+            kernel: "6".into(),
+            cpus: 8,
+            load_hundredths: 105,
+            memory: Bytes(16_000_000_000),
+            memory_free: Bytes(12_000_000_000),
+            uplink: None,
+            peers: vec![Peer { agent: other.into(), address: address(other), clock: Some(clock) }],
+        }
+    }
+
+    #[test]
+    fn machines_are_rows_and_what_is_between_them_is_a_matrix() {
+        let (a, b) = (card("a", "b"), card("b", "a"));
+        let throughput =
+            vec![Throughput { from: a.address, to: b.address, bit_per_s: Some(940_000_000) }];
+        let hosts = Hosts { asked: 0, hosts: vec![a, b], silent: Vec::new(), throughput };
+        let expected = "\
+host  address        cpus  load  memory  free  uplink  clock            labels
+a     10.0.0.0:7447     8  1.05    16GB  12GB          asked            ssd
+b     10.0.0.1:7447     8  1.05    16GB  12GB          -1.5ms, to 40us  ssd
+
+round trips, from the row to the column
+      a     b
+a     -  80us
+b  80us     -
+
+throughput of one encrypted connection, from the row to the column
+   a        b
+a  -  940mbit
+b  ?        -
+";
+        assert_eq!(text(&hosts), expected);
+    }
+}

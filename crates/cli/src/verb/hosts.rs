@@ -1,0 +1,48 @@
+//! `hosts`: the machines of a cluster.
+
+use clap::builder::FalseyValueParser;
+use windtunnel_cluster::{Client, ClientError};
+
+use crate::arguments::Format;
+use crate::cluster::Key;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::render::hosts;
+use crate::verb::Outcome;
+
+/// List the machines of a cluster: what they have, how their clocks stand, how far they are apart
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// An agent of the cluster; it tells of all
+    #[arg(value_name = "HOST", env = "WINDTUNNEL_HOST", default_value = "localhost")]
+    host: String,
+    /// Measure what goes through from each machine to each other, one pair after the other
+    #[arg(long, env = "WINDTUNNEL_MEASURE", value_parser = FalseyValueParser::new())]
+    measure: bool,
+    #[command(flatten)]
+    key: Key,
+    #[command(flatten)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let key = arguments.key.read()?;
+    let client = Client::connect(&arguments.host, &key).map_err(failed)?;
+    let hosts = client.hosts(arguments.measure).map_err(failed)?;
+    if arguments.format.json {
+        output::json(&hosts)?;
+    } else {
+        output::data(&hosts::text(&hosts))?;
+    }
+    for silent in &hosts.silent {
+        output::talk(&format!("warning: {} does not answer: {}", silent.address, silent.why));
+    }
+    let code = if hosts.silent.is_empty() { Exit::Fine } else { Exit::Check };
+    Ok(code.code())
+}
+
+fn failed(error: ClientError) -> Failure {
+    let hint = error.hint();
+    Failure::Told { error: error.into(), hint, code: Exit::Usage.code() }
+}

@@ -1,0 +1,31 @@
+//! `keygen`: the key of a cluster.
+
+use std::path::PathBuf;
+
+use windtunnel_cluster::ClusterKey;
+
+use crate::cluster;
+use crate::exit::Exit;
+use crate::output;
+use crate::verb::Outcome;
+
+/// Make the key of a cluster: who has it may use all of its machines
+///
+/// Copy the file to each machine of the cluster, and let nobody else read it. A file that is there already is
+/// left alone.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The new file [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]
+    file: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let path = match &arguments.file {
+        Some(path) => path.clone(),
+        None => cluster::usual_path()?,
+    };
+    let key = ClusterKey::create(&path).map_err(cluster::failed)?;
+    output::data(&format!("{}\n", path.display()))?;
+    output::talk(&format!("made the key {key}: copy the file to each machine of the cluster"));
+    Ok(Exit::Fine.code())
+}

@@ -1,0 +1,142 @@
+//! What an agent answers.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use quinn::{RecvStream, SendStream};
+
+use crate::carrier::Carrier;
+use crate::protocol::{Answer, Ask, Card, Hosts, Silent, Throughput};
+use crate::{client, stream};
+
+/// Answers one question. `others` are the agents that are there.
+pub(super) async fn answer(
+    ask: Ask,
+    card: Card,
+    others: Vec<SocketAddr>,
+    carrier: Carrier,
+    mut to: SendStream,
+    rest: RecvStream,
+) {
+    let answer = match ask {
+        Ask::Card => Answer::Card(Box::new(card)),
+        Ask::Hosts { measure } => Answer::Hosts(hosts(card, others, &carrier, measure).await),
+        Ask::Take => match count(rest).await {
+            Ok(bytes) => Answer::Taken { bytes },
+            Err(error) => Answer::Error { message: error.to_string() },
+        },
+        Ask::Send { to } if others.contains(&to) => match throughput(&carrier, to).await {
+            Ok(bit_per_s) => Answer::Throughput { bit_per_s },
+            Err(message) => Answer::Error { message },
+        },
+        Ask::Send { to } => Answer::Error { message: format!("no agent is known at {to}") },
+    };
+    // Who asked has gone.
+    let _ = stream::send(&mut to, &answer).await;
+    let _ = to.finish();
+}
+
+async fn hosts(own: Card, others: Vec<SocketAddr>, carrier: &Carrier, measure: bool) -> Hosts {
+    let (mut hosts, mut silent) = (vec![own.clone()], Vec::new());
+    let asked = others.into_iter().map(|address| {
+        let carrier = carrier.clone();
+        (address, tokio::task::spawn_local(async move { card_of(&carrier, address).await }))
+    });
+    // All are asked before the first answer is waited for.
+    let asked: Vec<_> = asked.collect();
+    for (address, asking) in asked {
+        match asking.await.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(card) => hosts.push(card),
+            Err(why) => silent.push(Silent { address, why }),
+        }
+    }
+    hosts.sort_by(|a, b| (&a.host, a.address).cmp(&(&b.host, b.address)));
+    let asked = hosts.iter().position(|card| card.agent == own.agent).unwrap_or(0);
+    let throughput = if measure { measure_all(&hosts, &own, carrier).await } else { Vec::new() };
+    Hosts { asked, hosts, silent, throughput }
+}
+
+async fn card_of(carrier: &Carrier, address: SocketAddr) -> Result<Card, String> {
+    match ask(carrier, address, &Ask::Card, CARD_PATIENCE).await? {
+        Answer::Card(card) => Ok(*card),
+        _ => Err("something else than was asked".to_owned()),
+    }
+}
+
+async fn ask(
+    carrier: &Carrier,
+    address: SocketAddr,
+    question: &Ask,
+    patience: Duration,
+) -> Result<Answer, String> {
+    let asking = async {
+        let connection = carrier.connection(address).await?;
+        client::ask(&connection, question).await.map_err(|error| error.to_string())
+    };
+    match tokio::time::timeout(patience, asking).await {
+        Ok(Ok(Answer::Error { message })) => Err(message),
+        Ok(answer) => answer,
+        Err(_) => Err(format!("no answer within {} s", patience.as_secs())),
+    }
+}
+
+/// One pair after the other, so that none disturbs another.
+async fn measure_all(hosts: &[Card], own: &Card, carrier: &Carrier) -> Vec<Throughput> {
+    let mut measured = Vec::new();
+    let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (from, to)));
+    for (from, to) in pairs.filter(|(from, to)| from.agent != to.agent) {
+        let bit_per_s = if from.agent == own.agent {
+            throughput(carrier, to.address).await.ok()
+        } else {
+            let question = Ask::Send { to: to.address };
+            match ask(carrier, from.address, &question, MEASURE_PATIENCE).await {
+                Ok(Answer::Throughput { bit_per_s }) => Some(bit_per_s),
+                _ => None,
+            }
+        };
+        measured.push(Throughput { from: from.address, to: to.address, bit_per_s });
+    }
+    measured
+}
+
+/// What goes through to another agent in [`MEASURE`], in bit/s.
+async fn throughput(carrier: &Carrier, to: SocketAddr) -> Result<u64, String> {
+    let sending = async {
+        // A connection of its own: that of the mesh must not wait behind this.
+        let connection = carrier.connect(to).await?;
+        let sent = send_for(&connection).await.map_err(|error: io::Error| error.to_string());
+        connection.close(0_u32.into(), b"measured");
+        sent
+    };
+    let patience = tokio::time::timeout(MEASURE_PATIENCE, sending).await;
+    patience.unwrap_or_else(|_| Err("it took too long".to_owned()))
+}
+
+async fn send_for(connection: &quinn::Connection) -> io::Result<u64> {
+    let (mut to, mut from) = connection.open_bi().await?;
+    stream::send(&mut to, &Ask::Take).await?;
+    let (piece, began) = (vec![0; PIECE], Instant::now());
+    while began.elapsed() < MEASURE {
+        to.write_all(&piece).await?;
+    }
+    to.finish().map_err(io::Error::other)?;
+    let Answer::Taken { bytes } = stream::receive(&mut from, PIECE).await? else {
+        return Err(io::Error::other("something else than was asked"));
+    };
+    let nanos = began.elapsed().as_nanos().max(1);
+    Ok(u64::try_from(u128::from(bytes) * 8_000_000_000 / nanos).unwrap_or(u64::MAX))
+}
+
+async fn count(mut rest: RecvStream) -> io::Result<u64> {
+    let mut bytes = 0;
+    while let Some(chunk) = rest.read_chunk(usize::MAX, false).await? {
+        bytes += u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX);
+    }
+    Ok(bytes)
+}
+
+const CARD_PATIENCE: Duration = Duration::from_secs(2);
+const MEASURE: Duration = Duration::from_millis(300);
+const MEASURE_PATIENCE: Duration = Duration::from_secs(5);
+const PIECE: usize = 64 * 1024;

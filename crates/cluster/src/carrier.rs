@@ -1,0 +1,210 @@
+//! Datagrams to addresses, over connections that are made when they are first needed and made again when
+//! they have broken. What cannot be sent is lost, as datagrams may be: the mesh repeats what matters.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quinn::{Connection, Endpoint};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::key::NAME;
+use crate::protocol::Ask;
+use crate::tls::DATAGRAM_BUFFER;
+
+/// All connections of an agent; cheap to clone. Lives in one thread's runtime.
+#[derive(Debug, Clone)]
+pub(crate) struct Carrier {
+    endpoint: Endpoint,
+    ways: Arc<Mutex<BTreeMap<SocketAddr, Way>>>,
+    heard: UnboundedSender<Heard>,
+}
+
+/// What came in.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A datagram of the mesh.
+    Datagram { from: SocketAddr, bytes: Vec<u8> },
+    /// A question, and where the answer goes.
+    Asked { ask: Ask, to: quinn::SendStream, rest: quinn::RecvStream },
+    /// A connection was refused: somebody without the key, or of another version.
+    Refused { from: SocketAddr, why: String },
+}
+
+#[derive(Debug)]
+enum Way {
+    /// It is being made; what waits for it, at most [`WAITING_MAX`].
+    Coming(VecDeque<Vec<u8>>),
+    There(Connection),
+}
+
+impl Carrier {
+    pub(crate) fn new(endpoint: Endpoint, heard: UnboundedSender<Heard>) -> Self {
+        Carrier { endpoint, ways: Arc::default(), heard }
+    }
+
+    /// Sends a datagram, over a new connection if need be.
+    pub(crate) fn send(&self, to: SocketAddr, bytes: Vec<u8>) {
+        let mut ways = self.ways();
+        match ways.get_mut(&to) {
+            // Too long, or the connection has just broken: lost.
+            Some(Way::There(connection)) => drop(connection.send_datagram(bytes.into())),
+            Some(Way::Coming(waiting)) => {
+                if waiting.len() == WAITING_MAX {
+                    waiting.pop_front();
+                }
+                waiting.push_back(bytes);
+            }
+            None => {
+                ways.insert(to, Way::Coming(VecDeque::from([bytes])));
+                drop(ways);
+                let carrier = self.clone();
+                tokio::task::spawn_local(async move { carrier.make(to).await });
+            }
+        }
+    }
+
+    /// Somebody there is lost: what comes next needs a new connection.
+    pub(crate) fn forget(&self, address: SocketAddr) {
+        if let Some(Way::There(connection)) = self.ways().remove(&address) {
+            connection.close(0_u32.into(), b"lost");
+        }
+    }
+
+    /// Waits until what was sent has left this machine, for a little while at the most: closing the endpoint
+    /// would throw away what waits.
+    pub(crate) async fn drain(&self) {
+        let full = |way: &Way| match way {
+            Way::There(connection) => connection.datagram_send_buffer_space() < DATAGRAM_BUFFER,
+            Way::Coming(_) => false,
+        };
+        for _ in 0..DRAIN_STEPS {
+            if !self.ways().values().any(full) {
+                return;
+            }
+            tokio::time::sleep(DRAIN_STEP).await;
+        }
+    }
+
+    /// A connection on which something can be asked.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn connection(&self, to: SocketAddr) -> Result<Connection, String> {
+        if let Some(Way::There(connection)) = self.ways().get(&to) {
+            return Ok(connection.clone());
+        }
+        self.connect(to).await
+    }
+
+    /// Takes connections for as long as the endpoint lives.
+    pub(crate) async fn accept(self) {
+        while let Some(incoming) = self.endpoint.accept().await {
+            let many = self.endpoint.open_connections() > UNPROVEN_MAX;
+            if many && !incoming.remote_address_validated() && incoming.may_retry() {
+                // Under a flood, only who hears our answer costs more than that (RFC 9000, 8.1).
+                let _ = incoming.retry();
+                continue;
+            }
+            let carrier = self.clone();
+            let from = canonical(incoming.remote_address());
+            tokio::task::spawn_local(async move {
+                match incoming.await {
+                    Ok(connection) => carrier.serve(connection).await,
+                    Err(error) => {
+                        let _ = carrier.heard.send(Heard::Refused { from, why: error.to_string() });
+                    }
+                }
+            });
+        }
+    }
+
+    async fn make(self, to: SocketAddr) {
+        match self.connect(to).await {
+            Ok(connection) => self.serve(connection).await,
+            // The mesh tries again in its own time.
+            Err(_) => drop(self.ways().remove(&to)),
+        }
+    }
+
+    /// A new connection.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn connect(&self, to: SocketAddr) -> Result<Connection, String> {
+        let connecting = self.endpoint.connect(to, NAME).map_err(|error| error.to_string())?;
+        connecting.await.map_err(|error| error.to_string())
+    }
+
+    /// Hears a connection until its end.
+    async fn serve(&self, connection: Connection) {
+        let from = canonical(connection.remote_address());
+        self.adopt(from, &connection);
+        loop {
+            tokio::select! {
+                datagram = connection.read_datagram() => match datagram {
+                    Ok(bytes) => self.tell(Heard::Datagram { from, bytes: bytes.into() }),
+                    Err(_) => break,
+                },
+                streams = connection.accept_bi() => match streams {
+                    Ok((to, rest)) => self.hear_question(to, rest),
+                    Err(_) => break,
+                },
+            }
+        }
+        let mut ways = self.ways();
+        if matches!(ways.get(&from), Some(Way::There(known)) if known.stable_id() == connection.stable_id())
+        {
+            ways.remove(&from);
+        }
+    }
+
+    /// What waits goes out over it. A connection that works already stays in use: this one may be for one
+    /// question only.
+    fn adopt(&self, from: SocketAddr, connection: &Connection) {
+        let mut ways = self.ways();
+        let works = |way: &Way| matches!(way, Way::There(known) if known.close_reason().is_none());
+        if ways.get(&from).is_some_and(works) {
+            return;
+        }
+        if let Some(Way::Coming(waiting)) = ways.insert(from, Way::There(connection.clone())) {
+            for bytes in waiting {
+                // Lost if it does not fit: the mesh repeats what matters.
+                let _ = connection.send_datagram(bytes.into());
+            }
+        }
+    }
+
+    fn hear_question(&self, to: quinn::SendStream, mut rest: quinn::RecvStream) {
+        let carrier = self.clone();
+        tokio::task::spawn_local(async move {
+            let ask = crate::stream::receive(&mut rest, crate::protocol::ASK_BYTES_MAX).await;
+            // Who says what cannot be read hears nothing.
+            if let Ok(ask) = ask {
+                carrier.tell(Heard::Asked { ask, to, rest });
+            }
+        });
+    }
+
+    fn tell(&self, heard: Heard) {
+        // Nobody hears any more: the agent ends.
+        let _ = self.heard.send(heard);
+    }
+
+    fn ways(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Way>> {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// IPv4 addresses as themselves, also on a socket for both families.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+const DRAIN_STEP: Duration = Duration::from_millis(1);
+const DRAIN_STEPS: u32 = 100;
+/// Datagrams that wait for a connection.
+const WAITING_MAX: usize = 64;
+/// With more connections, addresses have to be proven before anything is computed for them.
+const UNPROVEN_MAX: usize = 256;

@@ -1,0 +1,270 @@
+//! Asks an agent.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::time::Duration;
+
+use quinn::{Connection, Endpoint, EndpointConfig, TokioRuntime};
+use tokio::runtime::Runtime;
+
+use crate::PORT;
+use crate::key::{ClusterKey, NAME};
+use crate::protocol::{ANSWER_BYTES_MAX, Answer, Ask, Hosts};
+use crate::{stream, tls};
+
+/// A connection to an agent.
+#[derive(Debug)]
+pub struct Client {
+    runtime: Runtime,
+    endpoint: Endpoint,
+    connection: Connection,
+    name: String,
+}
+
+/// Why an agent cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// There is no such machine.
+    #[error("no machine is called {host}")]
+    NoHost {
+        /// What was asked for.
+        host: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No agent answers there.
+    #[error("no agent answers at {host}")]
+    NoAgent {
+        /// What was asked for.
+        host: String,
+        /// What was heard, if anything.
+        why: String,
+    },
+    /// The agent does not take the key, or has another one.
+    #[error("the agent at {host} has another key")]
+    OtherKey {
+        /// What was asked for.
+        host: String,
+        /// What TLS says.
+        why: String,
+    },
+    /// The agent is of another version.
+    #[error("the agent at {host} is of another version of windtunnel")]
+    OtherVersion {
+        /// What was asked for.
+        host: String,
+    },
+    /// The conversation broke off.
+    #[error("the agent at {host} broke off")]
+    Broken {
+        /// What was asked for.
+        host: String,
+        /// How.
+        source: io::Error,
+    },
+    /// It says that it cannot answer.
+    #[error("the agent at {host} says: {message}")]
+    Refused {
+        /// What was asked for.
+        host: String,
+        /// Why.
+        message: String,
+    },
+    /// Something of this machine.
+    #[error("cannot {step}")]
+    Step {
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl ClientError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ClientError::NoAgent { host, .. } => Some(format!(
+                "start one there with `windtunnel agent`, or see that UDP port {} of {host} is reached",
+                port_of(host)
+            )),
+            ClientError::OtherKey { .. } => Some(
+                "all machines of a cluster need the same key file: name it with --key FILE".into(),
+            ),
+            ClientError::OtherVersion { .. } => {
+                Some("use the same version on all machines of a cluster".to_owned())
+            }
+            ClientError::NoHost { .. } => Some("write NAME, NAME:PORT or [IPv6]:PORT".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl Client {
+    /// Connects to the agent at `host`: a name or an address, with or without a port.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn connect(host: &str, key: &ClusterKey) -> Result<Self, ClientError> {
+        let addresses = resolve(host)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(step("start a runtime"))?;
+        let mut last = None;
+        for address in addresses {
+            match runtime.block_on(reach(host, address, key)) {
+                Ok((endpoint, connection)) => {
+                    return Ok(Client { runtime, endpoint, connection, name: host.to_owned() });
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| ClientError::NoAgent {
+            host: host.to_owned(),
+            why: "it has no address".to_owned(),
+        }))
+    }
+
+    /// Asks and waits for the answer.
+    ///
+    /// # Errors
+    /// [`ClientError::Broken`] or [`ClientError::Refused`].
+    pub fn ask(&self, ask: &Ask) -> Result<Answer, ClientError> {
+        let broken = |source| ClientError::Broken { host: self.name.clone(), source };
+        match self.runtime.block_on(self::ask(&self.connection, ask)).map_err(broken)? {
+            Answer::Error { message } => {
+                Err(ClientError::Refused { host: self.name.clone(), message })
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    /// All agents of the cluster.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn hosts(&self, measure: bool) -> Result<Hosts, ClientError> {
+        match self.ask(&Ask::Hosts { measure })? {
+            Answer::Hosts(hosts) => Ok(hosts),
+            _ => Err(ClientError::Refused {
+                host: self.name.clone(),
+                message: "something else than was asked".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.endpoint.close(0_u32.into(), b"done");
+        // So that the agent hears of it.
+        self.runtime.block_on(async {
+            let _ = tokio::time::timeout(FAREWELL, self.endpoint.wait_idle()).await;
+        });
+    }
+}
+
+/// Asks over a connection.
+pub(crate) async fn ask(connection: &Connection, ask: &Ask) -> io::Result<Answer> {
+    let (mut to, mut from) = connection.open_bi().await?;
+    stream::send(&mut to, ask).await?;
+    to.finish().map_err(io::Error::other)?;
+    stream::receive(&mut from, ANSWER_BYTES_MAX).await
+}
+
+/// The addresses that a host's name means.
+///
+/// # Errors
+/// [`ClientError::NoHost`].
+pub fn resolve(host: &str) -> Result<Vec<SocketAddr>, ClientError> {
+    let failed = |source| ClientError::NoHost { host: host.to_owned(), source };
+    let resolved = match host.to_socket_addrs() {
+        Ok(addresses) => addresses,
+        // No port: ours. An IPv6 address needs no brackets then.
+        Err(_) => (host, PORT).to_socket_addrs().map_err(failed)?,
+    };
+    Ok(resolved.collect())
+}
+
+async fn reach(
+    host: &str,
+    address: SocketAddr,
+    key: &ClusterKey,
+) -> Result<(Endpoint, Connection), ClientError> {
+    let any = match address {
+        SocketAddr::V4(_) => "0.0.0.0:0",
+        SocketAddr::V6(_) => "[::]:0",
+    };
+    let socket = UdpSocket::bind(any).map_err(step("open a UDP socket"))?;
+    let (_, settings) =
+        tls::settings(key).map_err(io::Error::other).map_err(step("use the key"))?;
+    let runtime = std::sync::Arc::new(TokioRuntime);
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), None, socket, runtime)
+        .map_err(step("open a UDP socket"))?;
+    endpoint.set_default_client_config(settings);
+    let no_agent = |why: String| ClientError::NoAgent { host: host.to_owned(), why };
+    let connecting =
+        endpoint.connect(address, NAME).map_err(|error| no_agent(error.to_string()))?;
+    let connection = match tokio::time::timeout(PATIENCE, connecting).await {
+        Ok(connection) => connection.map_err(|error| told(host, &error))?,
+        Err(_) => {
+            return Err(no_agent(format!("nothing was heard within {} s", PATIENCE.as_secs())));
+        }
+    };
+    // In TLS 1.3 the client has finished before the server has seen its certificate: only an answer tells
+    // that the key was taken.
+    match tokio::time::timeout(PATIENCE, ask(&connection, &Ask::Card)).await {
+        Ok(Ok(_)) => Ok((endpoint, connection)),
+        Ok(Err(error)) => Err(match connection.close_reason() {
+            Some(reason) => told(host, &reason),
+            None => ClientError::Broken { host: host.to_owned(), source: error },
+        }),
+        Err(_) => Err(no_agent("it does not answer".to_owned())),
+    }
+}
+
+/// What the end of a connection means. TLS's alerts are 0x100 and more (RFC 9001, 4.8).
+fn told(host: &str, error: &quinn::ConnectionError) -> ClientError {
+    const NO_APPLICATION_PROTOCOL: u64 = 0x178;
+    let host = host.to_owned();
+    let code = match error {
+        quinn::ConnectionError::TransportError(error) => u64::from(error.code),
+        quinn::ConnectionError::ConnectionClosed(close) => u64::from(close.error_code),
+        _ => 0,
+    };
+    match code {
+        NO_APPLICATION_PROTOCOL => ClientError::OtherVersion { host },
+        0x100..=0x1ff => ClientError::OtherKey { host, why: error.to_string() },
+        _ => ClientError::NoAgent { host, why: error.to_string() },
+    }
+}
+
+fn port_of(host: &str) -> u16 {
+    let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    port.unwrap_or(PORT)
+}
+
+fn step(step: &'static str) -> impl FnOnce(io::Error) -> ClientError {
+    move |source| ClientError::Step { step, source }
+}
+
+const PATIENCE: Duration = Duration::from_secs(3);
+const FAREWELL: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_may_be_named_with_and_without_a_port() {
+        let first = |host: &str| resolve(host).unwrap()[0].to_string();
+        assert_eq!(first("127.0.0.1"), "127.0.0.1:7447");
+        assert_eq!(first("127.0.0.1:9"), "127.0.0.1:9");
+        assert_eq!(first("::1"), "[::1]:7447");
+        assert_eq!(first("[::1]:9"), "[::1]:9");
+        assert!(matches!(resolve("no such host"), Err(ClientError::NoHost { .. })));
+    }
+}

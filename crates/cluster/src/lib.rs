@@ -1,0 +1,33 @@
+//! Agents on many machines: keys, encrypted connections between them, who is there and what they have.
+//!
+//! Promises: nobody joins, reads or is answered who lacks the cluster's key, and that costs an agent no
+//! more than a refused handshake; what agents agree on is the room `mesh`, fed and carried here; agents
+//! need no root and no configuration beyond the key and one address. Refuses: deciding what agents agree
+//! on; running programs itself; packets of emulated nodes, which never go over these connections.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`key`] | [`ClusterKey`]: made, kept and read |
+//! | [`agent`] | [`Agent`]: one for each machine |
+//! | [`client`] | [`Client`]: asks an agent |
+//! | [`protocol`] | what is asked and answered |
+//! | [`machine`] | what this machine has |
+//! | `tls` (private) | both ends authenticate each other by the key |
+//! | `carrier` (private) | datagrams over connections that come and go |
+//! | `stream` (private) | messages on a stream |
+
+pub mod agent;
+mod carrier;
+pub mod client;
+pub mod key;
+pub mod machine;
+pub mod protocol;
+mod stream;
+mod tls;
+
+pub use agent::{Agent, AgentError, Told};
+pub use client::{Client, ClientError};
+pub use key::{ClusterKey, KeyError};
+
+/// The port of agents, unless they are told otherwise.
+pub const PORT: u16 = 7447;

@@ -1,0 +1,153 @@
+//! What an agent is asked, and what it answers: one question and its answer on each stream, as
+//! `windtunnel_control::frame` has them. Agents ask each other the same way.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+use windtunnel_model::{Bytes, Rate};
+
+/// A question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Ask {
+    /// Who the agent is and what its machine has. Answer: [`Answer::Card`].
+    Card,
+    /// All agents of the cluster, as this one knows them. Answer: [`Answer::Hosts`].
+    Hosts {
+        /// Whether the throughput between each two of them is measured.
+        measure: bool,
+    },
+    /// Bytes follow on the stream until it ends; they are counted and forgotten. Answer: [`Answer::Taken`].
+    Take,
+    /// Sends bytes to another agent for a while. Answer: [`Answer::Throughput`].
+    Send {
+        /// Where that agent is.
+        to: SocketAddr,
+    },
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Answer {
+    /// The agent and its machine.
+    Card(Box<Card>),
+    /// All agents.
+    Hosts(Hosts),
+    /// So many bytes came.
+    Taken {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// What went through, in bit/s.
+    Throughput {
+        /// Bit/s.
+        bit_per_s: u64,
+    },
+    /// It cannot be answered.
+    Error {
+        /// Why.
+        message: String,
+    },
+}
+
+/// An agent and its machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Card {
+    /// The agent's number.
+    pub agent: String,
+    /// Name of the machine.
+    pub host: String,
+    /// Where the agent hears.
+    pub address: SocketAddr,
+    /// What its owner calls it.
+    pub labels: BTreeSet<String>,
+    /// Version of windtunnel.
+    pub windtunnel: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Processors that runs may use.
+    pub cpus: u32,
+    /// Processes that want a processor, on average over the last minute, times 100.
+    pub load_hundredths: u64,
+    /// Memory that runs may use.
+    pub memory: Bytes,
+    /// Memory that is free now.
+    pub memory_free: Bytes,
+    /// What the machine can send to others, where its owner has said so.
+    pub uplink: Option<Rate>,
+    /// How the other agents look from here.
+    pub peers: Vec<Peer>,
+}
+
+/// Another agent, as it looks from an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// The other agent's number.
+    pub agent: String,
+    /// Where it hears.
+    pub address: SocketAddr,
+    /// How its clock stands; absent: not yet known.
+    pub clock: Option<PeerClock>,
+}
+
+/// How another machine's monotonic clock stands to one's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerClock {
+    /// Nanoseconds by which it is ahead.
+    pub offset_ns: i64,
+    /// The offset is wrong by no more than this.
+    pub error_ns: u64,
+    /// The least round trip of the last seconds.
+    pub rtt_ns: u64,
+}
+
+/// All agents of a cluster.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hosts {
+    /// Position of the agent that was asked.
+    pub asked: usize,
+    /// The agents, by host name and address.
+    pub hosts: Vec<Card>,
+    /// Agents that are there but did not answer, and why.
+    pub silent: Vec<Silent>,
+    /// What went from one to another, where that was measured, in bit/s.
+    pub throughput: Vec<Throughput>,
+}
+
+/// An agent that did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silent {
+    /// Where it hears.
+    pub address: SocketAddr,
+    /// Why there is no answer.
+    pub why: String,
+}
+
+/// What went through between two agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// Who sent.
+    pub from: SocketAddr,
+    /// Who received.
+    pub to: SocketAddr,
+    /// Bit/s over one encrypted connection; absent where it could not be measured.
+    pub bit_per_s: Option<u64>,
+}
+
+impl Hosts {
+    /// The round trip from one agent to another, in nanoseconds, as the first sees it.
+    #[must_use]
+    pub fn rtt_ns(&self, from: &Card, to: &Card) -> Option<u64> {
+        let peer = from.peers.iter().find(|peer| peer.agent == to.agent)?;
+        Some(peer.clock?.rtt_ns)
+    }
+}
+
+/// The longest question.
+pub(crate) const ASK_BYTES_MAX: usize = 64 * 1024;
+/// The longest answer: 10 000 agents who know each other are too many for one.
+pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 20;

@@ -1,0 +1,71 @@
+//! Messages on a stream: a length of four bytes (big-endian), then JSON of so many bytes.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The longest message that is taken: a plan of thousands of nodes fits.
+pub const FRAME_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes before a message.
+pub const HEAD: usize = 4;
+
+/// Why bytes are no message.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// It says that it is longer than any message.
+    #[error("a message of {0} bytes is longer than {FRAME_BYTES_MAX}")]
+    TooLong(usize),
+    /// It is not what was expected.
+    #[error("a message cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+}
+
+/// The bytes of a message.
+///
+/// # Errors
+/// If it is longer than [`FRAME_BYTES_MAX`], or cannot be written as JSON.
+pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
+    let mut bytes = vec![0; HEAD];
+    serde_json::to_writer(&mut bytes, message)?;
+    let length = bytes.len() - HEAD;
+    let head = u32::try_from(length).ok().filter(|_| length <= FRAME_BYTES_MAX);
+    bytes[..HEAD].copy_from_slice(&head.ok_or(FrameError::TooLong(length))?.to_be_bytes());
+    Ok(bytes)
+}
+
+/// The length that a head announces.
+///
+/// # Errors
+/// If that is longer than [`FRAME_BYTES_MAX`].
+pub fn length(head: [u8; HEAD]) -> Result<usize, FrameError> {
+    let length = usize::try_from(u32::from_be_bytes(head)).unwrap_or(usize::MAX);
+    if length > FRAME_BYTES_MAX { Err(FrameError::TooLong(length)) } else { Ok(length) }
+}
+
+/// What the bytes after a head say.
+///
+/// # Errors
+/// If they are not what was expected.
+pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
+    Ok(serde_json::from_slice(body)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let bytes = encode("some text").unwrap();
+        let (head, body) = bytes.split_first_chunk().unwrap();
+        assert_eq!(length(*head).unwrap(), body.len());
+        assert_eq!(decode::<String>(body).unwrap(), "some text");
+    }
+
+    #[test]
+    fn a_message_that_cannot_be_is_refused_before_it_is_waited_for() {
+        assert!(matches!(length([0xff; HEAD]), Err(FrameError::TooLong(_))));
+        assert!(matches!(decode::<String>(b"7"), Err(FrameError::Unreadable(_))));
+    }
+}
