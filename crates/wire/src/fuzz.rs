@@ -2,7 +2,7 @@
 
 use crate::{
     checksum, corrupt, ecn, ethernet, flow, fragment, hop, icmp, ipv4, ipv6, packet, segment, tcp,
-    udp, vnet,
+    tunnel, udp, vnet,
 };
 
 /// Pieces of a train or fragmentation that one input is made to write.
@@ -20,6 +20,7 @@ pub fn fuzz_one(data: &[u8]) {
     edits(frame, &header);
     pieces(frame, &header);
     errors(frame);
+    datagrams(frame);
 }
 
 fn views(frame: &[u8]) {
@@ -115,5 +116,19 @@ fn errors(frame: &[u8]) {
             }
             core::hint::black_box(icmp::write_error(&reply, frame, &mut []));
         }
+    }
+}
+
+fn datagrams(bytes: &[u8]) {
+    if let Ok(header) = tunnel::Header::parse(bytes) {
+        let emitted = header.emit(bytes.len() - tunnel::HEADER_LEN);
+        assert_eq!(emitted.as_ref().map(|header| &header[..]), bytes.get(..tunnel::HEADER_LEN));
+    }
+    core::hint::black_box((tunnel::Question::parse(bytes), tunnel::Answer::parse(bytes).is_ok()));
+    let mut at = 0;
+    while let Ok(Some(placed)) = tunnel::Piece::parse(bytes, at) {
+        assert!(at < placed.start && placed.start < placed.end && placed.end <= bytes.len());
+        assert!(placed.piece.offset < placed.piece.total);
+        at = placed.end;
     }
 }

@@ -21,6 +21,7 @@
 //! | [`segment`] | trains: how many packets, how long, cutting them |
 //! | [`fragment`] | IPv4 fragmentation |
 //! | [`corrupt`] | a bit error that the receiver notices |
+//! | [`tunnel`] | datagrams that carry frames between the machines of a run |
 //!
 //! ```
 //! use windtunnel_wire::{hop, packet::Info};
@@ -58,6 +59,7 @@ pub mod segment;
 pub mod tcp;
 #[cfg(test)]
 mod tests;
+pub mod tunnel;
 pub mod udp;
 pub mod vnet;
 

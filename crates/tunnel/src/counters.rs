@@ -1,0 +1,96 @@
+//! What a tunnel has counted.
+
+use std::ops::AddAssign;
+
+/// What a tunnel has counted since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// What was sent.
+    pub sent: Traffic,
+    /// What was received and accepted.
+    pub received: Traffic,
+    /// Frames that were not sent.
+    pub unsent: Unsent,
+    /// Datagrams that came and were not accepted.
+    pub refused: Refused,
+    /// Frames of which some pieces came, and the rest did not in time.
+    pub incomplete: u64,
+    /// Datagrams with frames that others have overtaken and that have not come. Those that still come are counted
+    /// no more.
+    pub lost: u64,
+}
+
+/// What went one way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Datagrams, probes and answers among them.
+    pub datagrams: u64,
+    /// Their bytes, headers of IP and UDP not counted.
+    pub bytes: u64,
+    /// Whole frames.
+    pub frames: u64,
+}
+
+/// Frames that were not sent, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unsent {
+    /// There was no room in the socket's send buffer, and none within the time that is waited.
+    pub blocked: u64,
+    /// The device does not take datagrams of the size in use any more; the next ones are smaller.
+    pub too_big: u64,
+    /// The kernel refused them: no route, a device that is down.
+    pub failed: u64,
+    /// An empty frame, one longer than [`FRAME_MAX`](windtunnel_wire::tunnel::FRAME_MAX), or for nobody.
+    pub unfit: u64,
+}
+
+/// Datagrams that were not accepted, by reason, in the order in which they are looked for. All before `forged` are found
+/// without any cryptography.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// None of ours, cut, or of contradictory content.
+    pub malformed: u64,
+    /// Of another run.
+    pub other_run: u64,
+    /// For another member, from none, or from another address than that member's.
+    pub stranger: u64,
+    /// Sealed where this side is plain, or the other way round.
+    pub other_security: u64,
+    /// They have come before.
+    pub replayed: u64,
+    /// So late that nobody remembers whether they have come before.
+    pub too_late: u64,
+    /// Not sealed by who they say they are from.
+    pub forged: u64,
+}
+
+impl Unsent {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.blocked + self.too_big + self.failed + self.unfit
+    }
+}
+
+impl Refused {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.malformed
+            + self.other_run
+            + self.stranger
+            + self.other_security
+            + self.replayed
+            + self.too_late
+            + self.forged
+    }
+}
+
+impl AddAssign for Unsent {
+    fn add_assign(&mut self, other: Unsent) {
+        self.blocked += other.blocked;
+        self.too_big += other.too_big;
+        self.failed += other.failed;
+        self.unfit += other.unfit;
+    }
+}

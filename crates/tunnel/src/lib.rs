@@ -1,0 +1,63 @@
+//! The room `tunnel`: frames of emulated nodes on their way between the machines of one run.
+//!
+//! Each machine has one UDP socket for a run. Frames for one peer are packed into datagrams of the path's MTU, cut
+//! where a datagram ends, sealed with AES-128-GCM, and sent by one system call for up to 64 KiB (UDP GSO). The other side
+//! takes them in batches (GRO), opens, and hands whole frames over.
+//!
+//! **Promises:** frames arrive whole and unchanged, each at most once, or are counted as lost; what is not
+//! from a member of the run is counted and changes nothing. No call waits for longer than 5 ms, and none allocates
+//! for a packet once buffers are there. The caller says what time it is.
+//!
+//! **Refuses:** to repeat what was lost, to keep frames in order, to slow down senders: the emulated network decides
+//! about all of these.
+//!
+//! `docs/internals/tunnel.md` has the format, the keys, and what a hostile sender can do.
+//!
+//! ```
+//! use std::net::UdpSocket;
+//! use windtunnel_model::Time;
+//! use windtunnel_tunnel::{Label, Outgoing, Security, Setup, Tunnel};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let sockets = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
+//! let [a, b] = [sockets[0].local_addr()?, sockets[1].local_addr()?];
+//! let setup = |own, peers| Setup { run: 7, own, peers, security: Security::Sealed([1; 32]) };
+//! let [first, second] = sockets;
+//! let mut first = Tunnel::open(first, setup(0, vec![None, Some(b)]))?;
+//! let mut second = Tunnel::open(second, setup(1, vec![Some(a), None]))?;
+//!
+//! let now = Time::ZERO;
+//! let label = Label { port: 3, lane: 4, intended: 5_000, vnet: [0; 10] };
+//! first.push(now, &Outgoing { to: 1, label, frame: b"a frame" });
+//! assert_eq!(first.flush(now).unsent.total(), 0);
+//! let mut frames = Vec::new();
+//! while frames.is_empty() {
+//!     second.receive(now, |received| frames.push((received.from, received.frame.to_vec())))?;
+//! }
+//! assert_eq!(frames, [(0, b"a frame".to_vec())]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod batch;
+mod counters;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
+mod join;
+mod members;
+mod path;
+mod peer;
+mod seal;
+mod setup;
+#[cfg(test)]
+mod tests;
+mod tunnel;
+mod window;
+
+pub use counters::{Counters, Refused, Traffic, Unsent};
+#[cfg(any(test, feature = "fuzz"))]
+pub use fuzz::fuzz_one;
+pub use members::{Flushed, Outgoing, Received};
+pub use setup::{OpenError, Security, Setup};
+pub use tunnel::{Buffers, ReceiveError, Tunnel};
+pub use windtunnel_wire::tunnel::{FRAME_MAX, Label};

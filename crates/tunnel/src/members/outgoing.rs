@@ -1,0 +1,145 @@
+//! Frames to batches, batches to the carrier; probes and answers.
+
+use std::net::SocketAddr;
+
+use windtunnel_model::Time;
+use windtunnel_wire::tunnel::{Answer, HEADER_LEN, Kind, Question, TAG_LEN};
+
+use crate::counters::{Counters, Unsent};
+use crate::peer::Peer;
+
+use super::{Carrier, Flushed, Members, Outgoing, Refusal, fits};
+
+impl Members {
+    pub(crate) fn push(&mut self, now: Time, outgoing: &Outgoing<'_>, carrier: &mut impl Carrier) {
+        let peer = self.peers.get_mut(usize::from(outgoing.to)).and_then(Option::as_mut);
+        let (Some(peer), true) = (peer, fits(outgoing.frame)) else {
+            self.flushed.unsent.unfit += 1;
+            return;
+        };
+        if !peer.queued {
+            peer.queued = true;
+            peer.batch.reset(peer.path.size());
+            self.waiting.push(outgoing.to);
+        }
+        let number = peer.frame;
+        peer.frame = number.wrapping_add(1);
+        let (frame, mut offset) = (outgoing.frame, 0);
+        loop {
+            offset += peer.batch.add(number, &outgoing.label, frame, offset);
+            if offset == frame.len() {
+                return;
+            }
+            peer.outgoing.finish(Kind::Data, peer.batch.close(true));
+            if !peer.batch.is_full() {
+                continue;
+            }
+            if let Err(refusal) = deliver(now, peer, carrier, &mut self.flushed, &mut self.counters)
+            {
+                // The rest of this frame is of no use to anybody.
+                refusal.count(&mut self.flushed.unsent, 1);
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn flush(&mut self, now: Time, carrier: &mut impl Carrier) -> Flushed {
+        for number in self.waiting.drain(..) {
+            let peer = self.peers.get_mut(usize::from(number)).and_then(Option::as_mut);
+            let Some(peer) = peer else { continue };
+            peer.queued = false;
+            if peer.batch.is_open() {
+                peer.outgoing.finish(Kind::Data, peer.batch.close(false));
+            }
+            // What was refused has been counted.
+            let _: Result<(), Refusal> =
+                deliver(now, peer, carrier, &mut self.flushed, &mut self.counters);
+            self.due = self.due.min(peer.path.due());
+        }
+        let flushed = std::mem::take(&mut self.flushed);
+        self.counters.unsent += flushed.unsent;
+        self.counters.sent.frames += flushed.sent;
+        flushed
+    }
+
+    /// Sends the probe that is due to a peer, and notes when the next one is.
+    pub(super) fn probe(&mut self, now: Time, number: usize, carrier: &mut impl Carrier) {
+        let Some(peer) = &mut self.peers[number] else { return };
+        while let Some(size) = peer.path.poll(now) {
+            let probe = &mut self.scratch[..size];
+            probe.fill(0);
+            let question = Question { stamp: now.as_nanos() }.emit();
+            probe[HEADER_LEN..HEADER_LEN + Question::LEN].copy_from_slice(&question);
+            peer.outgoing.finish(Kind::Probe, probe);
+            match carry(carrier, peer.address, probe, size, false, &mut self.counters) {
+                Err(Refusal::TooBig) => peer.path.too_big(now, size),
+                // What is not sent is not answered either; that is what time-outs are for.
+                Ok(()) | Err(Refusal::Blocked | Refusal::Failed) => {}
+            }
+        }
+        self.due = self.due.min(peer.path.due());
+    }
+
+    pub(crate) fn answer(&mut self, number: u16, answer: Answer, carrier: &mut impl Carrier) {
+        let Some(Some(peer)) = self.peers.get_mut(usize::from(number)) else { return };
+        let tag = if self.sealed { TAG_LEN } else { 0 };
+        let size = HEADER_LEN + Answer::LEN + tag;
+        let datagram = &mut self.scratch[..size];
+        datagram[HEADER_LEN..HEADER_LEN + Answer::LEN].copy_from_slice(&answer.emit());
+        peer.outgoing.finish(Kind::Ack, datagram);
+        // The other side asks again.
+        let _: Result<(), Refusal> =
+            carry(carrier, peer.address, datagram, size, false, &mut self.counters);
+    }
+}
+
+impl Refusal {
+    fn count(self, unsent: &mut Unsent, frames: u64) {
+        let counter = match self {
+            Refusal::Blocked => &mut unsent.blocked,
+            Refusal::TooBig => &mut unsent.too_big,
+            Refusal::Failed => &mut unsent.failed,
+        };
+        *counter += frames;
+    }
+}
+
+/// Hands the closed datagrams of a peer's batch over and empties it.
+fn deliver(
+    now: Time,
+    peer: &mut Peer,
+    carrier: &mut impl Carrier,
+    flushed: &mut Flushed,
+    counters: &mut Counters,
+) -> Result<(), Refusal> {
+    let (bytes, size) = peer.batch.closed();
+    let frames = peer.batch.frames();
+    let longest = size.min(bytes.len());
+    let outcome = match bytes {
+        [] => Ok(()),
+        _ => carry(carrier, peer.address, bytes, size, true, counters),
+    };
+    match outcome {
+        Ok(()) => flushed.sent += frames,
+        Err(refusal) => refusal.count(&mut flushed.unsent, frames),
+    }
+    if outcome == Err(Refusal::TooBig) {
+        peer.path.too_big(now, longest);
+    }
+    peer.batch.reset(peer.path.size());
+    outcome
+}
+
+fn carry(
+    carrier: &mut impl Carrier,
+    to: SocketAddr,
+    bytes: &[u8],
+    size: usize,
+    patience: bool,
+    counters: &mut Counters,
+) -> Result<(), Refusal> {
+    carrier.carry(to, bytes, size, patience)?;
+    counters.sent.datagrams += bytes.len().div_ceil(size) as u64;
+    counters.sent.bytes += bytes.len() as u64;
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! How large a datagram may be on the way to one peer, how long the way takes, and whether it is there at all.
+//!
+//! A state machine without a socket, in the manner of RFC 8899: sizes are tried with probes that are longer than the
+//! data, and used when they have been answered. It never trusts an ICMP message, which anybody can send.
+
+use windtunnel_model::{Span, Time};
+
+use crate::batch::BYTES_MAX;
+
+/// Bytes of a datagram that every path carries: the least IPv6 MTU, 1280, without headers, and some room for tunnels.
+pub(crate) const SAFE: usize = 1200;
+/// Sizes that are tried first: common MTUs without the headers of IPv4 or IPv6, and UDP.
+const USUAL: [usize; 15] = [
+    1232, 1372, 1392, 1422, 1444, 1452, 1472, 4052, 8873, 8952, 8972, 16_356, 32_768, 65_000,
+    BYTES_MAX,
+];
+/// Between sizes that pass and that do not, the search ends here.
+const FINE: usize = 16;
+/// An answer takes no longer.
+const PATIENCE: Span = Span::from_millis(250);
+/// Probes of a new size that go unanswered before it is taken for too large.
+const TRIES: u32 = 3;
+/// Probes of the present size that go unanswered before it is given up.
+const TRIES_IN_USE: u32 = 4;
+/// How often the present size is tried when all is well.
+const KEEP: Span = Span::from_secs(1);
+/// After so long larger sizes are tried again.
+const RAISE: Span = Span::from_secs(60);
+/// Pause between the first two hellos; it doubles up to the greatest.
+const HELLO: Span = Span::from_millis(20);
+const HELLO_MOST: Span = Span::from_millis(320);
+/// The least round trip is that of one or two such times.
+const RTT_KEPT: Span = Span::from_secs(4);
+
+/// What is known of the way to one peer.
+#[derive(Debug)]
+pub(crate) struct Path {
+    /// Bytes of a datagram in use.
+    size: usize,
+    /// This does not pass, and nothing larger.
+    over: Option<usize>,
+    /// Whether a probe of the present size has been answered.
+    answered: bool,
+    asked: Option<Asked>,
+    due: Time,
+    hello: Span,
+    /// When larger sizes are tried again.
+    raise: Time,
+    rtt: [Option<Span>; 2],
+    rtt_since: Time,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    size: usize,
+    times: u32,
+}
+
+impl Path {
+    pub(crate) fn new() -> Self {
+        Path {
+            size: SAFE,
+            over: None,
+            answered: false,
+            asked: None,
+            due: Time::ZERO,
+            hello: HELLO,
+            raise: Time::MAX,
+            rtt: [None; 2],
+            rtt_since: Time::ZERO,
+        }
+    }
+
+    /// Bytes of a datagram that may be used.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The least round trip of the last seconds.
+    pub(crate) fn rtt(&self) -> Option<Span> {
+        self.rtt.into_iter().flatten().min()
+    }
+
+    /// When [`poll`](Self::poll) is to be called.
+    pub(crate) fn due(&self) -> Time {
+        self.due
+    }
+
+    /// The size of the probe that is to be sent now, if one is.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<usize> {
+        if now < self.due {
+            return None;
+        }
+        let asked = self.asked.take().and_then(|asked| self.unanswered(asked));
+        let asked = asked.unwrap_or_else(|| Asked { size: self.next_size(now), times: 0 });
+        self.asked = Some(Asked { times: asked.times + 1, ..asked });
+        self.due = now + self.pause();
+        Some(asked.size)
+    }
+
+    /// The peer has answered a probe of `size` bytes after `rtt`.
+    pub(crate) fn answered(&mut self, now: Time, size: usize, rtt: Span) {
+        self.learn_rtt(now, rtt);
+        self.hello = HELLO;
+        let size = size.min(BYTES_MAX);
+        if size < self.size || size < SAFE {
+            return;
+        }
+        (self.size, self.answered) = (size, true);
+        self.over = self.over.filter(|&over| over > size);
+        if self.asked.is_none_or(|asked| asked.size <= size) {
+            self.asked = None;
+            self.due = if self.larger().is_some() { now } else { now + KEEP };
+        }
+    }
+
+    /// The device does not take datagrams of `size` bytes.
+    pub(crate) fn too_big(&mut self, now: Time, size: usize) {
+        if size > SAFE {
+            self.over = Some(self.over.map_or(size, |over| over.min(size)));
+            self.due = now;
+            self.asked = None;
+        }
+        if size <= self.size {
+            self.size = SAFE;
+            self.answered = false;
+        }
+    }
+
+    /// What a probe that got no answer means; the probe, if it is to be sent once more.
+    fn unanswered(&mut self, asked: Asked) -> Option<Asked> {
+        if asked.size > self.size {
+            if asked.times < TRIES {
+                return Some(asked);
+            }
+            self.over = Some(asked.size);
+            return None;
+        }
+        if self.answered && asked.times < TRIES_IN_USE {
+            return Some(asked);
+        }
+        if self.answered {
+            (self.size, self.over, self.answered) = (SAFE, None, false);
+        }
+        self.hello = (self.hello + self.hello).min(HELLO_MOST);
+        None
+    }
+
+    fn next_size(&mut self, now: Time) -> usize {
+        if !self.answered {
+            return SAFE;
+        }
+        if now >= self.raise {
+            (self.over, self.raise) = (None, Time::MAX);
+        }
+        if let Some(larger) = self.larger() {
+            return larger;
+        }
+        if self.over.is_some() && self.raise == Time::MAX {
+            self.raise = now + RAISE;
+        }
+        self.size
+    }
+
+    /// The next size to try, until the search has ended.
+    fn larger(&self) -> Option<usize> {
+        let below = |size: usize| self.over.is_none_or(|over| size < over);
+        let usual = USUAL.into_iter().find(|&size| size > self.size && below(size));
+        let middle = || {
+            let gap = self.over?.saturating_sub(self.size);
+            (gap > FINE).then(|| self.size + gap / 2)
+        };
+        usual.or_else(middle)
+    }
+
+    fn pause(&self) -> Span {
+        if self.answered { PATIENCE } else { self.hello }
+    }
+
+    fn learn_rtt(&mut self, now: Time, rtt: Span) {
+        if now.since(self.rtt_since) > RTT_KEPT {
+            self.rtt = [None, self.rtt[0]];
+            self.rtt_since = now;
+        }
+        self.rtt[0] = Some(self.rtt[0].map_or(rtt, |least| least.min(rtt)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_micros(100);
+
+    /// A device and a way behind it that carry so much, and a peer that answers unless it is `deaf`.
+    struct World {
+        device: usize,
+        way: usize,
+        deaf: bool,
+        now: Time,
+        probes: u32,
+    }
+
+    impl World {
+        fn run(&mut self, path: &mut Path, time: Span) {
+            let end = self.now + time;
+            while path.due() <= end {
+                self.now = self.now.max(path.due());
+                let Some(size) = path.poll(self.now) else { panic!("due, and nothing to do") };
+                self.probes += 1;
+                assert!(self.probes < 2000, "{path:?}");
+                if size > self.device {
+                    path.too_big(self.now, size);
+                } else if size <= self.way && !self.deaf {
+                    path.answered(self.now + RTT, size, RTT);
+                }
+            }
+            self.now = end;
+        }
+    }
+
+    fn world(device: usize, way: usize) -> World {
+        World { device, way, deaf: false, now: Time::from_nanos(7), probes: 0 }
+    }
+
+    #[test]
+    fn what_the_device_carries_is_found_at_once() {
+        for (device, found) in [(65_507, 65_487), (1472, 1472), (1452, 1452), (8972, 8972)] {
+            let mut path = Path::new();
+            world(device, device).run(&mut path, Span::from_millis(20));
+            assert_eq!(path.size(), found);
+            assert_eq!(path.rtt(), Some(RTT));
+        }
+        for device in (SAFE..9000).step_by(77) {
+            let mut path = Path::new();
+            world(device, device).run(&mut path, Span::from_millis(20));
+            assert!((device - FINE..=device).contains(&path.size()), "{device}: {}", path.size());
+        }
+    }
+
+    #[test]
+    fn a_narrow_place_behind_the_device_is_found_by_silence() {
+        let (mut path, mut world) = (Path::new(), world(8972, 1372));
+        world.run(&mut path, Span::from_secs(10));
+        assert_eq!(path.size(), 1372);
+        // One probe a second, until larger sizes are tried again after a minute.
+        world.probes = 0;
+        world.run(&mut path, Span::from_secs(30));
+        assert!((29..=31).contains(&world.probes), "{}", world.probes);
+        world.way = 1472;
+        world.run(&mut path, Span::from_secs(40));
+        assert_eq!(path.size(), 1472);
+    }
+
+    #[test]
+    fn a_black_hole_is_left_within_two_and_a_half_seconds() {
+        let (mut path, mut world) = (Path::new(), world(8972, 8972));
+        world.run(&mut path, Span::from_secs(1));
+        world.way = 1400;
+        // KEEP and four times the patience.
+        world.run(&mut path, Span::from_millis(2100));
+        assert!(path.size() <= 1400, "{}", path.size());
+        world.run(&mut path, Span::from_secs(10));
+        assert!((1400 - FINE..=1400).contains(&path.size()), "{}", path.size());
+    }
+
+    #[test]
+    fn a_device_that_became_narrower_is_believed_at_once() {
+        let (mut path, mut world) = (Path::new(), world(8972, 8972));
+        world.run(&mut path, Span::from_secs(1));
+        world.device = 1392;
+        path.too_big(world.now, path.size());
+        assert_eq!(path.size(), SAFE);
+        world.run(&mut path, Span::from_millis(20));
+        assert_eq!(path.size(), 1392);
+    }
+
+    #[test]
+    fn a_silent_peer_is_greeted_more_and_more_rarely_and_found_again() {
+        let (mut path, mut world) = (Path::new(), world(1472, 1472));
+        world.deaf = true;
+        world.run(&mut path, Span::from_secs(10));
+        assert_eq!((path.size(), path.rtt()), (SAFE, None));
+        assert!((30..40).contains(&world.probes), "{}", world.probes);
+        world.deaf = false;
+        world.run(&mut path, HELLO_MOST + Span::from_millis(20));
+        assert_eq!(path.size(), 1472);
+    }
+
+    #[test]
+    fn a_device_too_narrow_for_anything_is_not_asked_without_end() {
+        let (mut path, mut world) = (Path::new(), world(1000, 1000));
+        world.run(&mut path, Span::from_secs(10));
+        assert!(world.probes < 40, "{}", world.probes);
+    }
+
+    #[test]
+    fn the_least_round_trip_of_the_last_seconds_is_kept() {
+        let mut path = Path::new();
+        let at = |secs| Time::ZERO + Span::from_secs(secs);
+        for (second, rtt, least) in [(5, 9, 9), (6, 3, 3), (7, 8, 3), (10, 7, 3), (15, 6, 6)] {
+            path.answered(at(second), SAFE, Span::from_millis(rtt));
+            assert_eq!(path.rtt(), Some(Span::from_millis(least)), "at {second} s");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Which datagrams of a series have come: each counts once, in any order within the window.
+
+/// Numbers below the greatest that are remembered one by one.
+pub(crate) const WINDOW: u64 = 8192;
+const WORDS: usize = 128;
+
+/// The series from one sender to one receiver (RFC 4303, 3.4.3, with a larger window).
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// The first that came, and the greatest.
+    span: Option<(u64, u64)>,
+    /// Those from the first on that have come.
+    arrived: u64,
+    /// One bit for each of the last [`WINDOW`] numbers, at its number modulo that.
+    seen: [u64; WORDS],
+}
+
+/// What is known of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    New,
+    /// It has come before.
+    Seen,
+    /// It is so far behind that nobody remembers whether it has come.
+    TooOld,
+}
+
+impl Window {
+    pub(crate) fn new() -> Self {
+        Window { span: None, arrived: 0, seen: [0; WORDS] }
+    }
+
+    /// Looks, and changes nothing: so what is not yet proven genuine may be asked about.
+    pub(crate) fn look(&self, number: u64) -> Verdict {
+        let Some((_, greatest)) = self.span else { return Verdict::New };
+        if number > greatest {
+            Verdict::New
+        } else if greatest - number >= WINDOW {
+            Verdict::TooOld
+        } else if self.bit(number) {
+            Verdict::Seen
+        } else {
+            Verdict::New
+        }
+    }
+
+    /// Takes note of a number that is [`Verdict::New`].
+    pub(crate) fn mark(&mut self, number: u64) {
+        let (first, greatest) = self.span.unwrap_or((number, number));
+        let gap = number.saturating_sub(greatest);
+        if gap >= WINDOW {
+            self.seen = [0; WORDS];
+        } else {
+            (greatest + 1..=greatest + gap).for_each(|passed| self.clear(passed));
+        }
+        let (word, bit) = place(number);
+        self.seen[word] |= bit;
+        self.arrived += u64::from(number >= first);
+        self.span = Some((first, greatest.max(number)));
+    }
+
+    /// Numbers after the first that came which others have overtaken, and which have not come.
+    pub(crate) fn missing(&self) -> u64 {
+        self.span.map_or(0, |(first, greatest)| greatest - first + 1 - self.arrived)
+    }
+
+    fn bit(&self, number: u64) -> bool {
+        let (word, bit) = place(number);
+        self.seen[word] & bit != 0
+    }
+
+    fn clear(&mut self, number: u64) {
+        let (word, bit) = place(number);
+        self.seen[word] &= !bit;
+    }
+}
+
+fn place(number: u64) -> (usize, u64) {
+    let at = number % WINDOW;
+    let word = usize::try_from(at / 64).expect("less than the number of words");
+    (word, 1 << (at % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_number_is_new_once_in_whatever_order() {
+        let mut window = Window::new();
+        for number in [100, 103, 101] {
+            assert_eq!(window.look(number), Verdict::New);
+            window.mark(number);
+            assert_eq!(window.look(number), Verdict::Seen);
+        }
+        assert_eq!((window.missing(), window.look(102)), (1, Verdict::New));
+        // What was sent before the first that came was not waited for, and is taken.
+        assert_eq!(window.look(99), Verdict::New);
+        window.mark(99);
+        assert_eq!((window.missing(), window.look(99)), (1, Verdict::Seen));
+    }
+
+    #[test]
+    fn a_number_is_forgotten_when_the_window_has_passed_it() {
+        let mut window = Window::new();
+        window.mark(5);
+        window.mark(5 + WINDOW - 1);
+        assert_eq!(window.look(5), Verdict::Seen);
+        window.mark(5 + WINDOW);
+        assert_eq!(window.look(5), Verdict::TooOld);
+        assert_eq!(window.look(6), Verdict::New);
+        assert_eq!(window.missing(), WINDOW - 2);
+        window.mark(u64::MAX / 2);
+        assert_eq!(window.look(6 + WINDOW), Verdict::TooOld);
+        assert_eq!(window.look(u64::MAX / 2 - 1), Verdict::New);
+    }
+
+    proptest! {
+        #[test]
+        fn the_window_agrees_with_a_set(steps in proptest::collection::vec(0..12_000u64, 1..400)) {
+            let (mut window, mut all) = (Window::new(), BTreeSet::new());
+            let mut greatest = 1 << 20;
+            let mut first = None;
+            for step in steps {
+                let number = greatest + 3 - step.min(greatest);
+                let expected = match () {
+                    () if first.is_some() && number + WINDOW <= greatest => Verdict::TooOld,
+                    () if all.contains(&number) => Verdict::Seen,
+                    () => Verdict::New,
+                };
+                prop_assert_eq!(window.look(number), expected);
+                if expected == Verdict::New {
+                    window.mark(number);
+                    all.insert(number);
+                    let first = *first.get_or_insert(number);
+                    greatest = if all.len() == 1 { number } else { greatest.max(number) };
+                    let came = all.range(first..).count() as u64;
+                    prop_assert_eq!(window.missing(), greatest - first + 1 - came);
+                }
+            }
+        }
+    }
+}
