@@ -5,7 +5,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use quinn_udp::{RecvMeta, Transmit, UdpSocketState, is_msg_size_err};
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use rustix::io::Errno;
 use rustix::net::sockopt;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 
@@ -83,8 +84,10 @@ impl Link {
                     }
                     self.wait();
                 }
-                Err(error) if is_msg_size_err(&error) => return Err(Refusal::TooBig),
-                Err(_) => return Err(Refusal::Failed),
+                Err(error) => {
+                    let too_big = Errno::from_io_error(&error) == Some(Errno::MSGSIZE);
+                    return Err(if too_big { Refusal::TooBig } else { Refusal::Failed });
+                }
             }
         }
     }
