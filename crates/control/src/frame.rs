@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        let bytes = encode("some text").unwrap();
+        let bytes = encode(&"some text").unwrap();
         let (head, body) = bytes.split_first_chunk().unwrap();
         assert_eq!(length(*head).unwrap(), body.len());
         assert_eq!(decode::<String>(body).unwrap(), "some text");
