@@ -39,9 +39,6 @@ pub(crate) struct Work {
     pub(crate) pool: Pool,
     pub(crate) timers: Timers,
     pub(crate) book: Book,
-    /// The moment at which all of this happens. With the model of paths packets are looked at with the times that they
-    /// will have on lanes further on.
-    pub(crate) now: Time,
     /// Packets that came out of a lane and are to be handled now, in order.
     pub(crate) exits: VecDeque<(Lane, Packet)>,
 }
@@ -90,8 +87,6 @@ pub(crate) struct Site {
     /// It is a part of paths: it has no queue and no rate of its own, and what enters it is brought to
     /// its end at once, with the times that it will have there. At nodes it waits for them.
     pub(crate) of_paths: bool,
-    /// It ends at a node of another machine: what enters it does not wait there either.
-    pub(crate) is_away: bool,
 }
 
 /// A packet that the MTU refused, as it was, for the message to its sender.

@@ -15,7 +15,7 @@ use crate::element::Luck;
 use crate::network::End;
 use crate::packet::{Packet, Shape};
 use crate::paths::traffic::{PERIOD, Sign};
-use crate::paths::{Way, shaper_profile};
+use crate::paths::{Paths, Way, shaper_profile};
 
 /// Packets in the queue that show that a flow wants more than was thought.
 const CROWD: u64 = 4;
@@ -72,29 +72,33 @@ impl Engine {
     /// Takes over what changed of lanes and routes.
     pub(super) fn follow_network(&mut self, now: Time) {
         let Some(mut paths) = self.paths.take() else { return };
-        for (index, chain) in self.chains[..paths.lanes()].iter().enumerate() {
-            paths.division.set_capacity(Lane::from_index(index), chain.profile().rate);
+        for (index, chain) in (0..).zip(&self.chains[..paths.lanes()]) {
+            let changed = paths.shares.set_capacity(index, chain.profile().rate);
+            debug_assert!(changed.is_ok(), "rates of links are bounded");
         }
         for number in 0..paths.ways() {
             let way = paths.way(number);
-            let lanes = self.trace(way.port, way.target, Some(way.source), way.hash);
+            let lanes = self.trace(way.port, way.target, way.source, way.hash);
             let bottleneck = self.bottleneck(&lanes);
-            paths.lead(number, lanes, bottleneck);
+            let way = paths.way_mut(number);
+            (way.lanes, way.bottleneck) = (lanes, bottleneck);
         }
-        for (key, id, way) in paths.traffic.running() {
-            let way = paths.way(way);
-            let lanes = self.trace(way.port, way.target, Some(key.source), key.hash64());
-            let terms = self.terms(&lanes, paths.traffic.flow(id).map(|it| &it.appetite));
-            paths.renew(id, lanes, terms);
+        for key in paths.traffic.keys() {
+            let Some(flow) = paths.traffic.get_mut(&key) else { continue };
+            let (id, number, runs) = (flow.id, flow.way, flow.runs);
+            let way = paths.way(number);
+            let lanes = self.trace(way.port, way.target, key.source, key.hash64());
+            let terms = self.terms(&lanes, paths.traffic.flow(id).map(|flow| &flow.appetite));
+            let Some(flow) = paths.traffic.get_mut(&key) else { continue };
+            let before = std::mem::replace(&mut flow.lanes, lanes.clone());
+            if runs {
+                paths.stop(number, id, &before);
+                paths.start(number, id, &lanes, terms);
+            }
         }
-        self.retrace_remote(&mut paths);
-        paths.divide();
-        let ways = 0..paths.ways();
         self.paths = Some(paths);
-        for number in ways.clone() {
-            self.set_rate(now, number);
-        }
-        for number in ways {
+        self.divide(now);
+        for number in 0..self.paths.as_ref().map_or(0, Paths::ways) {
             self.fit_queue(now, number);
         }
     }
@@ -113,7 +117,7 @@ impl Engine {
             Some(number) => number,
             None => {
                 let mut way = Way::new(port, target, info.source, key.hash64());
-                way.lanes = self.trace(port, target, Some(way.source), way.hash);
+                way.lanes = self.trace(port, target, way.source, way.hash);
                 way.bottleneck = self.bottleneck(&way.lanes);
                 let number = self.paths.as_mut()?.add(way);
                 self.add_shaper(now, number);
@@ -130,14 +134,8 @@ impl Engine {
         let way = paths.way(number);
         let profile = way.bottleneck.map(|(lane, _)| self.chains[lane.index()].profile().clone());
         let lane = Lane::from_index(index);
-        let luck = Luck { seed: 0, link: "", direction: lane.direction, part: 0 };
-        let site = Site {
-            ends_at_node: false,
-            on_lan: false,
-            routed: true,
-            of_paths: false,
-            is_away: false,
-        };
+        let luck = Luck { seed: 0, link: "", direction: lane.direction };
+        let site = Site { ends_at_node: false, on_lan: false, routed: true, of_paths: false };
         let profile = shaper_profile(profile.as_ref());
         self.chains.push(Chain::new(lane, &luck, &profile, site, &self.work.book));
         self.set_rate(now, number);
@@ -161,23 +159,16 @@ impl Engine {
         if !sign.begins() {
             return;
         }
-        let flow = paths.traffic.add(now, key, sign, way);
-        flow.bytes = bytes;
-        if flow.runs {
-            let id = flow.id;
-            self.start_flow(way, id, &key);
-            self.divide(now);
-        }
-    }
-
-    /// Lets a flow take part from now on.
-    fn start_flow(&mut self, number: usize, id: FlowId, key: &Key) {
-        let Some(paths) = &self.paths else { return };
-        let (way, hash) = (paths.way(number), key.hash64());
-        let lanes = self.trace(way.port, way.target, Some(key.source), hash);
+        let (port, target) = (paths.way(way).port, paths.way(way).target);
+        let lanes = self.trace(port, target, key.source, key.hash64());
         let terms = self.terms(&lanes, None);
-        if let Some(paths) = &mut self.paths {
-            paths.start(number, (id, hash), lanes, terms);
+        let Some(paths) = &mut self.paths else { return };
+        let flow = paths.traffic.add(now, key, sign, way, lanes.clone());
+        flow.bytes = bytes;
+        let (id, runs) = (flow.id, flow.runs);
+        if runs {
+            paths.start(way, id, &lanes, terms);
+            self.divide(now);
         }
     }
 
@@ -188,17 +179,23 @@ impl Engine {
         let waits =
             self.chains[self.paths.as_ref().map_or(0, |paths| paths.shaper(way))].in_lane() > 0;
         let Some(paths) = &mut self.paths else { return };
-        let share = paths.division.share(id).filter(|share| *share > 0);
+        let share = paths.share(id).filter(|share| *share > 0);
         let Some(flow) = paths.traffic.get_mut(key) else { return };
         if flow.has_ended(waits) {
-            paths.stop(way, id);
+            let lanes = std::mem::take(&mut flow.lanes);
+            paths.stop(way, id, &lanes);
             paths.traffic.remove(key);
             return;
         }
         flow.bytes = 0;
         if !flow.runs {
             flow.runs = true;
-            return self.start_flow(way, id, key);
+            let lanes = flow.lanes.clone();
+            let terms = self.terms(&lanes, None);
+            if let Some(paths) = &mut self.paths {
+                paths.start(way, id, &lanes, terms);
+            }
+            return;
         }
         let share = share.and_then(Rate::from_bits_per_second);
         let before = flow.appetite.demand();
@@ -210,18 +207,21 @@ impl Engine {
 
     /// Tells the shares what a flow wants now.
     fn renew_terms(&mut self, id: FlowId) {
-        let Some(paths) = &self.paths else { return };
-        let Some(flow) = paths.traffic.flow(id) else { return };
-        let terms = self.terms(paths.division.lanes(id), Some(&flow.appetite));
+        let Some(flow) = self.paths.as_ref().and_then(|paths| paths.traffic.flow(id)) else {
+            return;
+        };
+        let terms = self.terms(&flow.lanes, Some(&flow.appetite));
         if let Some(paths) = &mut self.paths {
-            paths.change(id, terms);
+            let changed = paths.shares.change(id, terms);
+            debug_assert!(changed.is_ok() || paths.share(id).is_none(), "it runs");
         }
     }
 
     /// Gives every way the rate that it may have now.
-    pub(super) fn divide(&mut self, now: Time) {
+    fn divide(&mut self, now: Time) {
         let Some(paths) = &mut self.paths else { return };
-        for number in paths.divide() {
+        paths.divide();
+        for number in 0..paths.ways() {
             self.set_rate(now, number);
         }
     }
@@ -285,11 +285,11 @@ impl Engine {
     }
 
     /// The lanes that a packet would pass now.
-    pub(super) fn trace(
+    fn trace(
         &mut self,
         port: PortId,
         target: Target,
-        source: Option<std::net::IpAddr>,
+        source: std::net::IpAddr,
         hash: u64,
     ) -> Vec<Lane> {
         let mut lanes = vec![self.network.lane_of(port)];
@@ -298,7 +298,7 @@ impl Engine {
             if target == Target::Router(id) || lanes.len() > self.vertices.len() {
                 break;
             }
-            let Some(next) = self.network.next_hop(id, source, target, || hash) else {
+            let Some(next) = self.network.next_hop(id, Some(source), target, || hash) else {
                 break;
             };
             lanes.push(next);

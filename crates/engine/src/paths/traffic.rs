@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::{Span, Time};
+use windtunnel_model::{Lane, Span, Time};
 use windtunnel_sharing::{Appetite, FlowId};
 use windtunnel_wire::flow::Key;
 use windtunnel_wire::packet::Info;
@@ -38,6 +38,7 @@ pub(crate) struct Flow {
     pub(crate) id: FlowId,
     /// Which shaper it passes.
     pub(crate) way: usize,
+    pub(crate) lanes: Vec<Lane>,
     is_tcp: bool,
     /// Whether it has a share.
     pub(crate) runs: bool,
@@ -82,8 +83,15 @@ impl Traffic {
         Some(flow)
     }
 
-    /// Adds a flow that `way` carries; a TCP flow runs at once.
-    pub(crate) fn add(&mut self, now: Time, key: Key, sign: Sign, way: usize) -> &mut Flow {
+    /// Adds a flow that `way` and `lanes` carry; a TCP flow runs at once.
+    pub(crate) fn add(
+        &mut self,
+        now: Time,
+        key: Key,
+        sign: Sign,
+        way: usize,
+        lanes: Vec<Lane>,
+    ) -> &mut Flow {
         let id = FlowId(self.next);
         self.next += 1;
         self.keys.insert(id, key);
@@ -91,6 +99,7 @@ impl Traffic {
         self.flows.entry(key).or_insert(Flow {
             id,
             way,
+            lanes,
             is_tcp: sign.is_tcp,
             runs: sign.is_tcp,
             appetite: Appetite::new(),
@@ -106,12 +115,6 @@ impl Traffic {
 
     pub(crate) fn keys(&self) -> Vec<Key> {
         self.flows.keys().copied().collect()
-    }
-
-    /// Those that have a share.
-    pub(crate) fn running(&self) -> Vec<(Key, FlowId, usize)> {
-        let running = self.flows.iter().filter(|(_, flow)| flow.runs);
-        running.map(|(key, flow)| (*key, flow.id, flow.way)).collect()
     }
 
     pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut Flow> {
