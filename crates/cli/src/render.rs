@@ -4,6 +4,7 @@ pub(crate) mod event;
 pub(crate) mod face;
 pub(crate) mod hosts;
 pub(crate) mod paths;
+pub(crate) mod placement;
 pub(crate) mod plan;
 pub(crate) mod quantity;
 pub(crate) mod summary;

@@ -10,8 +10,8 @@ use crate::quantity::Bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// Over all machines in proportion to what they have free, give or take a tenth, where that keeps more
-    /// neighbours together.
+    /// Over all machines in proportion to what they have free, give or take a tenth where that keeps more
+    /// neighbours together; over fewer, where all of them cannot carry it.
     #[default]
     Auto,
     /// On as few machines as carry it.

@@ -1,0 +1,216 @@
+//! Which node runs on which machine, and what that takes of it.
+#![cfg_attr(
+    not(test),
+    expect(dead_code, reason = "for `check --hosts`, which comes with the agents")
+)]
+
+use serde::Serialize;
+use windtunnel_model::{Bytes, Plan};
+use windtunnel_placement::{Host, Load, Placement, Traffic};
+
+use crate::render::quantity;
+use crate::render::table::{Align, Table};
+
+/// A placement for `--json`: exact values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Placed {
+    strategy: &'static str,
+    hosts: Vec<OnHost>,
+    warnings: Vec<String>,
+}
+
+/// What one machine gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct OnHost {
+    host: String,
+    nodes: Vec<String>,
+    cpu: Share,
+    memory: Memory,
+    up: Uplink,
+    down: Uplink,
+}
+
+/// Thousandths of processors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Share {
+    expected_millis: u64,
+    free_millis: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Memory {
+    expected: Bytes,
+    free: Bytes,
+}
+
+/// One direction of an uplink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Uplink {
+    /// The most bits a second that can cross it; none where nothing bounds them.
+    most: Option<u64>,
+    /// How many nodes nothing bounds.
+    unbounded_nodes: u32,
+    /// Bits a second that no other run has; none where the uplink is not known.
+    free: Option<u64>,
+}
+
+/// A placement, to be serialised.
+pub(crate) fn json(placement: &Placement, plan: &Plan, hosts: &[Host]) -> Placed {
+    let each = hosts.iter().zip(&placement.loads).enumerate();
+    let hosts = each.map(|(at, (host, load))| OnHost {
+        host: host.name.clone(),
+        nodes: placement.nodes_on(at).map(|id| plan.nodes[id.index()].name.clone()).collect(),
+        cpu: Share { expected_millis: load.cpu_millis, free_millis: host.free_cpu_millis() },
+        memory: Memory { expected: load.memory, free: host.free_memory() },
+        up: Uplink::of(load.up, host.free_up()),
+        down: Uplink::of(load.down, host.free_down()),
+    });
+    Placed {
+        strategy: plan.placement.name(),
+        hosts: hosts.collect(),
+        warnings: placement.warnings.iter().map(ToString::to_string).collect(),
+    }
+}
+
+impl Uplink {
+    fn of(traffic: Traffic, free: Option<u64>) -> Self {
+        match traffic {
+            Traffic::Bounded(most) => Uplink { most: Some(most), unbounded_nodes: 0, free },
+            Traffic::Unbounded { nodes } => Uplink { most: None, unbounded_nodes: nodes, free },
+        }
+    }
+}
+
+/// A placement for people: a row for each machine, then which nodes are where, then warnings.
+pub(crate) fn text(placement: &Placement, plan: &Plan, hosts: &[Host]) -> String {
+    let right = ["nodes", "cpu of free", "memory of free", "up of free", "down of free"];
+    let columns = right.into_iter().map(|heading| (heading, Align::Right));
+    let columns: Vec<_> = std::iter::once(("host", Align::Left)).chain(columns).collect();
+    let mut table = Table::new(&columns);
+    for (host, load) in hosts.iter().zip(&placement.loads) {
+        table.row(row(host, load));
+    }
+    let mut text = table.render("");
+    for (at, host) in hosts.iter().enumerate() {
+        let names = names(placement, plan, at);
+        if !names.is_empty() {
+            text.push_str(&format!("{}: {names}\n", host.name));
+        }
+    }
+    for warning in &placement.warnings {
+        text.push_str(&format!("warning: {warning}\n"));
+    }
+    text
+}
+
+fn row(host: &Host, load: &Load) -> Vec<String> {
+    let bytes = |bytes: Bytes| quantity::bytes(bytes.0);
+    let nodes = match host.free_nodes() {
+        Some(free) => format!("{} of {free}", load.nodes),
+        None => load.nodes.to_string(),
+    };
+    vec![
+        host.name.clone(),
+        nodes,
+        format!("{} of {}", processors(load.cpu_millis), processors(host.free_cpu_millis())),
+        format!("{} of {}", bytes(load.memory), bytes(host.free_memory())),
+        uplink(load.up, host.free_up()),
+        uplink(load.down, host.free_down()),
+    ]
+}
+
+fn uplink(traffic: Traffic, free: Option<u64>) -> String {
+    let free = free.map_or_else(|| "?".to_owned(), quantity::rate);
+    match traffic {
+        Traffic::Bounded(most) => format!("{} of {free}", quantity::rate(most)),
+        Traffic::Unbounded { nodes } => format!("not bounded ({nodes}) of {free}"),
+    }
+}
+
+fn processors(millis: u64) -> String {
+    let text = format!("{}.{:03}", millis / 1000, millis % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The nodes on a machine: a group that is there whole by its name, of others how many.
+fn names(placement: &Placement, plan: &Plan, host: usize) -> String {
+    let mut groups: Vec<(&str, usize)> = Vec::new();
+    for id in placement.nodes_on(host) {
+        let group = plan.nodes[id.index()].group.as_str();
+        match groups.last_mut().filter(|(last, _)| *last == group) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((group, 1)),
+        }
+    }
+    let told = groups.into_iter().map(|(group, here)| {
+        let all = plan.nodes.iter().filter(|node| node.group == group).count();
+        if here == all { group.to_owned() } else { format!("{group} ({here} of {all})") }
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_placement::{Rtts, place};
+
+    use super::*;
+
+    fn example() -> (Plan, Vec<Host>) {
+        let file = b"nodes: {web: {pin: m1, cpu: 1.5, memory: 256MB}, c: {count: 3}}\nrouters: [r]\nlinks:\n\
+                     - {between: [web, r], rate: 100mbit}\n- {between: [c, r], rate: 10mbit}\n";
+        let source = windtunnel_scenario::Source {
+            name: "n.yaml",
+            text: file,
+            default_name: "n",
+            base_dir: "/",
+        };
+        let plan = windtunnel_scenario::load(&source).unwrap().plan;
+        let mut hosts = vec![Host::new("m1"), Host::new("m2")];
+        hosts[0].uplink = "1gbit".parse().ok();
+        hosts[0].reserved.uplink_up = 250_000_000;
+        hosts[1].nodes_max = Some(8);
+        (plan, hosts)
+    }
+
+    #[test]
+    fn the_table_tells_what_each_machine_gets_of_what_is_free() {
+        let (plan, hosts) = example();
+        let mut placed = place(&plan, &hosts, &Rtts::default()).unwrap();
+        placed.hosts = vec![0, 0, 1, 1];
+        let nodes = |load: Load, nodes| Load { nodes, ..load };
+        placed.loads = vec![nodes(placed.loads[0], 2), nodes(placed.loads[1], 2)];
+        placed.loads[0].cpu_millis = 1500;
+        placed.loads[0].memory = Bytes(258_000_000);
+        placed.loads[0].up = Traffic::Bounded(20_286_086);
+        placed.loads[0].down = Traffic::Unbounded { nodes: 2 };
+        placed.loads[1].memory = Bytes(2_000_000);
+        (placed.loads[1].up, placed.loads[1].down) = (Traffic::Bounded(0), Traffic::Bounded(5));
+        let told = "\
+host   nodes  cpu of free   memory of free           up of free              down of free
+m1         2    1.5 of 16    258MB of 64GB  20.29mbit of 750mbit  not bounded (2) of 1gbit
+m2    2 of 8      0 of 16      2MB of 64GB             0bit of ?                 5bit of ?
+m1: web, c (1 of 3)
+m2: c (2 of 3)
+warning: the round-trip time between m1 and m2 is not known: no path was compared with it
+";
+        let spaced = |text: &str| -> Vec<String> {
+            text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+        };
+        assert_eq!(spaced(&text(&placed, &plan, &hosts)), spaced(told));
+    }
+
+    #[test]
+    fn json_has_exact_values_and_every_node() {
+        let (plan, hosts) = example();
+        let placed = place(&plan, &hosts, &Rtts::default()).unwrap();
+        let value = serde_json::to_value(json(&placed, &plan, &hosts)).unwrap();
+        let hosts = value["hosts"].as_array().unwrap();
+        let nodes: usize = hosts.iter().map(|host| host["nodes"].as_array().unwrap().len()).sum();
+        assert_eq!((hosts.len(), nodes), (2, 4));
+        assert_eq!(value["strategy"], "auto");
+        assert_eq!(hosts[0]["nodes"][0], "web");
+        assert_eq!(hosts[0]["cpu"]["expected_millis"], 1500);
+        assert_eq!(hosts[0]["up"]["free"], 750_000_000);
+        assert_eq!(hosts[1]["up"]["free"], serde_json::Value::Null);
+    }
+}

@@ -1,0 +1,50 @@
+//! The room `placement`: which node of a plan runs on which machine.
+//!
+//! **Promises:** every node is on one machine; pins hold; no machine gets more processors, memory or nodes than
+//! it has free, and no uplink more than its nodes can send. What cannot be carried is [`Refused`] with
+//! numbers. The same plan, machines and round-trip times give the same placement everywhere.
+//!
+//! **Refuses:** clocks, luck and floats; to promise the best placement (that is a hard problem): what is refused
+//! for its uplinks or round-trip times may still fit with pins of a person's own.
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | `host` | [`Host`], [`Reserved`], [`Rtts`]: the machines |
+//! | `outcome` | [`Placement`], [`Load`], [`Traffic`], [`Warning`] |
+//! | `refused` | [`Refused`], [`Refusal`]: what does not fit, with numbers |
+//! | `net` | the plan's lanes as the file has them at any time of the run |
+//! | `closeness` | which nodes are nearer to each other than machines are |
+//! | `flow`, `uplink` | the most that the nodes of a machine can send to others: a maximum flow |
+//! | `problem`, `search` | what is minimised, and how: starts, then Fiduccia–Mattheyses moves |
+//!
+//! ```
+//! use windtunnel_placement::{Host, Rtts, place};
+//!
+//! let text = b"nodes: {a: {}, b: {pin: m2}, c: {}, d: {}}\nrouters: [r, s]\nlinks:
+//! - {between: [a, r], rate: 1gbit}\n- {between: [c, r], rate: 1gbit}\n- {between: [r, s], rate: 10mbit}
+//! - {between: [b, s], rate: 1gbit}\n- {between: [d, s], rate: 1gbit}\n";
+//! let source =
+//!     windtunnel_scenario::Source { name: "net.yaml", text, default_name: "net", base_dir: "/" };
+//! let plan = windtunnel_scenario::load(&source).unwrap().plan;
+//! let hosts = [Host::new("m1"), Host::new("m2")];
+//! let placed = place(&plan, &hosts, &Rtts::default()).unwrap();
+//! // Only the slow link is between machines.
+//! assert_eq!(placed.hosts, [0, 1, 0, 1]);
+//! ```
+
+mod closeness;
+mod flow;
+mod host;
+mod net;
+mod outcome;
+mod place;
+mod problem;
+mod refused;
+mod search;
+mod uplink;
+
+pub use host::{Host, Reserved, Rtts};
+pub use outcome::{Load, Placement, Traffic, Warning};
+pub use place::{BYTES_PER_NODE, place};
+pub use refused::{Refusal, Refused, Resource, Way};
+pub use uplink::TUNNEL_BYTES;

@@ -1,0 +1,314 @@
+//! From a plan and machines to who is where.
+
+use windtunnel_model::placement::Strategy;
+use windtunnel_model::{Bytes, Plan, Routes};
+
+use crate::closeness::{self, Groups, Near};
+use crate::host::{Host, Rtts};
+use crate::net::Net;
+use crate::outcome::{Load, Placement, Traffic};
+use crate::problem::{Need, Problem, Unit};
+use crate::refused::{Refusal, Refused, Resource, Way};
+use crate::{search, uplink};
+
+/// What the namespaces, devices and init of a node take of its machine's memory.
+pub const BYTES_PER_NODE: u64 = 1_000_000;
+
+/// Puts every node of `plan` on one of `hosts`, by the plan's strategy. With [`Strategy::Auto`] fewer machines are
+/// used where all of them together cannot carry it.
+///
+/// # Errors
+/// With every reason that was found if there is a pin that means no machine, if processors, memory or room for
+/// nodes do not suffice, if a path between machines is shorter than half their round trip, or if nodes
+/// can send more than an uplink carries.
+pub fn place(plan: &Plan, hosts: &[Host], rtts: &Rtts) -> Result<Placement, Refused> {
+    let refused = |reasons| Refused { reasons, attempt: None };
+    if hosts.is_empty() {
+        return Err(refused(vec![Refusal::NoHosts]));
+    }
+    let reasons = unknown_pins(plan, hosts);
+    if !reasons.is_empty() {
+        return Err(refused(reasons));
+    }
+    let site = Site::new(plan, hosts, rtts);
+    let all = vec![true; hosts.len()];
+    let reasons = site.totals(&all);
+    if !reasons.is_empty() {
+        return Err(refused(reasons));
+    }
+    let fewer = |count: usize| site.first(count).filter(|used| site.totals(used).is_empty());
+    match plan.placement {
+        Strategy::Spread => site.attempt(Strategy::Spread, &all),
+        Strategy::Auto => site.attempt(Strategy::Auto, &all).or_else(|refused| {
+            let mut fewer = (1..hosts.len()).rev().filter_map(fewer);
+            fewer.find_map(|used| site.attempt(Strategy::Auto, &used).ok()).ok_or(refused)
+        }),
+        Strategy::Pack => {
+            let mut fewer = (1..hosts.len()).filter_map(fewer);
+            let found = fewer.find_map(|used| site.attempt(Strategy::Pack, &used).ok());
+            found.map_or_else(|| site.attempt(Strategy::Pack, &all), Ok)
+        }
+    }
+}
+
+/// One reason for each pin that means no machine.
+fn unknown_pins(plan: &Plan, hosts: &[Host]) -> Vec<Refusal> {
+    let mut reasons: Vec<Refusal> = Vec::new();
+    for node in &plan.nodes {
+        let Some(said) = &node.pin else { continue };
+        if hosts.iter().any(|host| host.answers_to(said)) {
+            continue;
+        }
+        let known = reasons.iter_mut().find_map(|reason| match reason {
+            Refusal::UnknownPin { pin, more, .. } if pin == said => Some(more),
+            _ => None,
+        });
+        if let Some(more) = known {
+            *more += 1;
+            continue;
+        }
+        let known = hosts.iter().map(|host| host.name.clone()).collect();
+        let (node, pin) = (node.name.clone(), said.clone());
+        reasons.push(Refusal::UnknownPin { node, more: 0, pin, known });
+    }
+    reasons
+}
+
+/// All that attempts share.
+struct Site<'a> {
+    plan: &'a Plan,
+    hosts: &'a [Host],
+    rtts: &'a Rtts,
+    net: Net,
+    routes: Routes,
+    tree: Vec<Near>,
+    /// Each node by itself, without its links.
+    nodes: Vec<Unit>,
+}
+
+impl<'a> Site<'a> {
+    fn new(plan: &'a Plan, hosts: &'a [Host], rtts: &'a Rtts) -> Self {
+        let net = Net::new(plan);
+        let (tree, routes) = (closeness::tree(&net), Routes::compute(plan));
+        Site { plan, hosts, rtts, tree, routes, nodes: units(plan, hosts), net }
+    }
+
+    /// The first `count` machines: those that pins need, then those with the most free; `None` if some node may be
+    /// on none of them.
+    fn first(&self, count: usize) -> Option<Vec<bool>> {
+        let only = |host: usize| {
+            self.nodes.iter().any(|node| {
+                node.allowed[host] && node.allowed.iter().filter(|allowed| **allowed).count() == 1
+            })
+        };
+        let mut order: Vec<usize> = (0..self.hosts.len()).collect();
+        order.sort_by_key(|at| {
+            let host = &self.hosts[*at];
+            let free = (host.free_cpu_millis(), host.free_memory());
+            (std::cmp::Reverse((only(*at), free)), *at)
+        });
+        let mut used = vec![false; self.hosts.len()];
+        order.into_iter().take(count).for_each(|host| used[host] = true);
+        let may_be = |unit: &Unit| unit.allowed.iter().zip(&used).any(|(a, b)| *a && *b);
+        self.nodes.iter().all(may_be).then_some(used)
+    }
+
+    /// What is lacking on all machines that are used together.
+    fn totals(&self, used: &[bool]) -> Vec<Refusal> {
+        let hosts = || self.hosts.iter().zip(used).filter(|(_, used)| **used).map(|(host, _)| host);
+        let loads = self.needs(&vec![0; self.plan.nodes.len()]);
+        let Some(all) = loads.first() else { return Vec::new() };
+        let nodes = hosts().map(|host| host.free_nodes().map(u64::from)).sum::<Option<u64>>();
+        let asked = [
+            (Resource::Processors, all.cpu_millis, hosts().map(Host::free_cpu_millis).sum()),
+            (Resource::Memory, all.memory.0, hosts().map(|host| host.free_memory().0).sum()),
+            (Resource::Nodes, u64::from(all.nodes), nodes.unwrap_or(u64::MAX)),
+        ];
+        lacking(None, asked)
+    }
+
+    fn attempt(&self, strategy: Strategy, used: &[bool]) -> Result<Placement, Refused> {
+        let (groups, group_of) = self.groups(used);
+        let place = (self.hosts, self.rtts);
+        let mut problem = Problem::new(&self.net, groups, &group_of, &self.tree, place);
+        problem.fill(strategy, used);
+        let labels = search::divide(&problem);
+        let placed: Vec<usize> = group_of.iter().map(|group| labels[*group]).collect();
+        let (close, warnings) =
+            closeness::check(self.plan, &self.routes, &self.net, &placed, place);
+        let loads = self.loads(&placed);
+        let mut reasons: Vec<Refusal> = close;
+        for (host, load) in self.hosts.iter().zip(&loads) {
+            reasons.extend(too_little(host, load));
+            reasons.extend(too_much(host, load));
+        }
+        let placement = Placement { hosts: placed, loads, warnings };
+        match reasons.is_empty() {
+            true => Ok(placement),
+            false => Err(Refused { reasons, attempt: Some(placement) }),
+        }
+    }
+
+    /// Nodes that must share a machine, whichever it is: their paths are shorter than between any two. They stay
+    /// apart where pins or room leave no machine for all of them; that is then refused with numbers.
+    fn groups(&self, used: &[bool]) -> (Vec<Unit>, Vec<usize>) {
+        let mut groups = Groups::new(self.nodes.len());
+        let mut units = self.nodes.clone();
+        for near in self.inseparable(used) {
+            let (a, b) = (groups.of(near.a), groups.of(near.b));
+            if a == b {
+                continue;
+            }
+            let joined = joined(&units[a], &units[b]);
+            if self.has_room(&joined, used) {
+                groups.join(a, b);
+                units[a.min(b)] = joined;
+            }
+        }
+        let mut numbers = vec![None; units.len()];
+        let (mut kept, mut group_of) = (Vec::new(), Vec::new());
+        for node in 0..self.nodes.len() {
+            let root = groups.of(node);
+            let number = *numbers[root].get_or_insert_with(|| {
+                kept.push(units[root].clone());
+                kept.len() - 1
+            });
+            group_of.push(number);
+        }
+        (kept, group_of)
+    }
+
+    /// The edges of the tree that no two of the machines can be between.
+    fn inseparable(&self, used: &[bool]) -> Vec<Near> {
+        let used: Vec<usize> = (0..used.len()).filter(|host| used[*host]).collect();
+        let pairs = used
+            .iter()
+            .enumerate()
+            .flat_map(|(at, a)| used[at + 1..].iter().map(move |b| (*a, *b)));
+        let limit = pairs.map(|(a, b)| self.rtts.one_way(a, b)).min().unwrap_or(0);
+        let near = self.tree.iter().filter(|near| near.latency < limit);
+        let (none, some): (Vec<Near>, Vec<Near>) = near.partition(|near| near.latency == 0);
+        let is_near =
+            |near: &Near| closeness::is_nearer(self.plan, &self.routes, &self.net, *near, limit);
+        let mut found: Vec<Near> = some.into_iter().filter(is_near).collect();
+        // Nodes without latency between them are free to part, unless one has a near neighbour: then so has the other.
+        let mut alike = Groups::new(self.nodes.len());
+        for near in &none {
+            alike.join(near.a, near.b);
+        }
+        let mut strict = vec![false; self.nodes.len()];
+        for near in &found {
+            strict[alike.of(near.a)] = true;
+            strict[alike.of(near.b)] = true;
+        }
+        found.extend(none.into_iter().filter(|near| strict[alike.of(near.a)]));
+        found
+    }
+
+    fn has_room(&self, unit: &Unit, used: &[bool]) -> bool {
+        let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        (0..self.hosts.len()).any(|at| {
+            let host = &self.hosts[at];
+            let room = Need {
+                cpu: whole(host.free_cpu_millis()),
+                memory: whole(host.free_memory().0 / 1000),
+                nodes: host.free_nodes().map_or(i64::MAX, i64::from),
+            };
+            used[at] && unit.allowed[at] && unit.need.lack(room) == 0
+        })
+    }
+
+    fn loads(&self, placed: &[usize]) -> Vec<Load> {
+        let mut loads = self.needs(placed);
+        for (host, load) in loads.iter_mut().enumerate() {
+            load.up = uplink::up(&self.net, placed, host);
+            load.down = uplink::down(&self.net, placed, host);
+        }
+        loads
+    }
+
+    /// Loads without the network's.
+    fn needs(&self, placed: &[usize]) -> Vec<Load> {
+        let nothing = Traffic::Bounded(0);
+        let empty = Load { nodes: 0, cpu_millis: 0, memory: Bytes(0), up: nothing, down: nothing };
+        let mut loads = vec![empty; self.hosts.len()];
+        for (node, host) in self.plan.nodes.iter().zip(placed) {
+            let load = &mut loads[*host];
+            load.nodes += 1;
+            load.cpu_millis += u64::from(node.demand.cpu_millis.unwrap_or(0));
+            let memory = node.demand.memory.unwrap_or_default().0.saturating_add(BYTES_PER_NODE);
+            load.memory = Bytes(load.memory.0.saturating_add(memory));
+        }
+        loads
+    }
+}
+
+/// Each node as a unit. One whose processors are not known counts like the mean of the others.
+fn units(plan: &Plan, hosts: &[Host]) -> Vec<Unit> {
+    let stated: Vec<i64> =
+        plan.nodes.iter().filter_map(|node| node.demand.cpu_millis).map(i64::from).collect();
+    let count = i64::try_from(stated.len()).unwrap_or(i64::MAX);
+    let usual = stated.iter().sum::<i64>().checked_div(count).unwrap_or(1000).max(1);
+    let units = plan.nodes.iter().map(|node| {
+        let memory = node.demand.memory.unwrap_or_default().0.saturating_add(BYTES_PER_NODE);
+        let memory = i64::try_from(memory.div_ceil(1000)).unwrap_or(i64::MAX);
+        let cpu = node.demand.cpu_millis.map(i64::from);
+        Unit {
+            need: Need { cpu: cpu.unwrap_or(0), memory: memory.min(LARGEST), nodes: 1 },
+            weight: cpu.unwrap_or(usual).max(1),
+            allowed: allowed(node.pin.as_deref(), hosts),
+            ..Unit::default()
+        }
+    });
+    units.collect()
+}
+
+/// The machine of that name, else all that are labelled so.
+fn allowed(pin: Option<&str>, hosts: &[Host]) -> Vec<bool> {
+    let Some(pin) = pin else { return vec![true; hosts.len()] };
+    let named = hosts.iter().any(|host| host.name == pin);
+    let fits = |host: &Host| if named { host.name == pin } else { host.answers_to(pin) };
+    hosts.iter().map(fits).collect()
+}
+
+fn joined(a: &Unit, b: &Unit) -> Unit {
+    Unit {
+        need: a.need.plus(b.need, 1),
+        weight: a.weight + b.weight,
+        allowed: a.allowed.iter().zip(&b.allowed).map(|(a, b)| *a && *b).collect(),
+        ..Unit::default()
+    }
+}
+
+fn too_little(host: &Host, load: &Load) -> Vec<Refusal> {
+    let asked = [
+        (Resource::Processors, load.cpu_millis, host.free_cpu_millis()),
+        (Resource::Memory, load.memory.0, host.free_memory().0),
+        (Resource::Nodes, u64::from(load.nodes), host.free_nodes().map_or(u64::MAX, u64::from)),
+    ];
+    // A machine that another run has filled is no matter where nothing is put on it.
+    if load.nodes == 0 { Vec::new() } else { lacking(Some(host), asked) }
+}
+
+fn lacking(host: Option<&Host>, asked: [(Resource, u64, u64); 3]) -> Vec<Refusal> {
+    let lacking = asked.into_iter().filter(|(_, asked, free)| asked > free);
+    let name = || host.map(|host| host.name.clone());
+    lacking
+        .map(|(resource, asked, free)| Refusal::TooLittle { resource, asked, free, host: name() })
+        .collect()
+}
+
+fn too_much(host: &Host, load: &Load) -> Vec<Refusal> {
+    let Some(uplink) = host.uplink else { return Vec::new() };
+    let ways = [(Way::Up, load.up, host.free_up()), (Way::Down, load.down, host.free_down())];
+    let over = ways.into_iter().filter_map(|(way, traffic, free)| match (traffic, free) {
+        (Traffic::Bounded(asked), Some(free)) if asked > free => {
+            Some(Refusal::Uplink { host: host.name.clone(), way, asked, uplink, free })
+        }
+        _ => None,
+    });
+    over.collect()
+}
+
+/// Kilobytes: sums of it over all nodes fit.
+const LARGEST: i64 = 1 << 48;

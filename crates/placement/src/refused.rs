@@ -1,0 +1,210 @@
+//! What cannot be carried, and why.
+
+use std::fmt;
+
+use windtunnel_model::{Bytes, Rate, Span};
+
+use crate::outcome::Placement;
+
+/// A plan that these machines cannot carry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines(.reasons))]
+pub struct Refused {
+    /// Every reason that was found, at least one.
+    pub reasons: Vec<Refusal>,
+    /// The best that was found, to show what is wrong with it; none where it did not come to that.
+    pub attempt: Option<Placement>,
+}
+
+/// One reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is no machine.
+    NoHosts,
+    /// A pin means none of the machines.
+    UnknownPin {
+        /// The first node with it.
+        node: String,
+        /// How many more nodes have it.
+        more: usize,
+        /// What it says.
+        pin: String,
+        /// The names of the machines.
+        known: Vec<String>,
+    },
+    /// More is asked for than is free.
+    TooLittle {
+        /// Of what.
+        resource: Resource,
+        /// What is asked for.
+        asked: u64,
+        /// What is free.
+        free: u64,
+        /// On which machine; `None`: on all together.
+        host: Option<String>,
+    },
+    /// A path between nodes on different machines is shorter than what lies between these.
+    TooClose {
+        /// Names along the path.
+        path: Vec<String>,
+        /// Its latency, the least that it has in the file.
+        latency: Span,
+        /// The machine of its start.
+        from_host: String,
+        /// The machine of its end.
+        to_host: String,
+        /// Between the machines.
+        rtt: Span,
+    },
+    /// Nodes can send more than the uplink carries.
+    Uplink {
+        /// The machine.
+        host: String,
+        /// To other machines, or from them.
+        way: Way,
+        /// The most that can be sent, in bits a second.
+        asked: u64,
+        /// What the uplink carries.
+        uplink: Rate,
+        /// What of it no other run has.
+        free: u64,
+    },
+}
+
+/// What a machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resource {
+    /// Processors, in thousandths.
+    Processors,
+    /// Memory, in bytes.
+    Memory,
+    /// Room for nodes.
+    Nodes,
+}
+
+/// A direction of an uplink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// To other machines.
+    Up,
+    /// From other machines.
+    Down,
+}
+
+impl Refusal {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Refusal::NoHosts => "name at least one machine".to_owned(),
+            Refusal::UnknownPin { known, .. } => format!("the machines are {}", known.join(", ")),
+            Refusal::TooLittle { .. } => {
+                "add machines, or ask for less (`cpu`, `memory`, `count`)".to_owned()
+            }
+            Refusal::TooClose { path, from_host, .. } => {
+                let ends = [path.first(), path.last()].into_iter().flatten().map(String::as_str);
+                let ends = ends.collect::<Vec<_>>().join("` and `");
+                format!("`pin: {from_host}` for `{ends}`, or give their links more latency")
+            }
+            Refusal::Uplink { host, .. } => format!(
+                "lower the `rate` of links that lead away from the nodes on {host}, or `pin` those that talk \
+                 most to one machine"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NoHosts => f.write_str("there is no machine"),
+            Refusal::UnknownPin { node, more, pin, .. } => {
+                write!(
+                    f,
+                    "node {node} is pinned to `{pin}`, which is no name or label of a machine"
+                )?;
+                if *more > 0 { write!(f, " (and {more} more nodes)") } else { Ok(()) }
+            }
+            Refusal::TooLittle { resource, asked, free, host } => {
+                let (asked, free) = (resource.amount(*asked), resource.free(*free));
+                match host {
+                    Some(host) => write!(
+                        f,
+                        "host {host}: the nodes put there need {asked}, it has {free} free"
+                    ),
+                    None => {
+                        write!(f, "the nodes need {asked}, all hosts together have {free} free")
+                    }
+                }
+            }
+            Refusal::TooClose { path, latency, from_host, to_host, rtt } => write!(
+                f,
+                "the path {} takes {latency} one way, its ends are on {from_host} and {to_host}, a round trip \
+                 of {rtt} apart",
+                path.join(" - ")
+            ),
+            Refusal::Uplink { host, way, asked, uplink, free } => {
+                let can = match way {
+                    Way::Up => "nodes there can send",
+                    Way::Down => "nodes there can be sent",
+                };
+                let (to, asked) = (way.preposition(), bits(*asked));
+                write!(
+                    f,
+                    "host {host}: {can} {asked} {to} other hosts, its uplink has {uplink}, free {}",
+                    bits(*free)
+                )
+            }
+        }
+    }
+}
+
+impl Resource {
+    fn amount(self, value: u64) -> String {
+        match self {
+            Resource::Processors => {
+                let text = format!("{}.{:03}", value / 1000, value % 1000);
+                format!("{} processors", text.trim_end_matches('0').trim_end_matches('.'))
+            }
+            Resource::Memory => format!("{} of memory", Bytes(rounded(value))),
+            Resource::Nodes => format!("room for {value} nodes"),
+        }
+    }
+}
+
+impl Resource {
+    /// What is free is rounded down, so that too little never looks like enough.
+    fn free(self, value: u64) -> String {
+        match self {
+            Resource::Memory => self.amount(value / 1_000_000 * 1_000_000),
+            _ => self.amount(value),
+        }
+    }
+}
+
+impl Way {
+    const fn preposition(self) -> &'static str {
+        match self {
+            Way::Up => "to",
+            Way::Down => "from",
+        }
+    }
+}
+
+fn lines(reasons: &[Refusal]) -> String {
+    reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Bits a second with at most four digits that matter.
+fn bits(value: u64) -> String {
+    Rate::from_bits_per_second(rounded(value))
+        .map_or_else(|| "0bit".to_owned(), |rate| rate.to_string())
+}
+
+/// To four digits, upwards, so that what is too much never looks like enough.
+fn rounded(value: u64) -> u64 {
+    let digits = value.checked_ilog10().unwrap_or(0);
+    let step = 10u64.pow(digits.saturating_sub(3));
+    value.div_ceil(step).saturating_mul(step)
+}

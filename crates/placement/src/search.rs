@@ -1,0 +1,29 @@
+//! Finding a good division: some starts, each improved by moves; the best is taken.
+
+mod cost;
+mod refine;
+mod start;
+mod state;
+mod swap;
+
+use crate::problem::Problem;
+use state::State;
+
+/// The machine of each group of nodes, as good as the search finds.
+pub(crate) fn divide(problem: &Problem) -> Vec<usize> {
+    best(problem).map(|state| state.labels[..problem.groups].to_vec()).unwrap_or_default()
+}
+
+/// The best division that was found.
+fn best(problem: &Problem) -> Option<State<'_>> {
+    let states = start::starts(problem).into_iter().map(|labels| {
+        let mut state = State::new(problem, labels);
+        state.settle();
+        state.refine();
+        state
+    });
+    states.min_by_key(|state| state.cost)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! What is minimised. The first field that differs decides: no sum of light faults outweighs a grave one.
+
+use std::ops::{Add, AddAssign, Sub};
+
+/// The cost of a division, or a difference of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Cost {
+    /// What machines lack of processors, memory and room for nodes.
+    pub(crate) lack: i64,
+    /// Pairs of near units that are on machines too far from each other.
+    pub(crate) apart: i64,
+    /// What is uneven where that was asked for by name.
+    pub(crate) strict: i64,
+    /// Bits a second by which links cut at a machine exceed its uplink.
+    pub(crate) uplink: i64,
+    /// Weight that is on a machine beyond, or missing from, its fair share.
+    pub(crate) uneven: i64,
+    /// The weight of links that are cut.
+    pub(crate) cut: i64,
+}
+
+impl Add for Cost {
+    type Output = Cost;
+    fn add(self, other: Cost) -> Cost {
+        Cost {
+            lack: self.lack.saturating_add(other.lack),
+            apart: self.apart.saturating_add(other.apart),
+            strict: self.strict.saturating_add(other.strict),
+            uplink: self.uplink.saturating_add(other.uplink),
+            uneven: self.uneven.saturating_add(other.uneven),
+            cut: self.cut.saturating_add(other.cut),
+        }
+    }
+}
+
+impl Sub for Cost {
+    type Output = Cost;
+    fn sub(self, other: Cost) -> Cost {
+        Cost {
+            lack: self.lack.saturating_sub(other.lack),
+            apart: self.apart.saturating_sub(other.apart),
+            strict: self.strict.saturating_sub(other.strict),
+            uplink: self.uplink.saturating_sub(other.uplink),
+            uneven: self.uneven.saturating_sub(other.uneven),
+            cut: self.cut.saturating_sub(other.cut),
+        }
+    }
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Cost) {
+        *self = *self + other;
+    }
+}

@@ -1,0 +1,168 @@
+//! A division with its cost, kept up to date move by move.
+
+use super::cost::Cost;
+use crate::problem::{Need, Problem, Room};
+
+/// A machine for every unit. Units without weight may be nowhere: the label after the last machine's.
+#[derive(Debug, Clone)]
+pub(super) struct State<'p> {
+    pub(super) problem: &'p Problem,
+    pub(super) labels: Vec<usize>,
+    pub(super) cost: Cost,
+    /// By unit and label: what joins the unit with those of the label.
+    ties: Vec<Tie>,
+    /// By machine.
+    loads: Vec<Load>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Tie {
+    weight: i64,
+    out: i64,
+    back: i64,
+}
+
+/// What is on a machine.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    need: Need,
+    weight: i64,
+    up: i64,
+    down: i64,
+}
+
+impl<'p> State<'p> {
+    pub(super) fn new(problem: &'p Problem, labels: Vec<usize>) -> Self {
+        let width = problem.rooms.len() + 1;
+        let mut ties = vec![Tie::default(); problem.units.len() * width];
+        let mut loads = vec![Load::default(); problem.rooms.len()];
+        let mut cost = Cost::default();
+        for (id, unit) in problem.units.iter().enumerate() {
+            let here = labels[id];
+            for edge in &unit.edges {
+                ties[id * width + labels[edge.to]].add(edge.weight, edge.out, edge.back);
+                if labels[edge.to] != here {
+                    cost.cut += if edge.to > id { edge.weight } else { 0 };
+                    if let Some(load) = loads.get_mut(here) {
+                        load.up += edge.out;
+                        load.down += edge.back;
+                    }
+                }
+            }
+            if let Some(load) = loads.get_mut(here) {
+                load.need = load.need.plus(unit.need, 1);
+                load.weight += unit.weight;
+            }
+            let later = unit.near.iter().filter(|(other, _)| *other > id);
+            cost.apart +=
+                later.map(|near| too_far(problem, here, labels[near.0], near.1)).sum::<i64>();
+        }
+        cost +=
+            loads.iter().zip(&problem.rooms).fold(Cost::default(), |sum, (l, r)| sum + l.cost(r));
+        State { problem, labels, cost, ties, loads }
+    }
+
+    /// The label that stands for no machine.
+    pub(super) fn nowhere(&self) -> usize {
+        self.problem.rooms.len()
+    }
+
+    /// How the cost changes if a unit goes to `to`.
+    pub(super) fn change(&self, unit: usize, to: usize) -> Cost {
+        let (problem, from) = (self.problem, self.labels[unit]);
+        let tie = |label: usize| self.ties[unit * (self.nowhere() + 1) + label];
+        let moved = &problem.units[unit];
+        let near = moved.near.iter().map(|(other, latency)| {
+            let there = self.labels[*other];
+            too_far(problem, to, there, *latency) - too_far(problem, from, there, *latency)
+        });
+        let mut change =
+            Cost { apart: near.sum(), cut: tie(from).weight - tie(to).weight, ..Cost::default() };
+        for (label, sign) in [(from, -1), (to, 1)] {
+            if let (Some(load), Some(room)) = (self.loads.get(label), problem.rooms.get(label)) {
+                change += self.with(load, unit, label, sign).cost(room) - load.cost(room);
+            }
+        }
+        change
+    }
+
+    /// What is on a machine after a unit came (`sign` 1) or went (-1).
+    fn with(&self, load: &Load, unit: usize, label: usize, sign: i64) -> Load {
+        let moved = &self.problem.units[unit];
+        let width = self.nowhere() + 1;
+        let all = self.ties[unit * width..][..width].iter();
+        let (out, back) = all.fold((0, 0), |sum, tie| (sum.0 + tie.out, sum.1 + tie.back));
+        let own = self.ties[unit * width + label];
+        Load {
+            need: load.need.plus(moved.need, sign),
+            weight: load.weight + sign * moved.weight,
+            // Links to others of the machine are cut while the unit is elsewhere, those to others while it is here.
+            up: load.up + sign * (out - own.out - own.back),
+            down: load.down + sign * (back - own.back - own.out),
+        }
+    }
+
+    pub(super) fn apply(&mut self, unit: usize, to: usize) {
+        let from = self.labels[unit];
+        self.cost += self.change(unit, to);
+        for (label, sign) in [(from, -1), (to, 1)] {
+            if let Some(load) = self.loads.get(label) {
+                self.loads[label] = self.with(load, unit, label, sign);
+            }
+        }
+        self.labels[unit] = to;
+        let width = self.nowhere() + 1;
+        for edge in &self.problem.units[unit].edges {
+            // Seen from the other end, there and back change places.
+            self.ties[edge.to * width + from].add(-edge.weight, -edge.back, -edge.out);
+            self.ties[edge.to * width + to].add(edge.weight, edge.back, edge.out);
+        }
+    }
+
+    /// What joins a unit with those of a label.
+    pub(super) fn tie(&self, unit: usize, label: usize) -> i64 {
+        self.ties[unit * (self.nowhere() + 1) + label].weight
+    }
+}
+
+impl Tie {
+    fn add(&mut self, weight: i64, out: i64, back: i64) {
+        self.weight += weight;
+        self.out += out;
+        self.back += back;
+    }
+}
+
+impl Need {
+    pub(crate) fn plus(self, other: Need, sign: i64) -> Need {
+        Need {
+            cpu: self.cpu + sign * other.cpu,
+            memory: self.memory + sign * other.memory,
+            nodes: self.nodes + sign * other.nodes,
+        }
+    }
+
+    /// What is lacking where there is `room`.
+    pub(crate) fn lack(self, room: Need) -> i64 {
+        let over = |need: i64, room: i64| (need - room).max(0);
+        over(self.cpu, room.cpu) + over(self.memory, room.memory) + over(self.nodes, room.nodes)
+    }
+}
+
+impl Load {
+    fn cost(&self, room: &Room) -> Cost {
+        let uneven = (self.weight - room.even.1).max(0) + (room.even.0 - self.weight).max(0);
+        let (strict, uneven) = if room.strict { (uneven, 0) } else { (0, uneven) };
+        Cost {
+            lack: self.need.lack(room.need),
+            strict,
+            uplink: (self.up - room.up).max(0) + (self.down - room.down).max(0),
+            uneven,
+            ..Cost::default()
+        }
+    }
+}
+
+fn too_far(problem: &Problem, a: usize, b: usize, latency: u64) -> i64 {
+    i64::from(a != b && problem.one_way[a][b] > latency)
+}

@@ -1,0 +1,70 @@
+//! What it costs to place a plan: rows of name, asked, ours (median, least to greatest), uplinks together, and those
+//! of dealing nodes out in turn.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the workshop")]
+
+use std::time::Instant;
+
+use windtunnel_model::{Plan, Span};
+use windtunnel_placement::{Host, Placement, Rtts, Traffic, place};
+use windtunnel_topology::{Access, LatencyRange, Request, Shape, generate};
+
+fn main() {
+    let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(5);
+    println!("network\tasked\tours\tuplinks\tround robin");
+    let routers = 200;
+    let shapes = [
+        ("1000 nodes, scale-free", Shape::ScaleFree { routers, attach: 2 }),
+        ("1000 nodes, ring", Shape::Ring { routers }),
+        ("1000 nodes, tree", Shape::Tree { fanout: 6, depth: 3 }),
+        ("1000 nodes, star", Shape::Star { nodes: 1000 }),
+    ];
+    for (name, shape) in shapes {
+        let plan = network(shape);
+        let hosts: Vec<Host> = (0..16).map(|at| Host::new(format!("m{at}"))).collect();
+        let mut rtts = Rtts::default();
+        (0..16).for_each(|a| (0..a).for_each(|b| rtts.set(a, b, Span::from_micros(200))));
+        let mut times = Vec::new();
+        let mut placed = None;
+        for _ in 0..rounds {
+            let start = Instant::now();
+            placed = Some(place(&plan, &hosts, &rtts).unwrap());
+            times.push(start.elapsed().as_secs_f64() * 1000.0);
+        }
+        times.sort_by(f64::total_cmp);
+        let (least, median, most) = (times[0], times[times.len() / 2], times[times.len() - 1]);
+        let ours = uplinks(&placed.unwrap());
+        let mut dealt = plan.clone();
+        for (at, node) in dealt.nodes.iter_mut().enumerate() {
+            node.pin = Some(format!("m{}", at % 16));
+        }
+        let dealt = uplinks(&place(&dealt, &hosts, &Rtts::default()).unwrap());
+        println!(
+            "{name}\t100 ms\t{median:.1} ms ({least:.1} to {most:.1})\t{ours} Mbit/s\t{dealt} Mbit/s"
+        );
+    }
+}
+
+fn network(shape: Shape) -> Plan {
+    let mut request = Request::new(shape);
+    if !matches!(shape, Shape::Star { .. }) {
+        request.nodes = Some(1000);
+    }
+    request.latency = LatencyRange { least: Span::from_millis(1), most: Span::from_millis(20) };
+    request.trunk = Access { rate: "100mbit".parse().ok(), ..Access::default() };
+    request.access = Access { rate: "20mbit".parse().ok(), ..Access::default() };
+    let yaml = generate(&request).unwrap().to_yaml();
+    let text = yaml.as_bytes();
+    let source =
+        windtunnel_scenario::Source { name: "net.yaml", text, default_name: "net", base_dir: "/" };
+    windtunnel_scenario::load(&source).unwrap().plan
+}
+
+/// What can leave all machines, in Mbit/s.
+fn uplinks(placed: &Placement) -> u64 {
+    let up = placed.loads.iter().map(|load| match load.up {
+        Traffic::Bounded(bits) => bits / 1_000_000,
+        Traffic::Unbounded { .. } => 0,
+    });
+    up.sum()
+}
