@@ -39,6 +39,9 @@ pub(crate) struct Work {
     pub(crate) pool: Pool,
     pub(crate) timers: Timers,
     pub(crate) book: Book,
+    /// The moment at which all of this happens. With the model of paths packets are looked at with the times that they
+    /// will have on lanes further on.
+    pub(crate) now: Time,
     /// Packets that came out of a lane and are to be handled now, in order.
     pub(crate) exits: VecDeque<(Lane, Packet)>,
 }
@@ -87,6 +90,8 @@ pub(crate) struct Site {
     /// It is a part of paths: it has no queue and no rate of its own, and what enters it is brought to
     /// its end at once, with the times that it will have there. At nodes it waits for them.
     pub(crate) of_paths: bool,
+    /// It ends at a node of another machine: what enters it does not wait there either.
+    pub(crate) is_away: bool,
 }
 
 /// A packet that the MTU refused, as it was, for the message to its sender.
@@ -157,6 +162,18 @@ impl Chain {
     /// Segments inside.
     pub(crate) fn in_lane(&self) -> u64 {
         self.lined_up + self.queue.packets() + self.server.packets()
+    }
+
+    /// The number of the next segment that is offered, not counting what kernels send to a LAN of their own accord.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether a segment that was offered under this number, or before it, is in the queue or in transmission. For
+    /// queues that keep the order.
+    pub(crate) fn waits_for(&self, number: u64) -> bool {
+        let oldest = self.server.number().or_else(|| self.queue.oldest());
+        oldest.is_some_and(|oldest| oldest <= number)
     }
 
     /// Whether a packet of this shape, offered now, passes at once and unchanged.

@@ -27,11 +27,17 @@ pub(crate) struct Luck<'a> {
     pub(crate) seed: u64,
     pub(crate) link: &'a str,
     pub(crate) direction: Direction,
+    /// Which of the machines with this lane it is: each draws for itself.
+    pub(crate) part: u32,
 }
 
 impl Luck<'_> {
     pub(crate) fn stream(&self, element: &str) -> Stream {
-        Stream::derive(self.seed, self.link, self.direction, element)
+        if self.part == 0 {
+            return Stream::derive(self.seed, self.link, self.direction, element);
+        }
+        let part = format!("part {}", self.part);
+        Stream::named(self.seed, &[self.link, self.direction.name(), element, &part])
     }
 }
 

@@ -1,5 +1,6 @@
 //! The engine: all lanes and routers of a plan behind one contract.
 
+mod abroad;
 #[cfg(test)]
 mod effort;
 mod forward;
@@ -26,6 +27,7 @@ use crate::lan::{Segment, Sides};
 use crate::neighbours::Neighbours;
 use crate::network::{End, Network};
 use crate::packet::Shape;
+use crate::part::Part;
 use crate::paths::Paths;
 use crate::timer::{Activity, Timers};
 use reroute::Reroutes;
@@ -45,6 +47,16 @@ use reroute::Reroutes;
 ///    [`poll_timeout`](Engine::poll_timeout) for the next wake-up. Buffers that were sent go back through
 ///    [`recycle`](Engine::recycle).
 /// 3. Read counters at any time.
+///
+/// An engine may be one machine's part of the network ([`of_part`](Engine::of_part)). Then, beside that:
+///
+/// - Departures to ports that are elsewhere ([`is_here`](Engine::is_here)) are given out as soon as they are known, with
+///   their intended time in the future: the host sends them to their machine, which holds them until then. The first
+///   rule of 2. does not hold for them, nor do they come in the order of their times; those from one port to
+///   one port do, unless the network reorders them.
+/// - [`poll_flow`](Engine::poll_flow) says what other machines have to know of the flows here, and
+///   [`handle_flows`](Engine::handle_flows) hears what they said.
+/// - Counters are of what nodes here sent, on all lanes of its way. What is added up over the machines is the network's.
 ///
 /// The same calls in the same order give the same bytes, on any machine. A packet keeps its intended
 /// time through all elements: that it was looked at late delays nothing behind it, so lateness never
@@ -71,6 +83,8 @@ pub struct Engine {
     events: Bounded<Event>,
     handoffs: Bounded<Handoff>,
     reroutes: Reroutes,
+    /// By port: whether it is on this machine.
+    here: Vec<bool>,
     /// With the model of paths. Behind the chains of the lanes then come those of its shapers.
     paths: Option<Paths>,
     /// The latest `now`.
@@ -79,6 +93,8 @@ pub struct Engine {
     exhausted: bool,
     memory: u64,
     refused: u64,
+    /// News of flows that could not be used.
+    refused_flows: u64,
 }
 
 /// What an engine may use.
@@ -108,7 +124,7 @@ pub struct Departure {
     /// The lane that it came by (for a message from the far end of a node's own link, the lane towards
     /// the node).
     pub lane: Lane,
-    /// When it should leave; never after the `now` of the call that made it.
+    /// When it should leave; never after the `now` of the call that made it, if its port is here.
     pub intended: Time,
     /// The header to send with it.
     pub vnet: vnet::Header,
@@ -149,15 +165,31 @@ impl Engine {
     /// If the plan is not valid: ids or ports that index nothing.
     #[must_use]
     pub fn new(plan: &Plan, limits: Limits) -> Engine {
+        Engine::of_part(plan, limits, &Part::whole(plan))
+    }
+
+    /// The engine of one machine, for its part of `plan`; the other nodes are on other machines.
+    ///
+    /// # Panics
+    /// As [`new`](Engine::new); if `part` says of more or fewer nodes than the plan has where they are; and if some are
+    /// elsewhere and the model is that of hops, whose queues cannot be in two places.
+    #[must_use]
+    pub fn of_part(plan: &Plan, limits: Limits, part: &Part) -> Engine {
+        assert_eq!(part.here.len(), plan.nodes.len(), "a part says of each node where it is");
+        let divided = !part.is_whole();
+        assert!(!divided || plan.model != NetworkModel::Hops, "parts need the model of paths");
         let network = Network::new(plan);
         let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
         let book = Book::new(&plan.traces);
-        let chains: Vec<Chain> = lanes.map(|lane| chain_of(plan, &network, lane, &book)).collect();
+        let here: Vec<bool> = plan.ports().map(|(node, _)| part.here[node.index()]).collect();
+        let chains: Vec<Chain> =
+            lanes.map(|lane| chain_of(plan, &network, lane, (part.number, &here), &book)).collect();
         Engine {
             work: Work {
                 pool: Pool::new(limits.packet_memory),
                 timers: Timers::default(),
                 book,
+                now: Time::ZERO,
                 exits: VecDeque::new(),
             },
             unpolled: vec![0; chains.len()],
@@ -171,11 +203,13 @@ impl Engine {
             events: Bounded::new(EVENTS_MAX),
             handoffs: Bounded::new(HANDOFFS_MAX),
             reroutes: Reroutes::new(plan.routing.reroute),
-            paths: Paths::new(plan),
+            here,
+            paths: Paths::new(plan, part),
             now: Time::ZERO,
             exhausted: false,
             memory: limits.packet_memory,
             refused: 0,
+            refused_flows: 0,
         }
     }
 
@@ -199,7 +233,7 @@ impl Engine {
     /// than 66 KiB of them, are counted by [`refused_frames`](Engine::refused_frames).
     ///
     /// # Panics
-    /// If `now` is before an earlier one, or the plan has no such port.
+    /// If `now` is before an earlier one, or the plan has no such port, or it is elsewhere.
     pub fn handle_packet(
         &mut self,
         now: Time,
@@ -207,6 +241,7 @@ impl Engine {
         vnet: vnet::Header,
         frame: &mut [u8],
     ) -> Option<Express> {
+        assert!(self.here[port.index()], "port {} sends on another machine", port.0);
         self.advance(now);
         if frame.len() < ethernet::HEADER_LEN || frame.len() > FRAME_LEN_MAX {
             self.refused += 1;
@@ -284,7 +319,8 @@ impl Engine {
         self.finish();
     }
 
-    /// The next packet to send, by intended time and, within one time, in the order of sequence.
+    /// The next packet to send: those to ports here by intended time and, within one time, in the order of
+    /// sequence; those to ports elsewhere as they became known.
     pub fn poll_output(&mut self) -> Option<Departure> {
         let departure = self.outbox.pop_front()?;
         self.unpolled[departure.lane.index()] -= 1;
@@ -418,6 +454,7 @@ impl Engine {
             if !chain.alarms.take(&due) {
                 continue;
             }
+            self.work.now = due.at;
             if due.activity == Activity::Ask {
                 self.ask_again(due.at, Lane::from_index(due.lane as usize));
             } else {
@@ -428,6 +465,7 @@ impl Engine {
             }
             self.settle(due.at);
         }
+        self.work.now = now;
     }
 
     fn note_handoffs(&mut self, intended: Time) {
@@ -500,9 +538,15 @@ impl Engine {
     }
 }
 
-fn chain_of(plan: &Plan, network: &Network, lane: Lane, book: &Book) -> Chain {
+fn chain_of(
+    plan: &Plan,
+    network: &Network,
+    lane: Lane,
+    (part, here): (u32, &[bool]),
+    book: &Book,
+) -> Chain {
     let link = &plan.links[lane.link.index()];
-    let luck = Luck { seed: plan.seed, link: &link.name, direction: lane.direction };
+    let luck = Luck { seed: plan.seed, link: &link.name, direction: lane.direction, part };
     let profile = &link.profiles[lane.direction.index()];
     let [starts, ends] = [lane.reverse(), lane].map(|lane| network.end(lane));
     let on_lan = [starts, ends].iter().any(|end| matches!(end, End::Lan(_)));
@@ -512,6 +556,7 @@ fn chain_of(plan: &Plan, network: &Network, lane: Lane, book: &Book) -> Chain {
         on_lan,
         routed: !on_lan || matches!(starts, End::Router(_)),
         of_paths,
+        is_away: matches!(ends, End::Node { port, .. } if !here[port.index()]),
     };
     Chain::new(lane, &luck, profile, site, book)
 }

@@ -19,6 +19,7 @@
 //! | `network`, `router` | addresses, next hops, what a router does with a packet |
 //! | `lan`, `neighbours` | the segments of LANs; the addresses that routers know there |
 //! | `paths` | the other model: queues at the sources, shares of links |
+//! | `part`, `flow` | that model over several machines: which nodes are here, what is told of flows |
 //! | `packet`, `buffer` | trains and their times; memory |
 //! | `housekeeping` | what never enters a lane, or has numbers of its own there |
 //! | `line`, `timer` | waiting |
@@ -90,12 +91,14 @@ mod counters;
 mod element;
 mod engine;
 mod event;
+mod flow;
 mod housekeeping;
 mod lan;
 mod line;
 mod neighbours;
 mod network;
 mod packet;
+mod part;
 mod paths;
 mod router;
 mod timer;
@@ -104,3 +107,5 @@ pub use buffer::PacketBuf;
 pub use counters::{DropReason, Drops, LaneCounters, RouterCounters};
 pub use engine::{Departure, Engine, Express, Limits, NetworkChange};
 pub use event::{Event, EventKind};
+pub use flow::{FlowNews, FlowTerms, RemoteKey};
+pub use part::Part;

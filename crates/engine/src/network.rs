@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use windtunnel_model::plan::{Plan, ROUTER_MAC};
+use windtunnel_model::plan::{NetworkModel, Plan, ROUTER_MAC};
 use windtunnel_model::routing::{Routes, Target};
 use windtunnel_model::{Lan, LanId, Lane, NodeId, PortId, RouterId, Vertex};
 
@@ -41,6 +41,10 @@ pub(crate) struct Station {
     pub(crate) v6: Option<Ipv6Addr>,
 }
 
+/// With the model of paths, equal ways are chosen by so many classes of flows, so that one machine can tell another one
+/// in few bits how a flow goes.
+pub(crate) const CLASSES: u64 = 1 << 12;
+
 #[derive(Debug)]
 pub(crate) struct Network {
     /// By port: the lane that its packets enter, and its owner.
@@ -57,6 +61,8 @@ pub(crate) struct Network {
     lans: Vec<Lan>,
     routes: Arc<Routes>,
     table: Table,
+    /// How many classes of flows are told apart where ways are equal; 0: every hash is one.
+    classes: u64,
 }
 
 impl Network {
@@ -85,12 +91,19 @@ impl Network {
             lans: plan.lans.clone(),
             table: Table::new(plan),
             routes: Arc::new(routes),
+            classes: if plan.model == NetworkModel::Hops { 0 } else { CLASSES },
         }
     }
 
     /// The lane that packets from a port enter.
     pub(crate) fn lane_of(&self, port: PortId) -> Lane {
         self.ports[port.index()].0
+    }
+
+    /// Some address of a port.
+    pub(crate) fn address_of_port(&self, port: PortId) -> Option<IpAddr> {
+        let [v4, v6] = self.end_addresses[self.lane_of(port).reverse().index()];
+        v4.or(v6)
     }
 
     pub(crate) fn end(&self, lane: Lane) -> End {
@@ -164,7 +177,10 @@ impl Network {
         match self.table.way(router, owner, target, ask) {
             Way::None => None,
             Way::One(lane) => Some(lane),
-            Way::Many(group) => Some(self.table.choose(group, flow())),
+            Way::Many(group) => {
+                let flow = flow();
+                Some(self.table.choose(group, flow.checked_rem(self.classes).unwrap_or(flow)))
+            }
         }
     }
 

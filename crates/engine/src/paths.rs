@@ -11,7 +11,14 @@
 //! **Model**: `SplayNet` (Schiavoni, Rivière, Felber; Middleware 2013, 3.3). It differs in that several flows between
 //! two places may have different ways (ECMP), in that loss, jitter and the others are drawn for each link, and in that
 //! a flow that uses less than its share does not keep it.
+//!
+//! On one machine of several ([`Abroad`]) the ways are those of the nodes that are here; flows of the others take part in
+//! the division as they were told of, and have no shaper.
 
+pub(crate) mod division;
+pub(crate) mod names;
+pub(crate) mod news;
+pub(crate) mod remote;
 pub(crate) mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +28,14 @@ use windtunnel_model::plan::{self, Plan};
 use windtunnel_model::profile::Discipline;
 use windtunnel_model::routing::Target;
 use windtunnel_model::{Lane, LinkProfile, PortId, Rate};
-use windtunnel_sharing::{FlowId, Shares, Sharing, Terms};
+use windtunnel_sharing::{FlowId, Sharing, Terms};
 
+use crate::flow::{FlowNews, FlowTerms};
+use crate::part::Part;
+use division::{Division, Touched};
+use names::Names;
+use news::News;
+use remote::Remote;
 use traffic::Traffic;
 
 /// What the model of paths keeps beside the lanes.
@@ -30,14 +43,24 @@ use traffic::Traffic;
 pub(crate) struct Paths {
     /// The shaper of way `w` is the chain at `lanes + w`.
     lanes: usize,
-    pub(crate) shares: Shares<Sharing>,
+    pub(crate) division: Division,
     ways: Vec<Way>,
     by_ends: BTreeMap<(PortId, Target), usize>,
+    /// By lane: the ways over it that have flows.
+    busy: Vec<BTreeSet<usize>>,
     pub(crate) traffic: Traffic,
-    /// By lane: what the shares of its flows add up to.
-    given: Vec<u64>,
-    /// The share of each flow, where it has been told.
-    told: BTreeMap<FlowId, u64>,
+    /// Where nodes are on other machines.
+    pub(crate) abroad: Option<Abroad>,
+}
+
+/// What is told to other machines, and what they tell.
+#[derive(Debug)]
+pub(crate) struct Abroad {
+    /// The number of the own part.
+    pub(crate) part: u32,
+    pub(crate) names: Names,
+    pub(crate) news: News,
+    pub(crate) remote: Remote,
 }
 
 /// From one interface of a node to one place.
@@ -56,7 +79,7 @@ pub(crate) struct Way {
 
 impl Paths {
     /// For `plan`, if it asks for this model.
-    pub(crate) fn new(plan: &Plan) -> Option<Paths> {
+    pub(crate) fn new(plan: &Plan, part: &Part) -> Option<Paths> {
         let sharing = match plan.model {
             plan::NetworkModel::Hops => return None,
             plan::NetworkModel::Paths(plan::Sharing::RttAware) => Sharing::RttAware,
@@ -64,15 +87,14 @@ impl Paths {
         };
         let lanes = plan.links.iter().flat_map(|link| &link.profiles);
         let capacities: Vec<Option<Rate>> = lanes.map(|profile| profile.rate).collect();
-        let shares = Shares::new(sharing, &capacities);
         Some(Paths {
             lanes: capacities.len(),
-            shares: shares.expect("a plan's links and their rates are bounded"),
+            division: Division::new(sharing, &capacities),
             ways: Vec::new(),
             by_ends: BTreeMap::new(),
+            busy: vec![BTreeSet::new(); capacities.len()],
             traffic: Traffic::default(),
-            given: vec![0; capacities.len()],
-            told: BTreeMap::new(),
+            abroad: (!part.is_whole()).then(|| Abroad::new(plan, part.number)),
         })
     }
 
@@ -101,10 +123,6 @@ impl Paths {
         &self.ways[way]
     }
 
-    pub(crate) fn way_mut(&mut self, way: usize) -> &mut Way {
-        &mut self.ways[way]
-    }
-
     /// How many lanes the plan has.
     pub(crate) fn lanes(&self) -> usize {
         self.lanes
@@ -114,34 +132,94 @@ impl Paths {
         self.ways.len()
     }
 
-    /// A flow takes part from now on.
-    pub(crate) fn start(&mut self, way: usize, id: FlowId, lanes: &[Lane], terms: Terms) {
+    /// Lets a way lead over other lanes.
+    pub(crate) fn lead(
+        &mut self,
+        number: usize,
+        lanes: Vec<Lane>,
+        bottleneck: Option<(Lane, Rate)>,
+    ) {
+        let way = &mut self.ways[number];
+        let before = std::mem::replace(&mut way.lanes, lanes);
+        way.bottleneck = bottleneck;
+        if !way.flows.is_empty() {
+            before.iter().for_each(|lane| {
+                self.busy[lane.index()].remove(&number);
+            });
+            way.lanes.iter().for_each(|lane| {
+                self.busy[lane.index()].insert(number);
+            });
+        }
+    }
+
+    /// A flow of this hash takes part from now on.
+    pub(crate) fn start(
+        &mut self,
+        number: usize,
+        (id, hash): (FlowId, u64),
+        lanes: Vec<Lane>,
+        terms: Terms,
+    ) {
         // More flows than the table has room for go without a share of their own.
-        if self.shares.start(id, &numbers(lanes), terms).is_ok() {
-            self.ways[way].flows.insert(id);
+        if !self.division.start(id, Some(number), lanes, terms) {
+            return;
+        }
+        let way = &mut self.ways[number];
+        if way.flows.is_empty() {
+            way.lanes.iter().for_each(|lane| {
+                self.busy[lane.index()].insert(number);
+            });
+        }
+        way.flows.insert(id);
+        if let Some(abroad) = &mut self.abroad {
+            let route = abroad.names.route(way.port, way.target, hash);
+            abroad.news.begin(id, route, &abroad.names);
         }
     }
 
-    /// A flow that went over `lanes` is no more.
-    pub(crate) fn stop(&mut self, way: usize, id: FlowId, lanes: &[Lane]) {
-        if self.ways[way].flows.remove(&id) {
-            let stopped = self.shares.stop(id);
-            debug_assert!(stopped.is_ok(), "a way's flows are in the table");
-            let had = self.told.remove(&id).unwrap_or_default();
-            lanes.iter().for_each(|lane| self.given[lane.index()] -= had);
+    /// A flow is no more.
+    pub(crate) fn stop(&mut self, number: usize, id: FlowId) {
+        if !self.division.stop(id) {
+            return;
+        }
+        let way = &mut self.ways[number];
+        way.flows.remove(&id);
+        if way.flows.is_empty() {
+            way.lanes.iter().for_each(|lane| {
+                self.busy[lane.index()].remove(&number);
+            });
+        }
+        if let Some(abroad) = &mut self.abroad {
+            abroad.news.end(id);
         }
     }
 
-    /// Divides the bandwidth anew.
-    pub(crate) fn divide(&mut self) {
-        for change in self.shares.settle() {
-            let share = change.share.map_or(0, Rate::bits_per_second);
-            let had = self.told.insert(change.flow, share).unwrap_or_default();
-            for lane in self.traffic.flow(change.flow).map_or(&[][..], |flow| &flow.lanes) {
-                let given = &mut self.given[lane.index()];
-                *given = *given - had + share;
-            }
+    /// An own flow goes on under other terms.
+    pub(crate) fn change(&mut self, id: FlowId, terms: Terms) {
+        self.division.change(id, terms);
+        self.note(id);
+    }
+
+    /// An own flow goes on under other terms, perhaps over other lanes.
+    pub(crate) fn renew(&mut self, id: FlowId, lanes: Vec<Lane>, terms: Terms) {
+        self.division.renew(id, lanes, terms);
+        self.note(id);
+    }
+
+    /// Something that other machines do not know.
+    pub(crate) fn poll_flow(&mut self) -> Option<FlowNews> {
+        let (abroad, division) = (self.abroad.as_mut()?, &self.division);
+        abroad.news.poll(|id| division.terms(id).map(|terms| FlowTerms::of(&terms)))
+    }
+
+    /// Divides the bandwidth anew; the ways that may have another rate, in order.
+    pub(crate) fn divide(&mut self) -> BTreeSet<usize> {
+        let Touched { lanes, ways } = self.division.settle();
+        let mut touched: BTreeSet<usize> = ways.into_iter().collect();
+        for lane in lanes {
+            touched.extend(&self.busy[lane]);
         }
+        touched
     }
 
     /// What a way may send now: its flows' shares and what is left of its lanes, or all of them where it
@@ -152,19 +230,24 @@ impl Paths {
         if way.flows.is_empty() {
             return Some(least);
         }
-        let shares = way.flows.iter().filter_map(|id| self.told.get(id));
-        let own: u64 = shares.fold(0, |sum, share| sum.saturating_add(*share));
-        let spare = way.lanes.iter().filter_map(|lane| {
-            let capacity = capacity(*lane)?.bits_per_second();
-            Some(capacity.saturating_sub(self.given[lane.index()]))
-        });
-        let rate = own.saturating_add(spare.min().unwrap_or_default());
+        let shares = way.flows.iter().filter_map(|id| self.division.share(*id));
+        let own: u64 = shares.fold(0, u64::saturating_add);
+        let spare = |lane: &Lane| Some(self.division.spare(*lane, capacity(*lane)?));
+        let spare = way.lanes.iter().filter_map(spare).min();
+        let rate = own.saturating_add(spare.unwrap_or_default());
         Rate::from_bits_per_second(rate.min(least.bits_per_second()).max(1))
     }
 
-    /// The share of a flow, as last told.
-    pub(crate) fn share(&self, id: FlowId) -> Option<u64> {
-        self.told.get(&id).copied()
+    fn note(&mut self, id: FlowId) {
+        if let Some(abroad) = &mut self.abroad {
+            abroad.news.note(id);
+        }
+    }
+}
+
+impl Abroad {
+    fn new(plan: &Plan, part: u32) -> Self {
+        Abroad { part, names: Names::new(plan), news: News::default(), remote: Remote::default() }
     }
 }
 
@@ -172,6 +255,11 @@ impl Way {
     pub(crate) fn new(port: PortId, target: Target, source: IpAddr, hash: u64) -> Self {
         let (lanes, flows) = (Vec::new(), BTreeSet::new());
         Way { port, target, source, hash, lanes, bottleneck: None, flows }
+    }
+
+    /// Whether several flows wait in its queue, each of which may be there because of the others.
+    pub(crate) fn has_company(&self) -> bool {
+        self.flows.len() > 1
     }
 }
 
@@ -188,9 +276,4 @@ pub(crate) fn shaper_profile(bottleneck: Option<&LinkProfile>) -> LinkProfile {
         mtu: u32::MAX,
         ..LinkProfile::default()
     }
-}
-
-/// The numbers of lanes, as the shares have them.
-fn numbers(lanes: &[Lane]) -> Vec<u32> {
-    lanes.iter().map(|lane| u32::try_from(lane.index()).unwrap_or(u32::MAX)).collect()
 }

@@ -173,6 +173,7 @@ impl World {
 
     fn deliver_all(&mut self) {
         while let Some(Departure { port, intended, frame, .. }) = self.engine.poll_output() {
+            assert!(intended <= self.now, "given out before its time");
             let bytes = frame.to_vec();
             self.engine.recycle(frame);
             self.deliver(port, intended, bytes);

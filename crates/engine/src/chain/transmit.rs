@@ -277,8 +277,12 @@ impl Chain {
                 return self.exit(packet, work);
             }
             self.keep_order(&mut packet);
+            if self.site.is_away {
+                return self.exit(packet, work);
+            }
         }
         let out = if self.site.ends_at_node { packet.times.last } else { packet.times.first };
+        let now = if self.site.of_paths { work.now } else { now };
         if out <= now && self.line.next().is_none_or(|next| next > now) {
             return self.exit(packet, work);
         }

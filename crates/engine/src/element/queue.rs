@@ -156,6 +156,11 @@ impl Queue {
         self.bytes
     }
 
+    /// The number of the packet that waits first, where the discipline keeps the order.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        self.waiting.front().map(|packet| packet.number)
+    }
+
     pub(crate) fn overflow(&self) -> Overflow {
         self.discipline.overflow()
     }

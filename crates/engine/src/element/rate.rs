@@ -197,6 +197,15 @@ impl Server {
         }
     }
 
+    /// The number of the packet that it holds.
+    pub(crate) fn number(&self) -> Option<u64> {
+        let pending = self.pending.as_ref().map(|(packet, _)| packet.number);
+        match &self.state {
+            State::Sending(packet, _) => Some(packet.number),
+            State::Idle | State::Trailing(..) => pending,
+        }
+    }
+
     /// How many segments of a train are served in one go.
     pub(crate) fn part(&self, shape: &Shape) -> u32 {
         let Some(rate) = self.rate else { return shape.count };

@@ -23,6 +23,7 @@ impl Engine {
             let next = match self.network.end(lane) {
                 // What is in the outbox leaves first.
                 End::Node { .. } if self.unpolled[lane.index()] > 0 => break,
+                End::Node { port, .. } if !self.here[port.index()] => break,
                 End::Node { port, addresses } => {
                     self.chains[lane.index()].pass(&shape, frame);
                     address(frame, addresses);
@@ -100,15 +101,16 @@ impl Engine {
         }
     }
 
-    /// Gives a packet to the node at the end of `lane`.
+    /// Gives a packet to the node at the end of `lane`, or to whoever brings it to its machine.
     pub(super) fn deliver(&mut self, now: Time, lane: Lane, packet: Packet) {
         let End::Node { port, addresses } = self.network.end(lane) else {
             return packet.discard(&mut self.work.pool);
         };
+        let intended = if self.here[port.index()] { now } else { packet.times.last };
         let (mut frame, vnet) = packet.into_parts(&mut self.work.pool);
         address(&mut frame, addresses);
         self.unpolled[lane.index()] += 1;
-        self.outbox.push_back(Departure { port, lane, intended: now, vnet, frame });
+        self.outbox.push_back(Departure { port, lane, intended, vnet, frame });
     }
 
     fn copy_in(

@@ -15,7 +15,7 @@ use crate::element::Luck;
 use crate::network::End;
 use crate::packet::{Packet, Shape};
 use crate::paths::traffic::{PERIOD, Sign};
-use crate::paths::{Paths, Way, shaper_profile};
+use crate::paths::{Way, shaper_profile};
 
 /// Packets in the queue that show that a flow wants more than was thought.
 const CROWD: u64 = 4;
@@ -72,33 +72,29 @@ impl Engine {
     /// Takes over what changed of lanes and routes.
     pub(super) fn follow_network(&mut self, now: Time) {
         let Some(mut paths) = self.paths.take() else { return };
-        for (index, chain) in (0..).zip(&self.chains[..paths.lanes()]) {
-            let changed = paths.shares.set_capacity(index, chain.profile().rate);
-            debug_assert!(changed.is_ok(), "rates of links are bounded");
+        for (index, chain) in self.chains[..paths.lanes()].iter().enumerate() {
+            paths.division.set_capacity(Lane::from_index(index), chain.profile().rate);
         }
         for number in 0..paths.ways() {
             let way = paths.way(number);
-            let lanes = self.trace(way.port, way.target, way.source, way.hash);
+            let lanes = self.trace(way.port, way.target, Some(way.source), way.hash);
             let bottleneck = self.bottleneck(&lanes);
-            let way = paths.way_mut(number);
-            (way.lanes, way.bottleneck) = (lanes, bottleneck);
+            paths.lead(number, lanes, bottleneck);
         }
-        for key in paths.traffic.keys() {
-            let Some(flow) = paths.traffic.get_mut(&key) else { continue };
-            let (id, number, runs) = (flow.id, flow.way, flow.runs);
-            let way = paths.way(number);
-            let lanes = self.trace(way.port, way.target, key.source, key.hash64());
-            let terms = self.terms(&lanes, paths.traffic.flow(id).map(|flow| &flow.appetite));
-            let Some(flow) = paths.traffic.get_mut(&key) else { continue };
-            let before = std::mem::replace(&mut flow.lanes, lanes.clone());
-            if runs {
-                paths.stop(number, id, &before);
-                paths.start(number, id, &lanes, terms);
-            }
+        for (key, id, way) in paths.traffic.running() {
+            let way = paths.way(way);
+            let lanes = self.trace(way.port, way.target, Some(key.source), key.hash64());
+            let terms = self.terms(&lanes, paths.traffic.flow(id).map(|it| &it.appetite));
+            paths.renew(id, lanes, terms);
         }
+        self.retrace_remote(&mut paths);
+        paths.divide();
+        let ways = 0..paths.ways();
         self.paths = Some(paths);
-        self.divide(now);
-        for number in 0..self.paths.as_ref().map_or(0, Paths::ways) {
+        for number in ways.clone() {
+            self.set_rate(now, number);
+        }
+        for number in ways {
             self.fit_queue(now, number);
         }
     }
@@ -117,7 +113,7 @@ impl Engine {
             Some(number) => number,
             None => {
                 let mut way = Way::new(port, target, info.source, key.hash64());
-                way.lanes = self.trace(port, target, way.source, way.hash);
+                way.lanes = self.trace(port, target, Some(way.source), way.hash);
                 way.bottleneck = self.bottleneck(&way.lanes);
                 let number = self.paths.as_mut()?.add(way);
                 self.add_shaper(now, number);
@@ -134,8 +130,14 @@ impl Engine {
         let way = paths.way(number);
         let profile = way.bottleneck.map(|(lane, _)| self.chains[lane.index()].profile().clone());
         let lane = Lane::from_index(index);
-        let luck = Luck { seed: 0, link: "", direction: lane.direction };
-        let site = Site { ends_at_node: false, on_lan: false, routed: true, of_paths: false };
+        let luck = Luck { seed: 0, link: "", direction: lane.direction, part: 0 };
+        let site = Site {
+            ends_at_node: false,
+            on_lan: false,
+            routed: true,
+            of_paths: false,
+            is_away: false,
+        };
         let profile = shaper_profile(profile.as_ref());
         self.chains.push(Chain::new(lane, &luck, &profile, site, &self.work.book));
         self.set_rate(now, number);
@@ -147,8 +149,12 @@ impl Engine {
         let shaper = &self.chains[paths.shaper(way)];
         let bytes = shape.charge(shaper.profile().effective_overhead().0);
         let crowded = shaper.counters.queue_packets >= CROWD;
-        if let Some(flow) = paths.traffic.count(&key, sign, bytes) {
-            if crowded && flow.runs && flow.appetite.demand().is_some() {
+        let last = shaper.next_number() + u64::from(shape.count) - 1;
+        let has_company = paths.way(way).has_company();
+        if let Some(flow) = paths.traffic.meet(&key, sign) {
+            flow.bring(bytes, last);
+            let crowds = || !has_company || flow.exceeds(paths.division.rate(flow.id));
+            if crowded && flow.runs && flow.appetite.demand().is_some() && crowds() {
                 flow.appetite = Appetite::new();
                 let id = flow.id;
                 self.renew_terms(id);
@@ -159,69 +165,67 @@ impl Engine {
         if !sign.begins() {
             return;
         }
-        let (port, target) = (paths.way(way).port, paths.way(way).target);
-        let lanes = self.trace(port, target, key.source, key.hash64());
-        let terms = self.terms(&lanes, None);
-        let Some(paths) = &mut self.paths else { return };
-        let flow = paths.traffic.add(now, key, sign, way, lanes.clone());
-        flow.bytes = bytes;
-        let (id, runs) = (flow.id, flow.runs);
-        if runs {
-            paths.start(way, id, &lanes, terms);
+        let flow = paths.traffic.add(now, key, sign, way);
+        flow.bring(bytes, last);
+        if flow.runs {
+            let id = flow.id;
+            self.start_flow(way, id, &key);
             self.divide(now);
+        }
+    }
+
+    /// Lets a flow take part from now on.
+    fn start_flow(&mut self, number: usize, id: FlowId, key: &Key) {
+        let Some(paths) = &self.paths else { return };
+        let (way, hash) = (paths.way(number), key.hash64());
+        let lanes = self.trace(way.port, way.target, Some(key.source), hash);
+        let terms = self.terms(&lanes, None);
+        if let Some(paths) = &mut self.paths {
+            paths.start(number, (id, hash), lanes, terms);
         }
     }
 
     fn measure_flow(&mut self, key: &Key) {
         let Some(paths) = &mut self.paths else { return };
         let Some(flow) = paths.traffic.get_mut(key) else { return };
-        let (id, way, bytes) = (flow.id, flow.way, flow.bytes);
-        let waits =
-            self.chains[self.paths.as_ref().map_or(0, |paths| paths.shaper(way))].in_lane() > 0;
-        let Some(paths) = &mut self.paths else { return };
-        let share = paths.share(id).filter(|share| *share > 0);
+        let (id, number, bytes, last) = (flow.id, flow.way, flow.bytes, flow.last);
+        let waits = self.chains[paths.shaper(number)].waits_for(last);
+        let has_company = paths.way(number).has_company();
+        let share = paths.division.rate(id);
         let Some(flow) = paths.traffic.get_mut(key) else { return };
         if flow.has_ended(waits) {
-            let lanes = std::mem::take(&mut flow.lanes);
-            paths.stop(way, id, &lanes);
+            paths.stop(number, id);
             paths.traffic.remove(key);
             return;
         }
+        let idles = flow.idles(share);
         flow.bytes = 0;
         if !flow.runs {
             flow.runs = true;
-            let lanes = flow.lanes.clone();
-            let terms = self.terms(&lanes, None);
-            if let Some(paths) = &mut self.paths {
-                paths.start(way, id, &lanes, terms);
-            }
-            return;
+            return self.start_flow(number, id, key);
         }
-        let share = share.and_then(Rate::from_bits_per_second);
         let before = flow.appetite.demand();
-        // What waits in its queue wants to go as well.
-        if !waits && flow.appetite.observe(Use { bytes, over: PERIOD, share }) != before {
+        // What waits wants to go as well; in company it may wait for others though.
+        let tells = !waits || idles && has_company;
+        if tells && flow.appetite.observe(Use { bytes, over: PERIOD, share }) != before {
             self.renew_terms(id);
         }
     }
 
     /// Tells the shares what a flow wants now.
     fn renew_terms(&mut self, id: FlowId) {
-        let Some(flow) = self.paths.as_ref().and_then(|paths| paths.traffic.flow(id)) else {
-            return;
-        };
-        let terms = self.terms(&flow.lanes, Some(&flow.appetite));
+        let Some(paths) = &self.paths else { return };
+        let Some(flow) = paths.traffic.flow(id) else { return };
+        let terms = self.terms(paths.division.lanes(id), Some(&flow.appetite));
         if let Some(paths) = &mut self.paths {
-            let changed = paths.shares.change(id, terms);
-            debug_assert!(changed.is_ok() || paths.share(id).is_none(), "it runs");
+            paths.change(id, terms);
         }
     }
 
     /// Gives every way the rate that it may have now.
-    fn divide(&mut self, now: Time) {
+    pub(super) fn divide(&mut self, now: Time) {
         let Some(paths) = &mut self.paths else { return };
-        paths.divide();
-        for number in 0..paths.ways() {
+        for number in paths.divide() {
             self.set_rate(now, number);
         }
     }
@@ -285,11 +289,11 @@ impl Engine {
     }
 
     /// The lanes that a packet would pass now.
-    fn trace(
+    pub(super) fn trace(
         &mut self,
         port: PortId,
         target: Target,
-        source: std::net::IpAddr,
+        source: Option<std::net::IpAddr>,
         hash: u64,
     ) -> Vec<Lane> {
         let mut lanes = vec![self.network.lane_of(port)];
@@ -298,7 +302,7 @@ impl Engine {
             if target == Target::Router(id) || lanes.len() > self.vertices.len() {
                 break;
             }
-            let Some(next) = self.network.next_hop(id, Some(source), target, || hash) else {
+            let Some(next) = self.network.next_hop(id, source, target, || hash) else {
                 break;
             };
             lanes.push(next);

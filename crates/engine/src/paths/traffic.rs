@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::{Lane, Span, Time};
+use windtunnel_model::{Rate, Span, Time};
 use windtunnel_sharing::{Appetite, FlowId};
 use windtunnel_wire::flow::Key;
 use windtunnel_wire::packet::Info;
@@ -38,13 +38,14 @@ pub(crate) struct Flow {
     pub(crate) id: FlowId,
     /// Which shaper it passes.
     pub(crate) way: usize,
-    pub(crate) lanes: Vec<Lane>,
     is_tcp: bool,
     /// Whether it has a share.
     pub(crate) runs: bool,
     pub(crate) appetite: Appetite,
     /// Bytes of the wire in this period.
     pub(crate) bytes: u64,
+    /// The number that its last segment got at the shaper.
+    pub(crate) last: u64,
     silent: u32,
     ending: bool,
 }
@@ -75,23 +76,15 @@ impl Sign {
 }
 
 impl Traffic {
-    /// Counts a packet; the flow, if it is known.
-    pub(crate) fn count(&mut self, key: &Key, sign: Sign, bytes: u64) -> Option<&mut Flow> {
+    /// The flow of a packet, if it is known.
+    pub(crate) fn meet(&mut self, key: &Key, sign: Sign) -> Option<&mut Flow> {
         let flow = self.flows.get_mut(key)?;
-        flow.bytes = flow.bytes.saturating_add(bytes);
         flow.ending |= sign.ends;
         Some(flow)
     }
 
-    /// Adds a flow that `way` and `lanes` carry; a TCP flow runs at once.
-    pub(crate) fn add(
-        &mut self,
-        now: Time,
-        key: Key,
-        sign: Sign,
-        way: usize,
-        lanes: Vec<Lane>,
-    ) -> &mut Flow {
+    /// Adds a flow that `way` carries; a TCP flow runs at once.
+    pub(crate) fn add(&mut self, now: Time, key: Key, sign: Sign, way: usize) -> &mut Flow {
         let id = FlowId(self.next);
         self.next += 1;
         self.keys.insert(id, key);
@@ -99,11 +92,11 @@ impl Traffic {
         self.flows.entry(key).or_insert(Flow {
             id,
             way,
-            lanes,
             is_tcp: sign.is_tcp,
             runs: sign.is_tcp,
             appetite: Appetite::new(),
             bytes: 0,
+            last: 0,
             silent: 0,
             ending: sign.ends,
         })
@@ -115,6 +108,12 @@ impl Traffic {
 
     pub(crate) fn keys(&self) -> Vec<Key> {
         self.flows.keys().copied().collect()
+    }
+
+    /// Those that have a share.
+    pub(crate) fn running(&self) -> Vec<(Key, FlowId, usize)> {
+        let running = self.flows.iter().filter(|(_, flow)| flow.runs);
+        running.map(|(key, flow)| (*key, flow.id, flow.way)).collect()
     }
 
     pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut Flow> {
@@ -144,7 +143,23 @@ impl Traffic {
 }
 
 impl Flow {
-    /// A period is over; whether the flow has ended. `waits`: packets of its way are still in the queue.
+    /// A packet has come, whose last segment has this number at the shaper.
+    pub(crate) fn bring(&mut self, bytes: u64, last: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.last = last;
+    }
+
+    /// Whether it has brought more in this period than its share carries in one.
+    pub(crate) fn exceeds(&self, share: Option<Rate>) -> bool {
+        share.is_some_and(|share| self.bytes > share.bytes_in(PERIOD))
+    }
+
+    /// Whether it has brought less than half of that.
+    pub(crate) fn idles(&self, share: Option<Rate>) -> bool {
+        share.is_some_and(|share| self.bytes < share.bytes_in(PERIOD) / 2)
+    }
+
+    /// A period is over; whether the flow has ended. `waits`: packets of it are still in the queue.
     pub(crate) fn has_ended(&mut self, waits: bool) -> bool {
         self.silent = if self.bytes == 0 { self.silent + 1 } else { 0 };
         let patience = if self.is_tcp && !self.ending { SILENCE } else { 1 };

@@ -1,0 +1,98 @@
+//! The names of flows between machines: [`RemoteKey`] says how they are made.
+
+use windtunnel_model::plan::Plan;
+use windtunnel_model::routing::Target;
+use windtunnel_model::{NodeId, PortId, RouterId};
+
+use crate::flow::RemoteKey;
+use crate::network;
+
+/// What names are made of, from the plan: the same on every machine.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// By node: its ports.
+    ports: Vec<Vec<PortId>>,
+    /// By port: its node, and which of its ports it is.
+    owners: Vec<(NodeId, usize)>,
+    routers: usize,
+    /// How many classes of flows routes tell apart.
+    classes: u64,
+}
+
+/// From where to where a flow goes, and what chooses among equal ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Route {
+    pub(crate) port: PortId,
+    pub(crate) target: Target,
+    pub(crate) class: u64,
+}
+
+impl Names {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let ports_of = |node: &windtunnel_model::plan::Node| {
+            node.interfaces.iter().map(|interface| interface.port).collect()
+        };
+        let ports: Vec<Vec<PortId>> = plan.nodes.iter().map(ports_of).collect();
+        let mut owners = vec![(NodeId(0), 0); plan.ports().count()];
+        for (node, list) in ports.iter().enumerate() {
+            for (index, port) in list.iter().enumerate() {
+                owners[port.index()] = (NodeId::from_index(node), index);
+            }
+        }
+        let classes = if plan.routing.ecmp { network::CLASSES } else { 1 };
+        Names { ports, owners, routers: plan.routers.len(), classes }
+    }
+
+    /// The route of a flow with this hash.
+    pub(crate) fn route(&self, port: PortId, target: Target, hash: u64) -> Route {
+        Route { port, target, class: hash % self.classes }
+    }
+
+    /// The name of the flow on `route` with this serial number; `None` where there are too many.
+    pub(crate) fn name(&self, route: &Route, serial: u64) -> Option<RemoteKey> {
+        let (source, interface) = self.owners[route.port.index()];
+        let (destination, place) = match route.target {
+            Target::Port(port) => self.owners[port.index()],
+            Target::Router(router) => (source, self.interfaces(source) + router.index()),
+            Target::Lan(_) => return None,
+        };
+        let number = serial.checked_mul(self.classes)?.checked_add(route.class)?;
+        let number = then(number, self.places(source, destination), place)?;
+        let number = then(number, self.interfaces(source), interface)?;
+        Some(RemoteKey { source, destination, number: u32::try_from(number).ok()? })
+    }
+
+    /// The route of a flow, by its name; `None` where no plan gives such a name.
+    pub(crate) fn read(&self, key: &RemoteKey) -> Option<Route> {
+        let own = self.ports.get(key.source.index())?;
+        let aimed = self.ports.get(key.destination.index())?;
+        let (number, interface) = last(u64::from(key.number), own.len())?;
+        let (number, place) = last(number, self.places(key.source, key.destination))?;
+        let target = match aimed.get(place) {
+            Some(port) => Target::Port(*port),
+            None => Target::Router(RouterId::from_index(place - aimed.len())),
+        };
+        Some(Route { port: own[interface], target, class: number % self.classes })
+    }
+
+    fn interfaces(&self, node: NodeId) -> usize {
+        self.ports[node.index()].len()
+    }
+
+    /// How many places a flow of `source` that is named after `destination` may be aimed at.
+    fn places(&self, source: NodeId, destination: NodeId) -> usize {
+        let routers = if source == destination { self.routers } else { 0 };
+        self.interfaces(destination) + routers
+    }
+}
+
+/// One more digit, of so many.
+fn then(number: u64, radix: usize, digit: usize) -> Option<u64> {
+    number.checked_mul(u64::try_from(radix).ok()?)?.checked_add(u64::try_from(digit).ok()?)
+}
+
+/// The number without its last digit, of so many, and that digit.
+fn last(number: u64, radix: usize) -> Option<(u64, usize)> {
+    let radix = u64::try_from(radix).ok().filter(|radix| *radix > 0)?;
+    Some((number / radix, usize::try_from(number % radix).ok()?))
+}

@@ -1,0 +1,59 @@
+//! The flows of other machines, as they told.
+
+use std::collections::BTreeMap;
+
+use windtunnel_sharing::FlowId;
+
+use super::names::Route;
+use crate::flow::RemoteKey;
+
+/// All flows that were told of and have not ended.
+#[derive(Debug, Default)]
+pub(crate) struct Remote {
+    /// By the part that told, and the flow's name.
+    flows: BTreeMap<(u32, RemoteKey), (FlowId, Route)>,
+    next: u64,
+}
+
+impl Remote {
+    /// A name in the table of shares that no flow has, of this machine or another one.
+    pub(crate) fn number(&mut self) -> FlowId {
+        self.next += 1;
+        FlowId(ELSEWHERE | self.next)
+    }
+
+    pub(crate) fn find(&self, part: u32, key: RemoteKey) -> Option<FlowId> {
+        self.flows.get(&(part, key)).map(|(id, _)| *id)
+    }
+
+    pub(crate) fn add(&mut self, part: u32, key: RemoteKey, id: FlowId, route: Route) {
+        self.flows.insert((part, key), (id, route));
+    }
+
+    pub(crate) fn remove(&mut self, part: u32, key: RemoteKey) -> Option<FlowId> {
+        self.flows.remove(&(part, key)).map(|(id, _)| id)
+    }
+
+    /// Takes all flows of a part out.
+    pub(crate) fn remove_part(&mut self, part: u32) -> Vec<FlowId> {
+        let mut gone = Vec::new();
+        self.flows.retain(|(of, _), (id, _)| {
+            if *of == part {
+                gone.push(*id);
+            }
+            *of != part
+        });
+        gone
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowId, Route)> + '_ {
+        self.flows.values().copied()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.flows.len()
+    }
+}
+
+/// Own flows are counted from 0 and never reach this number.
+const ELSEWHERE: u64 = 1 << 63;

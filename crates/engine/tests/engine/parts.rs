@@ -1,0 +1,171 @@
+//! One machine's part of a network: what leaves it.
+
+use std::net::SocketAddr;
+
+use windtunnel_engine::{Engine, FlowNews, Limits, Part};
+use windtunnel_model::plan::{NetworkModel, Sharing};
+use windtunnel_model::profile::Loss;
+use windtunnel_model::random::Stream;
+use windtunnel_model::{Direction, LinkProfile, Plan, PortId, Probability, Span, Time};
+use windtunnel_wire::{build, vnet};
+
+use crate::support::{MS, Net, Topology, delayed, pair, rated};
+
+/// Nodes a, b (ports 0, 1) at router l, and x, y (2, 3) at r; l--r is link 0 with these properties.
+pub(crate) fn dumbbell(shared: LinkProfile) -> Plan {
+    let mut plan = Topology::new(3);
+    let [a, b, x, y] = ["a", "b", "x", "y"].map(|name| plan.node(name));
+    let (l, r) = (plan.router("l"), plan.router("r"));
+    plan.link([l, r], [shared.clone(), shared]);
+    for (node, router) in [(a, l), (b, l), (x, r), (y, r)] {
+        plan.link([node, router], [LinkProfile::default(), LinkProfile::default()]);
+    }
+    let mut plan = plan.build();
+    plan.model = NetworkModel::Paths(Sharing::Equal);
+    plan
+}
+
+pub(crate) fn engine(plan: &Plan, number: u32, here: &[usize]) -> Engine {
+    let here = (0..plan.nodes.len()).map(|node| here.contains(&node)).collect();
+    Engine::of_part(plan, Limits { packet_memory: 1 << 24 }, &Part { number, here })
+}
+
+pub(crate) fn udp(plan: &Plan, from: usize, to: usize, port: u16) -> Vec<u8> {
+    let socket = |node: usize, port| {
+        let address = plan.nodes[node].interfaces[0].v4.unwrap();
+        SocketAddr::from((address, port))
+    };
+    build::udp(socket(from, port), socket(to, 7000), &[0; 972])
+}
+
+pub(crate) fn at(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+pub(crate) fn send(engine: &mut Engine, nanos: u64, port: u32, frame: &[u8]) {
+    let mut frame = frame.to_vec();
+    let express =
+        engine.handle_packet(at(nanos), PortId(port), vnet::Header::default(), &mut frame);
+    assert_eq!(express, None);
+}
+
+/// Ports and intended times of what is given out.
+pub(crate) fn outputs(engine: &mut Engine) -> Vec<(u32, u64)> {
+    let mut seen = Vec::new();
+    while let Some(departure) = engine.poll_output() {
+        seen.push((departure.port.0, departure.intended.as_nanos()));
+        engine.recycle(departure.frame);
+    }
+    seen
+}
+
+pub(crate) fn news(engine: &mut Engine) -> Vec<FlowNews> {
+    std::iter::from_fn(|| engine.poll_flow()).collect()
+}
+
+#[test]
+fn a_packet_to_another_machine_is_given_out_when_it_leaves_its_source() {
+    // 1000 bytes at 8 Mbit/s leave after 1 ms, and are there 20 ms later.
+    let shared = LinkProfile { latency: Span::from_millis(20), ..rated(8_000_000) };
+    let plan = dumbbell(shared);
+    let mut engine = engine(&plan, 0, &[0, 1, 3]);
+    assert!(engine.is_here(PortId(3)) && !engine.is_here(PortId(2)));
+    send(&mut engine, 0, 0, &udp(&plan, 0, 2, 7000));
+    send(&mut engine, 0, 1, &udp(&plan, 1, 3, 7000));
+    assert_eq!(outputs(&mut engine), []);
+    engine.handle_timeout(at(MS));
+    assert_eq!(outputs(&mut engine), [(2, 21 * MS)], "known at 1 ms, for the time at 21");
+    engine.handle_timeout(at(21 * MS));
+    assert_eq!(outputs(&mut engine), [(3, 21 * MS)], "what is here waits here");
+    assert_eq!(engine.in_flight_bytes(), 0);
+}
+
+#[test]
+fn a_way_without_properties_to_another_machine_is_no_express() {
+    let plan = dumbbell(LinkProfile::default());
+    let frame = udp(&plan, 0, 2, 7000);
+    let mut whole = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
+    let mut bytes = frame.clone();
+    let express = whole.handle_packet(at(5), PortId(0), vnet::Header::default(), &mut bytes);
+    assert_eq!(express.unwrap().port, PortId(2));
+    let mut part = engine(&plan, 0, &[0]);
+    send(&mut part, 5, 0, &frame);
+    let departure = part.poll_output().unwrap();
+    assert_eq!((departure.port, departure.intended), (PortId(2), at(5)));
+    assert_eq!(*departure.frame, bytes, "it is addressed as the express one");
+}
+
+#[test]
+fn a_pair_on_one_machine_with_everything_is_what_it_was() {
+    let plan = dumbbell(LinkProfile {
+        loss: Loss::Independent("3%".parse().unwrap()),
+        ..delayed(Span::from_millis(3))
+    });
+    let run = |mut engine: Engine| {
+        let frame = udp(&plan, 0, 2, 7000);
+        (0..500).for_each(|tag| send(&mut engine, tag * MS, 0, &frame));
+        engine.handle_timeout(at(600 * MS));
+        (outputs(&mut engine), news(&mut engine))
+    };
+    let limits = Limits { packet_memory: 1 << 24 };
+    let (new, told) = run(Engine::new(&plan, limits));
+    assert!(told.is_empty(), "nobody is to be told");
+    assert!(new.len() < 500);
+    assert_eq!(run(Engine::of_part(&plan, limits, &Part::whole(&plan))).0, new);
+}
+
+#[test]
+fn parts_have_luck_of_their_own_and_the_first_that_of_a_whole() {
+    let lossy =
+        LinkProfile { loss: Loss::Independent("20%".parse().unwrap()), ..LinkProfile::default() };
+    let plan = dumbbell(lossy);
+    let run = |mut engine: Engine| {
+        let frame = udp(&plan, 0, 2, 7000);
+        let sent = (0..1000u64).filter(|tag| {
+            let mut frame = frame.clone();
+            let now = at(tag * MS);
+            let _ = engine.handle_packet(now, PortId(0), vnet::Header::default(), &mut frame);
+            !outputs(&mut engine).is_empty()
+        });
+        sent.collect::<Vec<u64>>()
+    };
+    let parts: Vec<Vec<u64>> = (0..3).map(|number| run(engine(&plan, number, &[0, 1]))).collect();
+    for part in &parts {
+        // Four deviations of √(1000 · 0.2 · 0.8).
+        assert!((749..=851).contains(&part.len()), "{}", part.len());
+    }
+    assert!(parts[0] != parts[1] && parts[1] != parts[2] && parts[0] != parts[2]);
+    let loss = Stream::derive(plan.seed, &plan.links[0].name, Direction::Up, "loss");
+    let probability: Probability = "20%".parse().unwrap();
+    let expected = (0..1000u64).filter(|tag| !probability.decides(loss.at(tag + 1)));
+    assert_eq!(parts[0], expected.collect::<Vec<u64>>());
+}
+
+#[test]
+#[should_panic(expected = "parts need the model of paths")]
+fn queues_of_hops_cannot_be_in_two_places() {
+    let plan = pair(1, rated(1_000_000));
+    engine(&plan, 0, &[0]);
+}
+
+#[test]
+fn answers_of_routers_to_another_machine_are_departures() {
+    let plan = dumbbell(LinkProfile { latency: Span::from_millis(10), ..rated(8_000_000) });
+    let mut engine = engine(&plan, 0, &[0]);
+    // A sender that claims to be y: what router l says of its packet goes to y.
+    send(&mut engine, 0, 0, &build::with_ttl(udp(&plan, 3, 2, 7000), 1));
+    engine.handle_timeout(at(MS));
+    assert_eq!(outputs(&mut engine), [(3, 11 * MS)]);
+}
+
+#[test]
+fn a_whole_of_hops_is_a_part_too() {
+    let plan = pair(1, rated(8_000_000));
+    let part = Part::whole(&plan);
+    assert!(part.is_whole());
+    let mut net = Net::new(plan);
+    net.send_udp(0, 1000, 1);
+    net.finish();
+    assert_eq!(net.times(), [MS]);
+    assert_eq!(net.engine.poll_flow(), None);
+}
