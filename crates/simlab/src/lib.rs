@@ -6,6 +6,7 @@
 //! | module | what it has |
 //! | --- | --- |
 //! | [`world`] | [`World`]: the engine with its nodes, in virtual time |
+//! | [`wire`] | [`Wire`]: between machines that have parts of one network |
 //! | [`endpoint`] | [`Endpoint`], and [`Steady`], [`Window`], [`Sink`], [`Echo`] |
 //! | [`chance`] | [`Chance`]: choices from a seed |
 //! | [`mesh`] | [`MeshWorld`]: agents of the mesh on machines with clocks of their own |
@@ -25,9 +26,11 @@
 pub mod chance;
 pub mod endpoint;
 pub mod mesh;
+pub mod wire;
 pub mod world;
 
 pub use chance::Chance;
 pub use endpoint::{Echo, Endpoint, Sink, Steady, Turn, Window};
 pub use mesh::{MeshWorld, Weather};
+pub use wire::Wire;
 pub use world::{At, Delivery, World, ms};

@@ -1,13 +1,14 @@
-//! The engine and its nodes in virtual time.
+//! The engine and its nodes in virtual time; perhaps several engines, on machines with a wire between them.
 
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Departure, Engine, Limits, NetworkChange};
+use windtunnel_engine::{Departure, Engine, Limits, NetworkChange, Part};
 use windtunnel_model::{Lane, NodeId, Plan, PortId, Time};
 use windtunnel_scenario::Source;
 use windtunnel_wire::{build, vnet};
 
 use crate::endpoint::{Endpoint, Turn};
+use crate::wire::{Letter, Wire};
 
 /// `millis` milliseconds after the world began.
 #[must_use]
@@ -28,7 +29,11 @@ pub struct Delivery {
 #[derive(Debug)]
 pub struct World {
     plan: Plan,
-    engine: Engine,
+    /// By machine.
+    engines: Vec<Engine>,
+    /// By node: its machine.
+    places: Vec<usize>,
+    wire: Wire,
     now: Time,
     agents: Vec<Agent>,
 }
@@ -47,26 +52,60 @@ impl World {
     /// If the text has mistakes; they are the message.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let source =
-            Source { name: "world", text: text.as_bytes(), default_name: "world", base_dir: "/" };
-        match windtunnel_scenario::load(&source) {
-            Ok(loaded) => World::with_plan(loaded.plan, 1 << 30),
-            Err(errors) => panic!("{errors}"),
-        }
+        World::with_plan(plan_of(text), 1 << 30)
     }
 
     /// A world of a plan, with `packet_memory` bytes for packets.
     #[must_use]
     pub fn with_plan(plan: Plan, packet_memory: u64) -> Self {
-        let engine = Engine::new(&plan, Limits { packet_memory });
-        let agents = plan.nodes.iter().map(|_| Agent::default()).collect();
-        World { plan, engine, now: Time::ZERO, agents }
+        let places = vec![0; plan.nodes.len()];
+        World::placed(plan, places, Wire::default(), packet_memory)
     }
 
-    /// The engine, to read its counters.
+    /// The same network on several machines, whose nodes `machines` names: each has an engine of the whole plan, and `wire` is
+    /// between them.
+    ///
+    /// # Panics
+    /// As [`World::new`], and if a node is on no machine.
+    #[must_use]
+    pub fn over(text: &str, machines: &[&[&str]], wire: Wire) -> Self {
+        let plan = plan_of(text);
+        let place = |node: &windtunnel_model::plan::Node| {
+            let on = |machine: &&[&str]| machine.contains(&node.name.as_str());
+            machines.iter().position(on).expect("every node has a machine")
+        };
+        let places = plan.nodes.iter().map(place).collect();
+        World::placed(plan, places, wire, 1 << 30)
+    }
+
+    fn placed(plan: Plan, places: Vec<usize>, wire: Wire, packet_memory: u64) -> Self {
+        let machines = places.iter().max().map_or(1, |last| last + 1);
+        let engine = |machine: usize| {
+            let here = places.iter().map(|place| *place == machine).collect();
+            let number = u32::try_from(machine).unwrap_or(u32::MAX);
+            Engine::of_part(&plan, Limits { packet_memory }, &Part { number, here })
+        };
+        let engines = (0..machines).map(engine).collect();
+        let agents = plan.nodes.iter().map(|_| Agent::default()).collect();
+        World { plan, engines, places, wire, now: Time::ZERO, agents }
+    }
+
+    /// The engine, to read its counters; of several the first.
     #[must_use]
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        &self.engines[0]
+    }
+
+    /// The engines of all machines.
+    #[must_use]
+    pub fn engines(&self) -> &[Engine] {
+        &self.engines
+    }
+
+    /// The wire between the machines.
+    #[must_use]
+    pub fn wire(&self) -> &Wire {
+        &self.wire
     }
 
     /// The plan.
@@ -95,15 +134,28 @@ impl World {
     pub fn run_until(&mut self, end: Time) {
         loop {
             let wakes = self.agents.iter().filter_map(|agent| agent.wake);
-            let next = wakes.chain(self.engine.poll_timeout()).min();
+            let timeouts = self.engines.iter().filter_map(Engine::poll_timeout);
+            let next = wakes.chain(timeouts).chain(self.wire.next()).min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
-            self.now = self.now.max(next);
-            self.engine.handle_timeout(self.now);
-            self.deliver_all();
+            self.turn_to(next);
             self.wake_all();
         }
-        self.now = end;
-        self.engine.handle_timeout(end);
+        self.turn_to(end);
+    }
+
+    /// A machine is lost now: its nodes fall silent, and the others forget its flows.
+    pub fn lose(&mut self, machine: usize) {
+        let part = u32::try_from(machine).unwrap_or(u32::MAX);
+        for (agent, place) in self.agents.iter_mut().zip(&self.places) {
+            if *place == machine {
+                (agent.endpoint, agent.wake) = (None, None);
+            }
+        }
+        for (index, engine) in self.engines.iter_mut().enumerate() {
+            if index != machine {
+                engine.forget_part(self.now, part);
+            }
+        }
         self.deliver_all();
     }
 
@@ -151,12 +203,15 @@ impl World {
     /// # Panics
     /// If one is missing.
     pub fn assert_conservation(&self) {
-        for lane in (0..self.plan.links.len() * 2).map(Lane::from_index) {
-            let counters = self.engine.lane(lane);
-            let made = counters.duplicated + counters.fragments - counters.fragmented;
-            let gone = counters.delivered_packets + counters.dropped.total();
-            let inside = self.engine.in_lane_packets(lane);
-            assert_eq!(counters.offered_packets + made, gone + inside, "{lane:?}: {counters:?}");
+        for engine in &self.engines {
+            for lane in (0..self.plan.links.len() * 2).map(Lane::from_index) {
+                let counters = engine.lane(lane);
+                let made = counters.duplicated + counters.fragments - counters.fragmented;
+                let gone = counters.delivered_packets + counters.dropped.total();
+                let inside = engine.in_lane_packets(lane);
+                let sum = gone + inside;
+                assert_eq!(counters.offered_packets + made, sum, "{lane:?}: {counters:?}");
+            }
         }
     }
 
@@ -166,17 +221,43 @@ impl World {
 
     fn send(&mut self, node: NodeId, vnet: vnet::Header, mut frame: Vec<u8>) {
         let port = self.plan.nodes[node.index()].interfaces[0].port;
-        if let Some(express) = self.engine.handle_packet(self.now, port, vnet, &mut frame) {
+        let engine = &mut self.engines[self.places[node.index()]];
+        if let Some(express) = engine.handle_packet(self.now, port, vnet, &mut frame) {
             self.deliver(express.port, self.now, frame);
         }
     }
 
+    fn turn_to(&mut self, time: Time) {
+        self.now = self.now.max(time);
+        self.engines.iter_mut().for_each(|engine| engine.handle_timeout(self.now));
+        self.deliver_all();
+        while let Some(letter) = self.wire.take(self.now) {
+            match letter {
+                Letter::Frame { port, frame } => self.deliver(port, self.now, frame),
+                Letter::News { from, to, news } => {
+                    self.engines[to].handle_flows(self.now, from, &news);
+                }
+            }
+            self.deliver_all();
+        }
+    }
+
     fn deliver_all(&mut self) {
-        while let Some(Departure { port, intended, frame, .. }) = self.engine.poll_output() {
-            assert!(intended <= self.now, "given out before its time");
-            let bytes = frame.to_vec();
-            self.engine.recycle(frame);
-            self.deliver(port, intended, bytes);
+        for machine in 0..self.engines.len() {
+            while let Some(departure) = self.engines[machine].poll_output() {
+                let Departure { port, intended, frame, .. } = departure;
+                let bytes = frame.to_vec();
+                self.engines[machine].recycle(frame);
+                if self.engines[machine].is_here(port) {
+                    assert!(intended <= self.now, "given out before its time");
+                    self.deliver(port, intended, bytes);
+                } else {
+                    self.wire.carry(self.now, intended, port, bytes);
+                }
+            }
+            let news: Vec<_> = std::iter::from_fn(|| self.engines[machine].poll_flow()).collect();
+            let others = (0..self.engines.len()).filter(|other| *other != machine);
+            self.wire.tell(self.now, machine, others, &news);
         }
     }
 
@@ -237,7 +318,18 @@ impl At<'_> {
 
     /// The network changes.
     pub fn apply(self, change: &NetworkChange<'_>) {
-        self.world.engine.apply(self.world.now, change);
+        for engine in &mut self.world.engines {
+            engine.apply(self.world.now, change);
+        }
         self.world.deliver_all();
+    }
+}
+
+fn plan_of(text: &str) -> Plan {
+    let source =
+        Source { name: "world", text: text.as_bytes(), default_name: "world", base_dir: "/" };
+    match windtunnel_scenario::load(&source) {
+        Ok(loaded) => loaded.plan,
+        Err(errors) => panic!("{errors}"),
     }
 }

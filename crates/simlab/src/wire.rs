@@ -1,0 +1,111 @@
+//! The wire between machines that have parts of one network.
+
+use std::collections::BTreeMap;
+
+use windtunnel_engine::FlowNews;
+use windtunnel_model::{PortId, Span, Time};
+
+use crate::Chance;
+
+/// Carries packets and news from machine to machine. News of one machine come to another one in their order.
+#[derive(Debug)]
+pub struct Wire {
+    /// How long a packet takes.
+    pub packets: Span,
+    /// How long news take: from the first to less than the second, by chance.
+    pub news: [Span; 2],
+    chance: Chance,
+    letters: BTreeMap<(Time, u64), Letter>,
+    sent: u64,
+    late: u64,
+    told: u64,
+    /// By sender and receiver: no news arrive earlier.
+    floors: BTreeMap<(usize, usize), Time>,
+}
+
+/// What is under way.
+#[derive(Debug)]
+pub(crate) enum Letter {
+    /// A frame for a port.
+    Frame { port: PortId, frame: Vec<u8> },
+    /// News of a part for a machine.
+    News { from: u32, to: usize, news: Vec<FlowNews> },
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Wire::new(Span::from_micros(100), [Span::from_micros(100), Span::from_micros(100)], 1)
+    }
+}
+
+impl Wire {
+    /// A wire with these delays.
+    #[must_use]
+    pub fn new(packets: Span, news: [Span; 2], seed: u64) -> Self {
+        Wire {
+            packets,
+            news,
+            chance: Chance::new(seed),
+            letters: BTreeMap::new(),
+            sent: 0,
+            late: 0,
+            told: 0,
+            floors: BTreeMap::new(),
+        }
+    }
+
+    /// Packets that came after the time at which they were to be there.
+    #[must_use]
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// News carried, each counted once for each receiver.
+    #[must_use]
+    pub fn told(&self) -> u64 {
+        self.told
+    }
+
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.letters.keys().next().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn take(&mut self, now: Time) -> Option<Letter> {
+        let first = self.letters.first_entry().filter(|first| first.key().0 <= now)?;
+        Some(first.remove())
+    }
+
+    /// A frame that is to be at a port at `intended`, and waits there until then.
+    pub(crate) fn carry(&mut self, now: Time, intended: Time, port: PortId, frame: Vec<u8>) {
+        let arrival = now + self.packets;
+        self.late += u64::from(arrival > intended);
+        self.post(arrival.max(intended), Letter::Frame { port, frame });
+    }
+
+    pub(crate) fn tell(
+        &mut self,
+        now: Time,
+        from: usize,
+        others: impl Iterator<Item = usize>,
+        news: &[FlowNews],
+    ) {
+        if news.is_empty() {
+            return;
+        }
+        for to in others {
+            let [least, most] = self.news.map(Span::as_nanos);
+            let delay = least + self.chance.below(most.saturating_sub(least));
+            let floor = self.floors.entry((from, to)).or_default();
+            let at = (now + Span::from_nanos(delay)).max(*floor);
+            *floor = at;
+            self.told += u64::try_from(news.len()).unwrap_or(u64::MAX);
+            let from = u32::try_from(from).unwrap_or(u32::MAX);
+            self.post(at, Letter::News { from, to, news: news.to_vec() });
+        }
+    }
+
+    fn post(&mut self, at: Time, letter: Letter) {
+        self.letters.insert((at, self.sent), letter);
+        self.sent += 1;
+    }
+}
