@@ -100,6 +100,13 @@ impl From<ClientError> for Failure {
     }
 }
 
+impl From<windtunnel_cluster::ClientError> for Failure {
+    fn from(error: windtunnel_cluster::ClientError) -> Self {
+        let hint = error.hint();
+        Failure::Told { error: error.into(), hint, code: Exit::Usage.code() }
+    }
+}
+
 impl From<PatchError> for Failure {
     fn from(error: PatchError) -> Self {
         let hint = error.hint.clone();

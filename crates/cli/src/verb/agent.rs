@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_cluster::{Agent, AgentError, ClientError, Told, client};
+use windtunnel_cluster::{Agent, AgentError, Told, client};
 use windtunnel_model::{Bytes, Rate};
 
 use crate::cluster::Key;
@@ -70,12 +70,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 
 /// An agent hears at one address; a name that has several means its first.
 fn first_address(host: &str) -> Result<SocketAddr, Failure> {
-    let failed = |error: ClientError| {
-        let hint = error.hint();
-        Failure::Told { error: error.into(), hint, code: Exit::Usage.code() }
-    };
     let none = || Failure::new(Exit::Usage, format!("{host} has no address"));
-    client::resolve(host).map_err(failed)?.first().copied().ok_or_else(none)
+    client::resolve(host)?.first().copied().ok_or_else(none)
 }
 
 fn text(told: &Told) -> String {

@@ -1,12 +1,11 @@
 //! `hosts`: the machines of a cluster.
 
 use clap::builder::FalseyValueParser;
-use windtunnel_cluster::{Client, ClientError};
+use windtunnel_cluster::Client;
 
 use crate::arguments::Format;
 use crate::cluster::Key;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::output;
 use crate::render::hosts;
 use crate::verb::Outcome;
@@ -28,8 +27,8 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let key = arguments.key.read()?;
-    let client = Client::connect(&arguments.host, &key).map_err(failed)?;
-    let hosts = client.hosts(arguments.measure).map_err(failed)?;
+    let client = Client::connect(&arguments.host, &key)?;
+    let hosts = client.hosts(arguments.measure)?;
     if arguments.format.json {
         output::json(&hosts)?;
     } else {
@@ -40,9 +39,4 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     }
     let code = if hosts.silent.is_empty() { Exit::Fine } else { Exit::Check };
     Ok(code.code())
-}
-
-fn failed(error: ClientError) -> Failure {
-    let hint = error.hint();
-    Failure::Told { error: error.into(), hint, code: Exit::Usage.code() }
 }
