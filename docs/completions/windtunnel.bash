@@ -150,7 +150,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__check)
-            opts="-h --all --events --from --to --packet-memory --json --help"
+            opts="-h --all --events --from --to --packet-memory --hosts --key --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -165,6 +165,14 @@ _windtunnel() {
                     return 0
                     ;;
                 --packet-memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

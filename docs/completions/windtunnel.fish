@@ -91,7 +91,9 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l json -d '
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l from -d 'Only paths from this node or group' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l to -d 'Only paths to this node or group' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l packet-memory -d 'Memory for packets in queues and in flight that a run would get' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l packet-memory -d 'Memory for packets in queues and in flight that a run on this machine would get' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l hosts -d 'Machines of a cluster, with commas: agents\' names or addresses, or `all`' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l all -d 'Show every pair of nodes [default: the first 200]'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l events -d 'Show everything that `events` come to, in the order of time: repetitions, flaps and churn included'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l json -d 'Write JSON to standard output, with the fields of the human output'

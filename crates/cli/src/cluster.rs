@@ -1,4 +1,9 @@
-//! The cluster's key, for the verbs that need it.
+//! The cluster's key, its machines, and what goes where, for the verbs that need it.
+
+pub(crate) mod machines;
+pub(crate) mod placing;
+#[cfg(test)]
+mod sample;
 
 use std::path::PathBuf;
 

@@ -48,8 +48,8 @@ impl Exit {
                 "The command line is wrong, or names a live run, node or link that does not exist."
             }
             Exit::Scenario => {
-                "The scenario has mistakes or cannot be read. Each mistake is told with line and column; \
-                 nothing has been started."
+                "The scenario has mistakes or cannot be read, or the machines of --hosts cannot carry it. Each \
+                 mistake is told with line and column; nothing has been started."
             }
             Exit::Machine => {
                 "This machine does not allow what the run needs; `windtunnel doctor` tells what and how \

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use windtunnel_control::{ClientError, Reply};
+use windtunnel_placement::Refused;
 use windtunnel_scenario::{Errors, Mistake, PatchError};
 
 use crate::exit::Exit;
@@ -19,6 +20,8 @@ pub(crate) enum Failure {
     Event(Errors),
     /// A file of another kind has a mistake; it renders itself.
     Mistake(Box<Mistake>),
+    /// Machines cannot carry the plan.
+    Refused(Box<Refused>),
     /// Something else, with its causes.
     Told {
         /// What went wrong; its sources are the causes.
@@ -65,24 +68,27 @@ impl Failure {
 
     /// Tells it on standard error and returns the exit code.
     pub(crate) fn tell(&self) -> u8 {
+        if !matches!(self, Failure::ReaderGone) {
+            output::talk(&self.text());
+        }
         match self {
             Failure::ReaderGone => Exit::Fine.code(),
-            Failure::Scenario(errors) => {
-                output::talk(&errors.to_string());
+            Failure::Scenario(_) | Failure::Mistake(_) | Failure::Refused(_) => {
                 Exit::Scenario.code()
             }
-            Failure::Event(errors) => {
-                output::talk(&errors.to_string());
-                Exit::Usage.code()
-            }
-            Failure::Mistake(mistake) => {
-                output::talk(&mistake.to_string());
-                Exit::Scenario.code()
-            }
-            Failure::Told { error, hint, code } => {
-                output::talk(&text(&**error, hint.as_deref()));
-                *code
-            }
+            Failure::Event(_) => Exit::Usage.code(),
+            Failure::Told { code, .. } => *code,
+        }
+    }
+
+    /// What is told.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Failure::ReaderGone => String::new(),
+            Failure::Scenario(errors) | Failure::Event(errors) => errors.to_string(),
+            Failure::Mistake(mistake) => mistake.to_string(),
+            Failure::Refused(refused) => reasons(refused),
+            Failure::Told { error, hint, .. } => text(&**error, hint.as_deref()),
         }
     }
 }
@@ -144,9 +150,23 @@ fn text(error: &(dyn Error + 'static), hint: Option<&str>) -> String {
     text
 }
 
+/// `error: reason`, then its hint, for each of the first reasons; the rest are counted.
+fn reasons(refused: &Refused) -> String {
+    let told = refused.reasons.iter().take(REASONS_TOLD);
+    let told = told.map(|reason| format!("error: {reason}\nhint: {}", reason.hint()));
+    let more = refused.reasons.len().saturating_sub(REASONS_TOLD);
+    let more = (more > 0).then(|| format!("… and {more} more reasons: --json has them all"));
+    told.chain(more).collect::<Vec<_>>().join("\n")
+}
+
+/// Many machines that are far from each other have a reason for each two of them.
+const REASONS_TOLD: usize = 20;
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+
+    use windtunnel_placement::{Refusal, Resource};
 
     use super::*;
 
@@ -165,5 +185,26 @@ mod tests {
     fn a_reader_that_has_gone_is_no_failure() {
         let failure = Failure::writing(&io::ErrorKind::BrokenPipe.into());
         assert_eq!(failure.tell(), 0);
+    }
+
+    #[test]
+    fn each_reason_is_an_error_with_its_hint_and_the_many_are_counted() {
+        let reason = |host: usize| Refusal::TooLittle {
+            resource: Resource::Nodes,
+            asked: 3,
+            free: 2,
+            host: Some(format!("m{host}")),
+        };
+        let refused = |count| Refused { reasons: (0..count).map(reason).collect(), attempt: None };
+        assert_eq!(
+            Failure::Refused(Box::new(refused(2))).text(),
+            "error: host m0: the nodes put there need room for 3 nodes, it has room for 2 nodes free\n\
+             hint: add machines, or ask for less (`cpu`, `memory`, `count`)\n\
+             error: host m1: the nodes put there need room for 3 nodes, it has room for 2 nodes free\n\
+             hint: add machines, or ask for less (`cpu`, `memory`, `count`)"
+        );
+        let many = Failure::Refused(Box::new(refused(25))).text();
+        assert!(many.ends_with("\n… and 5 more reasons: --json has them all"), "{many}");
+        assert_eq!(many.lines().count(), 41);
     }
 }

@@ -10,7 +10,7 @@
 //! | `arguments` | the command line as types |
 //! | `verb` | one verb a file |
 //! | `render` | tables, lines and texts for people |
-//! | `cluster` | the cluster's key |
+//! | `cluster` | the cluster's key, its machines, and what goes where |
 //! | `exit` | [`Exit`]: the exit codes |
 //! | `failure` | what went wrong, and how it is told |
 //! | `live` | finding and asking a live run |

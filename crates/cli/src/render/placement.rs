@@ -1,12 +1,8 @@
 //! Which node runs on which machine, and what that takes of it.
-#![cfg_attr(
-    not(test),
-    expect(dead_code, reason = "for `check --hosts`, which comes with the agents")
-)]
 
 use serde::Serialize;
 use windtunnel_model::{Bytes, Plan};
-use windtunnel_placement::{Host, Load, Placement, Traffic};
+use windtunnel_placement::{Host, Load, Placement, Refusal, Refused, Traffic};
 
 use crate::render::quantity;
 use crate::render::table::{Align, Table};
@@ -15,8 +11,19 @@ use crate::render::table::{Align, Table};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Placed {
     strategy: &'static str,
+    /// None where it did not come to that.
     hosts: Vec<OnHost>,
     warnings: Vec<String>,
+    /// Why the machines cannot carry it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refusals: Vec<Reason>,
+}
+
+/// One reason for which it is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Reason {
+    message: String,
+    hint: String,
 }
 
 /// What one machine gets.
@@ -54,8 +61,22 @@ struct Uplink {
     free: Option<u64>,
 }
 
-/// A placement, to be serialised.
-pub(crate) fn json(placement: &Placement, plan: &Plan, hosts: &[Host]) -> Placed {
+/// A placement, to be serialised; of one that was refused the best that was found, with the reasons.
+pub(crate) fn json(placed: Result<&Placement, &Refused>, plan: &Plan, hosts: &[Host]) -> Placed {
+    let (placement, reasons) = match placed {
+        Ok(placement) => (Some(placement), &[][..]),
+        Err(refused) => (refused.attempt.as_ref(), &refused.reasons[..]),
+    };
+    let warnings = placement.iter().flat_map(|placement| &placement.warnings);
+    Placed {
+        strategy: plan.placement.name(),
+        warnings: warnings.map(ToString::to_string).collect(),
+        hosts: placement.map(|placement| on_hosts(placement, plan, hosts)).unwrap_or_default(),
+        refusals: reasons.iter().map(Reason::of).collect(),
+    }
+}
+
+fn on_hosts(placement: &Placement, plan: &Plan, hosts: &[Host]) -> Vec<OnHost> {
     let each = hosts.iter().zip(&placement.loads).enumerate();
     let hosts = each.map(|(at, (host, load))| OnHost {
         host: host.name.clone(),
@@ -65,10 +86,12 @@ pub(crate) fn json(placement: &Placement, plan: &Plan, hosts: &[Host]) -> Placed
         up: Uplink::of(load.up, host.free_up()),
         down: Uplink::of(load.down, host.free_down()),
     });
-    Placed {
-        strategy: plan.placement.name(),
-        hosts: hosts.collect(),
-        warnings: placement.warnings.iter().map(ToString::to_string).collect(),
+    hosts.collect()
+}
+
+impl Reason {
+    fn of(refusal: &Refusal) -> Self {
+        Reason { message: refusal.to_string(), hint: refusal.hint() }
     }
 }
 
@@ -112,7 +135,11 @@ fn row(host: &Host, load: &Load) -> Vec<String> {
     vec![
         host.name.clone(),
         nodes,
-        format!("{} of {}", processors(load.cpu_millis), processors(host.free_cpu_millis())),
+        format!(
+            "{} of {}",
+            quantity::processors(load.cpu_millis),
+            quantity::processors(host.free_cpu_millis())
+        ),
         format!("{} of {}", bytes(load.memory), bytes(host.free_memory())),
         uplink(load.up, host.free_up()),
         uplink(load.down, host.free_down()),
@@ -125,11 +152,6 @@ fn uplink(traffic: Traffic, free: Option<u64>) -> String {
         Traffic::Bounded(most) => format!("{} of {free}", quantity::rate(most)),
         Traffic::Unbounded { nodes } => format!("not bounded ({nodes}) of {free}"),
     }
-}
-
-fn processors(millis: u64) -> String {
-    let text = format!("{}.{:03}", millis / 1000, millis % 1000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The nodes on a machine: a group that is there whole by its name, of others how many.
@@ -203,7 +225,8 @@ warning: the round-trip time between m1 and m2 is not known: no path was compare
     fn json_has_exact_values_and_every_node() {
         let (plan, hosts) = example();
         let placed = place(&plan, &hosts, &Rtts::default()).unwrap();
-        let value = serde_json::to_value(json(&placed, &plan, &hosts)).unwrap();
+        let value = serde_json::to_value(json(Ok(&placed), &plan, &hosts)).unwrap();
+        assert_eq!(value.get("refusals"), None);
         let hosts = value["hosts"].as_array().unwrap();
         let nodes: usize = hosts.iter().map(|host| host["nodes"].as_array().unwrap().len()).sum();
         assert_eq!((hosts.len(), nodes), (2, 4));
@@ -212,5 +235,20 @@ warning: the round-trip time between m1 and m2 is not known: no path was compare
         assert_eq!(hosts[0]["cpu"]["expected_millis"], 1500);
         assert_eq!(hosts[0]["up"]["free"], 750_000_000);
         assert_eq!(hosts[1]["up"]["free"], serde_json::Value::Null);
+    }
+    #[test]
+    fn json_of_a_refusal_has_the_reasons_and_the_best_that_was_found() {
+        let (mut plan, hosts) = example();
+        plan.nodes[0].demand.cpu_millis = Some(17_000);
+        let refused = place(&plan, &hosts, &Rtts::default()).unwrap_err();
+        let value = serde_json::to_value(json(Err(&refused), &plan, &hosts)).unwrap();
+        assert_eq!(value["hosts"][0]["cpu"]["expected_millis"], 17_000);
+        let text = "host m1: the nodes put there need 17 processors, it has 16 processors free";
+        assert_eq!(value["refusals"][0]["message"], text);
+        plan.nodes[0].pin = Some("m9".to_owned());
+        let refused = place(&plan, &hosts, &Rtts::default()).unwrap_err();
+        let value = serde_json::to_value(json(Err(&refused), &plan, &hosts)).unwrap();
+        assert_eq!(value["hosts"], serde_json::json!([]));
+        assert_eq!(value["refusals"][0]["hint"], "the machines are m1, m2");
     }
 }

@@ -31,6 +31,12 @@ pub(crate) fn bytes(bytes: u64) -> String {
     scaled(bytes, &[("B", 1), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)])
 }
 
+/// Processors that are given in thousandths: `1.5`.
+pub(crate) fn processors(millis: u64) -> String {
+    let text = format!("{}.{:03}", millis / 1000, millis % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A probability in percent, to three digits that matter: `0.101%`.
 pub(crate) fn loss(loss: Probability) -> String {
     let parts = u64::from(loss.parts_per_billion());

@@ -1,5 +1,7 @@
 //! `check`: whether a scenario is valid, and what network it describes.
 
+mod over;
+
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
@@ -9,19 +11,24 @@ use windtunnel_model::{Bytes, Lane, Plan, Routes, Span};
 use windtunnel_scenario::{Instead, Loaded, Mistake};
 
 use crate::arguments::Format;
+use crate::cluster::machines::Machines;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::paths::{Extras, Filter, Path, paths, table};
+use crate::render::placement::Placed;
 use crate::render::plan::{Planned, planned};
 use crate::render::values::{Values, values, values_table};
 use crate::verb::Outcome;
 use crate::{load, output};
 
+use over::Over;
+
 /// Validate a scenario and show its paths, without running anything
 ///
 /// Needs no rights. Prints latency, bottleneck, loss and hops for each ordered pair of nodes (each of their ways,
 /// where routers spread flows over several), the values of links that have a preset or follow a trace, the lengths
-/// of queues that the file leaves to the default, and whether the plan fits this machine.
+/// of queues that the file leaves to the default, and whether the plan fits this machine. With --hosts: whether
+/// machines of a cluster carry it, which node goes on which, and the most that can cross their uplinks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The scenario
@@ -39,9 +46,11 @@ pub(crate) struct Arguments {
     /// Only paths to this node or group
     #[arg(long, value_name = "NODE", env = "WINDTUNNEL_TO")]
     to: Option<String>,
-    /// Memory for packets in queues and in flight that a run would get
+    /// Memory for packets in queues and in flight that a run on this machine would get
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_PACKET_MEMORY", default_value = "1GB")]
     packet_memory: Bytes,
+    #[command(flatten)]
+    machines: Machines,
     #[command(flatten)]
     format: Format,
 }
@@ -72,6 +81,12 @@ struct Checked<'p> {
     events: Option<Vec<Planned<'p>>>,
     notices: Vec<Notice>,
     concerns: Vec<Told>,
+    /// With --hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement: Option<Placed>,
+    /// The same for people, and what it comes to.
+    #[serde(skip)]
+    told: (String, String),
 }
 
 #[derive(Debug, Serialize)]
@@ -97,7 +112,9 @@ struct Told {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let loaded = match load::scenario(&arguments.file, Instead::default()) {
+    let several_machines = arguments.machines.are_named();
+    let instead = Instead { several_machines, ..Instead::default() };
+    let loaded = match load::scenario(&arguments.file, instead) {
         Err(Failure::Scenario(errors)) if arguments.format.json => {
             output::json(&Mistakes { mistakes: errors.mistakes(), more: errors.more() })?;
             return Ok(Exit::Scenario.code());
@@ -106,13 +123,19 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     };
     known(&loaded.plan, arguments.from.as_deref())?;
     known(&loaded.plan, arguments.to.as_deref())?;
-    let checked = Checked::new(&loaded, arguments);
+    let over = Over::ask(&arguments.machines, &loaded.plan)?;
+    let checked = Checked::new(&loaded, arguments, over.as_ref());
+    let refused = over.as_ref().is_some_and(Over::is_refused);
     if arguments.format.json {
         output::json(&checked)?;
-    } else {
-        output::data(&render(&checked))?;
+        let exit = if refused { Exit::Scenario } else { Exit::Fine };
+        return Ok(exit.code());
     }
-    Ok(Exit::Fine.code())
+    output::data(&render(&checked))?;
+    match over.and_then(Over::refused) {
+        Some(failure) => Err(failure),
+        None => Ok(Exit::Fine.code()),
+    }
 }
 
 fn known(plan: &Plan, name: Option<&str>) -> Result<(), Failure> {
@@ -124,7 +147,7 @@ fn known(plan: &Plan, name: Option<&str>) -> Result<(), Failure> {
 }
 
 impl<'p> Checked<'p> {
-    fn new(loaded: &'p Loaded, arguments: &Arguments) -> Self {
+    fn new(loaded: &'p Loaded, arguments: &Arguments, over: Option<&Over>) -> Self {
         let plan = &loaded.plan;
         let most = match (arguments.all, arguments.format.json) {
             (true, _) => usize::MAX,
@@ -133,7 +156,10 @@ impl<'p> Checked<'p> {
         };
         let filter = Filter { from: arguments.from.as_deref(), to: arguments.to.as_deref() };
         let (paths, paths_left_out) = paths(plan, &Routes::compute(plan), filter, most);
-        let concerns = windtunnel_host::fits(plan, arguments.packet_memory).into_iter();
+        let concerns = match over {
+            Some(over) => over.concerns.clone(),
+            None => windtunnel_host::fits(plan, arguments.packet_memory),
+        };
         Checked {
             plan_hash: windtunnel_scenario::plan_hash(plan),
             seed: plan.seed,
@@ -150,9 +176,20 @@ impl<'p> Checked<'p> {
             described: values(plan, &loaded.described),
             events: arguments.events.then(|| planned(plan)),
             notices: loaded.notices.iter().cloned().map(Notice::from).collect(),
-            concerns: concerns.map(|Concern { text, hint }| Told { text, hint }).collect(),
+            told: (
+                over.map(|over| over.text(plan)).unwrap_or_default(),
+                verdict(over, concerns.is_empty()),
+            ),
+            concerns: concerns.into_iter().map(Told::from).collect(),
+            placement: over.map(|over| over.json(plan)),
             name: plan.name.clone(),
         }
+    }
+}
+
+impl From<Concern> for Told {
+    fn from(Concern { text, hint }: Concern) -> Self {
+        Told { text, hint }
     }
 }
 
@@ -198,16 +235,27 @@ fn render(checked: &Checked<'_>) -> String {
         let place = notice.line.map(|line| format!("line {line}: ")).unwrap_or_default();
         text.push_str(&format!("notice: {place}{}\n", notice.message));
     }
+    text.push_str(&checked.told.0);
     for Told { text: concern, hint } in &checked.concerns {
         text.push_str(&format!("warning: {concern}\n"));
         if let Some(hint) = hint {
             text.push_str(&format!("hint: {hint}\n"));
         }
     }
-    let fits = if checked.concerns.is_empty() { "fits" } else { "may not fit" };
-    let size = size.join(", ");
-    text.push_str(&format!("{name} is valid and {fits} this machine: {size}, seed {seed}\n"));
+    let (verdict, size) = (&checked.told.1, size.join(", "));
+    text.push_str(&format!("{name} is valid and {verdict}: {size}, seed {seed}\n"));
     text
+}
+
+/// What is said of the machines.
+fn verdict(over: Option<&Over>, no_concerns: bool) -> String {
+    let machines =
+        over.map_or_else(|| "this machine".to_owned(), |over| count(over.machines(), "machine"));
+    match over.is_some_and(Over::is_refused) {
+        true => format!("cannot be carried by {machines}"),
+        false if no_concerns => format!("fits {machines}"),
+        false => format!("may not fit {machines}"),
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]

@@ -1,0 +1,78 @@
+//! `check --hosts`: whether machines of a cluster carry the plan, and which node goes where.
+
+use windtunnel_host::Concern;
+use windtunnel_model::Plan;
+use windtunnel_placement::{Placement, Refused};
+
+use crate::cluster::machines::Machines;
+use crate::cluster::placing::{Site, concerns, placed};
+use crate::failure::Failure;
+use crate::render::placement::{self, Placed};
+
+/// Machines, and what they make of a plan.
+#[derive(Debug)]
+pub(super) struct Over {
+    site: Site,
+    outcome: Result<Placement, Box<Refused>>,
+    /// What may go wrong although nothing was refused.
+    pub(super) concerns: Vec<Concern>,
+}
+
+impl Over {
+    /// Asks the machines that were named; none if none were.
+    pub(super) fn ask(machines: &Machines, plan: &Plan) -> Result<Option<Self>, Failure> {
+        if !machines.are_named() {
+            return Ok(None);
+        }
+        let found = machines.find()?;
+        let site = Site::of(&found.cards);
+        let outcome = match placed(plan, &site) {
+            Ok(placement) => Ok(placement),
+            Err(Failure::Refused(refused)) => Err(refused),
+            Err(failure) => return Err(failure),
+        };
+        let silent = found.silent.iter().map(|silent| Concern {
+            text: format!(
+                "{} does not answer, so nothing is put there: {}",
+                silent.address, silent.why
+            ),
+            hint: None,
+        });
+        let mut told: Vec<Concern> = silent.collect();
+        if let Ok(placement) = &outcome {
+            told.extend(concerns(&found.cards, &site, placement));
+        }
+        Ok(Some(Over { site, outcome, concerns: told }))
+    }
+
+    pub(super) fn json(&self, plan: &Plan) -> Placed {
+        let outcome = self.outcome.as_ref().map_err(|refused| &**refused);
+        placement::json(outcome, plan, &self.site.hosts)
+    }
+
+    /// The placement, or the best that was found if it is refused.
+    pub(super) fn text(&self, plan: &Plan) -> String {
+        let text = |placement| placement::text(placement, plan, &self.site.hosts);
+        match &self.outcome {
+            Ok(placement) => text(placement),
+            Err(refused) => match &refused.attempt {
+                Some(attempt) => format!("the best that was found:\n{}", text(attempt)),
+                None => String::new(),
+            },
+        }
+    }
+
+    /// How many machines there are.
+    pub(super) fn machines(&self) -> usize {
+        self.site.hosts.len()
+    }
+
+    pub(super) fn is_refused(&self) -> bool {
+        self.outcome.is_err()
+    }
+
+    /// Why it is refused, if it is.
+    pub(super) fn refused(self) -> Option<Failure> {
+        self.outcome.err().map(Failure::Refused)
+    }
+}
