@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::wire::message::tests::samples;
     use proptest::prelude::*;
-    use std::path::Path;
+    use windtunnel_corpus::{damage, replay_seeds};
 
     /// Inputs with all kinds of messages: each alone, and all after each other.
     fn seeds() -> Vec<(String, Vec<u8>)> {
@@ -109,31 +109,14 @@ mod tests {
 
     /// `WINDTUNNEL_MESH_CORPUS=write` writes the seeds anew after the protocol has changed.
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "a switch for people")]
     fn every_file_of_the_corpus_is_replayed() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-        if std::env::var("WINDTUNNEL_MESH_CORPUS").is_ok_and(|value| value == "write") {
-            for (name, bytes) in seeds() {
-                std::fs::write(folder.join(name), bytes).unwrap();
-            }
-        }
-        let mut count = 0;
-        for entry in std::fs::read_dir(folder).unwrap() {
-            fuzz_one(&std::fs::read(entry.unwrap().path()).unwrap());
-            count += 1;
-        }
-        assert!(count >= seeds().len(), "{count} files");
+        replay_seeds(env!("CARGO_MANIFEST_DIR"), "WINDTUNNEL_MESH_CORPUS", &seeds(), fuzz_one);
     }
 
     #[test]
     fn every_prefix_and_every_wrong_byte_is_survived() {
         let (_, bytes) = seeds().swap_remove(0);
-        for at in 0..bytes.len() {
-            fuzz_one(&bytes[..at]);
-            let mut wrong = bytes.clone();
-            wrong[at] ^= 0xff;
-            fuzz_one(&wrong);
-        }
+        damage(&bytes, usize::MAX, |byte| [byte ^ 0xff], fuzz_one);
     }
 
     #[test]

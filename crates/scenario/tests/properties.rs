@@ -5,7 +5,6 @@
 #[path = "common/load.rs"]
 mod common;
 
-use std::path::Path;
 use std::sync::OnceLock;
 
 use common::load_text;
@@ -149,14 +148,8 @@ proptest! {
 /// Inputs that once were interesting: every file of the corpus, the cases and the good files.
 fn corpus() -> &'static [Vec<u8>] {
     static CORPUS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    CORPUS.get_or_init(|| {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let folders = ["corpus", "tests/cases", "tests/good"].into_iter();
-        let entries = folders.flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
-        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-        paths.sort();
-        paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
-    })
+    let folders = ["corpus", "tests/cases", "tests/good"];
+    CORPUS.get_or_init(|| windtunnel_corpus::files(env!("CARGO_MANIFEST_DIR"), &folders))
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! The corpus of the fuzzer, replayed.
 
-use std::path::Path;
-
 use proptest::prelude::*;
+use windtunnel_corpus::{damage, replay_seeds};
 
 use super::{Side, frame, ms};
 use crate::fuzz_one;
@@ -36,31 +35,13 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn every_file_of_the_corpus_is_replayed() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    if std::env::var("WINDTUNNEL_TUNNEL_CORPUS").is_ok_and(|value| value == "write") {
-        for (name, bytes) in seeds() {
-            std::fs::write(folder.join(name), bytes).unwrap();
-        }
-    }
-    let mut count = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        fuzz_one(&std::fs::read(entry.unwrap().path()).unwrap());
-        count += 1;
-    }
-    assert!(count >= seeds().len(), "{count} files");
+    replay_seeds(env!("CARGO_MANIFEST_DIR"), "WINDTUNNEL_TUNNEL_CORPUS", &seeds(), fuzz_one);
 }
 
 #[test]
 fn every_wrong_byte_of_the_seeds_is_survived() {
     for (_, bytes) in seeds() {
-        for at in 0..bytes.len().min(90) {
-            fuzz_one(&bytes[..at]);
-            for value in [0x00, 0xff, bytes[at] ^ 0x10] {
-                let mut changed = bytes.clone();
-                changed[at] = value;
-                fuzz_one(&changed);
-            }
-        }
+        damage(&bytes, 90, |byte| [0x00, 0xff, byte ^ 0x10], fuzz_one);
     }
 }
 
