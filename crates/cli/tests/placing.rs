@@ -132,6 +132,14 @@ fn who_goes_where_and_what_crosses_each_uplink_is_told() {
         assert_eq!((code, talk.as_str()), (Some(0), ""), "{hosts}: {told}");
         assert_eq!(lines(&told)[3..], placed, "{hosts}");
     }
+    // What lies between the machines is added to a path that asks for no latency.
+    let hosts = format!("{},all", cluster.address(0));
+    let (code, told, _) = cluster.check(&pinned("rate: 10mbit, queue: 100p"), &hosts, &[]);
+    let told = lines(&told);
+    let warning = "warning: paths such as a to b ask for no latency, and lead from m1 to m2, a round trip of ";
+    assert_eq!((code, told.len()), (Some(0), 10));
+    assert!(told[8].starts_with(warning), "{told:?}");
+    assert!(told[9].starts_with("net is valid and may not fit 2 machines: "), "{told:?}");
     // m2 alone has nobody that is called m1.
     let (code, _, talk) = cluster.check(&file, cluster.address(1), &[]);
     let refused = "error: node a is pinned to `m1`, which is no name or label of a machine\nhint: the machines are m2\n";

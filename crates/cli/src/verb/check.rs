@@ -178,7 +178,7 @@ impl<'p> Checked<'p> {
             notices: loaded.notices.iter().cloned().map(Notice::from).collect(),
             told: (
                 over.map(|over| over.text(plan)).unwrap_or_default(),
-                verdict(over, concerns.is_empty()),
+                verdict(over, concerns.is_empty() && !over.is_some_and(Over::warns)),
             ),
             concerns: concerns.into_iter().map(Told::from).collect(),
             placement: over.map(|over| over.json(plan)),

@@ -62,6 +62,11 @@ impl Over {
         }
     }
 
+    /// Whether the placement itself has warnings.
+    pub(super) fn warns(&self) -> bool {
+        self.outcome.as_ref().is_ok_and(|placement| !placement.warnings.is_empty())
+    }
+
     /// How many machines there are.
     pub(super) fn machines(&self) -> usize {
         self.site.hosts.len()
