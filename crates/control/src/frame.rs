@@ -51,6 +51,36 @@ pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
     Ok(serde_json::from_slice(body)?)
 }
 
+/// Bytes of a stream that come in pieces.
+#[derive(Debug, Default)]
+pub struct Frames {
+    bytes: Vec<u8>,
+    /// Before this, all has been taken.
+    taken: usize,
+}
+
+impl Frames {
+    /// Adds what has come.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..std::mem::take(&mut self.taken));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole message, if there is one.
+    ///
+    /// # Errors
+    /// If the bytes are no message; what comes after them means nothing.
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+        let rest = &self.bytes[self.taken..];
+        let Some((head, body)) = rest.split_first_chunk::<HEAD>() else { return Ok(None) };
+        let length = length(*head)?;
+        let Some(body) = body.get(..length) else { return Ok(None) };
+        let message = decode(body)?;
+        self.taken += HEAD + length;
+        Ok(Some(message))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +91,22 @@ mod tests {
         let (head, body) = bytes.split_first_chunk().unwrap();
         assert_eq!(length(*head).unwrap(), body.len());
         assert_eq!(decode::<String>(body).unwrap(), "some text");
+    }
+
+    #[test]
+    fn messages_come_whole_whatever_the_pieces_are() {
+        let sent = ["a", "", "some more of it"];
+        let bytes: Vec<u8> = sent.iter().flat_map(|text| encode(text).unwrap()).collect();
+        for piece in 1..bytes.len() {
+            let (mut frames, mut got) = (Frames::default(), Vec::new());
+            for piece in bytes.chunks(piece) {
+                frames.add(piece);
+                while let Some(text) = frames.take::<String>().unwrap() {
+                    got.push(text);
+                }
+            }
+            assert_eq!(got, sent);
+        }
     }
 
     #[test]

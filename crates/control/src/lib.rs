@@ -9,6 +9,7 @@
 //! | [`message`] | [`Request`], [`Reply`] and their version |
 //! | [`socket`] | where the socket is, also in folders with long names |
 //! | [`server`] | connections as the host loop sees them: non-blocking |
+//! | [`part`] | between an agent and the part of a run on its machine |
 //! | [`frame`] | messages on a stream that is no Unix socket |
 //! | [`client`] | connections as a command sees them: blocking |
 //!
@@ -23,6 +24,7 @@
 pub mod client;
 pub mod frame;
 pub mod message;
+pub mod part;
 pub mod server;
 pub mod socket;
 

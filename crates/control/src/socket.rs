@@ -27,7 +27,7 @@ pub(crate) fn listen(folder: &Path) -> io::Result<UnixListener> {
 ///
 /// # Errors
 /// `NotFound` or `ConnectionRefused` if no run lives there.
-pub(crate) fn connect(folder: &Path) -> io::Result<UnixStream> {
+pub fn connect(folder: &Path) -> io::Result<UnixStream> {
     let (_open, short) = shortened(folder)?;
     UnixStream::connect(short)
 }

@@ -2,6 +2,8 @@
 
 use std::ops::{Index, IndexMut};
 
+use serde::{Deserialize, Serialize};
+
 /// Why a packet did not arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropReason {
@@ -49,7 +51,7 @@ impl DropReason {
 }
 
 /// Dropped segments by reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Drops([u64; DropReason::ALL.len()]);
 
 impl Drops {
@@ -83,7 +85,7 @@ impl IndexMut<DropReason> for Drops {
 ///
 /// At any time `offered_packets + duplicated + (fragments − fragmented) = delivered_packets +
 /// dropped.total() + Engine::in_lane_packets`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LaneCounters {
     /// Packets that came to the lane's start.
     pub offered_packets: u64,
@@ -127,8 +129,51 @@ pub struct LaneCounters {
     pub delay_count: u64,
 }
 
+impl LaneCounters {
+    /// Adds what another part of the network counted on the same lane. What is a maximum is so of each part
+    /// by itself: parts do not know of each other's queues.
+    pub fn add(&mut self, other: &LaneCounters) {
+        let pairs = [
+            (&mut self.offered_packets, other.offered_packets),
+            (&mut self.offered_bytes, other.offered_bytes),
+            (&mut self.delivered_packets, other.delivered_packets),
+            (&mut self.delivered_bytes, other.delivered_bytes),
+            (&mut self.delivered_wire_bytes, other.delivered_wire_bytes),
+            (&mut self.duplicated, other.duplicated),
+            (&mut self.corrupted, other.corrupted),
+            (&mut self.reordered, other.reordered),
+            (&mut self.marked, other.marked),
+            (&mut self.fragmented, other.fragmented),
+            (&mut self.fragments, other.fragments),
+            (&mut self.queue_packets, other.queue_packets),
+            (&mut self.queue_bytes, other.queue_bytes),
+            (&mut self.transmitted_wire_bytes, other.transmitted_wire_bytes),
+            (&mut self.busy_ns, other.busy_ns),
+            (&mut self.delay_sum_ns, other.delay_sum_ns),
+            (&mut self.delay_count, other.delay_count),
+        ];
+        pairs.into_iter().for_each(|(sum, more)| *sum += more);
+        self.dropped.0.iter_mut().zip(other.dropped.0).for_each(|(sum, more)| *sum += more);
+        self.queue_packets_max = self.queue_packets_max.max(other.queue_packets_max);
+        self.queue_bytes_max = self.queue_bytes_max.max(other.queue_bytes_max);
+    }
+}
+
+impl RouterCounters {
+    /// Adds what another part of the network counted at the same router.
+    pub fn add(&mut self, other: &RouterCounters) {
+        self.forwarded += other.forwarded;
+        self.ttl_expired += other.ttl_expired;
+        self.no_route += other.no_route;
+        self.not_forwarded += other.not_forwarded;
+        self.malformed += other.malformed;
+        self.echo_answered += other.echo_answered;
+        self.icmp_sent += other.icmp_sent;
+    }
+}
+
 /// The counters of one router, in MTU segments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RouterCounters {
     /// Forwarded.
     pub forwarded: u64,

@@ -4,11 +4,16 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::quantity::{self, QuantityError, Unit};
 
 /// A point in time: nanoseconds since the origin of the run's one clock (CLOCK_MONOTONIC of the host
 /// loop in real time, zero at the start in virtual time).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Time(u64);
 
 /// A length of time in nanoseconds, never negative; up to 584 years.

@@ -170,6 +170,15 @@ pub enum What {
         /// How long it was behind, in nanoseconds.
         lasted_ns: u64,
     },
+    /// A machine of the run is lost, and its nodes with it.
+    HostLost {
+        /// Its name.
+        host: String,
+        /// Its nodes.
+        nodes: Vec<String>,
+        /// How that is known.
+        why: String,
+    },
     /// Something to look at before trusting the results.
     Warning {
         /// What.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
 
 /// A histogram of lateness (HDR, two significant digits, 100 ns to 100 s, microscopic memory).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(from = "Bins", into = "Bins")]
 pub struct Lateness {
     histogram: Histogram<u32>,
     max: Span,
@@ -24,6 +25,34 @@ pub struct Summary {
     pub p999_ns: u64,
     /// The largest, exact, in nanoseconds.
     pub max_ns: u64,
+}
+
+/// A histogram as messages and files have it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Bins {
+    max_ns: u64,
+    /// A value of the bin in nanoseconds, and its count.
+    bins: Vec<(u64, u64)>,
+}
+
+impl From<Lateness> for Bins {
+    fn from(lateness: Lateness) -> Self {
+        let recorded = lateness.histogram.iter_recorded();
+        let bins = recorded.map(|bin| (bin.value_iterated_to(), u64::from(bin.count_at_value())));
+        Bins { max_ns: lateness.max.as_nanos(), bins: bins.collect() }
+    }
+}
+
+impl From<Bins> for Lateness {
+    fn from(Bins { max_ns, bins }: Bins) -> Self {
+        let mut lateness = Lateness::new();
+        for (value, count) in bins {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            lateness.histogram.saturating_record_n(value, count);
+        }
+        lateness.max = Span::from_nanos(max_ns);
+        lateness
+    }
 }
 
 impl Lateness {
@@ -138,6 +167,17 @@ mod tests {
         lateness.record(Span::from_secs(1000));
         assert_eq!(lateness.later_than(Span::from_millis(1)), 2);
         assert_eq!(lateness.summary().max_ns, 1_000_000_000_000);
+    }
+
+    #[test]
+    fn what_has_been_written_and_read_is_the_same() {
+        let mut lateness = Lateness::new();
+        for micros in [3, 17, 17, 900, 123_456] {
+            lateness.record(Span::from_micros(micros));
+        }
+        let text = serde_json::to_string(&lateness).unwrap();
+        let read: Lateness = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.summary(), lateness.summary());
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Rates over a window of samples: mean, best and worst second, deviation.
 
+use serde::{Deserialize, Serialize};
 use windtunnel_model::{Span, Time};
 
 /// Bytes counted in consecutive intervals.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Intervals {
     /// The beginning of the first interval.
     pub start: Time,

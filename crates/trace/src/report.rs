@@ -34,6 +34,9 @@ pub struct Report {
     pub lateness: lateness::Summary,
     /// What the machine did meanwhile.
     pub machine: Machine,
+    /// Each machine, of a run over several; `machine` has the sums then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Host>,
     /// Every program.
     pub programs: Vec<Program>,
     /// What was expected, and seen.
@@ -61,6 +64,29 @@ pub struct Verdict {
     pub failures: Vec<String>,
     /// What to look at before trusting the results.
     pub warnings: Vec<String>,
+}
+
+/// One machine of a run over several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name.
+    pub host: String,
+    /// Release of its kernel.
+    pub kernel: String,
+    /// How many nodes it had.
+    pub nodes: usize,
+    /// What it did.
+    pub machine: Machine,
+    /// Lateness over all packets delivered to its nodes.
+    pub lateness: lateness::Summary,
+    /// Packets that it sent to the other machines.
+    pub sent_packets: u64,
+    /// Bytes of the datagrams that it sent, without the headers of IP and UDP.
+    pub sent_bytes: u64,
+    /// Packets that came from the other machines.
+    pub received_packets: u64,
+    /// Datagrams with packets that were sent to it and have not come.
+    pub lost_datagrams: u64,
 }
 
 /// What the machine did during the run.

@@ -80,9 +80,67 @@ impl Row {
     }
 }
 
+impl Row {
+    /// Reads what [`Row::write`] has written: time, link, direction and row. `None` if it is something else.
+    #[must_use]
+    pub fn read(line: &str) -> Option<(u64, &str, &str, Row)> {
+        let mut fields = line.trim_end().split(',');
+        let (secs, micros) = fields.next()?.split_once('.')?;
+        let time_ns = secs.parse::<u64>().ok()?.checked_mul(1_000_000_000)?
+            + micros.parse::<u64>().ok()? * 1_000;
+        let (link, direction) = (fields.next()?, fields.next()?);
+        let mut row = Row::default();
+        for value in [
+            &mut row.offered_packets,
+            &mut row.offered_bytes,
+            &mut row.delivered_packets,
+            &mut row.delivered_bytes,
+            &mut row.delivered_wire_bytes,
+            &mut row.dropped_packets,
+            &mut row.marked_packets,
+            &mut row.queue_packets,
+            &mut row.queue_bytes,
+            &mut row.lateness_max_ns,
+            &mut row.queue_max_packets,
+            &mut row.queue_max_bytes,
+        ] {
+            *value = fields.next()?.parse().ok()?;
+        }
+        fields.next().is_none().then_some((time_ns, link, direction, row))
+    }
+
+    /// Adds what another part of the network counted on the same lane in the same interval. Maxima are
+    /// those of each part by itself.
+    pub fn add(&mut self, other: &Row) {
+        self.offered_packets += other.offered_packets;
+        self.offered_bytes += other.offered_bytes;
+        self.delivered_packets += other.delivered_packets;
+        self.delivered_bytes += other.delivered_bytes;
+        self.delivered_wire_bytes += other.delivered_wire_bytes;
+        self.dropped_packets += other.dropped_packets;
+        self.marked_packets += other.marked_packets;
+        self.queue_packets += other.queue_packets;
+        self.queue_bytes += other.queue_bytes;
+        self.lateness_max_ns = self.lateness_max_ns.max(other.lateness_max_ns);
+        self.queue_max_packets = self.queue_max_packets.max(other.queue_max_packets);
+        self.queue_max_bytes = self.queue_max_bytes.max(other.queue_max_bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let row = Row { offered_packets: 7, queue_max_bytes: 9, ..Row::default() };
+        let mut text = Vec::new();
+        row.write(&mut text, 1_200_000_000, "ocean", "tokyo-paris").unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(Row::read(&text), Some((1_200_000_000, "ocean", "tokyo-paris", row)));
+        assert_eq!(Row::read(COLUMNS), None);
+        assert_eq!(Row::read(&text.replace('7', "")), None);
+    }
 
     #[test]
     fn a_row_has_as_many_fields_as_the_heading() {

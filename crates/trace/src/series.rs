@@ -1,5 +1,8 @@
 //! The samples of one link direction, and what they say of a part of the run.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use windtunnel_model::expect::{Percentile, Window};
 use windtunnel_model::{Span, Time};
 
@@ -7,20 +10,20 @@ use crate::rate::{Intervals, distance};
 use crate::sample::Row;
 
 /// What a link direction did in one interval.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Sample {
     /// The end of the interval, after the run began.
     pub at: Time,
     /// What was counted in it.
     pub row: Row,
     /// Packets dropped in it, by reason, where there were any.
-    pub dropped: Vec<(&'static str, u64)>,
+    pub dropped: Vec<(Cow<'static, str>, u64)>,
     /// The rate at its end, in bit/s; `None` without one.
     pub rate_bit_per_s: Option<u64>,
 }
 
 /// All samples of one direction, in order.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Series(pub Vec<Sample>);
 
 /// Samples of a part of the run. It begins and ends with a sample: with those nearest to what was asked.
@@ -175,7 +178,8 @@ mod tests {
     #[test]
     fn the_loss_element_is_not_blamed_for_what_never_reached_it() {
         let row = Row { offered_packets: 100, ..Row::default() };
-        let dropped = vec![("down", 20), ("loss", 8), ("queue_full", 2)];
+        let dropped = [("down", 20), ("loss", 8), ("queue_full", 2)];
+        let dropped = dropped.map(|(why, packets)| (why.into(), packets)).to_vec();
         let sample = Sample { row, dropped, ..Sample::default() };
         assert_eq!(sample.offered_to_loss(), 80);
         assert_eq!(sample.dropped_for(None), 30);

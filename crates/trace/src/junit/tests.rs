@@ -48,6 +48,7 @@ fn report() -> Report {
         },
         lateness: crate::lateness::Summary::default(),
         machine: Machine::default(),
+        hosts: Vec::new(),
         programs: vec![program("a", true), program("b", false)],
         expectations: vec![expectation(4, false), expectation(5, true)],
         links: Vec::new(),

@@ -1,0 +1,206 @@
+//! Between an agent and the part of a run on its machine: a process of its own, whose standard input is the
+//! socket that this goes over. What parts tell each other and those who watch is text to the agent.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use windtunnel_model::{Bytes, Plan, Span};
+
+/// What an agent tells the part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "to-part", rename_all = "kebab-case")]
+pub enum ToPart {
+    /// The first message: all that the part is made of. Answers: [`FromPart::Bound`], then
+    /// [`FromPart::Prepared`].
+    Setup(Box<PartSetup>),
+    /// Where the parts' packets go, by member; `None` for the part itself. Answer: [`FromPart::Reached`].
+    Peers {
+        /// By member.
+        addresses: Vec<Option<SocketAddr>>,
+    },
+    /// Measure what is to be measured before the run. Answer: [`FromPart::Measured`].
+    Measure,
+    /// The run begins.
+    Begin {
+        /// When, on this machine's monotonic clock, in nanoseconds.
+        origin_ns: u64,
+    },
+    /// Flows of another member began, changed or ended.
+    Flows {
+        /// Whose.
+        member: u16,
+        /// Each flow that is not as it was.
+        changes: Vec<FlowChange>,
+    },
+    /// What another part has to say.
+    News {
+        /// Whose.
+        member: u16,
+        /// The part's own words.
+        news: String,
+    },
+    /// A member is lost, for good.
+    Lost {
+        /// Which.
+        member: u16,
+        /// Why it is taken for lost.
+        why: String,
+    },
+    /// How a member's monotonic clock stands to this machine's.
+    Clock {
+        /// Whose.
+        member: u16,
+        /// Nanoseconds by which it is ahead.
+        ahead_ns: i64,
+    },
+    /// The run is to end now.
+    Stop(StopWhy),
+}
+
+/// Why a run is to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopWhy {
+    /// Somebody asked for it.
+    Asked,
+    /// Who started it got this signal.
+    Signal(i32),
+    /// It cannot go on.
+    Failed(String),
+}
+
+/// What a part tells its agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "from-part", rename_all = "kebab-case")]
+pub enum FromPart {
+    /// The socket for packets of other machines is open.
+    Bound {
+        /// Its port.
+        port: u16,
+    },
+    /// The nodes are up.
+    Prepared,
+    /// Every other part has been heard.
+    Reached,
+    /// What was to be measured has been.
+    Measured,
+    /// Flows of this part began, changed or ended.
+    Flows {
+        /// Each flow that is not as it was.
+        changes: Vec<FlowChange>,
+    },
+    /// To every other part.
+    News {
+        /// The part's own words.
+        news: String,
+    },
+    /// To everybody who watches the run.
+    Notice {
+        /// The part's own words.
+        notice: String,
+    },
+    /// It is over, and its results are in its folder.
+    Ended,
+    /// It could not be done; nothing is left.
+    Failed {
+        /// Why.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+        /// The exit code that says this.
+        code: u8,
+    },
+}
+
+/// All that a part is made of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartSetup {
+    /// Number of the run, the same for all parts.
+    pub run: u64,
+    /// The whole plan.
+    pub plan: Plan,
+    /// Identifies plan and placement.
+    pub plan_hash: String,
+    /// This part's number: its position among `members`.
+    pub member: u16,
+    /// Names of the machines, by member.
+    pub members: Vec<String>,
+    /// By node: on which member it is.
+    pub placement: Vec<u16>,
+    /// The key that packets between machines are sealed with, 64 hexadecimal digits; absent: they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The part's folder, new.
+    pub folder: PathBuf,
+    /// Where programs start that name no folder of their own.
+    pub base_dir: PathBuf,
+    /// The address that packets of other machines come to.
+    pub bind: IpAddr,
+    /// How the run is done.
+    pub manner: Manner,
+}
+
+/// How a run is done, the same on all machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manner {
+    /// A packet that leaves later than this after it should have counts as late.
+    pub max_lateness: Span,
+    /// Bytes kept of each stream that a program writes.
+    pub output_limit: Bytes,
+    /// Whether packets of up to 64 KiB may travel as one.
+    pub offload: bool,
+    /// Bytes that packets in queues and in flight may hold, on each machine.
+    pub packet_memory: Bytes,
+}
+
+/// A flow that began or changed (`terms` is what holds now), or ended (`None`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowChange {
+    /// Position of the node that sends.
+    pub source: u32,
+    /// Position of the node that receives.
+    pub destination: u32,
+    /// Which of the flows between the two.
+    pub number: u32,
+    /// What holds now.
+    pub terms: Option<FlowTerms>,
+}
+
+/// What the sharing model needs to know of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowTerms {
+    /// The round-trip time of its path, in nanoseconds.
+    pub rtt_ns: u64,
+    /// Bit/s that it would take; absent for as much as it gets.
+    pub demand: Option<u64>,
+    /// Bytes that it keeps on the way at the most.
+    pub window: u64,
+}
+
+/// What 64 hexadecimal digits say: a key, or the hash of a plan.
+#[must_use]
+pub fn bytes_of(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 2 * bytes.len() {
+        return None;
+    }
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixty_four_digits_are_thirty_two_bytes_and_nothing_else_is() {
+        let text = format!("{}0aff", "0".repeat(60));
+        let bytes = bytes_of(&text).unwrap();
+        assert_eq!((bytes[29], bytes[30], bytes[31]), (0, 0x0a, 0xff));
+        assert_eq!(bytes_of(&text[1..]), None);
+        assert_eq!(bytes_of(&text.replace('f', "g")), None);
+    }
+}
