@@ -11,6 +11,7 @@
 //!
 //! Scheduled changes are applied between two packets at their exact time, by the same catching up.
 
+mod abroad;
 mod clock;
 mod meter;
 mod outbox;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
-use windtunnel_engine::{Engine, EventKind, Limits, NetworkChange};
+use windtunnel_engine::{Engine, EventKind, FlowNews, Limits, NetworkChange, Part};
 use windtunnel_model::plan::Action;
 use windtunnel_model::{Plan, PortId, Routes, Span, Time};
 use windtunnel_sys::packet::Socket;
@@ -33,6 +34,7 @@ use windtunnel_sys::{clock as sys_clock, limits};
 use windtunnel_wire::vnet;
 
 use crate::recorder::Recorder;
+pub(crate) use abroad::{Abroad, Traffic};
 use clock::ArrivalClock;
 pub(crate) use meter::Flow;
 use outbox::Outbox;
@@ -57,6 +59,8 @@ pub(crate) struct Setup {
     pub packet_memory: u64,
     /// Raised when something is in the channel of notes.
     pub told: Arc<Wake>,
+    /// The other machines of the run, if there are any.
+    pub abroad: Option<Abroad>,
 }
 
 /// What the loop tells the main loop.
@@ -94,6 +98,10 @@ pub(crate) enum Note {
         /// Whether it found them by itself, after lanes changed.
         by_itself: bool,
     },
+    /// Every other machine has been heard.
+    Reached,
+    /// Flows here began, changed or ended.
+    Flows(Vec<FlowNews>),
     /// The loop cannot go on.
     Failed(String),
 }
@@ -111,6 +119,25 @@ pub(crate) enum Order {
         at: Option<Time>,
         /// What changes.
         action: Box<Action>,
+    },
+    /// Flows of another machine began, changed or ended.
+    Flows {
+        /// Its number.
+        member: u16,
+        /// What became of them.
+        news: Vec<FlowNews>,
+    },
+    /// How another machine's clock stands.
+    Clock {
+        /// Its number.
+        member: u16,
+        /// Nanoseconds by which it is ahead of this machine's.
+        ahead_ns: i64,
+    },
+    /// Another machine is lost.
+    Forget {
+        /// Its number.
+        member: u16,
     },
     /// Stop and hand in the results.
     Finish,
@@ -180,6 +207,7 @@ struct Loop {
     arrivals: ArrivalClock,
     overload: Overload,
     vigil: Vigil,
+    abroad: Option<Abroad>,
     orders: Receiver<Order>,
     wake: Arc<Wake>,
     notes: Sender<Note>,
@@ -188,20 +216,22 @@ struct Loop {
 
 impl Loop {
     fn new(
-        setup: Setup,
+        mut setup: Setup,
         socket: Socket,
         orders: Receiver<Order>,
         wake: Arc<Wake>,
         notes: Sender<Note>,
     ) -> Self {
+        let abroad = setup.abroad.take();
         let highest = setup.interfaces.iter().max().map_or(0, |&index| index as usize + 1);
         let mut ports = vec![None; highest];
         for (port, &interface) in setup.interfaces.iter().enumerate() {
             ports[interface as usize] = Some(PortId::from_index(port));
         }
         Loop {
-            engine: new_engine(&setup),
+            engine: new_engine(&setup, abroad.as_ref()),
             ports,
+            abroad,
             schedule: Schedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
@@ -228,6 +258,7 @@ impl Loop {
             self.take_orders();
             let turn = self.turn();
             self.watch(&turn);
+            self.announce();
             self.sample();
             if !turn.moved {
                 self.sleep();
@@ -244,6 +275,7 @@ impl Loop {
         tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
         tally.refused = self.refused;
         tally.overloads = self.overload.totals(now());
+        tally.abroad = self.abroad.as_ref().map(|abroad| abroad.traffic(&self.engine));
         tally
     }
 
@@ -261,6 +293,15 @@ impl Loop {
                     apply(engine, at, &action);
                     self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
                 }
+                Ok(Order::Flows { member, news }) => {
+                    self.at_present(|abroad, at, engine| abroad.hear(at, member, &news, engine));
+                }
+                Ok(Order::Forget { member }) => {
+                    self.at_present(|abroad, at, engine| abroad.forget(at, member, engine));
+                }
+                Ok(Order::Clock { member, ahead_ns }) => {
+                    self.abroad.iter_mut().for_each(|abroad| abroad.set_clock(member, ahead_ns));
+                }
                 Ok(Order::Finish) | Err(TryRecvError::Disconnected) => {
                     self.finished = true;
                     return;
@@ -270,9 +311,21 @@ impl Loop {
         }
     }
 
+    /// Lets everything catch up, and then does something about other machines.
+    fn at_present(&mut self, what: impl FnOnce(&mut Abroad, Time, &mut Engine)) {
+        let at = self.arrivals.not_before(now());
+        advance(&mut self.engine, &mut self.schedule, at, &self.notes, &self.setup.told);
+        if let Some(abroad) = &mut self.abroad {
+            what(abroad, at, &mut self.engine);
+        }
+    }
+
     fn begin(&mut self, origin: Time) {
-        self.engine = new_engine(&self.setup);
+        self.engine = new_engine(&self.setup, self.abroad.as_ref());
         self.engine.start_traces(origin);
+        let at = self.arrivals.not_before(now());
+        let over = self.abroad.as_mut().map(|abroad| abroad.begin(at, &mut self.engine));
+        self.tell_flows(over.unwrap_or_default());
         self.schedule = Schedule::new(&self.setup.plan, origin);
         self.sampler.begin(origin, &self.socket);
         self.refused = 0;
@@ -283,10 +336,12 @@ impl Loop {
     fn turn(&mut self) -> Turn {
         let Loop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
         let (ring, sender) = socket.split();
-        let mut outbox = Outbox::new(&setup.interfaces, sender, &mut self.refused);
+        let abroad = self.abroad.as_mut();
+        let mut outbox = Outbox::new(&setup.interfaces, sender, &mut self.refused, abroad);
         arrivals.update();
         let began = arrivals.present();
-        let due = [engine.poll_timeout(), schedule.next()].into_iter().flatten().min();
+        let held = outbox.next_held();
+        let due = [engine.poll_timeout(), schedule.next(), held].into_iter().flatten().min();
         let behind = due.map_or(Span::ZERO, |due| began.since(due));
         let mut turn = Turn { moved: false, began, behind };
         // Bounded, so that orders and samples get their turn under any load.
@@ -316,7 +371,9 @@ impl Loop {
         advance(engine, schedule, present, notes, &setup.told);
         sampler.take_handoffs(engine, Span::ZERO);
         outbox.collect(engine, sampler);
+        turn.moved |= outbox.receive(present, engine, sampler);
         outbox.flush(engine, sampler);
+        outbox.flush_abroad(present);
         turn
     }
 
@@ -327,6 +384,22 @@ impl Loop {
             Some(Change::Began(behind)) => self.note(Note::Overloaded { at, behind }),
             Some(Change::Ended(lasted)) => self.note(Note::CaughtUp { at, lasted }),
             None => {}
+        }
+    }
+
+    /// Tells what the other machines are to know.
+    fn announce(&mut self) {
+        let Some(abroad) = &mut self.abroad else { return };
+        let (reached, news) = (abroad.newly_reached(), abroad.news(&mut self.engine));
+        if reached {
+            self.note(Note::Reached);
+        }
+        self.tell_flows(news);
+    }
+
+    fn tell_flows(&self, news: Vec<FlowNews>) {
+        if !news.is_empty() {
+            self.note(Note::Flows(news));
         }
     }
 
@@ -349,7 +422,14 @@ impl Loop {
     }
 
     fn sleep(&mut self) {
-        let due = [self.engine.poll_timeout(), self.schedule.next(), self.sampler.next()];
+        let abroad = self.abroad.as_ref();
+        let due = [
+            self.engine.poll_timeout(),
+            self.schedule.next(),
+            self.sampler.next(),
+            abroad.and_then(Abroad::next),
+            abroad.and_then(Abroad::poll_timeout),
+        ];
         let due = due.into_iter().flatten().min();
         let timeout = match self.vigil.wait(now(), due) {
             Wait::Awake => {
@@ -358,8 +438,10 @@ impl Loop {
             }
             Wait::Asleep(timeout) => timeout,
         };
+        let (socket, wake) = (&self.socket, &*self.wake);
         let mut watched =
-            [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&*self.wake, PollFlags::IN)];
+            [PollFd::new(socket, PollFlags::IN), PollFd::new(wake, PollFlags::IN)].to_vec();
+        watched.extend(abroad.map(|abroad| PollFd::new(abroad, PollFlags::IN)));
         match poll::wait(&mut watched, timeout) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -417,8 +499,10 @@ fn apply(engine: &mut Engine, at: Time, action: &Action) {
 }
 
 /// An engine whose traces start now.
-fn new_engine(setup: &Setup) -> Engine {
-    let mut engine = Engine::new(&setup.plan, Limits { packet_memory: setup.packet_memory });
+fn new_engine(setup: &Setup, abroad: Option<&Abroad>) -> Engine {
+    let part = abroad.map_or_else(|| Part::whole(&setup.plan), |abroad| abroad.part(&setup.plan));
+    let limits = Limits { packet_memory: setup.packet_memory };
+    let mut engine = Engine::of_part(&setup.plan, limits, &part);
     engine.start_traces(now());
     engine
 }

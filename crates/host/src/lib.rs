@@ -8,6 +8,8 @@
 //! | `run` | [`run`]: the stages of a run, from folder to verdict |
 //! | `live` | the main loop of a run: programs, events, control requests |
 //! | `dataplane` | socket → engine → socket, on its own thread |
+//! | `part` | [`part`]: one machine's part of a run over several |
+//! | `gather` | [`gather`]: the verdict on a run over several machines |
 //! | `supervisor` | which program starts when, and what its end means |
 //! | `output` | what programs write, on its own thread |
 //! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
@@ -37,9 +39,12 @@ mod devices;
 mod evidence;
 mod fit;
 pub mod folder;
+pub mod gather;
 mod live;
 pub mod observer;
 mod output;
+mod pairs;
+mod part;
 mod recent;
 mod recorder;
 mod run;
@@ -47,6 +52,7 @@ mod supervisor;
 mod verdict;
 
 pub use fit::{Concern, fits};
-pub use folder::FolderError;
+pub use folder::{Folder, FolderError};
 pub use observer::{Notice, Observer};
+pub use part::part;
 pub use run::{Options, RunError, run};

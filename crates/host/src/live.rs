@@ -5,6 +5,7 @@ mod control;
 mod events;
 mod orders;
 mod overload;
+mod part;
 mod paths;
 mod programs;
 mod routes;
@@ -38,6 +39,7 @@ use events::Agenda;
 use orders::Ordered;
 pub(crate) use overload::Freezes;
 use overload::Frost;
+pub(crate) use part::Side;
 pub(crate) use paths::{EchoesSeen, Probe};
 
 /// The threads of a run and the ways to talk to them.
@@ -61,6 +63,8 @@ pub(crate) struct Ended {
     pub(crate) freezes: Freezes,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(crate) connections: Connections,
+    /// This machine's side of a run over several.
+    pub(crate) side: Option<Side>,
 }
 
 /// A run that lives.
@@ -96,6 +100,8 @@ pub(crate) struct Live {
     ending: Option<Ending>,
     /// Set by a second signal: no more patience.
     hurried: bool,
+    /// This machine's side of a run over several.
+    side: Option<Side>,
 }
 
 impl Live {
@@ -110,10 +116,15 @@ impl Live {
         signals: signal::Reader,
         control: Listener,
         threads: Threads,
+        side: Option<Side>,
     ) -> Self {
+        let supervisor = match &side {
+            Some(side) => Supervisor::of_part(&plan, side.here()),
+            None => Supervisor::new(&plan),
+        };
         let mut live = Live {
             agenda: Agenda::default(),
-            supervisor: Supervisor::new(&plan),
+            supervisor,
             base_dir: options.base_dir.clone(),
             folder,
             observer,
@@ -139,6 +150,7 @@ impl Live {
             last_tick: Time::ZERO,
             ending: None,
             hurried: false,
+            side,
             plan,
         };
         for event in &Arc::clone(&live.plan).events {
@@ -158,9 +170,9 @@ impl Live {
         now().since(self.origin)
     }
 
-    /// Starts the clock of the run.
-    pub(crate) fn begin(&mut self) {
-        self.origin = now();
+    /// Starts the clock of the run, which shows zero at `origin`.
+    pub(crate) fn begin(&mut self, origin: Time) {
+        self.origin = origin;
         self.threads.dataplane.order(Order::Begin(self.origin));
         self.tell(None, What::RunBegan);
     }
@@ -173,6 +185,7 @@ impl Live {
             self.start_probes(elapsed);
             self.supervisor.tick(elapsed);
             self.do_commands();
+            self.tell_others();
             self.tick(elapsed);
             if let Some(ending) = self.reason_to_end(elapsed) {
                 return ending;
@@ -215,6 +228,7 @@ impl Live {
             origin: self.origin,
             freezes: self.frost.total(),
             connections: self.connections,
+            side: self.side,
         }
     }
 
@@ -228,7 +242,7 @@ impl Live {
         if self.plan.duration.is_some_and(|duration| elapsed >= duration) {
             return Some(Ending::Duration);
         }
-        self.supervisor.finished().then_some(Ending::Finished)
+        self.all_finished().then_some(Ending::Finished)
     }
 
     fn next_wake(&self, elapsed: Span) -> Option<Span> {
@@ -264,6 +278,9 @@ impl Live {
         if readable.control {
             self.serve();
         }
+        if readable.agent {
+            self.hear_agent();
+        }
     }
 
     fn poll(&self, timeout: Option<Duration>) -> (Vec<usize>, Readable) {
@@ -273,6 +290,11 @@ impl Live {
         watched.push(PollFd::new(&self.signals, PollFlags::IN));
         watched.push(PollFd::new(&*self.threads.told, PollFlags::IN));
         let fixed = watched.len();
+        let agent = self.side.as_ref().map(|side| PollFd::new(side, PollFlags::IN));
+        let behind = agent.map_or(0, |agent| {
+            watched.push(agent);
+            1
+        });
         for (descriptor, interest) in self.connections.interests() {
             watched.push(PollFd::from_borrowed_fd(descriptor, interest));
         }
@@ -289,7 +311,8 @@ impl Live {
         let readable = Readable {
             signals: happened(&watched[fixed - 2]),
             told: happened(&watched[fixed - 1]),
-            control: watched[fixed..].iter().any(happened),
+            agent: watched[fixed..fixed + behind].iter().any(happened),
+            control: watched[fixed + behind..].iter().any(happened),
         };
         let nodes = ids.zip(&watched).filter(|(_, watched)| happened(watched));
         (nodes.map(|(node, _)| node).collect(), readable)
@@ -391,6 +414,7 @@ struct Readable {
     signals: bool,
     told: bool,
     control: bool,
+    agent: bool,
 }
 
 /// Nodes by name, used by the parts of the loop.

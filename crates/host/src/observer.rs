@@ -1,5 +1,6 @@
 //! How a face (a terminal, a test) watches a run.
 
+use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
 use windtunnel_trace::event::Event;
 
@@ -44,6 +45,84 @@ pub enum Notice<'a> {
         /// Why.
         reason: &'a str,
     },
+}
+
+/// A notice of its own, for who watches from another machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "notice", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Seen {
+    /// [`Notice::Setup`].
+    Setup {
+        /// Nodes that are up.
+        done: usize,
+        /// Nodes of this machine.
+        total: usize,
+    },
+    /// [`Notice::Measuring`].
+    Measuring {
+        /// How many paths.
+        paths: usize,
+    },
+    /// [`Notice::Output`].
+    Output {
+        /// As there.
+        source: String,
+        /// As there.
+        node: usize,
+        /// As there.
+        error: bool,
+        /// As there.
+        line: String,
+    },
+    /// [`Notice::Event`].
+    Event(Event),
+    /// [`Notice::Tick`].
+    Tick {
+        /// As there.
+        elapsed: Span,
+        /// Programs on this machine that run and are no daemons.
+        running: usize,
+    },
+    /// [`Notice::Stopping`].
+    Stopping {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl From<&Notice<'_>> for Seen {
+    fn from(notice: &Notice<'_>) -> Self {
+        match *notice {
+            Notice::Setup { done, total } => Seen::Setup { done, total },
+            Notice::Measuring { paths } => Seen::Measuring { paths },
+            Notice::Output { source, node, error, line } => {
+                Seen::Output { source: source.to_owned(), node, error, line: line.to_owned() }
+            }
+            Notice::Event(event) => Seen::Event(event.clone()),
+            Notice::Tick { elapsed, running } => Seen::Tick { elapsed, running },
+            Notice::Stopping { reason } => Seen::Stopping { reason: reason.to_owned() },
+        }
+    }
+}
+
+impl Seen {
+    /// The notice as an observer takes it.
+    #[must_use]
+    pub fn notice(&self) -> Notice<'_> {
+        match self {
+            Seen::Setup { done, total } => Notice::Setup { done: *done, total: *total },
+            Seen::Measuring { paths } => Notice::Measuring { paths: *paths },
+            Seen::Output { source, node, error, line } => {
+                Notice::Output { source, node: *node, error: *error, line }
+            }
+            Seen::Event(event) => Notice::Event(event),
+            Seen::Tick { elapsed, running } => {
+                Notice::Tick { elapsed: *elapsed, running: *running }
+            }
+            Seen::Stopping { reason } => Notice::Stopping { reason },
+        }
+    }
 }
 
 /// Receives notices; called from several threads, must not block for long.

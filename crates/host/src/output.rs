@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 use regex::Regex;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
+use serde::{Deserialize, Serialize};
 use windtunnel_sys::clock;
 use windtunnel_sys::poll::Event as Wake;
 
@@ -24,7 +25,7 @@ use crate::observer::Observer;
 use stream::{Closed, Progress, Stream};
 
 /// Names one program of the plan: its node's position and its own among the node's programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct ProgramKey {
     /// Position of the node.
     pub node: usize,
@@ -65,7 +66,7 @@ pub(crate) struct LogWatch {
 }
 
 /// Where the lines of one stream that match were.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogSeen {
     /// Position of the expectation.
     pub expectation: usize,
@@ -80,7 +81,7 @@ pub(crate) struct LogSeen {
 }
 
 /// A line of a program's output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineSeen {
     /// Its number in the file, from 1.
     pub number: u64,
@@ -95,7 +96,7 @@ pub(crate) struct LineSeen {
 pub(crate) struct Matched(pub ProgramKey);
 
 /// Bytes of one program, both streams together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Volume {
     /// Written by the program.
     pub bytes: u64,
@@ -104,9 +105,10 @@ pub(crate) struct Volume {
 }
 
 /// All that was carried.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Carried {
     /// By program.
+    #[serde(with = "crate::pairs")]
     pub volumes: BTreeMap<ProgramKey, Volume>,
     /// Lines that expectations ask for, by stream.
     pub logs: Vec<LogSeen>,

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
+use serde::{Deserialize, Serialize};
 use windtunnel_model::{Lane, Plan, Time};
 use windtunnel_trace::event::Event;
 use windtunnel_trace::sample::{self, Row};
@@ -33,7 +34,7 @@ pub(crate) struct Recording {
 }
 
 /// What the recorder found out.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     /// By lane index: the most wire bytes a second over any whole second.
     pub peak_bytes_per_s: Vec<u64>,
@@ -173,7 +174,7 @@ fn write_rows(
 }
 
 /// The best second of each lane, from the intervals of the last second.
-struct Peaks {
+pub(crate) struct Peaks {
     last: Time,
     /// End of the interval and delivered wire bytes, oldest first.
     window: Vec<std::collections::VecDeque<(Time, Time, u64)>>,
@@ -182,7 +183,7 @@ struct Peaks {
 }
 
 impl Peaks {
-    fn new(lanes: usize) -> Self {
+    pub(crate) fn new(lanes: usize) -> Self {
         Peaks {
             last: Time::ZERO,
             window: vec![std::collections::VecDeque::new(); lanes],
@@ -191,7 +192,7 @@ impl Peaks {
         }
     }
 
-    fn add(&mut self, at: Time, rows: &[Row]) {
+    pub(crate) fn add(&mut self, at: Time, rows: &[Row]) {
         for (lane, row) in rows.iter().enumerate() {
             let window = &mut self.window[lane];
             self.whole[lane] += row.delivered_wire_bytes;
@@ -213,7 +214,7 @@ impl Peaks {
     }
 
     /// Runs shorter than a second have no whole one: their average stands for it.
-    fn finish(self) -> Vec<u64> {
+    pub(crate) fn finish(self) -> Vec<u64> {
         let elapsed = self.last.as_nanos();
         if elapsed >= SECOND_NS {
             return self.best;

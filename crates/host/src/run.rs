@@ -20,23 +20,23 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use windtunnel_control::Listener;
-use windtunnel_model::{Bytes, Plan, Routes, Span};
-use windtunnel_node::{Enclosure, Village};
+use windtunnel_model::{Bytes, Plan, Routes, Span, Time};
+use windtunnel_node::Village;
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::{schedule, signal};
 use windtunnel_trace::report::Report;
 
-use crate::dataplane::{Dataplane, Setup, now};
+use crate::dataplane::{Abroad, Dataplane, Setup, now};
 use crate::devices;
 use crate::evidence;
 use crate::folder::{Folder, FolderError};
-use crate::live::{Ended, Live, Threads};
+use crate::live::{Ended, Live, Side, Threads};
 use crate::observer::{Notice, Observer};
 use crate::output::Output;
-use crate::recorder::{Recorder, Recording};
-use crate::verdict::{self, Evidence};
+use crate::recorder::{Recorded, Recorder, Recording};
+use crate::verdict::{self, Ending, Evidence};
 
 /// How a run is done.
 #[derive(Debug, Clone)]
@@ -99,6 +99,9 @@ pub enum RunError {
         #[source]
         source: std::io::Error,
     },
+    /// The agent wanted no more before the run had begun.
+    #[error("stopped before the run began: {0}")]
+    Stopped(String),
     /// A signal came before the network was up.
     #[error("interrupted by signal {0} while the network was set up")]
     Interrupted(i32),
@@ -137,7 +140,7 @@ impl RunError {
 pub fn run(plan: Plan, options: &Options, observer: Arc<dyn Observer>) -> Result<Report, RunError> {
     let plan = Arc::new(plan);
     let folder = Folder::create(&options.folder, &plan)?;
-    let result = prepare(&plan, options, &folder, &observer)
+    let result = prepare(&plan, options, &folder, &observer, None)
         .and_then(|prepared| prepared.run(&plan, options, &folder, observer));
     if result.is_err() {
         folder.discard();
@@ -146,19 +149,21 @@ pub fn run(plan: Plan, options: &Options, observer: Arc<dyn Observer>) -> Result
 }
 
 /// What exists before the first thread.
-struct Prepared {
+pub(crate) struct Prepared {
     signals: signal::Reader,
-    enclosure: Enclosure,
     village: Village,
     routes: Arc<Routes>,
+    notes: Vec<String>,
     setup: Span,
 }
 
-fn prepare(
+/// Makes the nodes, or those that are `here`.
+pub(crate) fn prepare(
     plan: &Plan,
     options: &Options,
     folder: &Folder,
     observer: &Arc<dyn Observer>,
+    here: Option<Vec<bool>>,
 ) -> Result<Prepared, RunError> {
     let began = now();
     folder.write("plan.json", &serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?)?;
@@ -174,6 +179,7 @@ fn prepare(
     let node_options = windtunnel_node::Options {
         offload: options.offload,
         nice,
+        here,
         ..windtunnel_node::Options::new(folder.path().to_owned())
     };
     let village =
@@ -185,7 +191,7 @@ fn prepare(
     }
     Ok(Prepared {
         signals,
-        enclosure,
+        notes: [enclosure.notes(), village.notes()].concat(),
         village,
         routes: Arc::new(routes),
         setup: now().since(began),
@@ -193,6 +199,11 @@ fn prepare(
 }
 
 impl Prepared {
+    /// Adds something that the set-up could not do as it should.
+    pub(crate) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
     fn run(
         self,
         plan: &Arc<Plan>,
@@ -200,13 +211,32 @@ impl Prepared {
         folder: &Folder,
         observer: Arc<dyn Observer>,
     ) -> Result<Report, RunError> {
-        let (threads, recording) = start_threads(plan, options, folder, &observer, &self.village)?;
+        let mut begun = self.start(plan, options, folder, observer, None)?;
+        begun.measure_paths();
+        let done = begun.through(now());
+        let report = verdict::judge(&done.evidence(plan, options));
+        let report = write_results(folder, plan, &done, report);
+        drop(done.ended.connections);
+        Ok(report)
+    }
+
+    /// Starts the threads: from now on packets move.
+    pub(crate) fn start(
+        self,
+        plan: &Arc<Plan>,
+        options: &Options,
+        folder: &Folder,
+        observer: Arc<dyn Observer>,
+        others: Option<(Side, Abroad)>,
+    ) -> Result<Started, RunError> {
+        let (side, abroad) = others.unzip();
+        let (threads, recording) =
+            start_threads(plan, options, folder, &observer, &self.village, abroad)?;
         let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
         if options.link_latest {
             folder.link_latest()?;
         }
-        let notes: Vec<String> = [self.enclosure.notes(), self.village.notes()].concat();
-        let mut live = Live::new(
+        let live = Live::new(
             Arc::clone(plan),
             options,
             folder.clone(),
@@ -216,40 +246,108 @@ impl Prepared {
             self.signals,
             control,
             threads,
+            side,
         );
-        live.measure_paths();
+        Ok(Started { live, recording, notes: self.notes, setup: self.setup })
+    }
+}
+
+/// A run whose packets move, and whose clock has not started.
+pub(crate) struct Started {
+    live: Live,
+    recording: Recording,
+    notes: Vec<String>,
+    setup: Span,
+}
+
+impl Started {
+    /// See [`Live::measure_paths`].
+    pub(crate) fn measure_paths(&mut self) {
+        self.live.measure_paths();
+    }
+
+    /// See [`Live::until_measure`].
+    pub(crate) fn until_measure(&mut self) -> bool {
+        self.live.until_measure()
+    }
+
+    /// See [`Live::until_begin`].
+    pub(crate) fn until_begin(&mut self) -> Option<Time> {
+        self.live.until_begin()
+    }
+
+    /// Why the run does not begin.
+    pub(crate) fn not_begun(&self) -> RunError {
+        match self.live.ending() {
+            Some(Ending::Interrupted(signal)) => RunError::Interrupted(*signal),
+            Some(ending) => RunError::Stopped(ending.reason()),
+            None => RunError::Stopped("nobody knows why".to_owned()),
+        }
+    }
+
+    /// Runs from the beginning to the end.
+    pub(crate) fn through(self, origin: Time) -> Done {
+        let Started { mut live, recording, notes, setup } = self;
         let drops_before = devices::transmit_drops(live.village());
         let processors_before = limits::processors().unwrap_or_default();
         let began_unix_s = unix_seconds();
-        live.begin();
+        live.begin(origin);
         let ending = live.until_end();
+        live.tell_end(&ending);
         let elapsed = live.elapsed();
         live.end_programs(&ending);
         let device_drops = devices::transmit_drops(live.village()).saturating_sub(drops_before);
         let ended = live.close();
-        let recorded = recording.finish();
-        let report = verdict::judge(&Evidence {
-            plan,
-            plan_hash: &options.plan_hash,
+        Done {
+            ended,
+            recorded: recording.finish(),
             began_unix_s,
-            setup: self.setup,
+            setup,
             elapsed,
-            ending: &ending,
-            tally: &ended.tally,
-            recorded: &recorded,
-            carried: &ended.carried,
-            supervisor: &ended.supervisor,
-            echoes: &ended.echoes,
-            origin: ended.origin,
-            freezes: ended.freezes,
-            late_above: options.max_lateness,
+            ending,
             device_drops,
             processors: spent_since(processors_before),
-            notes: &notes,
-        });
-        let report = write_results(folder, plan, &ended, report);
-        drop(ended.connections);
-        Ok(report)
+            notes,
+        }
+    }
+}
+
+/// A run, or one machine's part of it, that is over.
+pub(crate) struct Done {
+    pub(crate) ended: Ended,
+    pub(crate) recorded: Recorded,
+    pub(crate) began_unix_s: u64,
+    pub(crate) setup: Span,
+    pub(crate) elapsed: Span,
+    pub(crate) ending: Ending,
+    pub(crate) device_drops: u64,
+    pub(crate) processors: Processors,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Done {
+    fn evidence<'a>(&'a self, plan: &'a Plan, options: &'a Options) -> Evidence<'a> {
+        Evidence {
+            plan,
+            plan_hash: &options.plan_hash,
+            began_unix_s: self.began_unix_s,
+            setup: self.setup,
+            elapsed: self.elapsed,
+            ending: &self.ending,
+            tally: &self.ended.tally,
+            recorded: &self.recorded,
+            carried: &self.ended.carried,
+            supervisor: &self.ended.supervisor,
+            echoes: &self.ended.echoes,
+            origin: self.ended.origin,
+            freezes: self.ended.freezes,
+            late_above: options.max_lateness,
+            device_drops: self.device_drops,
+            processors: self.processors,
+            notes: &self.notes,
+            hosts: &[],
+            lost: &[],
+        }
     }
 }
 
@@ -269,6 +367,7 @@ fn start_threads(
     folder: &Folder,
     observer: &Arc<dyn Observer>,
     village: &Village,
+    abroad: Option<Abroad>,
 ) -> Result<(Threads, Recording), RunError> {
     let told = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
     let (recorder, recording) = Recorder::start(folder, plan)?;
@@ -282,14 +381,25 @@ fn start_threads(
         late_above: options.max_lateness,
         packet_memory: options.packet_memory.0,
         told: Arc::clone(&told),
+        abroad,
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
     Ok((Threads { told, recorder, output, matches, dataplane, notes }, recording))
 }
 
 /// A disk that is full does not change the verdict; it is added to the report that the caller gets.
-fn write_results(folder: &Folder, plan: &Plan, ended: &Ended, mut report: Report) -> Report {
-    let tables = evidence::tables(plan, &ended.echoes, &ended.tally.flows);
+fn write_results(folder: &Folder, plan: &Plan, done: &Done, report: Report) -> Report {
+    let tables = evidence::tables(plan, &done.ended.echoes, &done.ended.tally.flows);
+    write_report(folder, plan, tables, report)
+}
+
+/// Writes what is known when all is over.
+pub(crate) fn write_report(
+    folder: &Folder,
+    plan: &Plan,
+    tables: Vec<(&'static str, String)>,
+    mut report: Report,
+) -> Report {
     for (name, table) in tables {
         if let Err(error) = folder.write(name, table.as_bytes()) {
             report.verdict.warnings.push(format!("{error}: {}", error.source));
@@ -322,7 +432,7 @@ fn write_results(folder: &Folder, plan: &Plan, ended: &Ended, mut report: Report
 const NICE_DISTANCE: i32 = 10;
 const NICE_MOST: i32 = 19;
 
-fn step(step: &'static str) -> impl FnOnce(std::io::Error) -> RunError {
+pub(crate) fn step(step: &'static str) -> impl FnOnce(std::io::Error) -> RunError {
     move |source| RunError::Step { step, source }
 }
 

@@ -44,12 +44,20 @@ pub(crate) struct Supervisor {
     stopping: bool,
     /// How often each node is still to join.
     joins_to_come: BTreeMap<usize, u32>,
+    /// By node: whether it is on this machine. Programs elsewhere are only heard of.
+    here: Vec<bool>,
 }
 
 impl Supervisor {
     /// Nothing has started yet; the first [`Supervisor::tick`] starts what may start.
     #[must_use]
     pub(crate) fn new(plan: &Plan) -> Self {
+        Self::of_part(plan, vec![true; plan.nodes.len()])
+    }
+
+    /// The same for the nodes that are `here`.
+    #[must_use]
+    pub(crate) fn of_part(plan: &Plan, here: Vec<bool>) -> Self {
         let nodes = plan.nodes.iter().enumerate();
         let programs = nodes.flat_map(|(node, spec)| {
             let numbered = spec.programs.iter().enumerate();
@@ -66,6 +74,42 @@ impl Supervisor {
             fatal: None,
             stopping: false,
             joins_to_come: BTreeMap::new(),
+            here,
+        }
+    }
+
+    /// Whether a program is on this machine.
+    pub(crate) fn is_here(&self, key: ProgramKey) -> bool {
+        self.here.get(key.node).copied().unwrap_or(false)
+    }
+
+    /// Where a program on another machine is in its life.
+    pub(crate) fn on_news(&mut self, key: ProgramKey, state: Supervised) {
+        if !self.is_here(key)
+            && let Some(program) = self.programs.get_mut(&key)
+        {
+            *program = state;
+        }
+    }
+
+    /// These nodes were on a machine that is lost. Who waits for one of their programs waits in vain.
+    pub(crate) fn on_lost(&mut self, nodes: &[usize], host: &str) {
+        let keys = self.programs.keys().filter(|key| nodes.contains(&key.node));
+        for key in keys.copied().collect::<Vec<_>>() {
+            if let Some(program) = self.programs.get_mut(&key) {
+                program.lose();
+            }
+            let waits = |other: &Supervised| {
+                other.starts == 0 && other.spec.after.iter().any(|node| node.index() == key.node)
+            };
+            let ready = self.programs.get(&key).is_some_and(|program| program.ready);
+            if !ready && self.programs.iter().any(|(k, p)| self.is_here(*k) && waits(p)) {
+                let text = format!(
+                    "{} was lost with host {host} before it was ready, and others wait for it",
+                    self.describe(key)
+                );
+                self.fatal.get_or_insert(text);
+            }
         }
     }
 
@@ -81,7 +125,8 @@ impl Supervisor {
         if self.stopping {
             return;
         }
-        let keys: Vec<ProgramKey> = self.programs.keys().copied().collect();
+        let keys = self.programs.keys().filter(|key| self.is_here(**key));
+        let keys: Vec<ProgramKey> = keys.copied().collect();
         for key in keys {
             self.start_if_due(key, now);
             self.fail_if_never_ready(key, now);
@@ -91,7 +136,8 @@ impl Supervisor {
     /// When [`Supervisor::tick`] wants to be called next, if nothing else happens before.
     #[must_use]
     pub(crate) fn next_wake(&self, now: Span) -> Option<Span> {
-        let wakes = self.programs.values().filter_map(|program| program.next_wake(READY_WITHIN));
+        let here = self.programs.iter().filter(|(key, _)| self.is_here(**key));
+        let wakes = here.filter_map(|(_, program)| program.next_wake(READY_WITHIN));
         // Who could have started already waits for others, whose news will call for a tick.
         wakes.filter(|wake| *wake > now).min()
     }
@@ -208,11 +254,16 @@ impl Supervisor {
     /// ends by its duration or by command.
     #[must_use]
     pub(crate) fn finished(&self) -> bool {
-        let mut workers =
-            self.programs.iter().filter(|(_, program)| !program.spec.daemon).peekable();
+        self.programs.values().any(|program| !program.spec.daemon) && self.idle()
+    }
+
+    /// Whether every program of this machine that is no daemon has had its life, or there is none.
+    #[must_use]
+    pub(crate) fn idle(&self) -> bool {
         let comes = |node| self.joins_to_come.get(&node).is_some_and(|joins| *joins > 0);
-        workers.peek().is_some()
-            && workers.all(|(key, program)| program.is_over() && !comes(key.node))
+        let here = self.programs.iter().filter(|(key, _)| self.is_here(**key));
+        let mut workers = here.filter(|(_, program)| !program.spec.daemon);
+        workers.all(|(key, program)| program.is_over() && !comes(key.node))
     }
 
     /// The program of a start that is alive.
@@ -227,17 +278,21 @@ impl Supervisor {
         self.fatal.as_deref()
     }
 
-    /// Whether some program is running now.
+    /// Whether some program of this machine is running now.
     #[must_use]
     pub(crate) fn any_running(&self) -> bool {
-        self.programs.values().any(|program| program.life.is_running())
+        self.running().next().is_some()
     }
 
-    /// Programs running now that are no daemons.
+    /// Programs of this machine running now that are no daemons.
     #[must_use]
     pub(crate) fn workers_running(&self) -> usize {
-        let workers = self.programs.values().filter(|program| !program.spec.daemon);
-        workers.filter(|program| program.life.is_running()).count()
+        self.running().filter(|program| !program.spec.daemon).count()
+    }
+
+    fn running(&self) -> impl Iterator<Item = &Supervised> {
+        let here = self.programs.iter().filter(|(key, _)| self.is_here(**key));
+        here.map(|(_, program)| program).filter(|program| program.life.is_running())
     }
 
     /// Every program with its state.

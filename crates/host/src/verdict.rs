@@ -5,6 +5,7 @@ mod fidelity;
 mod programs;
 mod report;
 
+use serde::{Deserialize, Serialize};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::{Expectation, Report, Verdict};
@@ -12,6 +13,7 @@ use windtunnel_trace::report::{Expectation, Report, Verdict};
 use crate::dataplane::Tally;
 use crate::live::{EchoesSeen, Freezes, Probe};
 use crate::output::Carried;
+use crate::part::results::Results;
 use crate::recorder::Recorded;
 use crate::supervisor::Supervisor;
 
@@ -41,6 +43,19 @@ pub(crate) struct Evidence<'a> {
     pub(crate) processors: Processors,
     /// What the set-up could not do as it should.
     pub(crate) notes: &'a [String],
+    /// What each machine has seen, in a run over several. Then all above is of all of them together.
+    pub(crate) hosts: &'a [PartEvidence<'a>],
+    /// Machines that were lost, of whose part nothing is known.
+    pub(crate) lost: &'a [String],
+}
+
+/// What one of several machines has seen.
+pub(crate) struct PartEvidence<'a> {
+    pub(crate) results: &'a Results,
+    /// How many nodes it had.
+    pub(crate) nodes: usize,
+    /// What is known of this machine alone.
+    pub(crate) evidence: Evidence<'a>,
 }
 
 impl Evidence<'_> {
@@ -52,7 +67,7 @@ impl Evidence<'_> {
 }
 
 /// Why a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Ending {
     /// Every program that is no daemon has exited.
     Finished,
@@ -89,7 +104,10 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Report {
 }
 
 fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
-    let unfaithful = fidelity::doubts(evidence);
+    let unfaithful = match evidence.hosts {
+        [] => fidelity::doubts(evidence),
+        hosts => hosts.iter().flat_map(fidelity::doubts_of_part).collect(),
+    };
     let mut failures = programs::failures(evidence);
     let unmet = expectations.iter().filter(|expectation| !expectation.met);
     failures.extend(unmet.map(Expectation::failure));
@@ -151,7 +169,14 @@ fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]
 
 fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
     let mut warnings = evidence.notes.to_vec();
-    warnings.extend(overload(evidence));
+    let lost = evidence.lost.iter();
+    warnings.extend(lost.map(|host| format!("host {host} was lost: what it counted is not here")));
+    for part in evidence.hosts {
+        let of_host = |text: &String| format!("host {}: {text}", part.results.host);
+        let (notes, overload) = (&part.results.notes, overload(&part.evidence));
+        warnings.extend(notes.iter().chain(&overload).map(of_host));
+    }
+    warnings.extend(overload(evidence).filter(|_| evidence.hosts.is_empty()));
     if evidence.recorded.lost > 0 {
         let lost = evidence.recorded.lost;
         warnings.push(format!("{lost} records are missing in links.csv or events.jsonl"));

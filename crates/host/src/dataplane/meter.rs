@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
 use windtunnel_model::expect::{Claim, PathFact};
 use windtunnel_model::plan::Interface;
 use windtunnel_model::{NodeId, Plan, PortId, Time};
@@ -17,7 +18,7 @@ pub(super) struct Meter {
 }
 
 /// What one node got delivered to another.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Flow {
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,

@@ -9,6 +9,7 @@ use windtunnel_sys::packet::{BATCH_MAX, Outgoing, Sender, Slot};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_wire::vnet;
 
+use super::abroad::{Abroad, Packet};
 use super::sampler::Sampler;
 
 /// A batch that is being filled. It may hold frames that still lie in the ring; these are sent from there.
@@ -18,6 +19,7 @@ pub(super) struct Outbox<'a> {
     sender: Sender<'a>,
     /// Packets that a device did not take.
     refused: &'a mut u64,
+    abroad: Option<&'a mut Abroad>,
 }
 
 struct Parcel<'a> {
@@ -31,11 +33,17 @@ struct Parcel<'a> {
 enum Body<'a> {
     InRing(Slot<'a>),
     Held(Departure),
+    Come(Packet),
 }
 
 impl<'a> Outbox<'a> {
-    pub(super) fn new(interfaces: &'a [u32], sender: Sender<'a>, refused: &'a mut u64) -> Self {
-        Outbox { parcels: Vec::with_capacity(BATCH_MAX), interfaces, sender, refused }
+    pub(super) fn new(
+        interfaces: &'a [u32],
+        sender: Sender<'a>,
+        refused: &'a mut u64,
+        abroad: Option<&'a mut Abroad>,
+    ) -> Self {
+        Outbox { parcels: Vec::with_capacity(BATCH_MAX), interfaces, sender, refused, abroad }
     }
 
     /// Adds a frame that may leave at once from where it arrived.
@@ -63,6 +71,11 @@ impl<'a> Outbox<'a> {
     /// Adds everything that the engine has put out.
     pub(super) fn collect(&mut self, engine: &mut Engine, sampler: &mut Sampler) {
         while let Some(departure) = engine.poll_output() {
+            if let Some(abroad) = self.abroad.as_mut().filter(|it| it.is_away(departure.port)) {
+                abroad.push(engine.now(), &departure);
+                engine.recycle(departure.frame);
+                continue;
+            }
             let parcel = Parcel {
                 port: departure.port,
                 lane: departure.lane,
@@ -71,6 +84,40 @@ impl<'a> Outbox<'a> {
                 body: Body::Held(departure),
             };
             self.add(parcel, engine, sampler);
+        }
+    }
+
+    /// When the first packet from another machine is to leave that waits for its time.
+    pub(super) fn next_held(&self) -> Option<Time> {
+        self.abroad.as_ref()?.next()
+    }
+
+    /// Takes in what other machines have sent, and adds what is due of it. Answers whether anything came.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        engine: &mut Engine,
+        sampler: &mut Sampler,
+    ) -> bool {
+        let Some(abroad) = &mut self.abroad else { return false };
+        let came = abroad.receive(now);
+        while let Some(packet) = self.abroad.as_mut().and_then(|abroad| abroad.due(now)) {
+            let parcel = Parcel {
+                port: packet.port,
+                lane: packet.lane,
+                intended: packet.intended,
+                header: packet.header,
+                body: Body::Come(packet),
+            };
+            self.add(parcel, engine, sampler);
+        }
+        came
+    }
+
+    /// Sends what goes to other machines.
+    pub(super) fn flush_abroad(&mut self, now: Time) {
+        if let Some(abroad) = &mut self.abroad {
+            abroad.flush(now);
         }
     }
 
@@ -108,6 +155,7 @@ impl Body<'_> {
         match self {
             Body::InRing(slot) => slot.frame(),
             Body::Held(departure) => &departure.frame,
+            Body::Come(packet) => &packet.frame,
         }
     }
 }

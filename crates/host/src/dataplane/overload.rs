@@ -1,5 +1,6 @@
 //! When the packet loop has fallen behind: more work than the machine gives it processor time for.
 
+use serde::{Deserialize, Serialize};
 use windtunnel_model::{Span, Time};
 
 /// Tells overload from a stall. After a stall (a late wake-up, a lost processor) the loop has caught up
@@ -16,7 +17,7 @@ pub(super) struct Overload {
 }
 
 /// All overloads of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Overloads {
     /// How many there were.
     pub times: u64,

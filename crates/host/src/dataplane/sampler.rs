@@ -1,5 +1,6 @@
 //! Counts over time: rows for `links.csv`, lateness, and the totals of a run.
 
+use serde::{Deserialize, Serialize};
 use windtunnel_engine::{Drops, Engine, LaneCounters, RouterCounters};
 use windtunnel_model::expect::Claim;
 use windtunnel_model::{Lane, Plan, PortId, Rate, RouterId, Span, Time};
@@ -8,6 +9,7 @@ use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::sample::Row;
 use windtunnel_trace::series::{Sample, Series};
 
+use super::abroad::Traffic;
 use super::meter::{Flow, Meter};
 
 use super::overload::Overloads;
@@ -39,7 +41,7 @@ struct LaneSampler {
 }
 
 /// Everything counted in a run.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tally {
     /// By lane index.
     pub lanes: Vec<LaneResult>,
@@ -65,12 +67,14 @@ pub(crate) struct Tally {
     pub ran_ns: u64,
     /// Time that it waited for a processor, in nanoseconds.
     pub waited_ns: u64,
+    /// What went between this machine and others, where there were any.
+    pub abroad: Option<Traffic>,
     /// Why the loop ended early, if it did.
     pub failure: Option<String>,
 }
 
 /// One direction's totals.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaneResult {
     /// The engine's counters.
     pub counters: LaneCounters,
@@ -81,7 +85,7 @@ pub(crate) struct LaneResult {
 }
 
 /// An interval in which packets left later than the bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LateInterval {
     /// End of the interval after the run began.
     pub at: Time,
@@ -267,7 +271,7 @@ impl LaneSampler {
         let Some(series) = &mut self.series else { return };
         let dropped = engine.lane(lane).dropped;
         let since = dropped.iter().zip(self.last_dropped.iter());
-        let since = since.map(|((why, now), (_, before))| (why.name(), now - before));
+        let since = since.map(|((why, now), (_, before))| (why.name().into(), now - before));
         series.0.push(Sample {
             at,
             row,

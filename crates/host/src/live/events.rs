@@ -59,8 +59,12 @@ impl Live {
             Action::Churn { leave, by, join } => self.churn(leave, *by, join, intended),
             Action::Absent { nodes } => {
                 let now = self.elapsed();
+                let nodes: Vec<NodeId> = self.only_here(nodes);
+                if nodes.is_empty() {
+                    return Vec::new();
+                }
                 nodes.iter().for_each(|node| self.supervisor.on_leave(*node, now));
-                let nodes = self.node_names(nodes).into_values().collect();
+                let nodes = self.node_names(&nodes).into_values().collect();
                 vec![self.tell(Some(intended), What::Absent { nodes })]
             }
             _ => Vec::new(),
@@ -75,13 +79,13 @@ impl Live {
         intended: Span,
     ) -> Vec<Event> {
         let mut told = Vec::new();
-        for (index, node) in self.node_names(leave) {
+        for (index, node) in self.node_names(&self.only_here(leave)) {
             // Told first, so that the exits that follow are known to be churn's doing.
             self.supervisor.on_leave(NodeId::from_index(index), self.elapsed());
             self.signal_node(index, signals_of(by));
             told.push(self.tell(Some(intended), What::Node { node, verb: "leave".to_owned() }));
         }
-        for (index, node) in self.node_names(join) {
+        for (index, node) in self.node_names(&self.only_here(join)) {
             self.supervisor.on_join(NodeId::from_index(index), self.elapsed());
             told.push(self.tell(Some(intended), What::Node { node, verb: "join".to_owned() }));
         }
@@ -90,7 +94,7 @@ impl Live {
 
     fn do_to_nodes(&mut self, nodes: &[NodeId], verb: NodeVerb, intended: Span) -> Vec<Event> {
         let mut told = Vec::new();
-        for (index, node) in self.node_names(nodes) {
+        for (index, node) in self.node_names(&self.only_here(nodes)) {
             // Told first, so that the exits that follow are known to be the event's doing.
             self.supervisor.on_verb(NodeId::from_index(index), verb, self.elapsed());
             // In a freeze, what is resumed goes on when everything does.
@@ -120,7 +124,7 @@ impl Live {
     /// SIGTERM to every process of every node that has programs.
     pub(super) fn terminate_all(&self) {
         for (node, spec) in self.plan.nodes.iter().enumerate() {
-            if !spec.programs.is_empty() {
+            if !spec.programs.is_empty() && self.is_here(NodeId::from_index(node)) {
                 self.signal_node(node, &[Signal::TERM, Signal::CONT]);
             }
         }
@@ -134,6 +138,8 @@ impl Live {
                 self.ending.get_or_insert(Ending::Fatal(message));
             }
             Note::Routes { routes, at, by_itself } => self.follow_routes(routes, at, by_itself),
+            Note::Reached => self.reached(),
+            Note::Flows(news) => self.announce(&news),
             Note::Applied { cause: Cause::Plan(index), intended, at } => {
                 let action = self.plan.events[index].action.clone();
                 let intended = intended.since(self.origin);

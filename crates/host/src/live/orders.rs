@@ -40,7 +40,23 @@ impl Live {
     /// The answer follows when the packet loop has done it.
     pub(super) fn change(&mut self, id: u64, change: LinkChange) {
         self.wait_for(id, Pending { left: 1, answer: Answer::Done });
-        self.order(Action::Link(change), None, None, Some(id));
+        let (action, at) = (Action::Link(change), self.soonest());
+        if let Some(at) = at {
+            self.share_order(at, &action);
+        }
+        self.order(action, at.map(|at| self.origin + at), at, Some(id));
+    }
+
+    /// Does what was ordered on another machine, at the same time of the run.
+    pub(super) fn follow_order(&mut self, at: Span, action: Action) {
+        let planned = Planned { at, action };
+        if let Err((message, _)) = self.check_events(std::slice::from_ref(&planned)) {
+            self.warn(message);
+        } else if planned.action.is_about_programs() {
+            self.plan_for_programs(at, planned.action);
+        } else {
+            self.order(planned.action, Some(self.origin + at), Some(at), None);
+        }
     }
 
     fn order(
@@ -60,6 +76,9 @@ impl Live {
     /// once have been done.
     pub(super) fn happen(&mut self, id: u64, planned: Vec<Planned>) -> Result<(), Refusal> {
         self.check_events(&planned)?;
+        if let Some(began) = self.soonest() {
+            return self.happen_everywhere(id, planned, began);
+        }
         let began = self.elapsed();
         let due = planned.iter().filter(|event| event.at.is_zero());
         let left = due.filter(|event| !event.action.is_about_programs()).count();
@@ -89,6 +108,36 @@ impl Live {
             }
         }
         self.add_to_answer(id, told, 0);
+        Ok(())
+    }
+
+    /// On several machines, `began` is when all of them know. What is to be done to programs is told by the
+    /// machine that they are on, and so counts as later here.
+    fn happen_everywhere(
+        &mut self,
+        id: u64,
+        planned: Vec<Planned>,
+        began: Span,
+    ) -> Result<(), Refusal> {
+        let at_once = |event: &Planned| event.at.is_zero() && !event.action.is_about_programs();
+        let later = planned.iter().filter(|event| !at_once(event));
+        let answer = Answer::Happened {
+            events: Vec::new(),
+            later: later.clone().count(),
+            until: began + later.map(|event| event.at).max().unwrap_or_default(),
+        };
+        let left = planned.iter().filter(|event| at_once(event)).count();
+        self.wait_for(id, Pending { left, answer });
+        for event in planned {
+            let (at, client) = (began + event.at, at_once(&event).then_some(id));
+            self.share_order(at, &event.action);
+            if event.action.is_about_programs() {
+                self.plan_for_programs(at, event.action);
+            } else {
+                self.order(event.action, Some(self.origin + at), Some(at), client);
+            }
+        }
+        self.add_to_answer(id, Vec::new(), 0);
         Ok(())
     }
 

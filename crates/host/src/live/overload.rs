@@ -1,5 +1,6 @@
 //! What is done while the packet loop is behind.
 
+use serde::{Deserialize, Serialize};
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Span, Time};
 use windtunnel_sys::process::Signal;
@@ -11,7 +12,7 @@ use crate::output::ProgramKey;
 use crate::verdict::{Ending, rounded};
 
 /// How often and how long all programs were paused.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Freezes {
     /// How often.
     pub(crate) times: u64,

@@ -2,6 +2,7 @@
 //! real packet loop. Before the programs start, the engine is reset afterwards, so that they cost no luck;
 //! in a window of the run they are packets like any other.
 
+use serde::{Deserialize, Serialize};
 use windtunnel_model::expect::{Claim, Expectation, PathFact, Window};
 use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_node::Request;
@@ -11,7 +12,7 @@ use crate::dataplane::now;
 use crate::observer::Notice;
 
 /// Echo requests on one path, shared by all expectations that ask for the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Probe {
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
@@ -20,7 +21,7 @@ pub(crate) struct Probe {
 }
 
 /// What the echo requests on one path saw.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EchoesSeen {
     /// For each request, when it was sent after the run began (zero for those before), and its round trip.
     pub(crate) echoes: Vec<(Span, Option<Span>)>,
@@ -117,7 +118,9 @@ impl Live {
     /// When the next measurement starts.
     pub(super) fn next_probe(&self) -> Option<Span> {
         let waiting = self.probes.iter().enumerate();
-        let waiting = waiting.filter(|(index, _)| !self.probes_started.contains(index));
+        let waiting = waiting.filter(|(index, probe)| {
+            self.is_here(probe.from) && !self.probes_started.contains(index)
+        });
         waiting.filter_map(|(_, probe)| Some(probe.during?.0.from)).min()
     }
 
@@ -138,11 +141,11 @@ impl Live {
         }
     }
 
+    /// Those of probes from nodes here that are wanted.
     fn probes_where(&self, wanted: impl Fn(&Probe) -> bool) -> impl Iterator<Item = usize> {
-        self.probes
-            .iter()
-            .enumerate()
-            .filter(move |(_, probe)| wanted(probe))
+        let probes = self.probes.iter().enumerate();
+        probes
+            .filter(move |(_, probe)| wanted(probe) && self.is_here(probe.from))
             .map(|(index, _)| index)
     }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{NodeVerb, Program, Ready, Restart};
 
 /// A program of the plan and where it is in its life.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Supervised {
     /// What the plan says.
     pub spec: Program,
@@ -38,7 +39,7 @@ pub(crate) struct Supervised {
 }
 
 /// Where a program is in its life.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Life {
     /// Not (or not again) started.
     Waiting {
@@ -64,10 +65,12 @@ pub(crate) enum Life {
         /// Why.
         message: String,
     },
+    /// The machine that it was on is lost.
+    Lost,
 }
 
 /// How a program exited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Exit {
     /// The exit code, or 128+n for a signal n.
     pub code: u8,
@@ -106,6 +109,14 @@ impl Supervised {
             Life::Running { .. } => "running",
             Life::Exited { .. } => "exited",
             Life::Failed { .. } => "failed",
+            Life::Lost => "lost",
+        }
+    }
+
+    /// Its machine is lost.
+    pub(super) fn lose(&mut self) {
+        if !matches!(self.life, Life::Exited { .. } | Life::Failed { .. }) {
+            self.life = Life::Lost;
         }
     }
 
@@ -168,7 +179,7 @@ impl Supervised {
                 match self.life {
                     Life::Running { .. } | Life::Starting => self.restart_pending = true,
                     Life::Exited { .. } => self.life = Life::Waiting { not_before: now },
-                    Life::Waiting { .. } | Life::Failed { .. } => {}
+                    Life::Waiting { .. } | Life::Failed { .. } | Life::Lost => {}
                 }
             }
         }
@@ -200,7 +211,7 @@ impl Supervised {
                 self.last_exit = None;
                 self.life = Life::Waiting { not_before: now };
             }
-            Life::Waiting { .. } | Life::Failed { .. } => {}
+            Life::Waiting { .. } | Life::Failed { .. } | Life::Lost => {}
         }
         self.ended_by_event = false;
     }
@@ -208,7 +219,7 @@ impl Supervised {
     /// Whether nothing more is to be expected of it, if its node does not join again.
     pub(super) fn is_over(&self) -> bool {
         match self.life {
-            Life::Exited { .. } | Life::Failed { .. } => true,
+            Life::Exited { .. } | Life::Failed { .. } | Life::Lost => true,
             Life::Waiting { .. } => self.absent,
             Life::Starting | Life::Running { .. } => false,
         }

@@ -4,7 +4,8 @@ use windtunnel_engine::DropReason;
 use windtunnel_model::{Lane, Span, Time};
 
 use super::report::busy_percent;
-use super::{Ending, Evidence, rounded};
+use super::{Ending, Evidence, PartEvidence, rounded};
+use crate::dataplane::Traffic;
 
 /// Why the run cannot be believed; empty if it can.
 pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
@@ -43,6 +44,31 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
     }
     doubts.extend(memory(evidence));
     doubts
+}
+
+/// The same of one of several machines, which is named.
+pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<String> {
+    let between = part.evidence.tally.abroad.map(abroad).unwrap_or_default();
+    let all = doubts(&part.evidence).into_iter().chain(between);
+    all.map(|doubt| format!("host {}: {doubt}", part.results.host)).collect()
+}
+
+/// What was lost between the machines, which no link of the file has lost.
+fn abroad(traffic: Traffic) -> Vec<String> {
+    let counts = [
+        (traffic.lost_datagrams, "datagrams with packets were lost on the way from other machines"),
+        (traffic.incomplete_packets, "packets of other machines came only in part"),
+        (traffic.unsent_packets, "packets for other machines could not be sent"),
+        (
+            traffic.overflowed_packets,
+            "packets of other machines found no room until their time; give more with --packet-memory",
+        ),
+        (traffic.stray_packets, "packets of other machines were for nobody here"),
+        (traffic.refused_flows, "announcements of flows on other machines made no sense here"),
+        (traffic.nameless_flows, "flows could not be announced to other machines"),
+    ];
+    let some = counts.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, what)| format!("{count} {what}")).collect()
 }
 
 fn memory(evidence: &Evidence<'_>) -> Option<String> {

@@ -33,7 +33,8 @@ fn failed(evidence: &Evidence<'_>, program: &Supervised) -> bool {
     match (&program.life, program.last_exit) {
         (Life::Failed { .. }, _) => true,
         (_, Some(exit)) => exit.code != 0,
-        (Life::Running { .. } | Life::Starting, None) => false,
+        // That the machine was lost is told by itself.
+        (Life::Running { .. } | Life::Starting | Life::Lost, None) => false,
         // Whoever cuts a run short does not want to hear of everything that had not started.
         (_, None) => matches!(evidence.ending, Ending::Finished | Ending::Duration),
     }

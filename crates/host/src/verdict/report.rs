@@ -6,12 +6,12 @@ use windtunnel_engine::{DropReason, RouterCounters};
 use windtunnel_model::{Lane, Plan, Span};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::{
-    Achieved, Expectation, Link, Machine, Program, Report, Router, Verdict,
+    Achieved, Expectation, Host, Link, Machine, Program, Report, Router, Verdict,
 };
 
-use super::Evidence;
 use super::expectations::ending;
 use super::programs::has_failed;
+use super::{Evidence, PartEvidence};
 use crate::dataplane::LaneResult;
 
 /// Puts the report together.
@@ -36,6 +36,7 @@ pub(super) fn assemble(
         verdict,
         lateness: evidence.tally.departures.summary(),
         machine: machine(evidence),
+        hosts: evidence.hosts.iter().map(host).collect(),
         programs: programs(evidence),
         expectations,
         links: lanes
@@ -45,6 +46,21 @@ pub(super) fn assemble(
             })
             .collect(),
         routers: routers.map(|(r, counters)| router(&r.name, counters)).collect(),
+    }
+}
+
+fn host(part: &PartEvidence<'_>) -> Host {
+    let between = part.evidence.tally.abroad.unwrap_or_default();
+    Host {
+        host: part.results.host.clone(),
+        kernel: part.results.kernel.clone(),
+        nodes: part.nodes,
+        machine: Machine { cpus: part.results.cpus, ..machine(&part.evidence) },
+        lateness: part.evidence.tally.departures.summary(),
+        sent_packets: between.sent_packets,
+        sent_bytes: between.sent_bytes,
+        received_packets: between.received_packets,
+        lost_datagrams: between.lost_datagrams,
     }
 }
 

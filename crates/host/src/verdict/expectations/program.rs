@@ -114,6 +114,7 @@ pub(in crate::verdict) fn ending(program: &Supervised) -> (String, Option<u8>) {
             (format!("it still ran at the end, then {exit}"), None)
         }
         (Life::Failed { message }, _) => (message.clone(), None),
+        (Life::Lost, _) => ("its machine was lost".to_owned(), None),
         (_, Some(exit)) if program.absent && program.ended_by_event => {
             (format!("it left: {exit}"), Some(exit.code))
         }

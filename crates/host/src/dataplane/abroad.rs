@@ -1,0 +1,316 @@
+//! Packets to and from nodes on other machines, and the flows there.
+//!
+//! A packet for another machine goes there at once, with the time at which it is to leave that machine's
+//! engine for its node. There it is held until that time, so that what the network between the machines
+//! takes is no delay of its own; what could not be hidden is lateness, counted where the packet arrives.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use serde::{Deserialize, Serialize};
+use windtunnel_engine::{Departure, Engine, FlowNews, FlowTerms, Part, RemoteKey};
+use windtunnel_model::{Lane, Plan, PortId, Time};
+use windtunnel_tunnel::{Counters, Label, Outgoing, Received, Tunnel};
+use windtunnel_wire::vnet;
+
+/// The other machines, as the packet loop sees them.
+#[derive(Debug)]
+pub(crate) struct Abroad {
+    tunnel: Tunnel,
+    member: u16,
+    members: u16,
+    /// By port: on which member its node is.
+    places: Vec<u16>,
+    /// By member: nanoseconds by which its clock is ahead; `None`: not known.
+    ahead: Vec<Option<i64>>,
+    lanes: usize,
+    held: Held,
+    traffic: Traffic,
+    /// What had been counted by the tunnel when the run began.
+    before: Counters,
+    /// Flows here that the others know of.
+    announced: BTreeSet<RemoteKey>,
+    /// Flows of the others, by member.
+    remote: BTreeMap<(u16, RemoteKey), FlowTerms>,
+    reached: bool,
+}
+
+/// What went between the machines, as one of them saw it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Traffic {
+    /// Packets that were sent to other machines.
+    pub sent_packets: u64,
+    /// Bytes of all datagrams that were sent, without the headers of IP and UDP.
+    pub sent_bytes: u64,
+    /// Packets that came from other machines.
+    pub received_packets: u64,
+    /// Packets that this machine could not send.
+    pub unsent_packets: u64,
+    /// Datagrams with packets that were sent to this machine and have not come.
+    pub lost_datagrams: u64,
+    /// Packets of which only a part came.
+    pub incomplete_packets: u64,
+    /// Packets that came and for which there was no room until their time.
+    pub overflowed_packets: u64,
+    /// Packets for which there is no node here, or from a machine whose clock is not known.
+    pub stray_packets: u64,
+    /// Datagrams that were not of this run, or not whole, or came twice.
+    pub refused_datagrams: u64,
+    /// News of flows that made no sense here.
+    pub refused_flows: u64,
+    /// Flows here of which the others could not be told.
+    pub nameless_flows: u64,
+}
+
+/// Packets that wait for their time.
+#[derive(Debug)]
+struct Held {
+    packets: BinaryHeap<Reverse<Packet>>,
+    next: u64,
+    bytes: u64,
+    most: u64,
+}
+
+/// A packet for a node here.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Packet {
+    /// When it is to leave, on this machine's clock.
+    pub(super) intended: Time,
+    number: u64,
+    pub(super) port: PortId,
+    pub(super) lane: Lane,
+    pub(super) header: [u8; vnet::Header::LEN],
+    pub(super) frame: Vec<u8>,
+}
+
+impl Abroad {
+    /// `placement` is the member by node; packets that wait may hold `memory` bytes.
+    pub(crate) fn new(
+        tunnel: Tunnel,
+        plan: &Plan,
+        placement: &[u16],
+        (member, members): (u16, u16),
+        memory: u64,
+    ) -> Self {
+        Abroad {
+            before: tunnel.counters(),
+            tunnel,
+            member,
+            members,
+            places: plan.ports().map(|(node, _)| placement[node.index()]).collect(),
+            ahead: vec![None; usize::from(members)],
+            lanes: plan.links.len() * 2,
+            held: Held { packets: BinaryHeap::new(), next: 0, bytes: 0, most: memory },
+            traffic: Traffic::default(),
+            announced: BTreeSet::new(),
+            remote: BTreeMap::new(),
+            reached: false,
+        }
+    }
+
+    /// This machine's part of the plan.
+    pub(super) fn part(&self, plan: &Plan) -> Part {
+        let mut here = vec![false; plan.nodes.len()];
+        for ((node, _), place) in plan.ports().zip(&self.places) {
+            here[node.index()] |= *place == self.member;
+        }
+        Part { number: u32::from(self.member), here }
+    }
+
+    /// Whether the node of a port is on another machine.
+    pub(super) fn is_away(&self, port: PortId) -> bool {
+        self.places[port.index()] != self.member
+    }
+
+    /// Sends a packet to the machine of its node; it may wait for [`Abroad::flush`].
+    pub(super) fn push(&mut self, now: Time, departure: &Departure) {
+        let label = Label {
+            port: departure.port.0,
+            lane: u32::try_from(departure.lane.index()).unwrap_or(u32::MAX),
+            intended: departure.intended.as_nanos(),
+            vnet: departure.vnet.emit(),
+        };
+        let to = self.places[departure.port.index()];
+        self.tunnel.push(now, &Outgoing { to, label, frame: &departure.frame });
+    }
+
+    /// Sends what was pushed.
+    pub(super) fn flush(&mut self, now: Time) {
+        let flushed = self.tunnel.flush(now);
+        self.traffic.sent_packets += flushed.sent;
+        self.traffic.unsent_packets += flushed.unsent.total();
+    }
+
+    /// Takes in what has come. Answers whether there was anything.
+    pub(super) fn receive(&mut self, now: Time) -> bool {
+        let Abroad { tunnel, held, traffic, places, ahead, lanes, member, .. } = self;
+        let mut any = false;
+        for _ in 0..BATCHES_PER_TURN {
+            let taken = tunnel.receive(now, |received| {
+                let here = |port: &u32| places.get(*port as usize) == Some(member);
+                match packet(&received, ahead, *lanes).filter(|_| here(&received.label.port)) {
+                    Some(packet) => {
+                        traffic.received_packets += 1;
+                        traffic.overflowed_packets += u64::from(!held.add(packet));
+                    }
+                    None => traffic.stray_packets += 1,
+                }
+            });
+            match taken {
+                Ok(0) => break,
+                Ok(_) => any = true,
+                // It shows as packets that are lost.
+                Err(_) => break,
+            }
+        }
+        if self.tunnel.poll_timeout().is_some_and(|due| due <= now) {
+            self.tunnel.handle_timeout(now);
+        }
+        any
+    }
+
+    /// The next packet whose time has come.
+    pub(super) fn due(&mut self, now: Time) -> Option<Packet> {
+        self.held.due(now)
+    }
+
+    /// When the next packet is to leave.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.held.packets.peek().map(|Reverse(packet)| packet.intended)
+    }
+
+    /// When [`Abroad::receive`] wants to be called, even if nothing comes.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.tunnel.poll_timeout()
+    }
+
+    /// Whether that has just become true: every other machine has been heard.
+    pub(super) fn newly_reached(&mut self) -> bool {
+        if self.reached {
+            return false;
+        }
+        let others = (0..self.members).filter(|member| *member != self.member);
+        self.reached = others.into_iter().all(|member| self.tunnel.rtt(member).is_some());
+        self.reached
+    }
+
+    /// How a member's clock stands to this machine's.
+    pub(super) fn set_clock(&mut self, member: u16, ahead_ns: i64) {
+        if let Some(known) = self.ahead.get_mut(usize::from(member)) {
+            *known = Some(ahead_ns);
+        }
+    }
+
+    /// Counts from zero, with a new engine that knows of no flows yet. Returns what the others are to be
+    /// told: flows that they know of are no more.
+    pub(super) fn begin(&mut self, now: Time, engine: &mut Engine) -> Vec<FlowNews> {
+        self.traffic = Traffic::default();
+        self.before = self.tunnel.counters();
+        self.held.clear();
+        let remote: Vec<_> =
+            self.remote.iter().map(|(&(m, key), &terms)| (m, key, terms)).collect();
+        for (member, key, terms) in remote {
+            engine.handle_flows(now, u32::from(member), &[FlowNews::new(key, Some(terms))]);
+        }
+        std::mem::take(&mut self.announced)
+            .into_iter()
+            .map(|key| FlowNews::new(key, None))
+            .collect()
+    }
+
+    /// What the others are to be told of the flows here.
+    pub(super) fn news(&mut self, engine: &mut Engine) -> Vec<FlowNews> {
+        let mut news = Vec::new();
+        while let Some(one) = engine.poll_flow() {
+            match one.flow {
+                Some(_) => self.announced.insert(one.key()),
+                None => self.announced.remove(&one.key()),
+            };
+            news.push(one);
+        }
+        news
+    }
+
+    /// What a member told of its flows.
+    pub(super) fn hear(&mut self, at: Time, member: u16, news: &[FlowNews], engine: &mut Engine) {
+        for one in news {
+            match one.flow {
+                Some(terms) => drop(self.remote.insert((member, one.key()), terms)),
+                None => drop(self.remote.remove(&(member, one.key()))),
+            }
+        }
+        engine.handle_flows(at, u32::from(member), news);
+    }
+
+    /// A member is lost.
+    pub(super) fn forget(&mut self, at: Time, member: u16, engine: &mut Engine) {
+        self.remote.retain(|(known, _), _| *known != member);
+        engine.forget_part(at, u32::from(member));
+    }
+
+    /// What went between the machines since the run began.
+    pub(super) fn traffic(&self, engine: &Engine) -> Traffic {
+        let (now, before) = (self.tunnel.counters(), self.before);
+        Traffic {
+            sent_bytes: now.sent.bytes - before.sent.bytes,
+            lost_datagrams: now.lost.saturating_sub(before.lost),
+            incomplete_packets: now.incomplete - before.incomplete,
+            refused_datagrams: now.refused.total() - before.refused.total(),
+            refused_flows: engine.refused_flows(),
+            nameless_flows: engine.nameless_flows(),
+            ..self.traffic
+        }
+    }
+}
+
+impl AsFd for Abroad {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tunnel.as_fd()
+    }
+}
+
+impl Held {
+    /// Answers whether there is room.
+    fn add(&mut self, mut packet: Packet) -> bool {
+        let bytes = self.bytes + packet.frame.len() as u64;
+        if bytes > self.most {
+            return false;
+        }
+        self.bytes = bytes;
+        packet.number = self.next;
+        self.next += 1;
+        self.packets.push(Reverse(packet));
+        true
+    }
+
+    fn due(&mut self, now: Time) -> Option<Packet> {
+        self.packets.peek().filter(|Reverse(packet)| packet.intended <= now)?;
+        let Reverse(packet) = self.packets.pop()?;
+        self.bytes -= packet.frame.len() as u64;
+        Some(packet)
+    }
+
+    fn clear(&mut self) {
+        self.packets.clear();
+        self.bytes = 0;
+    }
+}
+
+/// What came, on this machine's clock; `None` if it means nothing here.
+fn packet(received: &Received<'_>, ahead: &[Option<i64>], lanes: usize) -> Option<Packet> {
+    let label = &received.label;
+    let lane = usize::try_from(label.lane).ok().filter(|lane| *lane < lanes)?;
+    let ahead = (*ahead.get(usize::from(received.from))?)?;
+    Some(Packet {
+        intended: Time::from_nanos(label.intended.saturating_add_signed(ahead.saturating_neg())),
+        number: 0,
+        port: PortId(label.port),
+        lane: Lane::from_index(lane),
+        header: label.vnet,
+        frame: received.frame.to_vec(),
+    })
+}
+
+/// So that packets of nodes here get their turn under any load.
+const BATCHES_PER_TURN: usize = 4;

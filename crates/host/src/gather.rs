@@ -1,0 +1,234 @@
+//! A run over several machines, when it is over: what each part has seen becomes one run folder and one
+//! verdict, as if it had been one machine.
+
+mod events;
+mod files;
+mod samples;
+mod tally;
+
+pub use events::Once;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use windtunnel_model::{Plan, Span, Time};
+use windtunnel_sys::limits::Processors;
+use windtunnel_trace::report::Report;
+
+use crate::evidence;
+use crate::folder::{Folder, FolderError};
+use crate::live::{EchoesSeen, Freezes, Probe};
+use crate::output::Carried;
+use crate::part::results::Results;
+use crate::recorder::Recorded;
+use crate::run::{Options, write_report};
+use crate::supervisor::Supervisor;
+use crate::verdict::{self, Ending, Evidence, PartEvidence};
+
+/// A run that is over, of which the parts' folders are here.
+#[derive(Debug)]
+pub struct Parts {
+    /// By member: name of the machine, and a copy of its folder; `None` if it was lost.
+    pub members: Vec<(String, Option<PathBuf>)>,
+    /// By node: the member.
+    pub placement: Vec<u16>,
+}
+
+/// Why there is no verdict.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GatherError {
+    /// The run folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A part's results.
+    #[error("cannot read what host {host} has counted")]
+    Results {
+        /// Which machine.
+        host: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nothing is left of the run.
+    #[error("all machines of the run are lost")]
+    Nothing,
+}
+
+/// Puts the parts' files into `folder` and judges the run.
+///
+/// # Errors
+/// If a part cannot be read, or the folder not be written.
+pub fn gather(
+    plan: &Plan,
+    options: &Options,
+    folder: &Folder,
+    parts: &Parts,
+) -> Result<Report, GatherError> {
+    let mut all = Vec::new();
+    for (host, path) in &parts.members {
+        let Some(path) = path else { continue };
+        let failed = |source| GatherError::Results { host: host.clone(), source };
+        all.push((Results::read(path).map_err(failed)?, path.clone()));
+    }
+    if all.is_empty() {
+        return Err(GatherError::Nothing);
+    }
+    let paths: Vec<&PathBuf> = all.iter().map(|(_, path)| path).collect();
+    let peaks = samples::merge(plan, folder, &paths)?;
+    events::merge(folder, &paths)?;
+    files::adopt(plan, folder, parts)?;
+    let results: Vec<Results> = all.into_iter().map(|(results, _)| results).collect();
+    let whole = Whole::of(plan, parts, &results, peaks);
+    let report = whole.judge(plan, options, parts, &results);
+    Ok(write_report(
+        folder,
+        plan,
+        evidence::tables(plan, &whole.echoes, &whole.tally.flows),
+        report,
+    ))
+}
+
+/// What all parts have seen, together.
+struct Whole {
+    tally: crate::dataplane::Tally,
+    recorded: Recorded,
+    carried: Carried,
+    supervisor: Supervisor,
+    echoes: Vec<(Probe, EchoesSeen)>,
+    freezes: Freezes,
+    ending: Ending,
+    lost: Vec<String>,
+}
+
+impl Whole {
+    fn of(plan: &Plan, parts: &Parts, results: &[Results], peaks: Vec<u64>) -> Self {
+        let mut whole = Whole {
+            tally: tally::merge(plan, parts, results),
+            recorded: Recorded { peak_bytes_per_s: peaks, ..Recorded::default() },
+            carried: Carried::default(),
+            supervisor: Supervisor::of_part(plan, vec![false; plan.nodes.len()]),
+            echoes: Vec::new(),
+            freezes: Freezes::default(),
+            ending: ending(results),
+            lost: Vec::new(),
+        };
+        results.iter().for_each(|part| whole.add(part, results[0].origin));
+        for (member, (host, path)) in (0_u16..).zip(&parts.members) {
+            if path.is_none() {
+                let nodes = (0..).zip(&parts.placement).filter(|(_, place)| **place == member);
+                let nodes: Vec<usize> = nodes.map(|(node, _)| node).collect();
+                whole.supervisor.on_lost(&nodes, host);
+                whole.lost.push(host.clone());
+            }
+        }
+        whole
+    }
+
+    /// `origin` is that of all, on the clock of whoever it is.
+    fn add(&mut self, part: &Results, origin: Time) {
+        for (key, program) in &part.programs {
+            self.supervisor.on_news(*key, program.clone());
+        }
+        self.echoes.extend(part.echoes.iter().cloned());
+        self.freezes.times += part.freezes.times;
+        self.freezes.lasted = self.freezes.lasted + part.freezes.lasted;
+        self.recorded.lost += part.recorded.lost;
+        let failures = [
+            (&mut self.recorded.failure, &part.recorded.failure),
+            (&mut self.carried.failure, &part.carried.failure),
+        ];
+        for (all, one) in failures {
+            if let Some(failure) = one {
+                all.get_or_insert(format!("host {}: {failure}", part.host));
+            }
+        }
+        self.carried.volumes.extend(part.carried.volumes.iter());
+        for log in &part.carried.logs {
+            let mut log = log.clone();
+            if let Some(line) = &mut log.first {
+                let after = Time::from_nanos(line.at_ns).since(part.origin);
+                line.at_ns = (origin + after).as_nanos();
+            }
+            self.carried.logs.push(log);
+        }
+    }
+
+    fn judge(&self, plan: &Plan, options: &Options, parts: &Parts, results: &[Results]) -> Report {
+        let longest = |span: fn(&Results) -> Span| results.iter().map(span).max();
+        let common = |hosts, lost| Evidence {
+            plan,
+            plan_hash: &options.plan_hash,
+            began_unix_s: results[0].began_unix_s,
+            setup: longest(|part| part.setup).unwrap_or_default(),
+            elapsed: longest(|part| part.elapsed).unwrap_or_default(),
+            ending: &self.ending,
+            tally: &self.tally,
+            recorded: &self.recorded,
+            carried: &self.carried,
+            supervisor: &self.supervisor,
+            echoes: &self.echoes,
+            origin: results[0].origin,
+            freezes: self.freezes,
+            late_above: options.max_lateness,
+            device_drops: results.iter().map(|part| part.device_drops).sum(),
+            processors: processors(results),
+            notes: &[],
+            hosts,
+            lost,
+        };
+        let hosts: Vec<PartEvidence<'_>> = results
+            .iter()
+            .map(|part| PartEvidence {
+                nodes: parts.placement.iter().filter(|place| **place == part.member).count(),
+                evidence: Evidence {
+                    setup: part.setup,
+                    elapsed: part.elapsed,
+                    ending: &part.ending,
+                    tally: &part.tally,
+                    recorded: &part.recorded,
+                    freezes: part.freezes,
+                    device_drops: part.device_drops,
+                    processors: part.processors(),
+                    ..common(&[], &[])
+                },
+                results: part,
+            })
+            .collect();
+        verdict::judge(&common(&hosts, &self.lost))
+    }
+}
+
+/// All parts end for the same reason, which the first tells the others; if they differ, the worst counts.
+fn ending(results: &[Results]) -> Ending {
+    let weight = |ending: &Ending| match ending {
+        Ending::Interrupted(_) => 5,
+        Ending::Fatal(_) => 4,
+        Ending::Overloaded(_) => 3,
+        Ending::Stopped => 2,
+        Ending::Duration => 1,
+        Ending::Finished => 0,
+    };
+    let all = results.iter().map(|part| &part.ending);
+    all.max_by_key(|ending| weight(ending)).cloned().unwrap_or(Ending::Finished)
+}
+
+fn processors(results: &[Results]) -> Processors {
+    let mut sum = Processors::default();
+    for part in results.iter().map(Results::processors) {
+        sum.busy += part.busy;
+        sum.idle += part.idle;
+        sum.stolen += part.stolen;
+    }
+    sum
+}
+
+/// Which interval of 100 ms a sample belongs to: parts take theirs at slightly different times.
+fn interval_of(at: Time) -> u64 {
+    (at.as_nanos() + INTERVAL_NS / 2) / INTERVAL_NS
+}
+
+/// Values of all parts by interval.
+type ByInterval<T> = BTreeMap<u64, (Time, T)>;
+
+const INTERVAL_NS: u64 = 100_000_000;

@@ -1,0 +1,89 @@
+//! `events.jsonl` of all parts, together: in order of time, and each event once.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use windtunnel_trace::event::{Event, What};
+
+use crate::folder::{Folder, FolderError, failed};
+
+pub(super) fn merge(folder: &Folder, parts: &[&PathBuf]) -> Result<(), FolderError> {
+    let mut events = Vec::new();
+    for part in parts {
+        read(&part.join("events.jsonl"), &mut events)?;
+    }
+    events.sort_by_key(|event| event.at_ns);
+    let path = folder.file("events.jsonl");
+    let mut file = File::create(&path).map(BufWriter::new).map_err(failed("write", &path))?;
+    let mut once = Once::default();
+    for event in events.iter().filter(|event| once.is_news(event)) {
+        event.write(&mut file).map_err(failed("write", &path))?;
+    }
+    file.flush().map_err(failed("write", &path))
+}
+
+fn read(path: &Path, events: &mut Vec<Event>) -> Result<(), FolderError> {
+    let file = File::open(path).map_err(failed("read", path))?;
+    for line in BufReader::new(file).lines() {
+        let line = line.map_err(failed("read", path))?;
+        // A last line may be cut: the part says itself that its disk was full.
+        events.extend(serde_json::from_str::<Event>(&line));
+    }
+    Ok(())
+}
+
+/// What happens to the network, every part tells; the first to tell it counts.
+#[derive(Debug, Default)]
+pub struct Once {
+    told: BTreeSet<String>,
+}
+
+impl Once {
+    /// Whether this has not been told by another part.
+    pub fn is_news(&mut self, event: &Event) -> bool {
+        if is_told_by_one(&event.what) {
+            return true;
+        }
+        let key = match &event.what {
+            What::HostLost { host, .. } => format!("lost {host}"),
+            What::RunEnded { .. } => "ended".to_owned(),
+            what => format!("{:?} {what:?}", event.intended_ns),
+        };
+        self.told.insert(key)
+    }
+}
+
+/// What a part tells of itself alone.
+fn is_told_by_one(what: &What) -> bool {
+    match what {
+        What::RunBegan
+        | What::RunEnded { .. }
+        | What::HostLost { .. }
+        | What::LinkSet { .. }
+        | What::LinkState { .. }
+        | What::LinkFlap { .. }
+        | What::Partitioned { .. }
+        | What::Healed => false,
+        // Several reroutes by themselves are several, and not at the same time on all machines.
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_part_tells_is_told_once_and_what_one_tells_as_often_as_it_does() {
+        let mut once = Once::default();
+        let event = |at_ns, intended_ns, what| Event { at_ns, intended_ns, what };
+        let healed = |at, intended| event(at, Some(intended), What::Healed);
+        let warning = event(1, None, What::Warning { message: "w".to_owned() });
+        assert!(once.is_news(&healed(1_001, 1_000)));
+        assert!(!once.is_news(&healed(1_007, 1_000)));
+        assert!(once.is_news(&healed(2_001, 2_000)));
+        assert!(once.is_news(&warning) && once.is_news(&warning));
+    }
+}

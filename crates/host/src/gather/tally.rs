@@ -1,0 +1,84 @@
+//! The counters of all parts, together.
+
+use windtunnel_engine::{LaneCounters, RouterCounters};
+use windtunnel_model::Plan;
+use windtunnel_trace::lateness::Lateness;
+use windtunnel_trace::series::{Sample, Series};
+
+use super::{ByInterval, Parts, interval_of};
+use crate::dataplane::{LaneResult, Tally};
+use crate::part::results::Results;
+
+pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
+    let tallies: Vec<&Tally> = results.iter().map(|part| &part.tally).collect();
+    let mut all = Tally {
+        lanes: (0..plan.links.len() * 2).map(|lane| lane_of(&tallies, lane)).collect(),
+        routers: (0..plan.routers.len()).map(|router| router_of(&tallies, router)).collect(),
+        departures: Lateness::new(),
+        ..Tally::default()
+    };
+    for (index, flow) in tallies[0].flows.iter().enumerate() {
+        // Only the receiver's machine counts.
+        let place = parts.placement.get(flow.to.index());
+        let owner = results.iter().find(|part| Some(&part.member) == place);
+        let flow = owner.and_then(|part| part.tally.flows.get(index)).unwrap_or(flow);
+        all.flows.push(flow.clone());
+    }
+    for tally in tallies {
+        all.departures.add(&tally.departures);
+        all.late += tally.late;
+        all.late_intervals.extend(&tally.late_intervals);
+        all.kernel_drops.extend(&tally.kernel_drops);
+        all.truncated += tally.truncated;
+        all.refused += tally.refused;
+        all.overloads.times += tally.overloads.times;
+        all.overloads.lasted = all.overloads.lasted + tally.overloads.lasted;
+        all.overloads.furthest = all.overloads.furthest.max(tally.overloads.furthest);
+        all.ran_ns += tally.ran_ns;
+        all.waited_ns += tally.waited_ns;
+        all.failure = all.failure.or_else(|| tally.failure.clone());
+    }
+    all.late_intervals.sort_by_key(|interval| interval.at);
+    all.kernel_drops.sort_unstable();
+    all
+}
+
+fn lane_of(tallies: &[&Tally], lane: usize) -> LaneResult {
+    let mut counters = LaneCounters::default();
+    let mut lateness = Lateness::new();
+    let mut samples = ByInterval::new();
+    let mut wanted = false;
+    for part in tallies.iter().filter_map(|tally| tally.lanes.get(lane)) {
+        counters.add(&part.counters);
+        lateness.add(&part.lateness);
+        wanted |= part.series.is_some();
+        for sample in part.series.iter().flat_map(|series| &series.0) {
+            let (_, all) = samples
+                .entry(interval_of(sample.at))
+                .or_insert_with(|| (sample.at, Sample::default()));
+            add_sample(all, sample);
+        }
+    }
+    let series = samples.into_values().map(|(_, sample)| sample).collect();
+    LaneResult { counters, lateness, series: wanted.then_some(Series(series)) }
+}
+
+fn add_sample(all: &mut Sample, one: &Sample) {
+    all.at = all.at.max(one.at);
+    all.row.add(&one.row);
+    all.rate_bit_per_s = one.rate_bit_per_s;
+    for (why, packets) in &one.dropped {
+        match all.dropped.iter_mut().find(|(known, _)| known == why) {
+            Some((_, sum)) => *sum += packets,
+            None => all.dropped.push((why.clone(), *packets)),
+        }
+    }
+}
+
+fn router_of(tallies: &[&Tally], router: usize) -> RouterCounters {
+    let mut sum = RouterCounters::default();
+    for part in tallies.iter().filter_map(|tally| tally.routers.get(router)) {
+        sum.add(part);
+    }
+    sum
+}

@@ -1,0 +1,152 @@
+//! One machine's part of a run over several: a process of its own, which its agent starts and talks to.
+//!
+//! The stages are those of [`crate::run`], with the agent between them: the socket to the other machines is
+//! opened before the process leaves the machine's network; the run begins when all machines can begin it;
+//! and in the place of a verdict there are results, of which the verdict on the whole run is made.
+
+pub(crate) mod link;
+pub(crate) mod news;
+pub(crate) mod results;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use windtunnel_control::part::{FromPart, PartSetup, StopWhy, ToPart, bytes_of};
+use windtunnel_model::Plan;
+use windtunnel_tunnel::{Security, Setup, Tunnel};
+
+use crate::dataplane::Abroad;
+use crate::folder::Folder;
+use crate::live::Side;
+use crate::observer::Observer;
+use crate::run::{Options, RunError, prepare, step};
+use link::Link;
+use results::Results;
+
+/// Does this machine's part of a run, as the agent at the other end of `stream` wants it, and tells it how
+/// that went. The calling thread must be the process's only one.
+///
+/// # Errors
+/// If the agent has gone before it said anything that makes sense.
+pub fn part(stream: UnixStream) -> std::io::Result<()> {
+    let mut link = Link::new(stream)?;
+    let teller = link.teller().clone();
+    let ToPart::Setup(setup) = link.wait()? else {
+        return Err(std::io::Error::other("the agent has not said what the run is"));
+    };
+    match do_part(link, &setup) {
+        Ok(()) => teller.tell(&FromPart::Ended),
+        Err(error) => teller.tell(&FromPart::Failed {
+            message: with_causes(&error),
+            hint: error.hint(),
+            code: error.exit_code(),
+        }),
+    }
+    Ok(())
+}
+
+fn do_part(link: Link, setup: &PartSetup) -> Result<(), RunError> {
+    let plan = Arc::new(setup.plan.clone());
+    let folder = Folder::create(&setup.folder, &plan)?;
+    let done = in_folder(link, setup, &plan, &folder);
+    if done.is_err() {
+        folder.discard();
+    }
+    done
+}
+
+fn in_folder(
+    mut link: Link,
+    setup: &PartSetup,
+    plan: &Arc<Plan>,
+    folder: &Folder,
+) -> Result<(), RunError> {
+    let socket = UdpSocket::bind((setup.bind, 0)).map_err(step("open a UDP socket"))?;
+    let port = socket.local_addr().map_err(step("open a UDP socket"))?.port();
+    link.teller().tell(&FromPart::Bound { port });
+    let teller = Arc::new(link.teller().clone());
+    let options = options(setup);
+    let here = setup.placement.iter().map(|place| *place == setup.member).collect();
+    let observer: Arc<dyn Observer> = teller;
+    let mut prepared = prepare(plan, &options, folder, &observer, Some(here))?;
+    if options.base_dir != setup.base_dir {
+        let missing = setup.base_dir.display();
+        prepared.note(format!(
+            "there is no folder {missing}: programs that name none of their own start in {}",
+            options.base_dir.display()
+        ));
+    }
+    link.teller().tell(&FromPart::Prepared);
+    let addresses = peers(&mut link)?;
+    let abroad = abroad(socket, setup, plan, addresses)?;
+    let members = setup.members.clone();
+    let side = Side::new(link, setup.member, members, setup.placement.clone());
+    let mut live = prepared.start(plan, &options, folder, observer, Some((side, abroad)))?;
+    if !live.until_measure() {
+        return Err(live.not_begun());
+    }
+    live.measure_paths();
+    let Some(origin) = live.until_begin() else { return Err(live.not_begun()) };
+    let done = live.through(origin);
+    Results::of(setup, done).write(folder)?;
+    Ok(())
+}
+
+/// Where the packets of the others come from.
+fn peers(link: &mut Link) -> Result<Vec<Option<SocketAddr>>, RunError> {
+    loop {
+        match link.wait().map_err(step("hear the agent"))? {
+            ToPart::Peers { addresses } => return Ok(addresses),
+            ToPart::Stop(why) => {
+                return Err(match why {
+                    StopWhy::Asked => RunError::Stopped("by command".to_owned()),
+                    StopWhy::Signal(signal) => RunError::Interrupted(signal),
+                    StopWhy::Failed(reason) => RunError::Stopped(reason),
+                });
+            }
+            // Clocks and losses are told again when it matters.
+            _ => {}
+        }
+    }
+}
+
+fn abroad(
+    socket: UdpSocket,
+    setup: &PartSetup,
+    plan: &Plan,
+    peers: Vec<Option<SocketAddr>>,
+) -> Result<Abroad, RunError> {
+    let security = match &setup.key {
+        Some(key) => Security::Sealed(bytes_of(key).ok_or_else(|| {
+            let source = std::io::Error::other("the agent gave a key that is none");
+            RunError::Step { step: "seal packets", source }
+        })?),
+        None => Security::Plain,
+    };
+    let tunnel = Setup { run: setup.run, own: setup.member, peers, security };
+    let tunnel = Tunnel::open(socket, tunnel).map_err(|error| RunError::Step {
+        step: "open the way to the other machines",
+        source: std::io::Error::other(error),
+    })?;
+    let members = u16::try_from(setup.members.len()).unwrap_or(u16::MAX);
+    let memory = setup.manner.packet_memory.0;
+    Ok(Abroad::new(tunnel, plan, &setup.placement, (setup.member, members), memory))
+}
+
+fn options(setup: &PartSetup) -> Options {
+    let base_dir =
+        if setup.base_dir.is_dir() { setup.base_dir.clone() } else { setup.folder.clone() };
+    let mut options = Options::new(setup.folder.clone(), base_dir);
+    options.plan_hash.clone_from(&setup.plan_hash);
+    options.max_lateness = setup.manner.max_lateness;
+    options.output_limit = setup.manner.output_limit;
+    options.offload = setup.manner.offload;
+    options.packet_memory = setup.manner.packet_memory;
+    options
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

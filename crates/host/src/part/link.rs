@@ -1,0 +1,115 @@
+//! The stream between a part and its agent.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::net::RecvFlags;
+use windtunnel_control::frame::{self, Frames};
+use windtunnel_control::part::{FromPart, ToPart};
+
+use crate::observer::{Notice, Observer, Seen};
+
+/// Reads what the agent says.
+#[derive(Debug)]
+pub(crate) struct Link {
+    stream: UnixStream,
+    frames: Frames,
+    teller: Teller,
+}
+
+/// Tells the agent; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Teller(Arc<Mutex<UnixStream>>);
+
+impl Link {
+    /// # Errors
+    /// If the descriptor cannot be copied.
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
+        let writer = stream.try_clone()?;
+        // An agent that does not read for so long is as good as gone.
+        writer.set_write_timeout(Some(WRITE_PATIENCE))?;
+        let teller = Teller(Arc::new(Mutex::new(writer)));
+        Ok(Link { stream, frames: Frames::default(), teller })
+    }
+
+    pub(crate) fn teller(&self) -> &Teller {
+        &self.teller
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Errors
+    /// If the agent has gone.
+    pub(crate) fn wait(&mut self) -> io::Result<ToPart> {
+        loop {
+            if let Some(message) = self.next()? {
+                return Ok(message);
+            }
+            let mut buffer = [0; 64 * 1024];
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(gone()),
+                Ok(got) => self.frames.add(&buffer[..got]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// All messages that have come.
+    ///
+    /// # Errors
+    /// If the agent has gone.
+    pub(crate) fn receive(&mut self) -> io::Result<Vec<ToPart>> {
+        let mut buffer = [0; 64 * 1024];
+        loop {
+            match rustix::net::recv(&self.stream, &mut buffer, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return Err(gone()),
+                Ok((_, got)) => self.frames.add(&buffer[..got]),
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut messages = Vec::new();
+        while let Some(message) = self.next()? {
+            messages.push(message);
+        }
+        Ok(messages)
+    }
+
+    fn next(&mut self) -> io::Result<Option<ToPart>> {
+        self.frames.take().map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Teller {
+    /// That the agent has gone shows where its messages are read.
+    pub(crate) fn tell(&self, message: &FromPart) {
+        let Ok(bytes) = frame::encode(message) else { return };
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = stream.write_all(&bytes);
+    }
+}
+
+impl Observer for Teller {
+    fn notice(&self, notice: &Notice<'_>) {
+        if let Ok(notice) = serde_json::to_string(&Seen::from(notice)) {
+            self.tell(&FromPart::Notice { notice });
+        }
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::new(ErrorKind::UnexpectedEof, "the agent has gone")
+}
+
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);

@@ -1,0 +1,23 @@
+//! What the parts of a run tell each other.
+
+use serde::{Deserialize, Serialize};
+use windtunnel_model::Span;
+use windtunnel_model::plan::Action;
+
+use crate::output::ProgramKey;
+use crate::supervisor::Supervised;
+use crate::verdict::Ending;
+
+/// Something that the other parts have to know. State, not steps: the last word counts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "news", rename_all = "kebab-case")]
+pub(crate) enum News {
+    /// Where a program of the teller is in its life.
+    Program { key: ProgramKey, state: Box<Supervised> },
+    /// Whether all programs of the teller that are no daemons have had their lives.
+    Idle { idle: bool },
+    /// Something that was ordered at the teller, to be done by all at that time of the run.
+    Order { at: Span, action: Box<Action> },
+    /// The run is over for the teller, and for everybody.
+    End { ending: Ending },
+}
