@@ -4,22 +4,31 @@
 //! the mesh; answers that take longer are tasks of their own.
 
 mod answer;
+mod limits;
+mod runs;
+mod watch;
+mod worker;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quinn::{Endpoint, EndpointConfig, TokioRuntime};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use windtunnel_mesh::{AgentId, Config, Ending, Event, Mesh};
 use windtunnel_model::{Bytes, Rate, Time};
 use windtunnel_sys::clock;
 
+pub use limits::Limits;
+use runs::Runs;
+pub use worker::Worker;
+
 use crate::carrier::{Carrier, Heard, canonical};
 use crate::key::ClusterKey;
-use crate::protocol::{Card, Peer, PeerClock};
+use crate::protocol::{Answer, Ask, Card, Peer, PeerClock};
 use crate::{machine, tls};
 
 /// What an agent is made of.
@@ -43,6 +52,12 @@ pub struct Agent {
     pub uplink: Option<Rate>,
     /// The cluster's key.
     pub key: ClusterKey,
+    /// How a part of a run is started; `None`: this agent does no runs.
+    pub worker: Option<Worker>,
+    /// What runs may use.
+    pub limits: Limits,
+    /// Where parts of runs have their folders until their results are fetched. What is there is removed.
+    pub folder: PathBuf,
 }
 
 /// Why an agent could not start.
@@ -152,10 +167,13 @@ impl Agent {
             .map_err(listening)?;
         endpoint.set_default_client_config(client);
         let (heard, hearing) = unbounded_channel();
-        let carrier = Carrier::new(endpoint.clone(), heard);
+        let carrier = Carrier::new(endpoint.clone(), heard.clone());
+        if self.worker.is_some() {
+            runs::clear(&self.folder).map_err(step("clear the folder of runs"))?;
+        }
         tokio::task::spawn_local(carrier.clone().accept());
         tell(Told::Listening { listen, advertise });
-        let mut life = Life::new(&self, advertise, carrier);
+        let mut life = Life::new(&self, advertise, carrier, heard);
         let ended = life.hear(hearing, end(), &mut tell).await;
         tell(Told::Ends);
         endpoint.close(0_u32.into(), b"the agent ends");
@@ -186,10 +204,17 @@ struct Life {
     /// What does not change of its card.
     card: Card,
     shares_all_memory: bool,
+    runs: Runs,
+    heard: UnboundedSender<Heard>,
 }
 
 impl Life {
-    fn new(agent: &Agent, advertise: SocketAddr, carrier: Carrier) -> Self {
+    fn new(
+        agent: &Agent,
+        advertise: SocketAddr,
+        carrier: Carrier,
+        heard: UnboundedSender<Heard>,
+    ) -> Self {
         let id = AgentId(random());
         let mut config = Config::new(id, epoch(), advertise);
         config.mtu = MESH_MTU;
@@ -212,7 +237,10 @@ impl Life {
             uplink: agent.uplink,
             peers: Vec::new(),
         };
-        Life { mesh, carrier, card, shares_all_memory: agent.memory.is_none() }
+        let parts = (agent.worker.clone(), agent.limits.clone(), agent.folder.clone());
+        let runs = Runs::new(id, advertise, parts, carrier.clone(), heard.clone());
+        let shares_all_memory = agent.memory.is_none();
+        Life { mesh, carrier, card, shares_all_memory, runs, heard }
     }
 
     async fn hear(
@@ -224,13 +252,16 @@ impl Life {
         let mut end = std::pin::pin!(end);
         let ended = loop {
             self.settle(tell);
-            let due = self.mesh.poll_timeout().map(|at| Duration::from(at.since(now())));
+            self.runs.tell_clocks(now(), &self.mesh);
+            let due = self.mesh.poll_timeout().map(|at| at.since(now()));
+            let due = [due, self.runs.pace()].into_iter().flatten().min().map(Duration::from);
             tokio::select! {
                 ended = &mut end => break ended,
                 Some(heard) = hearing.recv() => self.take(heard, tell),
                 () = tokio::time::sleep(due.unwrap_or(IDLE)) => {}
             }
         };
+        self.runs.close().await;
         self.mesh.leave(now());
         self.settle(tell);
         self.carrier.drain().await;
@@ -240,7 +271,38 @@ impl Life {
     fn take(&mut self, heard: Heard, tell: &mut impl FnMut(Told)) {
         match heard {
             Heard::Datagram { from, bytes } => self.mesh.handle_datagram(now(), from, &bytes),
+            Heard::Asked { ask: Ask::Part { run, member }, to, rest } => {
+                self.runs.begin(*run, member, &mut self.mesh, (to, rest));
+            }
+            Heard::Asked { ask: Ask::Watch { run }, to, rest } => self.runs.watch(run, to, rest),
+            Heard::Asked { ask: Ask::Hear { run, member }, rest, .. } => {
+                let hearing = watch::hear_news(rest, (run, member), self.heard.clone());
+                tokio::task::spawn_local(hearing);
+            }
+            Heard::Asked { ask: Ask::Control { run }, to, rest } => {
+                tokio::task::spawn_local(watch::control(self.runs.folder_of(run), to, rest));
+            }
+            Heard::Asked { ask: Ask::Fetch { run }, to, .. } => {
+                tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to));
+            }
+            Heard::Part { run, said } => self.runs.hear_part(run, said, &mut self.mesh),
+            Heard::Ordered { watcher, order } => {
+                self.runs.hear_watcher(watcher, order, &self.mesh);
+            }
+            Heard::News { run, member, news } => self.runs.hear_news(run, member, news),
             Heard::Asked { ask, to, rest } => {
+                let ready = match &ask {
+                    Ask::Runs => Some(Answer::Runs { runs: self.runs.cards() }),
+                    Ask::Forget { run } => Some(match self.runs.forget(*run) {
+                        Ok(()) => Answer::Done,
+                        Err(message) => Answer::Error { message },
+                    }),
+                    _ => None,
+                };
+                if let Some(ready) = ready {
+                    tokio::task::spawn_local(answer::send(to, ready));
+                    return;
+                }
                 let (card, others) = (self.card(), self.others());
                 let answering = answer::answer(ask, card, others, self.carrier.clone(), to, rest);
                 tokio::task::spawn_local(answering);
@@ -266,7 +328,7 @@ impl Life {
                         Ending::Replaced => {}
                     }
                 }
-                _ => {}
+                other => self.runs.hear_mesh(&other, &self.mesh),
             }
         }
         while let Some(transmit) = self.mesh.poll_transmit() {

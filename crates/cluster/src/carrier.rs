@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use quinn::{Connection, Endpoint};
 use tokio::sync::mpsc::UnboundedSender;
+use windtunnel_control::part::FromPart;
 
 use crate::key::NAME;
 use crate::protocol::Ask;
+use crate::protocol::run::Order;
 use crate::tls::DATAGRAM_BUFFER;
 
 /// All connections of an agent; cheap to clone. Lives in one thread's runtime.
@@ -28,6 +30,12 @@ pub(crate) enum Heard {
     Datagram { from: SocketAddr, bytes: Vec<u8> },
     /// A question, and where the answer goes.
     Asked { ask: Ask, to: quinn::SendStream, rest: quinn::RecvStream },
+    /// What the part of a run says; or why it says nothing more.
+    Part { run: u64, said: Result<FromPart, String> },
+    /// What a watcher of a run wants, `None` if it has gone. `watcher` is the run and the watcher's number.
+    Ordered { watcher: (u64, u64), order: Option<Order> },
+    /// What another agent's part of a run says.
+    News { run: u64, member: u16, news: String },
     /// A connection was refused: somebody without the key, or of another version.
     Refused { from: SocketAddr, why: String },
 }

@@ -157,6 +157,20 @@ impl Client {
     }
 }
 
+impl Client {
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(crate) fn block_on<T>(
+        &self,
+        work: impl Future<Output = io::Result<T>>,
+    ) -> Result<T, ClientError> {
+        let broken = |source| ClientError::Broken { host: self.name.clone(), source };
+        self.runtime.block_on(work).map_err(broken)
+    }
+}
+
 impl Drop for Client {
     fn drop(&mut self) {
         self.endpoint.close(0_u32.into(), b"done");

@@ -62,6 +62,18 @@ pub enum KeyError {
     Make(String),
 }
 
+/// Bytes by chance.
+///
+/// # Errors
+/// [`KeyError::Make`] if the system has no entropy to give.
+pub(crate) fn random() -> Result<[u8; 32], KeyError> {
+    let mut bytes = [0; 32];
+    let source = rustls::crypto::ring::default_provider().secure_random;
+    let filled = source.fill(&mut bytes);
+    filled.map_err(|_| KeyError::Make("the system gives no random numbers".to_owned()))?;
+    Ok(bytes)
+}
+
 impl KeyError {
     /// What the user can do about it.
     #[must_use]

@@ -10,6 +10,8 @@
 //! | [`key`] | [`ClusterKey`]: made, kept and read |
 //! | [`agent`] | [`Agent`]: one for each machine |
 //! | [`client`] | [`Client`]: asks an agent |
+//! | `attend` (private) | what those who start or watch a run do with an agent |
+//! | [`parts`] | all parts of a run, as who starts or watches it sees them |
 //! | [`protocol`] | what is asked and answered |
 //! | [`machine`] | what this machine has |
 //! | `tls` (private) | both ends authenticate each other by the key |
@@ -17,17 +19,20 @@
 //! | `stream` (private) | messages on a stream |
 
 pub mod agent;
+mod attend;
 mod carrier;
 pub mod client;
 pub mod key;
 pub mod machine;
+pub mod parts;
 pub mod protocol;
 mod stream;
 mod tls;
 
-pub use agent::{Agent, AgentError, Told};
+pub use agent::{Agent, AgentError, Limits, Told, Worker};
 pub use client::{Client, ClientError};
 pub use key::{ClusterKey, KeyError};
+pub use parts::Parts;
 
 /// The port of agents, unless they are told otherwise.
 pub const PORT: u16 = 7447;

@@ -1,10 +1,13 @@
 //! What an agent is asked, and what it answers: one question and its answer on each stream, as
 //! `windtunnel_control::frame` has them. Agents ask each other the same way.
 
+pub mod run;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_control::part::FromPart;
 use windtunnel_model::{Bytes, Rate};
 
 /// A question.
@@ -25,6 +28,45 @@ pub enum Ask {
     Send {
         /// Where that agent is.
         to: SocketAddr,
+    },
+    /// Do a part of a run. The stream stays open: [`run::Order`]s follow on it, and what the part says comes
+    /// back as [`Answer::Part`]s. If it closes before the run has begun, there is no run.
+    Part {
+        /// The whole run.
+        run: Box<run::RunSetup>,
+        /// Which of its members the agent is.
+        member: u16,
+    },
+    /// The runs of which the agent has a part. Answer: [`Answer::Runs`].
+    Runs,
+    /// Hear of a run from now on. Answers: [`Answer::Run`], then as with [`Ask::Part`].
+    Watch {
+        /// Number of the run.
+        run: u64,
+    },
+    /// What another part has to say follows on the stream, as texts.
+    Hear {
+        /// Number of the run.
+        run: u64,
+        /// Which member it comes from.
+        member: u16,
+    },
+    /// The stream is connected with the part's control socket, whose conversation follows after
+    /// [`Answer::Done`].
+    Control {
+        /// Number of the run.
+        run: u64,
+    },
+    /// The files of a part that is over. Answers: an [`Answer::File`] before the bytes of each,
+    /// then [`Answer::Done`].
+    Fetch {
+        /// Number of the run.
+        run: u64,
+    },
+    /// The files of a part that is over are not needed any more. Answer: [`Answer::Done`].
+    Forget {
+        /// Number of the run.
+        run: u64,
     },
 }
 
@@ -47,6 +89,31 @@ pub enum Answer {
         /// Bit/s.
         bit_per_s: u64,
     },
+    /// What a part said.
+    Part {
+        /// When it was passed on, on the agent's monotonic clock, in nanoseconds.
+        now_ns: u64,
+        /// What it said.
+        said: FromPart,
+    },
+    /// A run.
+    Run(Box<run::RunSetup>),
+    /// The runs that are there.
+    Runs {
+        /// Each of them.
+        runs: Vec<run::RunCard>,
+    },
+    /// A file, whose bytes follow.
+    File {
+        /// Its name, from the part's folder on.
+        path: String,
+        /// How many bytes follow.
+        bytes: u64,
+        /// Whether it may be executed.
+        executable: bool,
+    },
+    /// It is done.
+    Done,
     /// It cannot be answered.
     Error {
         /// Why.
@@ -147,7 +214,7 @@ impl Hosts {
     }
 }
 
-/// The longest question.
-pub(crate) const ASK_BYTES_MAX: usize = 64 * 1024;
+/// The longest question: one with the plan of thousands of nodes.
+pub(crate) const ASK_BYTES_MAX: usize = 256 << 20;
 /// The longest answer: 10 000 agents who know each other are too many for one.
 pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 20;

@@ -29,6 +29,9 @@ impl Live {
             memory: None,
             uplink: Some("10gbit".parse().expect("a rate")),
             key: key.clone(),
+            worker: None,
+            limits: Default::default(),
+            folder: Default::default(),
         };
         let (tell, told) = channel();
         let (end, ended) = oneshot::channel::<()>();

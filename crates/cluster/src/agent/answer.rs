@@ -16,7 +16,7 @@ pub(super) async fn answer(
     card: Card,
     others: Vec<SocketAddr>,
     carrier: Carrier,
-    mut to: SendStream,
+    to: SendStream,
     rest: RecvStream,
 ) {
     let answer = match ask {
@@ -31,8 +31,13 @@ pub(super) async fn answer(
             Err(message) => Answer::Error { message },
         },
         Ask::Send { to } => Answer::Error { message: format!("no agent is known at {to}") },
+        _ => Answer::Error { message: "that is answered elsewhere".to_owned() },
     };
-    // Who asked has gone.
+    send(to, answer).await;
+}
+
+/// Sends an answer. If that fails, who asked has gone.
+pub(super) async fn send(mut to: SendStream, answer: Answer) {
     let _ = stream::send(&mut to, &answer).await;
     let _ = to.finish();
 }

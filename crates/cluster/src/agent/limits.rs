@@ -1,0 +1,119 @@
+//! What the owner of a machine lets runs do on it.
+
+use std::collections::BTreeSet;
+
+use windtunnel_model::Bytes;
+
+use crate::protocol::run::RunSetup;
+
+/// What all runs together may use of a machine. A run may use less, never more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Nodes.
+    pub nodes: Option<usize>,
+    /// Thousandths of a processor that nodes ask for.
+    pub cpu_millis: Option<u64>,
+    /// Memory that nodes ask for.
+    pub memory: Option<Bytes>,
+    /// Names of programs that are not run; `*` stands for any text.
+    pub deny_exec: BTreeSet<String>,
+}
+
+impl Limits {
+    /// Whether a part may begin beside those that run.
+    ///
+    /// # Errors
+    /// What is too much, with numbers.
+    pub(super) fn check<'a>(
+        &self,
+        setup: &RunSetup,
+        member: u16,
+        running: impl Iterator<Item = (&'a RunSetup, u16)>,
+    ) -> Result<(), String> {
+        let (mut nodes, mut cpu, mut memory) = demand(setup, member);
+        let wanted = (nodes, cpu, memory);
+        for (other, member) in running {
+            let more = demand(other, member);
+            (nodes, cpu, memory) = (nodes + more.0, cpu + more.1, memory + more.2);
+        }
+        let limits = [
+            ("nodes", self.nodes.map(|nodes| nodes as u64), wanted.0, nodes),
+            ("thousandths of a processor", self.cpu_millis, wanted.1, cpu),
+            ("bytes of memory", self.memory.map(|memory| memory.0), wanted.2, memory),
+        ];
+        for (what, limit, wanted, all) in limits {
+            if let Some(limit) = limit.filter(|limit| all > *limit) {
+                return Err(format!(
+                    "{wanted} {what} are asked for and {} are in use; the machine's owner allows {limit}",
+                    all - wanted
+                ));
+            }
+        }
+        self.check_programs(setup, member)
+    }
+
+    fn check_programs(&self, setup: &RunSetup, member: u16) -> Result<(), String> {
+        for (node, _) in nodes_of(setup, member) {
+            for program in &node.programs {
+                let Some(word) = program.argv.first() else { continue };
+                if let Some(pattern) = self.denied(word) {
+                    return Err(format!(
+                        "node {} runs {word}, which the machine's owner does not allow ({pattern})",
+                        node.name
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The pattern that a program's name matches: the whole of it, or what is behind the last slash.
+    pub(crate) fn denied(&self, word: &str) -> Option<&str> {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        let matches = |pattern: &&String| fits(pattern, word) || fits(pattern, name);
+        self.deny_exec.iter().find(matches).map(String::as_str)
+    }
+}
+
+fn nodes_of(
+    setup: &RunSetup,
+    member: u16,
+) -> impl Iterator<Item = (&windtunnel_model::plan::Node, &u16)> {
+    setup.plan.nodes.iter().zip(&setup.placement).filter(move |(_, place)| **place == member)
+}
+
+fn demand(setup: &RunSetup, member: u16) -> (u64, u64, u64) {
+    let mut sum = (0, 0, 0);
+    for (node, _) in nodes_of(setup, member) {
+        sum.0 += 1;
+        sum.1 += u64::from(node.demand.cpu_millis.unwrap_or(0));
+        sum.2 += node.demand.memory.map_or(0, |memory| memory.0);
+    }
+    sum
+}
+
+/// Whether a text is what a pattern with `*` says.
+fn fits(pattern: &str, text: &str) -> bool {
+    let Some((before, behind)) = pattern.split_once('*') else { return pattern == text };
+    let Some(rest) = text.strip_prefix(before) else { return false };
+    (0..=rest.len()).filter_map(|at| rest.get(at..)).any(|rest| fits(behind, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text_and_the_folder_of_a_program_does_not_matter() {
+        let limits = Limits {
+            deny_exec: ["nc*".to_owned(), "/opt/*/x".to_owned()].into(),
+            ..Limits::default()
+        };
+        for denied in ["nc", "ncat", "/usr/bin/nc", "/opt/a/b/x"] {
+            assert!(limits.denied(denied).is_some(), "{denied}");
+        }
+        for fine in ["rsync", "/opt/x", "sync/nac"] {
+            assert_eq!(limits.denied(fine), None, "{fine}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The streams of runs: to those who watch, to the other agents, to a part's control socket, and of files.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use quinn::{RecvStream, SendStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::carrier::{Carrier, Heard};
+use crate::protocol::run::Order;
+use crate::protocol::{Answer, Ask};
+use crate::stream;
+
+/// Tells a watcher everything, to the end.
+pub(super) async fn tell(mut to: SendStream, mut told: UnboundedReceiver<Answer>) {
+    while let Some(answer) = told.recv().await {
+        if stream::send(&mut to, &answer).await.is_err() {
+            return;
+        }
+    }
+    let _ = to.finish();
+}
+
+/// Hears what a watcher wants, until it goes. `watcher` is the run and the watcher's number.
+pub(super) async fn hear(mut from: RecvStream, watcher: (u64, u64), heard: UnboundedSender<Heard>) {
+    while let Ok(order) = stream::receive::<Order>(&mut from, ORDER_BYTES_MAX).await {
+        let _ = heard.send(Heard::Ordered { watcher, order: Some(order) });
+    }
+    let _ = heard.send(Heard::Ordered { watcher, order: None });
+}
+
+/// To another agent: what is sent goes to its part of the run, in order. `from` is the run and this member.
+pub(super) fn speaker(
+    carrier: Carrier,
+    to: SocketAddr,
+    from: (u64, u16),
+) -> UnboundedSender<String> {
+    let (say, said) = unbounded_channel();
+    tokio::task::spawn_local(async move {
+        // That an agent cannot be reached, the mesh finds out.
+        let _ = speak(carrier, to, from, said).await;
+    });
+    say
+}
+
+async fn speak(
+    carrier: Carrier,
+    to: SocketAddr,
+    (run, member): (u64, u16),
+    mut said: UnboundedReceiver<String>,
+) -> Result<(), String> {
+    let text = |error: io::Error| error.to_string();
+    let Some(first) = said.recv().await else { return Ok(()) };
+    let connection = carrier.connection(to).await?;
+    let (mut to, _) = connection.open_bi().await.map_err(|error| error.to_string())?;
+    stream::send(&mut to, &Ask::Hear { run, member }).await.map_err(text)?;
+    stream::send(&mut to, &first).await.map_err(text)?;
+    while let Some(news) = said.recv().await {
+        stream::send(&mut to, &news).await.map_err(text)?;
+    }
+    let _ = to.finish();
+    // What is on its way must arrive: it may be the news that the run is over.
+    let _ = to.stopped().await;
+    Ok(())
+}
+
+/// Hears another agent's part of a run.
+pub(super) async fn hear_news(
+    mut from: RecvStream,
+    (run, member): (u64, u16),
+    heard: UnboundedSender<Heard>,
+) {
+    while let Ok(news) = stream::receive::<String>(&mut from, NEWS_BYTES_MAX).await {
+        let _ = heard.send(Heard::News { run, member, news });
+    }
+}
+
+/// Connects a stream with the control socket of the part in `folder`.
+pub(super) async fn control(folder: Result<PathBuf, String>, mut to: SendStream, from: RecvStream) {
+    let socket = match folder.map(|folder| windtunnel_control::socket::connect(&folder)) {
+        Ok(Ok(socket)) => socket,
+        Ok(Err(error)) => return refuse(to, format!("the part does not listen: {error}")).await,
+        Err(message) => return refuse(to, message).await,
+    };
+    if stream::send(&mut to, &Answer::Done).await.is_ok() {
+        let _ = join(socket, to, from).await;
+    }
+}
+
+async fn join(
+    socket: std::os::unix::net::UnixStream,
+    mut to: SendStream,
+    mut from: RecvStream,
+) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    let (mut reader, mut writer) = tokio::net::UnixStream::from_std(socket)?.into_split();
+    let out = async {
+        let mut buffer = vec![0; PIECE];
+        loop {
+            match reader.read(&mut buffer).await? {
+                0 => break,
+                got => to.write_all(&buffer[..got]).await?,
+            }
+        }
+        let _ = to.finish();
+        io::Result::Ok(())
+    };
+    let inward = async {
+        while let Some(chunk) = from.read_chunk(PIECE, true).await? {
+            writer.write_all(&chunk.bytes).await?;
+        }
+        writer.shutdown().await
+    };
+    tokio::try_join!(out, inward).map(|_| ())
+}
+
+/// Sends all files of a part that is over.
+pub(super) async fn fetch(folder: Result<PathBuf, String>, mut to: SendStream) {
+    let files = match folder.and_then(|folder| {
+        let files = files_in(&folder).map_err(|error| error.to_string())?;
+        Ok((folder, files))
+    }) {
+        Ok(files) => files,
+        Err(message) => return refuse(to, message).await,
+    };
+    if let Err(error) = send_files(&files.0, &files.1, &mut to).await {
+        return refuse(to, format!("cannot send a file of the run: {error}")).await;
+    }
+    let _ = stream::send(&mut to, &Answer::Done).await;
+    let _ = to.finish();
+}
+
+async fn send_files(folder: &Path, files: &[PathBuf], to: &mut SendStream) -> io::Result<()> {
+    for path in files {
+        let mut file = std::fs::File::open(path)?;
+        let meta = file.metadata()?;
+        let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned();
+        let executable = meta.permissions().mode() & 0o100 != 0;
+        stream::send(to, &Answer::File { path: name, bytes: meta.len(), executable }).await?;
+        let mut left = meta.len();
+        let mut buffer = vec![0; PIECE];
+        while left > 0 {
+            let most = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+            let got = io::Read::read(&mut file, &mut buffer[..most])?;
+            if got == 0 {
+                return Err(io::Error::other(format!("{} has become shorter", path.display())));
+            }
+            to.write_all(&buffer[..got]).await?;
+            left -= got as u64;
+        }
+    }
+    Ok(())
+}
+
+/// All regular files below a folder; what else is there (sockets) is of no use elsewhere.
+fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Says why not.
+pub(super) async fn refuse(mut to: SendStream, message: String) {
+    let _ = stream::send(&mut to, &Answer::Error { message }).await;
+    let _ = to.finish();
+}
+
+const ORDER_BYTES_MAX: usize = 16 << 20;
+const NEWS_BYTES_MAX: usize = 16 << 20;
+const PIECE: usize = 64 * 1024;

@@ -1,0 +1,191 @@
+//! All parts of one run, as who starts or watches it sees them: a thread for each agent, and one channel.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use windtunnel_control::part::FromPart;
+use windtunnel_control::{Reply, Request};
+
+use crate::client::{Client, ClientError};
+use crate::key::{ClusterKey, KeyError};
+use crate::protocol::run::{Member, Order, RunSetup};
+use crate::protocol::{Answer, Ask};
+
+/// All parts of a run.
+#[derive(Debug)]
+pub struct Parts {
+    run: u64,
+    members: Vec<Member>,
+    key: ClusterKey,
+    /// By member.
+    orders: Vec<UnboundedSender<Order>>,
+    heard: Receiver<(u16, Heard)>,
+}
+
+/// What was heard of a part.
+#[derive(Debug)]
+pub enum Heard {
+    /// It said something.
+    Said {
+        /// When its agent passed that on, on the agent's monotonic clock, in nanoseconds.
+        now_ns: u64,
+        /// When it was heard here.
+        at: Instant,
+        /// What it said.
+        said: FromPart,
+    },
+    /// Its agent does not do it.
+    Refused(String),
+    /// Its agent has gone.
+    Gone(String),
+}
+
+impl Parts {
+    /// Begins the parts of a run.
+    #[must_use]
+    pub fn begin(setup: &RunSetup, key: &ClusterKey) -> Self {
+        let ask = |member| Ask::Part { run: Box::new(setup.clone()), member };
+        Self::attend(setup.run, setup.members.clone(), key, ask)
+    }
+
+    /// Hears of a run from now on.
+    #[must_use]
+    pub fn watch(setup: &RunSetup, key: &ClusterKey) -> Self {
+        let ask = |_| Ask::Watch { run: setup.run };
+        Self::attend(setup.run, setup.members.clone(), key, ask)
+    }
+
+    fn attend(run: u64, members: Vec<Member>, key: &ClusterKey, ask: impl Fn(u16) -> Ask) -> Self {
+        let (tell, heard) = channel();
+        let mut orders = Vec::new();
+        for (number, member) in (0..).zip(&members) {
+            let (order, ordered) = unbounded_channel();
+            orders.push(order);
+            let link = Link {
+                number,
+                host: member.address.to_string(),
+                key: key.clone(),
+                tell: tell.clone(),
+            };
+            let ask = ask(number);
+            thread::spawn(move || link.live(&ask, ordered));
+        }
+        Parts { run, members, key: key.clone(), orders, heard }
+    }
+
+    /// Tells one part's agent something. Who has gone does not hear it.
+    pub fn order(&self, member: u16, order: Order) {
+        if let Some(orders) = self.orders.get(usize::from(member)) {
+            let _ = orders.send(order);
+        }
+    }
+
+    /// Tells all.
+    pub fn order_all(&self, order: &Order) {
+        for orders in &self.orders {
+            let _ = orders.send(order.clone());
+        }
+    }
+
+    /// The next thing that is heard, by member; `None` if nothing is for so long.
+    #[must_use]
+    pub fn hear(&self, patience: Duration) -> Option<(u16, Heard)> {
+        match self.heard.recv_timeout(patience) {
+            Ok(heard) => Some(heard),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                // All have gone, and that has been told.
+                thread::sleep(patience);
+                None
+            }
+        }
+    }
+
+    /// Copies the files of a part that is over.
+    ///
+    /// # Errors
+    /// As [`Client::fetch`].
+    pub fn fetch(&self, member: u16, folder: &Path) -> Result<(), ClientError> {
+        self.client(member)?.fetch(self.run, folder)
+    }
+
+    /// Tells an agent that the files of its part are needed no more.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn forget(&self, member: u16) -> Result<(), ClientError> {
+        self.client(member)?.ask(&Ask::Forget { run: self.run }).map(|_| ())
+    }
+
+    /// Asks a part as its control socket is asked.
+    ///
+    /// # Errors
+    /// As [`Client::control`].
+    pub fn control(&self, member: u16, request: &Request) -> Result<Reply, ClientError> {
+        self.client(member)?.control(self.run, request)
+    }
+
+    fn client(&self, member: u16) -> Result<Client, ClientError> {
+        let address = self.members[usize::from(member)].address;
+        Client::connect(&address.to_string(), &self.key)
+    }
+}
+
+/// One agent's thread.
+struct Link {
+    number: u16,
+    host: String,
+    key: ClusterKey,
+    tell: Sender<(u16, Heard)>,
+}
+
+impl Link {
+    fn live(&self, ask: &Ask, orders: UnboundedReceiver<Order>) {
+        let client = match Client::connect(&self.host, &self.key) {
+            Ok(client) => client,
+            Err(error) => return self.tell(Heard::Gone(with_cause(&error))),
+        };
+        let attended = client.attend(ask, orders, |answer| match answer {
+            Answer::Part { now_ns, said } => {
+                self.tell(Heard::Said { now_ns, at: Instant::now(), said });
+            }
+            Answer::Error { message } => self.tell(Heard::Refused(message)),
+            _ => {}
+        });
+        if let Err(error) = attended {
+            self.tell(Heard::Gone(with_cause(&error)));
+        }
+    }
+
+    fn tell(&self, heard: Heard) {
+        // Nobody listens any more.
+        let _ = self.tell.send((self.number, heard));
+    }
+}
+
+/// A number for a run, by chance.
+///
+/// # Errors
+/// If the system has no entropy to give.
+pub fn run_number() -> Result<u64, KeyError> {
+    let [a, b, c, d, e, f, g, h, ..] = crate::key::random()?;
+    Ok(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+}
+
+/// A key for the packets of a run, as 64 hexadecimal digits.
+///
+/// # Errors
+/// If the system has no entropy to give.
+pub fn packet_key() -> Result<String, KeyError> {
+    Ok(crate::key::random()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn with_cause(error: &ClientError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}

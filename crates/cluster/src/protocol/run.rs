@@ -1,0 +1,94 @@
+//! What is said of runs.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use windtunnel_control::part::{Manner, StopWhy};
+use windtunnel_model::Plan;
+
+/// A run over several machines, as all of them know it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSetup {
+    /// Its number, by chance.
+    pub run: u64,
+    /// The whole plan.
+    pub plan: Plan,
+    /// SHA-256 of the plan, 64 hexadecimal digits.
+    pub plan_hash: String,
+    /// The machines.
+    pub members: Vec<Member>,
+    /// By node: on which member it is.
+    pub placement: Vec<u16>,
+    /// The key that packets between machines are sealed with, 64 hexadecimal digits; absent: they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Where programs start that name no folder of their own.
+    pub base_dir: PathBuf,
+    /// How the run is done.
+    pub manner: Manner,
+}
+
+/// A machine of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// The agent's number.
+    pub agent: String,
+    /// Name of the machine.
+    pub host: String,
+    /// Where the agent hears.
+    pub address: SocketAddr,
+}
+
+/// What somebody who watches a run wants of one of its parts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Order {
+    /// Where the parts' packets go, by member; `None` for the part itself.
+    Peers {
+        /// By member.
+        addresses: Vec<Option<SocketAddr>>,
+    },
+    /// Measure what is to be measured before the run.
+    Measure,
+    /// The run begins.
+    Begin {
+        /// By which agent's clock.
+        agent: String,
+        /// When, on that clock, in nanoseconds.
+        at_ns: u64,
+    },
+    /// The run is to end.
+    Stop {
+        /// Why.
+        why: StopWhy,
+    },
+}
+
+/// A run of which an agent has a part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunCard {
+    /// Its number.
+    pub run: u64,
+    /// Name of the experiment.
+    pub name: String,
+    /// How many nodes the agent's part has.
+    pub nodes: usize,
+    /// Whether it is over, and waits for its results to be fetched.
+    pub over: bool,
+}
+
+impl RunSetup {
+    /// How many nodes a member has.
+    #[must_use]
+    pub fn nodes_of(&self, member: u16) -> usize {
+        self.placement.iter().filter(|place| **place == member).count()
+    }
+}
+
+/// A run's number as people read and write it.
+#[must_use]
+pub fn text_of(run: u64) -> String {
+    format!("{run:016x}")
+}
