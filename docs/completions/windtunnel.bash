@@ -19,6 +19,9 @@ _windtunnel() {
             windtunnel,agent)
                 cmd="windtunnel__subcmd__agent"
                 ;;
+            windtunnel,attach)
+                cmd="windtunnel__subcmd__attach"
+                ;;
             windtunnel,check)
                 cmd="windtunnel__subcmd__check"
                 ;;
@@ -55,6 +58,9 @@ _windtunnel() {
             windtunnel,manual)
                 cmd="windtunnel__subcmd__manual"
                 ;;
+            windtunnel,part)
+                cmd="windtunnel__subcmd__part"
+                ;;
             windtunnel,ps)
                 cmd="windtunnel__subcmd__ps"
                 ;;
@@ -86,7 +92,7 @@ _windtunnel() {
 
     case "${cmd}" in
         windtunnel)
-            opts="-h -V --help --version run link check generate import exec shell ps top set down up do stop schema keygen agent hosts doctor completions manual"
+            opts="-h -V --help --version run link check generate import exec shell ps top set down up do stop schema keygen agent hosts attach part doctor completions manual"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -100,7 +106,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__agent)
-            opts="-h --listen --advertise --join --name --labels --cpus --memory --uplink --key --help"
+            opts="-h --listen --advertise --join --name --labels --cpus --memory --uplink --max-nodes --max-cpu --max-memory --deny-exec --folder --key --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -135,6 +141,52 @@ _windtunnel() {
                     return 0
                     ;;
                 --uplink)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-nodes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cpu)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deny-exec)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --folder)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windtunnel__subcmd__attach)
+            opts="-h --host --out --key --quiet --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --out)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -593,6 +645,20 @@ _windtunnel() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windtunnel__subcmd__part)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windtunnel__subcmd__ps)
             opts="-h --run --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -612,7 +678,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__run)
-            opts="-h --out --seed --duration --max-lateness --on-overload --output-limit --no-offload --packet-memory --junit --quiet --json --help"
+            opts="-h --out --seed --duration --max-lateness --on-overload --output-limit --no-offload --packet-memory --junit --quiet --json --hosts --key --plain --detach --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -647,6 +713,14 @@ _windtunnel() {
                     return 0
                     ;;
                 --junit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

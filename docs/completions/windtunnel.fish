@@ -44,6 +44,8 @@ complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "schema" -d 'P
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "keygen" -d 'Make the key of a cluster: who has it may use all of its machines'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "agent" -d 'Make this machine part of a cluster, until Ctrl-C'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "hosts" -d 'List the machines of a cluster: what they have, how their clocks stand, how far they are apart'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "attach" -d 'Follow a run over several machines, from any machine that has the cluster\'s key'
+complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "part" -d 'Do one machine\'s part of a run, as the agent at the other end of standard input wants it'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "doctor" -d 'Tell what this machine allows and denies, and how to change it'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "completions" -d 'Print the completions of a shell'
 complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "manual" -d 'Print the manual page'
@@ -55,9 +57,13 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l on-overloa
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l output-limit -d 'How much is kept of each stream that a program writes' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l packet-memory -d 'Memory for packets in queues and in flight' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l junit -d 'Write the results as JUnit XML to this file too, for a CI system; the run folder always has them as `junit.xml`' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l hosts -d 'Machines of a cluster, with commas: agents\' names or addresses, or `all`' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l no-offload -d 'Let no packet be larger than its link\'s MTU, also where nobody could tell'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l quiet -d 'Show the verdict only'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l plain -d 'With --hosts: let packets between machines go in the clear, on a network that is trusted'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l detach -d 'With --hosts: print the run\'s number when it has begun, and do not wait for its end'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l latency -d 'Propagation delay each way, such as 40ms' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l jitter -d 'Random delay on top, such as 2ms or \'{spread: 2ms, distribution: normal}\'' -r
@@ -181,12 +187,24 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l labels -
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l cpus -d 'Processors to be told to others, instead of all that this process may use' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l memory -d 'Memory to be told to others, instead of all' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l uplink -d 'What this machine can send to others' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l max-nodes -d 'The most nodes that all runs together may have here' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l max-cpu -d 'The most processors that the nodes of all runs together may ask for here: `2`, `0.5`' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l max-memory -d 'The most memory that the nodes of all runs together may ask for here' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l deny-exec -d 'Programs that files may not start here, with commas; `*` stands for any text: `nc*,/opt/*`' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l folder -d 'Where runs keep their files until somebody fetches them; what is there is removed [default: windtunnel/agent-PORT in $XDG_STATE_HOME or ~/.local/state]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l measure -d 'Measure what goes through from each machine to each other, one pair after the other'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -s h -l help -d 'Print help'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l host -d 'A machine that has a part of the run' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l out -d 'The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l quiet -d 'Show the verdict only'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand part" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand completions" -l json -d 'Write JSON to standard output, with the fields of the human output'

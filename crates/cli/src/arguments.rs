@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    Run(verb::run::Arguments),
+    Run(Box<verb::run::Arguments>),
     Link(Box<verb::link::Arguments>),
     Check(verb::check::Arguments),
     Generate(Box<verb::generate::Arguments>),
@@ -39,6 +39,9 @@ pub(crate) enum Verb {
     Keygen(verb::keygen::Arguments),
     Agent(Box<verb::agent::Arguments>),
     Hosts(verb::hosts::Arguments),
+    Attach(verb::attach::Arguments),
+    #[command(hide = true)]
+    Part(verb::part::Arguments),
     Doctor(verb::doctor::Arguments),
     Completions(verb::completions::Arguments),
     Manual(verb::manual::Arguments),

@@ -1,9 +1,13 @@
 //! The cluster's key, its machines, and what goes where, for the verbs that need it.
 
+mod conduct;
 pub(crate) mod machines;
+pub(crate) mod over;
 pub(crate) mod placing;
+mod proxy;
 #[cfg(test)]
 mod sample;
+mod show;
 
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
 //! What each verb does: one a file.
 
 pub(crate) mod agent;
+pub(crate) mod attach;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod doctor;
@@ -12,6 +13,7 @@ pub(crate) mod import;
 pub(crate) mod keygen;
 pub(crate) mod link;
 pub(crate) mod manual;
+pub(crate) mod part;
 pub(crate) mod ps;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -47,6 +49,8 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Schema(arguments) => schema::run(arguments),
         Verb::Keygen(arguments) => keygen::run(arguments),
         Verb::Agent(arguments) => agent::run(arguments),
+        Verb::Part(arguments) => part::run(arguments),
+        Verb::Attach(arguments) => attach::run(arguments),
         Verb::Hosts(arguments) => hosts::run(arguments),
         Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),

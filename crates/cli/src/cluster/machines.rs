@@ -41,6 +41,11 @@ impl Machines {
         !self.hosts.is_empty()
     }
 
+    /// The key.
+    pub(crate) fn key(&self) -> Result<ClusterKey, Failure> {
+        self.key.read()
+    }
+
     /// Asks an agent for all, and picks those that were named: the first named that answers, or else the one of
     /// this machine.
     pub(crate) fn find(&self) -> Result<Found, Failure> {

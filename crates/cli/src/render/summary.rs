@@ -212,6 +212,7 @@ mod tests {
                 failures: Vec::new(),
                 warnings: Vec::new(),
             },
+            hosts: Vec::new(),
             lateness: Summary::default(),
             machine: Machine::default(),
             programs: Vec::new(),

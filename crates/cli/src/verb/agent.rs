@@ -1,15 +1,16 @@
 //! `agent`: this machine's place in a cluster.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use windtunnel_cluster::{Agent, AgentError, Told, client};
+use windtunnel_cluster::{Agent, AgentError, Limits, Told, Worker, client};
 use windtunnel_model::{Bytes, Rate};
 
 use crate::cluster::Key;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::verb::Outcome;
+use crate::verb::{Outcome, part};
 
 /// Make this machine part of a cluster, until Ctrl-C
 ///
@@ -46,6 +47,22 @@ pub(crate) struct Arguments {
     /// What this machine can send to others
     #[arg(long, value_name = "RATE", env = "WINDTUNNEL_UPLINK")]
     uplink: Option<Rate>,
+    /// The most nodes that all runs together may have here
+    #[arg(long, value_name = "N", env = "WINDTUNNEL_MAX_NODES")]
+    max_nodes: Option<usize>,
+    /// The most processors that the nodes of all runs together may ask for here: `2`, `0.5`
+    #[arg(long, value_name = "N", env = "WINDTUNNEL_MAX_CPU", value_parser = millis)]
+    max_cpu: Option<u64>,
+    /// The most memory that the nodes of all runs together may ask for here
+    #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_MAX_MEMORY")]
+    max_memory: Option<Bytes>,
+    /// Programs that files may not start here, with commas; `*` stands for any text: `nc*,/opt/*`
+    #[arg(long, value_name = "PATTERN", env = "WINDTUNNEL_DENY_EXEC", value_delimiter = ',')]
+    deny_exec: Vec<String>,
+    /// Where runs keep their files until somebody fetches them; what is there is removed [default:
+    /// windtunnel/agent-PORT in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "DIR", env = "WINDTUNNEL_AGENT_FOLDER")]
+    folder: Option<PathBuf>,
     #[command(flatten)]
     key: Key,
 }
@@ -63,6 +80,17 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         memory: arguments.memory,
         uplink: arguments.uplink,
         key,
+        worker: Some(worker()?),
+        limits: Limits {
+            nodes: arguments.max_nodes,
+            cpu_millis: arguments.max_cpu,
+            memory: arguments.max_memory,
+            deny_exec: arguments.deny_exec.iter().cloned().collect(),
+        },
+        folder: match &arguments.folder {
+            Some(folder) => folder.clone(),
+            None => usual_folder(arguments.listen.port())?,
+        },
     };
     agent.run(|told| output::talk(&text(&told))).map_err(failed)?;
     Ok(Exit::Fine.code())
@@ -94,4 +122,55 @@ fn text(told: &Told) -> String {
 fn failed(error: AgentError) -> Failure {
     let hint = error.hint();
     Failure::Told { error: error.into(), hint, code: Exit::Machine.code() }
+}
+
+/// Parts of runs are this program's own.
+fn worker() -> Result<Worker, Failure> {
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::new(Exit::Machine, format!("cannot tell where windtunnel itself is: {error}"))
+    })?;
+    Ok(Worker { program, arguments: vec![part::NAME.to_owned()] })
+}
+
+/// One for each agent of a user on a machine.
+fn usual_folder(port: u16) -> Result<PathBuf, Failure> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let state = set("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(set("HOME")?).join(".local/state")));
+    let state = state.ok_or_else(|| {
+        let text = "no home folder is known: neither HOME nor XDG_STATE_HOME is set";
+        Failure::new(Exit::Usage, text).hint("name a folder with --folder DIR")
+    })?;
+    let name = match port {
+        // The system chooses the port.
+        0 => format!("agent-process-{}", std::process::id()),
+        port => format!("agent-{port}"),
+    };
+    Ok(state.join("windtunnel").join(name))
+}
+
+/// Processors in thousandths.
+fn millis(text: &str) -> Result<u64, String> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > 3 {
+        return Err("write a number with at most three decimals: `2`, `0.5`".to_owned());
+    }
+    let whole: u64 = whole.parse().map_err(|_| "that is too much".to_owned())?;
+    let part: u64 = format!("{part:0<3}").parse().unwrap_or(0);
+    whole.checked_mul(1000).and_then(|all| all.checked_add(part)).ok_or("that is too much".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_read_in_thousandths() {
+        assert_eq!((millis("2"), millis("0.5"), millis("1.125")), (Ok(2000), Ok(500), Ok(1125)));
+        for wrong in ["", "-1", "1.2345", "one", "99999999999999999999"] {
+            assert!(millis(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
-use windtunnel_host::{Concern, Options, RunError};
+use windtunnel_host::{Concern, Observer, Options, RunError};
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_scenario::{Instead, Loaded};
@@ -14,6 +14,8 @@ use windtunnel_trace::junit;
 use windtunnel_trace::report::Report;
 
 use crate::arguments::Format;
+use crate::cluster::machines::Machines;
+use crate::cluster::over::{self, Over};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::face::{Face, Manner};
@@ -32,6 +34,14 @@ pub(crate) struct Arguments {
     file: PathBuf,
     #[command(flatten)]
     manner: How,
+    #[command(flatten)]
+    machines: Machines,
+    /// With --hosts: let packets between machines go in the clear, on a network that is trusted
+    #[arg(long, env = "WINDTUNNEL_PLAIN", value_parser = FalseyValueParser::new(), requires = "hosts")]
+    plain: bool,
+    /// With --hosts: print the run's number when it has begun, and do not wait for its end
+    #[arg(long, env = "WINDTUNNEL_DETACH", value_parser = FalseyValueParser::new(), requires = "hosts")]
+    detach: bool,
 }
 
 /// How a run is done, whatever it runs.
@@ -66,6 +76,13 @@ pub(crate) struct How {
     /// `junit.xml`
     #[arg(long, value_name = "FILE", env = "WINDTUNNEL_JUNIT")]
     junit: Option<PathBuf>,
+    #[command(flatten)]
+    showing: Showing,
+}
+
+/// What is shown of a run, and how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Showing {
     /// Show the verdict only
     #[arg(long, env = "WINDTUNNEL_QUIET", value_parser = FalseyValueParser::new())]
     quiet: bool,
@@ -74,8 +91,22 @@ pub(crate) struct How {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let loaded = load::scenario(&arguments.file, arguments.manner.instead())?;
-    carry_out(loaded, load::folder_of(&arguments.file), &arguments.manner)
+    let mut instead = arguments.manner.instead();
+    instead.several_machines = arguments.machines.are_named();
+    let loaded = load::scenario(&arguments.file, instead)?;
+    let base_dir = load::folder_of(&arguments.file);
+    if !arguments.machines.are_named() {
+        return carry_out(loaded, base_dir, &arguments.manner);
+    }
+    let found = arguments.machines.find()?;
+    let over = Over {
+        key: &arguments.machines.key()?,
+        found: &found,
+        plain: arguments.plain,
+        detach: arguments.detach,
+        quiet: arguments.manner.showing.quiet,
+    };
+    carry_out_over(loaded, base_dir, &arguments.manner, &over)
 }
 
 impl How {
@@ -87,25 +118,13 @@ impl How {
 
 /// Does a whole run of what was loaded; programs start in `base_dir`.
 pub(crate) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How) -> Outcome {
-    let Loaded { mut plan, notices, .. } = loaded;
-    plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
-    if !arguments.quiet {
-        for notice in &notices {
-            output::talk(&format!("notice: {notice}"));
-        }
+    let plan = plan_of(loaded, arguments);
+    if !arguments.showing.quiet {
         warn(&windtunnel_host::fits(&plan, arguments.packet_memory));
     }
-    let folder = match &arguments.out {
-        Some(folder) => folder.clone(),
-        None => new_folder(Path::new("runs"), &plan.name, &timestamp())?,
-    };
-    if let Some(file) = &arguments.junit {
-        // Before the run: it must not be in vain.
-        write_junit(file, "")?;
-    }
+    let (folder, options) = places(arguments, &plan, base_dir)?;
     let name = plan.name.clone();
-    let options = options(arguments, &plan, folder.clone(), base_dir);
-    let face = Arc::new(Face::new(&plan, manner(arguments)));
+    let face = Arc::new(Face::new(&plan, arguments.showing.manner()));
     let result = windtunnel_host::run(plan, &options, Arc::<Face>::clone(&face));
     face.finish();
     if let Some(file) = &arguments.junit {
@@ -116,8 +135,59 @@ pub(crate) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How) -> O
         write_junit(file, &text)?;
     }
     let report = result.map_err(failed)?;
-    show(arguments, &report, &folder)?;
+    show(&arguments.showing, &report, &folder)?;
     Ok(report.verdict.exit_code)
+}
+
+/// The same over machines of a cluster.
+fn carry_out_over(loaded: Loaded, base_dir: PathBuf, arguments: &How, over: &Over<'_>) -> Outcome {
+    let plan = plan_of(loaded, arguments);
+    let (folder, options) = places(arguments, &plan, base_dir)?;
+    let face = Arc::new(Face::new(&plan, arguments.showing.manner()));
+    let observer: Arc<dyn Observer> = Arc::<Face>::clone(&face);
+    let result = over::run(&plan, &options, over, &observer);
+    face.finish();
+    if let Some(file) = &arguments.junit {
+        let text = match &result {
+            Ok(Some(report)) => junit::text(report),
+            Ok(None) => junit::not_run(&plan.name, "the run goes on"),
+            Err(failure) => junit::not_run(&plan.name, &failure.text()),
+        };
+        write_junit(file, &text)?;
+    }
+    let Some(report) = result? else { return Ok(Exit::Fine.code()) };
+    show(&arguments.showing, &report, &folder)?;
+    Ok(report.verdict.exit_code)
+}
+
+fn plan_of(loaded: Loaded, arguments: &How) -> Plan {
+    let Loaded { mut plan, notices, .. } = loaded;
+    plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
+    if !arguments.showing.quiet {
+        for notice in &notices {
+            output::talk(&format!("notice: {notice}"));
+        }
+    }
+    plan
+}
+
+/// The run folder and all that the run needs to know beside its plan.
+fn places(arguments: &How, plan: &Plan, base_dir: PathBuf) -> Result<(PathBuf, Options), Failure> {
+    let folder = new_run_folder(arguments.out.as_deref(), &plan.name)?;
+    if let Some(file) = &arguments.junit {
+        // Before the run: it must not be in vain.
+        write_junit(file, "")?;
+    }
+    let options = options(arguments, plan, folder.clone(), base_dir);
+    Ok((folder, options))
+}
+
+/// The folder that was asked for, or a new one in `runs`.
+pub(crate) fn new_run_folder(out: Option<&Path>, name: &str) -> Result<PathBuf, Failure> {
+    match out {
+        Some(folder) => Ok(folder.to_owned()),
+        None => new_folder(Path::new("runs"), name, &timestamp()),
+    }
 }
 
 fn options(arguments: &How, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> Options {
@@ -131,21 +201,23 @@ fn options(arguments: &How, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> 
     options
 }
 
-fn manner(arguments: &How) -> Manner {
-    Manner {
-        quiet: arguments.quiet,
-        lines_are_talk: arguments.format.json,
-        line_colours: output::data_colours(),
-        talk_colours: output::talk_colours(),
+impl Showing {
+    pub(crate) fn manner(&self) -> Manner {
+        Manner {
+            quiet: self.quiet,
+            lines_are_talk: self.format.json,
+            line_colours: output::data_colours(),
+            talk_colours: output::talk_colours(),
+        }
     }
 }
 
 /// The end of a run. A reader that has gone does not change how the run went.
-fn show(arguments: &How, report: &Report, folder: &Path) -> Result<(), Failure> {
-    let written = if arguments.format.json {
+pub(crate) fn show(showing: &Showing, report: &Report, folder: &Path) -> Result<(), Failure> {
+    let written = if showing.format.json {
         output::json(report)
     } else {
-        let mut text = if arguments.quiet { String::new() } else { summary::text(report) };
+        let mut text = if showing.quiet { String::new() } else { summary::text(report) };
         text.push_str(&verdict::line(&report.verdict, folder, output::data_colours()));
         text.push('\n');
         output::data(&text)
@@ -156,7 +228,7 @@ fn show(arguments: &How, report: &Report, folder: &Path) -> Result<(), Failure> 
     }
 }
 
-fn warn(concerns: &[Concern]) {
+pub(crate) fn warn(concerns: &[Concern]) {
     for Concern { text, hint, .. } in concerns {
         output::talk(&format!("warning: {text}"));
         if let Some(hint) = hint {

@@ -1,0 +1,289 @@
+//! Leads the parts of a run through their stages: nothing begins anywhere before it can begin everywhere.
+//! Once it has begun, the parts go on without us.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use windtunnel_cluster::Parts;
+use windtunnel_cluster::parts::Heard;
+use windtunnel_cluster::protocol::run::{Order, RunSetup};
+use windtunnel_control::part::{FromPart, StopWhy};
+use windtunnel_host::{Folder, Observer, gather};
+use windtunnel_sys::process::Signal;
+use windtunnel_sys::signal::Reader;
+
+use super::proxy::Proxy;
+use super::show::Show;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+
+/// All parts, and how far they are.
+pub(crate) struct Conductor {
+    setup: RunSetup,
+    parts: Parts,
+    show: Show,
+    signals: Reader,
+    /// By member.
+    members: Vec<State>,
+    stage: Stage,
+    /// Why the run was stopped before it began.
+    failure: Option<Failure>,
+    interrupted: Option<i32>,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// Parts open their sockets.
+    Binding,
+    /// Parts make their nodes.
+    Preparing,
+    /// Parts look for each other.
+    Reaching,
+    /// Parts measure paths.
+    Measuring,
+    Running,
+}
+
+/// What is known of a part.
+#[derive(Debug)]
+struct State {
+    port: Option<u16>,
+    /// The last stage that it is through with.
+    through: Option<Stage>,
+    over: Option<Over>,
+    /// Its agent's clock when something was last heard.
+    clock: Option<(u64, Instant)>,
+}
+
+/// How a part is over.
+#[derive(Debug)]
+enum Over {
+    /// Its results are there.
+    Ended,
+    /// There are none.
+    Failed(String),
+    /// Its agent is.
+    Gone(String),
+}
+
+impl Conductor {
+    pub(crate) fn new(
+        setup: &RunSetup,
+        parts: Parts,
+        face: Arc<dyn Observer>,
+        stage: Stage,
+    ) -> Result<Self, Failure> {
+        let ends = [Signal::INT, Signal::TERM, Signal::HUP];
+        let signals = Reader::open(&ends).map_err(|error| {
+            Failure::new(Exit::Machine, format!("cannot take over signals: {error}"))
+        })?;
+        let state = || State { port: None, through: None, over: None, clock: None };
+        Ok(Conductor {
+            show: Show::new(setup, face),
+            members: setup.members.iter().map(|_| state()).collect(),
+            setup: setup.clone(),
+            parts,
+            signals,
+            stage,
+            failure: None,
+            interrupted: None,
+        })
+    }
+
+    /// Leads all parts to the beginning of the run.
+    pub(crate) fn until_begun(&mut self) -> Result<(), Failure> {
+        while self.stage < Stage::Running {
+            self.step();
+            if let Some(failure) = self.failure.take() {
+                return Err(self.give_up(failure));
+            }
+            if self.members.iter().all(|member| member.through >= Some(self.stage)) {
+                self.next_stage();
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches the run to its end, and serves who asks in `folder`.
+    pub(crate) fn until_over(&mut self, folder: &Folder) -> Result<(), Failure> {
+        let mut proxy = Proxy::open(folder, &self.setup).map_err(|error| {
+            Failure::new(Exit::Machine, format!("cannot open the control socket: {error}"))
+        })?;
+        while self.members.iter().any(|member| member.over.is_none()) {
+            self.step();
+            let alive: Vec<bool> =
+                self.members.iter().map(|member| member.over.is_none()).collect();
+            proxy.serve(&self.parts, &alive);
+        }
+        Ok(())
+    }
+
+    /// Copies what the parts have written.
+    pub(crate) fn fetch(&self, folder: &Folder) -> Result<gather::Parts, Failure> {
+        let mut members = Vec::new();
+        for (number, (state, member)) in (0..).zip(self.members.iter().zip(&self.setup.members)) {
+            let path = self.staging(folder).join(number.to_string());
+            let path = match &state.over {
+                Some(Over::Ended) => {
+                    self.parts.fetch(number, &path)?;
+                    Some(path)
+                }
+                Some(Over::Failed(why) | Over::Gone(why)) => {
+                    output::talk(&format!("warning: host {}: {why}", member.host));
+                    None
+                }
+                None => None,
+            };
+            members.push((member.host.clone(), path));
+        }
+        Ok(gather::Parts { members, placement: self.setup.placement.clone() })
+    }
+
+    /// Nothing of the run is left at the agents, and nothing but the run folder here.
+    pub(crate) fn forget(&self, folder: &Folder) {
+        for (number, state) in (0..).zip(&self.members) {
+            if let Some(Over::Ended) = state.over
+                && let Err(error) = self.parts.forget(number)
+            {
+                output::talk(&format!("warning: {error}"));
+            }
+        }
+        let _ = fs::remove_dir_all(self.staging(folder));
+    }
+
+    fn staging(&self, folder: &Folder) -> PathBuf {
+        folder.file(".parts")
+    }
+
+    /// Waits for something to happen, a little while at the most, and handles it.
+    fn step(&mut self) {
+        while let Ok(Some(received)) = self.signals.read() {
+            self.interrupted = Some(received.signal);
+            let why = StopWhy::Signal(received.signal);
+            self.parts.order_all(&Order::Stop { why });
+        }
+        let mut patience = PATIENCE;
+        while let Some((member, heard)) = self.parts.hear(patience) {
+            self.take(member, heard);
+            patience = Duration::ZERO;
+        }
+    }
+
+    fn take(&mut self, member: u16, heard: Heard) {
+        let index = usize::from(member);
+        match heard {
+            Heard::Said { now_ns, at, said } => {
+                self.members[index].clock = Some((now_ns, at));
+                self.said(member, said);
+            }
+            Heard::Refused(why) | Heard::Gone(why) if self.members[index].over.is_some() => {
+                drop(why);
+            }
+            Heard::Refused(why) => self.over(member, Over::Failed(why), Exit::Machine.code(), None),
+            Heard::Gone(why) => self.over(member, Over::Gone(why), Exit::Machine.code(), None),
+        }
+    }
+
+    fn said(&mut self, member: u16, said: FromPart) {
+        let state = &mut self.members[usize::from(member)];
+        match said {
+            FromPart::Bound { port } => {
+                state.port = Some(port);
+                state.through = Some(Stage::Binding);
+            }
+            FromPart::Prepared => state.through = Some(Stage::Preparing),
+            FromPart::Reached => state.through = Some(Stage::Reaching),
+            FromPart::Measured => state.through = Some(Stage::Measuring),
+            FromPart::Notice { notice } => self.show.notice(member, &notice),
+            FromPart::Ended => self.over(member, Over::Ended, 0, None),
+            FromPart::Failed { message, hint, code } => {
+                self.over(member, Over::Failed(message), code, hint);
+            }
+            // Between agents only.
+            FromPart::Flows { .. } | FromPart::News { .. } => {}
+        }
+    }
+
+    fn over(&mut self, member: u16, over: Over, code: u8, hint: Option<String>) {
+        if self.stage < Stage::Running && self.failure.is_none() {
+            let why = match &over {
+                Over::Ended => "its part is over before the run began",
+                Over::Failed(why) | Over::Gone(why) => why,
+            };
+            let host = &self.setup.members[usize::from(member)].host;
+            let code = self.interrupted.map_or(code, code_of);
+            let error = format!("host {host}: {why}").into();
+            self.failure = Some(Failure::Told { error, hint, code });
+        }
+        self.members[usize::from(member)].over = Some(over);
+    }
+
+    /// All parts are through with a stage.
+    fn next_stage(&mut self) {
+        self.stage = match self.stage {
+            Stage::Binding => {
+                self.tell_addresses();
+                Stage::Preparing
+            }
+            Stage::Preparing => Stage::Reaching,
+            Stage::Reaching => {
+                self.parts.order_all(&Order::Measure);
+                Stage::Measuring
+            }
+            Stage::Measuring | Stage::Running => {
+                self.begin();
+                Stage::Running
+            }
+        };
+    }
+
+    fn tell_addresses(&self) {
+        let address = |(member, state): (&windtunnel_cluster::protocol::run::Member, &State)| {
+            state.port.map(|port| SocketAddr::new(member.address.ip(), port))
+        };
+        let all: Vec<Option<SocketAddr>> =
+            self.setup.members.iter().zip(&self.members).map(address).collect();
+        for member in 0..self.members.len() {
+            let mut addresses = all.clone();
+            addresses[member] = None;
+            let number = u16::try_from(member).unwrap_or(u16::MAX);
+            self.parts.order(number, Order::Peers { addresses });
+        }
+    }
+
+    /// At the same time everywhere: a little later on the first machine's clock.
+    fn begin(&self) {
+        let Some((now_ns, at)) = self.members.first().and_then(|member| member.clock) else {
+            return;
+        };
+        let lead = u64::try_from((at.elapsed() + LEAD).as_nanos()).unwrap_or(u64::MAX);
+        let agent = self.setup.members[0].agent.clone();
+        self.parts.order_all(&Order::Begin { agent, at_ns: now_ns.saturating_add(lead) });
+    }
+
+    /// Stops what has begun, and waits a little for it.
+    fn give_up(&mut self, failure: Failure) -> Failure {
+        let why = StopWhy::Failed("another machine cannot do its part".to_owned());
+        self.parts.order_all(&Order::Stop { why });
+        let until = Instant::now() + FAREWELL;
+        while self.members.iter().any(|member| member.over.is_none()) && Instant::now() < until {
+            self.step();
+        }
+        failure
+    }
+}
+
+fn code_of(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
+
+/// How soon signals and requests are seen.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// The time in which every machine hears that the run begins.
+const LEAD: Duration = Duration::from_millis(300);
+const FAREWELL: Duration = Duration::from_secs(5);

@@ -1,0 +1,172 @@
+//! `run --hosts`: a run over machines of a cluster, from the file to the verdict.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use windtunnel_cluster::protocol::Card;
+use windtunnel_cluster::protocol::run::{Member, RunSetup, text_of};
+use windtunnel_cluster::{ClusterKey, Parts, parts};
+use windtunnel_control::part::Manner;
+use windtunnel_host::{Folder, Observer, Options};
+use windtunnel_model::Plan;
+use windtunnel_placement::Placement;
+use windtunnel_trace::report::Report;
+
+use super::conduct::{Conductor, Stage};
+use super::failed;
+use super::machines::Found;
+use super::placing::{Site, concerns, placed};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+
+/// What a run over machines needs beside its plan.
+pub(crate) struct Over<'a> {
+    pub(crate) found: &'a Found,
+    pub(crate) key: &'a ClusterKey,
+    /// Whether packets between machines go in the clear.
+    pub(crate) plain: bool,
+    /// Whether nobody waits for the end.
+    pub(crate) detach: bool,
+    pub(crate) quiet: bool,
+}
+
+/// Does a whole run; `None` if it goes on without us.
+pub(crate) fn run(
+    plan: &Plan,
+    options: &Options,
+    over: &Over<'_>,
+    face: &Arc<dyn Observer>,
+) -> Result<Option<Report>, Failure> {
+    let setup = setup(plan, options, over)?;
+    if !over.quiet {
+        tell(&setup, over);
+    }
+    let folder = folder(options, plan)?;
+    let parts = Parts::begin(&setup, over.key);
+    let mut conductor = Conductor::new(&setup, parts, Arc::clone(face), Stage::Binding)?;
+    let begun = conductor.until_begun();
+    if begun.is_err() || over.detach {
+        folder.discard();
+        begun?;
+        output::data(&format!("{}\n", text_of(setup.run)))?;
+        return Ok(None);
+    }
+    finish(conductor, &setup, options, &folder).map(Some)
+}
+
+/// Follows a run that others have begun, to its end.
+pub(crate) fn attend(
+    setup: &RunSetup,
+    options: &Options,
+    key: &ClusterKey,
+    face: &Arc<dyn Observer>,
+) -> Result<Report, Failure> {
+    let folder = folder(options, &setup.plan)?;
+    let parts = Parts::watch(setup, key);
+    let conductor = Conductor::new(setup, parts, Arc::clone(face), Stage::Running)?;
+    finish(conductor, setup, options, &folder)
+}
+
+fn finish(
+    mut conductor: Conductor,
+    setup: &RunSetup,
+    options: &Options,
+    folder: &Folder,
+) -> Result<Report, Failure> {
+    let done = conductor.until_over(folder).and_then(|()| {
+        let gathered = conductor.fetch(folder)?;
+        windtunnel_host::gather::gather(&setup.plan, options, folder, &gathered).map_err(|error| {
+            Failure::Told { error: error.into(), hint: None, code: Exit::Machine.code() }
+        })
+    });
+    match done {
+        Ok(report) => {
+            conductor.forget(folder);
+            Ok(report)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn folder(options: &Options, plan: &Plan) -> Result<Folder, Failure> {
+    let made = Folder::create(&options.folder, plan).and_then(|folder| {
+        let plan = serde_json::to_vec_pretty(plan).unwrap_or_default();
+        folder.write("plan.json", &plan)?;
+        if options.link_latest {
+            folder.link_latest()?;
+        }
+        Ok(folder)
+    });
+    made.map_err(|error| {
+        let hint = Some("name a new folder with --out DIR".to_owned());
+        Failure::Told { error: error.into(), hint, code: Exit::Machine.code() }
+    })
+}
+
+fn setup(plan: &Plan, options: &Options, over: &Over<'_>) -> Result<RunSetup, Failure> {
+    let cards = &over.found.cards;
+    let site = Site::of(cards);
+    let placement = placed(plan, &site)?;
+    if !over.quiet {
+        crate::verb::run::warn(&concerns(cards, &site, &placement));
+    }
+    let (members, places) = members(cards, &site, &placement);
+    Ok(RunSetup {
+        run: parts::run_number().map_err(failed)?,
+        plan: plan.clone(),
+        plan_hash: options.plan_hash.clone(),
+        members,
+        placement: places,
+        key: if over.plain { None } else { Some(parts::packet_key().map_err(failed)?) },
+        base_dir: options.base_dir.clone(),
+        manner: Manner {
+            max_lateness: options.max_lateness,
+            output_limit: options.output_limit,
+            offload: options.offload,
+            packet_memory: options.packet_memory,
+        },
+    })
+}
+
+/// The machines that have nodes, and the member by node.
+fn members(cards: &[Card], site: &Site, placement: &Placement) -> (Vec<Member>, Vec<u16>) {
+    let mut numbers = vec![None; cards.len()];
+    let mut members = Vec::new();
+    for (at, (card, host)) in cards.iter().zip(&site.hosts).enumerate() {
+        if placement.nodes_on(at).next().is_some() {
+            numbers[at] = u16::try_from(members.len()).ok();
+            members.push(Member {
+                agent: card.agent.clone(),
+                host: host.name.clone(),
+                address: card.address,
+            });
+        }
+    }
+    let places = placement.hosts.iter().map(|host| numbers[*host].unwrap_or(0));
+    let places = places.collect();
+    (members, places)
+}
+
+fn tell(setup: &RunSetup, over: &Over<'_>) {
+    let on =
+        |(number, member): (u16, &Member)| format!("{} on {}", setup.nodes_of(number), member.host);
+    let nodes: Vec<String> = (0..).zip(&setup.members).map(on).collect();
+    let how = if over.plain { "in the clear" } else { "encrypted" };
+    output::talk(&format!(
+        "run {}: nodes: {}; packets between machines go {how}",
+        text_of(setup.run),
+        nodes.join(", ")
+    ));
+}
+
+/// Options of a run that somebody else has begun.
+pub(crate) fn options_of(setup: &RunSetup, folder: PathBuf) -> Options {
+    let mut options = Options::new(folder, setup.base_dir.clone());
+    options.plan_hash.clone_from(&setup.plan_hash);
+    options.max_lateness = setup.manner.max_lateness;
+    options.output_limit = setup.manner.output_limit;
+    options.offload = setup.manner.offload;
+    options.packet_memory = setup.manner.packet_memory;
+    options
+}

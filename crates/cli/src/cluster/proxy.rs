@@ -1,0 +1,174 @@
+//! The control socket of a run over several machines: each request goes to the part that can do it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use windtunnel_cluster::Parts;
+use windtunnel_cluster::protocol::run::RunSetup;
+use windtunnel_control::{
+    Connection, Incoming, LaneStatus, Listener, Reply, Request, RunStatus, Snapshot,
+};
+use windtunnel_host::Folder;
+
+/// Everybody who asks in the run folder.
+pub(crate) struct Proxy {
+    listener: Listener,
+    open: Vec<Connection>,
+    name: String,
+    /// By node: its name and member.
+    nodes: Vec<(String, u16)>,
+}
+
+impl Proxy {
+    pub(crate) fn open(folder: &Folder, setup: &RunSetup) -> io::Result<Self> {
+        let names = setup.plan.nodes.iter().map(|node| node.name.clone());
+        Ok(Proxy {
+            listener: Listener::open(folder.path())?,
+            open: Vec::new(),
+            name: setup.plan.name.clone(),
+            nodes: names.zip(setup.placement.iter().copied()).collect(),
+        })
+    }
+
+    /// Answers what has been asked. `alive` says by member whether the part lives.
+    pub(crate) fn serve(&mut self, parts: &Parts, alive: &[bool]) {
+        while let Ok(Some(connection)) = self.listener.accept(&self.name) {
+            self.open.push(connection);
+        }
+        let mut open = std::mem::take(&mut self.open);
+        open.retain_mut(|connection| self.serve_one(connection, parts, alive));
+        self.open = open;
+    }
+
+    /// Answers whether the connection is still there.
+    fn serve_one(&self, connection: &mut Connection, parts: &Parts, alive: &[bool]) -> bool {
+        // Who has gone is told by the next line.
+        let _ = connection.flush();
+        for incoming in connection.receive() {
+            let reply = match incoming {
+                Incoming::Request(request, with) => self.answer(&request, with, parts, alive),
+                Incoming::Unreadable(message) => Reply::Error { message, hint: None },
+                Incoming::Closed => return false,
+            };
+            if connection.reply(&reply).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn answer(
+        &self,
+        request: &Request,
+        with: Vec<OwnedFd>,
+        parts: &Parts,
+        alive: &[bool],
+    ) -> Reply {
+        drop(with);
+        let living: Vec<u16> =
+            (0_u16..).zip(alive).filter(|(_, alive)| **alive).map(|(member, _)| member).collect();
+        let Some(first) = living.first() else {
+            return Reply::Error { message: "the run is over".to_owned(), hint: None };
+        };
+        match request {
+            Request::Ps => match all(parts, &living, request) {
+                Ok(replies) => Reply::Ps(self.status(replies.into_iter().filter_map(status_of))),
+                Err(reply) => reply,
+            },
+            Request::Snapshot => match all(parts, &living, request) {
+                Ok(replies) => self.snapshot(replies),
+                Err(reply) => reply,
+            },
+            Request::Exec { .. } | Request::Signal { .. } => Reply::Error {
+                message: "commands in nodes of a run over several machines are not possible yet"
+                    .to_owned(),
+                hint: None,
+            },
+            other => ask(parts, *first, other),
+        }
+    }
+
+    /// Each node as its own part sees it.
+    fn status(&self, statuses: impl Iterator<Item = (u16, RunStatus)>) -> RunStatus {
+        let mut whole: Option<RunStatus> = None;
+        for (member, status) in statuses {
+            let whole = whole.get_or_insert_with(|| status.clone());
+            for node in status.nodes {
+                let own = self.nodes.iter().any(|known| known.0 == node.node && known.1 == member);
+                if let Some(slot) = whole.nodes.iter_mut().find(|it| own && it.node == node.node) {
+                    *slot = node;
+                }
+            }
+        }
+        whole.unwrap_or_else(|| RunStatus {
+            name: self.name.clone(),
+            elapsed_ns: 0,
+            nodes: Vec::new(),
+        })
+    }
+
+    fn snapshot(&self, replies: Vec<(u16, Reply)>) -> Reply {
+        let mut whole: Option<Snapshot> = None;
+        let mut statuses = Vec::new();
+        for (member, reply) in replies {
+            let Reply::Snapshot(snapshot) = reply else { return reply };
+            statuses.push((member, snapshot.status.clone()));
+            match &mut whole {
+                None => whole = Some(snapshot),
+                Some(whole) => {
+                    whole.links.iter_mut().zip(&snapshot.links).for_each(|(a, b)| add(a, b));
+                }
+            }
+        }
+        match whole {
+            Some(mut whole) => {
+                whole.status = self.status(statuses.into_iter());
+                Reply::Snapshot(whole)
+            }
+            None => Reply::Error { message: "the run is over".to_owned(), hint: None },
+        }
+    }
+}
+
+fn status_of((member, reply): (u16, Reply)) -> Option<(u16, RunStatus)> {
+    match reply {
+        Reply::Ps(status) => Some((member, status)),
+        _ => None,
+    }
+}
+
+fn all(parts: &Parts, living: &[u16], request: &Request) -> Result<Vec<(u16, Reply)>, Reply> {
+    let replies = living.iter().map(|member| (*member, ask(parts, *member, request)));
+    replies
+        .map(|(member, reply)| match reply {
+            Reply::Error { .. } => Err(reply),
+            reply => Ok((member, reply)),
+        })
+        .collect()
+}
+
+fn ask(parts: &Parts, member: u16, request: &Request) -> Reply {
+    parts.control(member, request).unwrap_or_else(|error| {
+        let source = std::error::Error::source(&error);
+        let why = source.map_or_else(String::new, |source| format!(": {source}"));
+        Reply::Error { message: format!("{error}{why}"), hint: error.hint() }
+    })
+}
+
+/// Adds what another part's nodes send over the same lane.
+fn add(sum: &mut LaneStatus, more: &LaneStatus) {
+    sum.offered_bit_per_s += more.offered_bit_per_s;
+    sum.delivered_bit_per_s += more.delivered_bit_per_s;
+    sum.delivered_wire_bit_per_s += more.delivered_wire_bit_per_s;
+    sum.queue_packets += more.queue_packets;
+    sum.queue_bytes += more.queue_bytes;
+    sum.recent_queue_max_packets = sum.recent_queue_max_packets.max(more.recent_queue_max_packets);
+    sum.recent_dropped_packets += more.recent_dropped_packets;
+    sum.recent_marked_packets += more.recent_marked_packets;
+    sum.recent_lateness_max_ns = sum.recent_lateness_max_ns.max(more.recent_lateness_max_ns);
+    sum.offered_packets += more.offered_packets;
+    sum.delivered_packets += more.delivered_packets;
+    sum.dropped_packets += more.dropped_packets;
+    sum.marked_packets += more.marked_packets;
+    sum.lateness_max_ns = sum.lateness_max_ns.max(more.lateness_max_ns);
+}

@@ -1,0 +1,58 @@
+//! What a person sees of a run over several machines: as if it were one.
+
+use std::sync::Arc;
+
+use windtunnel_cluster::protocol::run::RunSetup;
+use windtunnel_host::gather::Once;
+use windtunnel_host::observer::Seen;
+use windtunnel_host::{Notice, Observer};
+use windtunnel_model::Span;
+
+/// Puts the parts' notices together.
+pub(crate) struct Show {
+    face: Arc<dyn Observer>,
+    once: Once,
+    stopping: bool,
+    /// By member: nodes that are up.
+    done: Vec<usize>,
+    total: usize,
+    /// By member: programs that run and are no daemons.
+    running: Vec<usize>,
+    elapsed: Span,
+}
+
+impl Show {
+    pub(crate) fn new(setup: &RunSetup, face: Arc<dyn Observer>) -> Self {
+        Show {
+            face,
+            once: Once::default(),
+            stopping: false,
+            done: vec![0; setup.members.len()],
+            total: setup.plan.nodes.len(),
+            running: vec![0; setup.members.len()],
+            elapsed: Span::ZERO,
+        }
+    }
+
+    /// A part's notice, in its own words. Those of another version are left out.
+    pub(crate) fn notice(&mut self, member: u16, text: &str) {
+        let Ok(seen) = serde_json::from_str::<Seen>(text) else { return };
+        let member = usize::from(member);
+        match &seen {
+            Seen::Setup { done, .. } => {
+                self.done[member] = *done;
+                let done = self.done.iter().sum();
+                self.face.notice(&Notice::Setup { done, total: self.total });
+            }
+            Seen::Tick { elapsed, running } => {
+                self.running[member] = *running;
+                self.elapsed = self.elapsed.max(*elapsed);
+                let running = self.running.iter().sum();
+                self.face.notice(&Notice::Tick { elapsed: self.elapsed, running });
+            }
+            Seen::Stopping { .. } if std::mem::replace(&mut self.stopping, true) => {}
+            Seen::Event(event) if !self.once.is_news(event) => {}
+            seen => self.face.notice(&seen.notice()),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `attach`: follow a run over several machines that goes on without us.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use windtunnel_cluster::protocol::run::{RunCard, text_of};
+use windtunnel_cluster::protocol::{Answer, Ask};
+use windtunnel_cluster::{Client, ClusterKey};
+
+use crate::cluster::{Key, over};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::face::Face;
+use crate::verb::Outcome;
+use crate::verb::run::{Showing, new_run_folder, show};
+
+/// Follow a run over several machines, from any machine that has the cluster's key
+///
+/// What programs write from now on is shown, the control verbs work in the run folder, and at the end all results
+/// come here. Ctrl-C ends the run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Number of the run [default: the only one]
+    run: Option<String>,
+    /// A machine that has a part of the run
+    #[arg(long, value_name = "HOST", env = "WINDTUNNEL_HOST", default_value = "localhost")]
+    host: String,
+    /// The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]
+    #[arg(long, value_name = "DIR", env = "WINDTUNNEL_OUT")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    key: Key,
+    #[command(flatten)]
+    showing: Showing,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let key = arguments.key.read()?;
+    let run = chosen(arguments, &key)?;
+    let setup = match Client::connect(&arguments.host, &key)?.ask(&Ask::Watch { run })? {
+        Answer::Run(setup) => *setup,
+        _ => return Err(Failure::new(Exit::Usage, "the agent tells nothing of the run")),
+    };
+    let folder = new_run_folder(arguments.out.as_deref(), &setup.plan.name)?;
+    let mut options = over::options_of(&setup, folder.clone());
+    options.link_latest = arguments.out.is_none();
+    let face = Arc::new(Face::new(&setup.plan, arguments.showing.manner()));
+    let observer: Arc<dyn windtunnel_host::Observer> = Arc::<Face>::clone(&face);
+    let report = over::attend(&setup, &options, &key, &observer);
+    face.finish();
+    let report = report?;
+    show(&arguments.showing, &report, &folder)?;
+    Ok(report.verdict.exit_code)
+}
+
+/// The run that is named, or the only one.
+fn chosen(arguments: &Arguments, key: &ClusterKey) -> Result<u64, Failure> {
+    if let Some(text) = &arguments.run {
+        return u64::from_str_radix(text, 16).map_err(|_| {
+            Failure::new(Exit::Usage, format!("`{text}` is no number of a run")).hint(
+                "`windtunnel run --hosts` and `windtunnel hosts` tell it: 16 hexadecimal digits",
+            )
+        });
+    }
+    let Answer::Runs { runs } = Client::connect(&arguments.host, key)?.ask(&Ask::Runs)? else {
+        return Err(Failure::new(Exit::Usage, "the agent tells nothing of its runs"));
+    };
+    match &runs[..] {
+        [] => Err(Failure::new(Exit::Usage, format!("no run has a part on {}", arguments.host))),
+        [one] => Ok(one.run),
+        many => {
+            let name = |run: &RunCard| format!("{} ({})", text_of(run.run), run.name);
+            let names: Vec<String> = many.iter().map(name).collect();
+            Err(Failure::new(Exit::Usage, format!("{} runs have parts there", many.len()))
+                .hint(format!("name one of {}", names.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! `part`: one machine's part of a run. Agents start it, people do not.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::verb::Outcome;
+
+/// Do one machine's part of a run, as the agent at the other end of standard input wants it
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {}
+
+/// The verb, as agents write it.
+pub(crate) const NAME: &str = "part";
+
+pub(crate) fn run(_arguments: &Arguments) -> Outcome {
+    let cannot = |error: std::io::Error| {
+        Failure::new(Exit::Usage, format!("cannot talk to an agent on standard input: {error}"))
+            .hint("agents start this themselves: `windtunnel agent`")
+    };
+    let stream = rustix::stdio::stdin().as_fd().try_clone_to_owned().map_err(cannot)?;
+    windtunnel_host::part(UnixStream::from(stream)).map_err(cannot)?;
+    Ok(Exit::Fine.code())
+}
