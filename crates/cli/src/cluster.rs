@@ -1,5 +1,6 @@
 //! The cluster's key, its machines, and what goes where, for the verbs that need it.
 
+mod command;
 mod conduct;
 pub(crate) mod machines;
 pub(crate) mod over;

@@ -4,6 +4,7 @@
 //! the mesh; answers that take longer are tasks of their own.
 
 mod answer;
+pub(crate) mod exec;
 mod limits;
 mod runs;
 mod watch;
@@ -281,6 +282,11 @@ impl Life {
             }
             Heard::Asked { ask: Ask::Control { run }, to, rest } => {
                 tokio::task::spawn_local(watch::control(self.runs.folder_of(run), to, rest));
+            }
+            Heard::Asked { ask: Ask::Exec { run, request, size }, to, rest } => {
+                let (folder, limits) = (self.runs.folder_of(run), self.runs.limits().clone());
+                let command = (*request, size);
+                tokio::task::spawn_local(exec::exec(folder, limits, command, to, rest));
             }
             Heard::Asked { ask: Ask::Fetch { run }, to, .. } => {
                 tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to));

@@ -6,10 +6,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use quinn::RecvStream;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use windtunnel_control::{Hello, Reply, Request};
 
+use crate::agent::exec::BYTES_MAX;
 use crate::client::{Client, ClientError};
+use crate::protocol::exec::{FromCommand, ToCommand};
 use crate::protocol::run::Order;
 use crate::protocol::{ANSWER_BYTES_MAX, Answer, Ask};
 use crate::stream;
@@ -46,6 +48,48 @@ impl Client {
             tokio::select! { done = ordering => done, gone = hearing => gone }
         };
         self.block_on(attending)
+    }
+
+    /// Runs a command in a node of a part: passes on what is `told`, and hands over what it says.
+    ///
+    /// # Errors
+    /// If it cannot be run, or the agent has gone.
+    pub fn exec(
+        &self,
+        ask: &Ask,
+        mut told: Receiver<ToCommand>,
+        mut hear: impl FnMut(FromCommand),
+    ) -> Result<(), ClientError> {
+        let running = async {
+            let (mut to, mut from) = self.connection().open_bi().await?;
+            stream::send(&mut to, ask).await?;
+            match stream::receive(&mut from, ANSWER_BYTES_MAX).await? {
+                Answer::Done => {}
+                Answer::Error { message } => return Err(io::Error::other(message)),
+                _ => return Err(io::Error::other("something else than was asked")),
+            }
+            let telling = async {
+                while let Some(message) = told.recv().await {
+                    stream::send(&mut to, &message).await?;
+                }
+                io::Result::Ok(())
+            };
+            let hearing = async {
+                loop {
+                    let message = stream::receive(&mut from, BYTES_MAX).await?;
+                    let last = matches!(
+                        &message,
+                        FromCommand::Reply { reply: Reply::Exited { .. } | Reply::Error { .. } }
+                    );
+                    hear(message);
+                    if last {
+                        return io::Result::Ok(());
+                    }
+                }
+            };
+            tokio::select! { told = telling => told, heard = hearing => heard }
+        };
+        self.block_on(running)
     }
 
     /// Copies the files of a part that is over into `folder`, which is made.

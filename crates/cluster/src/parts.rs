@@ -11,6 +11,7 @@ use windtunnel_control::{Reply, Request};
 
 use crate::client::{Client, ClientError};
 use crate::key::{ClusterKey, KeyError};
+use crate::protocol::exec::{FromCommand, ToCommand};
 use crate::protocol::run::{Member, Order, RunSetup};
 use crate::protocol::{Answer, Ask};
 
@@ -128,9 +129,52 @@ impl Parts {
         self.client(member)?.control(self.run, request)
     }
 
+    /// What is needed to run a command in a node of a member, on a thread of its own.
+    #[must_use]
+    pub fn runner(&self, member: u16) -> Runner {
+        let address = self.members[usize::from(member)].address.to_string();
+        Runner { run: self.run, address, key: self.key.clone() }
+    }
+
     fn client(&self, member: u16) -> Result<Client, ClientError> {
         let address = self.members[usize::from(member)].address;
         Client::connect(&address.to_string(), &self.key)
+    }
+}
+
+/// Runs a command in a node of a part.
+#[derive(Debug)]
+pub struct Runner {
+    run: u64,
+    address: String,
+    key: ClusterKey,
+}
+
+/// The way to a command that runs.
+pub type Teller = tokio::sync::mpsc::Sender<ToCommand>;
+
+impl Runner {
+    /// The way to the command, and what [`Runner::run`] reads from it. Bounded: who types faster than the
+    /// network carries has to wait.
+    #[must_use]
+    pub fn teller() -> (Teller, tokio::sync::mpsc::Receiver<ToCommand>) {
+        tokio::sync::mpsc::channel(16)
+    }
+
+    /// Runs the command of `request`, with a terminal of `size` (lines, characters in a line) if there is
+    /// one, until it ends.
+    ///
+    /// # Errors
+    /// If it cannot be run, or the agent has gone.
+    pub fn run(
+        &self,
+        request: Request,
+        size: Option<(u16, u16)>,
+        told: tokio::sync::mpsc::Receiver<ToCommand>,
+        hear: impl FnMut(FromCommand),
+    ) -> Result<(), ClientError> {
+        let ask = Ask::Exec { run: self.run, request: Box::new(request), size };
+        Client::connect(&self.address, &self.key)?.exec(&ask, told, hear)
     }
 }
 

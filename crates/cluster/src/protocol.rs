@@ -1,12 +1,14 @@
 //! What an agent is asked, and what it answers: one question and its answer on each stream, as
 //! `windtunnel_control::frame` has them. Agents ask each other the same way.
 
+pub mod exec;
 pub mod run;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_control::Request;
 use windtunnel_control::part::FromPart;
 use windtunnel_model::{Bytes, Rate};
 
@@ -56,6 +58,16 @@ pub enum Ask {
     Control {
         /// Number of the run.
         run: u64,
+    },
+    /// Run a command in a node of the part. After [`Answer::Done`], [`exec::ToCommand`]s go one way and
+    /// [`exec::FromCommand`]s the other. If the stream closes, the command ends.
+    Exec {
+        /// Number of the run.
+        run: u64,
+        /// The command, as the control socket takes it.
+        request: Box<Request>,
+        /// Lines and characters in a line of the terminal that it gets, if it gets one.
+        size: Option<(u16, u16)>,
     },
     /// The files of a part that is over. Answers: an [`Answer::File`] before the bytes of each,
     /// then [`Answer::Done`].

@@ -122,6 +122,14 @@ impl Client {
         Ok(())
     }
 
+    /// A second way to send on this connection, for another thread.
+    ///
+    /// # Errors
+    /// If the descriptor cannot be copied.
+    pub fn sender(&self) -> io::Result<Sender> {
+        Ok(Sender(self.stream.get_ref().try_clone()?))
+    }
+
     /// Waits for the next reply.
     ///
     /// # Errors
@@ -156,6 +164,29 @@ impl Client {
 
     fn failed(&self, source: io::Error) -> ClientError {
         ClientError::Talk { folder: self.folder.clone(), source }
+    }
+}
+
+/// Sends on the connection of a [`Client`].
+#[derive(Debug)]
+pub struct Sender(UnixStream);
+
+impl Sender {
+    /// Sends a request without descriptors.
+    ///
+    /// # Errors
+    /// If the connection broke.
+    pub fn send(&self, request: &Request) -> io::Result<()> {
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        io::Write::write_all(&mut &self.0, &line)
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // Both sides of the connection end with this: who told it to send has gone.
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 }
 

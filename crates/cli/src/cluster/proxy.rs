@@ -1,7 +1,6 @@
 //! The control socket of a run over several machines: each request goes to the part that can do it.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
 use windtunnel_cluster::Parts;
 use windtunnel_cluster::protocol::run::RunSetup;
@@ -9,6 +8,8 @@ use windtunnel_control::{
     Connection, Incoming, LaneStatus, Listener, Reply, Request, RunStatus, Snapshot,
 };
 use windtunnel_host::Folder;
+
+use super::command;
 
 /// Everybody who asks in the run folder.
 pub(crate) struct Proxy {
@@ -35,36 +36,55 @@ impl Proxy {
         while let Ok(Some(connection)) = self.listener.accept(&self.name) {
             self.open.push(connection);
         }
-        let mut open = std::mem::take(&mut self.open);
-        open.retain_mut(|connection| self.serve_one(connection, parts, alive));
-        self.open = open;
+        let open = std::mem::take(&mut self.open);
+        let served = open.into_iter().filter_map(|one| self.serve_one(one, parts, alive));
+        self.open = served.collect();
     }
 
-    /// Answers whether the connection is still there.
-    fn serve_one(&self, connection: &mut Connection, parts: &Parts, alive: &[bool]) -> bool {
+    /// Returns the connection if it is still there, and runs no command.
+    fn serve_one(
+        &self,
+        mut connection: Connection,
+        parts: &Parts,
+        alive: &[bool],
+    ) -> Option<Connection> {
         // Who has gone is told by the next line.
         let _ = connection.flush();
         for incoming in connection.receive() {
             let reply = match incoming {
-                Incoming::Request(request, with) => self.answer(&request, with, parts, alive),
+                Incoming::Request(request, ends) => match self.place_of(&request, alive) {
+                    Some(Ok(member)) => {
+                        command::start(parts.runner(member), connection, *request, ends);
+                        return None;
+                    }
+                    Some(Err(reply)) => reply,
+                    None => self.answer(&request, parts, alive),
+                },
                 Incoming::Unreadable(message) => Reply::Error { message, hint: None },
-                Incoming::Closed => return false,
+                Incoming::Closed => return None,
             };
-            if connection.reply(&reply).is_err() {
-                return false;
-            }
+            connection.reply(&reply).ok()?;
         }
-        true
+        Some(connection)
     }
 
-    fn answer(
-        &self,
-        request: &Request,
-        with: Vec<OwnedFd>,
-        parts: &Parts,
-        alive: &[bool],
-    ) -> Reply {
-        drop(with);
+    /// On which member a command is to run, if that is what is asked for.
+    fn place_of(&self, request: &Request, alive: &[bool]) -> Option<Result<u16, Reply>> {
+        let Request::Exec { node, .. } = request else { return None };
+        let error = |message: String, hint| Err(Reply::Error { message, hint });
+        let Some((_, member)) = self.nodes.iter().find(|(name, _)| name == node) else {
+            let names = self.nodes.iter().map(|(name, _)| name.as_str()).take(NAMES_LISTED);
+            let names = names.collect::<Vec<_>>().join(", ");
+            let hint = Some(format!("the nodes are {names}"));
+            return Some(error(format!("no node is called {node}"), hint));
+        };
+        Some(match alive.get(usize::from(*member)) {
+            Some(true) => Ok(*member),
+            _ => error(format!("the machine of node {node} is not there any more"), None),
+        })
+    }
+
+    fn answer(&self, request: &Request, parts: &Parts, alive: &[bool]) -> Reply {
         let living: Vec<u16> =
             (0_u16..).zip(alive).filter(|(_, alive)| **alive).map(|(member, _)| member).collect();
         let Some(first) = living.first() else {
@@ -78,11 +98,6 @@ impl Proxy {
             Request::Snapshot => match all(parts, &living, request) {
                 Ok(replies) => self.snapshot(replies),
                 Err(reply) => reply,
-            },
-            Request::Exec { .. } | Request::Signal { .. } => Reply::Error {
-                message: "commands in nodes of a run over several machines are not possible yet"
-                    .to_owned(),
-                hint: None,
             },
             other => ask(parts, *first, other),
         }
@@ -154,6 +169,8 @@ fn ask(parts: &Parts, member: u16, request: &Request) -> Reply {
         Reply::Error { message: format!("{error}{why}"), hint: error.hint() }
     })
 }
+
+const NAMES_LISTED: usize = 12;
 
 /// Adds what another part's nodes send over the same lane.
 fn add(sum: &mut LaneStatus, more: &LaneStatus) {

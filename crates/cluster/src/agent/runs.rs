@@ -89,6 +89,11 @@ impl Runs {
         self.all.values().map(card).collect()
     }
 
+    /// What runs may use.
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The folder of a part.
     pub(super) fn folder_of(&self, run: u64) -> Result<PathBuf, String> {
         self.all.get(&run).map(|run| run.folder.clone()).ok_or_else(|| unknown(run))

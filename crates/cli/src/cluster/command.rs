@@ -1,0 +1,149 @@
+//! A command in a node on another machine, for somebody who asked for it in the run folder: what it reads and
+//! writes goes between the descriptors that came with the request and the machine.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use windtunnel_cluster::parts::{Runner, Teller};
+use windtunnel_cluster::protocol::exec::{FromCommand, Octets, ToCommand};
+use windtunnel_control::{Connection, Incoming, Reply, Request};
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_sys::terminal::{self, RawMode, Size};
+
+/// Runs the command of `request` on a thread of its own, until it ends or who asked has gone.
+pub(super) fn start(runner: Runner, connection: Connection, request: Request, ends: Vec<OwnedFd>) {
+    thread::spawn(move || {
+        let Ok([input, output, error]) = <[OwnedFd; 3]>::try_from(ends) else {
+            let message = "exec needs three descriptors".to_owned();
+            return answer_one(&mut { connection }, &Reply::Error { message, hint: None });
+        };
+        let ends = [File::from(input), File::from(output), File::from(error)];
+        live(&runner, connection, request, ends);
+    });
+}
+
+fn live(runner: &Runner, connection: Connection, request: Request, ends: [File; 3]) {
+    let [input, output, error] = ends;
+    let wants_terminal = matches!(request, Request::Exec { terminal: true, .. });
+    let size = wants_terminal.then(|| terminal::size(&input).ok()).flatten();
+    // The terminal there makes of what is typed what terminals do; this one must not do it, too.
+    let raw = size.and_then(|_| RawMode::enter(&input).ok());
+    let (tell, told) = Runner::teller();
+    let (reply, replies) = channel();
+    let typing = tell.clone();
+    let resized = size.and_then(|_| input.try_clone().ok());
+    thread::spawn(move || type_all(input, &typing));
+    let mouth = Mouth { connection, tell, replies, resized, size };
+    let listener = thread::spawn(move || mouth.listen());
+    let (mut output, mut error) = (output, error);
+    let size = size.map(|size| (size.rows, size.columns));
+    let ran = runner.run(request, size, told, |message| match message {
+        // Who does not read any more goes without.
+        FromCommand::Output { error: true, bytes } => drop(error.write_all(&bytes.0)),
+        FromCommand::Output { bytes, .. } => drop(output.write_all(&bytes.0)),
+        FromCommand::Reply { reply: said } => drop(reply.send(said)),
+        _ => {}
+    });
+    if let Err(failure) = ran {
+        let cause = std::error::Error::source(&failure);
+        let message = cause.map_or_else(|| failure.to_string(), ToString::to_string);
+        let _ = reply.send(Reply::Error { message, hint: failure.hint() });
+    }
+    drop((reply, raw, output, error));
+    // It ends with the last reply.
+    let _ = listener.join();
+}
+
+fn type_all(mut input: File, tell: &Teller) {
+    let mut buffer = vec![0; PIECE];
+    while wait_for(&input, tell) {
+        let Ok(got @ 1..) = input.read(&mut buffer) else { break };
+        let bytes = Octets(buffer[..got].to_vec());
+        if tell.blocking_send(ToCommand::Input { bytes }).is_err() {
+            return;
+        }
+    }
+    let _ = tell.blocking_send(ToCommand::InputEnds);
+}
+
+/// Waits for input; false when the command has ended: what is typed then is for somebody else.
+fn wait_for(input: &File, tell: &Teller) -> bool {
+    while !tell.is_closed() {
+        let mut watched = [PollFd::new(input, PollFlags::IN)];
+        match poll::wait(&mut watched, Some(STEP)) {
+            Ok(0) => {}
+            // What is wrong shows when it is read.
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// The conversation with who asked.
+struct Mouth {
+    connection: Connection,
+    tell: Teller,
+    replies: Receiver<Reply>,
+    /// The terminal whose size may change.
+    resized: Option<File>,
+    size: Option<Size>,
+}
+
+impl Mouth {
+    fn listen(mut self) {
+        loop {
+            match self.replies.recv_timeout(STEP) {
+                Ok(reply) => {
+                    let last = matches!(reply, Reply::Exited { .. } | Reply::Error { .. });
+                    answer_one(&mut self.connection, &reply);
+                    if last {
+                        return;
+                    }
+                }
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            self.follow_size();
+            for incoming in self.connection.receive() {
+                match incoming {
+                    Incoming::Request(request, _) => {
+                        if let Request::Signal { signal } = *request {
+                            let _ = self.tell.blocking_send(ToCommand::Signal { signal });
+                        }
+                    }
+                    Incoming::Unreadable(_) => {}
+                    // What a terminal does to its programs when it goes away.
+                    Incoming::Closed => {
+                        let _ = self.tell.blocking_send(ToCommand::Signal { signal: SIGHUP });
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn follow_size(&mut self) {
+        let now = self.resized.as_ref().and_then(|terminal| terminal::size(terminal).ok());
+        if now.is_some() && now != self.size {
+            self.size = now;
+            if let Some(Size { rows, columns }) = now {
+                let _ = self.tell.blocking_send(ToCommand::Size { rows, columns });
+            }
+        }
+    }
+}
+
+fn answer_one(connection: &mut Connection, reply: &Reply) {
+    // Who asked has gone, which the next receive tells.
+    let _ = connection.reply(reply);
+    let _ = connection.flush();
+}
+
+const PIECE: usize = 16 * 1024;
+/// How soon signals and sizes are seen.
+const STEP: Duration = Duration::from_millis(20);
+const SIGHUP: i32 = 1;
