@@ -155,7 +155,7 @@ pub struct Manner {
 }
 
 /// A flow that began or changed (`terms` is what holds now), or ended (`None`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowChange {
     /// Position of the node that sends.
     pub source: u32,
@@ -165,6 +165,9 @@ pub struct FlowChange {
     pub number: u32,
     /// What holds now.
     pub terms: Option<FlowTerms>,
+    /// The members who are to hear of it, as far as the part knows; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Vec<u16>>,
 }
 
 /// What the sharing model needs to know of a flow.

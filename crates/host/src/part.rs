@@ -4,6 +4,7 @@
 //! opened before the process leaves the machine's network; the run begins when all machines can begin it;
 //! and in the place of a verdict there are results, of which the verdict on the whole run is made.
 
+pub(crate) mod audience;
 pub(crate) mod link;
 pub(crate) mod news;
 pub(crate) mod results;

@@ -398,9 +398,14 @@ impl Run {
 
 fn announce(run: &Run, changes: &[FlowChange], mesh: &mut Mesh) {
     let id = RunId(run.setup.run);
-    // The part may be over for the mesh already.
-    let Ok(audience) = mesh.audience(id, run.agents.iter().copied()) else { return };
     for change in changes {
+        let agent = |member: &u16| run.agents.get(usize::from(*member)).copied();
+        let audience = match &change.audience {
+            Some(members) => mesh.audience(id, members.iter().filter_map(agent)),
+            None => mesh.audience(id, run.agents.iter().copied()),
+        };
+        // The part may be over for the mesh already.
+        let Ok(audience) = audience else { return };
         let key = FlowKey {
             source: NodeId(change.source),
             destination: NodeId(change.destination),
@@ -430,6 +435,7 @@ fn change_of(change: &windtunnel_mesh::FlowChange) -> FlowChange {
         destination: change.key.destination.0,
         number: change.key.number,
         terms: change.flow.map(terms),
+        audience: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use windtunnel_control::part::{FlowChange, FlowTerms, FromPart, StopWhy, ToPart};
-use windtunnel_engine::{FlowNews, FlowTerms as Terms};
+use windtunnel_engine::{FlowNews, FlowTerms as Terms, RemoteKey};
 use windtunnel_model::placement::OnHostLoss;
 use windtunnel_model::plan::Action;
 use windtunnel_model::{NodeId, Span, Time};
@@ -14,6 +14,7 @@ use windtunnel_trace::event::What;
 use super::Live;
 use crate::dataplane::{Order, now};
 use crate::output::ProgramKey;
+use crate::part::audience::Audiences;
 use crate::part::link::Link;
 use crate::part::news::News;
 use crate::supervisor::Supervised;
@@ -35,6 +36,10 @@ pub(crate) struct Side {
     /// What was last told of each program here.
     told: BTreeMap<ProgramKey, Supervised>,
     told_idle: bool,
+    /// Who hears of flows; made when it is first needed, and anew for new routes.
+    audiences: Option<Audiences>,
+    /// Flows here that others know of.
+    flows: BTreeMap<RemoteKey, Terms>,
     reached: bool,
     stage: Stage,
 }
@@ -58,6 +63,8 @@ impl Side {
             lost: BTreeMap::new(),
             told: BTreeMap::new(),
             told_idle: false,
+            audiences: None,
+            flows: BTreeMap::new(),
             reached: false,
             stage: Stage::Waiting,
         }
@@ -298,20 +305,46 @@ impl Live {
     }
 
     /// Tells the others of the flows here.
-    pub(super) fn announce(&self, news: &[FlowNews]) {
-        let changes = news.iter().map(change_of).collect();
+    pub(super) fn announce(&mut self, news: &[FlowNews]) {
+        let Some(side) = &mut self.side else { return };
+        let audiences = side.audiences.get_or_insert_with(|| {
+            let members = side.members.len();
+            Audiences::of(&self.plan, &self.routes, &side.placement, members)
+        });
+        let mut changes = Vec::new();
+        for one in news {
+            match one.flow {
+                Some(terms) => side.flows.insert(one.key(), terms),
+                None => side.flows.remove(&one.key()),
+            };
+            let ends = (one.source, one.destination);
+            let audience = audiences.hear_of(&self.plan, &self.routes, ends);
+            changes.push(change_of(one, audience));
+        }
         self.tell_agent(&FromPart::Flows { changes });
+    }
+
+    /// Under new routes, others have to hear of the flows here.
+    pub(super) fn announce_anew(&mut self) {
+        let Some(side) = &mut self.side else { return };
+        side.audiences = None;
+        let flows = side.flows.iter().map(|(key, terms)| FlowNews::new(*key, Some(*terms)));
+        let flows: Vec<FlowNews> = flows.collect();
+        if !flows.is_empty() {
+            self.announce(&flows);
+        }
     }
 }
 
-fn change_of(news: &FlowNews) -> FlowChange {
+fn change_of(news: &FlowNews, audience: Option<Vec<u16>>) -> FlowChange {
     let terms = |flow: Terms| FlowTerms {
         rtt_ns: flow.rtt.as_nanos(),
         demand: flow.demand,
         window: flow.window,
     };
     let (source, destination) = (news.source.0, news.destination.0);
-    FlowChange { source, destination, number: news.number, terms: news.flow.map(terms) }
+    let terms = news.flow.map(terms);
+    FlowChange { source, destination, number: news.number, terms, audience }
 }
 
 fn news_of(change: &FlowChange) -> FlowNews {

@@ -18,6 +18,7 @@ impl Live {
         let places = routes.differences(&self.routes, &self.plan);
         let told = self.village.change_routes(&self.plan, &self.routes, &routes);
         self.routes = routes;
+        self.announce_anew();
         let name = |index: usize| self.plan.nodes[index].name.clone();
         for (node, outcome) in &told {
             if let Err(error) = outcome {
