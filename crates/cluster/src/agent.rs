@@ -29,7 +29,7 @@ pub use worker::Worker;
 
 use crate::carrier::{Carrier, Heard, canonical};
 use crate::key::ClusterKey;
-use crate::protocol::{Answer, Ask, Card, Peer, PeerClock};
+use crate::protocol::{Answer, Ask, Card, Peer, PeerClock, Reserved};
 use crate::{machine, tls};
 
 /// What an agent is made of.
@@ -233,9 +233,16 @@ impl Life {
             kernel: machine::kernel(),
             cpus: agent.cpus.unwrap_or_else(machine::cpus),
             load_hundredths: 0,
-            memory: agent.memory.unwrap_or(memory),
+            memory: agent
+                .limits
+                .memory
+                .unwrap_or(Bytes(u64::MAX))
+                .min(agent.memory.unwrap_or(memory)),
             memory_free,
             uplink: agent.uplink,
+            nodes_max: agent.limits.nodes.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+            cpu_millis_max: agent.limits.cpu_millis,
+            reserved: Reserved::default(),
             peers: Vec::new(),
         };
         let parts = (agent.worker.clone(), agent.limits.clone(), agent.folder.clone());
@@ -361,6 +368,7 @@ impl Life {
         };
         Card {
             load_hundredths: machine::load_hundredths(),
+            reserved: self.runs.reserved(),
             memory_free: if self.shares_all_memory { free } else { free.min(self.card.memory) },
             peers: self.mesh.agents().map(peer).collect(),
             ..self.card.clone()

@@ -158,8 +158,34 @@ pub struct Card {
     pub memory_free: Bytes,
     /// What the machine can send to others, where its owner has said so.
     pub uplink: Option<Rate>,
+    /// The most nodes that runs may have here, where its owner has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes_max: Option<u32>,
+    /// Thousandths of a processor that runs may ask for here at the most, where its owner has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_millis_max: Option<u64>,
+    /// What the runs that are there have.
+    #[serde(default)]
+    pub reserved: Reserved,
     /// How the other agents look from here.
     pub peers: Vec<Peer>,
+}
+
+/// What runs have of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reserved {
+    /// How many runs.
+    pub runs: u32,
+    /// Nodes.
+    pub nodes: u32,
+    /// Thousandths of a processor that nodes ask for.
+    pub cpu_millis: u64,
+    /// Memory that nodes are expected to use.
+    pub memory: Bytes,
+    /// The most that nodes send to other machines, in bit/s.
+    pub up_bit_per_s: u64,
+    /// The most that nodes on other machines send here, in bit/s.
+    pub down_bit_per_s: u64,
 }
 
 /// Another agent, as it looks from an agent.

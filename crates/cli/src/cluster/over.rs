@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windtunnel_cluster::protocol::Card;
 use windtunnel_cluster::protocol::run::{Member, RunSetup, text_of};
+use windtunnel_cluster::protocol::{Card, Reserved};
 use windtunnel_cluster::{ClusterKey, Parts, parts};
 use windtunnel_control::part::Manner;
 use windtunnel_host::{Folder, Observer, Options};
 use windtunnel_model::Plan;
-use windtunnel_placement::Placement;
+use windtunnel_placement::{Load, Placement, Traffic};
 use windtunnel_trace::report::Report;
 
 use super::conduct::{Conductor, Stage};
@@ -140,12 +140,30 @@ fn members(cards: &[Card], site: &Site, placement: &Placement) -> (Vec<Member>, 
                 agent: card.agent.clone(),
                 host: host.name.clone(),
                 address: card.address,
+                has: has(&placement.loads[at]),
             });
         }
     }
     let places = placement.hosts.iter().map(|host| numbers[*host].unwrap_or(0));
     let places = places.collect();
     (members, places)
+}
+
+/// What the machine has less of for others.
+fn has(load: &Load) -> Reserved {
+    let bounded = |traffic| match traffic {
+        Traffic::Bounded(bit_per_s) => bit_per_s,
+        // It may fill the uplink, and then shares it with others as the network between the machines does.
+        Traffic::Unbounded { .. } => 0,
+    };
+    Reserved {
+        runs: 1,
+        nodes: load.nodes,
+        cpu_millis: load.cpu_millis,
+        memory: load.memory,
+        up_bit_per_s: bounded(load.up),
+        down_bit_per_s: bounded(load.down),
+    }
 }
 
 fn tell(setup: &RunSetup, over: &Over<'_>) {

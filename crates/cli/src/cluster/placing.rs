@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windtunnel_cluster::protocol::Card;
 use windtunnel_host::Concern;
 use windtunnel_model::{Plan, Span};
-use windtunnel_placement::{Host, Load, Placement, Rtts, Traffic, place};
+use windtunnel_placement::{Host, Load, Placement, Reserved, Rtts, Traffic, place};
 
 use crate::failure::Failure;
 use crate::render::quantity;
@@ -79,9 +79,17 @@ fn host(card: &Card, is_only: bool) -> Host {
     };
     Host {
         labels,
-        cpu_millis: u64::from(card.cpus) * 1000,
+        cpu_millis: card.cpu_millis_max.unwrap_or(u64::MAX).min(u64::from(card.cpus) * 1000),
         memory: card.memory,
         uplink: card.uplink,
+        nodes_max: card.nodes_max,
+        reserved: Reserved {
+            cpu_millis: card.reserved.cpu_millis,
+            memory: card.reserved.memory,
+            uplink_up: card.reserved.up_bit_per_s,
+            uplink_down: card.reserved.down_bit_per_s,
+            nodes: card.reserved.nodes,
+        },
         ..Host::new(name)
     }
 }

@@ -17,6 +17,9 @@ pub(crate) fn card(name: &str, last: u8) -> Card {
         memory: Bytes(16_000_000_000),
         memory_free: Bytes(12_000_000_000),
         uplink: None,
+        nodes_max: None,
+        cpu_millis_max: None,
+        reserved: Default::default(),
         peers: Vec::new(),
     }
 }

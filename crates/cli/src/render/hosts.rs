@@ -35,6 +35,8 @@ fn machines(hosts: &Hosts) -> Table {
         ("memory", Align::Right),
         ("free", Align::Right),
         ("uplink", Align::Right),
+        ("runs", Align::Right),
+        ("nodes", Align::Right),
         ("clock", Align::Left),
         ("labels", Align::Left),
     ]);
@@ -48,6 +50,11 @@ fn machines(hosts: &Hosts) -> Table {
             quantity::bytes(host.memory.0),
             quantity::bytes(host.memory_free.0),
             host.uplink.map_or_else(String::new, |rate| quantity::rate(rate.bits_per_second())),
+            host.reserved.runs.to_string(),
+            match host.nodes_max {
+                Some(most) => format!("{} of {most}", host.reserved.nodes),
+                None => host.reserved.nodes.to_string(),
+            },
             asked.map_or_else(String::new, |asked| clock(asked, host)),
             host.labels.iter().cloned().collect::<Vec<_>>().join(","),
         ]);
@@ -93,7 +100,7 @@ fn throughput(hosts: &Hosts, from: SocketAddr, to: SocketAddr) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_cluster::protocol::{Peer, PeerClock, Throughput};
+    use windtunnel_cluster::protocol::{Peer, PeerClock, Reserved, Throughput};
     use windtunnel_model::Bytes;
 
     use super::*;
@@ -113,6 +120,9 @@ mod tests {
             memory: Bytes(16_000_000_000),
             memory_free: Bytes(12_000_000_000),
             uplink: None,
+            nodes_max: (name == "b").then_some(10),
+            cpu_millis_max: None,
+            reserved: Reserved { runs: 1, nodes: 3, ..Reserved::default() },
             peers: vec![Peer { agent: other.into(), address: address(other), clock: Some(clock) }],
         }
     }
@@ -124,9 +134,9 @@ mod tests {
             vec![Throughput { from: a.address, to: b.address, bit_per_s: Some(940_000_000) }];
         let hosts = Hosts { asked: 0, hosts: vec![a, b], silent: Vec::new(), throughput };
         let expected = "\
-host  address        cpus  load  memory  free  uplink  clock            labels
-a     10.0.0.0:7447     8  1.05    16GB  12GB          asked            ssd
-b     10.0.0.1:7447     8  1.05    16GB  12GB          -1.5ms, to 40us  ssd
+host  address        cpus  load  memory  free  uplink  runs    nodes  clock            labels
+a     10.0.0.0:7447     8  1.05    16GB  12GB             1        3  asked            ssd
+b     10.0.0.1:7447     8  1.05    16GB  12GB             1  3 of 10  -1.5ms, to 40us  ssd
 
 round trips, from the row to the column
       a     b

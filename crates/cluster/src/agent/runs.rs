@@ -13,14 +13,14 @@ use windtunnel_control::part::{
     FlowChange, FlowTerms, FromPart, PartSetup, StopWhy, ToPart, bytes_of,
 };
 use windtunnel_mesh::{AgentId, Flow, FlowKey, LossCause, Mesh, PlanHash, RunId};
-use windtunnel_model::{NodeId, Span, Time};
+use windtunnel_model::{Bytes, NodeId, Span, Time};
 
 use super::limits::Limits;
 use super::watch;
 use super::worker::Worker;
 use crate::carrier::{Carrier, Heard};
-use crate::protocol::Answer;
 use crate::protocol::run::{Order, RunCard, RunSetup, text_of};
+use crate::protocol::{Answer, Reserved};
 
 /// All parts of runs on this machine.
 #[derive(Debug)]
@@ -76,6 +76,20 @@ impl Runs {
             next_watcher: 0,
             clocks_told: Time::ZERO,
         }
+    }
+
+    /// What the runs that are not over have of the machine.
+    pub(super) fn reserved(&self) -> Reserved {
+        let running = self.all.values().filter(|run| run.part.is_some());
+        let have = running.filter_map(|run| run.setup.members.get(usize::from(run.me)));
+        have.fold(Reserved::default(), |sum, member| Reserved {
+            runs: sum.runs + 1,
+            nodes: sum.nodes.saturating_add(member.has.nodes),
+            cpu_millis: sum.cpu_millis.saturating_add(member.has.cpu_millis),
+            memory: Bytes(sum.memory.0.saturating_add(member.has.memory.0)),
+            up_bit_per_s: sum.up_bit_per_s.saturating_add(member.has.up_bit_per_s),
+            down_bit_per_s: sum.down_bit_per_s.saturating_add(member.has.down_bit_per_s),
+        })
     }
 
     /// The runs that are there.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use windtunnel_control::part::{Manner, StopWhy};
 use windtunnel_model::Plan;
 
+use super::Reserved;
+
 /// A run over several machines, as all of them know it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSetup {
@@ -38,6 +40,9 @@ pub struct Member {
     pub host: String,
     /// Where the agent hears.
     pub address: SocketAddr,
+    /// What the run has of the machine.
+    #[serde(default)]
+    pub has: Reserved,
 }
 
 /// What somebody who watches a run wants of one of its parts.
