@@ -284,7 +284,7 @@ impl Life {
             }
             Heard::Asked { ask: Ask::Watch { run }, to, rest } => self.runs.watch(run, to, rest),
             Heard::Asked { ask: Ask::Hear { run, member }, rest, .. } => {
-                let hearing = watch::hear_news(rest, (run, member), self.heard.clone());
+                let hearing = watch::hear_words(rest, (run, member), self.heard.clone());
                 tokio::task::spawn_local(hearing);
             }
             Heard::Asked { ask: Ask::Control { run }, to, rest } => {
@@ -302,7 +302,7 @@ impl Life {
             Heard::Ordered { watcher, order } => {
                 self.runs.hear_watcher(watcher, order, &self.mesh);
             }
-            Heard::News { run, member, news } => self.runs.hear_news(run, member, news),
+            Heard::Word { run, member, word } => self.runs.hear_word(run, member, word),
             Heard::Asked { ask, to, rest } => {
                 let ready = match &ask {
                     Ask::Runs => Some(Answer::Runs { runs: self.runs.cards() }),

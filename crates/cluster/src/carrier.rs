@@ -12,7 +12,7 @@ use windtunnel_control::part::FromPart;
 
 use crate::key::NAME;
 use crate::protocol::Ask;
-use crate::protocol::run::Order;
+use crate::protocol::run::{Order, Word};
 use crate::tls::DATAGRAM_BUFFER;
 
 /// All connections of an agent; cheap to clone. Lives in one thread's runtime.
@@ -34,8 +34,8 @@ pub(crate) enum Heard {
     Part { run: u64, said: Result<FromPart, String> },
     /// What a watcher of a run wants, `None` if it has gone. `watcher` is the run and the watcher's number.
     Ordered { watcher: (u64, u64), order: Option<Order> },
-    /// What another agent's part of a run says.
-    News { run: u64, member: u16, news: String },
+    /// What another agent has to say of its part of a run.
+    Word { run: u64, member: u16, word: Word },
     /// A connection was refused: somebody without the key, or of another version.
     Refused { from: SocketAddr, why: String },
 }

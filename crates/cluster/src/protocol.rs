@@ -46,7 +46,7 @@ pub enum Ask {
         /// Number of the run.
         run: u64,
     },
-    /// What another part has to say follows on the stream, as texts.
+    /// What another agent has to say of its part follows on the stream, as [`run::Word`]s.
     Hear {
         /// Number of the run.
         run: u64,

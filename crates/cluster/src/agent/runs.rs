@@ -19,7 +19,7 @@ use super::limits::Limits;
 use super::watch;
 use super::worker::Worker;
 use crate::carrier::{Carrier, Heard};
-use crate::protocol::run::{Order, RunCard, RunSetup, text_of};
+use crate::protocol::run::{Order, RunCard, RunSetup, Word, text_of};
 use crate::protocol::{Answer, Reserved};
 
 /// All parts of runs on this machine.
@@ -49,7 +49,7 @@ struct Run {
     /// Who started it: without it the run does not begin.
     founder: u64,
     /// To the other agents, by member.
-    speakers: BTreeMap<u16, UnboundedSender<String>>,
+    speakers: BTreeMap<u16, UnboundedSender<Word>>,
     folder: PathBuf,
     begun: bool,
     prepared: bool,
@@ -252,7 +252,7 @@ impl Runs {
             Ok(FromPart::Flows { changes }) => announce(known, &changes, mesh),
             Ok(FromPart::News { news }) => {
                 for speaker in known.speakers.values() {
-                    let _ = speaker.send(news.clone());
+                    let _ = speaker.send(Word::News { news: news.clone() });
                 }
             }
             Ok(FromPart::Prepared) => {
@@ -260,28 +260,36 @@ impl Runs {
                 known.tell_prepared(mesh);
             }
             Ok(message @ (FromPart::Ended | FromPart::Failed { .. })) => {
-                let ended = message == FromPart::Ended;
+                let failed = match &message {
+                    FromPart::Failed { message, .. } => Some(message.clone()),
+                    _ => None,
+                };
                 known.tell(&said(message));
-                self.end(run, ended, mesh);
+                self.end(run, failed.as_deref(), mesh);
             }
             Ok(message) => known.tell(&said(message)),
             Err(why) if known.part.is_some() => {
-                let failed = FromPart::Failed { message: why, hint: None, code: 5 };
+                let failed = FromPart::Failed { message: why.clone(), hint: None, code: 5 };
                 known.tell(&said(failed));
-                self.end(run, false, mesh);
+                self.end(run, Some(&why), mesh);
             }
             Err(_) => {}
         }
     }
 
-    /// A part is over; without results nothing of it is kept.
-    fn end(&mut self, run: u64, results: bool, mesh: &mut Mesh) {
+    /// A part is over; of one that has failed nothing is kept, and the others are told.
+    fn end(&mut self, run: u64, failed: Option<&str>, mesh: &mut Mesh) {
         let Some(known) = self.all.get_mut(&run) else { return };
         known.part = None;
+        for speaker in known.speakers.values() {
+            if let Some(why) = failed {
+                let _ = speaker.send(Word::Failed { why: why.to_owned() });
+            }
+        }
         known.speakers.clear();
         // It may be over for the mesh already.
         let _ = mesh.leave_run(super::now(), RunId(run));
-        if !results {
+        if failed.is_some() {
             let _ = fs::remove_dir_all(&known.folder);
             self.all.remove(&run);
         }
@@ -317,11 +325,13 @@ impl Runs {
         known.order(message);
     }
 
-    /// What another part says.
-    pub(super) fn hear_news(&mut self, run: u64, member: u16, news: String) {
-        if let Some(known) = self.all.get(&run).filter(|known| known.me != member) {
-            known.order(ToPart::News { member, news });
-        }
+    /// What another agent has to say of its part.
+    pub(super) fn hear_word(&mut self, run: u64, member: u16, word: Word) {
+        let Some(known) = self.all.get(&run).filter(|known| known.me != member) else { return };
+        known.order(match word {
+            Word::News { news } => ToPart::News { member, news },
+            Word::Failed { why } => ToPart::Lost { member, why },
+        });
     }
 
     /// What the mesh has found out about runs.

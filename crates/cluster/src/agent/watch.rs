@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::carrier::{Carrier, Heard};
-use crate::protocol::run::Order;
+use crate::protocol::run::{Order, Word};
 use crate::protocol::{Answer, Ask};
 use crate::stream;
 
@@ -33,11 +33,7 @@ pub(super) async fn hear(mut from: RecvStream, watcher: (u64, u64), heard: Unbou
 }
 
 /// To another agent: what is sent goes to its part of the run, in order. `from` is the run and this member.
-pub(super) fn speaker(
-    carrier: Carrier,
-    to: SocketAddr,
-    from: (u64, u16),
-) -> UnboundedSender<String> {
+pub(super) fn speaker(carrier: Carrier, to: SocketAddr, from: (u64, u16)) -> UnboundedSender<Word> {
     let (say, said) = unbounded_channel();
     tokio::task::spawn_local(async move {
         // That an agent cannot be reached, the mesh finds out.
@@ -50,7 +46,7 @@ async fn speak(
     carrier: Carrier,
     to: SocketAddr,
     (run, member): (u64, u16),
-    mut said: UnboundedReceiver<String>,
+    mut said: UnboundedReceiver<Word>,
 ) -> Result<(), String> {
     let text = |error: io::Error| error.to_string();
     let Some(first) = said.recv().await else { return Ok(()) };
@@ -58,8 +54,8 @@ async fn speak(
     let (mut to, _) = connection.open_bi().await.map_err(|error| error.to_string())?;
     stream::send(&mut to, &Ask::Hear { run, member }).await.map_err(text)?;
     stream::send(&mut to, &first).await.map_err(text)?;
-    while let Some(news) = said.recv().await {
-        stream::send(&mut to, &news).await.map_err(text)?;
+    while let Some(word) = said.recv().await {
+        stream::send(&mut to, &word).await.map_err(text)?;
     }
     let _ = to.finish();
     // What is on its way must arrive: it may be the news that the run is over.
@@ -68,13 +64,13 @@ async fn speak(
 }
 
 /// Hears another agent's part of a run.
-pub(super) async fn hear_news(
+pub(super) async fn hear_words(
     mut from: RecvStream,
     (run, member): (u64, u16),
     heard: UnboundedSender<Heard>,
 ) {
-    while let Ok(news) = stream::receive::<String>(&mut from, NEWS_BYTES_MAX).await {
-        let _ = heard.send(Heard::News { run, member, news });
+    while let Ok(word) = stream::receive::<Word>(&mut from, NEWS_BYTES_MAX).await {
+        let _ = heard.send(Heard::Word { run, member, word });
     }
 }
 

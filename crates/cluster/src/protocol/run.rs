@@ -71,6 +71,23 @@ pub enum Order {
     },
 }
 
+/// What an agent has to say to the others of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "word", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Word {
+    /// Its part says something.
+    News {
+        /// In the part's own words.
+        news: String,
+    },
+    /// Its part has failed: it is as lost as if the machine were.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
 /// A run of which an agent has a part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunCard {
