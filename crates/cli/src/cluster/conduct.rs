@@ -114,13 +114,24 @@ impl Conductor {
         let mut proxy = Proxy::open(folder, &self.setup).map_err(|error| {
             Failure::new(Exit::Machine, format!("cannot open the control socket: {error}"))
         })?;
-        while self.members.iter().any(|member| member.over.is_none()) {
+        while self.anybody_is_left() {
             self.step();
             let alive: Vec<bool> =
                 self.members.iter().map(|member| member.over.is_none()).collect();
             proxy.serve(&self.parts, &alive);
         }
+        for state in self.members.iter_mut().filter(|state| state.over.is_none()) {
+            state.over = Some(Over::Gone("it is lost to the other machines".to_owned()));
+        }
         Ok(())
+    }
+
+    /// Machines that are lost to the others may never say anything again; and if only such are left, there is
+    /// nobody to wait for.
+    fn anybody_is_left(&self) -> bool {
+        let all = self.members.iter().zip(&self.setup.members);
+        all.into_iter()
+            .any(|(state, member)| state.over.is_none() && !self.show.is_lost(&member.host))
     }
 
     /// Copies what the parts have written.

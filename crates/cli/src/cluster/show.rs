@@ -1,5 +1,6 @@
 //! What a person sees of a run over several machines: as if it were one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use windtunnel_cluster::protocol::run::RunSetup;
@@ -7,6 +8,7 @@ use windtunnel_host::gather::Once;
 use windtunnel_host::observer::Seen;
 use windtunnel_host::{Notice, Observer};
 use windtunnel_model::Span;
+use windtunnel_trace::event::{Event, What};
 
 /// Puts the parts' notices together.
 pub(crate) struct Show {
@@ -19,6 +21,8 @@ pub(crate) struct Show {
     /// By member: programs that run and are no daemons.
     running: Vec<usize>,
     elapsed: Span,
+    /// Machines that others have told are lost, by name.
+    lost: BTreeSet<String>,
 }
 
 impl Show {
@@ -31,13 +35,22 @@ impl Show {
             total: setup.plan.nodes.len(),
             running: vec![0; setup.members.len()],
             elapsed: Span::ZERO,
+            lost: BTreeSet::new(),
         }
+    }
+
+    /// Whether others have told that a machine is lost.
+    pub(crate) fn is_lost(&self, host: &str) -> bool {
+        self.lost.contains(host)
     }
 
     /// A part's notice, in its own words. Those of another version are left out.
     pub(crate) fn notice(&mut self, member: u16, text: &str) {
         let Ok(seen) = serde_json::from_str::<Seen>(text) else { return };
         let member = usize::from(member);
+        if let Seen::Event(Event { what: What::HostLost { host, .. }, .. }) = &seen {
+            self.lost.insert(host.clone());
+        }
         match &seen {
             Seen::Setup { done, .. } => {
                 self.done[member] = *done;
