@@ -126,12 +126,14 @@ impl Conductor {
         Ok(())
     }
 
-    /// Machines that are lost to the others may never say anything again; and if only such are left, there is
-    /// nobody to wait for.
+    /// A machine that is lost to another and is not heard here either is not waited for. (On both sides of a cut
+    /// network all take the others for lost, and may still be heard.)
     fn anybody_is_left(&self) -> bool {
-        let all = self.members.iter().zip(&self.setup.members);
-        all.into_iter()
-            .any(|(state, member)| state.over.is_none() && !self.show.is_lost(&member.host))
+        let silent = |state: &State| state.clock.is_none_or(|(_, at)| at.elapsed() > SILENCE);
+        let mut all = self.members.iter().zip(&self.setup.members);
+        all.any(|(state, member)| {
+            state.over.is_none() && !(silent(state) && self.show.is_lost(&member.host))
+        })
     }
 
     /// Copies what the parts have written.
@@ -297,4 +299,6 @@ fn code_of(signal: i32) -> u8 {
 const PATIENCE: Duration = Duration::from_millis(20);
 /// The time in which every machine hears that the run begins.
 const LEAD: Duration = Duration::from_millis(300);
+/// Parts that live say something four times a second.
+const SILENCE: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(5);
