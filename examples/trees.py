@@ -113,7 +113,7 @@ def relay(connection, port):
         for thread in threads:
             thread.join()
         connection.sendall(b".")
-    print(json.dumps({"what": "stripe", **header["title"], "bytes": stripe.size, "seconds": round(seconds, 4)}), flush=True)
+    print(json.dumps({"what": "stripe", **header["title"], "bytes": stripe.size, "seconds": round(seconds, 4)}) + "\n", end="", flush=True)
 
 
 def source(options):
@@ -128,7 +128,7 @@ def source(options):
         for thread in threads:
             thread.join()
         seconds = time.monotonic() - began
-        print(json.dumps({"what": "round", "arity": arity, "trees": count, "bytes": size * count, "seconds": round(seconds, 4)}), flush=True)
+        print(json.dumps({"what": "round", "arity": arity, "trees": count, "bytes": size * count, "seconds": round(seconds, 4)}) + "\n", end="", flush=True)
         time.sleep(options.pause)
 
 

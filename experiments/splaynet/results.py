@@ -110,7 +110,7 @@ def sharing(name, run, bounds):
     size = streams[0]["bytes"]
     goodput = model.tcp_goodput(LINK)
     phases, ends = model.sharing(size, starts, goodput)
-    fair = name.endswith("-fq")
+    fair = name.endswith(("-fq", "-paths"))
     rows = []
     for number, (low, high, shares) in enumerate(phases, 1):
         # A stream needs a moment to find its share, and what a receiver held back behind a loss belongs to the time before:
