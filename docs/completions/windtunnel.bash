@@ -106,7 +106,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__agent)
-            opts="-h --listen --advertise --join --name --labels --cpus --memory --uplink --max-nodes --max-cpu --max-memory --deny-exec --folder --key --help"
+            opts="-h --listen --advertise --join --name --labels --cpus --memory --uplink --max-nodes --max-cpu --max-memory --deny-exec --folder --slurm --until-stdin-closes --key --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -202,7 +202,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__check)
-            opts="-h --all --events --from --to --packet-memory --hosts --key --json --help"
+            opts="-h --all --events --from --to --packet-memory --hosts --ssh --remote-windtunnel --key --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -221,6 +221,14 @@ _windtunnel() {
                     return 0
                     ;;
                 --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ssh)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --remote-windtunnel)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -678,7 +686,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__run)
-            opts="-h --out --seed --duration --max-lateness --on-overload --output-limit --no-offload --packet-memory --junit --quiet --json --hosts --key --plain --detach --help"
+            opts="-h --out --seed --duration --max-lateness --on-overload --output-limit --no-offload --packet-memory --junit --quiet --json --hosts --ssh --remote-windtunnel --key --plain --detach --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -717,6 +725,14 @@ _windtunnel() {
                     return 0
                     ;;
                 --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ssh)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --remote-windtunnel)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -57,8 +57,10 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l on-overloa
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l output-limit -d 'How much is kept of each stream that a program writes' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l packet-memory -d 'Memory for packets in queues and in flight' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l junit -d 'Write the results as JUnit XML to this file too, for a CI system; the run folder always has them as `junit.xml`' -r -F
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l hosts -d 'Machines of a cluster, with commas: agents\' names or addresses, or `all`' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l hosts -d 'Machines of a cluster, with commas: agents\' names or addresses, `all`, or `slurm` for those of the Slurm allocation that this is in. Where no agent answers, one is started over ssh; it ends with this command' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l ssh -d 'With --hosts: how agents are started; a host and a command are added' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l remote-windtunnel -d 'With --hosts: windtunnel on machines where an agent is started, as a shell there reads it [default: windtunnel; for `slurm` the path of this program]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l no-offload -d 'Let no packet be larger than its link\'s MTU, also where nobody could tell'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l quiet -d 'Show the verdict only'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l json -d 'Write JSON to standard output, with the fields of the human output'
@@ -98,8 +100,10 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -s h -l help
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l from -d 'Only paths from this node or group' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l to -d 'Only paths to this node or group' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l packet-memory -d 'Memory for packets in queues and in flight that a run on this machine would get' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l hosts -d 'Machines of a cluster, with commas: agents\' names or addresses, or `all`' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l hosts -d 'Machines of a cluster, with commas: agents\' names or addresses, `all`, or `slurm` for those of the Slurm allocation that this is in. Where no agent answers, one is started over ssh; it ends with this command' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l ssh -d 'With --hosts: how agents are started; a host and a command are added' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l remote-windtunnel -d 'With --hosts: windtunnel on machines where an agent is started, as a shell there reads it [default: windtunnel; for `slurm` the path of this program]' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l all -d 'Show every pair of nodes [default: the first 200]'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l events -d 'Show everything that `events` come to, in the order of time: repetitions, flaps and churn included'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l json -d 'Write JSON to standard output, with the fields of the human output'
@@ -180,8 +184,8 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand schema" -l json -d
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand schema" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand keygen" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l listen -d 'Where to hear: an address and a UDP port' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l advertise -d 'Where other machines reach this one, if that is not what this machine sees itself' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l join -d 'Other agents to look for, with commas; one that is there is enough' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l advertise -d 'Where other machines reach this one, if that is not what this machine sees itself; without a port that of --listen. `ssh`: the address that the ssh session has reached which this is in' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l join -d 'Other agents to look for, with commas; one that is there is enough, and a name of which nothing is known yet is looked up again' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l name -d 'The machine\'s name, instead of its own' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l labels -d 'Words that tell machines apart, with commas: `ssd,rack=7`' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l cpus -d 'Processors to be told to others, instead of all that this process may use' -r
@@ -191,16 +195,18 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l max-node
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l max-cpu -d 'The most processors that the nodes of all runs together may ask for here: `2`, `0.5`' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l max-memory -d 'The most memory that the nodes of all runs together may ask for here' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l deny-exec -d 'Programs that files may not start here, with commas; `*` stands for any text: `nc*,/opt/*`' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l folder -d 'Where runs keep their files until somebody fetches them; what is there is removed [default: windtunnel/agent-PORT in $XDG_STATE_HOME or ~/.local/state]' -r -F
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l folder -d 'Where runs keep their files until somebody fetches them; what is there is removed [default: windtunnel/agent-MACHINE-PORT in $XDG_STATE_HOME or ~/.local/state]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l slurm -d 'Tell others the name, the processors and the memory that the Slurm step has which this is in'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l until-stdin-closes -d 'Print where others reach this agent, and end when standard input does, once nobody watches a run here; then nothing is left of it'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l measure -d 'Measure what goes through from each machine to each other, one pair after the other'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l host -d 'A machine that has a part of the run' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l out -d 'The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]' -r -F
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l key -d 'The cluster\'s key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l quiet -d 'Show the verdict only'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -s h -l help -d 'Print help (see more with \'--help\')'

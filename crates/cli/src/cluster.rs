@@ -1,5 +1,6 @@
 //! The cluster's key, its machines, and what goes where, for the verbs that need it.
 
+mod choosing;
 mod command;
 mod conduct;
 pub(crate) mod machines;
@@ -9,8 +10,10 @@ mod proxy;
 #[cfg(test)]
 mod sample;
 mod show;
+mod starting;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use windtunnel_cluster::{ClusterKey, KeyError};
 
@@ -20,15 +23,20 @@ use crate::failure::Failure;
 /// Which key.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Key {
-    /// The cluster's key [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]
+    /// The cluster's key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or
+    /// ~/.config]
     #[arg(long, value_name = "FILE", env = "WINDTUNNEL_KEY")]
     key: Option<PathBuf>,
 }
 
 impl Key {
-    /// Reads the key.
+    /// Reads the key. From standard input it can be read once.
     pub(crate) fn read(&self) -> Result<ClusterKey, Failure> {
         let path = match &self.key {
+            Some(path) if path == Path::new("-") => {
+                return ClusterKey::read_from(&mut io::stdin().lock(), "standard input")
+                    .map_err(failed);
+            }
             Some(path) => path.clone(),
             None => usual_path()?,
         };

@@ -4,9 +4,11 @@
 //! the mesh; answers that take longer are tasks of their own.
 
 mod answer;
+mod end;
 pub(crate) mod exec;
 mod limits;
 mod runs;
+mod seek;
 mod watch;
 mod worker;
 
@@ -37,10 +39,11 @@ use crate::{machine, tls};
 pub struct Agent {
     /// Where it hears.
     pub listen: SocketAddr,
-    /// Where others reach it; `None`: found out.
+    /// Where others reach it, with port 0 at that of `listen`; `None`: found out.
     pub advertise: Option<SocketAddr>,
-    /// Agents to look for.
-    pub join: Vec<SocketAddr>,
+    /// Agents to look for: names or addresses, with or without a port. Names that mean nothing are tried
+    /// again.
+    pub join: Vec<String>,
     /// The machine's name; `None`: its own.
     pub name: Option<String>,
     /// What its owner calls it.
@@ -59,6 +62,9 @@ pub struct Agent {
     pub limits: Limits,
     /// Where parts of runs have their folders until their results are fetched. What is there is removed.
     pub folder: PathBuf,
+    /// Whether the agent ends when its standard input does, once nobody watches a run that has a part
+    /// here; then its folder goes, too.
+    pub until_stdin_closes: bool,
 }
 
 /// Why an agent could not start.
@@ -111,6 +117,13 @@ pub enum Told {
         /// Where others reach it.
         advertise: SocketAddr,
     },
+    /// The name of an agent to look for means nothing so far.
+    NotFound {
+        /// The name.
+        name: String,
+        /// What the system said.
+        why: String,
+    },
     /// Another agent is there.
     Joined(SocketAddr),
     /// Another agent said that it ends.
@@ -129,12 +142,13 @@ pub enum Told {
 }
 
 impl Agent {
-    /// Runs until SIGINT, SIGTERM or SIGHUP; then the others are told.
+    /// Runs until SIGINT, SIGTERM or SIGHUP, or as [`Agent::until_stdin_closes`] says; then the others are
+    /// told.
     ///
     /// # Errors
     /// [`AgentError`] if it cannot start.
     pub fn run(self, tell: impl FnMut(Told)) -> Result<(), AgentError> {
-        self.run_until(signalled, tell)
+        self.run_until(end::signalled, tell)
     }
 
     /// Runs until what `end` makes is over; then the others are told.
@@ -161,7 +175,8 @@ impl Agent {
         let listening = |source| AgentError::Listen { address: self.listen, source };
         let socket = UdpSocket::bind(self.listen).map_err(listening)?;
         let listen = socket.local_addr().map_err(listening)?;
-        let advertise = self.advertised(listen);
+        let found = seek::resolve_all(&self.join, listen).await;
+        let advertise = self.advertised(listen, &found.known);
         let (server, client) = tls::settings(&self.key).map_err(AgentError::Key)?;
         let runtime = Arc::new(TokioRuntime);
         let mut endpoint = Endpoint::new(EndpointConfig::default(), Some(server), socket, runtime)
@@ -174,25 +189,39 @@ impl Agent {
         }
         tokio::task::spawn_local(carrier.clone().accept());
         tell(Told::Listening { listen, advertise });
+        for (name, why) in found.unknown.iter().cloned() {
+            tell(Told::NotFound { name, why });
+        }
+        tokio::task::spawn_local(seek::seek(self.join.clone(), listen, found, heard.clone()));
+        if self.until_stdin_closes {
+            end::watch_stdin(heard.clone());
+        }
         let mut life = Life::new(&self, advertise, carrier, heard);
         let ended = life.hear(hearing, end(), &mut tell).await;
         tell(Told::Ends);
         endpoint.close(0_u32.into(), b"the agent ends");
         // Who does not hear it will notice.
         let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
+        if self.until_stdin_closes {
+            // Somebody else may have put something there.
+            let _ = std::fs::remove_dir(&self.folder);
+        }
         ended.map_err(step("wait for signals"))
     }
 
     /// Where others reach this machine: the address from which it would speak to the first agent that it
     /// looks for, or to anybody.
-    fn advertised(&self, listen: SocketAddr) -> SocketAddr {
-        if let Some(address) = self.advertise {
+    fn advertised(&self, listen: SocketAddr, known: &[SocketAddr]) -> SocketAddr {
+        if let Some(mut address) = self.advertise {
+            if address.port() == 0 {
+                address.set_port(listen.port());
+            }
             return address;
         }
         if !listen.ip().is_unspecified() {
             return canonical(listen);
         }
-        let own = self.join.first().and_then(|to| speaking_to(*to));
+        let own = known.first().and_then(|to| speaking_to(*to));
         let own = own.or_else(|| speaking_to(SOMEBODY)).unwrap_or(Ipv4Addr::LOCALHOST.into());
         SocketAddr::new(own, listen.port())
     }
@@ -207,6 +236,8 @@ struct Life {
     shares_all_memory: bool,
     runs: Runs,
     heard: UnboundedSender<Heard>,
+    /// Nobody needs it but who watches a run.
+    is_released: bool,
 }
 
 impl Life {
@@ -219,10 +250,7 @@ impl Life {
         let id = AgentId(random());
         let mut config = Config::new(id, epoch(), advertise);
         config.mtu = MESH_MTU;
-        let mut mesh = Mesh::new(config, random(), now());
-        for address in &agent.join {
-            mesh.join(now(), *address);
-        }
+        let mesh = Mesh::new(config, random(), now());
         let (memory, memory_free) = machine::memory();
         let card = Card {
             agent: id.to_string(),
@@ -248,7 +276,7 @@ impl Life {
         let parts = (agent.worker.clone(), agent.limits.clone(), agent.folder.clone());
         let runs = Runs::new(id, advertise, parts, carrier.clone(), heard.clone());
         let shares_all_memory = agent.memory.is_none();
-        Life { mesh, carrier, card, shares_all_memory, runs, heard }
+        Life { mesh, carrier, card, shares_all_memory, runs, heard, is_released: false }
     }
 
     async fn hear(
@@ -260,6 +288,9 @@ impl Life {
         let mut end = std::pin::pin!(end);
         let ended = loop {
             self.settle(tell);
+            if self.is_released && !self.runs.are_watched() {
+                break Ok(());
+            }
             self.runs.tell_clocks(now(), &self.mesh);
             let due = self.mesh.poll_timeout().map(|at| at.since(now()));
             let due = [due, self.runs.pace()].into_iter().flatten().min().map(Duration::from);
@@ -279,6 +310,10 @@ impl Life {
     fn take(&mut self, heard: Heard, tell: &mut impl FnMut(Told)) {
         match heard {
             Heard::Datagram { from, bytes } => self.mesh.handle_datagram(now(), from, &bytes),
+            Heard::Seek(addresses) => {
+                addresses.into_iter().for_each(|address| self.mesh.join(now(), address));
+            }
+            Heard::Released => self.is_released = true,
             Heard::Asked { ask: Ask::Part { run, member }, to, rest } => {
                 self.runs.begin(*run, member, &mut self.mesh, (to, rest));
             }
@@ -305,6 +340,10 @@ impl Life {
             Heard::Word { run, member, word } => self.runs.hear_word(run, member, word),
             Heard::Asked { ask, to, rest } => {
                 let ready = match &ask {
+                    Ask::Join { address } => {
+                        self.mesh.join(now(), *address);
+                        Some(Answer::Done)
+                    }
                     Ask::Runs => Some(Answer::Runs { runs: self.runs.cards() }),
                     Ask::Forget { run } => Some(match self.runs.forget(*run) {
                         Ok(()) => Answer::Done,
@@ -376,18 +415,9 @@ impl Life {
     }
 }
 
-/// Waits for a signal that ends an agent.
-async fn signalled() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [interrupt, terminate, hangup] = kinds.map(signal);
-    let (mut interrupt, mut terminate, mut hangup) = (interrupt?, terminate?, hangup?);
-    tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {}, _ = hangup.recv() => {} }
-    Ok(())
-}
-
 /// The address from which this machine speaks to another: nothing is sent for it.
-fn speaking_to(other: SocketAddr) -> Option<IpAddr> {
+#[must_use]
+pub fn speaking_to(other: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = match other {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),

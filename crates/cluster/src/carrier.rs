@@ -36,6 +36,10 @@ pub(crate) enum Heard {
     Ordered { watcher: (u64, u64), order: Option<Order> },
     /// What another agent has to say of its part of a run.
     Word { run: u64, member: u16, word: Word },
+    /// Agents to look for.
+    Seek(Vec<SocketAddr>),
+    /// Nobody needs the agent any more but who watches a run.
+    Released,
     /// A connection was refused: somebody without the key, or of another version.
     Refused { from: SocketAddr, why: String },
 }

@@ -208,11 +208,7 @@ async fn reach(
     address: SocketAddr,
     key: &ClusterKey,
 ) -> Result<(Endpoint, Connection), ClientError> {
-    let any = match address {
-        SocketAddr::V4(_) => "0.0.0.0:0",
-        SocketAddr::V6(_) => "[::]:0",
-    };
-    let socket = UdpSocket::bind(any).map_err(step("open a UDP socket"))?;
+    let socket = UdpSocket::bind(any_for(address)).map_err(step("open a UDP socket"))?;
     let (_, settings) =
         tls::settings(key).map_err(io::Error::other).map_err(step("use the key"))?;
     let runtime = std::sync::Arc::new(TokioRuntime);
@@ -222,7 +218,11 @@ async fn reach(
     let no_agent = |why: String| ClientError::NoAgent { host: host.to_owned(), why };
     let connecting =
         endpoint.connect(address, NAME).map_err(|error| no_agent(error.to_string()))?;
-    let connection = match tokio::time::timeout(PATIENCE, connecting).await {
+    let connection = tokio::select! {
+        connection = tokio::time::timeout(PATIENCE, connecting) => connection,
+        () = refused(address) => return Err(no_agent("nobody hears there".to_owned())),
+    };
+    let connection = match connection {
         Ok(connection) => connection.map_err(|error| told(host, &error))?,
         Err(_) => {
             return Err(no_agent(format!("nothing was heard within {} s", PATIENCE.as_secs())));
@@ -237,6 +237,32 @@ async fn reach(
             None => ClientError::Broken { host: host.to_owned(), source: error },
         }),
         Err(_) => Err(no_agent("it does not answer".to_owned())),
+    }
+}
+
+/// Is over when the other machine's kernel says that nobody hears at that port (ICMP, RFC 1122, 4.1.3.1), which
+/// QUIC does not listen to because anybody could say so. Here it is only about how soon we give up.
+async fn refused(address: SocketAddr) {
+    let probe = async {
+        let socket = tokio::net::UdpSocket::bind(any_for(address)).await?;
+        socket.connect(address).await?;
+        // No packet of QUIC is as short: an agent drops it.
+        socket.send(&[0]).await?;
+        loop {
+            socket.recv(&mut [0; 1]).await?;
+        }
+    };
+    let probed: io::Result<std::convert::Infallible> = probe.await;
+    let is_refused = probed.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if !is_refused {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn any_for(address: SocketAddr) -> &'static str {
+    match address {
+        SocketAddr::V4(_) => "0.0.0.0:0",
+        SocketAddr::V6(_) => "[::]:0",
     }
 }
 

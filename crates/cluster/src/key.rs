@@ -3,9 +3,10 @@
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::pki_types::pem::PemObject;
@@ -15,10 +16,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub(crate) const NAME: &str = "windtunnel";
 
 /// A cluster's key.
-#[derive(Debug)]
 pub struct ClusterKey {
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) private: PrivateKeyDer<'static>,
+    /// Both as they were read.
+    text: Arc<str>,
 }
 
 /// A key could not be made, kept or read.
@@ -158,19 +160,56 @@ impl ClusterKey {
         Self::parse(&text).map_err(|why| KeyError::NoKey { path: path.to_owned(), why })
     }
 
+    /// Reads a key from a stream up to its end, or to the end of the block that makes it complete: what
+    /// follows is left there.
+    ///
+    /// # Errors
+    /// [`KeyError`]; `name` is what the stream is called in it.
+    pub fn read_from(stream: &mut impl BufRead, name: &str) -> Result<Self, KeyError> {
+        let mut text = String::new();
+        loop {
+            let line = text.len();
+            let read = stream.by_ref().take(KEY_BYTES_MAX).read_line(&mut text);
+            let read = read.map_err(|source| KeyError::Read { path: name.into(), source })?;
+            let too_much = text.len() as u64 > KEY_BYTES_MAX;
+            if read == 0 || too_much || text[line..].starts_with(END) && Self::parse(&text).is_ok()
+            {
+                break;
+            }
+        }
+        Self::parse(&text).map_err(|why| KeyError::NoKey { path: name.into(), why })
+    }
+
+    /// The key as its file has it: whoever gets it has the key.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     fn parse(text: &str) -> Result<Self, String> {
         let private = PrivateKeyDer::from_pem_slice(text.as_bytes());
         let private = private.map_err(|error| format!("it has no private key ({error})"))?;
         let certificate = CertificateDer::from_pem_slice(text.as_bytes());
         let certificate =
             certificate.map_err(|error| format!("it has no certificate ({error})"))?;
-        Ok(ClusterKey { certificate, private })
+        Ok(ClusterKey { certificate, private, text: text.into() })
     }
 }
 
 impl Clone for ClusterKey {
     fn clone(&self) -> Self {
-        ClusterKey { certificate: self.certificate.clone(), private: self.private.clone_key() }
+        ClusterKey {
+            certificate: self.certificate.clone(),
+            private: self.private.clone_key(),
+            text: Arc::clone(&self.text),
+        }
+    }
+}
+
+impl fmt::Debug for ClusterKey {
+    /// Nothing of the key gets into a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClusterKey({self})")
     }
 }
 
@@ -184,6 +223,11 @@ impl fmt::Display for ClusterKey {
         write!(f, "{hash:016x}")
     }
 }
+
+/// The end of a block (RFC 7468, 2).
+const END: &str = "-----END ";
+/// More than any key has, comments included.
+const KEY_BYTES_MAX: u64 = 1 << 16;
 
 #[cfg(test)]
 mod tests {
@@ -230,6 +274,30 @@ mod tests {
             let error = ClusterKey::read(&path).unwrap_err();
             assert!(error.to_string().contains(missing), "{error}");
         }
+    }
+
+    #[test]
+    fn a_key_in_a_stream_ends_where_it_is_complete_and_the_rest_is_left() {
+        let (key, text) = ClusterKey::generate().unwrap();
+        let at = text.find("-----BEGIN CERTIFICATE").unwrap();
+        let other_way_round = format!("{}{}", &text[at..], &text[..at]);
+        for text in [text.clone(), other_way_round] {
+            let stream = format!("{text}more\n");
+            let mut stream = stream.as_bytes();
+            let read = ClusterKey::read_from(&mut stream, "standard input").unwrap();
+            assert_eq!((read.to_string(), stream), (key.to_string(), &b"more\n"[..]));
+            assert_eq!(read.text(), text);
+        }
+        let cut = ClusterKey::read_from(&mut &text.as_bytes()[..at], "standard input").unwrap_err();
+        assert!(cut.to_string().starts_with("standard input is no key of a cluster: "), "{cut}");
+        let endless = "x".repeat(100_000);
+        assert!(ClusterKey::read_from(&mut endless.as_bytes(), "standard input").is_err());
+    }
+
+    #[test]
+    fn a_key_in_a_log_gives_nothing_away() {
+        let (key, _) = ClusterKey::generate().unwrap();
+        assert_eq!(format!("{key:?}"), format!("ClusterKey({key})"));
     }
 
     #[test]

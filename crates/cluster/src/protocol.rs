@@ -31,6 +31,11 @@ pub enum Ask {
         /// Where that agent is.
         to: SocketAddr,
     },
+    /// Look for another agent. Answer: [`Answer::Done`].
+    Join {
+        /// Where it hears.
+        address: SocketAddr,
+    },
     /// Do a part of a run. The stream stays open: [`run::Order`]s follow on it, and what the part says comes
     /// back as [`Answer::Part`]s. If it closes before the run has begun, there is no run.
     Part {

@@ -22,7 +22,8 @@ impl Live {
         let agent = Agent {
             listen: ([127, 0, 0, 1], 0).into(),
             advertise: None,
-            join: join.to_vec(),
+            join: join.iter().map(ToString::to_string).collect(),
+            until_stdin_closes: false,
             name: Some(name.to_owned()),
             labels: ["rack=7".to_owned()].into(),
             cpus: Some(3),

@@ -1,19 +1,24 @@
 //! `--hosts`: which machines of a cluster.
 
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::builder::NonEmptyStringValueParser;
 use windtunnel_cluster::protocol::{Answer, Ask, Card, Hosts, Silent};
-use windtunnel_cluster::{Client, ClientError, ClusterKey, client};
+use windtunnel_cluster::{Client, ClientError, ClusterKey};
 
 use super::Key;
+use super::choosing::{called, choose, hearing, unknown};
+use super::starting::{Started, Starter, Words};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Machines of a cluster, and its key.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Machines {
-    /// Machines of a cluster, with commas: agents' names or addresses, or `all`
+    /// Machines of a cluster, with commas: agents' names or addresses, `all`, or `slurm` for those of the Slurm
+    /// allocation that this is in. Where no agent answers, one is started over ssh; it ends with this command
     #[arg(
         long,
         value_name = "HOST",
@@ -22,6 +27,13 @@ pub(crate) struct Machines {
         value_parser = NonEmptyStringValueParser::new()
     )]
     hosts: Vec<String>,
+    /// With --hosts: how agents are started; a host and a command are added
+    #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_SSH", default_value = "ssh")]
+    ssh: Words,
+    /// With --hosts: windtunnel on machines where an agent is started, as a shell there reads it [default:
+    /// windtunnel; for `slurm` the path of this program]
+    #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_REMOTE_WINDTUNNEL")]
+    remote_windtunnel: Option<Words>,
     #[command(flatten)]
     key: Key,
 }
@@ -33,6 +45,8 @@ pub(crate) struct Found {
     pub(crate) cards: Vec<Card>,
     /// With `all`: agents that are there and did not answer.
     pub(crate) silent: Vec<Silent>,
+    /// Agents that end when this is dropped.
+    pub(crate) started: Started,
 }
 
 impl Machines {
@@ -46,229 +60,222 @@ impl Machines {
         self.key.read()
     }
 
-    /// Asks an agent for all, and picks those that were named: the first named that answers, or else the one of
-    /// this machine.
-    pub(crate) fn find(&self) -> Result<Found, Failure> {
-        let key = self.key.read()?;
-        let mut known = Known { key, unreached: Vec::new() };
-        let asked = known.first_of(&self.hosts)?;
-        let hosts = asked.client.hosts(false)?;
-        let chosen = choose(&hosts, &self.hosts, asked.name, |name| known.agent_at(name))?;
+    /// Finds those that were named, and starts agents where there are none.
+    pub(crate) fn find(&self, key: &ClusterKey) -> Result<Found, Failure> {
+        let mut reached = Reached::new(&self.hosts, key)?;
+        let starter = Starter { ssh: &self.ssh, remote: self.remote_windtunnel.as_ref(), key };
+        let wants_slurm = self.hosts.iter().any(|name| name == SLURM);
+        let (missing, is_known) = reached.missing()?;
+        let mut started = Started::default();
+        if !missing.is_empty() || wants_slurm {
+            started = starter.start(&missing, wants_slurm)?;
+        }
+        let hosts = if started.agents.is_empty() {
+            reached.teller()?.hosts(false)?
+        } else {
+            let needs_teller = is_known || self.hosts.iter().any(|name| name == ALL);
+            unite(&reached, &started, needs_teller)?
+        };
+        let answers = reached.answers.into_iter();
+        let answers: BTreeMap<String, String> = answers.chain(started.answers()).collect();
+        let chosen = choose(&hosts, &self.hosts, &answers, &started.of_slurm())?;
         let is_all = self.hosts.iter().any(|name| name == ALL);
         let silent = if is_all { hosts.silent } else { Vec::new() };
         let cards = hosts.hosts.into_iter().enumerate();
         let cards = cards.filter(|(at, _)| chosen.contains(at)).map(|(_, card)| card).collect();
-        Ok(Found { cards, silent })
+        Ok(Found { cards, silent, started })
     }
 }
 
-/// An agent that answers.
-struct Asked<'a> {
-    client: Client,
-    /// What it was called, if it was named.
-    name: Option<&'a str>,
+/// Who answers.
+struct Reached {
+    /// By name, those that were named, in this order.
+    named: Vec<(String, Result<Client, ClientError>)>,
+    /// The agent of this machine.
+    here: Result<Client, ClientError>,
+    /// The agents' numbers, by name.
+    answers: BTreeMap<String, String>,
 }
 
-/// The key, and who did not answer to it.
-struct Known {
-    key: ClusterKey,
-    unreached: Vec<(String, ClientError)>,
-}
-
-impl Known {
-    fn first_of<'a>(&mut self, names: &'a [String]) -> Result<Asked<'a>, Failure> {
-        for name in names.iter().filter(|name| *name != ALL) {
-            match Client::connect(name, &self.key) {
-                Ok(client) => return Ok(Asked { client, name: Some(name) }),
-                // Somebody is there, so it is meant, and nobody else can say better why it does not do.
-                Err(error @ (ClientError::OtherKey { .. } | ClientError::OtherVersion { .. })) => {
-                    return Err(error.into());
+impl Reached {
+    /// Asks all at the same time.
+    fn new(names: &[String], key: &ClusterKey) -> Result<Self, Failure> {
+        let is_name = |name: &&String| ![ALL, SLURM].contains(&name.as_str());
+        let mut seen = BTreeSet::new();
+        let names: Vec<&String> =
+            names.iter().filter(is_name).filter(|name| seen.insert(*name)).collect();
+        let (named, here) = thread::scope(|scope| {
+            let here = scope.spawn(|| Client::connect(HERE, key));
+            let asked = names.iter().map(|name| scope.spawn(|| Client::connect(name, key)));
+            // All are asked before the first answer is waited for.
+            let asked: Vec<_> = asked.collect();
+            let named =
+                names.iter().zip(asked).map(|(name, asked)| ((*name).clone(), joined(asked)));
+            (named.collect::<Vec<_>>(), joined(here))
+        });
+        let mut reached = Reached { named, here, answers: BTreeMap::new() };
+        for (name, client) in &mut reached.named {
+            match client {
+                Ok(client) => {
+                    let agent = agent_of(name, client)?.agent;
+                    reached.answers.insert(name.clone(), agent);
                 }
-                Err(error) => self.unreached.push((name.clone(), error)),
+                Err(ClientError::NoHost { .. } | ClientError::NoAgent { .. }) => {}
+                // Somebody is there, so it is meant, and nobody else can say better why it does not do.
+                Err(error) => {
+                    let no_host = ClientError::NoAgent { host: String::new(), why: String::new() };
+                    return Err(std::mem::replace(error, no_host).into());
+                }
             }
         }
-        match Client::connect(HERE, &self.key) {
-            Ok(client) => Ok(Asked { client, name: None }),
-            Err(here) => {
-                let first = self.unreached.drain(..).next();
-                Err(nobody(first.map(|(_, error)| error), here))
-            }
-        }
+        Ok(reached)
     }
 
-    /// The number of the agent that answers to a name; `None` if there is no such address.
-    fn agent_at(&mut self, name: &str) -> Result<Option<String>, Failure> {
-        let tried = self.unreached.iter().position(|(tried, _)| tried == name);
-        let reached = match tried {
-            Some(at) => Err(self.unreached.remove(at).1),
-            None => Client::connect(name, &self.key),
+    /// The first that was named and answers, or else the agent of this machine.
+    fn any(&self) -> Option<&Client> {
+        let mut named = self.named.iter().filter_map(|(_, client)| client.as_ref().ok());
+        named.next().or_else(|| self.here.as_ref().ok())
+    }
+
+    /// The same, where nobody can be done without.
+    fn teller(&mut self) -> Result<&Client, Failure> {
+        if self.any().is_none() {
+            let nothing = ClientError::NoAgent { host: HERE.to_owned(), why: String::new() };
+            let here = std::mem::replace(&mut self.here, Err(nothing));
+            return Err(here.err().map_or_else(|| Failure::new(Exit::Usage, "no agent"), nobody));
+        }
+        self.any().ok_or_else(|| Failure::new(Exit::Usage, "no agent"))
+    }
+
+    /// The names at which no agent is, neither of itself nor as somebody knows it; and whether somebody was
+    /// known.
+    fn missing(&mut self) -> Result<(Vec<Missing>, bool), Failure> {
+        let hosts = self.any().map(|client| client.hosts(false)).transpose()?;
+        let mut is_known = !self.answers.is_empty();
+        let mut missing = Vec::new();
+        for (name, client) in &self.named {
+            let Err(error) = client else { continue };
+            if let Some(hosts) = &hosts
+                && (called(hosts, name)?.is_some() || hearing(hosts, name)?.is_some())
+            {
+                is_known = true;
+                continue;
+            }
+            let has_address = !matches!(error, ClientError::NoHost { .. });
+            if !has_address && !is_plain(name) {
+                return Err(match &hosts {
+                    Some(hosts) => unknown(hosts, name),
+                    None => no_address(name),
+                });
+            }
+            missing.push(Missing { name: name.clone(), has_address });
+        }
+        Ok((missing, is_known))
+    }
+}
+
+/// A machine that has no agent.
+#[derive(Debug)]
+pub(super) struct Missing {
+    pub(super) name: String,
+    /// Whether the name means something here; otherwise, ssh may know it.
+    pub(super) has_address: bool,
+}
+
+/// Who the agent is.
+pub(super) fn agent_of(name: &str, client: &Client) -> Result<Card, Failure> {
+    match client.ask(&Ask::Card)? {
+        Answer::Card(card) => Ok(*card),
+        _ => {
+            let text = format!("the agent at {name} tells nothing of itself");
+            Err(Failure::new(Exit::Usage, text))
+        }
+    }
+}
+
+/// Makes one cluster of all, and waits until they know each other and their clocks. `needs_teller`: who was
+/// there belongs to it.
+fn unite(reached: &Reached, started: &Started, needs_teller: bool) -> Result<Hosts, Failure> {
+    let teller = reached.any().filter(|_| needs_teller);
+    let anchor = teller.or_else(|| started.agents.first().map(|agent| &agent.client));
+    let anchor = anchor.ok_or_else(|| Failure::new(Exit::Internal, "no agent was started"))?;
+    let at = agent_of("the first machine", anchor)?;
+    for agent in started.agents.iter().filter(|agent| agent.card.agent != at.agent) {
+        agent.client.ask(&Ask::Join { address: at.address })?;
+    }
+    let mut members: BTreeSet<&str> = reached.answers.values().map(String::as_str).collect();
+    members.insert(&at.agent);
+    members.extend(started.agents.iter().map(|agent| agent.card.agent.as_str()));
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let hosts = anchor.hosts(false)?;
+        match stranger(&hosts, &members, started) {
+            None => return Ok(hosts),
+            Some(text) if Instant::now() > until => {
+                return Err(Failure::new(Exit::Machine, text).hint(
+                    "agents reach each other at the addresses that `windtunnel hosts` lists: open these UDP ports \
+                     between the machines, or start agents there by hand with --advertise",
+                ));
+            }
+            Some(_) => thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// Which started agent some other of these agents does not know well enough, in words.
+fn stranger(hosts: &Hosts, members: &BTreeSet<&str>, started: &Started) -> Option<String> {
+    let card = |agent: &str| hosts.hosts.iter().find(|card| card.agent == agent);
+    for agent in &started.agents {
+        let name = format!("{} ({})", agent.name, agent.card.address);
+        let Some(own) = card(&agent.card.agent) else {
+            return Some(format!("the agent on {name} is not known to the others"));
         };
-        match reached.and_then(|client| client.ask(&Ask::Card)) {
-            Ok(Answer::Card(card)) => Ok(Some(card.agent)),
-            Ok(_) => Err(Failure::new(
-                Exit::Usage,
-                format!("the agent at {name} tells nothing of itself"),
-            )),
-            Err(ClientError::NoHost { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+        for other in members.iter().filter(|other| **other != own.agent) {
+            let Some(other) = card(other) else { continue };
+            let clock = |of: &Card, to: &Card| {
+                let mut peers = of.peers.iter();
+                peers.any(|peer| peer.agent == to.agent && peer.clock.is_some())
+            };
+            if !clock(own, other) || !clock(other, own) {
+                let other = format!("{} ({})", other.host, other.address);
+                return Some(format!("the agents on {name} and {other} do not hear each other"));
+            }
         }
     }
+    None
 }
 
-/// Positions of the machines that `names` mean. `asked` is what the agent was called that told of all; `agent_at`
-/// tells who answers to a name that is neither a machine's name nor its address.
-fn choose(
-    hosts: &Hosts,
-    names: &[String],
-    asked: Option<&str>,
-    mut agent_at: impl FnMut(&str) -> Result<Option<String>, Failure>,
-) -> Result<Vec<usize>, Failure> {
-    let mut chosen = Vec::new();
-    for name in names {
-        if name == ALL {
-            chosen.extend(0..hosts.hosts.len());
-        } else if let Some(at) = called(hosts, name)? {
-            chosen.push(at);
-        } else if asked == Some(name.as_str()) {
-            chosen.push(hosts.asked);
-        } else if let Some(at) = hearing(hosts, name)? {
-            chosen.push(at);
-        } else {
-            let agent = agent_at(name)?.ok_or_else(|| unknown(hosts, name))?;
-            let at = hosts.hosts.iter().position(|card| card.agent == agent);
-            chosen.push(at.ok_or_else(|| elsewhere(hosts, name))?);
-        }
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// What a machine may be called, so that its name can be given to ssh.
+fn is_plain(name: &str) -> bool {
+    let may = |c: char| c.is_alphanumeric() || "._-@".contains(c);
+    !name.starts_with('-') && name.chars().all(may)
+}
+
+fn no_address(name: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("no machine is called {name}"))
+        .hint("write NAME, NAME:PORT or [IPv6]:PORT")
+}
+
+/// What to say if nobody was named, and there is no agent here.
+fn nobody(here: ClientError) -> Failure {
+    match here {
+        here @ ClientError::NoAgent { .. } => Failure::from(here).hint(
+            "start one here with `windtunnel agent`, or name one that knows all: --hosts HOST,all",
+        ),
+        here => here.into(),
     }
-    Ok(chosen)
-}
-
-/// The machine of that name.
-fn called(hosts: &Hosts, name: &str) -> Result<Option<usize>, Failure> {
-    let cards = hosts.hosts.iter().enumerate();
-    let called: Vec<(usize, &Card)> = cards.filter(|(_, card)| card.host == name).collect();
-    match called[..] {
-        [] => Ok(None),
-        [(at, _)] => Ok(Some(at)),
-        [..] => {
-            let addresses: Vec<String> =
-                called.iter().map(|(_, card)| card.address.to_string()).collect();
-            let text = format!("{} agents are called {name}", called.len());
-            let hint = format!("name them by their addresses: {}", addresses.join(", "));
-            Err(Failure::new(Exit::Usage, text).hint(hint))
-        }
-    }
-}
-
-/// The machine whose agent hears at that address.
-fn hearing(hosts: &Hosts, name: &str) -> Result<Option<usize>, Failure> {
-    let addresses = client::resolve(name).unwrap_or_default();
-    let is_it =
-        |address: SocketAddr| addresses.iter().any(|one| canonical(*one) == canonical(address));
-    if let Some(silent) = hosts.silent.iter().find(|silent| is_it(silent.address)) {
-        let text = format!("the agent at {} does not answer: {}", silent.address, silent.why);
-        return Err(Failure::new(Exit::Usage, text));
-    }
-    Ok(hosts.hosts.iter().position(|card| is_it(card.address)))
-}
-
-fn unknown(hosts: &Hosts, name: &str) -> Failure {
-    let text = format!("no agent of the cluster is called `{name}`, and it is no address");
-    Failure::new(Exit::Usage, text).hint(format!("there are {}", all_names(hosts)))
-}
-
-fn elsewhere(hosts: &Hosts, name: &str) -> Failure {
-    let here =
-        hosts.hosts.get(hosts.asked).map(|card| card.address.to_string()).unwrap_or_default();
-    let text = format!("the agent at {name} and the one at {here} do not know each other");
-    Failure::new(Exit::Usage, text).hint(format!("start it with `windtunnel agent --join {here}`"))
-}
-
-/// What to say if neither the `first` that was named answers nor the agent `here`.
-fn nobody(first: Option<ClientError>, here: ClientError) -> Failure {
-    match (first, here) {
-        (None, here @ ClientError::NoAgent { .. }) => Failure::from(here)
-            .hint("start one here with `windtunnel agent`, or name one that knows all: --hosts HOST,all"),
-        (Some(first @ ClientError::NoHost { .. }), ClientError::NoAgent { .. }) => Failure::from(first)
-            .hint(
-                "names of agents are known where an agent is: start one on this machine, or name the address \
-                 of one",
-            ),
-        (None | Some(ClientError::NoHost { .. }), here) => here.into(),
-        (Some(first), _) => first.into(),
-    }
-}
-
-fn all_names(hosts: &Hosts) -> String {
-    let name = |card: &Card| format!("{} ({})", card.host, card.address);
-    hosts.hosts.iter().map(name).collect::<Vec<_>>().join(", ")
-}
-
-/// IPv4 as such, also where it is written as IPv6.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// Every machine of the cluster.
-const ALL: &str = "all";
+pub(super) const ALL: &str = "all";
+/// Every machine of the Slurm allocation.
+pub(super) const SLURM: &str = "slurm";
 /// Where to ask if nobody was named, or nobody who was named answers.
 const HERE: &str = "localhost";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cluster::sample::card;
-
-    fn hosts() -> Hosts {
-        let hosts = vec![card("a", 1), card("b", 2), card("box", 3), card("box", 4)];
-        let silent =
-            vec![Silent { address: ([10, 0, 0, 9], 7447).into(), why: "it is tired".into() }];
-        Hosts { asked: 1, hosts, silent, throughput: Vec::new() }
-    }
-
-    /// Positions, or what is said instead; nobody else answers but who is at 10.1.1.3 (`box-3`) and 10.1.1.8.
-    fn chosen(names: &str, asked: Option<&str>) -> Result<Vec<usize>, String> {
-        let names: Vec<String> = names.split(',').map(str::to_owned).collect();
-        let agent_at = |name: &str| {
-            Ok(match name {
-                "10.1.1.3" => Some("box-3".to_owned()),
-                "10.1.1.8" => Some("stranger".to_owned()),
-                _ => None,
-            })
-        };
-        choose(&hosts(), &names, asked, agent_at).map_err(|failure| failure.text())
-    }
-
-    #[test]
-    fn machines_are_known_by_name_by_address_and_by_who_answers() {
-        assert_eq!(chosen("b,a", None), Ok(vec![1, 0]));
-        assert_eq!(chosen("10.0.0.3,10.0.0.4:7447", None), Ok(vec![2, 3]));
-        assert_eq!(chosen("[::ffff:10.0.0.1]:7447", None), Ok(vec![0]));
-        assert_eq!(chosen("10.1.1.3", None), Ok(vec![2]));
-        assert_eq!(chosen("192.0.2.1:9", Some("192.0.2.1:9")), Ok(vec![1]));
-        assert_eq!(chosen("all", None), Ok(vec![0, 1, 2, 3]));
-    }
-
-    #[test]
-    fn who_is_not_there_is_told_with_who_is() {
-        let all = "a (10.0.0.1:7447), b (10.0.0.2:7447), box (10.0.0.3:7447), box (10.0.0.4:7447)";
-        assert_eq!(
-            chosen("a,not a host", None).unwrap_err(),
-            format!(
-                "error: no agent of the cluster is called `not a host`, and it is no address\nhint: there are {all}"
-            )
-        );
-        assert_eq!(
-            chosen("box", None).unwrap_err(),
-            "error: 2 agents are called box\nhint: name them by their addresses: 10.0.0.3:7447, 10.0.0.4:7447"
-        );
-        assert_eq!(
-            chosen("10.0.0.9", None).unwrap_err(),
-            "error: the agent at 10.0.0.9:7447 does not answer: it is tired"
-        );
-        assert_eq!(
-            chosen("10.1.1.8", None).unwrap_err(),
-            "error: the agent at 10.1.1.8 and the one at 10.0.0.2:7447 do not know each other\n\
-             hint: start it with `windtunnel agent --join 10.0.0.2:7447`"
-        );
-    }
-}
+/// How long agents have to find each other.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(50);

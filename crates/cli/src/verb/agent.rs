@@ -1,9 +1,12 @@
 //! `agent`: this machine's place in a cluster.
 
+mod place;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use windtunnel_cluster::{Agent, AgentError, Limits, Told, Worker, client};
+use clap::builder::FalseyValueParser;
+use windtunnel_cluster::{Agent, AgentError, Limits, Told, Worker, machine};
 use windtunnel_model::{Bytes, Rate};
 
 use crate::cluster::Key;
@@ -11,6 +14,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::verb::{Outcome, part};
+
+use place::{Advertise, Slurm};
 
 /// Make this machine part of a cluster, until Ctrl-C
 ///
@@ -26,10 +31,12 @@ pub(crate) struct Arguments {
         default_value = "0.0.0.0:7447"
     )]
     listen: SocketAddr,
-    /// Where other machines reach this one, if that is not what this machine sees itself
-    #[arg(long, value_name = "ADDRESS:PORT", env = "WINDTUNNEL_ADVERTISE")]
-    advertise: Option<SocketAddr>,
-    /// Other agents to look for, with commas; one that is there is enough
+    /// Where other machines reach this one, if that is not what this machine sees itself; without a port that of
+    /// --listen. `ssh`: the address that the ssh session has reached which this is in
+    #[arg(long, value_name = "ADDRESS", env = "WINDTUNNEL_ADVERTISE")]
+    advertise: Option<Advertise>,
+    /// Other agents to look for, with commas; one that is there is enough, and a name of which nothing is known yet
+    /// is looked up again
     #[arg(long, value_name = "HOST", env = "WINDTUNNEL_JOIN", value_delimiter = ',')]
     join: Vec<String>,
     /// The machine's name, instead of its own
@@ -60,24 +67,31 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATTERN", env = "WINDTUNNEL_DENY_EXEC", value_delimiter = ',')]
     deny_exec: Vec<String>,
     /// Where runs keep their files until somebody fetches them; what is there is removed [default:
-    /// windtunnel/agent-PORT in $XDG_STATE_HOME or ~/.local/state]
+    /// windtunnel/agent-MACHINE-PORT in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_AGENT_FOLDER")]
     folder: Option<PathBuf>,
+    /// Tell others the name, the processors and the memory that the Slurm step has which this is in
+    #[arg(long, env = "WINDTUNNEL_SLURM", value_parser = FalseyValueParser::new())]
+    slurm: bool,
+    /// Print where others reach this agent, and end when standard input does, once nobody watches a run here;
+    /// then nothing is left of it
+    #[arg(long, env = "WINDTUNNEL_UNTIL_STDIN_CLOSES", value_parser = FalseyValueParser::new())]
+    until_stdin_closes: bool,
     #[command(flatten)]
     key: Key,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let key = arguments.key.read()?;
-    let join = arguments.join.iter().map(|host| first_address(host)).collect::<Result<_, _>>()?;
+    let slurm = if arguments.slurm { Slurm::of_step(place::variable)? } else { Slurm::default() };
     let agent = Agent {
         listen: arguments.listen,
-        advertise: arguments.advertise,
-        join,
-        name: arguments.name.clone(),
+        advertise: arguments.advertise.and_then(Advertise::address).or(slurm.advertise),
+        join: arguments.join.clone(),
+        name: arguments.name.clone().or(slurm.name),
         labels: arguments.labels.iter().cloned().collect(),
-        cpus: arguments.cpus,
-        memory: arguments.memory,
+        cpus: arguments.cpus.or(slurm.cpus),
+        memory: arguments.memory.or(slurm.memory),
         uplink: arguments.uplink,
         key,
         worker: Some(worker()?),
@@ -91,15 +105,23 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             Some(folder) => folder.clone(),
             None => usual_folder(arguments.listen.port())?,
         },
+        until_stdin_closes: arguments.until_stdin_closes,
     };
-    agent.run(|told| output::talk(&text(&told))).map_err(failed)?;
+    agent.run(|told| tell(&told, arguments.until_stdin_closes)).map_err(failed)?;
     Ok(Exit::Fine.code())
 }
 
-/// An agent hears at one address; a name that has several means its first.
-fn first_address(host: &str) -> Result<SocketAddr, Failure> {
-    let none = || Failure::new(Exit::Usage, format!("{host} has no address"));
-    client::resolve(host)?.first().copied().ok_or_else(none)
+/// What stands before an agent's address on standard output, for those who start agents.
+pub(crate) const ANNOUNCED: &str = "windtunnel agent at ";
+
+fn tell(told: &Told, announces: bool) {
+    output::talk(&text(told));
+    if let Told::Listening { advertise, .. } = told
+        && announces
+    {
+        // Who does not hear it ends standard input.
+        let _ = output::data(&format!("{ANNOUNCED}{advertise}\n"));
+    }
 }
 
 fn text(told: &Told) -> String {
@@ -109,6 +131,9 @@ fn text(told: &Told) -> String {
         }
         Told::Listening { listen, advertise } => {
             format!("agent: hears at {listen}, others reach it at {advertise}")
+        }
+        Told::NotFound { name, why } => {
+            format!("warning: --join {name}: {why}; it is looked up again")
         }
         Told::Joined(address) => format!("agent: {address} is there"),
         Told::Left(address) => format!("agent: {address} has left"),
@@ -132,7 +157,7 @@ fn worker() -> Result<Worker, Failure> {
     Ok(Worker { program, arguments: vec![part::NAME.to_owned()] })
 }
 
-/// One for each agent of a user on a machine.
+/// One for each agent of a user: machines may share the user's home.
 fn usual_folder(port: u16) -> Result<PathBuf, Failure> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let state = set("XDG_STATE_HOME")
@@ -142,10 +167,11 @@ fn usual_folder(port: u16) -> Result<PathBuf, Failure> {
         let text = "no home folder is known: neither HOME nor XDG_STATE_HOME is set";
         Failure::new(Exit::Usage, text).hint("name a folder with --folder DIR")
     })?;
+    let machine = machine::name().replace('/', "-");
     let name = match port {
         // The system chooses the port.
-        0 => format!("agent-process-{}", std::process::id()),
-        port => format!("agent-{port}"),
+        0 => format!("agent-{machine}-process-{}", std::process::id()),
+        port => format!("agent-{machine}-{port}"),
     };
     Ok(state.join("windtunnel").join(name))
 }

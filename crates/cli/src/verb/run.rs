@@ -98,9 +98,16 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if !arguments.machines.are_named() {
         return carry_out(loaded, base_dir, &arguments.manner);
     }
-    let found = arguments.machines.find()?;
+    let key = arguments.machines.key()?;
+    let found = arguments.machines.find(&key)?;
+    if arguments.detach {
+        found.started.refuse_to_detach()?;
+    }
+    if !arguments.manner.showing.quiet {
+        found.started.tell();
+    }
     let over = Over {
-        key: &arguments.machines.key()?,
+        key: &key,
         found: &found,
         plain: arguments.plain,
         detach: arguments.detach,

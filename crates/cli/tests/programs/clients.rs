@@ -185,7 +185,7 @@ links: [{{between: [server, client], latency: 3ms}}]
 }
 
 /// A user's name in the password file.
-fn name_of(number: u32) -> Option<String> {
+pub(crate) fn name_of(number: u32) -> Option<String> {
     let text = fs::read_to_string("/etc/passwd").ok()?;
     let number = number.to_string();
     let entry = text.lines().find(|line| line.split(':').nth(2) == Some(&number))?;

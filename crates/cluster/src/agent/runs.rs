@@ -108,6 +108,11 @@ impl Runs {
         &self.limits
     }
 
+    /// Whether somebody watches a run.
+    pub(super) fn are_watched(&self) -> bool {
+        self.all.values().any(|run| !run.watchers.is_empty())
+    }
+
     /// The folder of a part.
     pub(super) fn folder_of(&self, run: u64) -> Result<PathBuf, String> {
         self.all.get(&run).map(|run| run.folder.clone()).ok_or_else(|| unknown(run))

@@ -24,7 +24,8 @@ impl Over {
         if !machines.are_named() {
             return Ok(None);
         }
-        let found = machines.find()?;
+        let found = machines.find(&machines.key()?)?;
+        found.started.tell();
         let site = Site::of(&found.cards);
         let outcome = match placed(plan, &site) {
             Ok(placement) => Ok(placement),

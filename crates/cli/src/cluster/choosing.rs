@@ -1,0 +1,149 @@
+//! Which machines of a cluster names mean.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use windtunnel_cluster::client;
+use windtunnel_cluster::protocol::{Card, Hosts};
+
+use super::machines::{ALL, SLURM};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Positions of the machines that `names` mean. `answers` has who answers to a name that may be neither a machine's
+/// name nor its address, and `slurm` the agents of the Slurm allocation.
+pub(super) fn choose(
+    hosts: &Hosts,
+    names: &[String],
+    answers: &BTreeMap<String, String>,
+    slurm: &[String],
+) -> Result<Vec<usize>, Failure> {
+    let at = |agent: &String| hosts.hosts.iter().position(|card| card.agent == *agent);
+    let mut chosen = Vec::new();
+    for name in names {
+        if name == ALL {
+            chosen.extend(0..hosts.hosts.len());
+        } else if name == SLURM {
+            chosen.extend(slurm.iter().filter_map(at));
+        } else if let Some(at) = called(hosts, name)? {
+            chosen.push(at);
+        } else if let Some(at) = hearing(hosts, name)? {
+            chosen.push(at);
+        } else if let Some(agent) = answers.get(name) {
+            chosen.push(at(agent).ok_or_else(|| elsewhere(hosts, name))?);
+        } else {
+            return Err(unknown(hosts, name));
+        }
+    }
+    Ok(chosen)
+}
+
+/// The machine of that name.
+pub(super) fn called(hosts: &Hosts, name: &str) -> Result<Option<usize>, Failure> {
+    let cards = hosts.hosts.iter().enumerate();
+    let called: Vec<(usize, &Card)> = cards.filter(|(_, card)| card.host == name).collect();
+    match called[..] {
+        [] => Ok(None),
+        [(at, _)] => Ok(Some(at)),
+        [..] => {
+            let addresses: Vec<String> =
+                called.iter().map(|(_, card)| card.address.to_string()).collect();
+            let text = format!("{} agents are called {name}", called.len());
+            let hint = format!("name them by their addresses: {}", addresses.join(", "));
+            Err(Failure::new(Exit::Usage, text).hint(hint))
+        }
+    }
+}
+
+/// The machine whose agent hears at that address.
+pub(super) fn hearing(hosts: &Hosts, name: &str) -> Result<Option<usize>, Failure> {
+    let addresses = client::resolve(name).unwrap_or_default();
+    let is_it =
+        |address: SocketAddr| addresses.iter().any(|one| canonical(*one) == canonical(address));
+    if let Some(silent) = hosts.silent.iter().find(|silent| is_it(silent.address)) {
+        let text = format!("the agent at {} does not answer: {}", silent.address, silent.why);
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    Ok(hosts.hosts.iter().position(|card| is_it(card.address)))
+}
+
+pub(super) fn unknown(hosts: &Hosts, name: &str) -> Failure {
+    let text = format!("no agent of the cluster is called `{name}`, and it is no address");
+    Failure::new(Exit::Usage, text).hint(format!("there are {}", all_names(hosts)))
+}
+
+fn elsewhere(hosts: &Hosts, name: &str) -> Failure {
+    let here =
+        hosts.hosts.get(hosts.asked).map(|card| card.address.to_string()).unwrap_or_default();
+    let text = format!("the agent at {name} and the one at {here} do not know each other");
+    Failure::new(Exit::Usage, text).hint(format!("start it with `windtunnel agent --join {here}`"))
+}
+
+fn all_names(hosts: &Hosts) -> String {
+    let name = |card: &Card| format!("{} ({})", card.host, card.address);
+    hosts.hosts.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// IPv4 as such, also where it is written as IPv6.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_cluster::protocol::Silent;
+
+    use super::*;
+    use crate::cluster::sample::card;
+
+    fn hosts() -> Hosts {
+        let hosts = vec![card("a", 1), card("b", 2), card("box", 3), card("box", 4)];
+        let silent =
+            vec![Silent { address: ([10, 0, 0, 9], 7447).into(), why: "it is tired".into() }];
+        Hosts { asked: 1, hosts, silent, throughput: Vec::new() }
+    }
+
+    /// Positions, or what is said instead; who is at 10.1.1.3 is `box-3`, at 10.1.1.8 somebody else, and Slurm
+    /// has started a and b.
+    fn chosen(names: &str) -> Result<Vec<usize>, String> {
+        let names: Vec<String> = names.split(',').map(str::to_owned).collect();
+        let answers = [("10.1.1.3", "box-3"), ("10.1.1.8", "stranger"), ("alias", "b-2")];
+        let answers = answers.map(|(name, agent)| (name.to_owned(), agent.to_owned()));
+        let slurm = ["b-2".to_owned(), "a-1".to_owned()];
+        choose(&hosts(), &names, &answers.into(), &slurm).map_err(|failure| failure.text())
+    }
+
+    #[test]
+    fn machines_are_known_by_name_by_address_and_by_who_answers() {
+        assert_eq!(chosen("b,a"), Ok(vec![1, 0]));
+        assert_eq!(chosen("10.0.0.3,10.0.0.4:7447"), Ok(vec![2, 3]));
+        assert_eq!(chosen("[::ffff:10.0.0.1]:7447"), Ok(vec![0]));
+        assert_eq!(chosen("10.1.1.3"), Ok(vec![2]));
+        assert_eq!(chosen("alias,slurm"), Ok(vec![1, 1, 0]));
+        assert_eq!(chosen("all"), Ok(vec![0, 1, 2, 3]));
+    }
+
+    #[test]
+    fn who_is_not_there_is_told_with_who_is() {
+        let all = "a (10.0.0.1:7447), b (10.0.0.2:7447), box (10.0.0.3:7447), box (10.0.0.4:7447)";
+        assert_eq!(
+            chosen("a,not a host").unwrap_err(),
+            format!(
+                "error: no agent of the cluster is called `not a host`, and it is no address\nhint: there are {all}"
+            )
+        );
+        assert_eq!(
+            chosen("box").unwrap_err(),
+            "error: 2 agents are called box\nhint: name them by their addresses: 10.0.0.3:7447, 10.0.0.4:7447"
+        );
+        assert_eq!(
+            chosen("10.0.0.9").unwrap_err(),
+            "error: the agent at 10.0.0.9:7447 does not answer: it is tired"
+        );
+        assert_eq!(
+            chosen("10.1.1.8").unwrap_err(),
+            "error: the agent at 10.1.1.8 and the one at 10.0.0.2:7447 do not know each other\n\
+             hint: start it with `windtunnel agent --join 10.0.0.2:7447`"
+        );
+    }
+}

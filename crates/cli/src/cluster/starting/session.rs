@@ -1,0 +1,258 @@
+//! Programs that hold agents elsewhere, such as ssh: each gets the key through its standard input, which
+//! then stays open, passes on what the agents say, and ends with them.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use windtunnel_cluster::ClusterKey;
+
+use crate::output;
+use crate::verb::agent::ANNOUNCED;
+
+/// A program that holds agents.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// What it is to people: `the ssh session with b`.
+    pub(super) what: String,
+    /// The program and its arguments.
+    pub(super) words: Vec<String>,
+    /// How many agents it starts.
+    pub(super) agents: usize,
+}
+
+/// Why there are no agents.
+#[derive(Debug)]
+pub(super) enum Why {
+    /// The program does not start.
+    NoProgram { program: String, error: io::Error },
+    /// It is over.
+    Ended {
+        status: Option<ExitStatus>,
+        /// The last lines of its standard error.
+        said: Vec<String>,
+    },
+    /// Nothing has come for a long time.
+    Silent { said: Vec<String> },
+}
+
+/// Programs that hold agents until this is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Sessions(Vec<Session>);
+
+#[derive(Debug)]
+struct Session {
+    what: String,
+    child: Child,
+    /// The agents live as long as it.
+    input: Option<ChildStdin>,
+    shared: Arc<Shared>,
+    /// Disconnected when standard error is over.
+    talking: Receiver<()>,
+}
+
+/// What threads that read know.
+#[derive(Debug)]
+struct Shared {
+    said: Mutex<VecDeque<String>>,
+    /// Whether its end is to be told.
+    is_needed: AtomicBool,
+}
+
+/// An agent's address, or the end, of one of the sessions.
+type Event = (usize, Option<SocketAddr>);
+
+impl Sessions {
+    /// Opens all at the same time. What became of each: its agents' addresses.
+    pub(super) fn open(
+        plans: &[Plan],
+        key: &ClusterKey,
+    ) -> (Self, Vec<Result<Vec<SocketAddr>, Why>>) {
+        let (tell, events) = channel();
+        let mut all = Waiting::default();
+        for (number, plan) in plans.iter().enumerate() {
+            all.add(plan, Session::open(plan, key, number, &tell));
+        }
+        drop(tell);
+        all.wait(plans, &events);
+        let sessions: Vec<Session> = all.sessions.into_iter().flatten().collect();
+        sessions.iter().for_each(|session| session.shared.is_needed.store(true, Ordering::Relaxed));
+        let told = all.told.into_iter().zip(all.failed);
+        let told = told.map(|(addresses, why)| why.map_or(Ok(addresses), Err)).collect();
+        (Sessions(sessions), told)
+    }
+}
+
+/// Sessions that begin, each with what is known of it.
+#[derive(Default)]
+struct Waiting {
+    sessions: Vec<Option<Session>>,
+    told: Vec<Vec<SocketAddr>>,
+    failed: Vec<Option<Why>>,
+}
+
+impl Waiting {
+    fn add(&mut self, plan: &Plan, opened: io::Result<Session>) {
+        self.told.push(Vec::new());
+        let program = plan.words.first().cloned().unwrap_or_default();
+        let (session, why) = match opened {
+            Ok(session) => (Some(session), None),
+            Err(error) => (None, Some(Why::NoProgram { program, error })),
+        };
+        self.sessions.push(session);
+        self.failed.push(why);
+    }
+
+    /// Waits until each has all its agents, or has failed.
+    fn wait(&mut self, plans: &[Plan], events: &Receiver<Event>) {
+        let until = Instant::now() + PATIENCE;
+        while (0..plans.len()).any(|at| self.is_open(at, plans)) {
+            match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok((at, Some(address))) => self.told[at].push(address),
+                Ok((at, None)) if self.is_open(at, plans) => self.over(at),
+                Ok((_, None)) => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    for at in 0..plans.len() {
+                        if self.is_open(at, plans) {
+                            let said = self.sessions[at].as_ref().map(Session::said);
+                            self.failed[at] = Some(Why::Silent { said: said.unwrap_or_default() });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_open(&self, at: usize, plans: &[Plan]) -> bool {
+        self.failed[at].is_none() && self.told[at].len() < plans[at].agents
+    }
+
+    fn over(&mut self, at: usize) {
+        let Some(session) = &mut self.sessions[at] else { return };
+        let status = ended(&mut session.child, FAREWELL);
+        let _ = session.talking.recv_timeout(LAST_WORDS);
+        self.failed[at] = Some(Why::Ended { status, said: session.said() });
+    }
+}
+
+impl Session {
+    fn open(
+        plan: &Plan,
+        key: &ClusterKey,
+        number: usize,
+        events: &Sender<Event>,
+    ) -> io::Result<Self> {
+        let (program, arguments) = plan.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C in the terminal is for us: the agents have to be there while the run ends.
+        command.process_group(0);
+        let mut child = command.spawn()?;
+        let mut input = child.stdin.take();
+        if let Some(input) = &mut input {
+            // If that fails the program is over, and says why. A pipe holds more than a key.
+            let _ = input.write_all(key.text().as_bytes()).and_then(|()| input.flush());
+        }
+        let shared = Arc::new(Shared {
+            said: Mutex::new(VecDeque::new()),
+            is_needed: AtomicBool::new(false),
+        });
+        let (talks, talking) = channel();
+        if let (Some(out), Some(talk)) = (child.stdout.take(), child.stderr.take()) {
+            let (shared_out, shared_talk) = (Arc::clone(&shared), Arc::clone(&shared));
+            let (events, what) = (events.clone(), plan.what.clone());
+            thread::spawn(move || read_talk(talk, &shared_talk, &talks));
+            thread::spawn(move || read_addresses(out, number, &events, &what, &shared_out));
+        }
+        Ok(Session { what: plan.what.clone(), child, input, shared, talking })
+    }
+
+    fn said(&self) -> Vec<String> {
+        let said = self.shared.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.iter().cloned().collect()
+    }
+}
+
+impl Drop for Sessions {
+    /// All agents hear that they may end; a session that does not end in time is ended without its agents, which
+    /// others may still need.
+    fn drop(&mut self) {
+        for session in &mut self.0 {
+            session.shared.is_needed.store(false, Ordering::Relaxed);
+            session.input = None;
+        }
+        let until = Instant::now() + FAREWELL;
+        for session in &mut self.0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if ended(&mut session.child, left).is_none() {
+                output::talk(&format!(
+                    "warning: {} is not over: its agent ends when nobody watches a run there",
+                    session.what
+                ));
+                let _ = session.child.kill();
+                let _ = session.child.wait();
+            }
+        }
+    }
+}
+
+fn read_addresses(
+    out: ChildStdout,
+    number: usize,
+    events: &Sender<Event>,
+    what: &str,
+    shared: &Shared,
+) {
+    for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+        // Whatever else a shell says when somebody logs in is none of ours.
+        let line = String::from_utf8_lossy(&line);
+        let address = line.trim().strip_prefix(ANNOUNCED).and_then(|text| text.parse().ok());
+        if let Some(address) = address {
+            let _ = events.send((number, Some(address)));
+        }
+    }
+    let _ = events.send((number, None));
+    if shared.is_needed.load(Ordering::Relaxed) {
+        output::talk(&format!("warning: {what} is over before the run is"));
+    }
+}
+
+fn read_talk(talk: ChildStderr, shared: &Shared, _talks: &Sender<()>) {
+    for line in BufReader::new(talk).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        let mut said = shared.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() == LINES_KEPT {
+            said.pop_front();
+        }
+        said.push_back(line);
+    }
+}
+
+/// How a program has ended; `None` if it does not in time.
+fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    let until = Instant::now() + patience;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < until => thread::sleep(PAUSE),
+            Ok(None) | Err(_) => return None,
+        }
+    }
+}
+
+/// How long a machine may take to let somebody in and to start an agent.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a session may take to end.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How long standard error may be open after the program has ended: a shared connection of ssh keeps it.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(5);
+const LINES_KEPT: usize = 20;

@@ -1,0 +1,127 @@
+//! Agents on the machines of a Slurm allocation: one step with a task on each. The allocation is the user's;
+//! windtunnel asks for none.
+
+use super::Words;
+use super::session::{Plan, Why};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// What an agent's machine is called until it says so itself.
+pub(super) const JOB: &str = "a machine of the allocation";
+
+/// How the agents of the allocation are started that this process is in: srun(1), with the variables of sbatch(1)
+/// and salloc(1).
+pub(super) fn plan(remote: Option<&Words>) -> Result<Plan, Failure> {
+    let nodes = nodes(|name| std::env::var(name).ok())?;
+    let program = match remote {
+        Some(words) => words.words.clone(),
+        None => vec![own_path()?],
+    };
+    Ok(Plan { what: "srun".to_owned(), words: words(nodes, program), agents: nodes })
+}
+
+/// Why there are no agents.
+pub(super) fn failed(why: &Why) -> Failure {
+    let (text, hint) = match why {
+        Why::NoProgram { error, .. } => {
+            (format!("cannot run srun: {error}"), "it is part of Slurm: see that PATH has it")
+        }
+        Why::Silent { said } => (
+            format!("srun has not started all agents in a minute{}", lines(said)),
+            "`squeue --steps` tells what the allocation is busy with",
+        ),
+        Why::Ended { said, .. } => {
+            let has = |text: &str| said.iter().any(|line| line.contains(text));
+            let hint = if has("execve") || has("unexpected argument") {
+                "windtunnel has to be the same at the same path on all machines: tell another with --remote-windtunnel"
+            } else {
+                "`srun hostname` has to work in this allocation"
+            };
+            (format!("srun starts no agents{}", lines(said)), hint)
+        }
+    };
+    Failure::new(Exit::Machine, text).hint(hint)
+}
+
+fn nodes(variable: impl Fn(&str) -> Option<String>) -> Result<usize, Failure> {
+    if variable("SLURM_JOB_ID").is_none() {
+        let text = "--hosts slurm: this is not inside a Slurm allocation (SLURM_JOB_ID is not set)";
+        let hint = "run it in a script for `sbatch`, or in `salloc`: docs/slurm.md has an example";
+        return Err(Failure::new(Exit::Usage, text).hint(hint));
+    }
+    let nodes = variable("SLURM_JOB_NUM_NODES").and_then(|nodes| nodes.parse().ok());
+    nodes.filter(|nodes| *nodes > 0).ok_or_else(|| {
+        let text = "--hosts slurm: SLURM_JOB_NUM_NODES does not tell how many machines there are";
+        Failure::new(Exit::Usage, text)
+    })
+}
+
+/// A step beside others, with all that the allocation has on each of its machines. Each agent takes a free
+/// port: other jobs may have agents on the same machines.
+fn words(nodes: usize, program: Vec<String>) -> Vec<String> {
+    let mut words =
+        vec!["srun".to_owned(), format!("--nodes={nodes}"), format!("--ntasks={nodes}")];
+    let options = [
+        "--ntasks-per-node=1",
+        "--overlap",
+        "--input=all",
+        "--cpu-bind=none",
+        "--kill-on-bad-exit=0",
+        "--wait=0",
+        "--job-name=windtunnel",
+    ];
+    words.extend(options.map(str::to_owned));
+    words.extend(program);
+    let agent = ["agent", "--key", "-", "--until-stdin-closes", "--slurm", "--listen", "0.0.0.0:0"];
+    words.extend(agent.map(str::to_owned));
+    words
+}
+
+fn own_path() -> Result<String, Failure> {
+    let told = |why: String| {
+        Failure::new(Exit::Machine, format!("cannot tell where windtunnel itself is: {why}"))
+    };
+    let path = std::env::current_exe().map_err(|error| told(error.to_string()))?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| told(format!("{} is no text", path.display())))
+}
+
+fn lines(said: &[String]) -> String {
+    let lines: Vec<&str> =
+        said.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    match lines.len() {
+        0 => String::new(),
+        many => format!(": {}", lines[many.saturating_sub(LINES_TOLD)..].join("; ")),
+    }
+}
+
+const LINES_TOLD: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allocation_is_known_by_its_variables() {
+        let of = |all: &'static [(&str, &str)]| {
+            nodes(|name| all.iter().find(|(one, _)| *one == name).map(|(_, value)| (*value).into()))
+        };
+        assert_eq!(of(&[("SLURM_JOB_ID", "7"), ("SLURM_JOB_NUM_NODES", "3")]).unwrap(), 3);
+        assert!(of(&[("SLURM_JOB_ID", "7")]).unwrap_err().text().contains("SLURM_JOB_NUM_NODES"));
+        let outside = of(&[("SLURM_JOB_NUM_NODES", "3")]).unwrap_err().text();
+        assert!(outside.contains("not inside a Slurm allocation"), "{outside}");
+    }
+
+    #[test]
+    fn a_step_has_one_agent_on_each_machine_and_no_key_on_its_command_line() {
+        let words = words(3, vec!["/opt/windtunnel".into()]).join(" ");
+        assert!(
+            words.starts_with("srun --nodes=3 --ntasks=3 --ntasks-per-node=1 --overlap"),
+            "{words}"
+        );
+        assert!(words.ends_with(
+            "/opt/windtunnel agent --key - --until-stdin-closes --slurm --listen 0.0.0.0:0"
+        ));
+    }
+}

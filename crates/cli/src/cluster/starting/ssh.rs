@@ -1,0 +1,202 @@
+//! Agents that are started over ssh, by the user's own program with the user's own configuration.
+
+use std::net::{IpAddr, SocketAddr};
+
+use windtunnel_cluster::PORT;
+
+use super::Words;
+use super::session::{Plan, Why};
+use crate::cluster::machines::Missing;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// How the agent of a machine is started.
+///
+/// # Errors
+/// A name that ssh would take for an option.
+pub(super) fn plan(
+    ssh: &Words,
+    remote: Option<&Words>,
+    machine: &Missing,
+) -> Result<Plan, Failure> {
+    let (host, listen) = place(&machine.name);
+    if host.starts_with('-') {
+        return Err(Failure::new(Exit::Usage, format!("`{}` is no machine", machine.name)));
+    }
+    let remote = remote.map_or("windtunnel", |words| words.text.as_str());
+    let command =
+        format!("{remote} agent --key - --until-stdin-closes --advertise ssh --listen {listen}");
+    let mut words = ssh.words.clone();
+    // Without a terminal, and without questions: there is nobody whom it could ask.
+    words.extend(["-T", "-o", "BatchMode=yes"].map(str::to_owned));
+    words.extend([host, command]);
+    Ok(Plan { what: format!("the ssh session with {}", machine.name), words, agents: 1 })
+}
+
+/// Whether there was no place for the agent because another one has it by now.
+pub(super) fn is_there_now(why: &Why) -> bool {
+    let Why::Ended { said, .. } = why else { return false };
+    said.iter().any(|line| line.contains("an agent runs already"))
+}
+
+/// Why no agent was started, with what ssh said.
+pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> Failure {
+    let Missing { name, has_address } = machine;
+    let (host, _) = place(name);
+    let what = match has_address {
+        true => format!("no agent answers at {name}, and none can be started there"),
+        false => {
+            format!("no agent is called `{name}`, it is no address, and none can be started there")
+        }
+    };
+    let (cause, hint) = match why {
+        Why::NoProgram { program, error } => (
+            format!("cannot run {program}: {error}"),
+            "install it, or name another with --ssh; or start an agent there with `windtunnel agent`"
+                .to_owned(),
+        ),
+        Why::Silent { said } => (
+            told(said, "ssh has been silent for a minute"),
+            format!("try `{ssh} {host}`: it has to work without a question"),
+        ),
+        Why::Ended { status, said } => {
+            let code = status.and_then(|status| status.code());
+            let silent = match code {
+                Some(code) => format!("{ssh} ended with exit code {code}"),
+                None => format!("{ssh} ended"),
+            };
+            (told(said, &silent), hint(ssh, &host, code, said))
+        }
+    };
+    Failure::new(Exit::Machine, format!("{what}: {cause}")).hint(hint)
+}
+
+/// What to do about an end of ssh with this exit code: 255 is its own, all else the shell's or the agent's there.
+fn hint(ssh: &Words, host: &str, code: Option<i32>, said: &[String]) -> String {
+    let has = |text: &str| said.iter().any(|line| line.contains(text));
+    match code {
+        Some(255) if has("Host key verification failed") => {
+            format!("see whether it is the right machine: `{ssh} {host}`, once, by hand")
+        }
+        Some(255) if has("Permission denied") => format!(
+            "`{ssh} {host}` has to work without a question: put a key of yours there with `ssh-copy-id`, or load \
+             yours with `ssh-add`"
+        ),
+        Some(126 | 127) => {
+            "install windtunnel there, or tell where it is with --remote-windtunnel".to_owned()
+        }
+        Some(2) if has("unexpected argument") || has("unrecognized subcommand") => {
+            "another version of windtunnel is there: use the same on all machines".to_owned()
+        }
+        _ => match said.iter().find_map(|line| line.strip_prefix("hint: ")) {
+            Some(hint) => hint.to_owned(),
+            None => format!(
+                "`{ssh} {host}` has to work without a question; or start an agent there with `windtunnel agent`"
+            ),
+        },
+    }
+}
+
+/// The lines that say what is wrong, or else the last ones.
+fn told(said: &[String], silent: &str) -> String {
+    let errors: Vec<&str> = said.iter().filter_map(|line| line.strip_prefix("error: ")).collect();
+    if !errors.is_empty() {
+        return errors.join("; ");
+    }
+    let is_cause = |line: &&str| !line.is_empty() && !line.starts_with("Warning: ");
+    let lines: Vec<&str> = said.iter().map(|line| line.trim()).filter(is_cause).collect();
+    match lines.len() {
+        0 => silent.to_owned(),
+        many => lines[many.saturating_sub(LINES_TOLD)..].join("; "),
+    }
+}
+
+/// What ssh calls a machine, and where its agent has to hear so that it is found there again.
+fn place(name: &str) -> (String, SocketAddr) {
+    let any = |ip: IpAddr| if ip.is_ipv4() { "0.0.0.0" } else { "[::]" };
+    let (host, listen) = if let Ok(address) = name.parse::<SocketAddr>() {
+        (address.ip().to_string(), format!("{}:{}", any(address.ip()), address.port()))
+    } else if let Ok(ip) = name.parse::<IpAddr>() {
+        (ip.to_string(), format!("{}:{PORT}", any(ip)))
+    } else {
+        match name.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
+            Some((host, Ok(port))) => (host.to_owned(), format!("0.0.0.0:{port}")),
+            _ => (name.to_owned(), format!("0.0.0.0:{PORT}")),
+        }
+    };
+    let anywhere = SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), PORT);
+    (host, listen.parse().unwrap_or(anywhere))
+}
+
+/// More than the first is context.
+const LINES_TOLD: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    fn words(text: &str) -> Words {
+        text.parse().unwrap()
+    }
+
+    fn machine(name: &str) -> Missing {
+        Missing { name: name.into(), has_address: true }
+    }
+
+    #[test]
+    fn a_machine_is_what_ssh_calls_it_and_its_agent_hears_at_the_port() {
+        let place = |name| {
+            let (host, listen) = place(name);
+            format!("{host} {listen}")
+        };
+        assert_eq!(place("b"), "b 0.0.0.0:7447");
+        assert_eq!(place("b:80"), "b 0.0.0.0:80");
+        assert_eq!(place("10.0.0.1:80"), "10.0.0.1 0.0.0.0:80");
+        assert_eq!(place("fd00::1"), "fd00::1 [::]:7447");
+        assert_eq!(place("[fd00::1]:80"), "fd00::1 [::]:80");
+    }
+
+    #[test]
+    fn the_command_line_has_no_key_and_asks_nothing() {
+        let plan = plan(&words("ssh -p 2222"), Some(&words("~/bin/wt")), &machine("b")).unwrap();
+        let expected = [
+            "ssh",
+            "-p",
+            "2222",
+            "-T",
+            "-o",
+            "BatchMode=yes",
+            "b",
+            "~/bin/wt agent --key - --until-stdin-closes --advertise ssh --listen 0.0.0.0:7447",
+        ];
+        assert_eq!(plan.words, expected);
+        assert!(super::plan(&words("ssh"), None, &machine("-oProxyCommand=x:1")).is_err());
+    }
+
+    /// What is told if ssh has ended so.
+    fn ended(code: i32, said: &[&str]) -> String {
+        let said = said.iter().map(|line| (*line).to_owned()).collect();
+        let why = Why::Ended { status: Some(ExitStatus::from_raw(code << 8)), said };
+        failed(&words("ssh"), &machine("b"), &why).text()
+    }
+
+    #[test]
+    fn what_ssh_says_is_told_with_what_can_be_done() {
+        let start = "error: no agent answers at b, and none can be started there: ";
+        let told = ended(255, &["ann@b: Permission denied (publickey)."]);
+        assert!(told.starts_with(&format!(
+            "{start}ann@b: Permission denied (publickey).\nhint: `ssh b` has"
+        )));
+        let told = ended(127, &["sh: 1: windtunnel: not found"]);
+        assert!(told.ends_with("not found\nhint: install windtunnel there, or tell where it is with --remote-windtunnel"));
+        let told =
+            ended(2, &["error: unexpected argument '--until-stdin-closes' found", "", "Usage: x"]);
+        assert!(told.contains("another version of windtunnel is there"), "{told}");
+        let told = ended(5, &["Welcome", "error: cannot do it", "hint: do it yourself"]);
+        assert_eq!(told, format!("{start}cannot do it\nhint: do it yourself"));
+        assert!(ended(1, &[]).starts_with(&format!("{start}ssh ended with exit code 1\n")));
+    }
+}

@@ -1,0 +1,183 @@
+//! `--hosts` where no agent runs: a stand-in for ssh starts them here, as a shell on another machine would.
+//! Needs no rights.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const WINDTUNNEL: &str = env!("CARGO_BIN_EXE_windtunnel");
+
+/// A user with a key, a scenario and a stand-in for ssh that writes down how it is called.
+struct User {
+    folder: tempfile::TempDir,
+}
+
+impl User {
+    fn new() -> User {
+        let user = User { folder: tempfile::tempdir().unwrap() };
+        let made = windtunnel(&["keygen"]).arg(user.path("key")).output().unwrap();
+        assert!(made.status.success());
+        let nodes = "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latency: 5s}]\n";
+        fs::write(user.path("net.yaml"), format!("placement: spread\n{nodes}")).unwrap();
+        fs::create_dir(user.path("home")).unwrap();
+        user.program(
+            "ssh",
+            "for word; do host=$command; command=$word; done\nexec sh -c \"$command\"",
+        );
+        user
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A shell script that first writes its arguments to `calls`, a line for each call.
+    fn program(&self, name: &str, text: &str) {
+        let (path, calls) = (self.path(name), self.path("calls"));
+        let text = format!("#!/bin/sh\necho \"$*\" >> {}\n{text}\n", calls.display());
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn check(&self, hosts: &str, more: &[&str]) -> Output {
+        let mut command = windtunnel(&["check", "--hosts", hosts]);
+        command.env("WINDTUNNEL_REMOTE_WINDTUNNEL", WINDTUNNEL);
+        command.arg(self.path("net.yaml")).arg("--key").arg(self.path("key")).args(more);
+        command.env("WINDTUNNEL_SSH", self.path("ssh")).env("HOME", self.path("home"));
+        command.env_remove("XDG_STATE_HOME").env_remove("SLURM_JOB_ID").output().unwrap()
+    }
+
+    fn calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("calls")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn windtunnel(arguments: &[&str]) -> Command {
+    let mut command = Command::new(WINDTUNNEL);
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Addresses on loopback that are free now.
+fn free<const N: usize>() -> [String; N] {
+    let sockets = [(); N].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    sockets.map(|socket| socket.local_addr().unwrap().to_string())
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn agents_are_started_where_there_are_none_and_are_gone_with_the_command() {
+    let user = User::new();
+    let [first, second] = free();
+    let output = user.check(&format!("{first},{second}"), &[]);
+    let (told, talk) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{talk}{told}");
+    assert!(told.contains("2 machines"), "{told}");
+    for host in [&first, &second] {
+        assert!(talk.contains(&format!("agent on {host}: started over ssh, at ")), "{talk}");
+        // Whoever has the address now is nobody of ours.
+        UdpSocket::bind(host).unwrap();
+    }
+    let mut calls = user.calls();
+    calls.sort();
+    let mut expected = [&first, &second].map(|host| {
+        let port = host.rsplit_once(':').unwrap().1;
+        format!(
+            "-T -o BatchMode=yes 127.0.0.1 {WINDTUNNEL} agent --key - --until-stdin-closes --advertise ssh \
+             --listen 0.0.0.0:{port}"
+        )
+    });
+    expected.sort();
+    assert_eq!(calls, expected);
+    assert_eq!(files(&user.path("home")), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn an_agent_that_runs_already_is_used_and_the_other_one_joins_it() {
+    let user = User::new();
+    let [first, second] = free();
+    let mut agent = windtunnel(&["agent", "--until-stdin-closes", "--listen", &first]);
+    agent.arg("--key").arg(user.path("key")).arg("--folder").arg(user.path("agent"));
+    let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut announced = String::new();
+    let mut out = std::io::BufReader::new(agent.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut announced).unwrap();
+    assert_eq!(announced, format!("windtunnel agent at {first}\n"));
+    let output = user.check(&format!("{second},{first}"), &[]);
+    let (told, talk) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{talk}{told}");
+    assert!(told.contains("2 machines"), "{told}");
+    assert_eq!(user.calls().len(), 1);
+    // It does not end with somebody else's command, but when its standard input closes.
+    assert!(agent.try_wait().unwrap().is_none());
+    drop(agent.stdin.take());
+    assert!(agent.wait().unwrap().success());
+    assert!(!user.path("agent").exists());
+}
+
+#[test]
+fn what_ssh_says_is_told_with_what_can_be_done() {
+    let user = User::new();
+    let [host] = free();
+    let failure = |script: &str, hosts: &str, more: &[&str]| {
+        user.program("ssh", script);
+        let output = user.check(hosts, more);
+        assert_eq!(text(&output.stdout), "");
+        (output.status.code(), text(&output.stderr))
+    };
+    let start = format!("error: no agent answers at {host}, and none can be started there: ");
+    let (code, talk) =
+        failure("echo 'b: Permission denied (publickey).' >&2; exit 255", &host, &[]);
+    assert_eq!(code, Some(4));
+    assert!(
+        talk.starts_with(&format!("{start}b: Permission denied (publickey).\nhint: `")),
+        "{talk}"
+    );
+    assert!(talk.contains("ssh-copy-id"), "{talk}");
+    let run = "for word; do command=$word; done\nexec sh -c \"$command\"";
+    let (_, talk) = failure(run, &host, &["--remote-windtunnel", "/no/windtunnel"]);
+    assert!(talk.starts_with(&start) && talk.contains("/no/windtunnel: not found"), "{talk}");
+    assert!(talk.ends_with("or tell where it is with --remote-windtunnel\n"), "{talk}");
+    let (_, talk) = failure(run, &host, &["--ssh", "no-such-ssh"]);
+    assert!(talk.starts_with(&format!("{start}cannot run no-such-ssh: No such file")), "{talk}");
+    // What only ssh could know, and it does not.
+    let unknown = "echo 'Could not resolve hostname no.such.host' >&2; exit 255";
+    let (_, talk) = failure(unknown, "no.such.host", &[]);
+    let expected = "error: no agent is called `no.such.host`, it is no address, and none can be started there: Could \
+                    not resolve hostname no.such.host\n";
+    assert!(talk.starts_with(expected), "{talk}");
+    // No option of ssh is ever a machine.
+    let before = user.calls().len();
+    let (code, talk) = failure("exit 1", "-oProxyCommand=x", &[]);
+    assert_eq!((code, user.calls().len()), (Some(2), before), "{talk}");
+    let (code, talk) = failure("exit 1", "slurm", &[]);
+    assert_eq!((code, user.calls().len()), (Some(2), before));
+    assert!(talk.contains("not inside a Slurm allocation"), "{talk}");
+}
+
+#[test]
+fn a_run_that_ends_with_the_command_cannot_be_left_alone() {
+    let user = User::new();
+    let [host] = free();
+    let mut command = windtunnel(&["run", "--detach", "--remote-windtunnel", WINDTUNNEL]);
+    command.args(["--hosts", &host]).arg(user.path("net.yaml")).arg("--key").arg(user.path("key"));
+    command.arg("--ssh").arg(user.path("ssh")).env("HOME", user.path("home"));
+    let output = command.env_remove("XDG_STATE_HOME").output().unwrap();
+    let talk = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{talk}");
+    assert!(talk.contains("error: --detach: the run would end with this command"), "{talk}");
+}

@@ -1,0 +1,82 @@
+//! Agents to look for, by their names: a name may mean something later, and something else later still.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::carrier::Heard;
+use crate::client;
+
+/// Looks names up again and again, and tells of each address once. `found` is what they mean now.
+pub(super) async fn seek(
+    names: Vec<String>,
+    listen: SocketAddr,
+    mut found: Found,
+    heard: UnboundedSender<Heard>,
+) {
+    let mut told = BTreeSet::new();
+    while !names.is_empty() {
+        found.known.retain(|address| told.insert(*address));
+        if !found.known.is_empty() && heard.send(Heard::Seek(found.known)).is_err() {
+            return;
+        }
+        tokio::time::sleep(if found.unknown.is_empty() { LATER } else { SOON }).await;
+        found = resolve_all(&names, listen).await;
+    }
+}
+
+/// What names mean.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Addresses, as far as they can be reached from where this agent hears.
+    pub(super) known: Vec<SocketAddr>,
+    /// Names that mean nothing, with what the system says.
+    pub(super) unknown: Vec<(String, String)>,
+}
+
+/// Looks up what names mean.
+pub(super) async fn resolve_all(names: &[String], listen: SocketAddr) -> Found {
+    let mut found = Found::default();
+    for name in names {
+        let asked = name.clone();
+        let resolved = tokio::task::spawn_blocking(move || client::resolve(&asked)).await;
+        match resolved {
+            Ok(Ok(addresses)) => found.known.extend(reached(addresses, listen)),
+            Ok(Err(error)) => found.unknown.push((name.clone(), cause(&error))),
+            Err(error) => found.unknown.push((name.clone(), error.to_string())),
+        }
+    }
+    found
+}
+
+/// Who hears with IPv4 only speaks with it only.
+fn reached(mut addresses: Vec<SocketAddr>, listen: SocketAddr) -> Vec<SocketAddr> {
+    if listen.is_ipv4() {
+        addresses.retain(SocketAddr::is_ipv4);
+    }
+    addresses
+}
+
+fn cause(error: &client::ClientError) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// How soon names are looked up again of which some mean nothing yet.
+const SOON: Duration = Duration::from_secs(2);
+/// How soon otherwise: machines come back with other addresses.
+const LATER: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_cannot_be_spoken_to_are_left_out() {
+        let all: Vec<SocketAddr> =
+            ["[::1]:1", "127.0.0.1:1"].map(|address| address.parse().unwrap()).into();
+        let from = |listen: &str| reached(all.clone(), listen.parse().unwrap());
+        assert_eq!((from("0.0.0.0:1"), from("[::]:1")), (all[1..].to_vec(), all.clone()));
+    }
+}
