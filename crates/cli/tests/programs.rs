@@ -41,6 +41,8 @@ mod path;
 mod ping;
 #[path = "programs/routes.rs"]
 mod routes;
+#[path = "programs/slurm.rs"]
+mod slurm;
 #[path = "programs/starting.rs"]
 mod starting;
 #[path = "programs/support.rs"]

@@ -33,7 +33,8 @@ fn load(file: &Path) -> Result<(), String> {
 
 #[test]
 fn every_example_and_experiment_loads_without_an_error_or_a_warning() {
-    let folders = ["examples", "experiments/splaynet", "experiments/splaynet/short"];
+    let folders =
+        ["examples", "examples/slurm", "experiments/splaynet", "experiments/splaynet/short"];
     let wrong: Vec<String> =
         folders.into_iter().flat_map(files).filter_map(|file| load(&file).err()).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
