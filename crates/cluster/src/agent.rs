@@ -7,6 +7,7 @@ mod answer;
 mod end;
 pub(crate) mod exec;
 mod limits;
+mod losses;
 mod runs;
 mod seek;
 mod watch;

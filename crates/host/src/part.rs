@@ -90,6 +90,11 @@ fn in_folder(
     live.measure_paths();
     let Some(origin) = live.until_begin() else { return Err(live.not_begun()) };
     let done = live.through(origin);
+    if done.ended.side.as_ref().is_some_and(Side::agent_is_gone) {
+        // Nobody will fetch anything, and nothing of a run outlives its agent.
+        folder.discard();
+        return Ok(());
+    }
     Results::of(setup, done).write(folder)?;
     Ok(())
 }

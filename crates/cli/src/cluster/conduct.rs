@@ -1,6 +1,7 @@
 //! Leads the parts of a run through their stages: nothing begins anywhere before it can begin everywhere.
 //! Once it has begun, the parts go on without us.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -56,6 +57,8 @@ struct State {
     /// The last stage that it is through with.
     through: Option<Stage>,
     over: Option<Over>,
+    /// Members that say that its machine is lost.
+    lost_to: BTreeSet<u16>,
     /// Its agent's clock when something was last heard.
     clock: Option<(u64, Instant)>,
 }
@@ -77,13 +80,16 @@ impl Conductor {
         parts: Parts,
         face: Arc<dyn Observer>,
         stage: Stage,
-    ) -> Result<Self, Failure> {
-        let ends = [Signal::INT, Signal::TERM, Signal::HUP];
-        let signals = Reader::open(&ends).map_err(|error| {
-            Failure::new(Exit::Machine, format!("cannot take over signals: {error}"))
-        })?;
-        let state = || State { port: None, through: None, over: None, clock: None };
-        Ok(Conductor {
+        signals: Reader,
+    ) -> Self {
+        let state = || State {
+            port: None,
+            through: None,
+            over: None,
+            lost_to: BTreeSet::new(),
+            clock: None,
+        };
+        Conductor {
             show: Show::new(setup, face),
             members: setup.members.iter().map(|_| state()).collect(),
             setup: setup.clone(),
@@ -92,7 +98,7 @@ impl Conductor {
             stage,
             failure: None,
             interrupted: None,
-        })
+        }
     }
 
     /// Leads all parts to the beginning of the run.
@@ -116,8 +122,8 @@ impl Conductor {
         })?;
         while self.anybody_is_left() {
             self.step();
-            let alive: Vec<bool> =
-                self.members.iter().map(|member| member.over.is_none()).collect();
+            let alive = |member: &State| member.over.is_none() && !self.is_lost(member);
+            let alive: Vec<bool> = self.members.iter().map(alive).collect();
             proxy.serve(&self.parts, &alive);
         }
         for state in self.members.iter_mut().filter(|state| state.over.is_none()) {
@@ -130,10 +136,9 @@ impl Conductor {
     /// network all take the others for lost, and may still be heard.)
     fn anybody_is_left(&self) -> bool {
         let silent = |state: &State| state.clock.is_none_or(|(_, at)| at.elapsed() > SILENCE);
-        let mut all = self.members.iter().zip(&self.setup.members);
-        all.any(|(state, member)| {
-            state.over.is_none() && !(silent(state) && self.show.is_lost(&member.host))
-        })
+        let is_waited_for =
+            |state: &State| state.over.is_none() && (state.lost_to.is_empty() || !silent(state));
+        self.members.iter().any(is_waited_for)
     }
 
     /// Copies what the parts have written.
@@ -142,6 +147,8 @@ impl Conductor {
         for (number, (state, member)) in (0..).zip(self.members.iter().zip(&self.setup.members)) {
             let path = self.staging(folder).join(number.to_string());
             let path = match &state.over {
+                // It was reckoned without.
+                Some(Over::Ended) if self.is_lost(state) => None,
                 Some(Over::Ended) => {
                     self.parts.fetch(number, &path)?;
                     Some(path)
@@ -212,7 +219,11 @@ impl Conductor {
             FromPart::Prepared => state.through = Some(Stage::Preparing),
             FromPart::Reached => state.through = Some(Stage::Reaching),
             FromPart::Measured => state.through = Some(Stage::Measuring),
-            FromPart::Notice { notice } => self.show.notice(member, &notice),
+            FromPart::Notice { notice } => {
+                if let Some(host) = self.show.notice(member, &notice) {
+                    self.lose(&host, member);
+                }
+            }
             FromPart::Ended => self.over(member, Over::Ended, 0, None),
             FromPart::Failed { message, hint, code } => {
                 self.over(member, Over::Failed(message), code, hint);
@@ -220,6 +231,21 @@ impl Conductor {
             // Between agents only.
             FromPart::Flows { .. } | FromPart::News { .. } => {}
         }
+    }
+
+    /// A part says that another's machine is lost.
+    fn lose(&mut self, host: &str, teller: u16) {
+        for (state, member) in self.members.iter_mut().zip(&self.setup.members) {
+            if member.host == host {
+                state.lost_to.insert(teller);
+            }
+        }
+    }
+
+    /// Whether a member is on the smaller side of a cut network, of which each takes the other for lost.
+    fn is_lost(&self, state: &State) -> bool {
+        let votes = |member: &u16| self.members[usize::from(*member)].lost_to.len();
+        state.lost_to.iter().map(votes).max().is_some_and(|most| state.lost_to.len() > most)
     }
 
     fn over(&mut self, member: u16, over: Over, code: u8, hint: Option<String>) {
@@ -289,6 +315,12 @@ impl Conductor {
         }
         failure
     }
+}
+
+/// Signals that end a run, to be read. All threads that are to leave them alone start later.
+pub(crate) fn signals() -> Result<Reader, Failure> {
+    Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
+        .map_err(|error| Failure::new(Exit::Machine, format!("cannot take over signals: {error}")))
 }
 
 fn code_of(signal: i32) -> u8 {

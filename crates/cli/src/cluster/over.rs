@@ -12,7 +12,7 @@ use windtunnel_model::Plan;
 use windtunnel_placement::{Load, Placement, Traffic};
 use windtunnel_trace::report::Report;
 
-use super::conduct::{Conductor, Stage};
+use super::conduct::{self, Conductor, Stage};
 use super::failed;
 use super::machines::Found;
 use super::placing::{Site, concerns, placed};
@@ -43,8 +43,9 @@ pub(crate) fn run(
         tell(&setup, over);
     }
     let folder = folder(options, plan)?;
+    let signals = conduct::signals()?;
     let parts = Parts::begin(&setup, over.key);
-    let mut conductor = Conductor::new(&setup, parts, Arc::clone(face), Stage::Binding)?;
+    let mut conductor = Conductor::new(&setup, parts, Arc::clone(face), Stage::Binding, signals);
     let begun = conductor.until_begun();
     if begun.is_err() || over.detach {
         folder.discard();
@@ -63,8 +64,9 @@ pub(crate) fn attend(
     face: &Arc<dyn Observer>,
 ) -> Result<Report, Failure> {
     let folder = folder(options, &setup.plan)?;
+    let signals = conduct::signals()?;
     let parts = Parts::watch(setup, key);
-    let conductor = Conductor::new(setup, parts, Arc::clone(face), Stage::Running)?;
+    let conductor = Conductor::new(setup, parts, Arc::clone(face), Stage::Running, signals);
     finish(conductor, setup, options, &folder)
 }
 

@@ -1,6 +1,5 @@
 //! What a person sees of a run over several machines: as if it were one.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use windtunnel_cluster::protocol::run::RunSetup;
@@ -21,8 +20,6 @@ pub(crate) struct Show {
     /// By member: programs that run and are no daemons.
     running: Vec<usize>,
     elapsed: Span,
-    /// Machines that others have told are lost, by name.
-    lost: BTreeSet<String>,
 }
 
 impl Show {
@@ -35,22 +32,14 @@ impl Show {
             total: setup.plan.nodes.len(),
             running: vec![0; setup.members.len()],
             elapsed: Span::ZERO,
-            lost: BTreeSet::new(),
         }
     }
 
-    /// Whether others have told that a machine is lost.
-    pub(crate) fn is_lost(&self, host: &str) -> bool {
-        self.lost.contains(host)
-    }
-
-    /// A part's notice, in its own words. Those of another version are left out.
-    pub(crate) fn notice(&mut self, member: u16, text: &str) {
-        let Ok(seen) = serde_json::from_str::<Seen>(text) else { return };
+    /// A part's notice, in its own words. Those of another version are left out. Answers which machine is
+    /// lost, if it says that.
+    pub(crate) fn notice(&mut self, member: u16, text: &str) -> Option<String> {
+        let seen = serde_json::from_str::<Seen>(text).ok()?;
         let member = usize::from(member);
-        if let Seen::Event(Event { what: What::HostLost { host, .. }, .. }) = &seen {
-            self.lost.insert(host.clone());
-        }
         match &seen {
             Seen::Setup { done, .. } => {
                 self.done[member] = *done;
@@ -66,6 +55,10 @@ impl Show {
             Seen::Stopping { .. } if std::mem::replace(&mut self.stopping, true) => {}
             Seen::Event(event) if !self.once.is_news(event) => {}
             seen => self.face.notice(&seen.notice()),
+        }
+        match seen {
+            Seen::Event(Event { what: What::HostLost { host, .. }, .. }) => Some(host),
+            _ => None,
         }
     }
 }

@@ -75,6 +75,9 @@ fn what(what: &What) -> String {
         What::CaughtUp { lasted_ns } => {
             format!("caught up, after {}", quantity::nanos(*lasted_ns))
         }
+        What::HostLost { host, nodes, why } => {
+            format!("host {host} is lost, {why}; with it: {}", some(nodes))
+        }
         What::Warning { message } => format!("warning: {message}"),
         other => serde_json::to_string(other).unwrap_or_default(),
     }
@@ -177,6 +180,16 @@ mod tests {
         let groups = vec![vec!["a".into(), "b".into()], vec!["c".into()]];
         let what = What::Partitioned { groups, one_way: true };
         assert_eq!(at(0, what), "[   0.000s] partition: a b -x-> c");
+    }
+
+    #[test]
+    fn a_lost_machine_is_told_with_its_nodes() {
+        let nodes = ["a", "b"].map(str::to_owned).to_vec();
+        let (host, why) = ("three".to_owned(), "its agent does not answer".to_owned());
+        assert_eq!(
+            at(0, What::HostLost { host, nodes, why }),
+            "[   0.000s] host three is lost, its agent does not answer; with it: a b"
+        );
     }
 
     #[test]

@@ -116,9 +116,14 @@ pub(crate) const ANNOUNCED: &str = "windtunnel agent at ";
 
 fn tell(told: &Told, announces: bool) {
     output::talk(&text(told));
-    if let Told::Listening { advertise, .. } = told
-        && announces
-    {
+    let Told::Listening { listen, advertise } = told else { return };
+    if listen.ip().is_unspecified() && advertise.ip().is_loopback() {
+        output::talk(
+            "warning: this machine has no way to others yet: who is not on it cannot reach this agent\n\
+             hint: name an address of it with --listen ADDRESS:PORT or --advertise ADDRESS:PORT",
+        );
+    }
+    if announces {
         // Who does not hear it ends standard input.
         let _ = output::data(&format!("{ANNOUNCED}{advertise}\n"));
     }

@@ -13,9 +13,11 @@ use windtunnel_control::part::{
     FlowChange, FlowTerms, FromPart, PartSetup, StopWhy, ToPart, bytes_of,
 };
 use windtunnel_mesh::{AgentId, Flow, FlowKey, LossCause, Mesh, PlanHash, RunId};
+use windtunnel_model::placement::OnHostLoss;
 use windtunnel_model::{Bytes, NodeId, Span, Time};
 
 use super::limits::Limits;
+use super::losses::{Losses, Stand};
 use super::watch;
 use super::worker::Worker;
 use crate::carrier::{Carrier, Heard};
@@ -54,6 +56,11 @@ struct Run {
     begun: bool,
     prepared: bool,
     told_prepared: bool,
+    losses: Losses,
+    /// Whether it goes on only as long as somebody watches.
+    on_sufferance: bool,
+    /// How many of those who watch need its files no more.
+    forgotten: usize,
 }
 
 impl Runs {
@@ -127,12 +134,23 @@ impl Runs {
         }
     }
 
-    /// Removes what is left of a part that is over.
+    /// Removes what is left of a part that is over, once nobody who watches needs it.
     pub(super) fn forget(&mut self, run: u64) -> Result<(), String> {
-        let folder = self.results_of(run)?;
-        self.all.remove(&run);
-        fs::remove_dir_all(&folder)
-            .map_err(|error| format!("cannot remove {}: {error}", folder.display()))
+        self.results_of(run)?;
+        if let Some(known) = self.all.get_mut(&run) {
+            known.forgotten += 1;
+        }
+        self.remove_forgotten(run)
+    }
+
+    fn remove_forgotten(&mut self, run: u64) -> Result<(), String> {
+        let needless = |known: &Run| known.forgotten > 0 && known.forgotten >= known.watchers.len();
+        if !self.all.get(&run).is_some_and(needless) {
+            return Ok(());
+        }
+        let Some(known) = self.all.remove(&run) else { return Ok(()) };
+        fs::remove_dir_all(&known.folder)
+            .map_err(|error| format!("cannot remove {}: {error}", known.folder.display()))
     }
 
     /// Begins a part, with a first watcher.
@@ -225,6 +243,9 @@ impl Runs {
             begun: false,
             prepared: false,
             told_prepared: false,
+            losses: Losses::default(),
+            on_sufferance: false,
+            forgotten: 0,
             setup,
         };
         self.all.insert(run, known);
@@ -309,13 +330,7 @@ impl Runs {
     ) {
         let Some(known) = self.all.get_mut(&run) else { return };
         let message = match order {
-            None => {
-                known.watchers.remove(&watcher);
-                if known.begun || watcher != known.founder {
-                    return;
-                }
-                ToPart::Stop(StopWhy::Failed("who started the run has gone".to_owned()))
-            }
+            None => return self.lose_watcher((run, watcher)),
             Some(Order::Peers { addresses }) => ToPart::Peers { addresses },
             Some(Order::Measure) => ToPart::Measure,
             Some(Order::Begin { agent, at_ns }) => {
@@ -328,6 +343,18 @@ impl Runs {
             Some(Order::Stop { why }) => ToPart::Stop(why),
         };
         known.order(message);
+    }
+
+    fn lose_watcher(&mut self, (run, watcher): (u64, u64)) {
+        let Some(known) = self.all.get_mut(&run) else { return };
+        known.watchers.remove(&watcher);
+        if !known.begun && watcher == known.founder {
+            known.stop("who started the run has gone");
+        } else if known.on_sufferance && known.watchers.is_empty() {
+            known.stop(LOST_ITSELF);
+        }
+        // If its folder cannot be removed now, the agent's next start does it.
+        let _ = self.remove_forgotten(run);
     }
 
     /// What another agent has to say of its part.
@@ -355,9 +382,10 @@ impl Runs {
                 }
             }
             Event::RunLost { run, agent, cause } => {
-                let Some(known) = self.all.get(&run.0) else { return };
+                let Some(known) = self.all.get_mut(&run.0) else { return };
                 let Some(member) = known.member_of(*agent) else { return };
                 known.order(ToPart::Lost { member, why: text_of_cause(*cause) });
+                known.reckon(member);
             }
             Event::Flows { run, agent, changes } => {
                 let Some(known) = self.all.get(&run.0) else { return };
@@ -392,6 +420,9 @@ impl Runs {
     /// The agent ends: so do all parts, and nothing of them is left.
     pub(super) async fn close(&mut self) {
         let folders: Vec<PathBuf> = self.all.values().map(|run| run.folder.clone()).collect();
+        for speaker in self.all.values().flat_map(|run| run.speakers.values()) {
+            let _ = speaker.send(Word::Failed { why: "its agent ends".to_owned() });
+        }
         self.all.clear();
         tokio::time::sleep(PARTS_END).await;
         folders.iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
@@ -408,6 +439,27 @@ impl Run {
     fn order(&self, message: ToPart) {
         if let Some(part) = &self.part {
             let _ = part.send(message);
+        }
+    }
+
+    fn stop(&self, why: &str) {
+        self.order(ToPart::Stop(StopWhy::Failed(why.to_owned())));
+    }
+
+    /// A member is lost. If the file says that the others go on, this machine may be no other.
+    fn reckon(&mut self, lost: u16) {
+        let now = super::now();
+        self.losses.add(lost, now);
+        // What ends here is not to end there, if it lives.
+        self.speakers.remove(&lost);
+        if self.setup.plan.on_host_loss == OnHostLoss::Fail {
+            return;
+        }
+        let members = u16::try_from(self.agents.len()).unwrap_or(u16::MAX);
+        match self.losses.stand(members, now) {
+            Stand::Going => {}
+            Stand::Half if !self.watchers.is_empty() => self.on_sufferance = true,
+            Stand::Half | Stand::Lost => self.stop(LOST_ITSELF),
         }
     }
 
@@ -525,6 +577,8 @@ pub(super) fn clear(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
+/// Why a part ends on the smaller side of a cut network.
+const LOST_ITSELF: &str = "this machine is cut off from most of the run";
 /// How often parts hear of clocks: with 100 ppm of drift, 25 µs go unnoticed.
 const CLOCKS: Span = Span::from_millis(250);
 /// The time that parts have to end with the agent before their folders go.

@@ -1,6 +1,6 @@
 //! What a run over several machines adds to the main loop: the agent is heard, other parts are told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -33,6 +33,8 @@ pub(crate) struct Side {
     idle: Vec<bool>,
     /// By member: when it was lost.
     lost: BTreeMap<u16, Span>,
+    /// Members for which the run is over.
+    ended: BTreeSet<u16>,
     /// What was last told of each program here.
     told: BTreeMap<ProgramKey, Supervised>,
     told_idle: bool,
@@ -41,6 +43,7 @@ pub(crate) struct Side {
     /// Flows here that others know of.
     flows: BTreeMap<RemoteKey, Terms>,
     reached: bool,
+    agent_gone: bool,
     stage: Stage,
 }
 
@@ -61,11 +64,13 @@ impl Side {
             members,
             placement,
             lost: BTreeMap::new(),
+            ended: BTreeSet::new(),
             told: BTreeMap::new(),
             told_idle: false,
             audiences: None,
             flows: BTreeMap::new(),
             reached: false,
+            agent_gone: false,
             stage: Stage::Waiting,
         }
     }
@@ -77,6 +82,11 @@ impl Side {
 
     pub(crate) fn tell(&self, message: &FromPart) {
         self.link.teller().tell(message);
+    }
+
+    /// Whether nobody can fetch any results.
+    pub(crate) fn agent_is_gone(&self) -> bool {
+        self.agent_gone
     }
 
     /// Who was lost when, by member.
@@ -169,6 +179,9 @@ impl Live {
     fn agent_gone(&mut self, error: &io::Error) {
         let why = format!("this machine's agent is lost: {error}");
         self.hurried = true;
+        if let Some(side) = &mut self.side {
+            side.agent_gone = true;
+        }
         self.ending.get_or_insert(Ending::Fatal(why));
     }
 
@@ -214,6 +227,10 @@ impl Live {
 
     fn hear_news(&mut self, member: u16, news: News) {
         let Some(side) = &mut self.side else { return };
+        if side.lost.contains_key(&member) {
+            // It was reckoned without, and its end is not everybody's.
+            return;
+        }
         match news {
             News::Program { key, state } => {
                 if side.placement.get(key.node) == Some(&member) {
@@ -227,6 +244,7 @@ impl Live {
             }
             News::Order { at, action } => self.follow_order(at, *action),
             News::End { ending } => {
+                side.ended.insert(member);
                 self.ending.get_or_insert(ending);
             }
         }
@@ -235,7 +253,8 @@ impl Live {
     fn lose(&mut self, member: u16, why: String) {
         let elapsed = self.elapsed();
         let Some(side) = &mut self.side else { return };
-        if side.lost.contains_key(&member) || member == side.member {
+        let is_known = side.lost.contains_key(&member) || side.ended.contains(&member);
+        if is_known || member == side.member {
             return;
         }
         side.lost.insert(member, elapsed);

@@ -1,0 +1,80 @@
+//! Which side of a cut network goes on with a run whose file says `continue`: the other would outlive it.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::{Span, Time};
+
+/// The members that were lost to one of them, and when.
+#[derive(Debug, Default)]
+pub(super) struct Losses(BTreeMap<u16, Time>);
+
+/// How a member stands to those of whom it was one before the last losses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stand {
+    /// With most of them, or with a half that has the first: they go on.
+    Going,
+    /// With the other half: it goes on as long as somebody watches it.
+    Half,
+    /// With fewer than half: it is lost itself.
+    Lost,
+}
+
+impl Losses {
+    /// A member is lost.
+    pub(super) fn add(&mut self, member: u16, at: Time) {
+        self.0.entry(member).or_insert(at);
+    }
+
+    /// How those who are left of so many members stand. Losses within a short time count as one: a cut is not
+    /// noticed for all behind it at once.
+    pub(super) fn stand(&self, members: u16, now: Time) -> Stand {
+        let just = |member: &u16| self.0.get(member).is_some_and(|at| now.since(*at) <= AT_ONCE);
+        let before: Vec<u16> =
+            (0..members).filter(|member| !self.0.contains_key(member) || just(member)).collect();
+        let left = before.iter().filter(|member| !self.0.contains_key(member)).count();
+        let has_first = before.first().is_some_and(|first| !self.0.contains_key(first));
+        match (2 * left).cmp(&before.len()) {
+            std::cmp::Ordering::Greater => Stand::Going,
+            std::cmp::Ordering::Equal if has_first => Stand::Going,
+            std::cmp::Ordering::Equal => Stand::Half,
+            std::cmp::Ordering::Less => Stand::Lost,
+        }
+    }
+}
+
+/// Twice as long as the mesh takes to notice a loss.
+const AT_ONCE: Span = Span::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: u64) -> Time {
+        Time::ZERO + Span::from_secs(second)
+    }
+
+    /// Each member's view, from how many there are and who was lost at which second.
+    fn stand(members: u16, lost: &[(u16, u64)]) -> Stand {
+        let mut losses = Losses::default();
+        for (member, second) in lost {
+            losses.add(*member, at(*second));
+        }
+        losses.stand(members, at(lost.iter().map(|(_, at)| *at).max().unwrap_or(0)))
+    }
+
+    #[test]
+    fn of_the_sides_of_a_cut_one_goes_on() {
+        assert_eq!(stand(3, &[(2, 10)]), Stand::Going);
+        assert_eq!(stand(3, &[(0, 10), (1, 11)]), Stand::Lost);
+        assert_eq!(stand(4, &[(2, 10), (3, 10)]), Stand::Going);
+        assert_eq!(stand(4, &[(0, 10), (1, 11)]), Stand::Half);
+    }
+
+    #[test]
+    fn machines_that_are_lost_one_by_one_leave_the_others_going() {
+        assert_eq!(stand(5, &[(0, 10), (1, 20)]), Stand::Going);
+        assert_eq!(stand(5, &[(0, 10), (1, 20), (2, 30)]), Stand::Going);
+        assert_eq!(stand(5, &[(4, 10), (1, 20), (2, 30), (3, 40)]), Stand::Going);
+        assert_eq!(stand(5, &[(0, 10), (1, 20), (2, 30), (3, 40)]), Stand::Half);
+    }
+}
