@@ -1,0 +1,24 @@
+//! Runs over several machines: network namespaces joined by a bridge, each with an agent of an ordinary user, and
+//! the built `windtunnel` drives real programs over them.
+//!
+//! As root, machines are made by root and agents run as uid 65534; else all is in one user namespace of whoever runs
+//! the tests. What is missing on this machine is said (`missing: …`) and passed over;
+//! `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of that. Bounds are asserted, never exact times, and no test asks
+//! for speed.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+#[path = "machines/ending.rs"]
+mod ending;
+#[path = "machines/keys.rs"]
+mod keys;
+#[path = "machines/limits.rs"]
+mod limits;
+#[path = "machines/live.rs"]
+mod live;
+#[path = "machines/loss.rs"]
+mod loss;
+#[path = "machines/support.rs"]
+mod support;
+#[path = "machines/whole.rs"]
+mod whole;

@@ -1,0 +1,144 @@
+//! Machines that are lost: killed, cut off, or only their part.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::support::{Machines, Outcome, Run, is_missing, until};
+
+#[test]
+fn a_run_fails_soon_after_an_agent_is_killed_and_leaves_nothing() {
+    let Some((mut machines, run)) = under_way("fail") else { return };
+    machines.agent_of(2).signal("KILL");
+    let outcome = run.finish_within(SOON);
+    lost_and_failed(&outcome);
+    for at in 0..3 {
+        machines.assert_nothing_left(at);
+    }
+}
+
+#[test]
+fn the_others_go_on_without_a_killed_agent_if_the_file_says_so() {
+    let Some((mut machines, mut run)) = under_way("continue") else { return };
+    machines.agent_of(2).signal("KILL");
+    run.wait_for("three is lost");
+    let ps = machines.ask(0, &["ps", "--run", run.name()]);
+    let ps = String::from_utf8(ps.stdout).unwrap();
+    let state = |node: &str| {
+        let line = ps.lines().find(|line| line.starts_with(node)).unwrap_or_default();
+        ["running", "lost"].into_iter().find(|state| line.contains(state))
+    };
+    assert_eq!(
+        (state("a "), state("b "), state("c ")),
+        (Some("running"), Some("running"), Some("lost")),
+        "{ps}"
+    );
+    // Packets still go between the two.
+    run.wait_for_more("bytes from");
+    let stopped = machines.ask(0, &["stop", "--run", run.name()]);
+    assert!(stopped.status.success(), "{stopped:?}");
+    let outcome = run.finish_within(SOON);
+    let lost = outcome.events("host-lost");
+    assert_eq!(
+        (lost.len(), &lost[0]["host"], &lost[0]["nodes"]),
+        (1, &"three".into(), &serde_json::json!(["c"]))
+    );
+    assert_eq!(outcome.events("run-ended")[0]["reason"], "stopped by command");
+    assert!(outcome.stdout.contains("host three was lost"), "{}", outcome.stdout);
+    for at in 0..3 {
+        machines.assert_nothing_left(at);
+    }
+}
+
+#[test]
+fn both_sides_of_a_cut_network_end_if_the_file_says_so() {
+    let Some((machines, run)) = under_way("fail") else { return };
+    machines.cut(2);
+    let outcome = run.finish_within(SOON);
+    lost_and_failed(&outcome);
+    for at in 0..2 {
+        machines.assert_nothing_left(at);
+    }
+    // What it has seen until then waits for somebody to fetch it.
+    machines.assert_nothing_runs(2);
+    assert_eq!(machines.folders(2).len(), 1);
+    machines.mend(2);
+    machines.meet();
+}
+
+#[test]
+fn of_a_cut_network_the_larger_side_goes_on_and_nothing_of_the_other_outlives_the_run() {
+    let Some((machines, mut run)) = under_way("continue") else { return };
+    machines.cut(2);
+    run.wait_for("three is lost");
+    machines.assert_nothing_runs(2);
+    run.wait_for_more("bytes from");
+    machines.mend(2);
+    machines.meet();
+    // The two know it again, but not in this run.
+    run.wait_for_more("bytes from");
+    assert!(machines.processes(2).is_empty(), "{:?}", machines.processes(2));
+    let stopped = machines.ask(0, &["stop", "--run", run.name()]);
+    assert!(stopped.status.success(), "{stopped:?}");
+    let outcome = run.finish_within(SOON);
+    assert_eq!(outcome.events("host-lost").len(), 1);
+    assert_eq!(outcome.events("run-ended")[0]["reason"], "stopped by command");
+}
+
+#[test]
+fn a_part_that_is_killed_is_a_machine_that_is_lost() {
+    let Some((machines, run)) = under_way("fail") else { return };
+    let parts = machines.process_ids(2, "windtunnel part");
+    assert!(!parts.is_empty());
+    for id in parts {
+        // One ends with the other.
+        let _ = Command::new("kill").args(["-s", "KILL", &id.to_string()]).output().unwrap();
+    }
+    let outcome = run.finish_within(SOON);
+    lost_and_failed(&outcome);
+    for at in 0..3 {
+        machines.assert_nothing_left(at);
+    }
+}
+
+#[track_caller]
+fn lost_and_failed(outcome: &Outcome) {
+    outcome.assert_code(1);
+    let last = outcome.stdout.lines().last().unwrap();
+    assert!(last.contains("FAILED: host three is lost"), "{}", outcome.stdout);
+    let lost = outcome.events("host-lost");
+    assert_eq!(
+        (lost.len(), &lost[0]["host"], &lost[0]["nodes"]),
+        (1, &"three".into(), &serde_json::json!(["c"]))
+    );
+    // What the others have written until then is there.
+    assert!(outcome.output("a").contains("icmp_seq=2"), "{}", outcome.output("a"));
+    assert!(!outcome.exit("a").is_empty() && !outcome.exit("b").is_empty());
+}
+
+/// Three machines and a run on all of them, in which packets go.
+fn under_way(on_host_loss: &str) -> Option<(Machines, Run)> {
+    if is_missing(&["ping"]) {
+        return None;
+    }
+    let mut machines = Machines::new(3)?;
+    let mut run = machines.start(&format!("on-host-loss: {on_host_loss}{FILE}"), &[]);
+    run.wait_for("icmp_seq=2");
+    until("programs on each machine", || {
+        (0..3).all(|at| !machines.process_ids(at, "sleep").is_empty() || at == 0).then_some(())
+    });
+    Some((machines, run))
+}
+
+const FILE: &str = "
+nodes:
+  a: {run: ping -4 -i 0.1 b, pin: one}
+  b: {run: sleep 600, daemon: true, pin: two}
+  c: {run: sleep 600, daemon: true, pin: three}
+routers: [r]
+links:
+  - {between: [a, r], latency: 5ms}
+  - {between: [b, r], latency: 5ms}
+  - {between: [c, r], latency: 5ms}
+";
+/// Within seconds: a loss is noticed in one, on a machine that has time.
+const SOON: Duration = Duration::from_secs(15);

@@ -1,0 +1,108 @@
+//! A machine: a network namespace with a way into it, and what this real one has.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::until;
+
+/// A network namespace, for as long as this lives. Whatever ends the test, its end closes the pipe that the process
+/// waits at that holds the namespace.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    holder: Child,
+    /// Whether it is in a user namespace, too: then the test is no root's.
+    own_users: bool,
+}
+
+impl Machine {
+    /// The first one: where the others are plugged in. With `own_users` in a user namespace of its own, in which
+    /// whoever runs the tests is root.
+    pub(crate) fn first(own_users: bool) -> Machine {
+        let mut command = Command::new("unshare");
+        command.args(if own_users {
+            &["--user", "--map-root-user", "--net"][..]
+        } else {
+            &["--net"]
+        });
+        Machine::hold(command, own_users)
+    }
+
+    /// Another one, of the same users.
+    pub(crate) fn another(&self) -> Machine {
+        let mut command = self.command("unshare");
+        command.arg("--net");
+        Machine::hold(command, self.own_users)
+    }
+
+    fn hold(mut command: Command, own_users: bool) -> Machine {
+        let holder =
+            command.args(["--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let machine = Machine { holder: holder.unwrap(), own_users };
+        let program = PathBuf::from(format!("/proc/{}/comm", machine.id()));
+        until("the machine's namespace", || {
+            (fs::read_to_string(&program).ok()?.trim() == "cat").then_some(())
+        });
+        machine
+    }
+
+    /// The process that holds it.
+    pub(crate) fn id(&self) -> u32 {
+        self.holder.id()
+    }
+
+    /// A command line in it, as its root.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &self.id().to_string(), "--net"]);
+        if self.own_users {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command.args(["--", program]);
+        command
+    }
+
+    /// Runs `ip` in it.
+    #[track_caller]
+    pub(crate) fn ip(&self, words: &str) {
+        must(self.command("ip").args(words.split(' ')));
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // It has only to close its namespace.
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// Whether one of these programs is missing, which is said.
+pub(crate) fn is_missing(programs: &[&str]) -> bool {
+    let found = |name: &str| PATH.split(':').any(|folder| Path::new(folder).join(name).is_file());
+    let absent: Vec<&str> = programs.iter().copied().filter(|name| !found(name)).collect();
+    absent.iter().for_each(|name| missing(&format!("the program {name}")));
+    !absent.is_empty()
+}
+
+/// Says what is missing; a failure where nothing may be.
+pub(crate) fn missing(what: &str) {
+    eprintln!("missing: {what}");
+    assert!(std::env::var_os("WINDTUNNEL_REQUIRE_NAMESPACES").is_none(), "missing: {what}");
+}
+
+pub(crate) fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// Runs a command of the test itself to its end, which must be good.
+#[track_caller]
+pub(crate) fn must(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {text}");
+}
+
+/// The programs' search path: what an ordinary user can reach.
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -1,0 +1,278 @@
+//! All machines of a test.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::agent::Agent;
+use super::machine::{Machine, PATH, is_missing, is_root, missing, must};
+use super::{Run, until};
+
+/// Machines `one`, `two` … joined by a bridge, each with an agent that knows the others.
+pub(crate) struct Machines {
+    /// Ended first.
+    agents: Vec<Agent>,
+    machines: Vec<Machine>,
+    switch: Machine,
+    folder: tempfile::TempDir,
+    runs: usize,
+}
+
+impl Machines {
+    /// So many with an agent each; `None` if this machine cannot have them, which is said.
+    pub(crate) fn new(count: usize) -> Option<Machines> {
+        Machines::with(&vec![&[][..]; count])
+    }
+
+    /// One for each list of further words of its agent's command line.
+    pub(crate) fn with(words: &[&[&str]]) -> Option<Machines> {
+        Machines::start_agents(words.len(), words)
+    }
+
+    /// So many, of which the first have agents.
+    pub(crate) fn with_first(agents: usize, count: usize) -> Option<Machines> {
+        Machines::start_agents(count, &vec![&[][..]; agents])
+    }
+
+    fn start_agents(count: usize, words: &[&[&str]]) -> Option<Machines> {
+        let mut machines = Machines::without_agents(count)?;
+        for (at, words) in words.iter().enumerate() {
+            let mut agent = machines.agent(at, words);
+            agent.wait_for("hears at");
+            machines.agents.push(agent);
+        }
+        machines.meet();
+        Some(machines)
+    }
+
+    /// So many, and the key of the cluster.
+    fn without_agents(count: usize) -> Option<Machines> {
+        if is_missing(&["ip", "nsenter", "setpriv", "unshare"]) || !has_namespaces() {
+            return None;
+        }
+        let folder = tempfile::Builder::new().prefix("windtunnel-test-").tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let switch = Machine::first(!is_root());
+        switch.ip("link add switch type bridge");
+        switch.ip("link set switch up");
+        let machines = (0..count).map(|at| plugged_in(&switch, at)).collect();
+        let all = Machines { agents: Vec::new(), machines, switch, folder, runs: 0 };
+        all.own(all.path());
+        let built = env!("CARGO_BIN_EXE_windtunnel");
+        if fs::hard_link(built, all.binary()).is_err() {
+            // By a process of its own: another test that forks meanwhile must not inherit the open file, which
+            // nobody could execute then.
+            must(Command::new("cp").arg(built).arg(all.binary()));
+        }
+        (0..count).for_each(|at| drop(all.folder(NAMES[at])));
+        if !all.windtunnel(0, &["doctor"]).output().unwrap().status.success() {
+            missing("what windtunnel needs in a machine (see `windtunnel doctor`)");
+            return None;
+        }
+        must(&mut all.windtunnel(0, &["keygen", "../key"]));
+        Some(all)
+    }
+
+    /// Waits until each agent knows how each other's clock stands.
+    #[track_caller]
+    pub(crate) fn meet(&self) {
+        let count = self.agents.len();
+        until("that all agents know each other", || {
+            let hosts = self.ask(0, &["hosts", &address(0), "--key", "../key", "--json"]);
+            let hosts: serde_json::Value = serde_json::from_slice(&hosts.stdout).ok()?;
+            let hosts = hosts["hosts"].as_array()?.clone();
+            let knows_all = |host: &serde_json::Value| {
+                let peers = host["peers"].as_array().unwrap();
+                peers.iter().filter(|peer| peer["clock"].is_object()).count() == count - 1
+            };
+            (hosts.len() == count && hosts.iter().all(knows_all)).then_some(())
+        });
+    }
+
+    /// An agent on a machine.
+    pub(crate) fn agent(&self, at: usize, words: &[&str]) -> Agent {
+        let (own, first) = (address(at), address(0));
+        let mut all = vec!["agent", "--listen", &own, "--name", NAMES[at], "--folder", "parts"];
+        if !words.contains(&"--key") {
+            all.extend(["--key", "../key"]);
+        }
+        if at > 0 {
+            all.extend(["--join", &first]);
+        }
+        Agent::start(
+            self.windtunnel(at, &[&all, words].concat()),
+            &self.path().join(format!("{}.log", NAMES[at])),
+        )
+    }
+
+    /// The agent of a machine.
+    pub(crate) fn agent_of(&mut self, at: usize) -> &mut Agent {
+        &mut self.agents[at]
+    }
+
+    /// windtunnel on a machine, as the test's user, in the machine's folder. It ends with the test.
+    pub(crate) fn windtunnel(&self, at: usize, words: &[&str]) -> Command {
+        let mut command = self.machines[at].command("setpriv");
+        if is_root() {
+            command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+        }
+        command.args(["--pdeathsig", "KILL", "--"]).arg(self.binary()).args(words);
+        for (key, _) in std::env::vars_os() {
+            if key.to_string_lossy().starts_with("WINDTUNNEL_") {
+                command.env_remove(key);
+            }
+        }
+        let home = self.home(at);
+        command.env("PATH", PATH).env("LC_ALL", "C").env("HOME", &home);
+        command.current_dir(home).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs windtunnel on a machine to its end.
+    pub(crate) fn ask(&self, at: usize, words: &[&str]) -> Output {
+        self.windtunnel(at, words).output().unwrap()
+    }
+
+    /// Starts a scenario over all machines, from the first.
+    pub(crate) fn start(&mut self, scenario: &str, options: &[&str]) -> Run {
+        self.runs += 1;
+        let (file, out) = (format!("net-{}.yaml", self.runs), format!("out-{}", self.runs));
+        self.write(&file, scenario);
+        let hosts = format!("{},all", address(0));
+        let words = ["run", &file, "--hosts", &hosts, "--key", "../key", "--out", &out];
+        let late = ["--max-lateness", "5s"];
+        let command = self.windtunnel(0, &[&words, &late[..], options].concat());
+        Run::start(command, self.home(0).join(out))
+    }
+
+    /// Follows a run that goes on, from a machine.
+    pub(crate) fn attach(&mut self, at: usize, words: &[&str]) -> Run {
+        self.runs += 1;
+        let out = format!("out-{}", self.runs);
+        let command =
+            self.windtunnel(at, &[&["attach", "--key", "../key", "--out", &out], words].concat());
+        Run::start(command, self.home(at).join(out))
+    }
+
+    /// Writes a file on the first machine.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.home(0).join(name);
+        fs::write(&path, text).unwrap();
+        self.own(&path);
+    }
+
+    /// Cuts a machine off.
+    pub(crate) fn cut(&self, at: usize) {
+        self.switch.ip(&format!("link set port-{at} down"));
+    }
+
+    /// Joins it again.
+    pub(crate) fn mend(&self, at: usize) {
+        self.switch.ip(&format!("link set port-{at} up"));
+    }
+
+    /// Processes of runs on a machine: all but its agent, and the command lines that the test itself has there.
+    pub(crate) fn processes(&self, at: usize) -> Vec<(u32, String)> {
+        let home = format!("HOME={}\0", self.home(at).display());
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let of_run = entries.filter_map(|entry| {
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            let environment = fs::read(entry.path().join("environ")).ok()?;
+            environment.windows(home.len()).find(|part| *part == home.as_bytes())?;
+            let words = String::from_utf8(fs::read(entry.path().join("cmdline")).ok()?).ok()?;
+            let words = words.replace('\0', " ");
+            let is_own = |verb: &&str| words.contains(&format!("windtunnel {verb} "));
+            let own = ["agent", "run", "attach", "hosts"].iter().any(is_own);
+            (!own && !words.is_empty()).then_some((id, words))
+        });
+        of_run.collect()
+    }
+
+    /// Those whose command line contains this.
+    pub(crate) fn process_ids(&self, at: usize, words: &str) -> Vec<u32> {
+        let all = self.processes(at).into_iter();
+        all.filter(|(_, line)| line.contains(words)).map(|(id, _)| id).collect()
+    }
+
+    /// The folders of runs at the agent of a machine.
+    pub(crate) fn folders(&self, at: usize) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.home(at).join("parts")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+
+    /// No program of a run is left on a machine, nor windtunnel itself but the agent.
+    #[track_caller]
+    pub(crate) fn assert_nothing_runs(&self, at: usize) {
+        until(&format!("the end of what runs on {}: {:?}", NAMES[at], self.processes(at)), || {
+            self.processes(at).is_empty().then_some(())
+        });
+    }
+
+    /// Nothing of a run is left on a machine: no process, no file.
+    #[track_caller]
+    pub(crate) fn assert_nothing_left(&self, at: usize) {
+        self.assert_nothing_runs(at);
+        let folders = self.folders(at);
+        assert!(folders.is_empty(), "{folders:?}");
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder of a machine's user.
+    pub(crate) fn home(&self, at: usize) -> PathBuf {
+        self.path().join(NAMES[at])
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        let path = self.path().join(name);
+        fs::create_dir_all(&path).unwrap();
+        self.own(&path);
+        path
+    }
+
+    fn own(&self, path: &Path) {
+        if is_root() {
+            let nobody = NOBODY.parse().ok();
+            chown(path, nobody, nobody).unwrap();
+        }
+    }
+
+    fn binary(&self) -> PathBuf {
+        self.path().join("windtunnel")
+    }
+}
+
+/// Where the agent of a machine hears.
+pub(crate) fn address(at: usize) -> String {
+    format!("10.99.0.{}:7447", at + 1)
+}
+
+fn plugged_in(switch: &Machine, at: usize) -> Machine {
+    let machine = switch.another();
+    let id = machine.id();
+    switch.ip(&format!("link add port-{at} type veth peer name uplink netns {id}"));
+    switch.ip(&format!("link set port-{at} master switch up"));
+    machine.ip("link set lo up");
+    machine.ip(&format!("addr add 10.99.0.{}/24 dev uplink", at + 1));
+    machine.ip("link set uplink up");
+    machine
+}
+
+/// Whether machines can be made here: as root, or with user namespaces.
+fn has_namespaces() -> bool {
+    let mut command = Command::new("unshare");
+    command.args(if is_root() { &["--net"][..] } else { &["--user", "--map-root-user", "--net"] });
+    let made =
+        command.args(["--", "ip", "link", "add", "switch", "type", "bridge"]).output().unwrap();
+    if !made.status.success() {
+        missing(&format!("namespaces and bridges: {}", String::from_utf8_lossy(&made.stderr)));
+    }
+    made.status.success()
+}
+
+const NAMES: [&str; 3] = ["one", "two", "three"];
+/// The ordinary user's and its group's number.
+const NOBODY: &str = "65534";
