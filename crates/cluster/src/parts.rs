@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use windtunnel_control::part::FromPart;
 use windtunnel_control::{Reply, Request};
+use windtunnel_sys::process::Signal;
+use windtunnel_sys::signal;
 
 use crate::client::{Client, ClientError};
 use crate::key::{ClusterKey, KeyError};
@@ -72,7 +74,11 @@ impl Parts {
                 tell: tell.clone(),
             };
             let ask = ask(number);
-            thread::spawn(move || link.live(&ask, ordered));
+            thread::spawn(move || {
+                // Who watches the run reads the signals that end it: no other thread may take them.
+                let _ = signal::block(&[Signal::INT, Signal::TERM, Signal::HUP]);
+                link.live(&ask, ordered);
+            });
         }
         Parts { run, members, key: key.clone(), orders, heard }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::clients::name_of;
-use crate::support::{Lab, find_program, is_missing, is_root, until, users};
+use crate::support::{Lab, Live, find_program, is_missing, is_root, until, users};
 
 /// An sshd of the test's user on loopback; it ends when it is dropped.
 struct Sshd {
@@ -63,6 +63,17 @@ fn hosts() -> [String; 2] {
     sockets.map(|socket| socket.local_addr().unwrap().to_string())
 }
 
+/// A run that has begun and gets a signal.
+fn interrupted<'a>(lab: &'a Lab, net: &str, options: &[&str], signal: &str) -> Live<'a> {
+    let live = lab.start_with(net, options);
+    let talk = live.folder().with_extension("stderr");
+    until("the run begins", || {
+        fs::read_to_string(&talk).ok()?.contains("started ping").then_some(())
+    });
+    live.signal(signal);
+    live
+}
+
 #[test]
 fn a_run_starts_agents_over_ssh_and_nothing_is_left_of_them() {
     if is_missing(&["ssh", "sshd", "ssh-keygen", "ping"]) {
@@ -96,19 +107,16 @@ links: [{between: [a, b], latency: 20ms}]
             assert!(outcome.stderr.contains(&line), "{}", outcome.describe());
         }
         assert!(outcome.output("a").contains("3 received"), "{}", outcome.describe());
-        // A command that is killed takes its agents with it.
+        // A command that is ended has results, and one that is killed takes its agents with it all the same.
         let long = net.replace("-c 3 -i 0.2", "-c 1000");
-        let live = lab.start_with(&long, &options);
-        let talk = live.folder().with_extension("stderr");
-        until("the run begins", || {
-            fs::read_to_string(&talk).ok()?.contains("the run begins").then_some(())
-        });
-        live.signal("KILL");
-        drop(live);
+        let ended = interrupted(&lab, &long, &options, "TERM").finish();
+        ended.assert_code(143);
+        assert_eq!(ended.program("a")["node"], "a");
+        drop(interrupted(&lab, &long, &options, "KILL"));
         until("the end of the agents", || {
             let said = fs::read_to_string(lab.path().join("sshd.log")).unwrap();
             let (came, left) = ("Accepted publickey", "Received disconnect");
-            (said.matches(came).count() == 4 && said.matches(left).count() == 4).then_some(())
+            (said.matches(came).count() == 6 && said.matches(left).count() == 6).then_some(())
         });
         drop(sshd);
         lab.assert_nothing_left();

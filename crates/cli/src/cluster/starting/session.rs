@@ -13,6 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use windtunnel_cluster::ClusterKey;
+use windtunnel_sys::process::Signal;
+use windtunnel_sys::signal;
 
 use crate::output;
 use crate::verb::agent::ANNOUNCED;
@@ -169,8 +171,14 @@ impl Session {
         if let (Some(out), Some(talk)) = (child.stdout.take(), child.stderr.take()) {
             let (shared_out, shared_talk) = (Arc::clone(&shared), Arc::clone(&shared));
             let (events, what) = (events.clone(), plan.what.clone());
-            thread::spawn(move || read_talk(talk, &shared_talk, &talks));
-            thread::spawn(move || read_addresses(out, number, &events, &what, &shared_out));
+            thread::spawn(move || {
+                leave_signals();
+                read_talk(talk, &shared_talk, &talks);
+            });
+            thread::spawn(move || {
+                leave_signals();
+                read_addresses(out, number, &events, &what, &shared_out);
+            });
         }
         Ok(Session { what: plan.what.clone(), child, input, shared, talking })
     }
@@ -234,6 +242,11 @@ fn read_talk(talk: ChildStderr, shared: &Shared, _talks: &Sender<()>) {
         }
         said.push_back(line);
     }
+}
+
+/// Who leads the run reads the signals that end it: no other thread may take them.
+fn leave_signals() {
+    let _ = signal::block(&[Signal::INT, Signal::TERM, Signal::HUP]);
 }
 
 /// How a program has ended; `None` if it does not in time.
