@@ -1,0 +1,155 @@
+//! How a part begins, and how somebody comes to watch it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+
+use quinn::{RecvStream, SendStream};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use windtunnel_control::part::{FromPart, PartSetup, ToPart, bytes_of};
+use windtunnel_mesh::{AgentId, Mesh, PlanHash, RunId};
+
+use super::super::losses::Losses;
+use super::super::{now, watch};
+use super::run::Run;
+use super::{Runs, said, unknown};
+use crate::protocol::Answer;
+use crate::protocol::run::{RunSetup, text_of};
+
+impl Runs {
+    /// Begins a part, with a first watcher.
+    pub(in crate::agent) fn begin(
+        &mut self,
+        setup: RunSetup,
+        member: u16,
+        mesh: &mut Mesh,
+        (to, rest): (SendStream, RecvStream),
+    ) {
+        let run = setup.run;
+        let watcher = self.watcher(run, to, rest);
+        if let Err(message) = self.try_begin(setup, member, mesh, &watcher) {
+            let _ = watcher.1.send(Answer::Error { message });
+        }
+    }
+
+    /// Adds a watcher to a run.
+    pub(in crate::agent) fn watch(&mut self, run: u64, to: SendStream, rest: RecvStream) {
+        let (number, tell) = self.watcher(run, to, rest);
+        match self.all.get_mut(&run) {
+            Some(known) => {
+                let _ = tell.send(Answer::Run(Box::new(known.setup.clone())));
+                if known.part.is_none() {
+                    let _ = tell.send(said(FromPart::Ended));
+                }
+                known.watchers.insert(number, tell);
+            }
+            None => drop(tell.send(Answer::Error { message: unknown(run) })),
+        }
+    }
+
+    fn watcher(
+        &mut self,
+        run: u64,
+        to: SendStream,
+        rest: RecvStream,
+    ) -> (u64, UnboundedSender<Answer>) {
+        let (tell, told) = unbounded_channel();
+        let number = self.next_watcher;
+        self.next_watcher += 1;
+        tokio::task::spawn_local(watch::tell(to, told));
+        tokio::task::spawn_local(watch::hear(rest, (run, number), self.heard.clone()));
+        (number, tell)
+    }
+
+    fn try_begin(
+        &mut self,
+        setup: RunSetup,
+        member: u16,
+        mesh: &mut Mesh,
+        (founder, tell): &(u64, UnboundedSender<Answer>),
+    ) -> Result<(), String> {
+        let run = setup.run;
+        let worker = self.worker.clone().ok_or("this agent does no runs")?;
+        if self.all.contains_key(&run) {
+            return Err(format!("run {} is here already", text_of(run)));
+        }
+        let agents = agents_of(&setup)?;
+        if agents.get(usize::from(member)) != Some(&self.own) {
+            return Err(format!("member {member} is another agent: this one is {}", self.own));
+        }
+        let running = self.all.values().filter(|run| run.part.is_some());
+        self.limits.check(&setup, member, running.map(|run| (&run.setup, run.me)))?;
+        let hash = bytes_of(&setup.plan_hash).ok_or("the plan's hash is none")?;
+        mesh.join_run(now(), RunId(run), PlanHash(hash), &agents)
+            .map_err(|error| error.to_string())?;
+        let folder = self.folder.join(text_of(run));
+        let part = worker.start(run, self.heard.clone()).map_err(|error| {
+            let _ = mesh.leave_run(now(), RunId(run));
+            format!("cannot start {}: {error}", worker.program.display())
+        })?;
+        // If it has ended already, that is heard soon.
+        let _ = part.send(ToPart::Setup(Box::new(self.part_setup(&setup, member, &folder))));
+        let others = setup.members.iter().enumerate();
+        let speakers = others.filter(|(other, _)| *other != usize::from(member)).filter_map(
+            |(other, spec)| {
+                let speaker = watch::speaker(self.carrier.clone(), spec.address, (run, member));
+                Some((u16::try_from(other).ok()?, speaker))
+            },
+        );
+        let known = Run {
+            me: member,
+            agents,
+            part: Some(part),
+            watchers: BTreeMap::from([(*founder, tell.clone())]),
+            founder: *founder,
+            speakers: speakers.collect(),
+            folder,
+            begun: false,
+            prepared: false,
+            told_prepared: false,
+            losses: Losses::default(),
+            on_sufferance: false,
+            forgotten: 0,
+            setup,
+        };
+        self.all.insert(run, known);
+        Ok(())
+    }
+
+    fn part_setup(&self, setup: &RunSetup, member: u16, folder: &Path) -> PartSetup {
+        PartSetup {
+            run: setup.run,
+            plan: setup.plan.clone(),
+            plan_hash: setup.plan_hash.clone(),
+            member,
+            members: setup.members.iter().map(|member| member.host.clone()).collect(),
+            placement: setup.placement.clone(),
+            key: setup.key.clone(),
+            folder: folder.to_owned(),
+            base_dir: setup.base_dir.clone(),
+            bind: bindable(self.address.ip()),
+            manner: setup.manner,
+        }
+    }
+}
+
+fn agents_of(setup: &RunSetup) -> Result<Vec<AgentId>, String> {
+    let agent = |text: &String| u64::from_str_radix(text, 16).map(AgentId);
+    let agents = setup.members.iter().map(|member| agent(&member.agent));
+    let agents: Result<Vec<AgentId>, _> = agents.collect();
+    let fits = setup.placement.len() == setup.plan.nodes.len()
+        && setup.placement.iter().all(|place| usize::from(*place) < setup.members.len());
+    if !fits {
+        return Err("the placement is not one of this plan on these machines".to_owned());
+    }
+    agents.map_err(|error| format!("an agent's number is none: {error}"))
+}
+
+/// An address of this machine, to be bound; behind an address translation none is known.
+fn bindable(address: IpAddr) -> IpAddr {
+    match std::net::UdpSocket::bind((address, 0)) {
+        Ok(_) => address,
+        Err(_) if address.is_ipv6() => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        Err(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+    }
+}

@@ -1,0 +1,163 @@
+//! What comes from the process of a part, from those who watch, from other agents and from the mesh.
+
+use std::fs;
+
+use windtunnel_control::part::{FromPart, StopWhy, ToPart};
+use windtunnel_mesh::{AgentId, LossCause, Mesh, RunId};
+
+use super::super::now;
+use super::flows::{announce, change_of};
+use super::{LOST_ITSELF, Runs, said};
+use crate::protocol::run::{Order, Word};
+
+impl Runs {
+    /// What the part of a run says, or why it says nothing more.
+    pub(in crate::agent) fn hear_part(
+        &mut self,
+        run: u64,
+        heard: Result<FromPart, String>,
+        mesh: &mut Mesh,
+    ) {
+        let Some(known) = self.all.get_mut(&run) else { return };
+        match heard {
+            Ok(FromPart::Flows { changes }) => announce(known, &changes, mesh),
+            Ok(FromPart::News { news }) => {
+                for speaker in known.speakers.values() {
+                    let _ = speaker.send(Word::News { news: news.clone() });
+                }
+            }
+            Ok(FromPart::Prepared) => {
+                known.prepared = true;
+                known.tell_prepared(mesh);
+            }
+            Ok(message @ (FromPart::Ended | FromPart::Failed { .. })) => {
+                let failed = match &message {
+                    FromPart::Failed { message, .. } => Some(message.clone()),
+                    _ => None,
+                };
+                known.tell(&said(message));
+                self.end(run, failed.as_deref(), mesh);
+            }
+            Ok(message) => known.tell(&said(message)),
+            Err(why) if known.part.is_some() => {
+                let failed = FromPart::Failed { message: why.clone(), hint: None, code: 5 };
+                known.tell(&said(failed));
+                self.end(run, Some(&why), mesh);
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// A part is over; of one that has failed nothing is kept, and the others are told.
+    fn end(&mut self, run: u64, failed: Option<&str>, mesh: &mut Mesh) {
+        let Some(known) = self.all.get_mut(&run) else { return };
+        known.part = None;
+        for speaker in known.speakers.values() {
+            if let Some(why) = failed {
+                let _ = speaker.send(Word::Failed { why: why.to_owned() });
+            }
+        }
+        known.speakers.clear();
+        // It may be over for the mesh already.
+        let _ = mesh.leave_run(now(), RunId(run));
+        if failed.is_some() {
+            let _ = fs::remove_dir_all(&known.folder);
+            self.all.remove(&run);
+        }
+    }
+
+    /// What a watcher wants; `None` if it has gone.
+    pub(in crate::agent) fn hear_watcher(
+        &mut self,
+        (run, watcher): (u64, u64),
+        order: Option<Order>,
+        mesh: &Mesh,
+    ) {
+        let Some(known) = self.all.get_mut(&run) else { return };
+        let message = match order {
+            None => return self.lose_watcher((run, watcher)),
+            Some(Order::Peers { addresses }) => ToPart::Peers { addresses },
+            Some(Order::Measure) => ToPart::Measure,
+            Some(Order::Begin { agent, at_ns }) => {
+                known.begun = true;
+                match local_time(&agent, at_ns, self.own, mesh) {
+                    Ok(origin_ns) => ToPart::Begin { origin_ns },
+                    Err(why) => ToPart::Stop(StopWhy::Failed(why)),
+                }
+            }
+            Some(Order::Stop { why }) => ToPart::Stop(why),
+        };
+        known.order(message);
+    }
+
+    fn lose_watcher(&mut self, (run, watcher): (u64, u64)) {
+        let Some(known) = self.all.get_mut(&run) else { return };
+        known.watchers.remove(&watcher);
+        if !known.begun && watcher == known.founder {
+            known.stop("who started the run has gone");
+        } else if known.on_sufferance && known.watchers.is_empty() {
+            known.stop(LOST_ITSELF);
+        }
+        // If its folder cannot be removed now, the agent's next start does it.
+        let _ = self.remove_forgotten(run);
+    }
+
+    /// What another agent has to say of its part.
+    pub(in crate::agent) fn hear_word(&mut self, run: u64, member: u16, word: Word) {
+        let Some(known) = self.all.get(&run).filter(|known| known.me != member) else { return };
+        known.order(match word {
+            Word::News { news } => ToPart::News { member, news },
+            Word::Failed { why } => ToPart::Lost { member, why },
+        });
+    }
+
+    /// What the mesh has found out about runs.
+    pub(in crate::agent) fn hear_mesh(&mut self, event: &windtunnel_mesh::Event, mesh: &Mesh) {
+        use windtunnel_mesh::Event;
+        match event {
+            Event::RunReady { run } => {
+                if let Some(known) = self.all.get_mut(&run.0) {
+                    known.tell_prepared(mesh);
+                }
+            }
+            Event::RunRefused { run, agent, why, .. } => {
+                if let Some(known) = self.all.get(&run.0) {
+                    let why = format!("agent {agent} takes the run for another: {why:?}");
+                    known.order(ToPart::Stop(StopWhy::Failed(why)));
+                }
+            }
+            Event::RunLost { run, agent, cause } => {
+                let Some(known) = self.all.get_mut(&run.0) else { return };
+                let Some(member) = known.member_of(*agent) else { return };
+                known.order(ToPart::Lost { member, why: text_of_cause(*cause) });
+                known.reckon(member);
+            }
+            Event::Flows { run, agent, changes } => {
+                let Some(known) = self.all.get(&run.0) else { return };
+                let Some(member) = known.member_of(*agent) else { return };
+                let changes = changes.iter().map(change_of).collect();
+                known.order(ToPart::Flows { member, changes });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A time on another agent's clock, on this machine's.
+fn local_time(agent: &str, at_ns: u64, own: AgentId, mesh: &Mesh) -> Result<u64, String> {
+    let other = u64::from_str_radix(agent, 16).map(AgentId).map_err(|error| error.to_string())?;
+    if other == own {
+        return Ok(at_ns);
+    }
+    let clock = mesh.clock(other, now());
+    let clock = clock.ok_or_else(|| format!("the clock of agent {agent} is not known here"))?;
+    Ok(at_ns.saturating_add_signed(clock.offset.saturating_neg()))
+}
+
+fn text_of_cause(cause: LossCause) -> String {
+    match cause {
+        LossCause::AgentDown => "its agent does not answer".to_owned(),
+        LossCause::ToldBy(agent) => format!("agent {agent} says so"),
+        LossCause::CutUsOff => "it takes this machine for lost".to_owned(),
+    }
+}

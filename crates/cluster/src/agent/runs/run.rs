@@ -1,0 +1,86 @@
+//! One run of which this machine has a part.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use tokio::sync::mpsc::UnboundedSender;
+use windtunnel_control::part::{FromPart, StopWhy, ToPart};
+use windtunnel_mesh::{AgentId, Mesh, RunId};
+use windtunnel_model::placement::OnHostLoss;
+
+use super::super::losses::{Losses, Stand};
+use super::super::now;
+use super::{LOST_ITSELF, said};
+use crate::protocol::Answer;
+use crate::protocol::run::{RunSetup, Word};
+
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) setup: RunSetup,
+    pub(super) me: u16,
+    pub(super) agents: Vec<AgentId>,
+    /// Absent when it is over.
+    pub(super) part: Option<UnboundedSender<ToPart>>,
+    pub(super) watchers: BTreeMap<u64, UnboundedSender<Answer>>,
+    /// Who started it: without it the run does not begin.
+    pub(super) founder: u64,
+    /// To the other agents, by member.
+    pub(super) speakers: BTreeMap<u16, UnboundedSender<Word>>,
+    pub(super) folder: PathBuf,
+    pub(super) begun: bool,
+    pub(super) prepared: bool,
+    pub(super) told_prepared: bool,
+    pub(super) losses: Losses,
+    /// Whether it goes on only as long as somebody watches.
+    pub(super) on_sufferance: bool,
+    /// How many of those who watch need its files no more.
+    pub(super) forgotten: usize,
+}
+
+impl Run {
+    pub(super) fn tell(&self, answer: &Answer) {
+        for watcher in self.watchers.values() {
+            let _ = watcher.send(answer.clone());
+        }
+    }
+
+    pub(super) fn order(&self, message: ToPart) {
+        if let Some(part) = &self.part {
+            let _ = part.send(message);
+        }
+    }
+
+    pub(super) fn stop(&self, why: &str) {
+        self.order(ToPart::Stop(StopWhy::Failed(why.to_owned())));
+    }
+
+    /// A member is lost. If the file says that the others go on, this machine may be no other.
+    pub(super) fn reckon(&mut self, lost: u16) {
+        let now = now();
+        self.losses.add(lost, now);
+        // What ends here is not to end there, if it lives.
+        self.speakers.remove(&lost);
+        if self.setup.plan.on_host_loss == OnHostLoss::Fail {
+            return;
+        }
+        let members = u16::try_from(self.agents.len()).unwrap_or(u16::MAX);
+        match self.losses.stand(members, now) {
+            Stand::Going => {}
+            Stand::Half if !self.watchers.is_empty() => self.on_sufferance = true,
+            Stand::Half | Stand::Lost => self.stop(LOST_ITSELF),
+        }
+    }
+
+    pub(super) fn member_of(&self, agent: AgentId) -> Option<u16> {
+        let member = self.agents.iter().position(|known| *known == agent)?;
+        u16::try_from(member).ok()
+    }
+
+    /// A part counts as prepared when the agents agree on the plan, too.
+    pub(super) fn tell_prepared(&mut self, mesh: &Mesh) {
+        if self.prepared && mesh.is_ready(RunId(self.setup.run)) && !self.told_prepared {
+            self.told_prepared = true;
+            self.tell(&said(FromPart::Prepared));
+        }
+    }
+}
