@@ -12,7 +12,9 @@
 //! Scheduled changes are applied between two packets at their exact time, by the same catching up.
 
 mod abroad;
+mod change;
 mod clock;
+mod message;
 mod meter;
 mod outbox;
 mod overload;
@@ -25,9 +27,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
-use windtunnel_engine::{Engine, EventKind, FlowNews, Limits, NetworkChange, Part};
-use windtunnel_model::plan::Action;
-use windtunnel_model::{Plan, PortId, Routes, Span, Time};
+use windtunnel_engine::{Engine, EventKind, FlowNews, Limits, Part};
+use windtunnel_model::{Plan, PortId, Span, Time};
 use windtunnel_sys::packet::Socket;
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::{clock as sys_clock, limits};
@@ -35,7 +36,9 @@ use windtunnel_wire::vnet;
 
 use crate::recorder::Recorder;
 pub(crate) use abroad::{Abroad, Traffic};
+use change::{advance, apply};
 use clock::ArrivalClock;
+pub(crate) use message::{Note, Order};
 pub(crate) use meter::Flow;
 use outbox::Outbox;
 use overload::{Change, Overload};
@@ -61,86 +64,6 @@ pub(crate) struct Setup {
     pub told: Arc<Wake>,
     /// The other machines of the run, if there are any.
     pub abroad: Option<Abroad>,
-}
-
-/// What the loop tells the main loop.
-#[derive(Debug, Clone)]
-pub(crate) enum Note {
-    /// A scheduled or ordered change took effect.
-    Applied {
-        /// Which.
-        cause: Cause,
-        /// When it was to happen.
-        intended: Time,
-        /// When it did.
-        at: Time,
-    },
-    /// The loop has fallen behind, so far.
-    Overloaded {
-        /// When.
-        at: Time,
-        /// How late it was with its oldest work.
-        behind: Span,
-    },
-    /// The loop has caught up.
-    CaughtUp {
-        /// When.
-        at: Time,
-        /// How long it was behind.
-        lasted: Span,
-    },
-    /// The engine uses other routes.
-    Routes {
-        /// The new ones.
-        routes: Arc<Routes>,
-        /// Since when.
-        at: Time,
-        /// Whether it found them by itself, after lanes changed.
-        by_itself: bool,
-    },
-    /// Every other machine has been heard.
-    Reached,
-    /// Flows here began, changed or ended.
-    Flows(Vec<FlowNews>),
-    /// The loop cannot go on.
-    Failed(String),
-}
-
-/// What a change that is ordered while the run lives does.
-#[derive(Debug, Clone)]
-pub(crate) enum Order {
-    /// Start the run's clock: forget what happened before, start luck and schedule from zero.
-    Begin(Time),
-    /// Change the network.
-    Change {
-        /// Number of the order.
-        id: u64,
-        /// When; `None`: now.
-        at: Option<Time>,
-        /// What changes.
-        action: Box<Action>,
-    },
-    /// Flows of another machine began, changed or ended.
-    Flows {
-        /// Its number.
-        member: u16,
-        /// What became of them.
-        news: Vec<FlowNews>,
-    },
-    /// How another machine's clock stands.
-    Clock {
-        /// Its number.
-        member: u16,
-        /// Nanoseconds by which it is ahead of this machine's.
-        ahead_ns: i64,
-    },
-    /// Another machine is lost.
-    Forget {
-        /// Its number.
-        member: u16,
-    },
-    /// Stop and hand in the results.
-    Finish,
 }
 
 /// The running loop.
@@ -458,43 +381,6 @@ impl Loop {
     fn note(&self, note: Note) {
         let _ = self.notes.send(note);
         let _ = self.setup.told.raise();
-    }
-}
-
-/// Lets the engine and the schedule catch up to `to`, each change at its own instant.
-fn advance(
-    engine: &mut Engine,
-    schedule: &mut Schedule,
-    to: Time,
-    notes: &Sender<Note>,
-    told: &Wake,
-) {
-    while let Some((cause, intended, action)) = schedule.due(to) {
-        // What was ordered for a time that has passed meanwhile happens at once.
-        let at = intended.max(engine.now());
-        engine.handle_timeout(at);
-        apply(engine, at, &action);
-        let _ = notes.send(Note::Applied { cause, intended, at: now() });
-        let _ = told.raise();
-    }
-    engine.handle_timeout(to);
-}
-
-fn apply(engine: &mut Engine, at: Time, action: &Action) {
-    match action {
-        Action::Link(change) => engine.apply(at, &NetworkChange::Links(change)),
-        Action::Flap { lanes, up } => engine.apply(at, &NetworkChange::Flap { lanes, up: *up }),
-        Action::Partition { groups, one_way: false } => {
-            engine.apply(at, &NetworkChange::Partition(groups));
-        }
-        Action::Partition { groups, one_way: true } => {
-            let side = |index: usize| groups.get(index).map_or(&[][..], Vec::as_slice);
-            engine.apply(at, &NetworkChange::PartitionOneWay([side(0), side(1)]));
-        }
-        Action::Heal => engine.apply(at, &NetworkChange::Heal),
-        Action::Route(change) => engine.apply(at, &NetworkChange::Route(change)),
-        Action::Reroute => engine.apply(at, &NetworkChange::Reroute),
-        Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. } => {}
     }
 }
 

@@ -15,28 +15,28 @@
 //! 11. programs end, counters are read, nodes vanish, files are closed;
 //! 12. the verdict.
 
+mod stages;
+
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use windtunnel_control::Listener;
-use windtunnel_model::{Bytes, Plan, Routes, Span, Time};
+use windtunnel_model::{Bytes, Plan, Routes, Span};
 use windtunnel_node::Village;
-use windtunnel_sys::limits::{self, Processors};
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::{schedule, signal};
 use windtunnel_trace::report::Report;
 
 use crate::dataplane::{Abroad, Dataplane, Setup, now};
-use crate::devices;
 use crate::evidence;
 use crate::folder::{Folder, FolderError};
-use crate::live::{Ended, Live, Side, Threads};
+use crate::live::{Live, Side, Threads};
 use crate::observer::{Notice, Observer};
 use crate::output::Output;
-use crate::recorder::{Recorded, Recorder, Recording};
-use crate::verdict::{self, Ending, Evidence};
+use crate::recorder::{Recorder, Recording};
+use crate::verdict;
+pub(crate) use stages::{Done, Started};
 
 /// How a run is done.
 #[derive(Debug, Clone)]
@@ -252,105 +252,6 @@ impl Prepared {
     }
 }
 
-/// A run whose packets move, and whose clock has not started.
-pub(crate) struct Started {
-    live: Live,
-    recording: Recording,
-    notes: Vec<String>,
-    setup: Span,
-}
-
-impl Started {
-    /// See [`Live::measure_paths`].
-    pub(crate) fn measure_paths(&mut self) {
-        self.live.measure_paths();
-    }
-
-    /// See [`Live::until_measure`].
-    pub(crate) fn until_measure(&mut self) -> bool {
-        self.live.until_measure()
-    }
-
-    /// See [`Live::until_begin`].
-    pub(crate) fn until_begin(&mut self) -> Option<Time> {
-        self.live.until_begin()
-    }
-
-    /// Why the run does not begin.
-    pub(crate) fn not_begun(&self) -> RunError {
-        match self.live.ending() {
-            Some(Ending::Interrupted(signal)) => RunError::Interrupted(*signal),
-            Some(ending) => RunError::Stopped(ending.reason()),
-            None => RunError::Stopped("nobody knows why".to_owned()),
-        }
-    }
-
-    /// Runs from the beginning to the end.
-    pub(crate) fn through(self, origin: Time) -> Done {
-        let Started { mut live, recording, notes, setup } = self;
-        let drops_before = devices::transmit_drops(live.village());
-        let processors_before = limits::processors().unwrap_or_default();
-        let began_unix_s = unix_seconds();
-        live.begin(origin);
-        let ending = live.until_end();
-        live.tell_end(&ending);
-        let elapsed = live.elapsed();
-        live.end_programs(&ending);
-        let device_drops = devices::transmit_drops(live.village()).saturating_sub(drops_before);
-        let ended = live.close();
-        Done {
-            ended,
-            recorded: recording.finish(),
-            began_unix_s,
-            setup,
-            elapsed,
-            ending,
-            device_drops,
-            processors: spent_since(processors_before),
-            notes,
-        }
-    }
-}
-
-/// A run, or one machine's part of it, that is over.
-pub(crate) struct Done {
-    pub(crate) ended: Ended,
-    pub(crate) recorded: Recorded,
-    pub(crate) began_unix_s: u64,
-    pub(crate) setup: Span,
-    pub(crate) elapsed: Span,
-    pub(crate) ending: Ending,
-    pub(crate) device_drops: u64,
-    pub(crate) processors: Processors,
-    pub(crate) notes: Vec<String>,
-}
-
-impl Done {
-    fn evidence<'a>(&'a self, plan: &'a Plan, options: &'a Options) -> Evidence<'a> {
-        Evidence {
-            plan,
-            plan_hash: &options.plan_hash,
-            began_unix_s: self.began_unix_s,
-            setup: self.setup,
-            elapsed: self.elapsed,
-            ending: &self.ending,
-            tally: &self.ended.tally,
-            recorded: &self.recorded,
-            carried: &self.ended.carried,
-            supervisor: &self.ended.supervisor,
-            echoes: &self.ended.echoes,
-            origin: self.ended.origin,
-            freezes: self.ended.freezes,
-            late_above: options.max_lateness,
-            device_drops: self.device_drops,
-            processors: self.processors,
-            notes: &self.notes,
-            hosts: &[],
-            lost: &[],
-        }
-    }
-}
-
 /// The nice value of programs, below which windtunnel itself stays: packets must not wait for programs.
 /// Where windtunnel may not raise itself (only root may), programs are made a little nicer than it.
 fn nice_of_programs() -> i32 {
@@ -438,17 +339,4 @@ pub(crate) fn step(step: &'static str) -> impl FnOnce(std::io::Error) -> RunErro
 
 fn io(step: &'static str) -> impl FnOnce(serde_json::Error) -> RunError {
     move |error| RunError::Step { step, source: error.into() }
-}
-
-fn spent_since(before: Processors) -> Processors {
-    let after = limits::processors().unwrap_or_default();
-    Processors {
-        busy: after.busy.saturating_sub(before.busy),
-        idle: after.idle.saturating_sub(before.idle),
-        stolen: after.stolen.saturating_sub(before.stolen),
-    }
-}
-
-fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,0 +1,224 @@
+//! The one loop of an agent: everything that is heard comes here, one after the other.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use windtunnel_mesh::{AgentId, Config, Ending, Event, Mesh};
+use windtunnel_model::Bytes;
+
+use super::runs::Runs;
+use super::{Agent, Told, answer, exec, now, watch};
+use crate::carrier::{Carrier, Heard};
+use crate::machine;
+use crate::protocol::{Answer, Ask, Card, Peer, PeerClock, Reserved};
+
+/// An agent that lives.
+pub(super) struct Life {
+    mesh: Mesh,
+    carrier: Carrier,
+    /// What does not change of its card.
+    card: Card,
+    shares_all_memory: bool,
+    runs: Runs,
+    heard: UnboundedSender<Heard>,
+    /// Nobody needs it but who watches a run.
+    is_released: bool,
+}
+
+impl Life {
+    pub(super) fn new(
+        agent: &Agent,
+        advertise: SocketAddr,
+        carrier: Carrier,
+        heard: UnboundedSender<Heard>,
+    ) -> Self {
+        let id = AgentId(random());
+        let mut config = Config::new(id, epoch(), advertise);
+        config.mtu = MESH_MTU;
+        let mesh = Mesh::new(config, random(), now());
+        let (memory, memory_free) = machine::memory();
+        let card = Card {
+            agent: id.to_string(),
+            host: agent.name.clone().unwrap_or_else(machine::name),
+            address: advertise,
+            labels: agent.labels.clone(),
+            windtunnel: env!("CARGO_PKG_VERSION").to_owned(),
+            kernel: machine::kernel(),
+            cpus: agent.cpus.unwrap_or_else(machine::cpus),
+            load_hundredths: 0,
+            memory: agent
+                .limits
+                .memory
+                .unwrap_or(Bytes(u64::MAX))
+                .min(agent.memory.unwrap_or(memory)),
+            memory_free,
+            uplink: agent.uplink,
+            nodes_max: agent.limits.nodes.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+            cpu_millis_max: agent.limits.cpu_millis,
+            reserved: Reserved::default(),
+            peers: Vec::new(),
+        };
+        let parts = (agent.worker.clone(), agent.limits.clone(), agent.folder.clone());
+        let runs = Runs::new(id, advertise, parts, carrier.clone(), heard.clone());
+        let shares_all_memory = agent.memory.is_none();
+        Life { mesh, carrier, card, shares_all_memory, runs, heard, is_released: false }
+    }
+
+    pub(super) async fn hear(
+        &mut self,
+        mut hearing: UnboundedReceiver<Heard>,
+        end: impl Future<Output = io::Result<()>>,
+        tell: &mut impl FnMut(Told),
+    ) -> io::Result<()> {
+        let mut end = std::pin::pin!(end);
+        let ended = loop {
+            self.settle(tell);
+            if self.is_released && !self.runs.are_watched() {
+                break Ok(());
+            }
+            self.runs.tell_clocks(now(), &self.mesh);
+            let due = self.mesh.poll_timeout().map(|at| at.since(now()));
+            let due = [due, self.runs.pace()].into_iter().flatten().min().map(Duration::from);
+            tokio::select! {
+                ended = &mut end => break ended,
+                Some(heard) = hearing.recv() => self.take(heard, tell),
+                () = tokio::time::sleep(due.unwrap_or(IDLE)) => {}
+            }
+        };
+        self.runs.close().await;
+        self.mesh.leave(now());
+        self.settle(tell);
+        self.carrier.drain().await;
+        ended
+    }
+
+    fn take(&mut self, heard: Heard, tell: &mut impl FnMut(Told)) {
+        match heard {
+            Heard::Datagram { from, bytes } => self.mesh.handle_datagram(now(), from, &bytes),
+            Heard::Seek(addresses) => {
+                addresses.into_iter().for_each(|address| self.mesh.join(now(), address));
+            }
+            Heard::Released => self.is_released = true,
+            Heard::Asked { ask: Ask::Part { run, member }, to, rest } => {
+                self.runs.begin(*run, member, &mut self.mesh, (to, rest));
+            }
+            Heard::Asked { ask: Ask::Watch { run }, to, rest } => self.runs.watch(run, to, rest),
+            Heard::Asked { ask: Ask::Hear { run, member }, rest, .. } => {
+                let hearing = watch::hear_words(rest, (run, member), self.heard.clone());
+                tokio::task::spawn_local(hearing);
+            }
+            Heard::Asked { ask: Ask::Control { run }, to, rest } => {
+                tokio::task::spawn_local(watch::control(self.runs.folder_of(run), to, rest));
+            }
+            Heard::Asked { ask: Ask::Exec { run, request, size }, to, rest } => {
+                let (folder, limits) = (self.runs.folder_of(run), self.runs.limits().clone());
+                let command = (*request, size);
+                tokio::task::spawn_local(exec::exec(folder, limits, command, to, rest));
+            }
+            Heard::Asked { ask: Ask::Fetch { run }, to, .. } => {
+                tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to));
+            }
+            Heard::Part { run, said } => self.runs.hear_part(run, said, &mut self.mesh),
+            Heard::Ordered { watcher, order } => {
+                self.runs.hear_watcher(watcher, order, &self.mesh);
+            }
+            Heard::Word { run, member, word } => self.runs.hear_word(run, member, word),
+            Heard::Asked { ask, to, rest } => {
+                let ready = match &ask {
+                    Ask::Join { address } => {
+                        self.mesh.join(now(), *address);
+                        Some(Answer::Done)
+                    }
+                    Ask::Runs => Some(Answer::Runs { runs: self.runs.cards() }),
+                    Ask::Forget { run } => Some(match self.runs.forget(*run) {
+                        Ok(()) => Answer::Done,
+                        Err(message) => Answer::Error { message },
+                    }),
+                    _ => None,
+                };
+                if let Some(ready) = ready {
+                    tokio::task::spawn_local(answer::send(to, ready));
+                    return;
+                }
+                let (card, others) = (self.card(), self.others());
+                let answering = answer::answer(ask, card, others, self.carrier.clone(), to, rest);
+                tokio::task::spawn_local(answering);
+            }
+            Heard::Refused { from, why } => tell(Told::Refused { from, why }),
+        }
+    }
+
+    /// Lets the mesh catch up, sends what it wants sent, and tells what it has to tell.
+    fn settle(&mut self, tell: &mut impl FnMut(Told)) {
+        self.mesh.handle_timeout(now());
+        while let Some(event) = self.mesh.poll_event() {
+            match event {
+                Event::AgentUp(life) => tell(Told::Joined(life.address)),
+                Event::AgentDown { life, how } => {
+                    // What is sent to a later life must not go into a connection of this one.
+                    if how != Ending::Left {
+                        self.carrier.forget(life.address);
+                    }
+                    match how {
+                        Ending::Left => tell(Told::Left(life.address)),
+                        Ending::Lost => tell(Told::Lost(life.address)),
+                        Ending::Replaced => {}
+                    }
+                }
+                other => self.runs.hear_mesh(&other, &self.mesh),
+            }
+        }
+        while let Some(transmit) = self.mesh.poll_transmit() {
+            self.carrier.send(transmit.to, transmit.payload);
+        }
+    }
+
+    fn others(&self) -> Vec<SocketAddr> {
+        self.mesh.agents().map(|life| life.address).collect()
+    }
+
+    /// The agent and its machine as they are now.
+    fn card(&self) -> Card {
+        let (_, free) = machine::memory();
+        let time = now();
+        let peer = |life: &windtunnel_mesh::Identity| Peer {
+            agent: life.agent.to_string(),
+            address: life.address,
+            clock: self.mesh.clock(life.agent, time).map(|clock| PeerClock {
+                offset_ns: clock.offset,
+                error_ns: clock.error.as_nanos(),
+                rtt_ns: clock.rtt_min.as_nanos(),
+            }),
+        };
+        Card {
+            load_hundredths: machine::load_hundredths(),
+            reserved: self.runs.reserved(),
+            memory_free: if self.shares_all_memory { free } else { free.min(self.card.memory) },
+            peers: self.mesh.agents().map(peer).collect(),
+            ..self.card.clone()
+        }
+    }
+}
+
+/// Greater with each start of an agent on a machine.
+fn epoch() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// By chance.
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let source = rustls::crypto::ring::default_provider().secure_random;
+    match source.fill(&mut bytes) {
+        Ok(()) => u64::from_be_bytes(bytes),
+        // Without randomness no handshake works either; this only has to differ between agents.
+        Err(_) => epoch() ^ u64::from(std::process::id()) << 32,
+    }
+}
+
+/// What fits a QUIC datagram on every path (RFC 9000, 14.1: 1200 bytes, less headers and seal).
+const MESH_MTU: usize = 1100;
+const IDLE: Duration = Duration::from_secs(1);

@@ -1,0 +1,89 @@
+//! What the packet loop and the main loop tell each other.
+
+use std::sync::Arc;
+
+use windtunnel_engine::FlowNews;
+use windtunnel_model::plan::Action;
+use windtunnel_model::{Routes, Span, Time};
+
+use super::schedule::Cause;
+
+/// What the loop tells the main loop.
+#[derive(Debug, Clone)]
+pub(crate) enum Note {
+    /// A scheduled or ordered change took effect.
+    Applied {
+        /// Which.
+        cause: Cause,
+        /// When it was to happen.
+        intended: Time,
+        /// When it did.
+        at: Time,
+    },
+    /// The loop has fallen behind, so far.
+    Overloaded {
+        /// When.
+        at: Time,
+        /// How late it was with its oldest work.
+        behind: Span,
+    },
+    /// The loop has caught up.
+    CaughtUp {
+        /// When.
+        at: Time,
+        /// How long it was behind.
+        lasted: Span,
+    },
+    /// The engine uses other routes.
+    Routes {
+        /// The new ones.
+        routes: Arc<Routes>,
+        /// Since when.
+        at: Time,
+        /// Whether it found them by itself, after lanes changed.
+        by_itself: bool,
+    },
+    /// Every other machine has been heard.
+    Reached,
+    /// Flows here began, changed or ended.
+    Flows(Vec<FlowNews>),
+    /// The loop cannot go on.
+    Failed(String),
+}
+
+/// What a change that is ordered while the run lives does.
+#[derive(Debug, Clone)]
+pub(crate) enum Order {
+    /// Start the run's clock: forget what happened before, start luck and schedule from zero.
+    Begin(Time),
+    /// Change the network.
+    Change {
+        /// Number of the order.
+        id: u64,
+        /// When; `None`: now.
+        at: Option<Time>,
+        /// What changes.
+        action: Box<Action>,
+    },
+    /// Flows of another machine began, changed or ended.
+    Flows {
+        /// Its number.
+        member: u16,
+        /// What became of them.
+        news: Vec<FlowNews>,
+    },
+    /// How another machine's clock stands.
+    Clock {
+        /// Its number.
+        member: u16,
+        /// Nanoseconds by which it is ahead of this machine's.
+        ahead_ns: i64,
+    },
+    /// Another machine is lost.
+    Forget {
+        /// Its number.
+        member: u16,
+    },
+    /// Stop and hand in the results.
+    Finish,
+}

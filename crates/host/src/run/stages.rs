@@ -1,0 +1,124 @@
+//! A run from the moment in which its packets move to the moment in which it is over.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use windtunnel_model::{Plan, Span, Time};
+use windtunnel_sys::limits::{self, Processors};
+
+use super::{Options, RunError};
+use crate::devices;
+use crate::live::{Ended, Live};
+use crate::recorder::{Recorded, Recording};
+use crate::verdict::{Ending, Evidence};
+
+/// A run whose packets move, and whose clock has not started.
+pub(crate) struct Started {
+    pub(super) live: Live,
+    pub(super) recording: Recording,
+    pub(super) notes: Vec<String>,
+    pub(super) setup: Span,
+}
+
+impl Started {
+    /// See [`Live::measure_paths`].
+    pub(crate) fn measure_paths(&mut self) {
+        self.live.measure_paths();
+    }
+
+    /// See [`Live::until_measure`].
+    pub(crate) fn until_measure(&mut self) -> bool {
+        self.live.until_measure()
+    }
+
+    /// See [`Live::until_begin`].
+    pub(crate) fn until_begin(&mut self) -> Option<Time> {
+        self.live.until_begin()
+    }
+
+    /// Why the run does not begin.
+    pub(crate) fn not_begun(&self) -> RunError {
+        match self.live.ending() {
+            Some(Ending::Interrupted(signal)) => RunError::Interrupted(*signal),
+            Some(ending) => RunError::Stopped(ending.reason()),
+            None => RunError::Stopped("nobody knows why".to_owned()),
+        }
+    }
+
+    /// Runs from the beginning to the end.
+    pub(crate) fn through(self, origin: Time) -> Done {
+        let Started { mut live, recording, notes, setup } = self;
+        let drops_before = devices::transmit_drops(live.village());
+        let processors_before = limits::processors().unwrap_or_default();
+        let began_unix_s = unix_seconds();
+        live.begin(origin);
+        let ending = live.until_end();
+        live.tell_end(&ending);
+        let elapsed = live.elapsed();
+        live.end_programs(&ending);
+        let device_drops = devices::transmit_drops(live.village()).saturating_sub(drops_before);
+        let ended = live.close();
+        Done {
+            ended,
+            recorded: recording.finish(),
+            began_unix_s,
+            setup,
+            elapsed,
+            ending,
+            device_drops,
+            processors: spent_since(processors_before),
+            notes,
+        }
+    }
+}
+
+/// A run, or one machine's part of it, that is over.
+pub(crate) struct Done {
+    pub(crate) ended: Ended,
+    pub(crate) recorded: Recorded,
+    pub(crate) began_unix_s: u64,
+    pub(crate) setup: Span,
+    pub(crate) elapsed: Span,
+    pub(crate) ending: Ending,
+    pub(crate) device_drops: u64,
+    pub(crate) processors: Processors,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Done {
+    pub(super) fn evidence<'a>(&'a self, plan: &'a Plan, options: &'a Options) -> Evidence<'a> {
+        Evidence {
+            plan,
+            plan_hash: &options.plan_hash,
+            began_unix_s: self.began_unix_s,
+            setup: self.setup,
+            elapsed: self.elapsed,
+            ending: &self.ending,
+            tally: &self.ended.tally,
+            recorded: &self.recorded,
+            carried: &self.ended.carried,
+            supervisor: &self.ended.supervisor,
+            echoes: &self.ended.echoes,
+            origin: self.ended.origin,
+            freezes: self.ended.freezes,
+            late_above: options.max_lateness,
+            device_drops: self.device_drops,
+            processors: self.processors,
+            notes: &self.notes,
+            hosts: &[],
+            lost: &[],
+        }
+    }
+}
+
+fn spent_since(before: Processors) -> Processors {
+    let after = limits::processors().unwrap_or_default();
+    Processors {
+        busy: after.busy.saturating_sub(before.busy),
+        idle: after.idle.saturating_sub(before.idle),
+        stolen: after.stolen.saturating_sub(before.stolen),
+    }
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
