@@ -8,7 +8,7 @@ pub(crate) mod over;
 pub(crate) mod placing;
 mod proxy;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod show;
 mod starting;
 

@@ -100,36 +100,21 @@ fn throughput(hosts: &Hosts, from: SocketAddr, to: SocketAddr) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_cluster::protocol::{Peer, PeerClock, Reserved, Throughput};
-    use windtunnel_model::Bytes;
+    use windtunnel_cluster::protocol::Throughput;
 
     use super::*;
-
-    fn card(name: &str, other: &str) -> Card {
-        let address = |name: &str| ([10, 0, 0, name.as_bytes()[0] - b'a'], 7447).into();
-        let clock = PeerClock { offset_ns: -1_500_000, error_ns: 40_000, rtt_ns: 80_000 };
-        Card {
-            agent: name.into(),
-            host: name.into(),
-            address: address(name),
-            labels: ["ssd".to_owned()].into(),
-            windtunnel: "1".into(),
-            kernel: "6".into(),
-            cpus: 8,
-            load_hundredths: 105,
-            memory: Bytes(16_000_000_000),
-            memory_free: Bytes(12_000_000_000),
-            uplink: None,
-            nodes_max: (name == "b").then_some(10),
-            cpu_millis_max: None,
-            reserved: Reserved { runs: 1, nodes: 3, ..Reserved::default() },
-            peers: vec![Peer { agent: other.into(), address: address(other), clock: Some(clock) }],
-        }
-    }
+    use crate::cluster::sample::{card, knows};
 
     #[test]
     fn machines_are_rows_and_what_is_between_them_is_a_matrix() {
-        let (a, b) = (card("a", "b"), card("b", "a"));
+        let mut cards = [card("a", 0), card("b", 1)];
+        knows(&mut cards, 0, 1, 80_000);
+        knows(&mut cards, 1, 0, 80_000);
+        let clocks = cards[0].peers.iter_mut().filter_map(|peer| peer.clock.as_mut());
+        clocks.for_each(|clock| clock.offset_ns = -1_500_000);
+        cards.iter_mut().for_each(|card| (card.reserved.runs, card.reserved.nodes) = (1, 3));
+        cards[1].nodes_max = Some(10);
+        let [a, b] = cards;
         let throughput =
             vec![Throughput { from: a.address, to: b.address, bit_per_s: Some(940_000_000) }];
         let hosts = Hosts { asked: 0, hosts: vec![a, b], silent: Vec::new(), throughput };
