@@ -181,6 +181,13 @@ pub struct FlowTerms {
     pub window: u64,
 }
 
+/// An error with all its causes, for who sees only its text.
+#[must_use]
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 /// What 64 hexadecimal digits say: a key, or the hash of a plan.
 #[must_use]
 pub fn bytes_of(text: &str) -> Option<[u8; 32]> {

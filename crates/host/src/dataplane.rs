@@ -362,10 +362,17 @@ impl Loop {
             Wait::Asleep(timeout) => timeout,
         };
         let (socket, wake) = (&self.socket, &*self.wake);
-        let mut watched =
-            [PollFd::new(socket, PollFlags::IN), PollFd::new(wake, PollFlags::IN)].to_vec();
-        watched.extend(abroad.map(|abroad| PollFd::new(abroad, PollFlags::IN)));
-        match poll::wait(&mut watched, timeout) {
+        let mut two = [PollFd::new(socket, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
+        let mut three;
+        let watched = match abroad {
+            None => &mut two[..],
+            Some(abroad) => {
+                let [socket, wake] = two;
+                three = [socket, wake, PollFd::new(abroad, PollFlags::IN)];
+                &mut three[..]
+            }
+        };
+        match poll::wait(watched, timeout) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {

@@ -13,7 +13,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use windtunnel_control::part::{FromPart, PartSetup, StopWhy, ToPart, bytes_of};
+use windtunnel_control::part::{FromPart, PartSetup, StopWhy, ToPart, bytes_of, with_causes};
 use windtunnel_model::Plan;
 use windtunnel_tunnel::{Security, Setup, Tunnel};
 
@@ -143,16 +143,5 @@ fn abroad(
 fn options(setup: &PartSetup) -> Options {
     let base_dir =
         if setup.base_dir.is_dir() { setup.base_dir.clone() } else { setup.folder.clone() };
-    let mut options = Options::new(setup.folder.clone(), base_dir);
-    options.plan_hash.clone_from(&setup.plan_hash);
-    options.max_lateness = setup.manner.max_lateness;
-    options.output_limit = setup.manner.output_limit;
-    options.offload = setup.manner.offload;
-    options.packet_memory = setup.manner.packet_memory;
-    options
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    Options::in_manner(setup.folder.clone(), base_dir, &setup.plan_hash, &setup.manner)
 }

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windtunnel_control::Listener;
+use windtunnel_control::part::Manner;
 use windtunnel_model::{Bytes, Plan, Routes, Span};
 use windtunnel_node::Village;
 use windtunnel_sys::poll::Event as Wake;
@@ -74,6 +75,22 @@ impl Options {
             offload: true,
             packet_memory: Bytes(1_000_000_000),
         }
+    }
+
+    /// Options of a run over several machines, which all of them do in the same manner.
+    #[must_use]
+    pub fn in_manner(folder: PathBuf, base_dir: PathBuf, plan_hash: &str, manner: &Manner) -> Self {
+        let Manner { max_lateness, output_limit, offload, packet_memory } = *manner;
+        let plan_hash = plan_hash.to_owned();
+        let usual = Options::new(folder, base_dir);
+        Options { plan_hash, max_lateness, output_limit, offload, packet_memory, ..usual }
+    }
+
+    /// What other machines have to know of these.
+    #[must_use]
+    pub fn manner(&self) -> Manner {
+        let Options { max_lateness, output_limit, offload, packet_memory, .. } = *self;
+        Manner { max_lateness, output_limit, offload, packet_memory }
     }
 }
 

@@ -3,8 +3,13 @@
 use std::net::SocketAddr;
 
 use windtunnel_model::{Span, Time};
-use windtunnel_simlab::{Delivery, Steady, World, ms};
+use windtunnel_simlab::{Steady, World, ms};
 use windtunnel_wire::build;
+
+#[path = "common/rates.rs"]
+mod rates;
+
+use rates::{assert_near, rate};
 
 /// UDP payload of a packet of 1500 bytes, 1538 on the wire.
 const FULL: usize = 1472;
@@ -34,17 +39,6 @@ fn say(world: &mut World, at: Time, from: &str, to: &str, bytes: usize) {
     let socket = |node, port| SocketAddr::new(world.socket(node).ip(), port);
     let word = build::tcp(socket(from, 40_000), socket(to, 5201), 1, PUSH_ACK, &vec![0; bytes]);
     world.at(at).send(from, word);
-}
-
-/// Mbit/s of the wire that came in a time.
-fn rate(deliveries: &[Delivery], from: Time, to: Time) -> f64 {
-    let inside = deliveries.iter().filter(|it| it.at > from && it.at <= to);
-    let bits: u64 = inside.map(|it| (it.frame.len() as u64 + 24) * 8).sum();
-    bits as f64 * 1000.0 / to.since(from).as_nanos() as f64
-}
-
-fn assert_near(seen: f64, asked: f64, part: f64) {
-    assert!((seen - asked).abs() <= asked * part, "{seen}, asked {asked}");
 }
 
 /// Two bulk flows, each with a connection over which it was agreed and which is silent since then.

@@ -1,8 +1,13 @@
 //! One network of paths on several machines: it behaves as on one, but for the time that news take.
 
 use windtunnel_engine::DropReason;
-use windtunnel_model::{Span, Time};
+use windtunnel_model::Span;
 use windtunnel_simlab::{Delivery, Sink, Steady, Window, Wire, World, ms};
+
+#[path = "common/rates.rs"]
+mod rates;
+
+use rates::{assert_near, rate};
 
 /// UDP payload of a packet of 1500 bytes, 1538 on the wire.
 const FULL: usize = 1472;
@@ -34,17 +39,6 @@ fn send(world: &mut World, from: &str, to: &str, kbit: u64, left: u64) {
     let (from_socket, to_socket) = (world.socket(from), world.socket(to));
     let sender = Steady { from: from_socket, to: to_socket, payload: FULL, gap, left };
     world.attach(from, sender);
-}
-
-/// Mbit/s of the wire that came in a time.
-fn rate(deliveries: &[Delivery], from: Time, to: Time) -> f64 {
-    let inside = deliveries.iter().filter(|it| it.at > from && it.at <= to);
-    let bits: u64 = inside.map(|it| (it.frame.len() as u64 + 24) * 8).sum();
-    bits as f64 * 1000.0 / to.since(from).as_nanos() as f64
-}
-
-fn assert_near(seen: f64, asked: f64, part: f64) {
-    assert!((seen - asked).abs() <= asked * part, "{seen}, asked {asked}");
 }
 
 #[test]

@@ -6,6 +6,11 @@ use windtunnel_model::profile::Setting;
 use windtunnel_model::{LinkPatch, Rate, Span, Time};
 use windtunnel_simlab::{Delivery, Sink, Steady, Window, World, ms};
 
+#[path = "common/rates.rs"]
+mod rates;
+
+use rates::{assert_near, rate};
+
 /// UDP payload of a packet of 1500 bytes, 1538 on the wire.
 const FULL: usize = 1472;
 
@@ -28,17 +33,6 @@ fn window(world: &mut World, from: &str, to: &str) {
     let sender = Window::new(world.socket(from), world.socket(to), FULL, Span::from_millis(1000));
     world.attach(to, Sink::default());
     world.attach(from, sender);
-}
-
-/// Mbit/s of the wire that came in a time.
-fn rate(deliveries: &[Delivery], from: Time, to: Time) -> f64 {
-    let inside = deliveries.iter().filter(|it| it.at > from && it.at <= to);
-    let bits: u64 = inside.map(|it| (it.frame.len() as u64 + 24) * 8).sum();
-    bits as f64 * 1000.0 / to.since(from).as_nanos() as f64
-}
-
-fn assert_near(seen: f64, asked: f64, part: f64) {
-    assert!((seen - asked).abs() <= asked * part, "{seen}, asked {asked}");
 }
 
 #[test]

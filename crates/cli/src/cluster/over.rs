@@ -6,7 +6,6 @@ use std::sync::Arc;
 use windtunnel_cluster::protocol::run::{Member, RunSetup, text_of};
 use windtunnel_cluster::protocol::{Card, Reserved};
 use windtunnel_cluster::{ClusterKey, Parts, parts};
-use windtunnel_control::part::Manner;
 use windtunnel_host::{Folder, Observer, Options};
 use windtunnel_model::Plan;
 use windtunnel_placement::{Load, Placement, Traffic};
@@ -76,19 +75,16 @@ fn finish(
     options: &Options,
     folder: &Folder,
 ) -> Result<Report, Failure> {
-    let done = conductor.until_over(folder).and_then(|()| {
-        let gathered = conductor.fetch(folder)?;
-        windtunnel_host::gather::gather(&setup.plan, options, folder, &gathered).map_err(|error| {
-            Failure::Told { error: error.into(), hint: None, code: Exit::Machine.code() }
-        })
-    });
-    match done {
-        Ok(report) => {
-            conductor.forget(folder);
-            Ok(report)
-        }
-        Err(failure) => Err(failure),
-    }
+    conductor.until_over(folder)?;
+    let gathered = conductor.fetch(folder)?;
+    let judged = windtunnel_host::gather::gather(&setup.plan, options, folder, &gathered);
+    let report = judged.map_err(|error| Failure::Told {
+        error: error.into(),
+        hint: None,
+        code: Exit::Machine.code(),
+    })?;
+    conductor.forget(folder);
+    Ok(report)
 }
 
 fn folder(options: &Options, plan: &Plan) -> Result<Folder, Failure> {
@@ -122,12 +118,7 @@ fn setup(plan: &Plan, options: &Options, over: &Over<'_>) -> Result<RunSetup, Fa
         placement: places,
         key: if over.plain { None } else { Some(parts::packet_key().map_err(failed)?) },
         base_dir: options.base_dir.clone(),
-        manner: Manner {
-            max_lateness: options.max_lateness,
-            output_limit: options.output_limit,
-            offload: options.offload,
-            packet_memory: options.packet_memory,
-        },
+        manner: options.manner(),
     })
 }
 
@@ -182,11 +173,5 @@ fn tell(setup: &RunSetup, over: &Over<'_>) {
 
 /// Options of a run that somebody else has begun.
 pub(crate) fn options_of(setup: &RunSetup, folder: PathBuf) -> Options {
-    let mut options = Options::new(folder, setup.base_dir.clone());
-    options.plan_hash.clone_from(&setup.plan_hash);
-    options.max_lateness = setup.manner.max_lateness;
-    options.output_limit = setup.manner.output_limit;
-    options.offload = setup.manner.offload;
-    options.packet_memory = setup.manner.packet_memory;
-    options
+    Options::in_manner(folder, setup.base_dir.clone(), &setup.plan_hash, &setup.manner)
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
+use windtunnel_control::part::with_causes;
 use windtunnel_host::{Concern, Observer, Options, RunError};
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Bytes, Plan, Span};
@@ -137,7 +138,7 @@ pub(crate) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How) -> O
     if let Some(file) = &arguments.junit {
         let text = match &result {
             Ok(report) => junit::text(report),
-            Err(error) => junit::not_run(&name, &told(error)),
+            Err(error) => junit::not_run(&name, &with_causes(error)),
         };
         write_junit(file, &text)?;
     }
@@ -249,12 +250,6 @@ fn write_junit(file: &Path, text: &str) -> Result<(), Failure> {
         let text = format!("cannot write {}: {error}", file.display());
         Failure::new(Exit::Machine, text).hint("name another file with --junit FILE")
     })
-}
-
-/// An error with all its causes.
-fn told(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn failed(error: RunError) -> Failure {
