@@ -45,9 +45,14 @@ impl Live {
         self.agenda.add(at, action);
     }
 
-    /// Does the events about programs that are due.
+    /// Does the events about programs that are due, after the starts that were due before each: however late
+    /// both are, their order is the file's.
     pub(super) fn do_node_events(&mut self, elapsed: Span) {
         while let Some((at, action)) = self.agenda.due(elapsed) {
+            if !at.is_zero() {
+                self.supervisor.tick(at.saturating_sub(Span::from_nanos(1)));
+                self.do_commands();
+            }
             self.do_to_programs(&action, at);
         }
     }

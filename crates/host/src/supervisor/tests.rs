@@ -97,6 +97,18 @@ fn a_start_time_holds_a_program_back_and_asks_for_a_wake_up() {
 }
 
 #[test]
+fn a_pause_holds_for_a_program_that_is_on_its_way() {
+    let mut s = supervisor(vec![program(&[], false, None)]);
+    started(&mut s, at(0));
+    s.on_verb(NodeId(0), NodeVerb::Pause, at(0));
+    s.on_spawned(1, 7, at(1));
+    assert!(s.is_paused(0));
+    assert_eq!(s.program(key(0)).unwrap().state(), "paused");
+    s.on_verb(NodeId(0), NodeVerb::Resume, at(2));
+    assert!(!s.is_paused(0));
+}
+
+#[test]
 fn the_run_is_finished_when_every_program_that_is_no_daemon_has_exited() {
     let mut s = supervisor(vec![program(&[], true, None), program(&[], false, None)]);
     started(&mut s, at(0));
