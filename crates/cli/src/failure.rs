@@ -10,6 +10,7 @@ use windtunnel_scenario::{Errors, Mistake, PatchError};
 
 use crate::exit::Exit;
 use crate::output;
+use crate::render::quantity::count;
 
 /// Why a verb could not do its work.
 #[derive(Debug)]
@@ -155,7 +156,8 @@ fn reasons(refused: &Refused) -> String {
     let told = refused.reasons.iter().take(REASONS_TOLD);
     let told = told.map(|reason| format!("error: {reason}\nhint: {}", reason.hint()));
     let more = refused.reasons.len().saturating_sub(REASONS_TOLD);
-    let more = (more > 0).then(|| format!("… and {more} more reasons: --json has them all"));
+    let more =
+        (more > 0).then(|| format!("… and {}: --json has them all", count(more, "more reason")));
     told.chain(more).collect::<Vec<_>>().join("\n")
 }
 
@@ -198,9 +200,9 @@ mod tests {
         let refused = |count| Refused { reasons: (0..count).map(reason).collect(), attempt: None };
         assert_eq!(
             Failure::Refused(Box::new(refused(2))).text(),
-            "error: host m0: the nodes put there need room for 3 nodes, it has room for 2 nodes free\n\
+            "error: host m0: 3 nodes are put there, it has room for 2\n\
              hint: add machines, or ask for less (`cpu`, `memory`, `count`)\n\
-             error: host m1: the nodes put there need room for 3 nodes, it has room for 2 nodes free\n\
+             error: host m1: 3 nodes are put there, it has room for 2\n\
              hint: add machines, or ask for less (`cpu`, `memory`, `count`)"
         );
         let many = Failure::Refused(Box::new(refused(25))).text();

@@ -124,7 +124,23 @@ impl fmt::Display for Refusal {
                     f,
                     "node {node} is pinned to `{pin}`, which is no name or label of a machine"
                 )?;
-                if *more > 0 { write!(f, " (and {more} more nodes)") } else { Ok(()) }
+                match more {
+                    0 => Ok(()),
+                    more => write!(f, " (and {})", counted(&more.to_string(), "more node")),
+                }
+            }
+            Refusal::TooLittle { resource: resource @ Resource::Nodes, asked, free, host } => {
+                let (nodes, are) =
+                    (resource.amount(*asked), if *asked == 1 { "is" } else { "are" });
+                match host {
+                    Some(host) => {
+                        write!(f, "host {host}: {nodes} {are} put there, it has room for {free}")
+                    }
+                    None => write!(
+                        f,
+                        "{nodes} {are} asked for, all hosts together have room for {free}"
+                    ),
+                }
             }
             Refusal::TooLittle { resource, asked, free, host } => {
                 let (asked, free) = (resource.amount(*asked), resource.free(*free));
@@ -165,10 +181,10 @@ impl Resource {
         match self {
             Resource::Processors => {
                 let text = format!("{}.{:03}", value / 1000, value % 1000);
-                format!("{} processors", text.trim_end_matches('0').trim_end_matches('.'))
+                counted(text.trim_end_matches('0').trim_end_matches('.'), "processor")
             }
             Resource::Memory => format!("{} of memory", Bytes(rounded(value))),
-            Resource::Nodes => format!("room for {value} nodes"),
+            Resource::Nodes => counted(&value.to_string(), "node"),
         }
     }
 }
@@ -192,6 +208,11 @@ impl Way {
     }
 }
 
+fn counted(number: &str, noun: &str) -> String {
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 fn lines(reasons: &[Refusal]) -> String {
     reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
@@ -207,4 +228,36 @@ fn rounded(value: u64) -> u64 {
     let digits = value.checked_ilog10().unwrap_or(0);
     let step = 10u64.pow(digits.saturating_sub(3));
     value.div_ceil(step).saturating_mul(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_a_thing_is_told_as_one() {
+        let too_little = |resource, asked, free, host: Option<&str>| {
+            Refusal::TooLittle { resource, asked, free, host: host.map(str::to_owned) }.to_string()
+        };
+        assert_eq!(
+            too_little(Resource::Nodes, 1, 0, Some("a")),
+            "host a: 1 node is put there, it has room for 0"
+        );
+        assert_eq!(
+            too_little(Resource::Nodes, 2, 1, None),
+            "2 nodes are asked for, all hosts together have room for 1"
+        );
+        assert_eq!(
+            too_little(Resource::Processors, 1500, 1000, Some("a")),
+            "host a: the nodes put there need 1.5 processors, it has 1 processor free"
+        );
+        let pin = |more| Refusal::UnknownPin {
+            node: "n".to_owned(),
+            more,
+            pin: "z".to_owned(),
+            known: Vec::new(),
+        };
+        assert!(pin(1).to_string().ends_with("(and 1 more node)"));
+        assert!(pin(2).to_string().ends_with("(and 2 more nodes)"));
+    }
 }

@@ -133,7 +133,7 @@ fn what_all_machines_together_lack_is_refused_with_numbers() {
         [
             "the nodes need 45 processors, all hosts together have 32 processors free",
             "the nodes need 80.01GB of memory, all hosts together have 68GB of memory free",
-            "the nodes need room for 10 nodes, all hosts together have room for 8 nodes free",
+            "10 nodes are asked for, all hosts together have room for 8",
         ]
     );
 }

@@ -113,11 +113,12 @@ fn busy(card: &Card, host: &Host, load: &Load) -> Vec<Concern> {
     }
     if card.load_hundredths.saturating_mul(10).saturating_add(load.cpu_millis) > host.cpu_millis {
         let (whole, rest) = (card.load_hundredths / 100, card.load_hundredths % 100);
-        let (cpus, asked) = (card.cpus, quantity::processors(load.cpu_millis));
-        let text = format!(
-            "host {name} has {cpus} processors and a load of {whole}.{rest:02} now, and its nodes are expected \
-             to use {asked} more"
-        );
+        let cpus = quantity::count(usize::try_from(card.cpus).unwrap_or(usize::MAX), "processor");
+        let asked = quantity::processors(load.cpu_millis);
+        let mut text = format!("host {name} has {cpus} and a load of {whole}.{rest:02} now");
+        if load.cpu_millis > 0 {
+            text.push_str(&format!(", and its nodes are expected to use {asked} more"));
+        }
         concerns.push(Concern { text, hint: hint() });
     }
     concerns

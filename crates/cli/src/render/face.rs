@@ -95,7 +95,8 @@ impl Face {
         self.bar.finish_and_clear();
         let unshown = self.unshown.load(Ordering::Relaxed);
         if unshown > 0 {
-            crate::output::talk(&format!("{unshown} lines were not shown: see the run folder"));
+            let lines = quantity::count(usize::try_from(unshown).unwrap_or(usize::MAX), "line");
+            crate::output::talk(&format!("{lines} not shown: see the run folder"));
         }
     }
 

@@ -37,6 +37,12 @@ pub(crate) fn processors(millis: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// So many of something: `1 node`, `2 nodes`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// A probability in percent, to three digits that matter: `0.101%`.
 pub(crate) fn loss(loss: Probability) -> String {
     let parts = u64::from(loss.parts_per_billion());

@@ -50,7 +50,8 @@ fn links(report: &Report) -> String {
     }
     let mut text = table.render("");
     if let Some(more) = shown.len().checked_sub(LINKS_MAX + 1) {
-        text.push_str(&format!("… and {} more link directions: see run.json\n", more + 1));
+        let more = quantity::count(more + 1, "more link direction");
+        text.push_str(&format!("… and {more}: see run.json\n"));
     }
     text
 }
@@ -116,7 +117,8 @@ fn programs(report: &Report) -> String {
     }
     let mut text = table.render("");
     if let Some(more) = shown.len().checked_sub(PROGRAMS_MAX + 1) {
-        text.push_str(&format!("… and {} more programs: see run.json\n", more + 1));
+        let more = quantity::count(more + 1, "more program");
+        text.push_str(&format!("… and {more}: see run.json\n"));
     }
     text
 }
@@ -138,7 +140,8 @@ fn expectations(report: &Report) -> String {
     }
     let mut text = table.render("");
     if let Some(more) = report.expectations.len().checked_sub(EXPECTATIONS_MAX + 1) {
-        text.push_str(&format!("… and {} more expectations: see run.json\n", more + 1));
+        let more = quantity::count(more + 1, "more expectation");
+        text.push_str(&format!("… and {more}: see run.json\n"));
     }
     text
 }
@@ -156,7 +159,7 @@ fn unmet(report: &Report) -> String {
         text.push_str(&printable(&block));
     }
     if let Some(more) = unmet.len().checked_sub(UNMET_MAX + 1) {
-        text.push_str(&format!("… and {} more were not met: see run.json\n", more + 1));
+        text.push_str(&format!("… and {} more not met: see run.json\n", more + 1));
     }
     text
 }

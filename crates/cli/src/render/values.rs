@@ -96,8 +96,8 @@ pub(crate) fn values_table(values: &[Values], all: bool) -> String {
     }
     let mut text = table.render("");
     if shown < values.len() {
-        let more = values.len() - shown;
-        text.push_str(&format!("… and {more} more link directions: --all shows them\n"));
+        let more = quantity::count(values.len() - shown, "more link direction");
+        text.push_str(&format!("… and {more}: --all shows them\n"));
     }
     text
 }

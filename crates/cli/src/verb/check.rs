@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::render::paths::{Extras, Filter, Path, paths, table};
 use crate::render::placement::Placed;
 use crate::render::plan::{Planned, planned};
+use crate::render::quantity::count;
 use crate::render::values::{Values, values, values_table};
 use crate::verb::Outcome;
 use crate::{load, output};
@@ -220,10 +221,8 @@ fn render(checked: &Checked<'_>) -> String {
         size.into_iter().chain(lans).chain([count(checked.links, "link")]).collect();
     let mut text = table(checked.extras, &checked.paths).render("");
     if checked.paths_left_out > 0 {
-        let more = checked.paths_left_out;
-        text.push_str(&format!(
-            "… and {more} more pairs: --all shows them, --from and --to choose\n"
-        ));
+        let more = count(checked.paths_left_out, "more pair");
+        text.push_str(&format!("… and {more}: --all shows them, --from and --to choose\n"));
     }
     if !checked.described.is_empty() {
         text.push_str(&values_table(&checked.described, checked.all));
@@ -261,11 +260,6 @@ fn verdict(over: Option<&Over>, no_concerns: bool) -> String {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
-}
-
-fn count(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }
 
 /// The mistakes of a scenario, for `--json`.

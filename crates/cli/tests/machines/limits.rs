@@ -16,11 +16,7 @@ fn what_an_owner_does_not_allow_is_refused_with_numbers_and_leaves_nothing() {
     ];
     let Some(mut machines) = Machines::with(&[&[], &strict]) else { return };
     let refusals = [
-        (
-            "a: {run: sleep 600, pin: two, count: 3}",
-            3,
-            "need room for 3 nodes, it has room for 2 nodes",
-        ),
+        ("a: {run: sleep 600, pin: two, count: 3}", 3, "3 nodes are put there, it has room for 2"),
         (
             "a: {run: sleep 600, pin: two, cpu: 1.6}",
             3,
@@ -50,7 +46,7 @@ fn what_an_owner_does_not_allow_is_refused_with_numbers_and_leaves_nothing() {
     run.wait_for("the run begins");
     let second = machines.start(&file("a: {run: sleep 600, pin: two}"), &[]).finish();
     second.assert_code(3);
-    let why = "it has room for 0 nodes";
+    let why = "1 node is put there, it has room for 0";
     assert!(second.stderr.contains(why), "{}", second.stderr);
     run.signal("INT");
     run.finish().assert_code(130);

@@ -51,7 +51,7 @@ fn every_kind_of_expectation_that_fails_says_what_was_seen_and_where_to_look() {
             assert!(told || index >= 20, "{expectation}");
             look(&outcome, &text("look"));
         }
-        let more = format!("… and {} more were not met: see run.json", unmet.len() - 20);
+        let more = format!("… and {} more not met: see run.json", unmet.len() - 20);
         assert!(outcome.stdout.contains(&more), "{more}: {}", outcome.stdout);
         let junit = std::fs::read_to_string(lab.path().join("results.xml")).unwrap();
         assert_eq!(junit, outcome.file("junit.xml"));

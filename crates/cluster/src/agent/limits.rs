@@ -44,7 +44,7 @@ impl Limits {
         for (what, limit, wanted, all) in limits {
             if let Some(limit) = limit.filter(|limit| all > *limit) {
                 return Err(format!(
-                    "{wanted} {what} are asked for and {} are in use; the machine's owner allows {limit}",
+                    "{what}: {wanted} asked for, {} in use, and the machine's owner allows {limit}",
                     all - wanted
                 ));
             }

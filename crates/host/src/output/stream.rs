@@ -210,7 +210,8 @@ impl Stream {
     fn tell_skipped(&mut self, observer: &dyn Observer) {
         let skipped = std::mem::take(&mut self.shown.skipped);
         if skipped > 0 {
-            let text = format!("… {skipped} more lines, not shown: see {}", self.file_name);
+            let lines = if skipped == 1 { "line" } else { "lines" };
+            let text = format!("… {skipped} more {lines}, not shown: see {}", self.file_name);
             self.show(&text, observer);
         }
     }
