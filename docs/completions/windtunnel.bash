@@ -106,7 +106,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__agent)
-            opts="-h --listen --advertise --join --name --labels --cpus --memory --uplink --max-nodes --max-cpu --max-memory --deny-exec --folder --slurm --until-stdin-closes --key --help"
+            opts="-h --listen --advertise --join --name --labels --cpus --memory --uplink --max-nodes --max-cpu --max-memory --deny-exec --folder --keep-results --slurm --until-stdin-closes --key --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -161,6 +161,10 @@ _windtunnel() {
                     return 0
                     ;;
                 --folder)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep-results)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use quinn::{Endpoint, EndpointConfig, TokioRuntime};
 use tokio::sync::mpsc::unbounded_channel;
-use windtunnel_model::{Bytes, Rate, Time};
+use windtunnel_model::{Bytes, Rate, Span, Time};
 use windtunnel_sys::clock;
 
 use life::Life;
@@ -62,6 +62,8 @@ pub struct Agent {
     pub limits: Limits,
     /// Where parts of runs have their folders until their results are fetched. What is there is removed.
     pub folder: PathBuf,
+    /// How long the files of a part that is over wait for somebody to fetch them.
+    pub keep_results: Span,
     /// Whether the agent ends when its standard input does, once nobody watches a run that has a part
     /// here; then its folder goes, too.
     pub until_stdin_closes: bool,
@@ -136,6 +138,15 @@ pub enum Told {
         from: SocketAddr,
         /// Why.
         why: String,
+    },
+    /// Nobody has fetched the files of a part within [`Agent::keep_results`].
+    Expired {
+        /// Number of the run.
+        run: u64,
+        /// Name of the experiment.
+        name: String,
+        /// They are gone; or why they could not be removed.
+        removed: Result<(), String>,
     },
     /// It ends.
     Ends,

@@ -42,6 +42,8 @@ pub(crate) enum Heard {
     Released,
     /// A connection was refused: somebody without the key, or of another version.
     Refused { from: SocketAddr, why: String },
+    /// Nobody has fetched the files of a part: they were removed, or why that was not possible.
+    Expired { run: u64, name: String, removed: Result<(), String> },
 }
 
 #[derive(Debug)]

@@ -33,6 +33,7 @@ impl Live {
             worker: None,
             limits: Default::default(),
             folder: Default::default(),
+            keep_results: Default::default(),
         };
         let (tell, told) = channel();
         let (end, ended) = oneshot::channel::<()>();

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
+use windtunnel_cluster::protocol::run::text_of;
 use windtunnel_cluster::{Agent, AgentError, Limits, Told, Worker, machine};
-use windtunnel_model::{Bytes, Rate};
+use windtunnel_model::{Bytes, Rate, Span};
 
 use crate::cluster::Key;
 use crate::exit::Exit;
@@ -70,6 +71,10 @@ pub(crate) struct Arguments {
     /// windtunnel/agent-MACHINE-PORT in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_AGENT_FOLDER")]
     folder: Option<PathBuf>,
+    /// How long the results of a run that is over wait for somebody to fetch them (`windtunnel attach`); then they are
+    /// removed
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_KEEP_RESULTS", default_value = "24h")]
+    keep_results: Span,
     /// Tell others the name, the processors and the memory that the Slurm step has which this is in
     #[arg(long, env = "WINDTUNNEL_SLURM", value_parser = FalseyValueParser::new())]
     slurm: bool,
@@ -105,6 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             Some(folder) => folder.clone(),
             None => usual_folder(arguments.listen.port())?,
         },
+        keep_results: arguments.keep_results,
         until_stdin_closes: arguments.until_stdin_closes,
     };
     agent.run(|told| tell(&told, arguments.until_stdin_closes)).map_err(failed)?;
@@ -144,8 +150,19 @@ fn text(told: &Told) -> String {
         Told::Left(address) => format!("agent: {address} has left"),
         Told::Lost(address) => format!("agent: {address} is lost"),
         Told::Refused { from, why } => format!("agent: refused {from}: {why}"),
+        Told::Expired { run, name, removed } => expired(*run, name, removed),
         Told::Ends => "agent: ends".to_owned(),
         _ => format!("agent: {told:?}"),
+    }
+}
+
+fn expired(run: u64, name: &str, removed: &Result<(), String>) -> String {
+    let run = text_of(run);
+    match removed {
+        Ok(()) => format!(
+            "agent: the results of run {run} ({name}) have expired (--keep-results) and are removed"
+        ),
+        Err(why) => format!("warning: the results of run {run} ({name}) have expired; {why}"),
     }
 }
 

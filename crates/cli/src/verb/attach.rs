@@ -58,7 +58,7 @@ fn chosen(arguments: &Arguments, key: &ClusterKey) -> Result<u64, Failure> {
     if let Some(text) = &arguments.run {
         return u64::from_str_radix(text, 16).map_err(|_| {
             Failure::new(Exit::Usage, format!("`{text}` is no number of a run")).hint(
-                "`windtunnel run --hosts` and `windtunnel hosts` tell it: 16 hexadecimal digits",
+                "`windtunnel run --hosts` has told it: 16 hexadecimal digits; without one, the runs on --host are found",
             )
         });
     }
@@ -66,7 +66,8 @@ fn chosen(arguments: &Arguments, key: &ClusterKey) -> Result<u64, Failure> {
         return Err(Failure::new(Exit::Usage, "the agent tells nothing of its runs"));
     };
     match &runs[..] {
-        [] => Err(Failure::new(Exit::Usage, format!("no run has a part on {}", arguments.host))),
+        [] => Err(Failure::new(Exit::Usage, format!("no run has a part on {}", arguments.host))
+            .hint("name the run to hear whether its results have expired (agent --keep-results)")),
         [one] => Ok(one.run),
         many => {
             let name = |run: &RunCard| format!("{} ({})", text_of(run.run), run.name);

@@ -77,6 +77,27 @@ fn a_run_that_nobody_waits_for_is_fetched_when_it_is_over_by_all_who_watch() {
 }
 
 #[test]
+fn results_that_nobody_fetches_expire_and_both_sides_are_told() {
+    let keep = ["--keep-results", "1s"];
+    let Some(mut machines) = Machines::with(&[&keep, &keep]) else { return };
+    let begun = machines.start(SHORT, &["--detach"]).finish();
+    begun.assert_code(0);
+    let number = begun.stdout.trim().to_owned();
+    let told = format!("the results of run {number} (net-1) have expired");
+    for at in 0..2 {
+        machines.agent_of(at).wait_for(&told);
+        machines.assert_nothing_left(at);
+        let late =
+            machines.ask(at, &["attach", &number, "--host", &address(at), "--key", "../key"]);
+        let (text, code) = (String::from_utf8(late.stderr).unwrap(), late.status.code());
+        assert!(
+            code == Some(2) && text.contains("have expired: nobody fetched them for 1s"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn runs_at_the_same_time_on_the_same_agents_do_not_know_of_each_other() {
     if is_missing(&["ping"]) {
         return;

@@ -60,8 +60,7 @@ impl Life {
             reserved: Reserved::default(),
             peers: Vec::new(),
         };
-        let parts = (agent.worker.clone(), agent.limits.clone(), agent.folder.clone());
-        let runs = Runs::new(id, advertise, parts, carrier.clone(), heard.clone());
+        let runs = Runs::new(id, advertise, agent, carrier.clone(), heard.clone());
         let shares_all_memory = agent.memory.is_none();
         Life { mesh, carrier, card, shares_all_memory, runs, heard, is_released: false }
     }
@@ -79,6 +78,7 @@ impl Life {
                 break Ok(());
             }
             self.runs.tell_clocks(now(), &self.mesh);
+            self.runs.expire(now());
             let due = self.mesh.poll_timeout().map(|at| at.since(now()));
             let due = [due, self.runs.pace()].into_iter().flatten().min().map(Duration::from);
             tokio::select! {
@@ -147,6 +147,7 @@ impl Life {
                 tokio::task::spawn_local(answering);
             }
             Heard::Refused { from, why } => tell(Told::Refused { from, why }),
+            Heard::Expired { run, name, removed } => tell(Told::Expired { run, name, removed }),
         }
     }
 

@@ -2,6 +2,7 @@
 //! those who watch.
 
 mod begin;
+mod expiry;
 mod flows;
 mod hear;
 mod run;
@@ -17,11 +18,13 @@ use windtunnel_control::part::{FromPart, ToPart};
 use windtunnel_mesh::{AgentId, Mesh};
 use windtunnel_model::{Bytes, Span, Time};
 
+use super::Agent;
 use super::limits::Limits;
 use super::worker::Worker;
 use crate::carrier::{Carrier, Heard};
 use crate::protocol::run::{RunCard, Word, text_of};
 use crate::protocol::{Answer, Reserved};
+use expiry::Expiry;
 use run::Run;
 
 /// All parts of runs on this machine.
@@ -36,6 +39,7 @@ pub(super) struct Runs {
     carrier: Carrier,
     heard: UnboundedSender<Heard>,
     all: BTreeMap<u64, Run>,
+    expiry: Expiry,
     next_watcher: u64,
     clocks_told: Time,
 }
@@ -44,19 +48,20 @@ impl Runs {
     pub(super) fn new(
         own: AgentId,
         address: SocketAddr,
-        (worker, limits, folder): (Option<Worker>, Limits, PathBuf),
+        agent: &Agent,
         carrier: Carrier,
         heard: UnboundedSender<Heard>,
     ) -> Self {
         Runs {
             own,
             address,
-            worker,
-            limits,
-            folder,
+            worker: agent.worker.clone(),
+            limits: agent.limits.clone(),
+            folder: agent.folder.clone(),
             carrier,
             heard,
             all: BTreeMap::new(),
+            expiry: Expiry::new(agent.keep_results),
             next_watcher: 0,
             clocks_told: Time::ZERO,
         }
@@ -99,7 +104,7 @@ impl Runs {
 
     /// The folder of a part.
     pub(super) fn folder_of(&self, run: u64) -> Result<PathBuf, String> {
-        self.all.get(&run).map(|run| run.folder.clone()).ok_or_else(|| unknown(run))
+        self.all.get(&run).map(|run| run.folder.clone()).ok_or_else(|| self.expiry.why_unknown(run))
     }
 
     /// The folder of a part that is over.
@@ -107,7 +112,7 @@ impl Runs {
         match self.all.get(&run) {
             Some(known) if known.part.is_none() => Ok(known.folder.clone()),
             Some(_) => Err(format!("run {} is not over", text_of(run))),
-            None => Err(unknown(run)),
+            None => Err(self.expiry.why_unknown(run)),
         }
     }
 
@@ -126,8 +131,23 @@ impl Runs {
             return Ok(());
         }
         let Some(known) = self.all.remove(&run) else { return Ok(()) };
-        fs::remove_dir_all(&known.folder)
-            .map_err(|error| format!("cannot remove {}: {error}", known.folder.display()))
+        remove(&known.folder)
+    }
+
+    /// Removes what is left of parts that are over and that nobody has watched for long. How that went is
+    /// heard later: it may take a while.
+    pub(super) fn expire(&mut self, time: Time) {
+        let is_idle = |run: &&Run| run.part.is_none() && run.watchers.is_empty();
+        let idle = self.all.values().filter(is_idle).map(|run| run.setup.run);
+        for run in self.expiry.take(idle, time) {
+            let Some(known) = self.all.remove(&run) else { continue };
+            let heard = self.heard.clone();
+            tokio::task::spawn_blocking(move || {
+                let name = known.setup.plan.name;
+                // An agent that has ended tells nobody.
+                let _ = heard.send(Heard::Expired { run, name, removed: remove(&known.folder) });
+            });
+        }
     }
 
     /// Tells the parts how the clocks stand, now and then.
@@ -166,8 +186,9 @@ fn said(message: FromPart) -> Answer {
     Answer::Part { now_ns: super::now().as_nanos(), said: message }
 }
 
-fn unknown(run: u64) -> String {
-    format!("no run {} is here", text_of(run))
+fn remove(folder: &Path) -> Result<(), String> {
+    fs::remove_dir_all(folder)
+        .map_err(|error| format!("cannot remove {}: {error}", folder.display()))
 }
 
 /// Makes the folder of all parts anew: a restarted agent has none.

@@ -12,7 +12,7 @@ use windtunnel_mesh::{AgentId, Mesh, PlanHash, RunId};
 use super::super::losses::Losses;
 use super::super::{now, watch};
 use super::run::Run;
-use super::{Runs, said, unknown};
+use super::{Runs, said};
 use crate::protocol::Answer;
 use crate::protocol::run::{RunSetup, text_of};
 
@@ -43,7 +43,10 @@ impl Runs {
                 }
                 known.watchers.insert(number, tell);
             }
-            None => drop(tell.send(Answer::Error { message: unknown(run) })),
+            None => {
+                let message = self.expiry.why_unknown(run);
+                let _ = tell.send(Answer::Error { message });
+            }
         }
     }
 

@@ -1,0 +1,122 @@
+//! When the files of parts go that nobody has fetched: an agent's disk is not to fill in silence.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::mem;
+
+use windtunnel_model::{Span, Time};
+
+use crate::protocol::run::text_of;
+
+/// How long files wait for somebody to fetch them.
+#[derive(Debug)]
+pub(super) struct Expiry {
+    keep: Span,
+    /// By run that is over and that nobody watches: since when.
+    waiting: BTreeMap<u64, Time>,
+    /// The last runs whose files were removed, to tell those who come too late.
+    expired: VecDeque<u64>,
+}
+
+impl Expiry {
+    pub(super) fn new(keep: Span) -> Self {
+        Expiry { keep, waiting: BTreeMap::new(), expired: VecDeque::new() }
+    }
+
+    /// The runs that have waited for long enough, of all that are over and that nobody watches `now`. One that
+    /// somebody has watched meanwhile begins to wait anew.
+    pub(super) fn take(&mut self, idle: impl Iterator<Item = u64>, now: Time) -> Vec<u64> {
+        let before = mem::take(&mut self.waiting);
+        let since = |run: u64| before.get(&run).copied().unwrap_or(now);
+        let (mut up, keep) = (Vec::new(), self.keep);
+        for run in idle {
+            if now.since(since(run)) >= keep {
+                up.push(run);
+            } else {
+                self.waiting.insert(run, since(run));
+            }
+        }
+        self.expired.extend(&up);
+        self.expired.drain(..self.expired.len().saturating_sub(REMEMBERED));
+        up
+    }
+
+    /// Why there is nothing of a run that is not here.
+    pub(super) fn why_unknown(&self, run: u64) -> String {
+        let run_text = text_of(run);
+        if self.expired.contains(&run) {
+            let keep = self.keep;
+            return format!(
+                "the results of run {run_text} have expired: nobody fetched them for {keep} (--keep-results of the agent)"
+            );
+        }
+        format!("no run {run_text} is here")
+    }
+}
+
+const REMEMBERED: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(hour: u64) -> Time {
+        Time::ZERO + Span::from_secs(3600 * hour)
+    }
+
+    /// Of runs that are over and unwatched at this hour, these expire.
+    #[track_caller]
+    fn expect(expiry: &mut Expiry, idle: &[u64], hour: u64, expired: &[u64]) {
+        assert_eq!(expiry.take(idle.iter().copied(), at(hour)), expired);
+    }
+
+    fn day() -> Expiry {
+        Expiry::new(Span::from_secs(24 * 3600))
+    }
+
+    #[test]
+    fn what_nobody_fetches_for_so_long_expires_once_and_each_run_by_itself() {
+        let mut expiry = day();
+        expect(&mut expiry, &[1], 0, &[]);
+        expect(&mut expiry, &[1, 2], 23, &[]);
+        expect(&mut expiry, &[1, 2], 24, &[1]);
+        expect(&mut expiry, &[2], 46, &[]);
+        expect(&mut expiry, &[2], 47, &[2]);
+        expect(&mut expiry, &[], 99, &[]);
+    }
+
+    #[test]
+    fn a_run_that_somebody_has_watched_waits_from_then_on() {
+        let mut expiry = day();
+        expect(&mut expiry, &[1], 0, &[]);
+        // Somebody watches.
+        expect(&mut expiry, &[], 20, &[]);
+        expect(&mut expiry, &[1], 21, &[]);
+        expect(&mut expiry, &[1], 44, &[]);
+        expect(&mut expiry, &[1], 45, &[1]);
+    }
+
+    #[test]
+    fn who_comes_too_late_hears_that_the_results_have_expired_and_others_that_there_is_no_run() {
+        let mut expiry = day();
+        expect(&mut expiry, &[0xa], 0, &[]);
+        assert_eq!(expiry.why_unknown(0xa), "no run 000000000000000a is here");
+        expect(&mut expiry, &[0xa], 24, &[0xa]);
+        assert_eq!(
+            expiry.why_unknown(0xa),
+            "the results of run 000000000000000a have expired: nobody fetched them for 24h (--keep-results of the agent)"
+        );
+        // As long as not too many have expired since: an agent may live for years.
+        let later = 1 << 20;
+        let many = later..later + 1000;
+        expiry.take(many.clone(), at(25));
+        expiry.take(many, at(49));
+        assert_eq!(expiry.why_unknown(0xa), "no run 000000000000000a is here");
+        assert!(expiry.why_unknown(later).contains("expired"));
+    }
+
+    #[test]
+    fn what_is_not_to_be_kept_goes_as_soon_as_nobody_watches() {
+        let mut expiry = Expiry::new(Span::ZERO);
+        expect(&mut expiry, &[1], 5, &[1]);
+    }
+}
