@@ -24,13 +24,13 @@ use crate::part::results::Results;
 use crate::recorder::Recorded;
 use crate::run::{Options, write_report};
 use crate::supervisor::Supervisor;
-use crate::verdict::{self, Ending, Evidence, PartEvidence};
+use crate::verdict::{self, Ending, Evidence, Lost, PartEvidence};
 
 /// A run that is over, of which the parts' folders are here.
 #[derive(Debug)]
 pub struct Parts {
-    /// By member: name of the machine, and a copy of its folder; `None` if it was lost.
-    pub members: Vec<(String, Option<PathBuf>)>,
+    /// By member: name of the machine, and a copy of its folder; or why there is none.
+    pub members: Vec<(String, Result<PathBuf, String>)>,
     /// By node: the member.
     pub placement: Vec<u16>,
 }
@@ -67,7 +67,7 @@ pub fn gather(
 ) -> Result<Report, GatherError> {
     let mut all = Vec::new();
     for (host, path) in &parts.members {
-        let Some(path) = path else { continue };
+        let Ok(path) = path else { continue };
         let failed = |source| GatherError::Results { host: host.clone(), source };
         all.push((Results::read(path).map_err(failed)?, path.clone()));
     }
@@ -98,7 +98,7 @@ struct Whole {
     echoes: Vec<(Probe, EchoesSeen)>,
     freezes: Freezes,
     ending: Ending,
-    lost: Vec<String>,
+    lost: Vec<Lost>,
 }
 
 impl Whole {
@@ -115,11 +115,11 @@ impl Whole {
         };
         results.iter().for_each(|part| whole.add(part, results[0].origin));
         for (member, (host, path)) in (0_u16..).zip(&parts.members) {
-            if path.is_none() {
+            if let Err(why) = path {
                 let nodes = (0..).zip(&parts.placement).filter(|(_, place)| **place == member);
                 let nodes: Vec<usize> = nodes.map(|(node, _)| node).collect();
                 whole.supervisor.on_lost(&nodes, host);
-                whole.lost.push(host.clone());
+                whole.lost.push(Lost { host: host.clone(), why: why.clone() });
             }
         }
         whole

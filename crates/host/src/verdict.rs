@@ -6,6 +6,7 @@ mod programs;
 mod report;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::placement::OnHostLoss;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::{Expectation, Report, Verdict};
@@ -46,7 +47,14 @@ pub(crate) struct Evidence<'a> {
     /// What each machine has seen, in a run over several. Then all above is of all of them together.
     pub(crate) hosts: &'a [PartEvidence<'a>],
     /// Machines that were lost, of whose part nothing is known.
-    pub(crate) lost: &'a [String],
+    pub(crate) lost: &'a [Lost],
+}
+
+/// A machine of whose part nothing is known.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) host: String,
+    pub(crate) why: String,
 }
 
 /// What one of several machines has seen.
@@ -108,7 +116,8 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
         [] => fidelity::doubts(evidence),
         hosts => hosts.iter().flat_map(fidelity::doubts_of_part).collect(),
     };
-    let mut failures = programs::failures(evidence);
+    let mut failures = lost(evidence);
+    failures.extend(programs::failures(evidence));
     let unmet = expectations.iter().filter(|expectation| !expectation.met);
     failures.extend(unmet.map(Expectation::failure));
     if let Ending::Fatal(why) = evidence.ending
@@ -128,6 +137,20 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
     };
     verdict.text = text(evidence, &verdict, expectations);
     verdict
+}
+
+/// Machines without which the file does not want to go on, also if they were lost with their results only when
+/// all was over. The first that is lost ends the run, and is told as its ending.
+fn lost(evidence: &Evidence<'_>) -> Vec<String> {
+    if evidence.plan.on_host_loss == OnHostLoss::Continue {
+        return Vec::new();
+    }
+    let is_ending = |host: &str| match evidence.ending {
+        Ending::Fatal(why) => *why == format!("host {host} is lost"),
+        _ => false,
+    };
+    let others = evidence.lost.iter().filter(|lost| !is_ending(&lost.host));
+    others.map(|Lost { host, why }| format!("host {host} is lost: {why}")).collect()
 }
 
 fn exit_code(ending: &Ending, fine: bool) -> u8 {
@@ -170,7 +193,9 @@ fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]
 fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
     let mut warnings = evidence.notes.to_vec();
     let lost = evidence.lost.iter();
-    warnings.extend(lost.map(|host| format!("host {host} was lost: what it counted is not here")));
+    warnings.extend(lost.map(|Lost { host, why }| {
+        format!("host {host} was lost ({why}): what it counted is not here")
+    }));
     for part in evidence.hosts {
         let of_host = |text: &String| format!("host {}: {text}", part.results.host);
         let (notes, overload) = (&part.results.notes, overload(&part.evidence));

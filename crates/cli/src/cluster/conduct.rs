@@ -147,17 +147,15 @@ impl Conductor {
         for (number, (state, member)) in (0..).zip(self.members.iter().zip(&self.setup.members)) {
             let path = self.staging(folder).join(number.to_string());
             let path = match &state.over {
-                // It was reckoned without.
-                Some(Over::Ended) if self.is_lost(state) => None,
+                Some(Over::Ended) if self.is_lost(state) => {
+                    Err("the other machines went on without it".to_owned())
+                }
                 Some(Over::Ended) => {
                     self.parts.fetch(number, &path)?;
-                    Some(path)
+                    Ok(path)
                 }
-                Some(Over::Failed(why) | Over::Gone(why)) => {
-                    output::talk(&format!("warning: host {}: {why}", member.host));
-                    None
-                }
-                None => None,
+                Some(Over::Failed(why) | Over::Gone(why)) => Err(why.clone()),
+                None => Err("its part is not over".to_owned()),
             };
             members.push((member.host.clone(), path));
         }

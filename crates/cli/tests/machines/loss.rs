@@ -100,6 +100,25 @@ fn a_part_that_is_killed_is_a_machine_that_is_lost() {
     }
 }
 
+#[test]
+fn a_machine_that_cannot_keep_what_it_counted_is_lost_and_the_run_fails() {
+    let Some(mut machines) = Machines::new(2) else { return };
+    // As on a full disk: its last file cannot be written.
+    let scenario = "
+nodes:
+  a: {run: 'true', pin: one}
+  b: {run: 'sh -c \"cd ../two/parts/* && mkdir -p part.json/full\"', pin: two}
+";
+    let outcome = machines.start(scenario, &[]).finish();
+    outcome.assert_code(1);
+    let last = outcome.stdout.lines().last().unwrap();
+    assert!(last.contains("FAILED: host two is lost: cannot write "), "{}", outcome.stdout);
+    assert_eq!(outcome.exit("a"), "exited with 0");
+    for at in 0..2 {
+        machines.assert_nothing_left(at);
+    }
+}
+
 #[track_caller]
 fn lost_and_failed(outcome: &Outcome) {
     outcome.assert_code(1);

@@ -11,7 +11,7 @@ use crate::folder::{Folder, FolderError, failed};
 /// Moves each node's files from its part's folder to the run folder.
 pub(super) fn adopt(plan: &Plan, folder: &Folder, parts: &Parts) -> Result<(), FolderError> {
     for (node, place) in plan.nodes.iter().zip(&parts.placement) {
-        let Some((_, Some(part))) = parts.members.get(usize::from(*place)) else { continue };
+        let Some((_, Ok(part))) = parts.members.get(usize::from(*place)) else { continue };
         let (from, to) = (part.join("nodes").join(&node.name), folder.node(&node.name));
         move_all(&from, &to)?;
     }
