@@ -70,9 +70,11 @@ impl Client {
             }
             let telling = async {
                 while let Some(message) = told.recv().await {
-                    stream::send(&mut to, &message).await?;
+                    if stream::send(&mut to, &message).await.is_err() {
+                        // It does not listen any more, and what it says last tells why.
+                        std::future::pending::<()>().await;
+                    }
                 }
-                io::Result::Ok(())
             };
             let hearing = async {
                 loop {
@@ -87,7 +89,7 @@ impl Client {
                     }
                 }
             };
-            tokio::select! { told = telling => told, heard = hearing => heard }
+            tokio::select! { () = telling => Ok(()), heard = hearing => heard }
         };
         self.block_on(running)
     }

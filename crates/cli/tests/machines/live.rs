@@ -15,6 +15,10 @@ fn a_run_over_machines_is_asked_changed_and_stopped_in_its_folder() {
     let all = states(&machines, &run);
     assert_eq!(all, [("a", "running"), ("b", "running"), ("c", "running")].map(owned), "{all:?}");
 
+    let none = machines.ask(0, &["exec", "--run", run.name(), "b", "--", "no-such-program"]);
+    let told = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(told.contains("no-such-program"), "{told}");
+
     // A change is asked of one machine and done on all: the way there and back is over three.
     ask(&machines, &run, "set", &["wire", "latency=100ms"]);
     until("round trips of 210 ms", || {
