@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(
             text(&error, error.hint().as_deref()),
             "error: no live run in runs/x: connection refused\n\
-             hint: start one with `windtunnel run FILE`, or name its folder with --run DIR"
+             hint: start one with `windtunnel run FILE`, name its folder with --run DIR, or `windtunnel attach` to one over machines"
         );
     }
 

@@ -56,7 +56,7 @@ impl ClientError {
     pub fn hint(&self) -> Option<String> {
         match self {
             ClientError::NoRun { .. } => Some(
-                "start one with `windtunnel run FILE`, or name its folder with --run DIR"
+                "start one with `windtunnel run FILE`, name its folder with --run DIR, or `windtunnel attach` to one over machines"
                     .to_owned(),
             ),
             ClientError::Version { .. } => {

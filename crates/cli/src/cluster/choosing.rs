@@ -79,10 +79,16 @@ fn elsewhere(hosts: &Hosts, name: &str) -> Failure {
     Failure::new(Exit::Usage, text).hint(format!("start it with `windtunnel agent --join {here}`"))
 }
 
-fn all_names(hosts: &Hosts) -> String {
+/// The first of the machines that there are.
+pub(super) fn all_names(hosts: &Hosts) -> String {
     let name = |card: &Card| format!("{} ({})", card.host, card.address);
-    hosts.hosts.iter().map(name).collect::<Vec<_>>().join(", ")
+    let names = hosts.hosts.iter().take(NAMES_LISTED).map(name);
+    let more = hosts.hosts.len().saturating_sub(NAMES_LISTED);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    names.chain(more).collect::<Vec<_>>().join(", ")
 }
+
+const NAMES_LISTED: usize = 12;
 
 /// IPv4 as such, also where it is written as IPv6.
 fn canonical(address: SocketAddr) -> SocketAddr {

@@ -9,7 +9,7 @@ use windtunnel_cluster::protocol::{Answer, Ask, Card, Hosts, Silent};
 use windtunnel_cluster::{Client, ClientError, ClusterKey};
 
 use super::Key;
-use super::choosing::{called, choose, hearing, unknown};
+use super::choosing::{all_names, called, choose, hearing, unknown};
 use super::starting::{Started, Starter, Words};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -168,7 +168,8 @@ impl Reached {
                     None => no_address(name),
                 });
             }
-            missing.push(Missing { name: name.clone(), has_address });
+            let others = hosts.as_ref().map(all_names);
+            missing.push(Missing { name: name.clone(), has_address, others });
         }
         Ok((missing, is_known))
     }
@@ -180,6 +181,8 @@ pub(super) struct Missing {
     pub(super) name: String,
     /// Whether the name means something here; otherwise, ssh may know it.
     pub(super) has_address: bool,
+    /// The agents that are known, in words.
+    pub(super) others: Option<String>,
 }
 
 /// Who the agent is.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use windtunnel_cluster::protocol::run::{Member, RunSetup, text_of};
 use windtunnel_cluster::protocol::{Card, Reserved};
 use windtunnel_cluster::{ClusterKey, Parts, parts};
+use windtunnel_control::part::with_causes;
 use windtunnel_host::{Folder, Observer, Options};
 use windtunnel_model::Plan;
 use windtunnel_placement::{Load, Placement, Traffic};
@@ -37,22 +38,41 @@ pub(crate) fn run(
     over: &Over<'_>,
     face: &Arc<dyn Observer>,
 ) -> Result<Option<Report>, Failure> {
-    let setup = setup(plan, options, over)?;
-    if !over.quiet {
-        tell(&setup, over);
-    }
     let folder = folder(options, plan)?;
-    let signals = conduct::signals()?;
-    let parts = Parts::begin(&setup, over.key);
-    let mut conductor = Conductor::new(&setup, parts, Arc::clone(face), Stage::Binding, signals);
-    let begun = conductor.until_begun();
+    let begun = begin(plan, options, over, face);
     if begun.is_err() || over.detach {
         folder.discard();
-        begun?;
+    }
+    let (setup, conductor) = begun?;
+    if over.detach {
+        if !over.quiet {
+            let (run, first) = (text_of(setup.run), setup.members.first());
+            let host = first.map_or_else(String::new, |member| member.address.to_string());
+            output::talk(&format!(
+                "the run goes on; `windtunnel attach {run} --host {host}` follows it and fetches its results"
+            ));
+        }
         output::data(&format!("{}\n", text_of(setup.run)))?;
         return Ok(None);
     }
     finish(conductor, &setup, options, &folder).map(Some)
+}
+
+fn begin(
+    plan: &Plan,
+    options: &Options,
+    over: &Over<'_>,
+    face: &Arc<dyn Observer>,
+) -> Result<(RunSetup, Conductor), Failure> {
+    let setup = setup(plan, options, over)?;
+    if !over.quiet {
+        tell(&setup, over);
+    }
+    let signals = conduct::signals()?;
+    let parts = Parts::begin(&setup, over.key);
+    let mut conductor = Conductor::new(&setup, parts, Arc::clone(face), Stage::Binding, signals);
+    conductor.until_begun()?;
+    Ok((setup, conductor))
 }
 
 /// Follows a run that others have begun, to its end.
@@ -75,6 +95,12 @@ fn finish(
     options: &Options,
     folder: &Folder,
 ) -> Result<Report, Failure> {
+    // Not before: what comes to nothing must not take the place of the last run.
+    if options.link_latest
+        && let Err(error) = folder.link_latest()
+    {
+        output::talk(&format!("warning: {}", with_causes(&error)));
+    }
     conductor.until_over(folder)?;
     let gathered = conductor.fetch(folder)?;
     let judged = windtunnel_host::gather::gather(&setup.plan, options, folder, &gathered);
@@ -91,9 +117,6 @@ fn folder(options: &Options, plan: &Plan) -> Result<Folder, Failure> {
     let made = Folder::create(&options.folder, plan).and_then(|folder| {
         let plan = serde_json::to_vec_pretty(plan).unwrap_or_default();
         folder.write("plan.json", &plan)?;
-        if options.link_latest {
-            folder.link_latest()?;
-        }
         Ok(folder)
     });
     made.map_err(|error| {

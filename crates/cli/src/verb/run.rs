@@ -103,6 +103,12 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let found = arguments.machines.find(&key)?;
     if arguments.detach {
         found.started.refuse_to_detach()?;
+        if let Some(folder) = &arguments.manner.out {
+            output::talk(&format!(
+                "notice: --detach: nothing is written to {}; `windtunnel attach --out` fetches the results",
+                folder.display()
+            ));
+        }
     }
     if !arguments.manner.showing.quiet {
         found.started.tell();

@@ -41,7 +41,7 @@ pub(super) fn is_there_now(why: &Why) -> bool {
 
 /// Why no agent was started, with what ssh said.
 pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> Failure {
-    let Missing { name, has_address } = machine;
+    let Missing { name, has_address, others } = machine;
     let (host, _) = place(name);
     let what = match has_address {
         true => format!("no agent answers at {name}, and none can be started there"),
@@ -67,6 +67,11 @@ pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> Failure {
             };
             (told(said, &silent), hint(ssh, &host, code, said))
         }
+    };
+    let hint = match others {
+        // The name may be a misspelt one.
+        Some(others) if !has_address => format!("{hint}; agents are {others}"),
+        _ => hint,
     };
     Failure::new(Exit::Machine, format!("{what}: {cause}")).hint(hint)
 }
@@ -143,7 +148,7 @@ mod tests {
     }
 
     fn machine(name: &str) -> Missing {
-        Missing { name: name.into(), has_address: true }
+        Missing { name: name.into(), has_address: true, others: None }
     }
 
     #[test]
@@ -198,5 +203,13 @@ mod tests {
         let told = ended(5, &["Welcome", "error: cannot do it", "hint: do it yourself"]);
         assert_eq!(told, format!("{start}cannot do it\nhint: do it yourself"));
         assert!(ended(1, &[]).starts_with(&format!("{start}ssh ended with exit code 1\n")));
+        let misspelt = Missing {
+            name: "m".into(),
+            has_address: false,
+            others: Some("m1 (10.0.0.1:7447)".into()),
+        };
+        let why = Why::Ended { status: None, said: Vec::new() };
+        let told = failed(&words("ssh"), &misspelt, &why).text();
+        assert!(told.ends_with("; agents are m1 (10.0.0.1:7447)"), "{told}");
     }
 }
