@@ -47,11 +47,10 @@ impl Window {
     /// Takes note of a number that is [`Verdict::New`].
     pub(crate) fn mark(&mut self, number: u64) {
         let (first, greatest) = self.span.unwrap_or((number, number));
-        let gap = number.saturating_sub(greatest);
-        if gap >= WINDOW {
+        if number.saturating_sub(greatest) >= WINDOW {
             self.seen = [0; WORDS];
         } else {
-            (greatest + 1..=greatest + gap).for_each(|passed| self.clear(passed));
+            (greatest..number).for_each(|before| self.clear(before + 1));
         }
         let (word, bit) = place(number);
         self.seen[word] |= bit;
@@ -61,7 +60,8 @@ impl Window {
 
     /// Numbers after the first that came which others have overtaken, and which have not come.
     pub(crate) fn missing(&self) -> u64 {
-        self.span.map_or(0, |(first, greatest)| greatest - first + 1 - self.arrived)
+        // The first has come.
+        self.span.map_or(0, |(first, greatest)| greatest - first - (self.arrived - 1))
     }
 
     fn bit(&self, number: u64) -> bool {
@@ -117,6 +117,18 @@ mod tests {
         window.mark(u64::MAX / 2);
         assert_eq!(window.look(6 + WINDOW), Verdict::TooOld);
         assert_eq!(window.look(u64::MAX / 2 - 1), Verdict::New);
+    }
+
+    #[test]
+    fn the_last_number_is_a_number_like_others() {
+        let mut window = Window::new();
+        window.mark(u64::MAX);
+        assert_eq!((window.look(u64::MAX), window.missing()), (Verdict::Seen, 0));
+        window.mark(u64::MAX - 1);
+        assert_eq!(window.look(u64::MAX - 1), Verdict::Seen);
+        let mut all = Window::new();
+        [0, u64::MAX].into_iter().for_each(|number| all.mark(number));
+        assert_eq!(all.missing(), u64::MAX - 1);
     }
 
     proptest! {
