@@ -230,16 +230,21 @@ fn overload(evidence: &Evidence<'_>) -> Option<String> {
         return None;
     }
     let mut text = format!(
-        "the emulation fell behind {} times, for {} together and by up to {}",
-        overloads.times,
+        "the emulation fell behind {}, for {} together and by up to {}",
+        times(overloads.times),
         rounded(overloads.lasted),
         rounded(overloads.furthest)
     );
     if freezes.times > 0 {
         let lasted = rounded(freezes.lasted);
-        text.push_str(&format!("; all programs were paused {} times, for {lasted}", freezes.times));
+        let times = times(freezes.times);
+        text.push_str(&format!("; all programs were paused {times}, for {lasted}"));
     }
     Some(text)
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 /// A span with three significant digits: `84.2us`.
