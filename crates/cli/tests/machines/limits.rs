@@ -1,6 +1,8 @@
 //! What the owner of a machine allows.
 
-use super::support::Machines;
+use std::fs;
+
+use super::support::{Machines, address};
 
 #[test]
 fn what_an_owner_does_not_allow_is_refused_with_numbers_and_leaves_nothing() {
@@ -40,6 +42,13 @@ fn what_an_owner_does_not_allow_is_refused_with_numbers_and_leaves_nothing() {
         assert!(told.is_some_and(|told| told.contains(why)), "{}", outcome.stderr);
         assert!(!outcome.folder.exists(), "nothing has happened");
     }
+    // Nor a folder that windtunnel names itself, nor a link to it.
+    machines.write("net.yaml", &file("a: {run: sleep 600, pin: nowhere}"));
+    let hosts = format!("{},all", address(0));
+    let refused = machines.ask(0, &["run", "net.yaml", "--hosts", &hosts, "--key", "../key"]);
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    let left: Vec<_> = fs::read_dir(machines.home(0).join("runs")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 
     // What runs is counted.
     let mut run = machines.start(&file("a: {run: sleep 600, pin: two, count: 2}"), &[]);
