@@ -195,7 +195,7 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l max-node
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l max-cpu -d 'The most processors that the nodes of all runs together may ask for here: `2`, `0.5`' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l max-memory -d 'The most memory that the nodes of all runs together may ask for here' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l deny-exec -d 'Programs that files may not start here, with commas; `*` stands for any text: `nc*,/opt/*`' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l folder -d 'Where runs keep their files until somebody fetches them; what is there is removed [default: windtunnel/agent-MACHINE-PORT in $XDG_STATE_HOME or ~/.local/state]' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l folder -d 'Where runs keep their files until somebody fetches them; nothing else may be there [default: windtunnel/agent-MACHINE-PORT in $XDG_STATE_HOME or ~/.local/state]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l keep-results -d 'How long the results of a run that is over wait for somebody to fetch them (`windtunnel attach`); then they are removed' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l slurm -d 'Tell others the name, the processors and the memory that the Slurm step has which this is in'

@@ -6,6 +6,7 @@
 mod answer;
 mod end;
 pub(crate) mod exec;
+mod folder;
 mod life;
 mod limits;
 mod losses;
@@ -26,6 +27,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use windtunnel_model::{Bytes, Rate, Span, Time};
 use windtunnel_sys::clock;
 
+use folder::PartsFolder;
 use life::Life;
 pub use limits::Limits;
 pub use worker::Worker;
@@ -60,7 +62,8 @@ pub struct Agent {
     pub worker: Option<Worker>,
     /// What runs may use.
     pub limits: Limits,
-    /// Where parts of runs have their folders until their results are fetched. What is there is removed.
+    /// Where parts of runs have their folders until their results are fetched. Those that are there are removed;
+    /// a folder with anything else, or of another agent, is refused.
     pub folder: PathBuf,
     /// How long the files of a part that is over wait for somebody to fetch them.
     pub keep_results: Span,
@@ -79,6 +82,14 @@ pub enum AgentError {
         /// Where.
         address: SocketAddr,
         /// What the system said.
+        source: io::Error,
+    },
+    /// Parts of runs cannot have their folders there.
+    #[error("cannot use the folder {path}")]
+    Folder {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
         source: io::Error,
     },
     /// The key is no good.
@@ -102,6 +113,9 @@ impl AgentError {
             AgentError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => Some(
                 "an agent runs already, or name another port with --listen ADDRESS:PORT".into(),
             ),
+            AgentError::Folder { .. } => {
+                Some("name a folder that is not there yet with --folder DIR".to_owned())
+            }
             AgentError::Key(_) => Some("make one with `windtunnel keygen`".to_owned()),
             _ => None,
         }
@@ -195,9 +209,10 @@ impl Agent {
         endpoint.set_default_client_config(client);
         let (heard, hearing) = unbounded_channel();
         let carrier = Carrier::new(endpoint.clone(), heard.clone());
-        if self.worker.is_some() {
-            runs::clear(&self.folder).map_err(step("clear the folder of runs"))?;
-        }
+        let has_runs = self.worker.is_some();
+        let own = has_runs.then(|| PartsFolder::open(&self.folder)).transpose();
+        let _own =
+            own.map_err(|source| AgentError::Folder { path: self.folder.clone(), source })?;
         tokio::task::spawn_local(carrier.clone().accept());
         tell(Told::Listening { listen, advertise });
         for (name, why) in found.unknown.iter().cloned() {

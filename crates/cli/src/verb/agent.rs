@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     /// Programs that files may not start here, with commas; `*` stands for any text: `nc*,/opt/*`
     #[arg(long, value_name = "PATTERN", env = "WINDTUNNEL_DENY_EXEC", value_delimiter = ',')]
     deny_exec: Vec<String>,
-    /// Where runs keep their files until somebody fetches them; what is there is removed [default:
+    /// Where runs keep their files until somebody fetches them; nothing else may be there [default:
     /// windtunnel/agent-MACHINE-PORT in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_AGENT_FOLDER")]
     folder: Option<PathBuf>,

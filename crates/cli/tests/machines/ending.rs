@@ -144,7 +144,7 @@ fn an_agent_that_ends_takes_its_runs_with_it_and_begins_empty() {
     for at in 0..2 {
         machines.assert_nothing_left(at);
     }
-    fs::create_dir(machines.home(1).join("parts/left")).unwrap();
+    fs::create_dir(machines.home(1).join("parts/9f2c41d07ab35e18")).unwrap();
     let mut again = machines.agent(1, &[]);
     again.wait_for("10.99.0.1:7447 is there");
     assert!(machines.folders(1).is_empty(), "{:?}", machines.folders(1));

@@ -9,7 +9,6 @@ mod run;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -189,15 +188,6 @@ fn said(message: FromPart) -> Answer {
 fn remove(folder: &Path) -> Result<(), String> {
     fs::remove_dir_all(folder)
         .map_err(|error| format!("cannot remove {}: {error}", folder.display()))
-}
-
-/// Makes the folder of all parts anew: a restarted agent has none.
-pub(super) fn clear(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    fs::create_dir_all(folder)
 }
 
 /// Why a part ends on the smaller side of a cut network.
