@@ -45,7 +45,7 @@ struct Unfinished {
 pub(crate) struct Contradiction;
 
 impl Joiner {
-    /// Adds a piece. The one that makes its frame whole hands it to `hand`.
+    /// Adds a piece. The one that makes its frame whole hands it to `hand`, which may leave another buffer in its place.
     ///
     /// # Errors
     /// The frame is given up if the piece contradicts others.
@@ -54,7 +54,7 @@ impl Joiner {
         now: Time,
         placed: &Placed,
         piece: &[u8],
-        hand: impl FnOnce(&Label, &mut [u8]),
+        hand: impl FnOnce(&Label, &mut Vec<u8>),
     ) -> Result<(), Contradiction> {
         let number = placed.piece.frame;
         let total = usize::try_from(placed.piece.total).map_err(|_| Contradiction)?;

@@ -57,7 +57,7 @@ mod window;
 pub use counters::{Counters, Refused, Traffic, Unsent};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
-pub use members::{Flushed, Outgoing, Received};
+pub use members::{Flushed, Frame, Outgoing, Received};
 pub use setup::{OpenError, Security, Setup};
 pub use tunnel::{Buffers, ReceiveError, Tunnel};
 pub use windtunnel_wire::tunnel::{FRAME_MAX, Label};

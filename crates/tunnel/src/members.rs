@@ -1,6 +1,7 @@
 //! The members of a run and all that is between this one and the others, without a socket: datagrams and time come in,
 //! datagrams and frames go out.
 
+mod frame;
 mod incoming;
 mod outgoing;
 
@@ -14,6 +15,8 @@ use crate::counters::{Counters, Unsent};
 use crate::peer::Peer;
 use crate::seal::Secret;
 use crate::setup::{OpenError, Security, Setup};
+
+pub use frame::Frame;
 
 /// A frame on its way to another machine.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +36,8 @@ pub struct Received<'a> {
     pub from: u16,
     /// What it says of it.
     pub label: Label,
-    /// The frame, which may be changed where it lies.
-    pub frame: &'a mut [u8],
+    /// The frame.
+    pub frame: Frame<'a>,
 }
 
 /// What has become of the frames since the last flush.

@@ -4,15 +4,19 @@
 //! engine for its node. There it is held until that time, so that what the network between the machines
 //! takes is no delay of its own; what could not be hidden is lateness, counted where the packet arrives.
 
+mod spare;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use serde::{Deserialize, Serialize};
-use windtunnel_engine::{Departure, Engine, FlowNews, FlowTerms, Part, RemoteKey};
+use windtunnel_engine::{Departure, Engine, Express, FlowNews, FlowTerms, Part, RemoteKey};
 use windtunnel_model::{Lane, Plan, PortId, Time};
-use windtunnel_tunnel::{Counters, Label, Outgoing, Received, Tunnel};
+use windtunnel_tunnel::{Counters, Frame, Label, Outgoing, Received, Tunnel};
 use windtunnel_wire::vnet;
+
+use spare::Spare;
 
 /// The other machines, as the packet loop sees them.
 #[derive(Debug)]
@@ -26,6 +30,7 @@ pub(crate) struct Abroad {
     ahead: Vec<Option<i64>>,
     lanes: usize,
     held: Held,
+    spare: Spare,
     traffic: Traffic,
     /// What had been counted by the tunnel when the run began.
     before: Counters,
@@ -72,6 +77,14 @@ struct Held {
     most: u64,
 }
 
+/// When and where a packet is to leave.
+struct Address {
+    intended: Time,
+    port: PortId,
+    lane: Lane,
+    header: [u8; vnet::Header::LEN],
+}
+
 /// A packet for a node here.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Packet {
@@ -102,6 +115,7 @@ impl Abroad {
             ahead: vec![None; usize::from(members)],
             lanes: plan.links.len() * 2,
             held: Held { packets: BinaryHeap::new(), next: 0, bytes: 0, most: memory },
+            spare: Spare::default(),
             traffic: Traffic::default(),
             announced: BTreeSet::new(),
             remote: BTreeMap::new(),
@@ -125,14 +139,35 @@ impl Abroad {
 
     /// Sends a packet to the machine of its node; it may wait for [`Abroad::flush`].
     pub(super) fn push(&mut self, now: Time, departure: &Departure) {
+        let way = (departure.port, departure.lane, departure.intended);
+        self.push_frame(now, way, departure.vnet, &departure.frame);
+    }
+
+    /// The same for a frame that passed the engine at once.
+    pub(super) fn push_express(
+        &mut self,
+        now: Time,
+        express: &Express,
+        intended: Time,
+        frame: &[u8],
+    ) {
+        self.push_frame(now, (express.port, express.lane, intended), express.vnet, frame);
+    }
+
+    fn push_frame(
+        &mut self,
+        now: Time,
+        (port, lane, intended): (PortId, Lane, Time),
+        vnet: vnet::Header,
+        frame: &[u8],
+    ) {
         let label = Label {
-            port: departure.port.0,
-            lane: u32::try_from(departure.lane.index()).unwrap_or(u32::MAX),
-            intended: departure.intended.as_nanos(),
-            vnet: departure.vnet.emit(),
+            port: port.0,
+            lane: u32::try_from(lane.index()).unwrap_or(u32::MAX),
+            intended: intended.as_nanos(),
+            vnet: vnet.emit(),
         };
-        let to = self.places[departure.port.index()];
-        self.tunnel.push(now, &Outgoing { to, label, frame: &departure.frame });
+        self.tunnel.push(now, &Outgoing { to: self.places[port.index()], label, frame });
     }
 
     /// Sends what was pushed.
@@ -144,17 +179,18 @@ impl Abroad {
 
     /// Takes in what has come. Answers whether there was anything.
     pub(super) fn receive(&mut self, now: Time) -> bool {
-        let Abroad { tunnel, held, traffic, places, ahead, lanes, member, .. } = self;
+        let Abroad { tunnel, held, spare, traffic, places, ahead, lanes, member, .. } = self;
         let mut any = false;
         for _ in 0..BATCHES_PER_TURN {
             let taken = tunnel.receive(now, |received| {
-                let here = |port: &u32| places.get(*port as usize) == Some(member);
-                match packet(&received, ahead, *lanes).filter(|_| here(&received.label.port)) {
-                    Some(packet) => {
-                        traffic.received_packets += 1;
-                        traffic.overflowed_packets += u64::from(!held.add(packet));
-                    }
-                    None => traffic.stray_packets += 1,
+                let here = places.get(received.label.port as usize) == Some(member);
+                let Some(address) = address(&received, ahead, *lanes).filter(|_| here) else {
+                    traffic.stray_packets += 1;
+                    return;
+                };
+                traffic.received_packets += 1;
+                if !held.add(&address, received.frame, spare) {
+                    traffic.overflowed_packets += 1;
                 }
             });
             match taken {
@@ -173,6 +209,11 @@ impl Abroad {
     /// The next packet whose time has come.
     pub(super) fn due(&mut self, now: Time) -> Option<Packet> {
         self.held.due(now)
+    }
+
+    /// Takes the buffer of a packet back that was due.
+    pub(super) fn recycle(&mut self, frame: Vec<u8>) {
+        self.spare.give(frame);
     }
 
     /// When the next packet is to leave.
@@ -272,13 +313,16 @@ impl AsFd for Abroad {
 
 impl Held {
     /// Answers whether there is room.
-    fn add(&mut self, mut packet: Packet) -> bool {
-        let bytes = self.bytes + packet.frame.len() as u64;
+    fn add(&mut self, address: &Address, frame: Frame<'_>, spare: &mut Spare) -> bool {
+        let bytes = self.bytes + frame.len() as u64;
         if bytes > self.most {
             return false;
         }
         self.bytes = bytes;
-        packet.number = self.next;
+        let mut buffer = spare.take(frame.len());
+        frame.move_to(&mut buffer);
+        let &Address { intended, port, lane, header } = address;
+        let packet = Packet { intended, number: self.next, port, lane, header, frame: buffer };
         self.next += 1;
         self.packets.push(Reverse(packet));
         true
@@ -297,18 +341,16 @@ impl Held {
     }
 }
 
-/// What came, on this machine's clock; `None` if it means nothing here.
-fn packet(received: &Received<'_>, ahead: &[Option<i64>], lanes: usize) -> Option<Packet> {
+/// What a packet's label says, on this machine's clock; `None` if it means nothing here.
+fn address(received: &Received<'_>, ahead: &[Option<i64>], lanes: usize) -> Option<Address> {
     let label = &received.label;
     let lane = usize::try_from(label.lane).ok().filter(|lane| *lane < lanes)?;
     let ahead = (*ahead.get(usize::from(received.from))?)?;
-    Some(Packet {
+    Some(Address {
         intended: Time::from_nanos(label.intended.saturating_add_signed(ahead.saturating_neg())),
-        number: 0,
         port: PortId(label.port),
         lane: Lane::from_index(lane),
         header: label.vnet,
-        frame: received.frame.to_vec(),
     })
 }
 

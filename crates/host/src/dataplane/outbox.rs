@@ -55,6 +55,9 @@ impl<'a> Outbox<'a> {
         engine: &mut Engine,
         sampler: &mut Sampler,
     ) {
+        if let Some(abroad) = self.abroad.as_mut().filter(|it| it.is_away(express.port)) {
+            return abroad.push_express(engine.now(), &express, intended, slot.frame());
+        }
         self.add(
             Parcel {
                 port: express.port,
@@ -136,8 +139,14 @@ impl<'a> Outbox<'a> {
         for parcel in self.parcels.drain(..) {
             sampler.departed(parcel.lane, parcel.intended, sent_at);
             sampler.delivered(parcel.port, parcel.body.frame());
-            if let Body::Held(departure) = parcel.body {
-                engine.recycle(departure.frame);
+            match parcel.body {
+                Body::InRing(_) => {}
+                Body::Held(departure) => engine.recycle(departure.frame),
+                Body::Come(packet) => {
+                    if let Some(abroad) = &mut self.abroad {
+                        abroad.recycle(packet.frame);
+                    }
+                }
             }
         }
     }

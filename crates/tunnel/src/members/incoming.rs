@@ -11,7 +11,7 @@ use crate::peer::{Peer, index};
 use crate::seal::{Forged, Series};
 use crate::window::Verdict;
 
-use super::{Members, Received};
+use super::{Frame, Members, Received};
 
 /// Why a datagram is not accepted; see [`Refused`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,9 +126,11 @@ fn unpack(
     while let Some(placed) = Piece::parse(payload, at)? {
         let piece = &mut payload[placed.start..placed.end];
         match placed.label {
-            Some(label) if placed.is_whole() => hand(Received { from, label, frame: piece }),
+            Some(label) if placed.is_whole() => {
+                hand(Received { from, label, frame: Frame::in_datagram(piece) });
+            }
             _ => peer.joiner.add(now, &placed, piece, |label, frame| {
-                hand(Received { from, label: *label, frame });
+                hand(Received { from, label: *label, frame: Frame::joined(frame) });
             })?,
         }
         at = placed.end;
