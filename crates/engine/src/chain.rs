@@ -188,6 +188,11 @@ impl Chain {
             && self.server.is_idle()
     }
 
+    /// Whether everything from `origin` that has left this lane is at its end by `now`.
+    pub(crate) fn is_free(&self, now: Time, origin: PortId) -> bool {
+        self.floors.get(&origin).is_none_or(|floor| *floor <= now)
+    }
+
     /// Counts a packet that passes because the lane is clear.
     pub(crate) fn pass(&mut self, shape: &Shape, frame: &[u8]) {
         self.count_offer(shape, frame);

@@ -105,7 +105,8 @@ pub struct Limits {
     pub packet_memory: u64,
 }
 
-/// A packet that leaves without delay: send the very bytes that were handed in, now.
+/// A packet that leaves without delay: send the very bytes that were handed in, now; if its port is elsewhere, to there,
+/// and the intended time is that at which it was handed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Express {
     /// Where.

@@ -20,10 +20,16 @@ impl Engine {
         let mut lane = self.network.lane_of(port);
         let mut came_by = None;
         while self.chains[lane.index()].is_clear(now, &shape) {
+            let chain = &self.chains[lane.index()];
             let next = match self.network.end(lane) {
                 // What is in the outbox leaves first.
                 End::Node { .. } if self.unpolled[lane.index()] > 0 => break,
-                End::Node { port, .. } if !self.here[port.index()] => break,
+                // What comes to it later is not held here, so its order is looked after at once.
+                End::Node { port: to, .. }
+                    if !self.here[to.index()] && !chain.is_free(now, port) =>
+                {
+                    break;
+                }
                 End::Node { port, addresses } => {
                     self.chains[lane.index()].pass(&shape, frame);
                     address(frame, addresses);

@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Engine, FlowNews, Limits, Part};
-use windtunnel_model::plan::{NetworkModel, Sharing};
+use windtunnel_engine::{Engine, FlowNews, Limits, NetworkChange, Part};
+use windtunnel_model::plan::{LinkChange, NetworkModel, Sharing};
 use windtunnel_model::profile::Loss;
 use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, LinkProfile, Plan, PortId, Probability, Span, Time};
+use windtunnel_model::{Direction, LinkPatch, LinkProfile, Plan, PortId, Probability, Span, Time};
 use windtunnel_wire::{build, vnet};
 
-use crate::support::{MS, Net, Topology, delayed, pair, rated};
+use crate::support::{MS, Net, Topology, delayed, pair, rated, up};
 
 /// Nodes a, b (ports 0, 1) at router l, and x, y (2, 3) at r; l--r is link 0 with these properties.
 pub(crate) fn dumbbell(shared: LinkProfile) -> Plan {
@@ -81,18 +81,37 @@ fn a_packet_to_another_machine_is_given_out_when_it_leaves_its_source() {
 }
 
 #[test]
-fn a_way_without_properties_to_another_machine_is_no_express() {
+fn a_way_without_properties_to_another_machine_is_as_express_as_on_one() {
     let plan = dumbbell(LinkProfile::default());
+    let express = |mut engine: Engine| {
+        let mut bytes = udp(&plan, 0, 2, 7000);
+        let express = engine.handle_packet(at(5), PortId(0), vnet::Header::default(), &mut bytes);
+        assert_eq!(outputs(&mut engine), []);
+        (express.unwrap(), bytes)
+    };
+    let whole = express(Engine::new(&plan, Limits { packet_memory: 1 << 20 }));
+    assert_eq!(whole.0.port, PortId(2));
+    assert_eq!(express(engine(&plan, 0, &[0])), whole);
+}
+
+#[test]
+fn a_way_that_loses_its_latency_is_express_when_all_before_is_there() {
+    let plan = dumbbell(delayed(Span::from_millis(20)));
+    let mut engine = engine(&plan, 0, &[0, 1]);
     let frame = udp(&plan, 0, 2, 7000);
-    let mut whole = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
-    let mut bytes = frame.clone();
-    let express = whole.handle_packet(at(5), PortId(0), vnet::Header::default(), &mut bytes);
-    assert_eq!(express.unwrap().port, PortId(2));
-    let mut part = engine(&plan, 0, &[0]);
-    send(&mut part, 5, 0, &frame);
-    let departure = part.poll_output().unwrap();
-    assert_eq!((departure.port, departure.intended), (PortId(2), at(5)));
-    assert_eq!(*departure.frame, bytes, "it is addressed as the express one");
+    send(&mut engine, 0, 0, &frame);
+    assert_eq!(outputs(&mut engine), [(2, 20 * MS)]);
+    let patch = LinkPatch { latency: Some(Span::ZERO), ..LinkPatch::default() };
+    let change = LinkChange { patches: vec![(up(0), patch)], state: Vec::new() };
+    engine.apply(at(MS), &NetworkChange::Links(&change));
+    send(&mut engine, 2 * MS, 0, &frame);
+    assert_eq!(outputs(&mut engine), [(2, 20 * MS)], "not before the first");
+    let mut from = |nanos, port, node| {
+        let mut bytes = udp(&plan, node, 2, 7000);
+        engine.handle_packet(at(nanos), PortId(port), vnet::Header::default(), &mut bytes)
+    };
+    assert!(from(3 * MS, 1, 1).is_some(), "another source has no packet on the way");
+    assert!(from(20 * MS, 0, 0).is_some());
 }
 
 #[test]
