@@ -154,13 +154,13 @@ impl Loop {
         Loop {
             engine: new_engine(&setup, abroad.as_ref()),
             ports,
+            vigil: Vigil::new(abroad.is_some()),
             abroad,
             schedule: Schedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
             arrivals: ArrivalClock::new(),
             overload: Overload::new(setup.late_above),
-            vigil: Vigil::new(),
             socket,
             orders,
             wake,
@@ -183,7 +183,9 @@ impl Loop {
             self.watch(&turn);
             self.announce();
             self.sample();
-            if !turn.moved {
+            if turn.moved {
+                self.vigil.worked();
+            } else {
                 self.sleep();
             }
         }
@@ -359,6 +361,7 @@ impl Loop {
                 std::hint::spin_loop();
                 return;
             }
+            Wait::Gather(time) => return std::thread::sleep(time),
             Wait::Asleep(timeout) => timeout,
         };
         let (socket, wake) = (&self.socket, &*self.wake);

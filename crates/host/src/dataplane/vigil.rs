@@ -3,6 +3,10 @@
 //! A sleeper wakes late: some 30 µs on a good machine, and milliseconds where an idle processor is given
 //! back to a hypervisor. Where a processor has nothing else to do, the loop therefore wakes early and waits
 //! the rest awake. Where programs want the processors, it sleeps: they need them more.
+//!
+//! Where they want all of them and packets come fast, waking for each is dear: the programs lose the processor, and
+//! the packet behind it wakes the loop anew. Between machines, where that happens on both sides of the network for data and
+//! acknowledgements, the loop then lets packets gather for a moment, as network cards do (interrupt moderation).
 
 use std::time::Duration;
 
@@ -16,6 +20,13 @@ pub(super) struct Vigil {
     cpus: u64,
     last: Processors,
     next: Time,
+    /// Whether packets may ever be let gather.
+    may_gather: bool,
+    gathers: bool,
+    /// Whether there has been work since the last wait.
+    worked: bool,
+    /// Waits after work since the last decision.
+    waits: u64,
 }
 
 /// How to wait.
@@ -25,31 +36,48 @@ pub(super) enum Wait {
     Awake,
     /// Asleep, at most so long; `None`: until something happens.
     Asleep(Option<Duration>),
+    /// Asleep so long whatever comes, and look then.
+    Gather(Duration),
 }
 
 impl Vigil {
-    pub(super) fn new() -> Self {
+    /// With `may_gather` packets may be let gather.
+    pub(super) fn new(may_gather: bool) -> Self {
         let cpus = limits::cpus().map_or(1, |cpus| cpus.len());
         Vigil {
             awake: false,
             cpus: u64::try_from(cpus).unwrap_or(1),
             last: limits::processors().unwrap_or_default(),
             next: Time::ZERO,
+            may_gather,
+            gathers: false,
+            worked: false,
+            waits: 0,
         }
+    }
+
+    /// There was work.
+    pub(super) fn worked(&mut self) {
+        self.worked = true;
     }
 
     /// How to wait at `now` for something that is due at `due`.
     pub(super) fn wait(&mut self, now: Time, due: Option<Time>) -> Wait {
         self.decide(now);
-        let Some(due) = due else { return Wait::Asleep(None) };
-        let left = Duration::from(due.since(now));
+        let left = due.map(|due| Duration::from(due.since(now)));
         let margin = if self.awake { MARGIN } else { MARGIN_LEAST };
-        match left.checked_sub(margin) {
-            None => Wait::Awake,
-            // Where others need the processor, early is not better than late.
-            Some(_) if !self.awake => Wait::Asleep(Some(left)),
-            Some(asleep) => Wait::Asleep(Some(asleep)),
+        let early = left.map(|left| left.checked_sub(margin));
+        if early == Some(None) {
+            return Wait::Awake;
         }
+        // Where others need the processor, early is not better than late.
+        let asleep = if self.awake { early.flatten() } else { left };
+        let worked = std::mem::take(&mut self.worked);
+        self.waits += u64::from(worked);
+        if worked && self.gathers {
+            return Wait::Gather(asleep.map_or(GATHER, |asleep| asleep.min(GATHER)));
+        }
+        Wait::Asleep(asleep)
     }
 
     fn decide(&mut self, now: Time) {
@@ -62,6 +90,9 @@ impl Vigil {
         let idle = spent(ticks.idle, self.last.idle);
         let busy = spent(ticks.busy, self.last.busy) + spent(ticks.stolen, self.last.stolen);
         self.awake = may_stay_awake(self.awake, self.cpus, idle, idle + busy);
+        let often = std::mem::take(&mut self.waits) >= OFTEN;
+        let crowded = is_crowded(self.gathers, self.cpus, idle, idle + busy);
+        self.gathers = self.may_gather && often && crowded;
         self.last = ticks;
     }
 }
@@ -76,6 +107,13 @@ fn may_stay_awake(awake: bool, cpus: u64, idle: u64, all: u64) -> bool {
     processors_idle_percent >= if awake { SPARE_PERCENT } else { 100 + SPARE_PERCENT }
 }
 
+/// Whether, of `all` ticks of `cpus` processors, so few were idle that waking costs programs their time. Packets that
+/// `gathers` say are let gather leave more of it.
+fn is_crowded(gathers: bool, cpus: u64, idle: u64, all: u64) -> bool {
+    let percent = if gathers { CROWDED_STILL_PERCENT } else { CROWDED_PERCENT };
+    all > 0 && idle * cpus * 100 / all < percent
+}
+
 const INTERVAL: Span = Span::from_millis(100);
 /// Of one processor, beyond the one that waiting awake takes.
 const SPARE_PERCENT: u64 = 20;
@@ -85,6 +123,13 @@ const SPARE_PERCENT: u64 = 20;
 const MARGIN: Duration = Duration::from_micros(250);
 /// Shorter sleeps cost more than they save.
 const MARGIN_LEAST: Duration = Duration::from_micros(15);
+/// How long packets gather: a small part of what makes a packet late.
+const GATHER: Duration = Duration::from_micros(50);
+/// So many waits after work in an interval are many.
+const OFTEN: u64 = 50;
+/// Of one processor: less idle than this, and all are wanted; and more idle than that, and they are not any more.
+const CROWDED_PERCENT: u64 = 50;
+const CROWDED_STILL_PERCENT: u64 = 100;
 
 #[cfg(test)]
 mod tests {
@@ -104,11 +149,15 @@ mod tests {
         assert!(!may_stay_awake(true, 2, 1, 20));
     }
 
+    fn vigil() -> Vigil {
+        Vigil { cpus: 2, next: Time::MAX, ..Vigil::new(true) }
+    }
+
     #[test]
     fn a_sleeper_with_a_processor_to_spare_wakes_early() {
         let at = Time::from_nanos;
-        let mut vigil =
-            Vigil { awake: true, cpus: 2, last: Processors::default(), next: Time::MAX };
+        let mut vigil = vigil();
+        vigil.awake = true;
         assert_eq!(vigil.wait(at(0), Some(at(200_000))), Wait::Awake);
         let early = Wait::Asleep(Some(Duration::from_micros(750)));
         assert_eq!(vigil.wait(at(0), Some(at(1_000_000))), early);
@@ -116,5 +165,28 @@ mod tests {
         let exact = Wait::Asleep(Some(Duration::from_millis(1)));
         assert_eq!(vigil.wait(at(0), Some(at(1_000_000))), exact);
         assert_eq!(vigil.wait(at(0), None), Wait::Asleep(None));
+    }
+
+    #[test]
+    fn packets_gather_where_less_than_half_a_processor_is_idle_until_a_whole_one_is() {
+        // Of two processors for 100 ms, 20 ticks in all.
+        assert!(is_crowded(false, 2, 4, 20));
+        assert!(!is_crowded(false, 2, 5, 20));
+        assert!(is_crowded(true, 2, 9, 20));
+        assert!(!is_crowded(true, 2, 10, 20));
+        assert!(!is_crowded(false, 2, 0, 0), "nothing is known");
+    }
+
+    #[test]
+    fn packets_gather_after_work_only_and_not_beyond_what_is_due() {
+        let mut vigil = Vigil { gathers: true, ..vigil() };
+        let at = Time::from_nanos;
+        assert_eq!(vigil.wait(at(0), None), Wait::Asleep(None));
+        vigil.worked();
+        assert_eq!(vigil.wait(at(0), None), Wait::Gather(GATHER));
+        assert_eq!(vigil.wait(at(0), None), Wait::Asleep(None), "nothing came");
+        vigil.worked();
+        let due = Some(at(20_000));
+        assert_eq!(vigil.wait(at(0), due), Wait::Gather(Duration::from_micros(20)));
     }
 }
