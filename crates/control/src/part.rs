@@ -179,6 +179,8 @@ pub struct FlowTerms {
     pub demand: Option<u64>,
     /// Bytes that it keeps on the way at the most.
     pub window: u64,
+    /// When it began, on the monotonic clock of the machine that it begins on, in nanoseconds.
+    pub since_ns: u64,
 }
 
 /// An error with all its causes, for who sees only its text.

@@ -38,7 +38,7 @@ use crate::recorder::Recorder;
 pub(crate) use abroad::{Abroad, Traffic};
 use change::{advance, apply};
 use clock::ArrivalClock;
-pub(crate) use message::{Note, Order};
+pub(crate) use message::{Note, Order, RemoteNews};
 pub(crate) use meter::Flow;
 use outbox::Outbox;
 use overload::{Change, Overload};
@@ -181,7 +181,7 @@ impl Loop {
             self.take_orders();
             let turn = self.turn();
             self.watch(&turn);
-            self.announce();
+            self.announce(turn.began);
             self.sample();
             if turn.moved {
                 self.vigil.worked();
@@ -200,7 +200,10 @@ impl Loop {
         tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
         tally.refused = self.refused;
         tally.overloads = self.overload.totals(now());
-        tally.abroad = self.abroad.as_ref().map(|abroad| abroad.traffic(&self.engine));
+        if let Some(abroad) = self.abroad {
+            tally.abroad = Some(abroad.traffic(&self.engine));
+            tally.flow_starts = abroad.into_starts();
+        }
         tally
     }
 
@@ -250,7 +253,7 @@ impl Loop {
         self.engine.start_traces(origin);
         let at = self.arrivals.not_before(now());
         let over = self.abroad.as_mut().map(|abroad| abroad.begin(at, &mut self.engine));
-        self.tell_flows(over.unwrap_or_default());
+        self.tell_flows(at, over.unwrap_or_default());
         self.schedule = Schedule::new(&self.setup.plan, origin);
         self.sampler.begin(origin, &self.socket);
         self.refused = 0;
@@ -312,19 +315,19 @@ impl Loop {
         }
     }
 
-    /// Tells what the other machines are to know.
-    fn announce(&mut self) {
+    /// Tells what the other machines are to know since `at`.
+    fn announce(&mut self, at: Time) {
         let Some(abroad) = &mut self.abroad else { return };
         let (reached, news) = (abroad.newly_reached(), abroad.news(&mut self.engine));
         if reached {
             self.note(Note::Reached);
         }
-        self.tell_flows(news);
+        self.tell_flows(at, news);
     }
 
-    fn tell_flows(&self, news: Vec<FlowNews>) {
+    fn tell_flows(&self, at: Time, news: Vec<FlowNews>) {
         if !news.is_empty() {
-            self.note(Note::Flows(news));
+            self.note(Note::Flows { at, news });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windtunnel_model::Span;
+use windtunnel_model::{Span, Time};
 
 use crate::id::{FlowKey, mix};
 
@@ -18,6 +18,8 @@ pub struct Flow {
     pub demand: Option<u64>,
     /// Bytes that it keeps on the way at the most.
     pub window: u64,
+    /// When it began, on the clock of the agent that announces it.
+    pub since: Time,
 }
 
 /// A flow that began or changed (`flow` is what holds now), or ended (`None`).

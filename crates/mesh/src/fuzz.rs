@@ -63,7 +63,7 @@ fn agent(now: Time) -> Mesh {
     assert_eq!(joined, Ok(()));
     let audience = mesh.audience(RUN, [AgentId(2)]).unwrap_or_else(|error| panic!("{error}"));
     let key = FlowKey { source: NodeId(0), destination: NodeId(1), number: 0 };
-    let flow = Flow { rtt: Span::from_millis(1), demand: None, window: 65_536 };
+    let flow = Flow { rtt: Span::from_millis(1), demand: None, window: 65_536, since: Time::ZERO };
     let set = mesh.set_flow(now, RUN, key, flow, &audience);
     assert_eq!(set, Ok(()));
     mesh

@@ -6,7 +6,7 @@ pub(crate) mod message;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use windtunnel_model::{NodeId, Span};
+use windtunnel_model::{NodeId, Span, Time};
 
 use crate::flow::Flow;
 use crate::id::{AgentId, FlowKey, Identity};
@@ -131,6 +131,7 @@ impl<'a> Reader<'a> {
             rtt: Span::from_nanos(self.varint()?),
             demand: self.varint()?.checked_sub(1),
             window: self.varint()?,
+            since: Time::from_nanos(self.varint()?),
         })
     }
 }
@@ -215,6 +216,7 @@ impl Writer {
         // Nought stands for a flow that takes what it gets; the greatest rate that can be said is 2⁶⁴ − 2.
         self.varint(flow.demand.map_or(0, |demand| demand.saturating_add(1)));
         self.varint(flow.window);
+        self.varint(flow.since.as_nanos());
     }
 }
 

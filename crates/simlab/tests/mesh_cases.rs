@@ -2,7 +2,7 @@
 
 use windtunnel_mesh::config::Detection;
 use windtunnel_mesh::{AgentId, Ending, Event, Flow, FlowKey, LossCause, Part, PlanHash, RunId};
-use windtunnel_model::{NodeId, Span};
+use windtunnel_model::{NodeId, Span, Time};
 use windtunnel_simlab::mesh::measure::{self, Load, RUN};
 use windtunnel_simlab::mesh::{MeshWorld, Weather};
 
@@ -14,7 +14,7 @@ fn key(number: u32) -> FlowKey {
 }
 
 fn flow() -> Flow {
-    Flow { rtt: Span::from_millis(40), demand: None, window: 65_536 }
+    Flow { rtt: Span::from_millis(40), demand: None, window: 65_536, since: Time::ZERO }
 }
 
 /// The part that a machine's agent takes another's to have.

@@ -87,6 +87,24 @@ pub struct Host {
     pub received_packets: u64,
     /// Datagrams with packets that were sent to it and have not come.
     pub lost_datagrams: u64,
+    /// How soon it knew of flows that began on the other machines.
+    #[serde(default)]
+    pub flow_starts: FlowStarts,
+}
+
+/// How long after they began a machine reckoned with flows of the other machines, with `model: paths`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FlowStarts {
+    /// Flows that began, of which it was told.
+    pub flows: u64,
+    /// The mean, in nanoseconds, as the others.
+    pub mean_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
 }
 
 /// What the machine did during the run.

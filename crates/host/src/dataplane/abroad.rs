@@ -13,9 +13,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use serde::{Deserialize, Serialize};
 use windtunnel_engine::{Departure, Engine, Express, FlowNews, FlowTerms, Part, RemoteKey};
 use windtunnel_model::{Lane, Plan, PortId, Time};
+use windtunnel_trace::lateness::Lateness;
 use windtunnel_tunnel::{Counters, Frame, Label, Outgoing, Received, Tunnel};
 use windtunnel_wire::vnet;
 
+use super::message::RemoteNews;
+use super::now;
 use spare::Spare;
 
 /// The other machines, as the packet loop sees them.
@@ -38,6 +41,8 @@ pub(crate) struct Abroad {
     announced: BTreeSet<RemoteKey>,
     /// Flows of the others, by member.
     remote: BTreeMap<(u16, RemoteKey), FlowTerms>,
+    /// How long after their start these were reckoned with.
+    starts: Lateness,
     reached: bool,
 }
 
@@ -119,6 +124,7 @@ impl Abroad {
             traffic: Traffic::default(),
             announced: BTreeSet::new(),
             remote: BTreeMap::new(),
+            starts: Lateness::new(),
             reached: false,
         }
     }
@@ -249,6 +255,7 @@ impl Abroad {
         self.traffic = Traffic::default();
         self.before = self.tunnel.counters();
         self.held.clear();
+        self.starts.clear();
         let remote: Vec<_> =
             self.remote.iter().map(|(&(m, key), &terms)| (m, key, terms)).collect();
         for (member, key, terms) in remote {
@@ -274,14 +281,33 @@ impl Abroad {
     }
 
     /// What a member told of its flows.
-    pub(super) fn hear(&mut self, at: Time, member: u16, news: &[FlowNews], engine: &mut Engine) {
-        for one in news {
-            match one.flow {
-                Some(terms) => drop(self.remote.insert((member, one.key()), terms)),
-                None => drop(self.remote.remove(&(member, one.key()))),
+    pub(super) fn hear(&mut self, at: Time, member: u16, told: &[RemoteNews], engine: &mut Engine) {
+        let mut began = Vec::new();
+        for RemoteNews { news, since } in told {
+            let key = (member, news.key());
+            match news.flow {
+                Some(terms) if self.remote.insert(key, terms).is_none() => began.extend(since),
+                Some(_) => {}
+                None => drop(self.remote.remove(&key)),
             }
         }
-        engine.handle_flows(at, u32::from(member), news);
+        let news: Vec<FlowNews> = told.iter().map(|one| one.news).collect();
+        engine.handle_flows(at, u32::from(member), &news);
+        self.record_starts(member, &began);
+    }
+
+    /// Flows of a member that began then, on its clock, are reckoned with from now on.
+    fn record_starts(&mut self, member: u16, began: &[Time]) {
+        let Some(ahead) = self.ahead.get(usize::from(member)).copied().flatten() else { return };
+        let present = now();
+        for since in began {
+            self.starts.record(present.since(on_this_clock(since.as_nanos(), ahead)));
+        }
+    }
+
+    /// How long after their start flows of the others were reckoned with.
+    pub(super) fn into_starts(self) -> Lateness {
+        self.starts
     }
 
     /// A member is lost.
@@ -347,11 +373,16 @@ fn address(received: &Received<'_>, ahead: &[Option<i64>], lanes: usize) -> Opti
     let lane = usize::try_from(label.lane).ok().filter(|lane| *lane < lanes)?;
     let ahead = (*ahead.get(usize::from(received.from))?)?;
     Some(Address {
-        intended: Time::from_nanos(label.intended.saturating_add_signed(ahead.saturating_neg())),
+        intended: on_this_clock(label.intended, ahead),
         port: PortId(label.port),
         lane: Lane::from_index(lane),
         header: label.vnet,
     })
+}
+
+/// What a clock that is ahead by `ahead` nanoseconds showed at a time, on this machine's.
+fn on_this_clock(nanos: u64, ahead: i64) -> Time {
+    Time::from_nanos(nanos.saturating_add_signed(ahead.saturating_neg()))
 }
 
 /// So that packets of nodes here get their turn under any load.

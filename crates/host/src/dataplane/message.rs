@@ -46,9 +46,23 @@ pub(crate) enum Note {
     /// Every other machine has been heard.
     Reached,
     /// Flows here began, changed or ended.
-    Flows(Vec<FlowNews>),
+    Flows {
+        /// When.
+        at: Time,
+        /// What became of them.
+        news: Vec<FlowNews>,
+    },
     /// The loop cannot go on.
     Failed(String),
+}
+
+/// What another machine told of a flow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RemoteNews {
+    /// What became of it.
+    pub news: FlowNews,
+    /// When it began, on that machine's clock; `None` if it has ended.
+    pub since: Option<Time>,
 }
 
 /// What a change that is ordered while the run lives does.
@@ -70,7 +84,7 @@ pub(crate) enum Order {
         /// Its number.
         member: u16,
         /// What became of them.
-        news: Vec<FlowNews>,
+        news: Vec<RemoteNews>,
     },
     /// How another machine's clock stands.
     Clock {

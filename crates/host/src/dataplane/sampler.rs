@@ -69,6 +69,8 @@ pub(crate) struct Tally {
     pub waited_ns: u64,
     /// What went between this machine and others, where there were any.
     pub abroad: Option<Traffic>,
+    /// How long after their start flows of other machines were reckoned with here.
+    pub flow_starts: Lateness,
     /// Why the loop ended early, if it did.
     pub failure: Option<String>,
 }

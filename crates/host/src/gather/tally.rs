@@ -26,6 +26,7 @@ pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
     }
     for tally in tallies {
         all.departures.add(&tally.departures);
+        all.flow_starts.add(&tally.flow_starts);
         all.late += tally.late;
         all.late_intervals.extend(&tally.late_intervals);
         all.kernel_drops.extend(&tally.kernel_drops);

@@ -144,7 +144,7 @@ impl Live {
             }
             Note::Routes { routes, at, by_itself } => self.follow_routes(routes, at, by_itself),
             Note::Reached => self.reached(),
-            Note::Flows(news) => self.announce(&news),
+            Note::Flows { at, news } => self.announce(at, &news),
             Note::Applied { cause: Cause::Plan(index), intended, at } => {
                 let action = self.plan.events[index].action.clone();
                 let intended = intended.since(self.origin);

@@ -12,7 +12,7 @@ use windtunnel_model::{NodeId, Span, Time};
 use windtunnel_trace::event::What;
 
 use super::Live;
-use crate::dataplane::{Order, now};
+use crate::dataplane::{Order, RemoteNews, now};
 use crate::output::ProgramKey;
 use crate::part::audience::Audiences;
 use crate::part::link::Link;
@@ -40,8 +40,8 @@ pub(crate) struct Side {
     told_idle: bool,
     /// Who hears of flows; made when it is first needed, and anew for new routes.
     audiences: Option<Audiences>,
-    /// Flows here that others know of.
-    flows: BTreeMap<RemoteKey, Terms>,
+    /// Flows here that others know of, and since when there are.
+    flows: BTreeMap<RemoteKey, (Terms, Time)>,
     reached: bool,
     agent_gone: bool,
     stage: Stage,
@@ -192,7 +192,7 @@ impl Live {
                 self.set_stage(Stage::Begun(Time::from_nanos(origin_ns)));
             }
             ToPart::Flows { member, changes } => {
-                let news = changes.iter().map(news_of).collect();
+                let news = changes.iter().map(remote_news).collect();
                 self.threads.dataplane.order(Order::Flows { member, news });
             }
             ToPart::Clock { member, ahead_ns } => {
@@ -323,8 +323,8 @@ impl Live {
         }
     }
 
-    /// Tells the others of the flows here.
-    pub(super) fn announce(&mut self, news: &[FlowNews]) {
+    /// Tells the others of the flows here, of which there is news since `at`.
+    pub(super) fn announce(&mut self, at: Time, news: &[FlowNews]) {
         let Some(side) = &mut self.side else { return };
         let audiences = side.audiences.get_or_insert_with(|| {
             let members = side.members.len();
@@ -332,13 +332,14 @@ impl Live {
         });
         let mut changes = Vec::new();
         for one in news {
-            match one.flow {
-                Some(terms) => side.flows.insert(one.key(), terms),
-                None => side.flows.remove(&one.key()),
-            };
+            let former = side.flows.remove(&one.key());
+            let since = former.map_or(at, |(_, since)| since);
+            if let Some(terms) = one.flow {
+                side.flows.insert(one.key(), (terms, since));
+            }
             let ends = (one.source, one.destination);
             let audience = audiences.hear_of(&self.plan, &self.routes, ends);
-            changes.push(change_of(one, audience));
+            changes.push(change_of(one, since, audience));
         }
         self.tell_agent(&FromPart::Flows { changes });
     }
@@ -347,37 +348,41 @@ impl Live {
     pub(super) fn announce_anew(&mut self) {
         let Some(side) = &mut self.side else { return };
         side.audiences = None;
-        let flows = side.flows.iter().map(|(key, terms)| FlowNews::new(*key, Some(*terms)));
-        let flows: Vec<FlowNews> = flows.collect();
+        let flows = std::mem::take(&mut side.flows).into_iter();
+        let flows: Vec<FlowNews> =
+            flows.map(|(key, (terms, _))| FlowNews::new(key, Some(terms))).collect();
         if !flows.is_empty() {
-            self.announce(&flows);
+            // For those who hear of them for the first time, they begin now.
+            self.announce(now(), &flows);
         }
     }
 }
 
-fn change_of(news: &FlowNews, audience: Option<Vec<u16>>) -> FlowChange {
+fn change_of(news: &FlowNews, since: Time, audience: Option<Vec<u16>>) -> FlowChange {
     let terms = |flow: Terms| FlowTerms {
         rtt_ns: flow.rtt.as_nanos(),
         demand: flow.demand,
         window: flow.window,
+        since_ns: since.as_nanos(),
     };
     let (source, destination) = (news.source.0, news.destination.0);
     let terms = news.flow.map(terms);
     FlowChange { source, destination, number: news.number, terms, audience }
 }
 
-fn news_of(change: &FlowChange) -> FlowNews {
+fn remote_news(change: &FlowChange) -> RemoteNews {
     let flow = |terms: FlowTerms| Terms {
         rtt: Span::from_nanos(terms.rtt_ns),
         demand: terms.demand,
         window: terms.window,
     };
-    FlowNews {
+    let news = FlowNews {
         source: NodeId(change.source),
         destination: NodeId(change.destination),
         number: change.number,
         flow: change.terms.map(flow),
-    }
+    };
+    RemoteNews { news, since: change.terms.map(|terms| Time::from_nanos(terms.since_ns)) }
 }
 
 /// Only so that an end is noticed that nothing tells.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use windtunnel_engine::{DropReason, RouterCounters};
 use windtunnel_model::{Lane, Plan, Span};
 use windtunnel_sys::limits::{self, Processors};
+use windtunnel_trace::lateness::{self, Lateness};
 use windtunnel_trace::report::{
-    Achieved, Expectation, Host, Link, Machine, Program, Report, Router, Verdict,
+    Achieved, Expectation, FlowStarts, Host, Link, Machine, Program, Report, Router, Verdict,
 };
 
 use super::expectations::ending;
@@ -61,7 +62,13 @@ fn host(part: &PartEvidence<'_>) -> Host {
         sent_bytes: between.sent_bytes,
         received_packets: between.received_packets,
         lost_datagrams: between.lost_datagrams,
+        flow_starts: flow_starts(&part.evidence.tally.flow_starts),
     }
+}
+
+fn flow_starts(seen: &Lateness) -> FlowStarts {
+    let lateness::Summary { packets, p50_ns, p99_ns, max_ns, .. } = seen.summary();
+    FlowStarts { flows: packets, mean_ns: seen.mean().as_nanos(), p50_ns, p99_ns, max_ns }
 }
 
 fn machine(evidence: &Evidence<'_>) -> Machine {

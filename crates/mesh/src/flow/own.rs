@@ -139,14 +139,14 @@ impl OwnFlows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windtunnel_model::{NodeId, Span};
+    use windtunnel_model::{NodeId, Span, Time};
 
     fn key(number: u32) -> FlowKey {
         FlowKey { source: NodeId(0), destination: NodeId(1), number }
     }
 
     fn flow(millis: u64) -> Flow {
-        Flow { rtt: Span::from_millis(millis), demand: None, window: 65_536 }
+        Flow { rtt: Span::from_millis(millis), demand: None, window: 65_536, since: Time::ZERO }
     }
 
     fn heard(own: &OwnFlows, version: u64, member: u32) -> Vec<(u64, u32, bool)> {

@@ -183,14 +183,14 @@ mod tests {
     use crate::flow::Audience;
     use crate::flow::own::OwnFlows;
     use proptest::prelude::*;
-    use windtunnel_model::{NodeId, Span};
+    use windtunnel_model::{NodeId, Span, Time};
 
     fn key(number: u32) -> FlowKey {
         FlowKey { source: NodeId(0), destination: NodeId(1), number }
     }
 
     fn flow(millis: u64) -> Flow {
-        Flow { rtt: Span::from_millis(millis), demand: None, window: 65_536 }
+        Flow { rtt: Span::from_millis(millis), demand: None, window: 65_536, since: Time::ZERO }
     }
 
     fn entry(version: u64, number: u32, flow: Option<Flow>) -> Entry {

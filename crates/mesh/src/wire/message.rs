@@ -300,7 +300,7 @@ impl<'a> Message<'a> {
 pub(crate) const DELTA_HEAD_MAX: usize = 2 + 16 + 8 + 10 + 10 + 1;
 /// Bytes of one entry, at the most.
 #[cfg(test)]
-pub(crate) const ENTRY_MAX: usize = 10 + 1 + 3 * 5 + 3 * 10;
+pub(crate) const ENTRY_MAX: usize = 10 + 1 + 3 * 5 + 4 * 10;
 /// Bytes of a [`Message::Roster`] without agents.
 pub(crate) const ROSTER_HEAD: usize = 2 + 16 + 1;
 /// Bytes of an [`Identity`], at the most.

@@ -139,7 +139,12 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
             let (source, destination) = (NodeId(source), NodeId(destination));
             let key = FlowKey { source, destination, number };
             let machine = source.index() % load.machines;
-            let flow = Flow { rtt: Span::from_millis(40), demand: None, window: 65_536 };
+            let flow = Flow {
+                rtt: Span::from_millis(40),
+                demand: None,
+                window: 65_536,
+                since: world.now(),
+            };
             starts.insert(key, world.now());
             live.push((machine, key));
             world.set_flow(machine, RUN, key, flow, &everybody);

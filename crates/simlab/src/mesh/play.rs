@@ -1,7 +1,7 @@
 //! Random worlds from a seed.
 
 use windtunnel_mesh::{Flow, FlowKey, PlanHash, RunId};
-use windtunnel_model::{NodeId, Span};
+use windtunnel_model::{NodeId, Span, Time};
 
 use super::{MeshWorld, Weather};
 use crate::Chance;
@@ -128,7 +128,7 @@ impl Script {
             } else {
                 let demand = self.chance.pick(&[None, Some(1_000_000), Some(0)]);
                 let rtt = Span::from_millis(1 + self.chance.below(3));
-                let flow = Flow { rtt, demand, window: 65_536 };
+                let flow = Flow { rtt, demand, window: 65_536, since: Time::ZERO };
                 // Who hears of a pair of nodes is mostly the same each time.
                 let luck = if self.chance.below(20) == 0 { self.chance.below(8) } else { 3 };
                 let to = members.iter().filter(|member| **member as u64 % 3 != luck % 3);

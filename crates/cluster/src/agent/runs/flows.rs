@@ -2,7 +2,7 @@
 
 use windtunnel_control::part::{FlowChange, FlowTerms, StopWhy, ToPart};
 use windtunnel_mesh::{Flow, FlowKey, Mesh, RunId};
-use windtunnel_model::{NodeId, Span};
+use windtunnel_model::{NodeId, Span, Time};
 
 use super::super::now;
 use super::run::Run;
@@ -24,8 +24,9 @@ pub(super) fn announce(run: &Run, changes: &[FlowChange], mesh: &mut Mesh) {
             number: change.number,
         };
         let done = match change.terms {
-            Some(FlowTerms { rtt_ns, demand, window }) => {
-                let flow = Flow { rtt: Span::from_nanos(rtt_ns), demand, window };
+            Some(FlowTerms { rtt_ns, demand, window, since_ns }) => {
+                let (rtt, since) = (Span::from_nanos(rtt_ns), Time::from_nanos(since_ns));
+                let flow = Flow { rtt, demand, window, since };
                 mesh.set_flow(now(), id, key, flow, &audience)
             }
             None => mesh.end_flow(now(), id, key).map(|_| ()),
@@ -42,6 +43,7 @@ pub(super) fn change_of(change: &windtunnel_mesh::FlowChange) -> FlowChange {
         rtt_ns: flow.rtt.as_nanos(),
         demand: flow.demand,
         window: flow.window,
+        since_ns: flow.since.as_nanos(),
     };
     FlowChange {
         source: change.key.source.0,

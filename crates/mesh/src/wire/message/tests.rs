@@ -1,6 +1,6 @@
 //! Messages there and back, cut, and as literal bytes.
 
-use windtunnel_model::{NodeId, Span};
+use windtunnel_model::{NodeId, Span, Time};
 
 use super::*;
 use crate::flow::Flow;
@@ -24,6 +24,7 @@ fn flow_entry(version: u64, flow: bool) -> Entry {
         rtt: Span::from_millis(40),
         demand: Some(1_000_000),
         window: 65_536,
+        since: Time::ZERO + Span::from_secs(86_400),
     });
     Entry { version, change: FlowChange { key, flow } }
 }
@@ -102,8 +103,8 @@ fn other_versions_and_unknown_kinds_are_told_apart() {
 }
 
 #[test]
-fn the_start_of_a_flow_takes_20_bytes_beside_the_head_and_its_end_7() {
-    assert_eq!(entry_len(&flow_entry(12, true), 10), 1 + 1 + (1 + 2 + 1) + (4 + 3 + 3));
+fn the_start_of_a_flow_takes_23_bytes_beside_the_head_and_its_end_6() {
+    assert_eq!(entry_len(&flow_entry(12, true), 10), 1 + 1 + (1 + 2 + 1) + (4 + 3 + 3 + 7));
     assert_eq!(entry_len(&flow_entry(14, false), 12), 1 + 1 + (1 + 2 + 1));
 }
 
@@ -142,8 +143,12 @@ fn entries_out_of_order_or_beyond_the_range_are_malformed() {
 #[test]
 fn the_greatest_sizes_are_what_is_reckoned_with() {
     let key = FlowKey { source: NodeId(u32::MAX), destination: NodeId(u32::MAX), number: u32::MAX };
-    let flow =
-        Flow { rtt: Span::from_nanos(u64::MAX), demand: Some(u64::MAX - 1), window: u64::MAX };
+    let flow = Flow {
+        rtt: Span::from_nanos(u64::MAX),
+        demand: Some(u64::MAX - 1),
+        window: u64::MAX,
+        since: Time::from_nanos(u64::MAX),
+    };
     let entry = Entry { version: u64::MAX, change: FlowChange { key, flow: Some(flow) } };
     assert_eq!(entry_len(&entry, 0), ENTRY_MAX);
     let delta = Delta { run: RunId(1), prev: 0, top: u64::MAX, full: true, entries: Vec::new() };
