@@ -28,11 +28,11 @@ pub struct Config {
 /// How lost agents are noticed: SWIM's parameters. [`Detection::noticed_within`] is their sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Detection {
-    /// Each agent asks one other whether it lives, once in this time. Default 40 ms.
+    /// Each agent asks one other whether it lives, once in this time. Default 25 ms.
     pub probe_period: Span,
     /// After this time without an answer, three others are asked to ask. Default 15 ms.
     pub probe_wait: Span,
-    /// A suspected agent has this time to object. Default 260 ms.
+    /// A suspected agent has this time to object. Default 500 ms.
     pub suspicion: Span,
     /// A suspected agent is told so, again and again, after this time. Default 50 ms.
     pub notice_period: Span,
@@ -103,9 +103,9 @@ impl Detection {
             Span::from_millis(base).max(Span::from_nanos(trips))
         };
         Detection {
-            probe_period: longer(40, 40),
+            probe_period: longer(25, 25),
             probe_wait: longer(15, 15),
-            suspicion: longer(260, 260),
+            suspicion: longer(500, 260),
             notice_period: longer(50, 50),
             spread: longer(100, 100),
         }
@@ -162,17 +162,17 @@ mod tests {
     fn the_default_settings_notice_a_lost_agent_within_a_second() {
         // One other: asked in the next period. More: 14 periods at the most, one time in a million.
         let default = Detection::default();
-        assert_eq!(default.noticed_within(2), Span::from_millis(40 + 40 + 260 + 100));
+        assert_eq!(default.noticed_within(2), Span::from_millis(25 + 25 + 500 + 100));
         for agents in [16, 100, 1000, 10_000] {
-            assert_eq!(default.noticed_within(agents), Span::from_millis(14 * 40 + 40 + 260 + 100));
+            assert_eq!(default.noticed_within(agents), Span::from_millis(14 * 25 + 25 + 500 + 100));
         }
         assert!(default.noticed_within(10_000) <= Span::from_secs(1));
     }
 
     #[test]
-    fn longer_round_trips_stretch_everything_alike() {
+    fn longer_round_trips_stretch_everything() {
         let far = Detection::for_rtt(Span::from_millis(100));
         assert_eq!(far.probe_wait, Span::from_millis(150));
-        assert_eq!(far.noticed_within(100), Span::from_millis(15 * 400 + 2600 + 1000));
+        assert_eq!(far.noticed_within(100), Span::from_millis(15 * 250 + 2600 + 1000));
     }
 }

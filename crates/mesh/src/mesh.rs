@@ -168,8 +168,12 @@ impl Mesh {
     }
 
     /// Time has passed: at least until what [`Mesh::poll_timeout`] said, or not.
+    ///
+    /// If it is much later than that, this agent was not there, as on a machine with more work than
+    /// processors: nobody is taken for lost for what it could not hear meanwhile.
     pub fn handle_timeout(&mut self, now: Time) {
         self.advance(now);
+        self.make_up_for_stall();
         loop {
             if self.swim.handle_timeout(now) {
                 self.settle();
@@ -372,6 +376,15 @@ impl Mesh {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.out.counters
+    }
+
+    fn make_up_for_stall(&mut self) {
+        let slack = self.config.detection.probe_wait;
+        let late = self.swim.poll_timeout().map_or(Span::ZERO, |due| self.now.since(due));
+        if late > slack {
+            self.out.counters.stalls += 1;
+            self.swim.make_up_for(late, self.now, slack);
+        }
     }
 
     fn advance(&mut self, now: Time) {

@@ -25,6 +25,8 @@ const FAN_OUT: usize = 3;
 const TELLINGS: u8 = 16;
 /// How often news that nobody's probe has carried on are told.
 const GOSSIP_PERIOD: Duration = Duration::from_millis(50);
+/// How often something that is due is put off because this agent was not there.
+const GRACES_MAX: u8 = 4;
 /// For how long the dead are remembered.
 pub(crate) const MEMORY: Duration = Duration::from_secs(3600);
 
@@ -33,9 +35,16 @@ pub(crate) struct Swim {
     foca: Foca<Identity, Codec, Luck, NoCustomBroadcast>,
     settings: foca::Config,
     luck: Luck,
-    timers: BTreeMap<(Time, u64), Timer<Identity>>,
+    timers: BTreeMap<(Time, u64), Waiting>,
     timers_made: u64,
     wishes: Wishes,
+}
+
+/// Something that foca wants to be told when its time has come.
+struct Waiting {
+    timer: Timer<Identity>,
+    /// How often it was put off beyond the time of a stall.
+    graces: u8,
 }
 
 /// What foca wants done, in order.
@@ -113,8 +122,22 @@ impl Swim {
             return false;
         };
         // An error means that the timer is about something that is over.
-        let _over = self.with(now, |foca, wishes| foca.handle_timer(timer, wishes));
+        let _over = self.with(now, |foca, wishes| foca.handle_timer(timer.timer, wishes));
         true
+    }
+
+    /// This agent was not there for a time that ends now: what it waits for is due so much later. What was due
+    /// meanwhile is due `slack` from now, in which what came meanwhile can be taken in; so often only that
+    /// an agent that is always late goes on.
+    pub(crate) fn make_up_for(&mut self, late: Span, now: Time, slack: Span) {
+        for ((at, number), mut waiting) in std::mem::take(&mut self.timers) {
+            let mut due = at + late;
+            if due < now + slack && waiting.graces < GRACES_MAX {
+                waiting.graces += 1;
+                due = now + slack;
+            }
+            self.timers.insert((due, number), waiting);
+        }
     }
 
     /// Takes in a message of another agent's foca; false if it makes no sense.
@@ -195,7 +218,7 @@ impl fmt::Debug for Swim {
 /// Where foca's wishes go.
 struct Runtime<'a> {
     now: Time,
-    timers: &'a mut BTreeMap<(Time, u64), Timer<Identity>>,
+    timers: &'a mut BTreeMap<(Time, u64), Waiting>,
     timers_made: &'a mut u64,
     wishes: &'a mut Wishes,
 }
@@ -222,7 +245,8 @@ impl foca::Runtime<Identity> for Runtime<'_> {
         *self.timers_made += 1;
         // At least a nanosecond later, so that what is due now comes to an end.
         let after = Span::from(after).max(Span::from_nanos(1));
-        self.timers.insert((self.now + after, *self.timers_made), event);
+        let waiting = Waiting { timer: event, graces: 0 };
+        self.timers.insert((self.now + after, *self.timers_made), waiting);
     }
 }
 

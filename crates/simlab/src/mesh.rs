@@ -83,6 +83,9 @@ pub struct MeshWorld {
     alarms: u64,
 }
 
+/// After a stall, an agent's timers come before what it has to read.
+const READING: Span = Span::from_micros(10);
+
 /// UDP and IPv4 headers of a datagram, for sums on a link (Ethernet's 38 bytes are not in them).
 pub const IP_UDP: u64 = 28;
 
@@ -187,6 +190,12 @@ impl MeshWorld {
         self.sides.fill(0);
     }
 
+    /// The agent of a machine gets no processor for a time. What comes meanwhile waits, and is read only after
+    /// it has looked at its clock.
+    pub fn stall(&mut self, index: usize, span: Span) {
+        self.machines[index].stalled = self.now + span;
+    }
+
     /// A machine's clock is set forward.
     pub fn step_clock(&mut self, index: usize, by: Span) {
         self.machines[index].clock.step(self.now, by);
@@ -252,16 +261,31 @@ impl MeshWorld {
             };
             self.now = self.now.max(next);
             if packet == Some(next) {
-                if let Some((_, (to, from, bytes))) = self.way.pop_first() {
-                    self.machines[to].hear(bytes.len());
-                    self.act(to, |mesh, now| mesh.handle_datagram(now, from, &bytes));
-                }
+                self.deliver();
             } else if let Some((_, index)) = self.wakes.pop_first() {
+                let stalled = self.machines[index].stalled;
+                if stalled > self.now {
+                    self.wakes.insert((stalled, index));
+                    self.machines[index].wake = Some(stalled);
+                    continue;
+                }
                 self.machines[index].wake = None;
                 self.act(index, Mesh::handle_timeout);
             }
         }
         self.now = end;
+    }
+
+    /// The next datagram on its way arrives.
+    fn deliver(&mut self) {
+        let Some(((_, number), (to, from, bytes))) = self.way.pop_first() else { return };
+        let stalled = self.machines[to].stalled;
+        if stalled > self.now {
+            self.way.insert((stalled + READING, number), (to, from, bytes));
+            return;
+        }
+        self.machines[to].hear(bytes.len());
+        self.act(to, |mesh, now| mesh.handle_datagram(now, from, &bytes));
     }
 
     /// The machine of an agent.

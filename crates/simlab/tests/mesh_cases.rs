@@ -3,6 +3,7 @@
 use windtunnel_mesh::config::Detection;
 use windtunnel_mesh::{AgentId, Ending, Event, Flow, FlowKey, LossCause, Part, PlanHash, RunId};
 use windtunnel_model::{NodeId, Span, Time};
+use windtunnel_simlab::mesh::machine::Machine;
 use windtunnel_simlab::mesh::measure::{self, Load, RUN};
 use windtunnel_simlab::mesh::{MeshWorld, Weather};
 
@@ -55,6 +56,56 @@ fn nobody_is_declared_lost_at_a_loss_of_five_percent() {
         assert_eq!(world.difference(), None);
         let renewed = world.machines().iter().map(|machine| machine.view.renewals).sum::<u64>();
         assert_eq!(renewed, 0, "nobody was told to be lost either");
+    }
+}
+
+#[test]
+fn agents_that_get_a_processor_only_now_and_then_take_nobody_for_lost() {
+    // As on a machine with far more work than processors: each is away for up to 450 ms, again and again, which
+    // is less than a suspected agent has to object.
+    for seed in 0..8 {
+        let mut world = MeshWorld::of(16, seed, Weather::LAN);
+        for step in 0..400 {
+            let (index, away) = (step * 7 % 16, 100 + step as u64 * 37 % 350);
+            world.stall(index, Span::from_millis(away));
+            world.run_for(Span::from_millis(35));
+        }
+        world.run_for(SECOND);
+        assert_eq!(world.false_alarms(), 0, "seed {seed}");
+        let stalls =
+            |machine: &Machine| machine.mesh.as_ref().map_or(0, |mesh| mesh.counters().stalls);
+        assert!(world.machines().iter().map(stalls).sum::<u64>() > 100);
+    }
+}
+
+#[test]
+fn an_agent_that_was_away_for_long_takes_nobody_for_lost_and_is_lost_itself() {
+    for seed in 0..20 {
+        let mut world = MeshWorld::of(4, seed, Weather::LAN);
+        let away = world.machines()[3].address;
+        world.told();
+        world.stall(3, Span::from_millis(1500));
+        world.run_for(Span::from_secs(4));
+        let downs = world.told().into_iter().filter_map(|told| match told.event {
+            Event::AgentDown { life, .. } => Some((told.machine, life.address)),
+            _ => None,
+        });
+        let downs: Vec<_> = downs.collect();
+        assert!((0..3).all(|machine| downs.contains(&(machine, away))), "{downs:?}");
+        assert!(downs.iter().all(|(machine, _)| *machine != 3), "seed {seed}: {downs:?}");
+    }
+}
+
+#[test]
+fn an_agent_that_is_always_late_still_notices_a_loss() {
+    let mut world = MeshWorld::of(2, 1, Weather::LAN);
+    let late = Span::from_millis(60);
+    world.crash(1);
+    let begin = world.now();
+    while world.machines()[0].mesh.as_ref().is_some_and(|mesh| mesh.agents().count() > 0) {
+        world.stall(0, late);
+        world.run_for(late + Span::from_millis(1));
+        assert!(world.now().since(begin) < Span::from_secs(60));
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Machine {
     /// Ends of flows that its agent remembers.
     pub ended_limit: usize,
     pub(super) wake: Option<Time>,
+    /// Until when its agent gets no processor.
+    pub(super) stalled: Time,
 }
 
 impl HostClock {
@@ -108,6 +110,7 @@ impl Machine {
             heard: (0, 0),
             ended_limit: 4096,
             wake: None,
+            stalled: Time::ZERO,
         }
     }
 
