@@ -25,7 +25,7 @@ use std::time::Duration;
 use quinn::{Endpoint, EndpointConfig, TokioRuntime};
 use tokio::sync::mpsc::unbounded_channel;
 use windtunnel_model::{Bytes, Rate, Span, Time};
-use windtunnel_sys::clock;
+use windtunnel_sys::{clock, schedule};
 
 use folder::PartsFolder;
 use life::Life;
@@ -185,6 +185,9 @@ impl Agent {
         end: impl FnOnce() -> F,
         tell: impl FnMut(Told),
     ) -> Result<(), AgentError> {
+        // Others take it for lost if it does not answer soon, on a machine with more work than processors; a
+        // wish, not a need.
+        let _ = schedule::set_slice(SLICE_NS);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -275,4 +278,6 @@ fn step(step: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 
 /// Any address outside: documentation's own (RFC 5737).
 const SOMEBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
+/// The shortest slice that the kernel gives. Parts of runs do not keep it.
+const SLICE_NS: u64 = 100_000;
 const FAREWELL: Duration = Duration::from_millis(500);

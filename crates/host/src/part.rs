@@ -31,6 +31,8 @@ use results::Results;
 /// # Errors
 /// If the agent has gone before it said anything that makes sense.
 pub fn part(stream: UnixStream) -> std::io::Result<()> {
+    // Programs are to have the slices that everybody has, and not their agent's.
+    let _ = windtunnel_sys::schedule::set_slice(0);
     let mut link = Link::new(stream)?;
     let teller = link.teller().clone();
     let ToPart::Setup(setup) = link.wait()? else {

@@ -4,8 +4,8 @@ use std::io;
 
 use crate::ffi::check;
 
-/// Asks for time slices of `slice_ns` for the calling thread, 0.1 to 100 ms; its share of the processor
-/// stays the same. A thread with short slices is served sooner after it wakes (EEVDF, since Linux 6.12;
+/// Asks for time slices of `slice_ns` for the calling thread, 0.1 to 100 ms, or 0 for those that the kernel
+/// gives to everybody; its share of the processor stays the same. What it starts inherits them. A thread with short slices is served sooner after it wakes (EEVDF, since Linux 6.12;
 /// earlier kernels accept and ignore the value).
 ///
 /// # Errors
