@@ -107,8 +107,8 @@ fn its_port_and_its_user_are_those_of_the_agent_and_the_manifests() {
         assert_eq!(security["runAsUser"].to_string(), user);
         assert_eq!(security["fsGroup"].to_string(), group);
         for container in pod["containers"].as_array().unwrap() {
-            let ports = container["ports"].as_array().into_iter().flatten();
-            assert!(ports.into_iter().all(|one| one["containerPort"].to_string() == port));
+            let mut ports = container["ports"].as_array().into_iter().flatten();
+            assert!(ports.all(|one| one["containerPort"].as_u64() == port.parse().ok()));
         }
     }
 }
