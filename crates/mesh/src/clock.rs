@@ -31,7 +31,8 @@ const BILLION: i128 = 1_000_000_000;
 pub struct Clock {
     /// Nanoseconds by which it is ahead of ours, about.
     pub offset: i64,
-    /// The offset is wrong by no more than this, unless a clock has stepped since the last exchange.
+    /// The offset is wrong by no more than this, unless a clock has stepped since the last exchange, or by so
+    /// little that the exchanges do not prove it: by less than the bounds were wide.
     pub error: Span,
     /// By how much it goes faster than ours, in parts per billion, about.
     pub skew_ppb: i64,
