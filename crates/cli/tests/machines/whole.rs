@@ -46,6 +46,13 @@ fn one_file_over_three_machines_is_one_run_with_one_verdict_and_one_folder() {
         [(&"one".into(), &3.into()), (&"three".into(), &2.into()), (&"two".into(), &3.into())]
     );
     assert!(hosts.iter().all(|host| host["sent_packets"].as_u64().unwrap() > 0), "{hosts:?}");
+    // The source is on `two`, and nodes of the others can send over the link that it fills.
+    let told = hosts.iter().filter(|host| host["host"] != "two");
+    for host in told {
+        let starts = &host["flow_starts"];
+        assert!(starts["flows"].as_u64().unwrap() > 0, "{host}");
+        assert!(starts["p50_ns"].as_u64() <= starts["max_ns"].as_u64(), "{host}");
+    }
 
     for at in 0..3 {
         machines.assert_nothing_left(at);
