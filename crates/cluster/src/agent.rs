@@ -186,8 +186,8 @@ impl Agent {
         tell: impl FnMut(Told),
     ) -> Result<(), AgentError> {
         // Others take it for lost if it does not answer soon, on a machine with more work than processors; a
-        // wish, not a need.
-        let _ = schedule::set_slice(SLICE_NS);
+        // wish, not a need. Parts of runs do not keep it.
+        let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -278,6 +278,4 @@ fn step(step: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 
 /// Any address outside: documentation's own (RFC 5737).
 const SOMEBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
-/// The shortest slice that the kernel gives. Parts of runs do not keep it.
-const SLICE_NS: u64 = 100_000;
 const FAREWELL: Duration = Duration::from_millis(500);

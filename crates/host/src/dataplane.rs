@@ -31,7 +31,7 @@ use windtunnel_engine::{Engine, EventKind, FlowNews, Limits, Part};
 use windtunnel_model::{Plan, PortId, Span, Time};
 use windtunnel_sys::packet::Socket;
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
-use windtunnel_sys::{clock as sys_clock, limits};
+use windtunnel_sys::{clock as sys_clock, limits, schedule as sys_schedule};
 use windtunnel_wire::vnet;
 
 use crate::recorder::Recorder;
@@ -174,7 +174,7 @@ impl Loop {
         // Wake-ups as exact as the kernel gives them to an ordinary thread; failing costs 50 µs.
         let _ = sys_clock::set_timer_slack(std::num::NonZeroU64::MIN);
         // Served soon after each wake-up, at the same share of the processor; a wish, not a need.
-        let _ = windtunnel_sys::schedule::set_slice(SLICE_NS);
+        let _ = sys_schedule::set_slice(sys_schedule::SHORTEST_SLICE_NS);
         let thread = limits::current_thread();
         let before = limits::schedule_of(thread).unwrap_or_default();
         while !self.finished {
@@ -415,6 +415,4 @@ pub(crate) fn now() -> Time {
 /// Slots of 68 KiB each that the kernel fills: room for 1 ms of small packets at a million a second.
 const RING_SLOTS: usize = 1020;
 const SEND_BUFFER_BYTES: usize = 16 << 20;
-/// The shortest slice that the kernel gives.
-const SLICE_NS: u64 = 100_000;
 const FRAMES_PER_TURN: usize = 256;

@@ -92,6 +92,11 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
+    /// A machine is lost, without which the file does not want to go on.
+    pub(crate) fn host_lost(host: &str) -> Self {
+        Ending::Fatal(format!("host {host} is lost"))
+    }
+
     /// In words.
     pub(crate) fn reason(&self) -> String {
         match self {
@@ -145,11 +150,8 @@ fn lost(evidence: &Evidence<'_>) -> Vec<String> {
     if evidence.plan.on_host_loss == OnHostLoss::Continue {
         return Vec::new();
     }
-    let is_ending = |host: &str| match evidence.ending {
-        Ending::Fatal(why) => *why == format!("host {host} is lost"),
-        _ => false,
-    };
-    let others = evidence.lost.iter().filter(|lost| !is_ending(&lost.host));
+    let is_ending = |lost: &&Lost| *evidence.ending == Ending::host_lost(&lost.host);
+    let others = evidence.lost.iter().filter(|lost| !is_ending(lost));
     others.map(|Lost { host, why }| format!("host {host} is lost: {why}")).collect()
 }
 

@@ -100,18 +100,20 @@ impl Vigil {
 /// Whether, of `all` ticks of `cpus` processors, so many were idle that one processor can be spared. One
 /// that is awake already has taken its processor: it needs only some rest to be idle.
 fn may_stay_awake(awake: bool, cpus: u64, idle: u64, all: u64) -> bool {
-    if cpus < 2 || all == 0 {
-        return false;
-    }
-    let processors_idle_percent = idle * cpus * 100 / all;
-    processors_idle_percent >= if awake { SPARE_PERCENT } else { 100 + SPARE_PERCENT }
+    let wanted = if awake { SPARE_PERCENT } else { 100 + SPARE_PERCENT };
+    cpus >= 2 && idle_percent(cpus, idle, all).is_some_and(|percent| percent >= wanted)
 }
 
 /// Whether, of `all` ticks of `cpus` processors, so few were idle that waking costs programs their time. Packets that
 /// `gathers` say are let gather leave more of it.
 fn is_crowded(gathers: bool, cpus: u64, idle: u64, all: u64) -> bool {
     let percent = if gathers { CROWDED_STILL_PERCENT } else { CROWDED_PERCENT };
-    all > 0 && idle * cpus * 100 / all < percent
+    idle_percent(cpus, idle, all).is_some_and(|idle| idle < percent)
+}
+
+/// How much was idle, in percent of one processor; `None` where nothing is known.
+fn idle_percent(cpus: u64, idle: u64, all: u64) -> Option<u64> {
+    (idle * cpus * 100).checked_div(all)
 }
 
 const INTERVAL: Span = Span::from_millis(100);

@@ -266,7 +266,7 @@ impl Live {
         let names = nodes.iter().map(|node| self.plan.nodes[*node].name.clone()).collect();
         self.tell(None, What::HostLost { host: host.clone(), nodes: names, why });
         if self.plan.on_host_loss == OnHostLoss::Fail {
-            self.ending.get_or_insert(Ending::Fatal(format!("host {host} is lost")));
+            self.ending.get_or_insert(Ending::host_lost(&host));
         }
     }
 
