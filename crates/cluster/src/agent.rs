@@ -7,6 +7,7 @@ mod answer;
 mod end;
 pub(crate) mod exec;
 mod folder;
+mod leavers;
 mod life;
 mod limits;
 mod losses;

@@ -47,6 +47,11 @@ pub enum ToPart {
         /// Why it is taken for lost.
         why: String,
     },
+    /// A member's part of the run is over, for some time: what it had to say has come by now, or never will.
+    Left {
+        /// Which.
+        member: u16,
+    },
     /// How a member's monotonic clock stands to this machine's.
     Clock {
         /// Whose.

@@ -85,6 +85,19 @@ fn of_a_cut_network_the_larger_side_goes_on_and_nothing_of_the_other_outlives_th
 }
 
 #[test]
+fn an_agent_that_is_away_until_the_others_have_ended_ends_its_part_when_it_is_back() {
+    let Some((mut machines, run)) = under_way("fail") else { return };
+    machines.agent_of(2).signal("STOP");
+    for at in 0..2 {
+        machines.assert_nothing_runs(at);
+    }
+    assert!(!machines.process_ids(2, "sleep").is_empty());
+    machines.agent_of(2).signal("CONT");
+    machines.assert_nothing_runs(2);
+    lost_and_failed(&run.finish_within(SOON));
+}
+
+#[test]
 fn a_part_that_is_killed_is_a_machine_that_is_lost() {
     let Some((machines, run)) = under_way("fail") else { return };
     let parts = machines.process_ids(2, "windtunnel part");

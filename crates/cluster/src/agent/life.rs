@@ -78,6 +78,7 @@ impl Life {
                 break Ok(());
             }
             self.runs.tell_clocks(now(), &self.mesh);
+            self.runs.tell_leavers(now());
             self.runs.expire(now());
             let due = self.mesh.poll_timeout().map(|at| at.since(now()));
             let due = [due, self.runs.pace()].into_iter().flatten().min().map(Duration::from);

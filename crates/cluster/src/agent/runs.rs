@@ -164,7 +164,16 @@ impl Runs {
         }
     }
 
-    /// When [`Runs::tell_clocks`] has something to do, from now on.
+    /// Tells the parts who has left their runs.
+    pub(super) fn tell_leavers(&mut self, time: Time) {
+        for run in self.all.values_mut().filter(|run| run.part.is_some()) {
+            for member in run.leavers.take(time) {
+                run.order(ToPart::Left { member });
+            }
+        }
+    }
+
+    /// When [`Runs::tell_clocks`] or [`Runs::tell_leavers`] may have something to do, from now on.
     pub(super) fn pace(&self) -> Option<Span> {
         self.all.values().any(|run| run.part.is_some()).then_some(CLOCKS)
     }

@@ -205,6 +205,7 @@ impl Live {
                 }
             },
             ToPart::Lost { member, why } => self.lose(member, why),
+            ToPart::Left { member } => self.leave_with(member),
             ToPart::Stop(why) => {
                 self.hurried |= self.ending.is_some();
                 self.ending.get_or_insert(match why {
@@ -268,6 +269,17 @@ impl Live {
         if self.plan.on_host_loss == OnHostLoss::Fail {
             self.ending.get_or_insert(Ending::host_lost(&host));
         }
+    }
+
+    /// Parts end when the run does, and tell the others before; but who takes this machine for lost tells it nothing.
+    fn leave_with(&mut self, member: u16) {
+        let Some(side) = &self.side else { return };
+        if side.lost.contains_key(&member) || side.ended.contains(&member) {
+            return;
+        }
+        let host = side.members.get(usize::from(member)).cloned().unwrap_or_default();
+        let why = format!("host {host} has ended the run without this machine");
+        self.ending.get_or_insert(Ending::Fatal(why));
     }
 
     pub(super) fn reached(&mut self) {

@@ -9,6 +9,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use windtunnel_control::part::{FromPart, PartSetup, ToPart, bytes_of};
 use windtunnel_mesh::{AgentId, Mesh, PlanHash, RunId};
 
+use super::super::leavers::Leavers;
 use super::super::losses::Losses;
 use super::super::{now, watch};
 use super::run::Run;
@@ -111,6 +112,7 @@ impl Runs {
             prepared: false,
             told_prepared: false,
             losses: Losses::default(),
+            leavers: Leavers::default(),
             on_sufferance: false,
             forgotten: 0,
             setup,

@@ -132,6 +132,11 @@ impl Runs {
                 known.order(ToPart::Lost { member, why: text_of_cause(*cause) });
                 known.reckon(member);
             }
+            Event::RunLeft { run, agent } => {
+                let Some(known) = self.all.get_mut(&run.0) else { return };
+                let Some(member) = known.member_of(*agent) else { return };
+                known.leavers.add(member, now());
+            }
             Event::Flows { run, agent, changes } => {
                 let Some(known) = self.all.get(&run.0) else { return };
                 let Some(member) = known.member_of(*agent) else { return };

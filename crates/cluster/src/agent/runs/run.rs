@@ -8,6 +8,7 @@ use windtunnel_control::part::{FromPart, StopWhy, ToPart};
 use windtunnel_mesh::{AgentId, Mesh, RunId};
 use windtunnel_model::placement::OnHostLoss;
 
+use super::super::leavers::Leavers;
 use super::super::losses::{Losses, Stand};
 use super::super::now;
 use super::{LOST_ITSELF, said};
@@ -31,6 +32,7 @@ pub(super) struct Run {
     pub(super) prepared: bool,
     pub(super) told_prepared: bool,
     pub(super) losses: Losses,
+    pub(super) leavers: Leavers,
     /// Whether it goes on only as long as somebody watches.
     pub(super) on_sufferance: bool,
     /// How many of those who watch need its files no more.

@@ -1,0 +1,45 @@
+//! Members that have left a run while the part here goes on. As a rule they have said before that the run is over,
+//! on another way than the news that they have left.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::{Span, Time};
+
+/// Members that have left, and when that was heard.
+#[derive(Debug, Default)]
+pub(super) struct Leavers(BTreeMap<u16, Time>);
+
+impl Leavers {
+    /// A member has left.
+    pub(super) fn add(&mut self, member: u16, at: Time) {
+        self.0.entry(member).or_insert(at);
+    }
+
+    /// Those that have left long ago: what they said before has come by now, or never will. Each once.
+    pub(super) fn take(&mut self, now: Time) -> Vec<u16> {
+        let is_due = |at: &Time| now.since(*at) >= PATIENCE;
+        let due = self.0.iter().filter(|(_, at)| is_due(at)).map(|(member, _)| *member).collect();
+        self.0.retain(|_, at| !is_due(at));
+        due
+    }
+}
+
+const PATIENCE: Span = Span::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_left_long_ago_is_named_once() {
+        let at = |second| Time::ZERO + Span::from_secs(second);
+        let mut leavers = Leavers::default();
+        leavers.add(3, at(10));
+        leavers.add(3, at(11));
+        leavers.add(1, at(11));
+        assert!(leavers.take(at(11)).is_empty());
+        assert_eq!(leavers.take(at(12)), [3]);
+        assert_eq!(leavers.take(at(20)), [1]);
+        assert!(leavers.take(at(20)).is_empty());
+    }
+}
