@@ -1,0 +1,153 @@
+//! What the agent and the other parts have to say.
+
+use std::io;
+
+use windtunnel_control::part::{FlowChange, FlowTerms, StopWhy, ToPart};
+use windtunnel_engine::{FlowNews, FlowTerms as Terms};
+use windtunnel_model::placement::OnHostLoss;
+use windtunnel_model::{NodeId, Span, Time};
+use windtunnel_trace::event::What;
+
+use super::{Live, Stage};
+use crate::dataplane::{Order, RemoteNews};
+use crate::part::news::News;
+use crate::verdict::Ending;
+
+impl Live {
+    /// Handles everything that the agent has said.
+    pub(in crate::live) fn hear_agent(&mut self) {
+        let Some(side) = &mut self.side else { return };
+        match side.link.receive() {
+            Ok(messages) => messages.into_iter().for_each(|message| self.hear_message(message)),
+            Err(error) => self.agent_gone(&error),
+        }
+    }
+
+    /// Nothing of a run outlives its agent: no patience with programs.
+    fn agent_gone(&mut self, error: &io::Error) {
+        let why = format!("this machine's agent is lost: {error}");
+        self.hurried = true;
+        if let Some(side) = &mut self.side {
+            side.agent_gone = true;
+        }
+        self.ending.get_or_insert(Ending::Fatal(why));
+    }
+
+    fn hear_message(&mut self, message: ToPart) {
+        match message {
+            ToPart::Measure => self.set_stage(Stage::Measuring),
+            ToPart::Begin { origin_ns } => {
+                self.set_stage(Stage::Begun(Time::from_nanos(origin_ns)));
+            }
+            ToPart::Flows { member, changes } => {
+                let news = changes.iter().map(remote_news).collect();
+                self.threads.dataplane.order(Order::Flows { member, news });
+            }
+            ToPart::Clock { member, ahead_ns } => {
+                self.threads.dataplane.order(Order::Clock { member, ahead_ns });
+            }
+            ToPart::News { member, news } => match serde_json::from_str(&news) {
+                Ok(news) => self.hear_news(member, news),
+                Err(error) => {
+                    self.warn(format!("news of another machine cannot be read: {error}"));
+                }
+            },
+            ToPart::Lost { member, why } => self.lose(member, why),
+            ToPart::Left { member } => self.leave_with(member),
+            ToPart::Stop(why) => {
+                self.hurried |= self.ending.is_some();
+                self.ending.get_or_insert(match why {
+                    StopWhy::Asked => Ending::Stopped,
+                    StopWhy::Signal(signal) => Ending::Interrupted(signal),
+                    StopWhy::Failed(reason) => Ending::Fatal(reason),
+                });
+            }
+            ToPart::Setup(_) | ToPart::Peers { .. } => {
+                self.warn("the agent has said something twice".to_owned());
+            }
+        }
+    }
+
+    fn set_stage(&mut self, stage: Stage) {
+        if let Some(side) = &mut self.side {
+            side.stage = stage;
+        }
+    }
+
+    fn hear_news(&mut self, member: u16, news: News) {
+        let Some(side) = &mut self.side else { return };
+        if side.lost.contains_key(&member) {
+            // It was reckoned without, and its end is not everybody's.
+            return;
+        }
+        match news {
+            News::Program { key, state } => {
+                if side.placement.get(key.node) == Some(&member) {
+                    self.supervisor.on_news(key, *state);
+                }
+            }
+            News::Idle { idle } => {
+                if let Some(known) = side.idle.get_mut(usize::from(member)) {
+                    *known = idle;
+                }
+            }
+            News::Order { at, action } => self.follow_order(at, *action),
+            News::End { ending } => {
+                side.ended.insert(member);
+                self.ending.get_or_insert(ending);
+            }
+        }
+    }
+
+    fn lose(&mut self, member: u16, why: String) {
+        let elapsed = self.elapsed();
+        let Some(side) = &mut self.side else { return };
+        let is_known = side.lost.contains_key(&member) || side.ended.contains(&member);
+        if is_known || member == side.member {
+            return;
+        }
+        side.lost.insert(member, elapsed);
+        let host = side.members.get(usize::from(member)).cloned().unwrap_or_default();
+        let places = side.placement.iter().enumerate().filter(|(_, place)| **place == member);
+        let nodes: Vec<usize> = places.map(|(node, _)| node).collect();
+        self.threads.dataplane.order(Order::Forget { member });
+        self.supervisor.on_lost(&nodes, &host);
+        let names = nodes.iter().map(|node| self.plan.nodes[*node].name.clone()).collect();
+        self.tell(None, What::HostLost { host: host.clone(), nodes: names, why });
+        if self.plan.on_host_loss == OnHostLoss::Fail {
+            self.ending.get_or_insert(Ending::host_lost(&host));
+        }
+    }
+
+    /// Parts end when the run does, and tell the others before; but who takes this machine for lost tells it nothing.
+    fn leave_with(&mut self, member: u16) {
+        let Some(side) = &self.side else { return };
+        if side.lost.contains_key(&member) || side.ended.contains(&member) {
+            return;
+        }
+        let host = side.members.get(usize::from(member)).cloned().unwrap_or_default();
+        let why = format!("host {host} has ended the run without this machine");
+        self.ending.get_or_insert(Ending::Fatal(why));
+    }
+
+    pub(in crate::live) fn reached(&mut self) {
+        if let Some(side) = &mut self.side {
+            side.reached = true;
+        }
+    }
+}
+
+fn remote_news(change: &FlowChange) -> RemoteNews {
+    let flow = |terms: FlowTerms| Terms {
+        rtt: Span::from_nanos(terms.rtt_ns),
+        demand: terms.demand,
+        window: terms.window,
+    };
+    let news = FlowNews {
+        source: NodeId(change.source),
+        destination: NodeId(change.destination),
+        number: change.number,
+        flow: change.terms.map(flow),
+    };
+    RemoteNews { news, since: change.terms.map(|terms| Time::from_nanos(terms.since_ns)) }
+}
