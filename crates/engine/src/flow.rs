@@ -64,6 +64,16 @@ impl FlowNews {
 }
 
 impl FlowTerms {
+    /// Whether all that is other than `before` is that it wants less.
+    pub(crate) fn wants_less(&self, before: &FlowTerms) -> bool {
+        let less = match (self.demand, before.demand) {
+            (Some(now), Some(before)) => now < before,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        less && FlowTerms { demand: before.demand, ..*self } == *before
+    }
+
     pub(crate) fn of(terms: &Terms) -> Self {
         FlowTerms {
             rtt: terms.rtt,

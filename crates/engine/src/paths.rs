@@ -27,7 +27,7 @@ use std::net::IpAddr;
 use windtunnel_model::plan::{self, Plan};
 use windtunnel_model::profile::Discipline;
 use windtunnel_model::routing::Target;
-use windtunnel_model::{Lane, LinkProfile, PortId, Rate};
+use windtunnel_model::{Lane, LinkProfile, PortId, Rate, Time};
 use windtunnel_sharing::{FlowId, Sharing, Terms};
 
 use crate::flow::{FlowNews, FlowTerms};
@@ -207,9 +207,9 @@ impl Paths {
     }
 
     /// Something that other machines do not know.
-    pub(crate) fn poll_flow(&mut self) -> Option<FlowNews> {
+    pub(crate) fn poll_flow(&mut self, now: Time) -> Option<FlowNews> {
         let (abroad, division) = (self.abroad.as_mut()?, &self.division);
-        abroad.news.poll(|id| division.terms(id).map(|terms| FlowTerms::of(&terms)))
+        abroad.news.poll(now, |id| division.terms(id).map(|terms| FlowTerms::of(&terms)))
     }
 
     /// Divides the bandwidth anew; the ways that may have another rate, in order.

@@ -21,9 +21,11 @@ impl Engine {
     /// What the other machines do not know of the flows here: that one began, goes on under other terms, or ended. Of
     /// each flow only the latest is given out, so that what waits is bounded by the flows, and each
     /// news holds whatever was given out of the flow before. It is to reach all machines whose nodes can share a link with the
-    /// flow ([`lanes_of`](Engine::lanes_of)), or more. Nothing where all nodes are here.
+    /// flow ([`lanes_of`](Engine::lanes_of)), or more. That a flow wants less is given out 100 ms after the former
+    /// news of it at the earliest, and 200 ms after its begin. Nothing where all nodes are here.
     pub fn poll_flow(&mut self) -> Option<FlowNews> {
-        self.paths.as_mut()?.poll_flow()
+        let now = self.now;
+        self.paths.as_mut()?.poll_flow(now)
     }
 
     /// What part `part` told of its flows, known here at `now`. All of it is taken over at once, so that many news

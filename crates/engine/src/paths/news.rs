@@ -2,10 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windtunnel_model::{Span, Time};
 use windtunnel_sharing::FlowId;
 
 use super::names::{Names, Route};
+use super::traffic::PERIOD;
 use crate::flow::{FlowNews, FlowTerms, RemoteKey};
+
+/// That a flow only wants less is told this time after the former news of it: its demand goes down step by step, a
+/// step each period, and each would be a message to every machine. No link is overfull meanwhile.
+const LESS: Span = Span::from_nanos(2 * PERIOD.as_nanos());
+/// Likewise after its begin. What is over within this time is two messages.
+const LESS_FIRST: Span = Span::from_nanos(4 * PERIOD.as_nanos());
 
 /// The own flows, and what of them has been told. News of a flow that nobody asked for are replaced by later ones, so there
 /// are never more than flows here and flows told of.
@@ -16,7 +24,10 @@ pub(crate) struct News {
     serials: BTreeMap<Route, Serials>,
     /// Flows of which there may be something to tell.
     noted: BTreeSet<RemoteKey>,
-    told: BTreeMap<RemoteKey, FlowTerms>,
+    /// Flows that want less, and when that is to be told. Each runs, so that a period ends then or soon after.
+    held: BTreeSet<(Time, RemoteKey)>,
+    /// And from when on less may be told.
+    told: BTreeMap<RemoteKey, (FlowTerms, Time)>,
     /// Flows for which there was no name.
     nameless: u64,
 }
@@ -65,17 +76,33 @@ impl News {
         }
     }
 
-    /// Something that the others do not know; `terms` says on which ones a flow runs now.
-    pub(crate) fn poll(&mut self, terms: impl Fn(FlowId) -> Option<FlowTerms>) -> Option<FlowNews> {
+    /// Something that the others do not know at `now`; `terms` says on which ones a flow runs then.
+    pub(crate) fn poll(
+        &mut self,
+        now: Time,
+        terms: impl Fn(FlowId) -> Option<FlowTerms>,
+    ) -> Option<FlowNews> {
+        while self.held.first().is_some_and(|(due, _)| *due <= now) {
+            self.noted.extend(self.held.pop_first().map(|(_, key)| key));
+        }
         while let Some(key) = self.noted.pop_first() {
             let flow = self.flows.get(&key).and_then(|id| terms(*id));
-            let before = match flow {
-                Some(flow) => self.told.insert(key, flow),
-                None => self.told.remove(&key),
-            };
-            if before != flow {
-                return Some(FlowNews::new(key, flow));
+            let before = self.told.get(&key).copied();
+            if let Some((_, due)) = before {
+                self.held.remove(&(due, key));
             }
+            match (before, flow) {
+                (Some((before, _)), Some(flow)) if before == flow => continue,
+                (Some((before, due)), Some(flow)) if now < due && flow.wants_less(&before) => {
+                    self.held.insert((due, key));
+                    continue;
+                }
+                (Some(_), Some(flow)) => drop(self.told.insert(key, (flow, now + LESS))),
+                (None, Some(flow)) => drop(self.told.insert(key, (flow, now + LESS_FIRST))),
+                (Some(_), None) => drop(self.told.remove(&key)),
+                (None, None) => continue,
+            }
+            return Some(FlowNews::new(key, flow));
         }
         None
     }

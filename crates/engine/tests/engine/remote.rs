@@ -63,6 +63,32 @@ fn a_flow_is_told_of_when_it_begins_wants_less_and_ends() {
 }
 
 #[test]
+fn that_a_flow_wants_less_is_told_late_and_that_it_wants_more_soon() {
+    let plan = dumbbell(rated(8_000_000));
+    let mut engine = engine(&plan, 0, &[0]);
+    let frame = udp(&plan, 0, 2, 7000);
+    let mut told = Vec::new();
+    let mut tell = |engine: &mut Engine, millis: u64| {
+        send(engine, millis * MS, 0, &frame);
+        for one in news(engine) {
+            told.push((millis, one.flow.unwrap().demand));
+        }
+    };
+    // 1028 bytes each 10 ms are 0.8 Mbit/s, and then each millisecond more than there is.
+    (0..=1000).step_by(10).for_each(|millis| tell(&mut engine, millis));
+    (1001..=1100).for_each(|millis| tell(&mut engine, millis));
+    let times: Vec<u64> = told.iter().map(|(millis, _)| *millis).collect();
+    assert_eq!(times[..4], [50, 250, 350, 450], "{told:?}");
+    let more = told.iter().position(|(millis, _)| *millis > 1000).unwrap();
+    let less = &told[1..more];
+    assert!(less.is_sorted_by(|before, after| before.1 > after.1), "{told:?}");
+    assert!(less.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 100), "{told:?}");
+    assert!(
+        told[more].0 <= 1050 && told[more].1.is_none_or(|more| Some(more) > less.last().unwrap().1)
+    );
+}
+
+#[test]
 fn flows_of_one_pair_have_names_of_their_own_which_are_given_again() {
     let plan = dumbbell(rated(8_000_000));
     let mut engine = engine(&plan, 0, &[0]);
