@@ -1,6 +1,7 @@
 //! The state machine: what callers see of it.
 
 mod agents;
+mod along;
 mod clocks;
 mod exchange;
 mod runs;

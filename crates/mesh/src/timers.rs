@@ -57,6 +57,10 @@ impl Timers {
         }
     }
 
+    pub(crate) fn due(&self, wake: Wake) -> Option<Time> {
+        self.at.get(&wake).copied()
+    }
+
     pub(crate) fn is_set(&self, wake: Wake) -> bool {
         self.at.contains_key(&wake)
     }

@@ -25,6 +25,7 @@ impl Mesh {
         let wishes = self.swim.take_wishes();
         for (to, data) in wishes.send {
             self.send(to.address, &Message::Swim(&data));
+            self.go_along(to.agent);
         }
         for (life, incarnation) in wishes.suspects {
             if self.notices.insert(life.agent, (life, incarnation)) != Some((life, incarnation)) {

@@ -9,11 +9,17 @@ use crate::id::AgentId;
 /// Exchanges that are made quickly when a run has brought two agents together.
 const HURRY: u32 = 8;
 /// Likewise when an agent has come: clocks are known soon after, run or not.
-pub(super) const HURRY_FIRST: u32 = 2;
+pub(super) const HURRY_FIRST: u32 = 4;
 /// How long after each other.
 const HURRY_WAIT: Span = Span::from_millis(25);
+/// Likewise when an agent has come: a machine that begins much at once answers late, but not always.
+const HURRY_WAIT_FIRST: Span = Span::from_millis(100);
 /// Requests whose answers are waited for.
 const PINGS_MAX: usize = 8;
+/// With many agents in common runs, each has its turn after this time for each of them…
+const EACH: Span = Span::from_millis(40);
+/// …up to this.
+const SELDOM: Span = Span::from_millis(500);
 /// How much more rarely agents without a common run compare clocks.
 const IDLE_FACTOR: u64 = 40;
 
@@ -23,7 +29,8 @@ impl Mesh {
         let base = self.config.pace.clock.max(Span::from_nanos(1));
         let fast = self.agents.values().filter(|agent| agent.runs > 0).count();
         if common_run {
-            return Mesh::paced(base, fast);
+            let few = u64::try_from(fast).unwrap_or(u64::MAX).saturating_mul(EACH.as_nanos());
+            return Mesh::paced(base.max(Span::from_nanos(few).min(SELDOM)), fast);
         }
         let idle = Span::from_nanos(base.as_nanos().saturating_mul(IDLE_FACTOR));
         Span::from_nanos(Mesh::paced(idle, (self.agents.len() - fast) * 10).as_nanos())
@@ -59,7 +66,10 @@ impl Mesh {
         let Some(known) = self.agents.get(&agent) else { return };
         let (common, hurry) = (known.runs > 0, known.hurry > 0);
         let pace = self.clock_pace(common);
-        let quick = HURRY_WAIT.max(Span::from_nanos(pace.as_nanos() / 10));
+        let quick = match common {
+            true => HURRY_WAIT.max(Span::from_nanos(pace.as_nanos() / 10)),
+            false => Mesh::paced(HURRY_WAIT_FIRST, self.agents.len()),
+        };
         let wait = self.luck.about(if hurry { quick } else { pace });
         let at = self.after(wait);
         self.timers.set(Wake::Clock(agent), at);
@@ -79,6 +89,7 @@ impl Mesh {
             let now = self.now.as_nanos();
             let pong = Message::Pong { from: self.me(), sent, came: now, left: now };
             self.send_to(from.agent, &pong);
+            self.go_along(from.agent);
         }
     }
 

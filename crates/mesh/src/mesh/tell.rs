@@ -76,6 +76,7 @@ impl Mesh {
         }
         run.flushed = Some(now);
         self.timers.cancel(Wake::Flush(id));
+        let mut hearing = Vec::new();
         for member in std::mem::take(&mut run.dirty) {
             let agent = run.agent(member);
             let peer = &mut run.peers[member as usize];
@@ -87,6 +88,7 @@ impl Mesh {
                 told = true;
             }
             if told {
+                hearing.push(agent);
                 peer.digest_wait = self.config.pace.digest_first;
                 let wait = peer.digest_wait.max(Span::from_nanos(1));
                 self.timers.set(Wake::Digest(id, member), now + wait);
@@ -99,6 +101,7 @@ impl Mesh {
             let at = self.after(self.config.pace.batch);
             self.timers.set(Wake::Flush(id), at);
         }
+        hearing.into_iter().for_each(|agent| self.go_along(agent));
     }
 
     /// A member has come into a run.
@@ -116,7 +119,7 @@ impl Mesh {
         let steady = Mesh::paced(self.config.pace.digest_steady, run.members.len());
         let (agent, flows, lost) = (run.agent(member), run.own.view(member), run.lost.sum);
         let peer = run.peer(member);
-        let wait = Span::from_nanos(peer.digest_wait.as_nanos().saturating_mul(4)).min(steady);
+        let wait = Span::from_nanos(peer.digest_wait.as_nanos().saturating_mul(8)).min(steady);
         peer.digest_wait = wait;
         // Half-way through a long list there is nothing to compare.
         let top = peer.sent;

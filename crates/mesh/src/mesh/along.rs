@@ -1,0 +1,94 @@
+//! What goes along. A packet between machines costs its sender and its receiver far more than the bytes in it, and the
+//! carrier puts what leaves for one agent at the same time into one packet. So whenever something leaves for an
+//! agent, what would soon leave for it by itself does so now.
+
+use windtunnel_model::{Span, Time};
+
+use super::{AgentId, Mesh, RunId, Wake};
+
+/// What is due within this part of its period goes along.
+const PART: u64 = 2;
+
+impl Mesh {
+    /// Something leaves for an agent: with it goes what is due there soon.
+    pub(super) fn go_along(&mut self, agent: AgentId) {
+        let Some(known) = self.agents.get(&agent) else { return };
+        // Those made in a hurry are not to come at once.
+        let pace = self.clock_pace(known.runs > 0);
+        if known.hurry == 0 && self.is_soon(Wake::Clock(agent), pace) {
+            self.ping(agent);
+        }
+        let place = |(id, run): (&RunId, &crate::run::Run)| Some((*id, run.position(agent)?));
+        let places: Vec<(RunId, u32)> = self.runs.iter().filter_map(place).collect();
+        for (id, member) in places {
+            let wait = self.runs.get(&id).map(|run| run.peers[member as usize].digest_wait);
+            if wait.is_some_and(|wait| self.is_soon(Wake::Digest(id, member), wait)) {
+                self.digest(id, member);
+            }
+        }
+    }
+
+    fn is_soon(&self, wake: Wake, period: Span) -> bool {
+        let latest: Time = self.now + Span::from_nanos(period.as_nanos() / PART);
+        self.timers.due(wake).is_some_and(|due| due <= latest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+    use crate::{Config, PlanHash};
+
+    const PING: u8 = 15;
+
+    fn agent(number: u16) -> Mesh {
+        let address = SocketAddr::from(([10, 0, 0, 1], number));
+        let config = Config::new(AgentId(number.into()), 1, address);
+        Mesh::new(config, number.into(), Time::ZERO)
+    }
+
+    /// Lets `agents` speak and hear for a while, without delay; what the first sends at each time.
+    fn talk(agents: &mut [Mesh], from: u64, until: u64) -> Vec<(Time, Vec<u8>)> {
+        let mut sent = Vec::new();
+        for now in (from..until).map(|millis| Time::ZERO + Span::from_millis(millis)) {
+            agents.iter_mut().for_each(|agent| agent.handle_timeout(now));
+            let mut kinds = Vec::new();
+            while let Some((at, transmit)) =
+                (0..agents.len()).find_map(|at| Some((at, agents[at].poll_transmit()?)))
+            {
+                if at == 0 {
+                    kinds.push(transmit.payload[1]);
+                }
+                let own = agents[at].config.address;
+                let to = agents.iter_mut().find(|agent| agent.config.address == transmit.to);
+                to.expect("an agent").handle_datagram(now, own, &transmit.payload);
+            }
+            sent.push((now, kinds));
+        }
+        sent
+    }
+
+    #[test]
+    fn time_stamps_go_along_with_probes_and_are_seldom_sent_alone() {
+        let mut agents = [agent(1), agent(2)];
+        agents[1].join(Time::ZERO, agents[0].config.address);
+        talk(&mut agents, 0, 1000);
+        let (run, plan) = (RunId(7), PlanHash([0; 32]));
+        for agent in &mut agents {
+            let now = agent.now;
+            agent.join_run(now, run, plan, &[AgentId(1), AgentId(2)]).expect("a run");
+        }
+        // The quick ones at the beginning are let pass.
+        talk(&mut agents, 1000, 3000);
+        let sent = talk(&mut agents, 3000, 13_000);
+        let with_ping: Vec<_> = sent.iter().filter(|(_, kinds)| kinds.contains(&PING)).collect();
+        let alone = with_ping.iter().filter(|(_, kinds)| kinds.len() == 1).count();
+        assert_eq!(alone, 0, "a probe leaves each 25 ms");
+        // Each 250 ms at the latest, each 125 ms at the soonest.
+        assert!((40..=81).contains(&with_ping.len()), "{}", with_ping.len());
+        let gaps = with_ping.windows(2).map(|pair| pair[1].0.since(pair[0].0));
+        assert!(gaps.max() <= Some(Span::from_millis(300)), "about 250 ms");
+    }
+}
