@@ -52,12 +52,11 @@ pub enum ToPart {
         /// Which.
         member: u16,
     },
-    /// How a member's monotonic clock stands to this machine's.
-    Clock {
-        /// Whose.
-        member: u16,
-        /// Nanoseconds by which it is ahead.
-        ahead_ns: i64,
+    /// How members' monotonic clocks stand to this machine's: which member, and the nanoseconds by which its
+    /// clock is ahead.
+    Clocks {
+        /// Those that are known.
+        ahead_ns: Vec<(u16, i64)>,
     },
     /// The run is to end now.
     Stop(StopWhy),

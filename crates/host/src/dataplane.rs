@@ -227,8 +227,8 @@ impl Loop {
                 Ok(Order::Forget { member }) => {
                     self.at_present(|abroad, at, engine| abroad.forget(at, member, engine));
                 }
-                Ok(Order::Clock { member, ahead_ns }) => {
-                    self.abroad.iter_mut().for_each(|abroad| abroad.set_clock(member, ahead_ns));
+                Ok(Order::Clocks { ahead_ns }) => {
+                    self.abroad.iter_mut().for_each(|abroad| abroad.set_clocks(&ahead_ns));
                 }
                 Ok(Order::Finish) | Err(TryRecvError::Disconnected) => {
                     self.finished = true;

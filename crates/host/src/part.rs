@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use windtunnel_control::part::{FromPart, PartSetup, StopWhy, ToPart, bytes_of, with_causes};
 use windtunnel_model::Plan;
+use windtunnel_sys::schedule;
 use windtunnel_tunnel::{Security, Setup, Tunnel};
 
 use crate::dataplane::Abroad;
@@ -32,7 +33,7 @@ use results::Results;
 /// If the agent has gone before it said anything that makes sense.
 pub fn part(stream: UnixStream) -> std::io::Result<()> {
     // Programs are to have the slices that everybody has, and not their agent's.
-    let _ = windtunnel_sys::schedule::set_slice(0);
+    let _ = schedule::set_slice(0);
     let mut link = Link::new(stream)?;
     let teller = link.teller().clone();
     let ToPart::Setup(setup) = link.wait()? else {
@@ -86,6 +87,9 @@ fn in_folder(
     let members = setup.members.clone();
     let side = Side::new(link, setup.member, members, setup.placement.clone());
     let mut live = prepared.start(plan, &options, folder, observer, Some((side, abroad)))?;
+    // Nodes are there, and start programs: from now on this thread carries news between the agent and the packet
+    // loop, which are to be soon there. A wish, not a need.
+    let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
     if !live.until_measure() {
         return Err(live.not_begun());
     }

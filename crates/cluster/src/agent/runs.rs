@@ -156,10 +156,11 @@ impl Runs {
         }
         self.clocks_told = time;
         for run in self.all.values().filter(|run| run.part.is_some()) {
-            for (member, agent) in (0..).zip(&run.agents) {
-                if let Some(clock) = mesh.clock(*agent, time) {
-                    run.order(ToPart::Clock { member, ahead_ns: clock.offset });
-                }
+            let ahead =
+                |(member, agent): (u16, &AgentId)| Some((member, mesh.clock(*agent, time)?.offset));
+            let ahead_ns: Vec<_> = (0..).zip(&run.agents).filter_map(ahead).collect();
+            if !ahead_ns.is_empty() {
+                run.order(ToPart::Clocks { ahead_ns });
             }
         }
     }

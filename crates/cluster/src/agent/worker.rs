@@ -58,8 +58,11 @@ impl Worker {
 }
 
 async fn write(mut to: OwnedWriteHalf, mut told: UnboundedReceiver<ToPart>) {
-    while let Some(message) = told.recv().await {
-        let Ok(bytes) = frame::encode(&message) else { continue };
+    let mut messages = Vec::new();
+    while told.recv_many(&mut messages, TOGETHER_MAX).await > 0 {
+        // One after the other would wake the part for each.
+        let bytes: Vec<u8> =
+            messages.drain(..).filter_map(|it| frame::encode(&it).ok()).flatten().collect();
         if to.write_all(&bytes).await.is_err() {
             // Its end shows where it is read.
             return;
@@ -92,3 +95,6 @@ fn how(ended: io::Result<ExitStatus>) -> String {
         Err(error) => format!("its process cannot be waited for: {error}"),
     }
 }
+
+/// Messages in one go, at the most.
+const TOGETHER_MAX: usize = 256;

@@ -242,10 +242,12 @@ impl Abroad {
         self.reached
     }
 
-    /// How a member's clock stands to this machine's.
-    pub(super) fn set_clock(&mut self, member: u16, ahead_ns: i64) {
-        if let Some(known) = self.ahead.get_mut(usize::from(member)) {
-            *known = Some(ahead_ns);
+    /// How members' clocks stand to this machine's.
+    pub(super) fn set_clocks(&mut self, ahead_ns: &[(u16, i64)]) {
+        for (member, ahead_ns) in ahead_ns {
+            if let Some(known) = self.ahead.get_mut(usize::from(*member)) {
+                *known = Some(*ahead_ns);
+            }
         }
     }
 

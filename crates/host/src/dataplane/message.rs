@@ -86,12 +86,10 @@ pub(crate) enum Order {
         /// What became of them.
         news: Vec<RemoteNews>,
     },
-    /// How another machine's clock stands.
-    Clock {
-        /// Its number.
-        member: u16,
-        /// Nanoseconds by which it is ahead of this machine's.
-        ahead_ns: i64,
+    /// How other machines' clocks stand.
+    Clocks {
+        /// Their numbers, and the nanoseconds by which they are ahead of this machine's.
+        ahead_ns: Vec<(u16, i64)>,
     },
     /// Another machine is lost.
     Forget {

@@ -43,9 +43,7 @@ impl Live {
                 let news = changes.iter().map(remote_news).collect();
                 self.threads.dataplane.order(Order::Flows { member, news });
             }
-            ToPart::Clock { member, ahead_ns } => {
-                self.threads.dataplane.order(Order::Clock { member, ahead_ns });
-            }
+            ToPart::Clocks { ahead_ns } => self.threads.dataplane.order(Order::Clocks { ahead_ns }),
             ToPart::News { member, news } => match serde_json::from_str(&news) {
                 Ok(news) => self.hear_news(member, news),
                 Err(error) => {
