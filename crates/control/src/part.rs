@@ -89,6 +89,8 @@ pub enum FromPart {
     Reached,
     /// What was to be measured has been.
     Measured,
+    /// It has been told when the run begins: it goes on without who began it.
+    Begun,
     /// Flows of this part began, changed or ended.
     Flows {
         /// Each flow that is not as it was.

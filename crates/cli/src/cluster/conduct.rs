@@ -115,6 +115,16 @@ impl Conductor {
         Ok(())
     }
 
+    /// Waits until every part knows that the run begins, and none needs us any more.
+    pub(crate) fn until_all_know(&mut self) -> Result<(), Failure> {
+        let knows =
+            |member: &State| member.through == Some(Stage::Running) || member.over.is_some();
+        while !self.members.iter().all(knows) {
+            self.step();
+        }
+        self.failure.take().map_or(Ok(()), |failure| Err(self.give_up(failure)))
+    }
+
     /// Watches the run to its end, and serves who asks in `folder`.
     pub(crate) fn until_over(&mut self, folder: &Folder) -> Result<(), Failure> {
         let mut proxy = Proxy::open(folder, &self.setup).map_err(|error| {
@@ -217,6 +227,7 @@ impl Conductor {
             FromPart::Prepared => state.through = Some(Stage::Preparing),
             FromPart::Reached => state.through = Some(Stage::Reaching),
             FromPart::Measured => state.through = Some(Stage::Measuring),
+            FromPart::Begun => state.through = Some(Stage::Running),
             FromPart::Notice { notice } => {
                 if let Some(host) = self.show.notice(member, &notice) {
                     self.lose(&host, member);

@@ -72,6 +72,9 @@ fn begin(
     let parts = Parts::begin(&setup, over.key);
     let mut conductor = Conductor::new(&setup, parts, Arc::clone(face), Stage::Binding, signals);
     conductor.until_begun()?;
+    if over.detach {
+        conductor.until_all_know()?;
+    }
     Ok((setup, conductor))
 }
 

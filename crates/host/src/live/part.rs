@@ -138,6 +138,7 @@ impl Live {
         self.tell_agent(&FromPart::Measured);
         self.until(|side| matches!(side.stage, Stage::Begun(_)));
         let Stage::Begun(origin) = self.side.as_ref()?.stage else { return None };
+        self.tell_agent(&FromPart::Begun);
         while self.ending.is_none() && now() < origin {
             self.wait(Some(origin.since(now())));
         }
