@@ -51,11 +51,11 @@ pub struct Pace {
     /// eight times that, and so on until `digest_steady`. Default 50 ms.
     pub digest_first: Span,
     /// In quiet, each peer is told that often what it should have, and what this agent holds of its
-    /// membership. Default 1 s; with more than 500 peers, 500 of them in a second.
+    /// membership. Default 1 s; with more than 100 peers, 100 of them in a second.
     pub digest_steady: Span,
     /// Time stamps are exchanged with each peer of a run that often, or up to twice as often along with
     /// something else. Default 250 ms; with more than 6 peers, 25 of them in a second, with more than 12
-    /// each 500 ms, with more than 250, 500 of them in a second. With agents outside of any common run: 40
+    /// each 500 ms, with more than 50, 100 of them in a second. With agents outside of any common run: 40
     /// times more rarely.
     pub clock: Span,
     /// Who is not known here, or was lost, is asked that often whether it is there. Default 1 s; with more

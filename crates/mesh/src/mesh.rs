@@ -80,6 +80,8 @@ struct Agent {
     clock: PeerClock,
     /// When time stamps left that have not come back.
     pings: VecDeque<Time>,
+    /// How often they leave, as of the last one.
+    pace: Span,
     /// Exchanges that are to be made quickly.
     hurry: u32,
     /// Common runs in which it has confirmed.
@@ -459,8 +461,17 @@ impl Mesh {
 
     /// How often a message goes to each of `count` receivers so that no more than 500 leave in a second.
     fn paced(base: Span, count: usize) -> Span {
+        Mesh::spread(base, count, Span::from_millis(2))
+    }
+
+    /// Likewise for what goes on as long as a run does: no more than 100.
+    fn seldom(base: Span, count: usize) -> Span {
+        Mesh::spread(base, count, Span::from_millis(10))
+    }
+
+    fn spread(base: Span, count: usize, each: Span) -> Span {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
-        base.max(Span::from_nanos(count.saturating_mul(2_000_000)))
+        base.max(Span::from_nanos(count.saturating_mul(each.as_nanos())))
     }
 }
 

@@ -180,6 +180,7 @@ impl Mesh {
             heard: self.now,
             clock: PeerClock::default(),
             pings: VecDeque::new(),
+            pace: Span::ZERO,
             hurry: HURRY_FIRST,
             runs: 0,
         };

@@ -14,8 +14,7 @@ impl Mesh {
     pub(super) fn go_along(&mut self, agent: AgentId) {
         let Some(known) = self.agents.get(&agent) else { return };
         // Those made in a hurry are not to come at once.
-        let pace = self.clock_pace(known.runs > 0);
-        if known.hurry == 0 && self.is_soon(Wake::Clock(agent), pace) {
+        if known.hurry == 0 && self.is_soon(Wake::Clock(agent), known.pace) {
             self.ping(agent);
         }
         let place = |(id, run): (&RunId, &crate::run::Run)| Some((*id, run.position(agent)?));

@@ -30,7 +30,7 @@ impl Mesh {
         let fast = self.agents.values().filter(|agent| agent.runs > 0).count();
         if common_run {
             let few = u64::try_from(fast).unwrap_or(u64::MAX).saturating_mul(EACH.as_nanos());
-            return Mesh::paced(base.max(Span::from_nanos(few).min(SELDOM)), fast);
+            return Mesh::seldom(base.max(Span::from_nanos(few).min(SELDOM)), fast);
         }
         let idle = Span::from_nanos(base.as_nanos().saturating_mul(IDLE_FACTOR));
         Span::from_nanos(Mesh::paced(idle, (self.agents.len() - fast) * 10).as_nanos())
@@ -74,6 +74,7 @@ impl Mesh {
         let at = self.after(wait);
         self.timers.set(Wake::Clock(agent), at);
         if let Some(known) = self.agents.get_mut(&agent) {
+            known.pace = pace;
             known.hurry = known.hurry.saturating_sub(1);
             known.pings.push_back(now);
             if known.pings.len() > PINGS_MAX {

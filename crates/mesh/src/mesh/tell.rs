@@ -116,7 +116,7 @@ impl Mesh {
     pub(super) fn digest(&mut self, id: RunId, member: u32) {
         let from = self.me();
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let steady = Mesh::paced(self.config.pace.digest_steady, run.members.len());
+        let steady = Mesh::seldom(self.config.pace.digest_steady, run.members.len());
         let (agent, flows, lost) = (run.agent(member), run.own.view(member), run.lost.sum);
         let peer = run.peer(member);
         let wait = Span::from_nanos(peer.digest_wait.as_nanos().saturating_mul(8)).min(steady);
