@@ -144,32 +144,34 @@ def sharing(name, run, bounds):
             rows.append(told(name, f"stream {index + 1} while three share: mean", statistics.mean(inside), "Mbit/s"))
             rows.append(told(name, f"stream {index + 1} while three share: σ", statistics.pstdev(inside), "Mbit/s"))
     share_from, share_to = starts[2] + 2, min(s["last_ns"] - origin for s in streams) / 1e9 - 1
-    for index in range(len(streams)):
-        seen = carried(run, index + 1, share_from, share_to)
+    for number, seen in carried(run, len(streams), share_from, share_to).items():
         if len(seen) > 1:
             sigma = 100 * statistics.pstdev(seen) / statistics.mean(seen)
-            rows.append(told(name, f"stream {index + 1} on its own link while three share: σ of {len(seen)} s", sigma, "%",
+            rows.append(told(name, f"stream {number} on its own link while three share: σ of {len(seen)} s", sigma, "%",
                              bounds["sigma"] if name.endswith("-paths") else None))
     lines = {f"stream {index + 1}": [(second + 0.5, value) for second, value in enumerate(values)] for index, values in enumerate(each)}
     return rows, {"lines": lines, "phases": phases, "ends": ends}
 
 
-def carried(run, number, low, high):
-    """Mbit/s of the wire that left the link of a stream alone in each whole second between two times after the first stream's
-    start. What a receiver reads comes in leaps where TCP lost something; what the network gives it does not."""
+def carried(run, count, low, high):
+    """By stream, Mbit/s of the wire that left the link of that stream alone in each whole second between two times after the first
+    stream's start. What a receiver reads comes in leaps where TCP lost something; what the network gives it does not."""
     begun = min(event["at_ns"] for event in all_events(run) if event["event"] == "program-started" and "stream" in event["argv"]) / 1e9
-    seconds = collections.Counter()
+    seconds = {number: collections.Counter() for number in range(1, count + 1)}
     with open(run.folder / "links.csv", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             # A row is of the 100 ms before its time.
             second = math.floor(float(row["time_s"]) - 0.05 - begun)
-            if low <= second and second + 1 <= high and is_own(row["direction"], number):
-                seconds[second] += int(row["delivered_wire_bytes"]) * 8 / 1e6
-    return list(seconds.values())
+            number = owner(row["direction"], count)
+            if number and low <= second and second + 1 <= high:
+                seconds[number][second] += int(row["delivered_wire_bytes"]) * 8 / 1e6
+    return {number: list(values.values()) for number, values in seconds.items()}
 
 
-def is_own(direction, number):
-    return direction.startswith(f"client-{number}-") or direction.endswith(f"-server-{number}")
+def owner(direction, count):
+    """The number of the stream that has this direction of a link for itself; None if none has."""
+    own = (number for number in range(1, count + 1) if direction.startswith(f"client-{number}-") or direction.endswith(f"-server-{number}"))
+    return next(own, None)
 
 
 def overhead(name, run, bounds):

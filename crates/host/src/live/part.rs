@@ -99,6 +99,15 @@ impl Side {
         }
     }
 
+    fn host(&self, member: u16) -> String {
+        self.members.get(usize::from(member)).cloned().unwrap_or_default()
+    }
+
+    /// Whether a member is lost, or has said that the run is over.
+    fn is_through_with(&self, member: u16) -> bool {
+        self.lost.contains_key(&member) || self.ended.contains(&member)
+    }
+
     /// Whether all other machines that are left have nothing more to do.
     fn others_are_idle(&self) -> bool {
         let mut others = (0..).zip(&self.idle).filter(|(member, _)| *member != self.member);

@@ -4,7 +4,7 @@
 
 use windtunnel_model::{Span, Time};
 
-use super::{AgentId, Mesh, RunId, Wake};
+use super::{AgentId, Mesh, Run, RunId, Wake};
 
 /// What is due within this part of its period goes along.
 const PART: u64 = 2;
@@ -17,14 +17,13 @@ impl Mesh {
         if known.hurry == 0 && self.is_soon(Wake::Clock(agent), known.pace) {
             self.ping(agent);
         }
-        let place = |(id, run): (&RunId, &crate::run::Run)| Some((*id, run.position(agent)?));
-        let places: Vec<(RunId, u32)> = self.runs.iter().filter_map(place).collect();
-        for (id, member) in places {
-            let wait = self.runs.get(&id).map(|run| run.peers[member as usize].digest_wait);
-            if wait.is_some_and(|wait| self.is_soon(Wake::Digest(id, member), wait)) {
-                self.digest(id, member);
-            }
-        }
+        let soon = |(id, run): (&RunId, &Run)| {
+            let member = run.position(agent)?;
+            let wait = run.peers[member as usize].digest_wait;
+            self.is_soon(Wake::Digest(*id, member), wait).then_some((*id, member))
+        };
+        let digests: Vec<(RunId, u32)> = self.runs.iter().filter_map(soon).collect();
+        digests.into_iter().for_each(|(id, member)| self.digest(id, member));
     }
 
     fn is_soon(&self, wake: Wake, period: Span) -> bool {

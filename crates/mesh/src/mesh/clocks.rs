@@ -33,7 +33,7 @@ impl Mesh {
             return Mesh::seldom(base.max(Span::from_nanos(few).min(SELDOM)), fast);
         }
         let idle = Span::from_nanos(base.as_nanos().saturating_mul(IDLE_FACTOR));
-        Span::from_nanos(Mesh::paced(idle, (self.agents.len() - fast) * 10).as_nanos())
+        Mesh::paced(idle, (self.agents.len() - fast) * 10)
     }
 
     /// How soon after an agent has come its clock is first compared.

@@ -100,12 +100,11 @@ impl Live {
     fn lose(&mut self, member: u16, why: String) {
         let elapsed = self.elapsed();
         let Some(side) = &mut self.side else { return };
-        let is_known = side.lost.contains_key(&member) || side.ended.contains(&member);
-        if is_known || member == side.member {
+        if side.is_through_with(member) || member == side.member {
             return;
         }
         side.lost.insert(member, elapsed);
-        let host = side.members.get(usize::from(member)).cloned().unwrap_or_default();
+        let host = side.host(member);
         let places = side.placement.iter().enumerate().filter(|(_, place)| **place == member);
         let nodes: Vec<usize> = places.map(|(node, _)| node).collect();
         self.threads.dataplane.order(Order::Forget { member });
@@ -120,10 +119,10 @@ impl Live {
     /// Parts end when the run does, and tell the others before; but who takes this machine for lost tells it nothing.
     fn leave_with(&mut self, member: u16) {
         let Some(side) = &self.side else { return };
-        if side.lost.contains_key(&member) || side.ended.contains(&member) {
+        if side.is_through_with(member) {
             return;
         }
-        let host = side.members.get(usize::from(member)).cloned().unwrap_or_default();
+        let host = side.host(member);
         let why = format!("host {host} has ended the run without this machine");
         self.ending.get_or_insert(Ending::Fatal(why));
     }
