@@ -1,8 +1,11 @@
 //! Packets really pass between two nodes: a cable stands in for the engine.
 
+use std::io::ErrorKind;
+use std::time::Duration;
+
 use windtunnel_model::plan::ROUTER_MAC;
 use windtunnel_node::{ExitStatus, Node, Reply, Request};
-use windtunnel_sys::packet::{Outgoing, Socket};
+use windtunnel_sys::packet::{Outgoing, Sender, Socket};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 
 use crate::Case;
@@ -35,7 +38,7 @@ impl Cable {
         loop {
             let mut watched =
                 [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(node, PollFlags::IN)];
-            let ready = poll::wait(&mut watched, Some(std::time::Duration::from_secs(20))).unwrap();
+            let ready = poll::wait(&mut watched, Some(Duration::from_secs(20))).unwrap();
             assert_ne!(ready, 0, "nothing moves any more");
             self.carry();
             if let Some(reply) = node.recv().unwrap() {
@@ -58,8 +61,22 @@ impl Cable {
             frame[6..12].copy_from_slice(&ROUTER_MAC);
             let frame = Outgoing { interface: self.ends[to], vnet_header, frame };
             if self.whole {
-                assert_eq!(sender.send(&[frame]).unwrap(), 1);
+                send(&mut sender, frame);
             }
+        }
+    }
+}
+
+/// Sends a frame once there is room: the kernel may still be delivering those before it.
+fn send(sender: &mut Sender<'_>, frame: Outgoing<'_>) {
+    loop {
+        match sender.send(&[frame]) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let mut watched = [PollFd::new(sender, PollFlags::OUT)];
+                let ready = poll::wait(&mut watched, Some(Duration::from_secs(20))).unwrap();
+                assert_ne!(ready, 0, "no room any more");
+            }
+            sent => return assert_eq!(sent.unwrap(), 1),
         }
     }
 }

@@ -91,11 +91,11 @@ fn carry_arrived(ring: &Ring, sender: &mut Sender<'_>, ends: [u32; 2], seen: &mu
     }
 }
 
-/// Sends a frame, waiting for room if there is none.
+/// Sends a frame, or loses it where there is no room.
 fn send_one(sender: &mut Sender<'_>, outgoing: Outgoing<'_>) {
     match sender.send(&[outgoing]) {
         Ok(sent) => assert_eq!(sent, 1),
-        // A cable may lose: TCP repeats. (A device that is down, or whose queue is full.)
+        // A cable may lose: TCP repeats. (No room, or a device that is down.)
         Err(error) => {
             let errno = error.raw_os_error();
             assert!(matches!(errno, Some(libc::EAGAIN | libc::ENOBUFS | libc::ENETDOWN)));
