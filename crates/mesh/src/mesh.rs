@@ -51,6 +51,8 @@ pub struct Mesh {
     life_told: Identity,
     /// The other agents that are there.
     agents: BTreeMap<AgentId, Agent>,
+    /// How many of them have confirmed in common runs.
+    in_runs: usize,
     /// All agents that are there, this one too.
     roster: Fingerprint,
     pull: Option<search::Pull>,
@@ -131,6 +133,7 @@ impl Mesh {
             now,
             luck: Luck::new(seed, &name, "pace"),
             agents: BTreeMap::new(),
+            in_runs: 0,
             roster: Fingerprint::default(),
             pull: None,
             seeds: BTreeMap::new(),

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use windtunnel_model::{Span, Time};
 
-use crate::flow::Fingerprint;
 use crate::flow::own::OwnFlows;
 use crate::flow::peer::PeerFlows;
 use crate::id::{AgentId, PlanHash, RunId, mix};
@@ -74,8 +73,6 @@ pub enum RunError {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) part: Part,
-    /// It is lost to all, not only to us because it cut us off.
-    pub(crate) lost_to_all: bool,
     /// It is known to have heard our part.
     pub(crate) heard_us: bool,
     /// How long until it is told again.
@@ -113,8 +110,10 @@ pub(crate) struct Run {
     /// By position; what stands at our own has no meaning.
     pub(crate) peers: Vec<Peer>,
     pub(crate) own: OwnFlows,
-    /// Members that are lost to all.
-    pub(crate) lost: Fingerprint,
+    /// Members that are lost to all, not only to us because they cut us off.
+    pub(crate) lost: BTreeSet<u32>,
+    /// Their fingerprint.
+    pub(crate) lost_sum: u64,
     pub(crate) ready: bool,
     /// Members that have not been told everything.
     pub(crate) dirty: BTreeSet<u32>,
@@ -125,7 +124,6 @@ impl Peer {
     fn new() -> Self {
         Peer {
             part: Part::Waiting,
-            lost_to_all: false,
             heard_us: false,
             state_wait: Span::ZERO,
             answered: None,
@@ -157,7 +155,8 @@ impl Run {
             peers: members.iter().map(|_| Peer::new()).collect(),
             own: OwnFlows::new(members.len()),
             members,
-            lost: Fingerprint::default(),
+            lost: BTreeSet::new(),
+            lost_sum: 0,
             ready: false,
             dirty: BTreeSet::new(),
             flushed: None,
@@ -183,6 +182,13 @@ impl Run {
         (0..end).filter(move |member| *member != me)
     }
 
+    /// A member is lost to all.
+    pub(crate) fn lose_to_all(&mut self, member: u32) {
+        if self.lost.insert(member) {
+            self.lost_sum = self.lost_sum.wrapping_add(mix(self.agent(member).0));
+        }
+    }
+
     /// Whether all others have confirmed.
     pub(crate) fn all_confirmed(&self) -> bool {
         self.others().all(|member| self.peers[member as usize].part == Part::Confirmed)
@@ -192,8 +198,7 @@ impl Run {
     pub(crate) fn states(&self, run: RunId, member: u32, ask: bool) -> Vec<RunState> {
         let heard = self.peers[member as usize].part == Part::Confirmed;
         let mut pages = vec![(0, Vec::new())];
-        for (index, _) in self.peers.iter().enumerate().filter(|(_, peer)| peer.lost_to_all) {
-            let index = u32::try_from(index).unwrap_or(u32::MAX);
+        for index in self.lost.iter().copied() {
             let page = u16::try_from(index / PAGE_MEMBERS).unwrap_or(u16::MAX);
             let (byte, bit) = ((index % PAGE_MEMBERS / 8) as usize, index % 8);
             if pages.last().is_none_or(|(last, _)| *last != page) {
@@ -247,7 +252,7 @@ mod tests {
         let lost = [5, 8, 1023, 1024, 2999];
         for member in lost {
             run.peer(member).part = Part::Lost;
-            run.peer(member).lost_to_all = true;
+            run.lose_to_all(member);
         }
         let states = run.states(RunId(1), 1, false);
         assert_eq!(states.iter().map(|state| state.page).collect::<Vec<_>>(), [0, 1, 2]);

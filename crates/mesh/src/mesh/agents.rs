@@ -231,7 +231,8 @@ impl Mesh {
 
     /// Whatever an agent had a part in is over.
     fn over(&mut self, life: Identity, how: Ending) {
-        self.agents.remove(&life.agent);
+        let known = self.agents.remove(&life.agent);
+        self.in_runs -= usize::from(known.is_some_and(|known| known.runs > 0));
         self.roster.remove(digest(&life));
         self.timers.cancel(Wake::Clock(life.agent));
         self.timers.cancel(Wake::Notice(life.agent));

@@ -27,7 +27,8 @@ impl Mesh {
     /// How often clocks are compared with an agent.
     pub(super) fn clock_pace(&self, common_run: bool) -> Span {
         let base = self.config.pace.clock.max(Span::from_nanos(1));
-        let fast = self.agents.values().filter(|agent| agent.runs > 0).count();
+        let fast = self.in_runs;
+        debug_assert_eq!(fast, self.agents.values().filter(|agent| agent.runs > 0).count());
         if common_run {
             let few = u64::try_from(fast).unwrap_or(u64::MAX).saturating_mul(EACH.as_nanos());
             return Mesh::seldom(base.max(Span::from_nanos(few).min(SELDOM)), fast);
@@ -46,6 +47,7 @@ impl Mesh {
         let Some(known) = self.agents.get_mut(&agent) else { return };
         known.runs += 1;
         if known.runs == 1 {
+            self.in_runs += 1;
             known.hurry = HURRY;
             let spread = Mesh::paced(HURRY_WAIT, self.agents.len());
             let first = self.luck.below(spread.as_nanos());
@@ -56,9 +58,11 @@ impl Mesh {
 
     /// It has gone from one.
     pub(super) fn clock_matters_less(&mut self, agent: AgentId) {
-        if let Some(known) = self.agents.get_mut(&agent) {
-            known.runs = known.runs.saturating_sub(1);
-        }
+        let Some(known) = self.agents.get_mut(&agent).filter(|known| known.runs > 0) else {
+            return;
+        };
+        known.runs -= 1;
+        self.in_runs -= usize::from(known.runs == 0);
     }
 
     pub(super) fn ping(&mut self, agent: AgentId) {

@@ -44,7 +44,7 @@ impl Mesh {
         let Some(member) = self.confirmed(from, digest.run) else { return };
         let id = digest.run;
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let losses_differ = digest.lost != run.lost.sum;
+        let losses_differ = digest.lost != run.lost_sum;
         let peer = run.peer(member);
         let agrees = peer.flows.agrees(digest.top, digest.flows);
         if agrees == Some(false) {

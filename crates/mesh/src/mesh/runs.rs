@@ -4,7 +4,6 @@ use windtunnel_model::Span;
 
 use super::{AgentId, Event, Mesh, Message, PlanHash, Run, RunId, Sender, Wake};
 use crate::event::{LossCause, Refusal};
-use crate::id::mix;
 use crate::run::{self, MEMBERS_MAX, Part, RunError};
 use crate::wire::message::RunState;
 
@@ -229,12 +228,9 @@ impl Mesh {
     /// A member is lost to a run: to all, unless it has cut us off.
     fn lose(&mut self, id: RunId, member: u32, cause: LossCause) {
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let agent = run.agent(member);
-        let peer = run.peer(member);
-        let part = peer.part;
-        if cause != LossCause::CutUsOff && !peer.lost_to_all {
-            peer.lost_to_all = true;
-            run.lost.add(mix(agent.0));
+        let (agent, part) = (run.agent(member), run.peer(member).part);
+        if cause != LossCause::CutUsOff {
+            run.lose_to_all(member);
         }
         if !matches!(part, Part::Lost | Part::Left) {
             self.part_over(id, member, Part::Lost);

@@ -117,7 +117,7 @@ impl Mesh {
         let from = self.me();
         let Some(run) = self.runs.get_mut(&id) else { return };
         let steady = Mesh::seldom(self.config.pace.digest_steady, run.members.len());
-        let (agent, flows, lost) = (run.agent(member), run.own.view(member), run.lost.sum);
+        let (agent, flows, lost) = (run.agent(member), run.own.view(member), run.lost_sum);
         let peer = run.peer(member);
         let wait = Span::from_nanos(peer.digest_wait.as_nanos().saturating_mul(8)).min(steady);
         peer.digest_wait = wait;
