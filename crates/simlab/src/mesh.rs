@@ -67,7 +67,6 @@ pub struct MeshWorld {
     /// What the network does.
     pub weather: Weather,
     machines: Vec<Machine>,
-    addresses: BTreeMap<SocketAddr, usize>,
     by_agent: BTreeMap<AgentId, usize>,
     /// Which part of a cut network each machine is in.
     sides: Vec<u32>,
@@ -77,8 +76,6 @@ pub struct MeshWorld {
     told: Vec<Told>,
     /// Keeps events for [`MeshWorld::told`].
     pub keep_events: bool,
-    /// Takes all into [`MeshWorld::transcript`], which costs more than the rest.
-    pub transcribe: bool,
     transcript: u64,
     alarms: u64,
 }
@@ -99,7 +96,6 @@ impl MeshWorld {
             chance: Chance::new(seed ^ 0x6d65_7368),
             weather,
             machines: Vec::new(),
-            addresses: BTreeMap::new(),
             by_agent: BTreeMap::new(),
             sides: Vec::new(),
             way: BTreeMap::new(),
@@ -107,7 +103,6 @@ impl MeshWorld {
             sent: 0,
             told: Vec::new(),
             keep_events: true,
-            transcribe: false,
             transcript: 0,
             alarms: 0,
         }
@@ -141,7 +136,6 @@ impl MeshWorld {
         let ahead = Span::from_secs(1 + self.chance.below(7200));
         let clock = HostClock::new(self.now, ahead, skew);
         let machine = Machine::new(index, clock);
-        self.addresses.insert(machine.address, index);
         self.by_agent.insert(machine.agent, index);
         self.machines.push(machine);
         self.sides.push(0);
@@ -356,7 +350,7 @@ impl MeshWorld {
         }
         wake.map(|at| self.wakes.insert((at, index)));
         for event in events {
-            self.note(format_args!("{index} {event:?}"));
+            self.note(index, format!("{event:?}").as_bytes());
             self.machines[index].view.see(&event);
             self.watch(&event);
             if self.keep_events {
@@ -373,15 +367,16 @@ impl MeshWorld {
     /// Counts agents that are declared lost while they live.
     fn watch(&mut self, event: &Event) {
         let Event::AgentDown { life, how: Ending::Lost } = event else { return };
-        let Some(machine) = self.addresses.get(&life.address) else { return };
-        let present = self.machines[*machine].mesh.as_ref().map(Mesh::identity);
+        let Some(machine) = Machine::at(life.address) else { return };
+        let present = self.machines[machine].mesh.as_ref().map(Mesh::identity);
         self.alarms += u64::from(present.is_some_and(|present| present.epoch == life.epoch));
     }
 
     fn carry(&mut self, from: usize, to: SocketAddr, payload: Vec<u8>) {
         self.machines[from].say(payload.len());
-        self.note(format_args!("{from} {to} {payload:?}"));
-        let Some(target) = self.addresses.get(&to).copied() else { return };
+        self.note(from, &payload);
+        let Some(target) = Machine::at(to).filter(|to| *to < self.machines.len()) else { return };
+        self.note(target, &[]);
         if self.sides[from] != self.sides[target]
             || self.chance.below(1_000_000) < self.weather.loss
         {
@@ -402,14 +397,11 @@ impl MeshWorld {
         self.now + self.weather.delay + Span::from_nanos(more)
     }
 
-    /// Takes something into the transcript (FNV-1a).
-    fn note(&mut self, what: std::fmt::Arguments<'_>) {
-        if !self.transcribe {
-            return;
-        }
-        let text = format!("{} {what}", self.now);
-        for byte in text.bytes() {
-            self.transcript = (self.transcript ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    /// Takes something of a machine into the transcript (FNV-1a).
+    fn note(&mut self, machine: usize, what: &[u8]) {
+        let (now, machine) = (self.now.as_nanos().to_le_bytes(), machine.to_le_bytes());
+        for byte in now.iter().chain(&machine).chain(what) {
+            self.transcript = (self.transcript ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 }

@@ -42,11 +42,11 @@ fn every_seed(count: u64, check: impl Fn(u64) + Sync + std::panic::RefUnwindSafe
 #[test]
 fn every_seed_ends_with_everybody_knowing_the_truth() {
     every_seed(4000, |seed| {
-        let _ = play(seed);
+        let _ = play(seed, None);
     });
 }
 
 #[test]
 fn every_seed_repeats_itself_to_the_byte() {
-    every_seed(20, |seed| assert_eq!(play(seed), play(seed), "runs differ"));
+    every_seed(20, |seed| assert_eq!(play(seed, None), play(seed, None), "runs differ"));
 }

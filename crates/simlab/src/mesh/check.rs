@@ -17,35 +17,43 @@ impl MeshWorld {
     /// # Errors
     /// What still differs after `limit`.
     pub fn settle(&mut self, limit: Span) -> Result<Span, String> {
-        let begin = self.now;
-        loop {
-            let difference = match self.difference() {
-                None => return Ok(self.now.since(begin)),
-                Some(difference) => difference,
-            };
+        let (begin, mut last) = (self.now, 0);
+        // Who differed last may still do: all are looked at only when it does not.
+        while let Some((index, found)) = self.first_difference(last) {
             if self.now.since(begin) >= limit {
-                return Err(format!("after {limit}: {difference}"));
+                return Err(format!("after {limit}: {}", self.told_of(index, &found)));
             }
+            last = index;
             self.run_for(STEP);
         }
+        Ok(self.now.since(begin))
     }
 
     /// Something that some agent does not know or knows wrongly.
     #[must_use]
     pub fn difference(&self) -> Option<String> {
-        let lives = self.living();
-        for (index, machine) in self.machines.iter().enumerate() {
-            let Some(mesh) = &machine.mesh else { continue };
-            let found = self
-                .membership(index, mesh, &lives)
-                .or_else(|| self.parts(index, machine, mesh))
-                .or_else(|| self.clocks(index, mesh))
-                .or_else(|| machine.view.difference(mesh));
-            if let Some(found) = found {
-                return Some(format!("machine {index} at {}: {found}", self.now));
-            }
-        }
-        None
+        self.first_difference(0).map(|(index, found)| self.told_of(index, &found))
+    }
+
+    fn told_of(&self, index: usize, found: &str) -> String {
+        format!("machine {index} at {}: {found}", self.now)
+    }
+
+    /// A machine whose agent does not know the truth, and what; that machine is looked at first.
+    fn first_difference(&self, first: usize) -> Option<(usize, String)> {
+        let (lives, count) = (self.living(), self.machines.len());
+        let mut order = (first..count).chain(0..first);
+        order.find_map(|index| Some((index, self.differs(index, &lives)?)))
+    }
+
+    /// Something that the agent of a machine does not know or knows wrongly.
+    fn differs(&self, index: usize, lives: &BTreeMap<AgentId, usize>) -> Option<String> {
+        let machine = &self.machines[index];
+        let mesh = machine.mesh.as_ref()?;
+        self.membership(index, mesh, lives)
+            .or_else(|| self.parts(index, machine, mesh))
+            .or_else(|| self.clocks(index, mesh))
+            .or_else(|| machine.view.difference(mesh))
     }
 
     /// Who knows whom, and the last events: for the message of a failed test.
@@ -117,7 +125,7 @@ impl MeshWorld {
                     (Part::Refused, Some(Part::Refused) | None) if !same => {}
                     (Part::Lost, Some(Part::Lost)) if same => {}
                     (part, back) => {
-                        let cut = self.sides[index] != self.sides[self.addresses[&other.address]];
+                        let cut = self.sides[index] != self.sides[self.machine_of(of)];
                         if !cut || part == Part::Confirmed {
                             return Some(format!("{of} in run {run}: {part:?}, and back {back:?}"));
                         }

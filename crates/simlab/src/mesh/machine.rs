@@ -9,6 +9,9 @@ use windtunnel_model::{Span, Time};
 use super::IP_UDP;
 use super::view::View;
 
+/// The first machine's address; the others' follow.
+const FIRST: u32 = 0x0a00_0001;
+
 /// A clock that goes faster or slower than the world's, and may be set.
 #[derive(Debug, Clone, Copy)]
 pub struct HostClock {
@@ -96,7 +99,7 @@ impl Part {
 impl Machine {
     pub(super) fn new(index: usize, clock: HostClock) -> Self {
         let number = u32::try_from(index).unwrap_or(u32::MAX);
-        let address = SocketAddr::from(((0x0a00_0001 + number).to_be_bytes(), 9000));
+        let address = SocketAddr::from(((FIRST + number).to_be_bytes(), 9000));
         Machine {
             // Ids are in no order that means anything.
             agent: AgentId(u64::from(number.wrapping_mul(0x9e37_79b1)) + 1),
@@ -112,6 +115,13 @@ impl Machine {
             wake: None,
             stalled: Time::ZERO,
         }
+    }
+
+    /// Which machine has an address, if one can have it.
+    pub(super) fn at(address: SocketAddr) -> Option<usize> {
+        let SocketAddr::V4(address) = address else { return None };
+        let number = u32::from(*address.ip()).checked_sub(FIRST)?;
+        usize::try_from(number).ok()
     }
 
     pub(super) fn begin(&mut self, mesh: Mesh) {

@@ -36,18 +36,19 @@ struct Script {
     violent: bool,
 }
 
-/// Plays a small world: up to six machines, a weather, up to fifty operations, and then quiet.
+/// Plays a world of that many machines, or of two to six if none is named: a weather, up to fifty operations,
+/// and then quiet.
 ///
 /// # Panics
 /// If an event makes no sense, or if somebody does not know the truth in the end.
 #[must_use]
-pub fn play(seed: u64) -> Played {
+pub fn play(seed: u64, machines: Option<usize>) -> Played {
     let mut chance = Chance::new(seed);
     let weather = weather(&mut chance);
     let mut world = MeshWorld::new(seed, weather);
-    world.transcribe = true;
     world.set_ended_limit(chance.pick(&[2, 20, 4096]));
-    let count = 2 + number(chance.below(5));
+    let few = 2 + number(chance.below(5));
+    let count = machines.unwrap_or(few);
     for index in 0..count {
         world.add_machine();
         world.start(index, &[0, 1.min(index)]);
