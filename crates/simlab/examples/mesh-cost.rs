@@ -1,6 +1,8 @@
 //! What the mesh sends, how soon a flow is known and a loss is noticed, in virtual time; `bench/mesh` runs it.
-//! With an argument: only worlds up to that many agents (default 1000). With a second one: only the last table,
-//! and in it only worlds from that many agents.
+//! With an argument: only worlds up to that many agents (default 1000). With a second one: only worlds from that many,
+//! and no flows.
+
+use std::ops::RangeInclusive;
 
 use windtunnel_model::Span;
 use windtunnel_simlab::mesh::Weather;
@@ -15,9 +17,10 @@ fn main() {
     let (most, least): (usize, Option<usize>) = (argument(1).unwrap_or(1000), argument(2));
     if least.is_none() {
         spreads();
-        notices();
     }
-    in_quiet(least.unwrap_or(0), most);
+    let sizes = least.unwrap_or(0)..=most;
+    notices(&sizes);
+    in_quiet(&sizes);
 }
 
 fn spreads() {
@@ -54,11 +57,11 @@ fn spreads() {
     }
 }
 
-fn notices() {
+fn notices(sizes: &RangeInclusive<usize>) {
     println!("\nA killed agent known to be lost by every other");
     println!("| agents | lost datagrams | kills | mean | most |\n| --- | --- | --- | --- | --- |");
-    for (count, kills) in [(2, 200), (16, 100), (100, 30), (300, 6)] {
-        for loss in [0, 50_000] {
+    for (count, kills) in [(2, 200), (16, 100), (100, 30), (300, 6), (1000, 2)] {
+        for loss in [0, 50_000].into_iter().filter(|_| sizes.contains(&count)) {
             let times = losses(count, Weather::LAN.losing(loss), kills, SEED);
             let worst = times.0.last().copied().unwrap_or_default();
             println!(
@@ -71,14 +74,14 @@ fn notices() {
     }
 }
 
-fn in_quiet(least: usize, most: usize) {
+fn in_quiet(sizes: &RangeInclusive<usize>) {
     println!("\nAll agents in one run in which nothing happens");
     println!(
         "| agents | all know all and agree after | sent by the busiest agent | of 1 Gbit/s | with QUIC |"
     );
     println!("| --- | --- | --- | --- | --- |");
     for count in [10, 30, 100, 300, 1000] {
-        if (least..=most).contains(&count) {
+        if sizes.contains(&count) {
             let (sent, settled) = quiet(count, Weather::LAN, Span::from_secs(5), SEED);
             println!("| {count} | {} | {} |", millis(settled), traffic(sent));
         }

@@ -170,10 +170,16 @@ pub fn quiet(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, Sp
     let start = MeshWorld::new(0, weather).now();
     let mut world = in_run(count, seed, weather);
     let settled = world.now().since(start);
-    world.run_for(Span::from_secs(3));
+    world.run_for(at_rest(count));
     let before = said(&world);
     world.run_for(span);
     (most(&world, &before, span), settled)
+}
+
+/// How long the exchanges of time stamps take that agents in a common run begin with: the more they are, the longer.
+fn at_rest(count: usize) -> Span {
+    let count = u64::try_from(count).unwrap_or(u64::MAX);
+    Span::from_secs(3).max(Span::from_millis(count.saturating_mul(12)))
 }
 
 /// A world whose agents are all in one run.
