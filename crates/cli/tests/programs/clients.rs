@@ -86,6 +86,8 @@ fn a_static_binary_is_no_different() {
         let lab = Lab::new(user);
         lab.folder("www");
         lab.write("www/page", "static\n");
+        // A file, because busybox's nc ends when the other side has nothing to say, even if its own input is late.
+        lab.write("hello", "hello\n");
         let outcome = lab.pass(
             "nodes:
   server: {run: busybox httpd -f -p 80 -h www, daemon: true, ready: tcp:80}
@@ -96,7 +98,7 @@ fn a_static_binary_is_no_different() {
       - {run: busybox wget -q -O - http://server/page}
       - {run: busybox ping -4 -c 2 server}
   ear: {run: busybox nc -l -p 7000, ready: tcp:7000}
-  mouth: {run: [sh, -c, 'echo hello | busybox nc ear 7000'], after: ear}
+  mouth: {run: [sh, -c, 'exec busybox nc ear 7000 < hello'], after: ear}
 routers: [r]
 links:
   - {between: [server, r], latency: 2ms}
