@@ -105,6 +105,8 @@ class Heard:
         self.wrong = 0
 
     def take(self, stream, number, data):
+        if number in self.bodies[stream]:
+            return  # it came by another way
         self.bodies[stream][number] = data
         have = [stream for stream in STREAMS if number in self.bodies[stream]]
         if stream in (A, B):
