@@ -60,8 +60,9 @@ fn spreads() {
 fn notices(sizes: &RangeInclusive<usize>) {
     println!("\nA killed agent known to be lost by every other");
     println!("| agents | lost datagrams | kills | mean | most |\n| --- | --- | --- | --- | --- |");
-    for (count, kills) in [(2, 200), (16, 100), (100, 30), (300, 6), (1000, 2)] {
-        for loss in [0, 50_000].into_iter().filter(|_| sizes.contains(&count)) {
+    let rows = [(2, 200), (16, 100), (100, 30), (300, 6), (1000, 2)];
+    for (count, kills) in rows.into_iter().filter(|(count, _)| sizes.contains(count)) {
+        for loss in [0, 50_000] {
             let times = losses(count, Weather::LAN.losing(loss), kills, SEED);
             let worst = times.0.last().copied().unwrap_or_default();
             println!(

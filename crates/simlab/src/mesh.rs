@@ -291,6 +291,10 @@ impl MeshWorld {
         self.by_agent[&agent]
     }
 
+    fn machine_at(&self, address: SocketAddr) -> Option<usize> {
+        Machine::at(address).filter(|index| *index < self.machines.len())
+    }
+
     /// Now.
     #[must_use]
     pub fn now(&self) -> Time {
@@ -367,7 +371,7 @@ impl MeshWorld {
     /// Counts agents that are declared lost while they live.
     fn watch(&mut self, event: &Event) {
         let Event::AgentDown { life, how: Ending::Lost } = event else { return };
-        let Some(machine) = Machine::at(life.address) else { return };
+        let Some(machine) = self.machine_at(life.address) else { return };
         let present = self.machines[machine].mesh.as_ref().map(Mesh::identity);
         self.alarms += u64::from(present.is_some_and(|present| present.epoch == life.epoch));
     }
@@ -375,7 +379,7 @@ impl MeshWorld {
     fn carry(&mut self, from: usize, to: SocketAddr, payload: Vec<u8>) {
         self.machines[from].say(payload.len());
         self.note(from, &payload);
-        let Some(target) = Machine::at(to).filter(|to| *to < self.machines.len()) else { return };
+        let Some(target) = self.machine_at(to) else { return };
         self.note(target, &[]);
         if self.sides[from] != self.sides[target]
             || self.chance.below(1_000_000) < self.weather.loss

@@ -49,10 +49,11 @@ events:
             .lines()
             .filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse().ok())
             .collect();
-        // Nothing is early; on a machine that stalls some are late.
-        assert!(times.iter().all(|time| *time >= 24.0), "{text}");
         let slow = times.iter().filter(|time| **time >= 84.0).count();
-        let fast = times.len() - slow;
+        // Nothing is early; on a machine that stalls some are late.
+        let latest = if outcome.is_faithful() { 60.0 } else { 84.0 };
+        let fast = times.iter().filter(|time| (24.0..latest).contains(*time)).count();
+        assert_eq!(slow + fast, times.len(), "{text}");
         assert!((10..=25).contains(&slow) && fast >= 15, "{slow} slow, {fast} fast: {text}");
         let fixed = outcome.events(&[("event", "route-fixed")]);
         assert_eq!(fixed[0]["intended_ns"], 1_000_000_000, "{fixed:?}");

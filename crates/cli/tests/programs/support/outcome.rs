@@ -59,6 +59,12 @@ impl Outcome {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {}", self.describe()))
     }
 
+    /// Whether the run finds itself faithful: one on a machine that stalls does not.
+    #[track_caller]
+    pub(crate) fn is_faithful(&self) -> bool {
+        self.report()["verdict"]["faithful"].as_bool().expect("a verdict")
+    }
+
     /// A link direction of `run.json`.
     #[track_caller]
     pub(crate) fn link(&self, direction: &str) -> Value {
