@@ -37,6 +37,8 @@ mod node;
 mod overload;
 #[path = "programs/path.rs"]
 mod path;
+#[path = "programs/patience.rs"]
+mod patience;
 #[path = "programs/ping.rs"]
 mod ping;
 #[path = "programs/routes.rs"]

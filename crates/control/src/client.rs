@@ -33,6 +33,14 @@ pub enum ClientError {
         /// The run's version.
         theirs: u32,
     },
+    /// The run has no room for it.
+    #[error("the run in {folder} takes no more connections: {why}")]
+    Refused {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The connection broke.
     #[error("the run in {folder} closed the connection")]
     Closed {
@@ -61,6 +69,9 @@ impl ClientError {
             ),
             ClientError::Version { .. } => {
                 Some("use the windtunnel that started the run".to_owned())
+            }
+            ClientError::Refused { .. } => {
+                Some("end other commands on this run, such as `exec`, `shell` and `top`".to_owned())
             }
             _ => None,
         }
@@ -91,6 +102,9 @@ impl Client {
         let hello: Hello = client.read()?;
         if hello.version != VERSION {
             return Err(ClientError::Version { folder: folder.to_owned(), theirs: hello.version });
+        }
+        if let Some(why) = hello.refused {
+            return Err(ClientError::Refused { folder: folder.to_owned(), why });
         }
         client.name = hello.name;
         Ok(client)

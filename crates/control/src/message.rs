@@ -18,6 +18,9 @@ pub struct Hello {
     pub version: u32,
     /// Name of the experiment.
     pub name: String,
+    /// Why the run takes no more connections; it has closed this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// What a command asks.

@@ -1,5 +1,7 @@
-//! The run's side: a listener and connections that never block the loop that owns them.
+//! The run's side: a listener and connections that never block the loop that owns them, and never have it do
+//! more than one thing at a time for one client.
 
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,18 +18,24 @@ pub struct Listener {
     socket: UnixListener,
     path: std::path::PathBuf,
     uid: u32,
+    /// A descriptor to give up where there are no others, so that a client can still be refused.
+    reserve: Option<File>,
 }
 
 /// One connection.
 #[derive(Debug)]
 pub struct Connection {
     stream: UnixStream,
-    /// Received and not yet a whole line.
+    /// Received and not handed on.
     partial: Vec<u8>,
+    /// So much of `partial` holds no end of a line.
+    scanned: usize,
     /// Descriptors that came with the bytes in `partial`.
     descriptors: Vec<OwnedFd>,
     /// Replies that the socket has not taken yet.
     unsent: Vec<u8>,
+    /// Whether what came in cannot be cut into requests, so that the connection is at its end.
+    broken: bool,
 }
 
 /// What came in.
@@ -50,14 +58,42 @@ impl Listener {
         let socket = socket::listen(folder)?;
         socket.set_nonblocking(true)?;
         let uid = windtunnel_sys::process::current_user().uid;
-        Ok(Listener { socket, path: folder.join(socket::NAME), uid })
+        let reserve = Some(File::open("/dev/null")?);
+        Ok(Listener { socket, path: folder.join(socket::NAME), uid, reserve })
     }
 
     /// The next connection, greeted; `None` if nobody waits. Connections of other users are closed.
     ///
     /// # Errors
-    /// What the system says, descriptor shortage included.
+    /// What the system says, descriptor shortage included: then the connection still waits, and the listener
+    /// stays readable. See [`Listener::refuse`].
     pub fn accept(&self, name: &str) -> io::Result<Option<Connection>> {
+        let Some(mut connection) = self.accept_one()? else { return Ok(None) };
+        connection.greet(name, None)?;
+        Ok(Some(connection))
+    }
+
+    /// Takes the next connection only to tell it `why` there is no room, and closes it; false if nobody waits.
+    ///
+    /// # Errors
+    /// What the system says: a shortage that even the descriptor kept for this does not help. Then only time
+    /// does.
+    pub fn refuse(&mut self, name: &str, why: &str) -> io::Result<bool> {
+        self.reserve = None;
+        let refused = match self.accept_one() {
+            Ok(Some(mut connection)) => {
+                // Who has gone meanwhile misses nothing.
+                let _ = connection.greet(name, Some(why.to_owned()));
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(error) => Err(error),
+        };
+        self.reserve = Some(File::open("/dev/null")?);
+        refused
+    }
+
+    fn accept_one(&self) -> io::Result<Option<Connection>> {
         let stream = match self.socket.accept() {
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
@@ -65,13 +101,7 @@ impl Listener {
         };
         stream.set_nonblocking(true)?;
         let peer = unix::peer_credentials(&stream)?;
-        if peer.uid != self.uid && peer.uid != 0 {
-            return Ok(None);
-        }
-        let mut connection =
-            Connection { stream, partial: Vec::new(), descriptors: Vec::new(), unsent: Vec::new() };
-        connection.write(&Hello { version: VERSION, name: name.to_owned() })?;
-        Ok(Some(connection))
+        Ok((peer.uid == self.uid || peer.uid == 0).then(|| Connection::new(stream)))
     }
 }
 
@@ -95,35 +125,55 @@ impl AsFd for Connection {
 }
 
 impl Connection {
-    /// Everything that has arrived, without waiting.
+    fn new(stream: UnixStream) -> Self {
+        let (partial, unsent) = (Vec::new(), Vec::new());
+        let descriptors = Vec::new();
+        Connection { stream, partial, scanned: 0, descriptors, unsent, broken: false }
+    }
+
+    fn greet(&mut self, name: &str, refused: Option<String>) -> io::Result<()> {
+        self.write(&Hello { version: VERSION, name: name.to_owned(), refused })
+    }
+
+    /// The next thing that has arrived, without waiting; `None` if nothing has. More may be there:
+    /// [`Connection::has_more`].
     #[must_use]
-    pub fn receive(&mut self) -> Vec<Incoming> {
-        let mut incoming = Vec::new();
-        let mut buffer = [0; 4096];
-        loop {
+    pub fn receive(&mut self) -> Option<Incoming> {
+        let mut buffer = [0; READ_BYTES];
+        while !self.broken {
+            if let Some(incoming) = self.take_line() {
+                return Some(incoming);
+            }
+            if let Some(what) = self.excess() {
+                // There is no telling where the next request begins.
+                self.broken = true;
+                return Some(Incoming::Unreadable(what));
+            }
             match unix::receive(&self.stream, &mut buffer) {
-                Ok(got) if got.bytes == 0 => {
-                    incoming.push(Incoming::Closed);
-                    return incoming;
-                }
+                Ok(got) if got.bytes == 0 => return Some(Incoming::Closed),
                 Ok(got) => {
                     self.partial.extend_from_slice(&buffer[..got.bytes]);
                     self.descriptors.extend(got.descriptors);
-                    self.take_lines(&mut incoming);
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return incoming,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => {
-                    incoming.push(Incoming::Closed);
-                    return incoming;
-                }
-            }
-            if self.partial.len() > LINE_BYTES_MAX {
-                incoming.push(Incoming::Unreadable(format!("a line over {LINE_BYTES_MAX} bytes")));
-                incoming.push(Incoming::Closed);
-                return incoming;
+                Err(_) => return Some(Incoming::Closed),
             }
         }
+        Some(Incoming::Closed)
+    }
+
+    /// Whether a whole line has been read that [`Connection::receive`] has not given yet: the socket need not
+    /// be readable for it.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.broken || self.partial[self.scanned..].contains(&b'\n')
+    }
+
+    /// Whether so many replies wait that the client should read some before it is asked what else it wants.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.unsent.len() > UNSENT_BYTES_SOFT
     }
 
     /// Sends a reply; what the socket does not take at once is kept for [`Connection::flush`].
@@ -166,16 +216,29 @@ impl Connection {
         outcome
     }
 
-    fn take_lines(&mut self, incoming: &mut Vec<Incoming>) {
-        while let Some(end) = self.partial.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = self.partial.drain(..=end).collect();
-            incoming.push(match serde_json::from_slice(&line) {
-                Ok(request) => {
-                    Incoming::Request(Box::new(request), std::mem::take(&mut self.descriptors))
-                }
-                Err(error) => Incoming::Unreadable(format!("not a request: {error}")),
-            });
+    /// What a line has too much of.
+    fn excess(&self) -> Option<String> {
+        if self.partial.len() > LINE_BYTES_MAX {
+            return Some(format!("a line over {LINE_BYTES_MAX} bytes"));
         }
+        let many = self.descriptors.len() > DESCRIPTORS_MAX;
+        many.then(|| format!("over {DESCRIPTORS_MAX} descriptors with a line"))
+    }
+
+    fn take_line(&mut self) -> Option<Incoming> {
+        let end = self.partial[self.scanned..].iter().position(|&byte| byte == b'\n');
+        let Some(end) = end.map(|end| self.scanned + end) else {
+            self.scanned = self.partial.len();
+            return None;
+        };
+        self.scanned = 0;
+        let line: Vec<u8> = self.partial.drain(..=end).collect();
+        Some(match serde_json::from_slice(&line) {
+            Ok(request) => {
+                Incoming::Request(Box::new(request), std::mem::take(&mut self.descriptors))
+            }
+            Err(error) => Incoming::Unreadable(format!("not a request: {error}")),
+        })
     }
 
     fn write(&mut self, message: &impl serde::Serialize) -> io::Result<()> {
@@ -189,7 +252,12 @@ impl Connection {
     }
 }
 
+const READ_BYTES: usize = 4096;
 /// A longer request is nonsense.
 const LINE_BYTES_MAX: usize = 1 << 20;
+/// More descriptors in one line are nonsense: no request takes as many as one message carries.
+const DESCRIPTORS_MAX: usize = unix::DESCRIPTORS_MAX;
+/// With so many bytes of replies waiting, no more is asked of a client.
+const UNSENT_BYTES_SOFT: usize = 1 << 20;
 /// Beyond this a client gets no further replies until it has read some: a few of the longest.
 const UNSENT_BYTES_MAX: usize = 32 << 20;

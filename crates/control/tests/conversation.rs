@@ -39,9 +39,8 @@ fn a_request_and_its_descriptors_arrive_and_the_reply_comes_back() {
     std::fs::write(&file, "through the socket").unwrap();
     client.send(&Request::Ps, &[File::open(&file).unwrap().as_fd()]).unwrap();
     wait_for(&connection);
-    let mut incoming = connection.receive();
-    let Some(Incoming::Request(request, mut descriptors)) = incoming.pop() else {
-        panic!("{incoming:?}");
+    let Some(Incoming::Request(request, mut descriptors)) = connection.receive() else {
+        panic!("no request");
     };
     assert_eq!(*request, Request::Ps);
     let mut text = String::new();
@@ -57,10 +56,63 @@ fn a_line_that_is_no_request_is_told_apart_from_a_closed_connection() {
     let (_listener, client, mut connection) = connected(folder.path());
     windtunnel_sys::unix::send(&client, b"{\"request\":\"dance\"}\n", &[]).unwrap();
     wait_for(&connection);
-    assert!(matches!(connection.receive().as_slice(), [Incoming::Unreadable(_)]));
+    assert!(matches!(connection.receive(), Some(Incoming::Unreadable(_))));
+    assert!(connection.receive().is_none());
     drop(client);
     wait_for(&connection);
-    assert!(matches!(connection.receive().as_slice(), [Incoming::Closed]));
+    assert!(matches!(connection.receive(), Some(Incoming::Closed)));
+}
+
+#[test]
+fn a_client_that_asks_without_end_is_heard_one_request_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_listener, client, mut connection) = connected(folder.path());
+    let many = b"{\"request\":\"ps\"}\n".repeat(1000);
+    windtunnel_sys::unix::send(&client, &many, &[]).unwrap();
+    wait_for(&connection);
+    assert!(matches!(connection.receive(), Some(Incoming::Request(..))));
+    assert!(connection.has_more(), "more was read, and waits");
+    for heard in 2..=1000 {
+        assert!(matches!(connection.receive(), Some(Incoming::Request(..))), "{heard}");
+    }
+    assert!(connection.receive().is_none());
+    assert!(!connection.has_more());
+}
+
+#[test]
+fn a_line_without_end_is_refused_and_ends_the_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_listener, client, mut connection) = connected(folder.path());
+    let piece = [b'x'; 65536];
+    let mut sent = 0;
+    let told = loop {
+        if sent <= 1 << 20 {
+            sent += windtunnel_sys::unix::send(&client, &piece, &[]).unwrap();
+        }
+        match connection.receive() {
+            Some(Incoming::Unreadable(told)) => break told,
+            Some(other) => panic!("{other:?}"),
+            None => {}
+        }
+    };
+    assert_eq!(told, "a line over 1048576 bytes");
+    assert!(connection.has_more());
+    assert!(matches!(connection.receive(), Some(Incoming::Closed)));
+}
+
+#[test]
+fn a_client_without_room_is_told_why_and_does_not_stay_in_the_queue() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut listener = Listener::open(folder.path()).unwrap();
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| Client::connect(folder.path()));
+        wait_for(&listener);
+        assert!(listener.refuse("trial", "too many open files").unwrap());
+        let error = client.join().unwrap().unwrap_err();
+        assert!(matches!(&error, ClientError::Refused { why, .. } if why == "too many open files"));
+        assert!(error.hint().is_some());
+    });
+    assert!(!listener.refuse("trial", "nobody waits").unwrap());
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The main loop of a run: programs, events, measurements and control requests meet here. It never
 //! touches a packet.
 
+mod connections;
 mod control;
+mod ending;
 mod events;
 mod orders;
 mod overload;
@@ -34,7 +36,8 @@ use crate::recorder::Recorder;
 use crate::run::Options;
 use crate::supervisor::Supervisor;
 use crate::verdict::Ending;
-pub(crate) use control::Connections;
+pub(crate) use connections::Connections;
+use ending::EndRequest;
 use events::Agenda;
 use orders::Ordered;
 pub(crate) use overload::Freezes;
@@ -63,6 +66,8 @@ pub(crate) struct Ended {
     pub(crate) freezes: Freezes,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(crate) connections: Connections,
+    /// Signals end the process again when this is dropped: not before its results are written.
+    pub(crate) signals: signal::Reader,
     /// This machine's side of a run over several.
     pub(crate) side: Option<Side>,
 }
@@ -97,9 +102,9 @@ pub(crate) struct Live {
     null: Option<OwnedFd>,
     origin: Time,
     last_tick: Time,
-    ending: Option<Ending>,
-    /// Set by a second signal: no more patience.
-    hurried: bool,
+    end: EndRequest,
+    /// Nodes on this machine whose init has ended: nothing more comes from them.
+    dead: BTreeSet<usize>,
     /// This machine's side of a run over several.
     side: Option<Side>,
 }
@@ -148,8 +153,8 @@ impl Live {
             null: None,
             origin: now(),
             last_tick: Time::ZERO,
-            ending: None,
-            hurried: false,
+            end: EndRequest::default(),
+            dead: BTreeSet::new(),
             side,
             plan,
         };
@@ -188,6 +193,7 @@ impl Live {
             self.tell_others();
             self.tick(elapsed);
             if let Some(ending) = self.reason_to_end(elapsed) {
+                self.end.ask(ending.clone());
                 return ending;
             }
             self.wait(self.next_wake(elapsed));
@@ -204,7 +210,11 @@ impl Live {
         self.thaw();
         self.terminate_all();
         let deadline = now() + GRACE;
-        while self.supervisor.any_running() && now() < deadline && !self.hurried {
+        while self.supervisor.any_running() && now() < deadline {
+            if self.end.is_hurried() {
+                self.observer.notice(&Notice::Hurried);
+                return;
+            }
             self.wait(Some(deadline.since(now())));
         }
     }
@@ -228,13 +238,14 @@ impl Live {
             origin: self.origin,
             freezes: self.frost.total(),
             connections: self.connections,
+            signals: self.signals,
             side: self.side,
         }
     }
 
     fn reason_to_end(&mut self, elapsed: Span) -> Option<Ending> {
-        if let Some(ending) = self.ending.take() {
-            return Some(ending);
+        if let Some(ending) = self.end.reason() {
+            return Some(ending.clone());
         }
         if let Some(fatal) = self.supervisor.fatal() {
             return Some(Ending::Fatal(fatal.to_owned()));
@@ -275,7 +286,7 @@ impl Live {
         if readable.told {
             self.hear_threads();
         }
-        if readable.control {
+        if readable.control || self.connections.has_more() {
             self.serve();
         }
         if readable.agent {
@@ -284,9 +295,13 @@ impl Live {
     }
 
     fn poll(&self, timeout: Option<Duration>) -> (Vec<usize>, Readable) {
-        let nodes = self.village.nodes();
+        // What has been read and not answered makes nothing readable.
+        let timeout = if self.connections.has_more() { Some(Duration::ZERO) } else { timeout };
+        let is_alive = |node: &&windtunnel_node::Node| !self.dead.contains(&node.id().index());
+        // A channel without its other end stays readable for ever.
+        let nodes: Vec<_> = self.village.nodes().iter().filter(is_alive).collect();
         let mut watched: Vec<PollFd<'_>> =
-            nodes.iter().map(|node| PollFd::new(node, PollFlags::IN)).collect();
+            nodes.iter().map(|node| PollFd::new(*node, PollFlags::IN)).collect();
         watched.push(PollFd::new(&self.signals, PollFlags::IN));
         watched.push(PollFd::new(&*self.threads.told, PollFlags::IN));
         let fixed = watched.len();
@@ -320,8 +335,7 @@ impl Live {
 
     fn take_signals(&mut self) {
         while let Ok(Some(received)) = self.signals.read() {
-            self.hurried |= self.ending.is_some();
-            self.ending.get_or_insert(Ending::Interrupted(received.signal));
+            self.end.insist(Ending::Interrupted(received.signal));
         }
     }
 
@@ -345,13 +359,23 @@ impl Live {
                 Ok(Some(reply)) => self.hear_reply(node, reply),
                 Ok(None) => return,
                 Err(error) => {
-                    let name = &self.plan.nodes[node].name;
-                    let why = format!("node {name} has failed: {error}");
-                    self.ending.get_or_insert(Ending::Fatal(why));
+                    self.node_died(node, &error);
                     return;
                 }
             }
         }
+    }
+
+    /// A node's init has ended, and with it everything in the node: the kernel sees to that.
+    fn node_died(&mut self, node: usize, error: &windtunnel_node::ChannelError) {
+        self.dead.insert(node);
+        let now = self.elapsed();
+        for key in self.supervisor.on_node_died(node, now) {
+            let (node, program) = (self.plan.nodes[key.node].name.clone(), key.program);
+            self.tell(None, What::ProgramExited { node, program, code: 137, signal: Some(9) });
+        }
+        let name = &self.plan.nodes[node].name;
+        self.end.ask(Ending::Fatal(format!("node {name} has failed: {error}")));
     }
 
     fn hear_reply(&mut self, node: usize, reply: Reply) {

@@ -45,6 +45,8 @@ pub enum Notice<'a> {
         /// Why.
         reason: &'a str,
     },
+    /// Programs that have not ended yet get no more time: somebody has insisted.
+    Hurried,
 }
 
 /// A notice of its own, for who watches from another machine.
@@ -89,6 +91,8 @@ pub enum Seen {
         /// Why.
         reason: String,
     },
+    /// [`Notice::Hurried`].
+    Hurried,
 }
 
 impl From<&Notice<'_>> for Seen {
@@ -102,6 +106,7 @@ impl From<&Notice<'_>> for Seen {
             Notice::Event(event) => Seen::Event(event.clone()),
             Notice::Tick { elapsed, running } => Seen::Tick { elapsed, running },
             Notice::Stopping { reason } => Seen::Stopping { reason: reason.to_owned() },
+            Notice::Hurried => Seen::Hurried,
         }
     }
 }
@@ -121,6 +126,7 @@ impl Seen {
                 Notice::Tick { elapsed: *elapsed, running: *running }
             }
             Seen::Stopping { reason } => Notice::Stopping { reason },
+            Seen::Hurried => Notice::Hurried,
         }
     }
 }

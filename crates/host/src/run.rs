@@ -233,7 +233,7 @@ impl Prepared {
         let done = begun.through(now());
         let report = verdict::judge(&done.evidence(plan, options));
         let report = write_results(folder, plan, &done, report);
-        drop(done.ended.connections);
+        drop((done.ended.connections, done.ended.signals));
         Ok(report)
     }
 

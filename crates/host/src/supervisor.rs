@@ -202,6 +202,22 @@ impl Supervisor {
         Some((key, became_ready))
     }
 
+    /// A node has died and everything in it with it, by SIGKILL. Returns the programs that it ran; they are not
+    /// started again.
+    pub(crate) fn on_node_died(&mut self, node: usize, now: Span) -> Vec<ProgramKey> {
+        self.spawns.retain(|_, key| key.node != node);
+        let exit = Exit { code: 137, signal: Some(9) };
+        let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node);
+        let running = programs.filter(|(_, program)| program.life.is_running());
+        let ended = running.map(|(key, program)| {
+            program.last_exit = Some(exit);
+            program.exited_at = Some(now);
+            program.life = Life::Exited { exit };
+            *key
+        });
+        ended.collect()
+    }
+
     /// An event does something to a node. The signals themselves are sent by the run loop.
     pub(crate) fn on_verb(&mut self, node: NodeId, verb: NodeVerb, now: Span) {
         let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node.index());

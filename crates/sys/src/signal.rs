@@ -2,15 +2,21 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr;
 
 use rustix::process::{Pid, Signal};
 
 use crate::ffi::check;
 
 /// Signals to the process (or the thread that opened it), read instead of handled. Nonblocking.
+///
+/// When it is dropped, in the thread that opened it, the signals have their usual effects again; those that
+/// have come by then and were not read are forgotten.
 #[derive(Debug)]
-pub struct Reader(OwnedFd);
+pub struct Reader {
+    descriptor: OwnedFd,
+    /// Those that were not blocked before.
+    blocked: Vec<Signal>,
+}
 
 /// A signal that came in. Several of one kind between two reads may be merged into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +34,17 @@ impl Reader {
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM`.
     pub fn open(signals: &[Signal]) -> io::Result<Reader> {
-        block(signals)?;
         let set = set_of(signals)?;
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
         // SAFETY: the set is valid, and -1 asks for a new descriptor.
         let raw = check(unsafe { libc::signalfd(-1, &raw const set, flags) })?;
         // SAFETY: the kernel has just given this descriptor to us alone.
-        Ok(Reader(unsafe { OwnedFd::from_raw_fd(raw) }))
+        let descriptor = unsafe { OwnedFd::from_raw_fd(raw) };
+        let before = change_mask(libc::SIG_BLOCK, &set)?;
+        // SAFETY: the set is valid for reads.
+        let free =
+            |signal: &Signal| unsafe { libc::sigismember(&raw const before, signal.as_raw()) == 0 };
+        Ok(Reader { descriptor, blocked: signals.iter().copied().filter(free).collect() })
     }
 
     /// The next signal, if one has come.
@@ -46,7 +56,8 @@ impl Reader {
         // SAFETY: the structure consists of numbers only.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         // SAFETY: the buffer is valid for writes of its length.
-        let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut info).cast(), LENGTH) };
+        let read =
+            unsafe { libc::read(self.descriptor.as_raw_fd(), (&raw mut info).cast(), LENGTH) };
         if read < 0 {
             let error = io::Error::last_os_error();
             let none = error.kind() == io::ErrorKind::WouldBlock;
@@ -61,7 +72,15 @@ impl Reader {
 
 impl AsFd for Reader {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        while let Ok(Some(_)) = self.read() {}
+        // The numbers exist: they could be blocked.
+        let _ = unblock(&self.blocked);
     }
 }
 
@@ -70,7 +89,7 @@ impl AsFd for Reader {
 /// # Errors
 /// `EINVAL` for numbers that do not exist.
 pub fn block(signals: &[Signal]) -> io::Result<()> {
-    change_mask(libc::SIG_BLOCK, &set_of(signals)?)
+    change_mask(libc::SIG_BLOCK, &set_of(signals)?).map(drop)
 }
 
 /// Lets the given signals through again in the calling thread.
@@ -78,7 +97,7 @@ pub fn block(signals: &[Signal]) -> io::Result<()> {
 /// # Errors
 /// `EINVAL` for numbers that do not exist.
 pub fn unblock(signals: &[Signal]) -> io::Result<()> {
-    change_mask(libc::SIG_UNBLOCK, &set_of(signals)?)
+    change_mask(libc::SIG_UNBLOCK, &set_of(signals)?).map(drop)
 }
 
 /// Lets every signal through in the calling thread, as a new program should find it.
@@ -87,7 +106,7 @@ pub fn unblock(signals: &[Signal]) -> io::Result<()> {
 /// # Errors
 /// None that is known.
 pub fn unblock_all() -> io::Result<()> {
-    change_mask(libc::SIG_SETMASK, &set_of(&[])?)
+    change_mask(libc::SIG_SETMASK, &set_of(&[])?).map(drop)
 }
 
 /// Gives a signal its default effect again, for a child that goes on without a new program.
@@ -122,8 +141,10 @@ fn set_of(signals: &[Signal]) -> io::Result<libc::sigset_t> {
     Ok(set)
 }
 
-fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: the set is valid, and the old mask is not asked for.
-    let error = unsafe { libc::pthread_sigmask(how, set, ptr::null_mut()) };
-    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+/// Returns the mask that was there before.
+fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
+    let mut before = set_of(&[])?;
+    // SAFETY: both sets are valid, and the second is ours to write.
+    let error = unsafe { libc::pthread_sigmask(how, set, &raw mut before) };
+    if error == 0 { Ok(before) } else { Err(io::Error::from_raw_os_error(error)) }
 }

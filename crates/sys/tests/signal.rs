@@ -20,6 +20,28 @@ fn a_blocked_signal_is_read_with_its_sender() {
 }
 
 #[test]
+fn signals_have_their_effects_again_after_their_reader_and_what_was_not_read_is_forgotten() {
+    let reader = Reader::open(&[Signal::USR1]).unwrap();
+    let inner = Reader::open(&[Signal::USR1, Signal::USR2]).unwrap();
+    raise(Signal::USR1);
+    raise(Signal::USR2);
+    // Neither ends the test: they were pending, and are forgotten.
+    drop(inner);
+    assert_eq!(blocked(), [Signal::USR1.as_raw()], "the outer reader's stay blocked");
+    drop(reader);
+    assert_eq!(blocked(), []);
+}
+
+/// Which of the two user-defined signals this thread blocks.
+fn blocked() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux has /proc");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).expect("a mask");
+    let numbers = [Signal::USR1.as_raw(), Signal::USR2.as_raw()];
+    numbers.into_iter().filter(|number| mask >> (number - 1) & 1 == 1).collect()
+}
+
+#[test]
 fn an_ignored_signal_does_nothing_once_unblocked() {
     signal::ignore(Signal::WINCH).unwrap();
     signal::block(&[Signal::WINCH]).unwrap();

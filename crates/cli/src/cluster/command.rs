@@ -108,7 +108,7 @@ impl Mouth {
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
             }
             self.follow_size();
-            for incoming in self.connection.receive() {
+            while let Some(incoming) = self.connection.receive() {
                 match incoming {
                     Incoming::Request(request, _) => {
                         if let Request::Signal { signal } = *request {

@@ -33,7 +33,8 @@ impl Proxy {
 
     /// Answers what has been asked. `alive` says by member whether the part lives.
     pub(crate) fn serve(&mut self, parts: &Parts, alive: &[bool]) {
-        while let Ok(Some(connection)) = self.listener.accept(&self.name) {
+        while self.open.len() < CONNECTIONS_MAX {
+            let Ok(Some(connection)) = self.listener.accept(&self.name) else { break };
             self.open.push(connection);
         }
         let open = std::mem::take(&mut self.open);
@@ -50,7 +51,11 @@ impl Proxy {
     ) -> Option<Connection> {
         // Who has gone is told by the next line.
         let _ = connection.flush();
-        for incoming in connection.receive() {
+        for _ in 0..REQUESTS_A_STEP {
+            if connection.is_behind() {
+                break;
+            }
+            let Some(incoming) = connection.receive() else { break };
             let reply = match incoming {
                 Incoming::Request(request, ends) => match self.place_of(&request, alive) {
                     Some(Ok(member)) => {
@@ -171,6 +176,10 @@ fn ask(parts: &Parts, member: u16, request: &Request) -> Reply {
 }
 
 const NAMES_LISTED: usize = 12;
+/// What one client may ask in one step: others wait, too.
+const REQUESTS_A_STEP: usize = 8;
+/// Further ones wait in the socket's queue.
+const CONNECTIONS_MAX: usize = 256;
 
 /// Adds what another part's nodes send over the same lane.
 fn add(sum: &mut LaneStatus, more: &LaneStatus) {

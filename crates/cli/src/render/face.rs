@@ -162,6 +162,9 @@ impl Observer for Face {
                 self.show(Line::Progress(self.progress(*elapsed, *running)));
             }
             Notice::Stopping { reason } => self.show(Line::Talk(format!("stopping: {reason}"))),
+            Notice::Hurried => {
+                self.show(Line::Talk("stopping at once: programs still run".to_owned()));
+            }
             _ => {}
         }
     }

@@ -129,7 +129,8 @@ impl Live {
     /// SIGTERM to every process of every node that has programs.
     pub(super) fn terminate_all(&self) {
         for (node, spec) in self.plan.nodes.iter().enumerate() {
-            if !spec.programs.is_empty() && self.is_here(NodeId::from_index(node)) {
+            let is_there = self.is_here(NodeId::from_index(node)) && !self.dead.contains(&node);
+            if !spec.programs.is_empty() && is_there {
                 self.signal_node(node, &[Signal::TERM, Signal::CONT]);
             }
         }
@@ -140,7 +141,7 @@ impl Live {
             Note::Overloaded { at, behind } => self.overloaded(at, behind),
             Note::CaughtUp { at, lasted } => self.caught_up(at, lasted),
             Note::Failed(message) => {
-                self.ending.get_or_insert(Ending::Fatal(message));
+                self.end.ask(Ending::Fatal(message));
             }
             Note::Routes { routes, at, by_itself } => self.follow_routes(routes, at, by_itself),
             Note::Reached => self.reached(),

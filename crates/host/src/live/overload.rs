@@ -62,7 +62,7 @@ impl Live {
         }
         if policy == OnOverload::Abort {
             let why = format!("overloaded: the emulation was {} behind", rounded(behind));
-            self.ending.get_or_insert(Ending::Overloaded(why));
+            self.end.ask(Ending::Overloaded(why));
         }
     }
 

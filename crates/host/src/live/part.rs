@@ -43,6 +43,8 @@ pub(crate) struct Side {
     flows: BTreeMap<RemoteKey, (Terms, Time)>,
     reached: bool,
     agent_gone: bool,
+    /// Whether the agent has said that the run is to stop.
+    ordered_to_stop: bool,
     stage: Stage,
 }
 
@@ -70,6 +72,7 @@ impl Side {
             flows: BTreeMap::new(),
             reached: false,
             agent_gone: false,
+            ordered_to_stop: false,
             stage: Stage::Waiting,
         }
     }
@@ -148,22 +151,22 @@ impl Live {
         self.until(|side| matches!(side.stage, Stage::Begun(_)));
         let Stage::Begun(origin) = self.side.as_ref()?.stage else { return None };
         self.tell_agent(&FromPart::Begun);
-        while self.ending.is_none() && now() < origin {
+        while self.end.reason().is_none() && now() < origin {
             self.wait(Some(origin.since(now())));
         }
-        self.ending.is_none().then_some(origin)
+        self.end.reason().is_none().then_some(origin)
     }
 
     fn until(&mut self, wanted: impl Fn(&Side) -> bool) -> bool {
-        while self.ending.is_none() && !self.side.as_ref().is_none_or(&wanted) {
+        while self.end.reason().is_none() && !self.side.as_ref().is_none_or(&wanted) {
             self.wait(Some(PATIENCE));
         }
-        self.ending.is_none()
+        self.end.reason().is_none()
     }
 
     /// Why the run ends before it has begun.
     pub(crate) fn ending(&self) -> Option<&Ending> {
-        self.ending.as_ref()
+        self.end.reason()
     }
 
     pub(crate) fn tell_agent(&self, message: &FromPart) {

@@ -100,7 +100,7 @@ impl Live {
         for &index in &before {
             self.start_probe(index);
         }
-        while self.echoes.len() < before.len() && self.ending.is_none() {
+        while self.echoes.len() < before.len() && self.end.reason().is_none() {
             self.wait(Some(Span::from_millis(100)));
         }
     }
@@ -128,7 +128,9 @@ impl Live {
     pub(super) fn end_probes(&mut self) {
         let open = |live: &Live| -> Vec<usize> {
             let done = |index: &usize| live.echoes.iter().any(|(known, _)| known == index);
-            live.probes_started.iter().copied().filter(|index| !done(index)).collect()
+            let lives = |index: &usize| !live.dead.contains(&live.probes[*index].from.index());
+            let started = live.probes_started.iter().copied();
+            started.filter(|index| !done(index) && lives(index)).collect()
         };
         for index in open(self) {
             let request = Request::EndEcho { token: index as u64 };
@@ -136,7 +138,7 @@ impl Live {
             let _ = self.send(self.probes[index].from.index(), &request, &[]);
         }
         let deadline = now() + ECHO_GRACE;
-        while !open(self).is_empty() && now() < deadline && !self.hurried {
+        while !open(self).is_empty() && now() < deadline && !self.end.is_hurried() {
             self.wait(Some(deadline.since(now())));
         }
     }

@@ -10,7 +10,7 @@ use windtunnel_node::{ExitStatus, Listener, Request, Spawn};
 use windtunnel_trace::event::What;
 
 use super::Live;
-use super::control::EXEC_FIRST;
+use super::connections::EXEC_FIRST;
 use crate::output::{Carry, LogWatch, ProgramKey};
 use crate::supervisor::{Command, Exit};
 

@@ -190,6 +190,21 @@ fn a_killed_node_stays_down_and_a_restarted_one_comes_back_at_once() {
 }
 
 #[test]
+fn programs_of_a_node_that_died_are_over_and_not_waited_for() {
+    let mut forever = program(&[], false, None);
+    forever.restart = Restart::Always;
+    let mut s = supervisor(vec![forever, program(&[], false, None)]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(0));
+    s.on_spawned(2, 8, at(0));
+    assert_eq!(s.on_node_died(0, at(1)), [key(0)]);
+    assert_eq!(s.program(key(0)).unwrap().last_exit, Some(KILLED));
+    assert_eq!(started(&mut s, at(9)), []);
+    s.on_exited(2, FINE, at(9));
+    assert!(!s.any_running());
+}
+
+#[test]
 fn restarts_after_failures_back_off() {
     let mut flaky = program(&[], false, None);
     flaky.restart = Restart::OnFailure;

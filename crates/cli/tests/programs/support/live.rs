@@ -51,6 +51,11 @@ impl<'a> Live<'a> {
         });
     }
 
+    /// The process of windtunnel, or of what it is run by.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The run folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder

@@ -85,6 +85,14 @@ pub(crate) fn processes_with(marker: &str) -> Vec<u32> {
     ids.filter(|id| *id != own).filter(|id| is_alive(*id) && mentions(*id, marker)).collect()
 }
 
+/// Nanoseconds of a processor that the main thread of a process has taken (proc_pid_schedstat(5)); `None` once it is
+/// gone.
+pub(crate) fn cpu_time_of(process: u32) -> Option<u64> {
+    let path = format!("/proc/{process}/task/{process}/schedstat");
+    let spent: u64 = fs::read_to_string(path).ok()?.split(' ').next()?.parse().ok()?;
+    is_alive(process).then_some(spent)
+}
+
 /// The ordinary user's and its group's number.
 pub(super) const NOBODY: u32 = 65534;
 

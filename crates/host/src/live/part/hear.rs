@@ -26,11 +26,11 @@ impl Live {
     /// Nothing of a run outlives its agent: no patience with programs.
     fn agent_gone(&mut self, error: &io::Error) {
         let why = format!("this machine's agent is lost: {error}");
-        self.hurried = true;
+        self.end.hurry();
         if let Some(side) = &mut self.side {
             side.agent_gone = true;
         }
-        self.ending.get_or_insert(Ending::Fatal(why));
+        self.end.ask(Ending::Fatal(why));
     }
 
     fn hear_message(&mut self, message: ToPart) {
@@ -53,8 +53,15 @@ impl Live {
             ToPart::Lost { member, why } => self.lose(member, why),
             ToPart::Left { member } => self.leave_with(member),
             ToPart::Stop(why) => {
-                self.hurried |= self.ending.is_some();
-                self.ending.get_or_insert(match why {
+                // Another part may have told of the same order before: only a second one hurries.
+                if self
+                    .side
+                    .as_mut()
+                    .is_some_and(|side| std::mem::replace(&mut side.ordered_to_stop, true))
+                {
+                    self.end.hurry();
+                }
+                self.end.ask(match why {
                     StopWhy::Asked => Ending::Stopped,
                     StopWhy::Signal(signal) => Ending::Interrupted(signal),
                     StopWhy::Failed(reason) => Ending::Fatal(reason),
@@ -92,7 +99,7 @@ impl Live {
             News::Order { at, action } => self.follow_order(at, *action),
             News::End { ending } => {
                 side.ended.insert(member);
-                self.ending.get_or_insert(ending);
+                self.end.ask(ending);
             }
         }
     }
@@ -112,7 +119,7 @@ impl Live {
         let names = nodes.iter().map(|node| self.plan.nodes[*node].name.clone()).collect();
         self.tell(None, What::HostLost { host: host.clone(), nodes: names, why });
         if self.plan.on_host_loss == OnHostLoss::Fail {
-            self.ending.get_or_insert(Ending::host_lost(&host));
+            self.end.ask(Ending::host_lost(&host));
         }
     }
 
@@ -124,7 +131,7 @@ impl Live {
         }
         let host = side.host(member);
         let why = format!("host {host} has ended the run without this machine");
-        self.ending.get_or_insert(Ending::Fatal(why));
+        self.end.ask(Ending::Fatal(why));
     }
 
     pub(in crate::live) fn reached(&mut self) {
