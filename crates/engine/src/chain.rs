@@ -260,6 +260,7 @@ impl Chain {
 
     fn exit(&mut self, packet: Packet, work: &mut Work) {
         self.count_delivery(&packet.shape);
+        self.counters.count_delay(&packet);
         work.exits.push_back((self.lane, packet));
     }
 

@@ -3,6 +3,9 @@
 use std::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::Span;
+
+use crate::packet::Packet;
 
 /// Why a packet did not arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,7 +126,13 @@ pub struct LaneCounters {
     pub transmitted_wire_bytes: u64,
     /// How long the rate was transmitting them.
     pub busy_ns: u64,
-    /// Sum of the delays drawn: latency plus jitter of every packet that came to the delay.
+    /// Packets that the rate transmitted right behind another one: the line was not idle in between.
+    pub backlogged_packets: u64,
+    /// Their bytes with overhead.
+    pub backlogged_wire_bytes: u64,
+    /// How long that took.
+    pub backlogged_ns: u64,
+    /// Sum of the delays of the packets delivered: from the end of the transmission to the lane's end.
     pub delay_sum_ns: u64,
     /// The number of packets in that sum.
     pub delay_count: u64,
@@ -133,29 +142,69 @@ impl LaneCounters {
     /// Adds what another part of the network counted on the same lane. What is a maximum is so of each part
     /// by itself: parts do not know of each other's queues.
     pub fn add(&mut self, other: &LaneCounters) {
-        let pairs = [
-            (&mut self.offered_packets, other.offered_packets),
-            (&mut self.offered_bytes, other.offered_bytes),
-            (&mut self.delivered_packets, other.delivered_packets),
-            (&mut self.delivered_bytes, other.delivered_bytes),
-            (&mut self.delivered_wire_bytes, other.delivered_wire_bytes),
-            (&mut self.duplicated, other.duplicated),
-            (&mut self.corrupted, other.corrupted),
-            (&mut self.reordered, other.reordered),
-            (&mut self.marked, other.marked),
-            (&mut self.fragmented, other.fragmented),
-            (&mut self.fragments, other.fragments),
-            (&mut self.queue_packets, other.queue_packets),
-            (&mut self.queue_bytes, other.queue_bytes),
-            (&mut self.transmitted_wire_bytes, other.transmitted_wire_bytes),
-            (&mut self.busy_ns, other.busy_ns),
-            (&mut self.delay_sum_ns, other.delay_sum_ns),
-            (&mut self.delay_count, other.delay_count),
-        ];
-        pairs.into_iter().for_each(|(sum, more)| *sum += more);
+        let more = { *other }.sums().map(|sum| *sum);
+        self.sums().into_iter().zip(more).for_each(|(sum, more)| *sum += more);
         self.dropped.0.iter_mut().zip(other.dropped.0).for_each(|(sum, more)| *sum += more);
         self.queue_packets_max = self.queue_packets_max.max(other.queue_packets_max);
         self.queue_bytes_max = self.queue_bytes_max.max(other.queue_bytes_max);
+    }
+
+    /// What was counted after `earlier`, which these counters were before. What is present or a maximum stays
+    /// as it is.
+    #[must_use]
+    pub fn since(&self, earlier: &LaneCounters) -> LaneCounters {
+        let mut since = *self;
+        let before = { *earlier }.sums().map(|sum| *sum);
+        let present = (self.queue_packets, self.queue_bytes);
+        since.sums().into_iter().zip(before).for_each(|(sum, before)| *sum -= before.min(*sum));
+        (since.queue_packets, since.queue_bytes) = present;
+        let dropped = since.dropped.0.iter_mut().zip(earlier.dropped.0);
+        dropped.for_each(|(sum, before)| *sum -= before.min(*sum));
+        since
+    }
+
+    /// All that adds up, drops apart.
+    fn sums(&mut self) -> [&mut u64; 20] {
+        [
+            &mut self.offered_packets,
+            &mut self.offered_bytes,
+            &mut self.delivered_packets,
+            &mut self.delivered_bytes,
+            &mut self.delivered_wire_bytes,
+            &mut self.duplicated,
+            &mut self.corrupted,
+            &mut self.reordered,
+            &mut self.marked,
+            &mut self.fragmented,
+            &mut self.fragments,
+            &mut self.queue_packets,
+            &mut self.queue_bytes,
+            &mut self.transmitted_wire_bytes,
+            &mut self.busy_ns,
+            &mut self.backlogged_packets,
+            &mut self.backlogged_wire_bytes,
+            &mut self.backlogged_ns,
+            &mut self.delay_sum_ns,
+            &mut self.delay_count,
+        ]
+    }
+
+    /// Counts a transmission that began when the one before it ended.
+    pub(crate) fn count_backlogged(&mut self, packets: u32, wire_bytes: u64, busy: Span) {
+        // A line that a trace stops for ever transmits nothing.
+        if !busy.is_zero() {
+            self.backlogged_packets += u64::from(packets);
+            self.backlogged_wire_bytes += wire_bytes;
+            self.backlogged_ns = self.backlogged_ns.saturating_add(busy.as_nanos());
+        }
+    }
+
+    /// Counts how long a packet that leaves the lane was in its delay.
+    pub(crate) fn count_delay(&mut self, packet: &Packet) {
+        let count = u64::from(packet.shape.count);
+        let delay = packet.times.last.since(packet.delayed_from).as_nanos();
+        self.delay_count += count;
+        self.delay_sum_ns = self.delay_sum_ns.saturating_add(delay.saturating_mul(count));
     }
 }
 

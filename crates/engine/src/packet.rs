@@ -142,6 +142,8 @@ pub(crate) struct Body {
     pub(crate) shape: Shape,
     /// Of this part: arrivals at the element where it is.
     pub(crate) times: Times,
+    /// When its last segment came to the delay of the lane where it is.
+    pub(crate) delayed_from: Time,
     /// Of its first segment on the lane where it is.
     pub(crate) number: u64,
     /// Whether it is a duplicate: it has luck of its own.
@@ -184,6 +186,7 @@ impl Packet {
             total: shape.count,
             shape,
             times: Times::at_once(at),
+            delayed_from: at,
             number: 0,
             copy: false,
             fate: Fate::PLAIN,

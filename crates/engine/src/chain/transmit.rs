@@ -100,7 +100,11 @@ impl Chain {
         if let Some(packet) = next {
             let wire_bytes = packet.shape.charge(self.server.overhead());
             self.counters.transmitted_wire_bytes += wire_bytes;
+            let follows = self.server.follows(now, &packet).then_some(packet.shape.count);
             let (first, busy) = self.server.begin(packet);
+            if let Some(packets) = follows {
+                self.counters.count_backlogged(packets, wire_bytes, busy);
+            }
             self.await_end(first, busy, work);
         }
     }
@@ -124,7 +128,7 @@ impl Chain {
     /// Sends what the opportunity at `now` carries.
     fn use_opportunity(&mut self, now: Time, work: &mut Work) {
         let Some((offered, gap)) = self.server.take_slot(now) else { return };
-        let mut left = offered;
+        let (mut left, mut packets) = (offered, 0);
         while left > 0 {
             if !self.server.has_pending() {
                 let delay = &self.delay;
@@ -141,6 +145,7 @@ impl Chain {
             let stuck = waits && packet.is_none() && rest == left;
             left = rest;
             if let Some(packet) = packet {
+                packets += packet.shape.count;
                 self.delay_all(now, packet, work);
             }
             if stuck {
@@ -151,6 +156,9 @@ impl Chain {
         let used = u128::from(offered - left) * u128::from(gap.as_nanos());
         let busy = u64::try_from(used / u128::from(offered.max(1))).unwrap_or(u64::MAX);
         self.counters.busy_ns = self.counters.busy_ns.saturating_add(busy);
+        if left == 0 && (self.queue.packets() > 0 || self.server.has_pending()) {
+            self.counters.count_backlogged(packets, offered, gap);
+        }
     }
 
     /// The first or the last segment of the transmission has left.
@@ -265,11 +273,8 @@ impl Chain {
     fn depart(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
         let departure = self.delay.depart(&packet);
         let count = u64::from(packet.shape.count);
-        let counters = &mut self.counters;
-        counters.delay_count += count;
-        counters.delay_sum_ns =
-            counters.delay_sum_ns.saturating_add(departure.drawn.as_nanos().saturating_mul(count));
-        counters.reordered += if departure.reordered { count } else { 0 };
+        packet.delayed_from = packet.times.last;
+        self.counters.reordered += if departure.reordered { count } else { 0 };
         packet.times = departure.times;
         if self.site.of_paths {
             packet.unordered |= departure.held_back || self.delay.reorders();

@@ -36,8 +36,6 @@ pub(crate) struct Delay {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Departure {
     pub(crate) times: Times,
-    /// Latency and jitter, as drawn.
-    pub(crate) drawn: Span,
     /// Whether others may be expected to overtake it.
     pub(crate) held_back: bool,
     /// Whether it was held back, or overtakes another one.
@@ -107,15 +105,15 @@ impl Delay {
         let times = packet.times.map(|time| time + drawn);
         if let Some(extra) = self.reorder.holds(number, copy) {
             let times = times.map(|time| time + extra);
-            return Departure { times, drawn, held_back: true, reordered: true };
+            return Departure { times, held_back: true, reordered: true };
         }
         if self.reorder.by_jitter() {
             let reordered = times.first < self.latest;
             self.latest = self.latest.max(times.last);
-            return Departure { times, drawn, held_back: false, reordered };
+            return Departure { times, held_back: false, reordered };
         }
         if !self.in_order {
-            return Departure { times, drawn, held_back: false, reordered: false };
+            return Departure { times, held_back: false, reordered: false };
         }
         let floor = self.floor;
         let times = times.map(|time| time.max(floor));
@@ -123,6 +121,6 @@ impl Delay {
         if !self.jitter.is_none() || self.trace.is_some() {
             self.floor = self.floor.max(times.last);
         }
-        Departure { times, drawn, held_back: false, reordered: false }
+        Departure { times, held_back: false, reordered: false }
     }
 }

@@ -229,6 +229,11 @@ impl Server {
         self.rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(count) * bytes))
     }
 
+    /// Whether a packet that begins at `now` follows the one before it without a gap, all of its segments.
+    pub(crate) fn follows(&self, now: Time, packet: &Packet) -> bool {
+        self.free_at == now && now > Time::ZERO && packet.times.last <= now
+    }
+
     /// Starts a transmission; answers when the first segment ends, and how long the line is busy.
     pub(crate) fn begin(&mut self, packet: Packet) -> (Time, Span) {
         let bytes = packet.shape.charge(self.overhead);

@@ -88,3 +88,20 @@ fn the_slower_of_two_hops_sets_the_spacing() {
     let first = 100 * US + MS;
     assert_eq!(net.times(), [first, first + MS, first + 2 * MS, first + 3 * MS]);
 }
+
+#[test]
+fn a_line_is_backlogged_only_where_packets_follow_one_another_without_a_gap() {
+    let mut net = Net::new(pair(1, rated(8_000_000)));
+    for tag in 1..=5 {
+        net.send_udp(u64::from(tag) * 10 * MS, 1000, tag);
+    }
+    net.run_until(100 * MS);
+    assert_eq!((net.lane(0).backlogged_packets, net.lane(0).backlogged_ns), (0, 0));
+    (6..10).for_each(|tag| net.send_udp(100 * MS, 1000, tag));
+    // Exactly when the last of these has left.
+    net.send_udp(104 * MS, 1000, 10);
+    net.finish();
+    let lane = net.lane(0);
+    assert_eq!((lane.backlogged_packets, lane.backlogged_ns), (4, 4 * MS));
+    assert_eq!(lane.backlogged_wire_bytes, 4000);
+}
