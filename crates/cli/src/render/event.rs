@@ -7,8 +7,7 @@ use crate::render::quantity;
 /// One line about an event: when it happened, what it was, and, for what was to happen at a time, that
 /// time and how much later it was.
 pub(crate) fn text(event: &Event) -> String {
-    let millis = event.at_ns / 1_000_000;
-    let line = format!("[{:>4}.{:03}s] {}", millis / 1000, millis % 1000, what(&event.what));
+    let line = format!("{}{}", at(event.at_ns), what(&event.what));
     match event.intended_ns {
         Some(intended) => {
             let late = quantity::nanos(event.at_ns.saturating_sub(intended));
@@ -16,6 +15,12 @@ pub(crate) fn text(event: &Event) -> String {
         }
         None => line,
     }
+}
+
+/// `[   5.000s] `.
+pub(crate) fn at(at_ns: u64) -> String {
+    let millis = at_ns / 1_000_000;
+    format!("[{:>4}.{:03}s] ", millis / 1000, millis % 1000)
 }
 
 /// `a b c`, or some of them and how many more.
@@ -137,7 +142,7 @@ fn setting(value: &serde_json::Value) -> String {
 mod tests {
     use super::*;
 
-    fn at(at_ns: u64, what: What) -> String {
+    fn line(at_ns: u64, what: What) -> String {
         text(&Event { at_ns, intended_ns: None, what })
     }
 
@@ -146,7 +151,7 @@ mod tests {
         let set = serde_json::json!({"loss": {"independent": "5%"}, "rate": {"to": "10mbit"}});
         let what = What::LinkSet { link: "ocean".into(), direction: "paris-tokyo".into(), set };
         assert_eq!(
-            at(5_000_120_000, what),
+            line(5_000_120_000, what),
             "[   5.000s] link ocean paris-tokyo: loss=5% rate=10mbit"
         );
     }
@@ -179,7 +184,7 @@ mod tests {
     fn a_partition_of_one_way_shows_the_way() {
         let groups = vec![vec!["a".into(), "b".into()], vec!["c".into()]];
         let what = What::Partitioned { groups, one_way: true };
-        assert_eq!(at(0, what), "[   0.000s] partition: a b -x-> c");
+        assert_eq!(line(0, what), "[   0.000s] partition: a b -x-> c");
     }
 
     #[test]
@@ -187,7 +192,7 @@ mod tests {
         let nodes = ["a", "b"].map(str::to_owned).to_vec();
         let (host, why) = ("three".to_owned(), "its agent does not answer".to_owned());
         assert_eq!(
-            at(0, What::HostLost { host, nodes, why }),
+            line(0, What::HostLost { host, nodes, why }),
             "[   0.000s] host three is lost, its agent does not answer; with it: a b"
         );
     }
@@ -201,7 +206,7 @@ mod tests {
     fn a_program_that_a_signal_ended_is_not_said_to_have_exited() {
         let exited =
             |code, signal| What::ProgramExited { node: "web".into(), program: 0, code, signal };
-        assert_eq!(at(0, exited(137, Some(9))), "[   0.000s] web: ended by signal 9");
-        assert_eq!(at(12_345_678_901, exited(3, None)), "[  12.345s] web: exited with 3");
+        assert_eq!(line(0, exited(137, Some(9))), "[   0.000s] web: ended by signal 9");
+        assert_eq!(line(12_345_678_901, exited(3, None)), "[  12.345s] web: exited with 3");
     }
 }

@@ -7,7 +7,7 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,8 +16,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use unicode_width::UnicodeWidthStr;
 use windtunnel_host::{Notice, Observer};
 use windtunnel_model::{Plan, Span};
-use windtunnel_trace::event::What;
+use windtunnel_trace::event::{Event, What};
 
+use crate::render::overload::Overloads;
 use crate::render::{event, paint, quantity};
 
 /// What is shown and where.
@@ -42,6 +43,7 @@ pub(crate) struct Face {
     duration: Option<Span>,
     writer: Mutex<Option<Writer>>,
     unshown: AtomicU64,
+    overloads: Mutex<Overloads>,
 }
 
 #[derive(Debug)]
@@ -81,6 +83,7 @@ impl Face {
             duration: plan.duration,
             writer: Mutex::new(None),
             unshown: AtomicU64::new(0),
+            overloads: Mutex::new(Overloads::default()),
         }
     }
 
@@ -124,6 +127,28 @@ impl Face {
         if self.manner.lines_are_talk { Line::Talk(text) } else { Line::Data(text) }
     }
 
+    fn event(&self, event: &Event) {
+        if let What::RunEnded { .. } = event.what {
+            let rest = self.overloads().rest(event.at_ns);
+            rest.into_iter().for_each(|text| self.talk(&text));
+        }
+        let taken = self.overloads().take(event);
+        match taken {
+            Ok(due) => due.into_iter().for_each(|text| self.talk(&text)),
+            Err(()) if is_told(&event.what) => self.talk(&event::text(event)),
+            Err(()) => {}
+        }
+    }
+
+    fn talk(&self, text: &str) {
+        let text = paint(text, AnsiColor::BrightBlack, self.manner.talk_colours);
+        self.show(Line::Talk(text));
+    }
+
+    fn overloads(&self) -> MutexGuard<'_, Overloads> {
+        self.overloads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn progress(&self, elapsed: Span, running: usize) -> String {
         let elapsed = elapsed.as_nanos() / 1_000_000_000;
         let of = self.duration.map(|all| format!(" of {}", quantity::span(all)));
@@ -150,15 +175,10 @@ impl Observer for Face {
             Notice::Output { source, node, line, .. } => {
                 self.show(self.output(source, *node, line));
             }
-            Notice::Event(event) if is_told(&event.what) => {
-                let text = event::text(event);
-                self.show(Line::Talk(paint(
-                    &text,
-                    AnsiColor::BrightBlack,
-                    self.manner.talk_colours,
-                )));
-            }
+            Notice::Event(event) => self.event(event),
             Notice::Tick { elapsed, running } => {
+                let due = self.overloads().due(elapsed.as_nanos());
+                due.into_iter().for_each(|text| self.talk(&text));
                 self.show(Line::Progress(self.progress(*elapsed, *running)));
             }
             Notice::Stopping { reason } => self.show(Line::Talk(format!("stopping: {reason}"))),
