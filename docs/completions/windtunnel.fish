@@ -52,7 +52,7 @@ complete -c windtunnel -n "__fish_windtunnel_needs_command" -f -a "manual" -d 'P
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l out -d 'The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l seed -d 'Seed of every random stream, instead of the file\'s' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l duration -d 'How long the run lasts at the most, instead of the file\'s' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l max-lateness -d 'Packets that leave later than this are late; more than 0.1% of them make the run unfaithful' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l max-lateness -d 'Packets that leave later than this are late; more than 0.1% of all or of a link direction, or one that is 20 times as late, make the run unfaithful' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l on-overload -d 'What is done when this machine cannot keep up, instead of what the file says: `report` it; `abort` the run; or `freeze` all programs until the emulation has caught up' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l output-limit -d 'How much is kept of each stream that a program writes' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l packet-memory -d 'Memory for packets in queues and in flight' -r
@@ -87,7 +87,7 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l ready -d 
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l out -d 'The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l seed -d 'Seed of every random stream, instead of the file\'s' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l duration -d 'How long the run lasts at the most, instead of the file\'s' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l max-lateness -d 'Packets that leave later than this are late; more than 0.1% of them make the run unfaithful' -r
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l max-lateness -d 'Packets that leave later than this are late; more than 0.1% of all or of a link direction, or one that is 20 times as late, make the run unfaithful' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l on-overload -d 'What is done when this machine cannot keep up, instead of what the file says: `report` it; `abort` the run; or `freeze` all programs until the emulation has caught up' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l output-limit -d 'How much is kept of each stream that a program writes' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l packet-memory -d 'Memory for packets in queues and in flight' -r

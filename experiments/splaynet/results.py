@@ -145,7 +145,7 @@ def sharing(name, run, bounds):
             rows.append(told(name, f"stream {index + 1} while three share: σ", statistics.pstdev(inside), "Mbit/s"))
     share_from, share_to = starts[2] + 2, min(s["last_ns"] - origin for s in streams) / 1e9 - 1
     for number, seen in carried(run, len(streams), share_from, share_to).items():
-        if len(seen) > 1:
+        if len(seen) > 1 and any(seen):
             sigma = 100 * statistics.pstdev(seen) / statistics.mean(seen)
             rows.append(told(name, f"stream {number} on its own link while three share: σ of {len(seen)} s", sigma, "%",
                              bounds["sigma"] if name.endswith("-paths") else None))
@@ -157,7 +157,9 @@ def carried(run, count, low, high):
     """By stream, Mbit/s of the wire that left the link of that stream alone in each whole second between two times after the first
     stream's start. What a receiver reads comes in leaps where TCP lost something; what the network gives it does not."""
     begun = min(event["at_ns"] for event in all_events(run) if event["event"] == "program-started" and "stream" in event["argv"]) / 1e9
-    seconds = {number: collections.Counter() for number in range(1, count + 1)}
+    # An interval without a row was idle.
+    whole = range(math.ceil(low), math.floor(high))
+    seconds = {number: collections.Counter({second: 0 for second in whole}) for number in range(1, count + 1)}
     with open(run.folder / "links.csv", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             # A row is of the 100 ms before its time.

@@ -74,7 +74,7 @@ const FILES: &[(&str, &str)] = &[
         "run.json",
         "The report: verdict, programs, expectations, links asked and achieved, lateness.",
     ),
-    ("links.csv", "A row for each link direction and 100 ms."),
+    ("links.csv", "A row for each link direction and 100 ms in which it did something."),
     ("events.jsonl", "What happened, one JSON object a line."),
     ("nodes/NODE/", "What the programs of a node wrote, and how they ended."),
     ("control.sock", "How the other verbs reach the run while it lives."),

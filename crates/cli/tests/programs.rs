@@ -11,12 +11,16 @@
 mod churn;
 #[path = "programs/clients.rs"]
 mod clients;
+#[path = "programs/disk.rs"]
+mod disk;
 #[path = "programs/ending.rs"]
 mod ending;
 #[path = "programs/events.rs"]
 mod events;
 #[path = "programs/expect.rs"]
 mod expect;
+#[path = "programs/faithful.rs"]
+mod faithful;
 #[path = "programs/faults.rs"]
 mod faults;
 #[path = "programs/lan.rs"]

@@ -18,6 +18,7 @@ mod message;
 mod meter;
 mod outbox;
 mod overload;
+pub(crate) mod phase;
 mod sampler;
 mod schedule;
 mod vigil;
@@ -42,6 +43,8 @@ pub(crate) use message::{Note, Order, RemoteNews};
 pub(crate) use meter::Flow;
 use outbox::Outbox;
 use overload::{Change, Overload};
+#[cfg(test)]
+pub(crate) use sampler::LateInterval;
 use sampler::Sampler;
 pub(crate) use sampler::{LaneResult, Tally};
 pub(crate) use schedule::Cause;
@@ -194,12 +197,12 @@ impl Loop {
         let caught_up = self.arrivals.last();
         let (last, mut tally) = self.sampler.finish(caught_up, engine, plan, &self.socket);
         if let Some((at, rows)) = last {
-            self.setup.recorder.sample(at, rows);
+            self.setup.recorder.last_sample(at, rows);
         }
         tally.ran_ns = after.run_ns.saturating_sub(before.run_ns);
         tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
         tally.refused = self.refused;
-        tally.overloads = self.overload.totals(now());
+        (tally.overloads, tally.stalls) = self.overload.totals(now());
         if let Some(abroad) = self.abroad {
             tally.abroad = Some(abroad.traffic(&self.engine));
             tally.flow_starts = abroad.into_starts();
@@ -216,9 +219,8 @@ impl Loop {
                 }
                 Ok(Order::Change { id, at: None, action }) => {
                     let at = self.arrivals.not_before(now());
-                    let (engine, schedule) = (&mut self.engine, &mut self.schedule);
-                    advance(engine, schedule, at, &self.notes, &self.setup.told);
-                    apply(engine, at, &action);
+                    self.catch_up(at);
+                    apply(&mut self.engine, &mut self.sampler, at, &action);
                     self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
                 }
                 Ok(Order::Flows { member, news }) => {
@@ -242,10 +244,15 @@ impl Loop {
     /// Lets everything catch up, and then does something about other machines.
     fn at_present(&mut self, what: impl FnOnce(&mut Abroad, Time, &mut Engine)) {
         let at = self.arrivals.not_before(now());
-        advance(&mut self.engine, &mut self.schedule, at, &self.notes, &self.setup.told);
+        self.catch_up(at);
         if let Some(abroad) = &mut self.abroad {
             what(abroad, at, &mut self.engine);
         }
+    }
+
+    fn catch_up(&mut self, at: Time) {
+        let Loop { engine, schedule, sampler, notes, setup, .. } = self;
+        advance(engine, schedule, sampler, at, notes, &setup.told);
     }
 
     fn begin(&mut self, origin: Time) {
@@ -257,7 +264,7 @@ impl Loop {
         self.schedule = Schedule::new(&self.setup.plan, origin);
         self.sampler.begin(origin, &self.socket);
         self.refused = 0;
-        self.overload.clear();
+        self.overload.begin(origin);
     }
 
     /// Hands in what has arrived, catches up with the present and sends what is due.
@@ -286,7 +293,7 @@ impl Loop {
             if first {
                 turn.behind = turn.behind.max(began.since(at));
             }
-            advance(engine, schedule, at, notes, &setup.told);
+            advance(engine, schedule, sampler, at, notes, &setup.told);
             sampler.take_handoffs(engine, arrivals.present().since(at));
             outbox.collect(engine, sampler);
             let (header, frame) = slot.parts_mut();
@@ -296,7 +303,7 @@ impl Loop {
             }
         }
         let present = arrivals.not_before(now());
-        advance(engine, schedule, present, notes, &setup.told);
+        advance(engine, schedule, sampler, present, notes, &setup.told);
         sampler.take_handoffs(engine, Span::ZERO);
         outbox.collect(engine, sampler);
         turn.moved |= outbox.receive(present, engine, sampler);

@@ -2,16 +2,66 @@
 
 use std::fs;
 
+use serde::{Deserialize, Serialize};
 use windtunnel_node::Village;
 
-/// Packets that devices of the nodes and of the fabric have failed to hand over, since they were made.
-///
-/// A veth device counts a packet as dropped on transmission when the other end's backlog is full
-/// (`net.core.netdev_max_backlog`): neither program nor engine would notice otherwise.
-pub(crate) fn transmit_drops(village: &Village) -> u64 {
-    let fabric = drops_in("/proc/thread-self/net/dev");
-    let nodes = village.nodes().iter().map(|n| drops_in(&format!("/proc/{}/net/dev", n.pid())));
-    fabric + nodes.sum::<u64>()
+/// Packets that were lost at the devices between nodes and engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct DeviceDrops {
+    /// Of this run: what its devices have failed to hand over.
+    pub(crate) packets: u64,
+    /// What the backlogs of the machine's processors dropped meanwhile, whose ever it was.
+    pub(crate) backlog_packets: u64,
+}
+
+impl DeviceDrops {
+    /// What was dropped until now, by devices of the nodes and of the fabric since they were made.
+    ///
+    /// A veth device counts a packet as dropped on transmission when the processor's backlog is full
+    /// (`net.core.netdev_max_backlog`), or the other end is down: neither program nor engine would notice
+    /// otherwise.
+    pub(crate) fn until_now(village: &Village) -> Self {
+        let fabric = drops_in("/proc/thread-self/net/dev");
+        let nodes = village.nodes().iter().map(|n| drops_in(&format!("/proc/{}/net/dev", n.pid())));
+        let backlogs = fs::read_to_string("/proc/net/softnet_stat");
+        DeviceDrops {
+            packets: fabric + nodes.sum::<u64>(),
+            backlog_packets: backlogs.map_or(0, |table| sum_backlog_drops(&table)),
+        }
+    }
+
+    pub(crate) fn since(self, before: DeviceDrops) -> Self {
+        DeviceDrops {
+            packets: self.packets.saturating_sub(before.packets),
+            backlog_packets: self.backlog_packets.saturating_sub(before.backlog_packets),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: DeviceDrops) {
+        self.packets += other.packets;
+        self.backlog_packets += other.backlog_packets;
+    }
+
+    /// What was lost and, as far as it is known, why.
+    pub(crate) fn text(self) -> Option<String> {
+        let DeviceDrops { packets, backlog_packets } = self;
+        if packets == 0 {
+            return None;
+        }
+        let lost = match packets {
+            1 => "1 packet was lost".to_owned(),
+            many => format!("{many} packets were lost"),
+        };
+        let lost = format!("{lost} at the devices between nodes and engine");
+        Some(if backlog_packets >= packets {
+            format!(
+                "{lost}: the kernel's backlog was full, which this run shares with all that the \
+                 machine does"
+            )
+        } else {
+            format!("{lost}: it is not known why, the kernel's backlog was not full")
+        })
+    }
 }
 
 fn drops_in(path: &str) -> u64 {
@@ -28,9 +78,36 @@ fn sum_transmit_drops(table: &str) -> u64 {
         .sum()
 }
 
+/// Sums the second column (hexadecimal: packets, drops, …) of all processors.
+fn sum_backlog_drops(table: &str) -> u64 {
+    let columns = table.lines().filter_map(|line| line.split_ascii_whitespace().nth(1));
+    columns.filter_map(|column| u64::from_str_radix(column, 16).ok()).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_backlog_is_named_only_where_it_dropped_as_many() {
+        let drops = |packets, backlog_packets| DeviceDrops { packets, backlog_packets }.text();
+        assert_eq!(drops(0, 9), None);
+        let shared = drops(3, 3).unwrap();
+        assert!(shared.starts_with("3 packets were lost at the devices"), "{shared}");
+        assert!(shared.contains("shares with all that the machine does"), "{shared}");
+        let unknown = drops(1, 0).unwrap();
+        assert!(unknown.starts_with("1 packet was lost"), "{unknown}");
+        assert!(unknown.contains("not known why"), "{unknown}");
+        for text in [shared, unknown] {
+            assert!(!text.contains("rate is too high"), "{text}");
+        }
+    }
+
+    #[test]
+    fn drops_of_the_backlogs_are_summed_over_processors() {
+        let table = "0000aaaa 0000000b 00000000 00000000\n0000bbbb 00000010 00000000 00000000\n";
+        assert_eq!(sum_backlog_drops(table), 0xb + 0x10);
+    }
 
     #[test]
     fn transmit_drops_are_summed_over_devices_other_than_loopback() {

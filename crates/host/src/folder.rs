@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_model::Plan;
 
+use crate::reserve::{self, Reserve};
+
 /// The run folder could not be made or written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {verb} {path}")]
@@ -87,18 +89,42 @@ impl Folder {
         self.root.join(name)
     }
 
+    /// Keeps room for the report of a run of `plan`, whose programs may fill the disk.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn reserve_report(&self, plan: &Plan) -> Result<(), FolderError> {
+        self.reserve("run.json", reserve::report_bytes(plan))?;
+        self.reserve("junit.xml", reserve::junit_bytes(plan))
+    }
+
+    /// Keeps room for a file that [`Folder::write`] will write.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn reserve(&self, name: &str, bytes: u64) -> Result<(), FolderError> {
+        let reserved = Reserve::create(&self.aside(name), bytes);
+        reserved.map(|_| ()).map_err(failed("reserve room for", &self.file(name)))
+    }
+
     /// Writes a whole file of the run: after a failure there is none, rather than half of one.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<(), FolderError> {
-        let (path, aside) = (self.file(name), self.file(&format!(".{name}")));
-        let written = fs::write(&aside, contents).and_then(|()| fs::rename(&aside, &path));
+        let (path, aside) = (self.file(name), self.aside(name));
+        let written = Reserve::open(&aside).and_then(|reserve| reserve.write(contents));
+        let written = written.and_then(|()| fs::rename(&aside, &path));
         if written.is_err() {
             // It is of no use; that it cannot be removed is no news.
             let _ = fs::remove_file(&aside);
         }
         written.map_err(failed("write", &path))
+    }
+
+    /// Where a file is until it is whole.
+    fn aside(&self, name: &str) -> PathBuf {
+        self.file(&format!(".{name}"))
     }
 }
 

@@ -16,6 +16,7 @@ use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::Processors;
 use windtunnel_trace::report::Report;
 
+use crate::devices::DeviceDrops;
 use crate::evidence;
 use crate::folder::{Folder, FolderError};
 use crate::live::{EchoesSeen, Freezes, Probe};
@@ -155,6 +156,8 @@ impl Whole {
     }
 
     fn judge(&self, plan: &Plan, options: &Options, parts: &Parts, results: &[Results]) -> Report {
+        let mut device_drops = DeviceDrops::default();
+        results.iter().for_each(|part| device_drops.add(part.device_drops));
         let longest = |span: fn(&Results) -> Span| results.iter().map(span).max();
         let common = |hosts, lost| Evidence {
             plan,
@@ -171,7 +174,7 @@ impl Whole {
             origin: results[0].origin,
             freezes: self.freezes,
             late_above: options.max_lateness,
-            device_drops: results.iter().map(|part| part.device_drops).sum(),
+            device_drops,
             processors: processors(results),
             notes: &[],
             hosts,

@@ -13,6 +13,7 @@
 //! | `supervisor` | which program starts when, and what its end means |
 //! | `output` | what programs write, on its own thread |
 //! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
+//! | `reserve` | room on the disk for the report |
 //! | `recent` | what links did in the last second, for who watches |
 //! | `evidence` | `echoes.csv` and `paths.csv`, for expectations of paths |
 //! | `verdict` | what a run's figures mean |
@@ -47,6 +48,7 @@ mod pairs;
 mod part;
 mod recent;
 mod recorder;
+mod reserve;
 mod run;
 mod supervisor;
 mod verdict;
@@ -55,4 +57,5 @@ pub use fit::{Concern, fits};
 pub use folder::{Folder, FolderError};
 pub use observer::{Notice, Observer};
 pub use part::part;
+pub use reserve::{Reserve, junit_bytes};
 pub use run::{Options, RunError, run};

@@ -53,7 +53,8 @@ pub fn part(stream: UnixStream) -> std::io::Result<()> {
 fn do_part(link: Link, setup: &PartSetup) -> Result<(), RunError> {
     let plan = Arc::new(setup.plan.clone());
     let folder = Folder::create(&setup.folder, &plan)?;
-    let done = in_folder(link, setup, &plan, &folder);
+    let reserved = results::reserve(&folder, &plan).map_err(RunError::from);
+    let done = reserved.and_then(|()| in_folder(link, setup, &plan, &folder));
     if done.is_err() {
         folder.discard();
     }

@@ -3,11 +3,11 @@
 //! Records reach it through a bounded channel. What does not fit is counted, and a disk that is full is
 //! reported once at the end; neither stops the run.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+mod lines;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,22 @@ use windtunnel_trace::sample::{self, Row};
 
 use crate::folder::{Folder, FolderError, failed};
 use crate::recent::Recent;
+pub(crate) use lines::Lines;
 
 /// The sending side; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorder {
-    records: SyncSender<Record>,
+    records: Sender<Record>,
+    waiting: Arc<Waiting>,
     lost: Arc<AtomicU64>,
     recent: Recent,
+}
+
+/// Records that the thread has not taken yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    samples: AtomicUsize,
+    events: AtomicUsize,
 }
 
 /// The thread, to be joined at the end.
@@ -46,7 +55,7 @@ pub(crate) struct Recorded {
 
 #[derive(Debug)]
 enum Record {
-    Sample { at: Time, rows: Vec<Row> },
+    Sample { at: Time, rows: Vec<Row>, last: bool },
     Event(Box<Event>),
     End,
 }
@@ -60,29 +69,38 @@ impl Recorder {
         folder: &Folder,
         plan: &Plan,
     ) -> Result<(Recorder, Recording), FolderError> {
-        let open = |name: &str| {
+        let open = |name: &str, ahead| {
             let path = folder.file(name);
-            File::create(&path).map(BufWriter::new).map_err(failed("write", &path))
+            Lines::create(&path, ahead).map_err(failed("write", &path))
         };
-        let files = Files { links: open("links.csv")?, events: open("events.jsonl")? };
+        let links = open("links.csv", LINKS_AHEAD_BYTES)?;
+        let files = Files { links, events: open("events.jsonl", EVENTS_AHEAD_BYTES)? };
         let names = lane_names(plan);
-        let (records, receiver) = sync_channel(RECORDS_WAITING_MAX);
-        let lost = Arc::new(AtomicU64::new(0));
+        let (records, receiver) = channel();
+        let (waiting, lost) = (Arc::<Waiting>::default(), Arc::new(AtomicU64::new(0)));
         let recent = Recent::default();
-        let kept = recent.clone();
-        let thread = std::thread::spawn(move || write_all(&receiver, files, &names, &kept));
+        let (kept, taken) = (recent.clone(), Arc::clone(&waiting));
+        let thread = std::thread::spawn(move || write_all(&receiver, files, &names, &kept, &taken));
         let recording = Recording { thread, lost: Arc::clone(&lost) };
-        Ok((Recorder { records, lost, recent }, recording))
+        Ok((Recorder { records, waiting, lost, recent }, recording))
     }
 
     /// Records an interval that ended `at` after the run began: one row per lane index.
     pub(crate) fn sample(&self, at: Time, rows: Vec<Row>) {
-        self.send(Record::Sample { at, rows });
+        let record = Record::Sample { at, rows, last: false };
+        self.send(record, &self.waiting.samples, SAMPLES_WAITING_MAX);
+    }
+
+    /// Records the last interval.
+    pub(crate) fn last_sample(&self, at: Time, rows: Vec<Row>) {
+        let record = Record::Sample { at, rows, last: true };
+        self.send(record, &self.waiting.samples, SAMPLES_WAITING_MAX);
     }
 
     /// Records an event.
     pub(crate) fn event(&self, event: Event) {
-        self.send(Record::Event(Box::new(event)));
+        let record = Record::Event(Box::new(event));
+        self.send(record, &self.waiting.events, EVENTS_WAITING_MAX);
     }
 
     /// What links did lately.
@@ -90,17 +108,17 @@ impl Recorder {
         &self.recent
     }
 
-    fn send(&self, record: Record) {
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
-            self.records.try_send(record)
-        {
+    fn send(&self, record: Record, waiting: &AtomicUsize, most: usize) {
+        let full = waiting.fetch_add(1, Ordering::Relaxed) >= most;
+        if full || self.records.send(record).is_err() {
+            waiting.fetch_sub(1, Ordering::Relaxed);
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Tells the thread to finish; [`Recording::finish`] waits for it.
     pub(crate) fn end(&self) {
-        // Blocking: everything before it is to be written.
+        // If the thread is gone, `finish` says so.
         let _ = self.records.send(Record::End);
     }
 }
@@ -128,8 +146,8 @@ pub(crate) fn lane_names(plan: &Plan) -> Vec<(String, String)> {
 }
 
 struct Files {
-    links: BufWriter<File>,
-    events: BufWriter<File>,
+    links: Lines,
+    events: Lines,
 }
 
 fn write_all(
@@ -137,40 +155,55 @@ fn write_all(
     mut files: Files,
     names: &[(String, String)],
     recent: &Recent,
+    waiting: &Waiting,
 ) -> Recorded {
     let mut peaks = Peaks::new(names.len());
-    let mut failure = sample::write_heading(&mut files.links).err();
-    // After a failure the channel is still drained, so that nobody counts records twice.
-    while let Ok(record) = records.recv() {
-        let written = match record {
-            Record::End => break,
-            Record::Event(event) => event.write(&mut files.events).and(files.events.flush()),
-            Record::Sample { at, rows } => {
-                peaks.add(at, &rows);
-                let written = write_rows(&mut files.links, at, &rows, names);
-                recent.add(at, rows);
-                written
+    files.links.waiting().extend(format!("{}\n", sample::COLUMNS).into_bytes());
+    files.links.commit();
+    let mut first = true;
+    'all: while let Ok(record) = records.recv() {
+        // What has come in meanwhile goes out in one write.
+        for record in std::iter::once(record).chain(records.try_iter().take(BATCH_RECORDS)) {
+            match record {
+                Record::End => break 'all,
+                Record::Event(event) => {
+                    waiting.events.fetch_sub(1, Ordering::Relaxed);
+                    event.write_line(files.events.waiting());
+                }
+                Record::Sample { at, rows, last } => {
+                    waiting.samples.fetch_sub(1, Ordering::Relaxed);
+                    peaks.add(at, &rows);
+                    let whole = std::mem::take(&mut first) || last;
+                    write_rows(files.links.waiting(), at, &rows, names, whole);
+                    recent.add(at, rows);
+                }
             }
-        };
-        if failure.is_none() {
-            failure = written.err();
         }
+        files.links.commit();
+        files.events.commit();
     }
-    let flushed = files.links.flush().and(files.events.flush());
-    let failure = failure.or(flushed.err()).map(|error| error.to_string());
+    let failure = |file: &str, lines: Lines| {
+        lines.finish().err().map(|error| format!("cannot write {file}: {error}"))
+    };
+    let failures = [failure("links.csv", files.links), failure("events.jsonl", files.events)];
+    let failure = failures.into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
     Recorded { peak_bytes_per_s: peaks.finish(), lost: 0, failure }
 }
 
-fn write_rows(
-    out: &mut impl Write,
+/// Writes the rows of the directions that did something in the interval that ended at `at`; of all
+/// directions for a `whole` one, which the first and the last are.
+pub(crate) fn write_rows(
+    out: &mut Vec<u8>,
     at: Time,
     rows: &[Row],
     names: &[(String, String)],
-) -> io::Result<()> {
+    whole: bool,
+) {
     for (row, (link, direction)) in rows.iter().zip(names) {
-        row.write(out, at.as_nanos(), link, direction)?;
+        if whole || !row.is_idle() {
+            row.write_line(out, at.as_nanos(), link, direction);
+        }
     }
-    Ok(())
 }
 
 /// The best second of each lane, from the intervals of the last second.
@@ -229,8 +262,14 @@ fn per_second(bytes: u64, span_ns: u64) -> u64 {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// A few seconds of samples: a disk that stalls longer loses (counted) records, not packets.
-const RECORDS_WAITING_MAX: usize = 256;
+/// 25 s of samples: a disk that stalls longer loses (counted) records, not packets.
+const SAMPLES_WAITING_MAX: usize = 256;
+/// The starts of some 10 000 programs at once are no more than this.
+const EVENTS_WAITING_MAX: usize = 1 << 16;
+const BATCH_RECORDS: usize = 256;
+/// Room that is kept on the disk for what is recorded after programs have filled it.
+const LINKS_AHEAD_BYTES: u64 = 1 << 20;
+const EVENTS_AHEAD_BYTES: u64 = 1 << 18;
 
 #[cfg(test)]
 mod tests {
@@ -252,6 +291,48 @@ mod tests {
             peaks.add(tenths(tenth), &row(if tenth == 15 { 5000 } else { 1000 }));
         }
         assert_eq!(peaks.finish(), vec![14_000]);
+    }
+
+    #[test]
+    fn a_direction_that_did_nothing_has_a_row_in_a_whole_interval_only() {
+        let names = ["busy", "idle"].map(|link| (link.to_owned(), "a-b".to_owned()));
+        let rows = [Row { delivered_packets: 3, ..Row::default() }, Row::default()];
+        let links = |whole| {
+            let mut text = Vec::new();
+            write_rows(&mut text, tenths(1), &rows, &names, whole);
+            let text = String::from_utf8(text).unwrap();
+            let link = |row: &str| row.split(',').nth(1).unwrap().to_owned();
+            text.lines().map(link).collect::<Vec<_>>()
+        };
+        assert_eq!(links(false), ["busy"]);
+        assert_eq!(links(true), ["busy", "idle"]);
+    }
+
+    #[test]
+    fn no_event_is_lost_when_thousands_come_at_once_and_the_first_and_last_samples_are_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let source = windtunnel_scenario::Source {
+            name: "x.yaml",
+            text: b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]",
+            default_name: "x",
+            base_dir: "/",
+        };
+        let plan = windtunnel_scenario::load(&source).unwrap().plan;
+        let folder = Folder::create(root.path(), &plan).unwrap();
+        let (recorder, recording) = Recorder::start(&folder, &plan).unwrap();
+        for at_ns in 0..20_000 {
+            let what = windtunnel_trace::event::What::Healed;
+            recorder.event(Event { at_ns, intended_ns: None, what });
+        }
+        for tenth in 1..=50 {
+            recorder.sample(tenths(tenth), vec![Row::default(); 2]);
+        }
+        recorder.last_sample(tenths(51), vec![Row::default(); 2]);
+        recorder.end();
+        let recorded = recording.finish();
+        assert_eq!((recorded.lost, recorded.failure), (0, None));
+        let lines = |name| std::fs::read_to_string(folder.file(name)).unwrap().lines().count();
+        assert_eq!((lines("events.jsonl"), lines("links.csv")), (20_000, 1 + 2 + 2));
     }
 
     #[test]

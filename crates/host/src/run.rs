@@ -27,7 +27,7 @@ use windtunnel_node::Village;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::{schedule, signal};
-use windtunnel_trace::report::Report;
+use windtunnel_trace::report::{Report, Verdict};
 
 use crate::dataplane::{Abroad, Dataplane, Setup, now};
 use crate::evidence;
@@ -51,7 +51,7 @@ pub struct Options {
     /// Identifies the plan in the report.
     pub plan_hash: String,
     /// A packet that leaves later than this after it should have counts as late; more than 0.1 % late
-    /// packets make the run unfaithful.
+    /// packets, of all or of a link direction, or one that is 20 times as late, make the run unfaithful.
     pub max_lateness: Span,
     /// Bytes kept of each stream that a program writes.
     pub output_limit: Bytes,
@@ -157,7 +157,9 @@ impl RunError {
 pub fn run(plan: Plan, options: &Options, observer: Arc<dyn Observer>) -> Result<Report, RunError> {
     let plan = Arc::new(plan);
     let folder = Folder::create(&options.folder, &plan)?;
-    let result = prepare(&plan, options, &folder, &observer, None)
+    let result = folder.reserve_report(&plan).map_err(RunError::from);
+    let result = result
+        .and_then(|()| prepare(&plan, options, &folder, &observer, None))
         .and_then(|prepared| prepared.run(&plan, options, &folder, observer));
     if result.is_err() {
         folder.discard();
@@ -305,13 +307,13 @@ fn start_threads(
     Ok((Threads { told, recorder, output, matches, dataplane, notes }, recording))
 }
 
-/// A disk that is full does not change the verdict; it is added to the report that the caller gets.
+/// What cannot be written is added to the verdict of the report that the caller gets.
 fn write_results(folder: &Folder, plan: &Plan, done: &Done, report: Report) -> Report {
     let tables = evidence::tables(plan, &done.ended.echoes, &done.ended.tally.flows);
     write_report(folder, plan, tables, report)
 }
 
-/// Writes what is known when all is over.
+/// Writes what is known when all is over. A run of which that cannot be written has failed.
 pub(crate) fn write_report(
     folder: &Folder,
     plan: &Plan,
@@ -319,31 +321,34 @@ pub(crate) fn write_report(
     mut report: Report,
 ) -> Report {
     for (name, table) in tables {
-        if let Err(error) = folder.write(name, table.as_bytes()) {
-            report.verdict.warnings.push(format!("{error}: {}", error.source));
-        }
+        let written = folder.write(name, table.as_bytes());
+        told(written, &mut report.verdict);
     }
     for node in &plan.nodes {
         let programs = report.programs.iter().filter(|program| program.node == node.name);
         let lines: Vec<String> = programs.map(|program| format!("{}\n", program.ended)).collect();
         if let Err(error) = std::fs::write(folder.node(&node.name).join("exit"), lines.concat()) {
-            report
-                .verdict
-                .warnings
-                .push(format!("cannot write the exit of {}: {error}", node.name));
+            // `run.json` says the same.
+            let warning = format!("cannot write the exit of {}: {error}", node.name);
+            report.verdict.warnings.push(warning);
         }
     }
-    if let Err(error) = folder.write("junit.xml", windtunnel_trace::junit::text(&report).as_bytes())
-    {
-        report.verdict.warnings.push(format!("{error}: {}", error.source));
-    }
-    let written = serde_json::to_vec_pretty(&report)
-        .map_err(|error| error.to_string())
-        .and_then(|json| folder.write("run.json", &json).map_err(|e| format!("{e}: {}", e.source)));
-    if let Err(error) = written {
-        report.verdict.warnings.push(error);
-    }
+    let written = folder.write("junit.xml", windtunnel_trace::junit::text(&report).as_bytes());
+    told(written, &mut report.verdict);
+    let json = serde_json::to_vec_pretty(&report).map_err(|error| FolderError {
+        verb: "write",
+        path: folder.file("run.json"),
+        source: error.into(),
+    });
+    told(json.and_then(|json| folder.write("run.json", &json)), &mut report.verdict);
     report
+}
+
+/// A verdict that cannot be kept is not one that can be relied on.
+fn told(written: Result<(), FolderError>, verdict: &mut Verdict) {
+    if let Err(error) = written {
+        verdict.add_failure(format!("{error}: {}", error.source));
+    }
 }
 
 /// Nine times the weight, sched_nice_design in the kernel's documentation.

@@ -12,6 +12,7 @@ use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::{Expectation, Report, Verdict};
 
 use crate::dataplane::Tally;
+use crate::devices::DeviceDrops;
 use crate::live::{EchoesSeen, Freezes, Probe};
 use crate::output::Carried;
 use crate::part::results::Results;
@@ -39,7 +40,7 @@ pub(crate) struct Evidence<'a> {
     /// Lateness above this counts as late.
     pub(crate) late_above: Span,
     /// Packets that devices dropped.
-    pub(crate) device_drops: u64,
+    pub(crate) device_drops: DeviceDrops,
     /// What all processors of the machine did during the run.
     pub(crate) processors: Processors,
     /// What the set-up could not do as it should.
@@ -122,6 +123,7 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
         hosts => hosts.iter().flat_map(fidelity::doubts_of_part).collect(),
     };
     let mut failures = lost(evidence);
+    failures.extend(evidence.recorded.failure.clone());
     failures.extend(programs::failures(evidence));
     let unmet = expectations.iter().filter(|expectation| !expectation.met);
     failures.extend(unmet.map(Expectation::failure));
@@ -207,9 +209,6 @@ fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
     if evidence.recorded.lost > 0 {
         let lost = evidence.recorded.lost;
         warnings.push(format!("{lost} records are missing in links.csv or events.jsonl"));
-    }
-    if let Some(failure) = &evidence.recorded.failure {
-        warnings.push(format!("cannot write links.csv or events.jsonl: {failure}"));
     }
     if let Some(failure) = &evidence.carried.failure {
         warnings.push(failure.clone());

@@ -7,7 +7,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`lateness`] | actual minus intended departure, in an HDR histogram |
-//! | [`sample`] | a row per link direction and 100 ms: `links.csv` |
+//! | [`sample`] | a row per link direction and 100 ms in which it did something: `links.csv` |
 //! | [`rate`], [`series`] | figures of a part of a run: rates, sums, percentiles |
 //! | [`event`] | what happened in a run: `events.jsonl` |
 //! | [`report`] | the whole run: `run.json` |

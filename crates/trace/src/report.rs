@@ -66,6 +66,21 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
+impl Verdict {
+    /// Adds what has failed after the verdict was made: the run has not passed then.
+    pub fn add_failure(&mut self, failure: String) {
+        if self.passed && self.faithful {
+            let words = self.text.split(':').next().unwrap_or_default();
+            self.text = format!("{}: {failure}", words.replace("PASSED", "FAILED"));
+        } else if self.passed {
+            self.text = self.text.replacen("PASSED", "FAILED", 1);
+        }
+        self.passed = false;
+        self.exit_code = self.exit_code.max(1);
+        self.failures.push(failure);
+    }
+}
+
 /// One machine of a run over several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
@@ -120,8 +135,14 @@ pub struct Machine {
     pub overloads: u64,
     /// How long that was, together, in nanoseconds.
     pub overloaded_ns: u64,
-    /// How late it was with its oldest work at the worst, in nanoseconds.
+    /// How late it was with its oldest work at the worst of these, in nanoseconds.
     pub overload_worst_ns: u64,
+    /// How often it stood still for longer than the bound of lateness, and caught up at once.
+    #[serde(default)]
+    pub stalls: u64,
+    /// How long it stood still at the longest, in nanoseconds.
+    #[serde(default)]
+    pub stall_worst_ns: u64,
     /// How often all programs were paused until it had caught up.
     pub freezes: u64,
     /// How long that was, together, in nanoseconds.
@@ -235,20 +256,50 @@ pub struct Link {
     pub queue_max_packets: u64,
     /// The most bytes that waited.
     pub queue_max_bytes: u64,
-    /// What was achieved, beside `asked`.
+    /// What was achieved; beside `asked`, unless that was changed.
     pub achieved: Achieved,
     /// Lateness of what left this link.
+    pub lateness: lateness::Summary,
+    /// Packets that left this link later than the bound.
+    #[serde(default)]
+    pub late_packets: u64,
+    /// The times between changes of its properties, each with what was asked and achieved in it; absent if nothing
+    /// was changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Phase>,
+}
+
+/// A part of a run in which the properties of a link direction stayed the same. Packets count where they come to each
+/// step: one that was offered in a phase may be delivered in the next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its beginning, in nanoseconds after the run began.
+    pub from_ns: u64,
+    /// Its end, likewise.
+    pub until_ns: u64,
+    /// What was asked in it.
+    pub asked: LinkProfile,
+    /// Packets (MTU segments) offered in it.
+    pub offered_packets: u64,
+    /// Packets delivered in it.
+    pub delivered_packets: u64,
+    /// Packets dropped in it, by reason.
+    pub dropped_packets: BTreeMap<String, u64>,
+    /// What was achieved in it.
+    pub achieved: Achieved,
+    /// Lateness of what left the link in it.
     pub lateness: lateness::Summary,
 }
 
 /// Achieved figures of a link direction; absent where nothing was there to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Achieved {
-    /// Mean of latency and jitter as drawn plus mean lateness, in nanoseconds.
+    /// Mean time from the end of a packet's transmission to the link's end, of the packets delivered: what latency,
+    /// jitter, reordering and the order that is kept made of it, and the mean lateness; in nanoseconds.
     pub latency_mean_ns: Option<u64>,
-    /// Wire bits a second while the rate was busy.
+    /// Wire bits a second while packets followed one another without a gap; absent if fewer than 10 packets did.
     pub rate_busy_bit_per_s: Option<u64>,
-    /// Wire bits a second over the best whole second (over the run if it was shorter).
+    /// Wire bits a second over the best whole second (over the run if it was shorter); not of phases.
     pub rate_peak_bit_per_s: Option<u64>,
     /// Packets lost by the link's loss, in parts per billion of those offered to it.
     pub loss_ppb: Option<u32>,
@@ -261,4 +312,37 @@ pub struct Router {
     pub router: String,
     /// Packets by what became of them.
     pub packets: BTreeMap<String, u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(text: &str, faithful: bool, exit_code: u8) -> Verdict {
+        Verdict {
+            faithful,
+            passed: true,
+            exit_code,
+            text: text.to_owned(),
+            unfaithful: Vec::new(),
+            failures: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_failure_after_the_verdict_makes_it_one_that_failed() {
+        let failed = |mut verdict: Verdict| {
+            verdict.add_failure("cannot write x".to_owned());
+            assert!(!verdict.passed && verdict.failures == ["cannot write x"]);
+            (verdict.text, verdict.exit_code)
+        };
+        let good = verdict("FAITHFUL, PASSED: 0 of 9 packets late", true, 0);
+        assert_eq!(failed(good), ("FAITHFUL, FAILED: cannot write x".to_owned(), 1));
+        let late = verdict("NOT FAITHFUL, PASSED: 9 of 9 packets late", false, 1);
+        assert_eq!(failed(late), ("NOT FAITHFUL, FAILED: 9 of 9 packets late".to_owned(), 1));
+        let interrupted = verdict("INTERRUPTED, FAITHFUL, PASSED: x", true, 130);
+        let text = "INTERRUPTED, FAITHFUL, FAILED: cannot write x".to_owned();
+        assert_eq!(failed(interrupted), (text, 130));
+    }
 }

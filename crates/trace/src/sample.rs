@@ -1,10 +1,13 @@
-//! `links.csv`: one row per link direction and interval.
+//! `links.csv`: a row per link direction and interval in which something happened or waited.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
-/// What one link direction did in one interval. Bytes are IP bytes; `wire` bytes include the overhead.
+/// What one link direction did in one interval of 100 ms. Bytes are IP bytes; `wire` bytes include the overhead.
+/// The first and the last interval have a row for each direction. In between, a direction without a row in an interval
+/// was idle: all its counts were 0, and nothing waited. Where no direction has a row, all were idle. A last line that
+/// has no line end was cut when windtunnel was killed, and is to be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Row {
     /// Packets (MTU segments) offered.
@@ -38,28 +41,18 @@ pub const COLUMNS: &str = "time_s,link,direction,offered_packets,offered_bytes,d
 delivered_bytes,delivered_wire_bytes,dropped_packets,marked_packets,queue_packets,queue_bytes,\
 lateness_max_ns,queue_max_packets,queue_max_bytes";
 
-/// Writes the heading of `links.csv`.
-///
-/// # Errors
-/// What the writer says.
-pub fn write_heading(out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{COLUMNS}")
-}
-
 impl Row {
-    /// Writes the row of `link` in `direction` for the interval that ended `time_ns` after the run began.
-    ///
-    /// # Errors
-    /// What the writer says.
-    pub fn write(
-        &self,
-        out: &mut impl Write,
-        time_ns: u64,
-        link: &str,
-        direction: &str,
-    ) -> io::Result<()> {
+    /// Whether nothing happened and nothing waited.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        *self == Row::default()
+    }
+
+    /// Adds the line of `link` in `direction` for the interval that ended `time_ns` after the run began.
+    pub fn write_line(&self, out: &mut Vec<u8>, time_ns: u64, link: &str, direction: &str) {
         let (secs, micros) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000 / 1_000);
-        write!(out, "{secs}.{micros:06},{link},{direction}")?;
+        // Writing to memory cannot fail.
+        let _ = write!(out, "{secs}.{micros:06},{link},{direction}");
         for value in [
             self.offered_packets,
             self.offered_bytes,
@@ -74,17 +67,18 @@ impl Row {
             self.queue_max_packets,
             self.queue_max_bytes,
         ] {
-            write!(out, ",{value}")?;
+            let _ = write!(out, ",{value}");
         }
-        writeln!(out)
+        out.push(b'\n');
     }
 }
 
 impl Row {
-    /// Reads what [`Row::write`] has written: time, link, direction and row. `None` if it is something else.
+    /// Reads what [`Row::write_line`] has written: time, link, direction and row. `None` if it is something
+    /// else, or a part of a line.
     #[must_use]
     pub fn read(line: &str) -> Option<(u64, &str, &str, Row)> {
-        let mut fields = line.trim_end().split(',');
+        let mut fields = line.strip_suffix('\n')?.split(',');
         let (secs, micros) = fields.next()?.split_once('.')?;
         let time_ns = secs.parse::<u64>().ok()?.checked_mul(1_000_000_000)?
             + micros.parse::<u64>().ok()? * 1_000;
@@ -135,22 +129,23 @@ mod tests {
     fn what_is_written_is_read() {
         let row = Row { offered_packets: 7, queue_max_bytes: 9, ..Row::default() };
         let mut text = Vec::new();
-        row.write(&mut text, 1_200_000_000, "ocean", "tokyo-paris").unwrap();
+        row.write_line(&mut text, 1_200_000_000, "ocean", "tokyo-paris");
         let text = String::from_utf8(text).unwrap();
         assert_eq!(Row::read(&text), Some((1_200_000_000, "ocean", "tokyo-paris", row)));
         assert_eq!(Row::read(COLUMNS), None);
         assert_eq!(Row::read(&text.replace('7', "")), None);
+        // A number that was cut is another number.
+        assert_eq!(Row::read(text.trim_end()), None);
     }
 
     #[test]
     fn a_row_has_as_many_fields_as_the_heading() {
-        let (mut heading, mut row) = (Vec::new(), Vec::new());
-        write_heading(&mut heading).unwrap();
-        Row { delivered_bytes: 7, ..Row::default() }
-            .write(&mut row, 1_200_000_000, "ocean", "tokyo-paris")
-            .unwrap();
+        let mut line = Vec::new();
+        let row = Row { delivered_bytes: 7, ..Row::default() };
+        row.write_line(&mut line, 1_200_000_000, "ocean", "tokyo-paris");
         let fields = |text: &[u8]| text.iter().filter(|&&b| b == b',').count();
-        assert_eq!(fields(&heading), fields(&row));
-        assert!(row.starts_with(b"1.200000,ocean,tokyo-paris,0,0,0,7,"));
+        assert_eq!(fields(COLUMNS.as_bytes()), fields(&line));
+        assert!(!row.is_idle() && Row::default().is_idle());
+        assert!(line.starts_with(b"1.200000,ocean,tokyo-paris,0,0,0,7,"));
     }
 }

@@ -33,8 +33,6 @@ pub struct Cut<'a> {
     pub start: Time,
     /// The intervals.
     pub samples: &'a [Sample],
-    /// How many intervals there are before.
-    pub before: usize,
 }
 
 impl Series {
@@ -55,7 +53,7 @@ impl Series {
             }
         };
         let samples = self.0.get(from..to).filter(|samples| !samples.is_empty())?;
-        Some(Cut { start: edge(from), samples, before: from })
+        Some(Cut { start: edge(from), samples })
     }
 }
 
@@ -155,7 +153,6 @@ mod tests {
         assert_eq!(numbers(&series, window(800, None)), [9, 10]);
         assert_eq!(numbers(&series, window(0, Some(100))), [1]);
         assert_eq!(numbers(&series, None).len(), 10);
-        assert_eq!(series.cut(window(300, Some(600))).unwrap().before, 3);
     }
 
     #[test]

@@ -116,10 +116,11 @@ fn finish(
     Ok(report)
 }
 
-fn folder(options: &Options, plan: &Plan) -> Result<Folder, Failure> {
-    let made = Folder::create(&options.folder, plan).and_then(|folder| {
-        let plan = serde_json::to_vec_pretty(plan).unwrap_or_default();
+fn folder(options: &Options, run: &Plan) -> Result<Folder, Failure> {
+    let made = Folder::create(&options.folder, run).and_then(|folder| {
+        let plan = serde_json::to_vec_pretty(run).unwrap_or_default();
         folder.write("plan.json", &plan)?;
+        folder.reserve_report(run)?;
         Ok(folder)
     });
     made.map_err(|error| {

@@ -1,11 +1,12 @@
 //! What a run was, beside what it was to be.
 
-use windtunnel_model::{Probability, Span};
-use windtunnel_trace::report::{Expectation, Link, Program, Report};
+mod links;
 
-use crate::render::paths::asked_rate;
+use windtunnel_trace::report::{Expectation, Program, Report};
+
 use crate::render::quantity;
 use crate::render::table::{Align, Table};
+use links::links;
 
 /// The summary of a run: links, programs that failed, expectations, warnings. Ends with
 /// a line end, or is empty.
@@ -24,79 +25,6 @@ pub(crate) fn text(report: &Report) -> String {
     let reasons = doubts.chain(failures).filter(|_| several);
     text.extend(reasons.chain(warnings).take(MESSAGES_MAX));
     text
-}
-
-/// Asked and achieved in one cell: `10ms/10.02ms`.
-fn links(report: &Report) -> String {
-    let shown: Vec<&Link> = report.links.iter().filter(|link| link.offered_packets > 0).collect();
-    if shown.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new(&[
-        ("link", Align::Left),
-        ("direction", Align::Left),
-        ("latency", Align::Right),
-        ("achieved", Align::Right),
-        ("rate", Align::Right),
-        ("achieved", Align::Right),
-        ("loss", Align::Right),
-        ("achieved", Align::Right),
-        ("delivered", Align::Right),
-        ("dropped", Align::Left),
-        ("lateness p99", Align::Right),
-    ]);
-    for link in shown.iter().take(LINKS_MAX) {
-        table.row(link_row(link));
-    }
-    let mut text = table.render("");
-    if let Some(more) = shown.len().checked_sub(LINKS_MAX + 1) {
-        let more = quantity::count(more + 1, "more link direction");
-        text.push_str(&format!("… and {more}: see run.json\n"));
-    }
-    text
-}
-
-fn link_row(link: &Link) -> [String; 11] {
-    let dash = || "-".to_owned();
-    let (achieved, traces) = (&link.achieved, &link.asked.traces);
-    let dropped: Vec<String> = link
-        .dropped_packets
-        .iter()
-        .filter(|(_, packets)| **packets > 0)
-        .map(|(reason, packets)| format!("{packets} {reason}"))
-        .collect();
-    [
-        link.link.clone(),
-        link.direction.clone(),
-        latency_asked(link),
-        achieved.latency_mean_ns.map_or_else(dash, quantity::nanos),
-        link.asked.rate.map_or_else(dash, |rate| asked_rate(rate, traces.rate.is_some())),
-        achieved.rate_busy_bit_per_s.map_or_else(dash, quantity::rate),
-        match traces.loss {
-            Some(_) => format!("trace (mean {})", quantity::loss(link.asked.loss.long_run())),
-            None => quantity::loss(link.asked.loss.long_run()),
-        },
-        achieved
-            .loss_ppb
-            .and_then(Probability::from_parts_per_billion)
-            .map_or_else(dash, quantity::loss),
-        link.delivered_packets.to_string(),
-        if dropped.is_empty() { dash() } else { dropped.join(", ") },
-        quantity::nanos(link.lateness.p99_ns),
-    ]
-}
-
-/// `10ms` or, with jitter, `10ms+2ms`.
-fn latency_asked(link: &Link) -> String {
-    let latency = quantity::span(link.asked.latency);
-    let latency = match link.asked.traces.latency {
-        Some(_) => format!("trace (mean {latency})"),
-        None => latency,
-    };
-    match link.asked.jitter.spread {
-        Span::ZERO => latency,
-        spread => format!("{latency}+{}", quantity::span(spread)),
-    }
 }
 
 fn programs(report: &Report) -> String {
@@ -176,7 +104,6 @@ fn shortened(text: &str) -> String {
     }
 }
 
-const LINKS_MAX: usize = 40;
 const PROGRAMS_MAX: usize = 20;
 const MESSAGES_MAX: usize = 30;
 const EXPECTATIONS_MAX: usize = 60;
@@ -188,10 +115,10 @@ const CELL_MAX: usize = 60;
 mod tests {
     use std::collections::BTreeMap;
 
-    use windtunnel_model::LinkProfile;
     use windtunnel_model::profile::{Jitter, Loss};
+    use windtunnel_model::{LinkProfile, Span};
     use windtunnel_trace::lateness::Summary;
-    use windtunnel_trace::report::{Achieved, Machine, Verdict};
+    use windtunnel_trace::report::{Achieved, Link, Machine, Phase, Verdict};
 
     use super::*;
 
@@ -258,6 +185,8 @@ mod tests {
                 loss_ppb: Some(48_500_000),
             },
             lateness: Summary { packets: 1_900, p99_ns: 84_000, ..Summary::default() },
+            late_packets: 0,
+            phases: Vec::new(),
         }
     }
 
@@ -270,6 +199,36 @@ mod tests {
              dropped           lateness p99\n\
              ocean  paris-tokyo  110ms+2ms     111ms  50mbit    50mbit    5%     4.85%       1900  \
              97 loss, 3 queue          84us\n"
+        );
+    }
+
+    #[test]
+    fn a_direction_that_was_changed_has_a_row_for_each_phase_with_what_was_asked_in_it() {
+        let mut changed = link("paris-tokyo");
+        let phase = |from_s: u64, until_s: u64, latency: &str, achieved| Phase {
+            from_ns: from_s * 1_000_000_000,
+            until_ns: until_s * 1_000_000_000,
+            asked: LinkProfile { latency: latency.parse().unwrap(), ..LinkProfile::default() },
+            offered_packets: 9,
+            delivered_packets: 9,
+            dropped_packets: BTreeMap::new(),
+            achieved: Achieved { latency_mean_ns: achieved, ..Achieved::default() },
+            lateness: Summary::default(),
+        };
+        changed.phases = vec![phase(0, 5, "10ms", Some(10_020_000)), phase(5, 8, "50ms", None)];
+        assert_eq!(
+            text(&report(vec![changed, link("tokyo-paris")])),
+            [
+                "link   direction      during    latency  achieved    rate  achieved  loss  achieved  \
+                 delivered  dropped           lateness p99\n",
+                "ocean  paris-tokyo  0s to 5s       10ms   10.02ms       -         -    0%         -  ",
+                "        9  -                            -\n",
+                "ocean  paris-tokyo  5s to 8s       50ms         -       -         -    0%         -  ",
+                "        9  -                            -\n",
+                "ocean  tokyo-paris       all  110ms+2ms     111ms  50mbit    50mbit    5%     4.85%  ",
+                "     1900  97 loss, 3 queue          84us\n",
+            ]
+            .concat()
         );
     }
 

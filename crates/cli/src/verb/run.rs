@@ -1,5 +1,7 @@
 //! `run`: the whole story in one command.
 
+mod results_file;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,7 @@ use crate::render::face::{Face, Manner};
 use crate::render::{summary, verdict};
 use crate::verb::Outcome;
 use crate::{load, output};
+use results_file::ResultsFile;
 
 /// Run a scenario: build its network, run its programs, judge the run, leave nothing behind
 ///
@@ -57,7 +60,8 @@ pub(crate) struct How {
     /// How long the run lasts at the most, instead of the file's
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_DURATION", value_parser = duration)]
     duration: Option<Span>,
-    /// Packets that leave later than this are late; more than 0.1% of them make the run unfaithful
+    /// Packets that leave later than this are late; more than 0.1% of all or of a link direction, or one that
+    /// is 20 times as late, make the run unfaithful
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_MAX_LATENESS", default_value = "1ms")]
     max_lateness: Span,
     /// What is done when this machine cannot keep up, instead of what the file says: `report` it; `abort` the
@@ -136,17 +140,17 @@ pub(crate) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How) -> O
     if !arguments.showing.quiet {
         warn(&windtunnel_host::fits(&plan, arguments.packet_memory));
     }
-    let (folder, options) = places(arguments, &plan, base_dir)?;
+    let (folder, options, results) = places(arguments, &plan, base_dir)?;
     let name = plan.name.clone();
     let face = Arc::new(Face::new(&plan, arguments.showing.manner()));
     let result = windtunnel_host::run(plan, &options, Arc::<Face>::clone(&face));
     face.finish();
-    if let Some(file) = &arguments.junit {
+    if let Some(results) = results {
         let text = match &result {
             Ok(report) => junit::text(report),
             Err(error) => junit::not_run(&name, &with_causes(error)),
         };
-        write_junit(file, &text)?;
+        results.write(&text)?;
     }
     let report = result.map_err(failed)?;
     show(&arguments.showing, &report, &folder)?;
@@ -156,18 +160,18 @@ pub(crate) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How) -> O
 /// The same over machines of a cluster.
 fn carry_out_over(loaded: Loaded, base_dir: PathBuf, arguments: &How, over: &Over<'_>) -> Outcome {
     let plan = plan_of(loaded, arguments);
-    let (folder, options) = places(arguments, &plan, base_dir)?;
+    let (folder, options, results) = places(arguments, &plan, base_dir)?;
     let face = Arc::new(Face::new(&plan, arguments.showing.manner()));
     let observer: Arc<dyn Observer> = Arc::<Face>::clone(&face);
     let result = over::run(&plan, &options, over, &observer);
     face.finish();
-    if let Some(file) = &arguments.junit {
+    if let Some(results) = results {
         let text = match &result {
             Ok(Some(report)) => junit::text(report),
             Ok(None) => junit::not_run(&plan.name, "the run goes on"),
             Err(failure) => junit::not_run(&plan.name, &failure.text()),
         };
-        write_junit(file, &text)?;
+        results.write(&text)?;
     }
     let Some(report) = result? else { return Ok(Exit::Fine.code()) };
     show(&arguments.showing, &report, &folder)?;
@@ -185,15 +189,18 @@ fn plan_of(loaded: Loaded, arguments: &How) -> Plan {
     plan
 }
 
-/// The run folder and all that the run needs to know beside its plan.
-fn places(arguments: &How, plan: &Plan, base_dir: PathBuf) -> Result<(PathBuf, Options), Failure> {
+/// The run folder, all that the run needs to know beside its plan, and the file for its JUnit results.
+fn places(
+    arguments: &How,
+    plan: &Plan,
+    base_dir: PathBuf,
+) -> Result<(PathBuf, Options, Option<ResultsFile>), Failure> {
     let folder = new_run_folder(arguments.out.as_deref(), &plan.name)?;
-    if let Some(file) = &arguments.junit {
-        // Before the run: it must not be in vain.
-        write_junit(file, "")?;
-    }
+    // Before the run: it must not be in vain.
+    let results =
+        arguments.junit.as_deref().map(|file| ResultsFile::create(file, plan)).transpose()?;
     let options = options(arguments, plan, folder.clone(), base_dir);
-    Ok((folder, options))
+    Ok((folder, options, results))
 }
 
 /// The folder that was asked for, or a new one in `runs`.
@@ -249,13 +256,6 @@ pub(crate) fn warn(concerns: &[Concern]) {
             output::talk(&format!("hint: {hint}"));
         }
     }
-}
-
-fn write_junit(file: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(file, text).map_err(|error| {
-        let text = format!("cannot write {}: {error}", file.display());
-        Failure::new(Exit::Machine, text).hint("name another file with --junit FILE")
-    })
 }
 
 fn failed(error: RunError) -> Failure {

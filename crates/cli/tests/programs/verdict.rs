@@ -100,6 +100,46 @@ fn the_run_folder_says_what_was_run_and_what_happened() {
     }
 }
 
+#[test]
+fn a_link_that_was_changed_is_told_by_phases_and_an_idle_one_achieves_no_rate() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(
+            "nodes: {a: {run: ping -c 10 -i 0.1 b}, b: {}}
+links: [{between: [a, b], name: wire, latency: 2ms, rate: 1gbit}]
+events: [{at: 500ms, link: wire, set: {latency: 30ms}}]
+",
+        );
+        let link = outcome.link("a-b");
+        assert_eq!(link["achieved"]["rate_busy_bit_per_s"], Value::Null, "{link}");
+        let phases = link["phases"].as_array().unwrap();
+        let asked: Vec<_> = phases.iter().map(|phase| &phase["asked"]["latency"]).collect();
+        assert_eq!(asked, ["2ms", "30ms"], "{link}");
+        let achieved = |phase: &Value| phase["achieved"]["latency_mean_ns"].as_u64().unwrap();
+        assert!(achieved(&phases[0]) >= 2_000_000 && achieved(&phases[1]) >= 30_000_000, "{link}");
+        let rows = outcome.stdout.lines().filter(|row| row.contains(" a-b ")).count();
+        assert_eq!(rows, 2, "{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn links_that_are_idle_have_rows_in_the_first_and_the_last_interval_only() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(
+            "ipv6: false
+nodes: {a: {run: sleep 1}, b: {}, c: {}}
+links: [{between: [b, c], name: idle}]
+",
+        );
+        let rows = outcome.file("links.csv");
+        assert_eq!(rows.lines().filter(|row| row.contains(",idle,b-c,")).count(), 2, "{rows}");
+    }
+}
+
 const PING: &str = "nodes: {a: {run: ping -c 4 -i 0.1 b}, b: {}}
 links: [{between: [a, b], name: wire, latency: 2ms}]
 ";

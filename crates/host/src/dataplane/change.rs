@@ -9,12 +9,14 @@ use windtunnel_sys::poll::Event as Wake;
 
 use super::message::Note;
 use super::now;
+use super::sampler::Sampler;
 use super::schedule::Schedule;
 
 /// Lets the engine and the schedule catch up to `to`, each change at its own instant.
 pub(super) fn advance(
     engine: &mut Engine,
     schedule: &mut Schedule,
+    sampler: &mut Sampler,
     to: Time,
     notes: &Sender<Note>,
     told: &Wake,
@@ -23,17 +25,20 @@ pub(super) fn advance(
         // What was ordered for a time that has passed meanwhile happens at once.
         let at = intended.max(engine.now());
         engine.handle_timeout(at);
-        apply(engine, at, &action);
+        apply(engine, sampler, at, &action);
         let _ = notes.send(Note::Applied { cause, intended, at: now() });
         let _ = told.raise();
     }
     engine.handle_timeout(to);
 }
 
-/// Does a change of the network at `at`.
-pub(super) fn apply(engine: &mut Engine, at: Time, action: &Action) {
+/// Does a change of the network at `at`, which the engine has caught up with.
+pub(super) fn apply(engine: &mut Engine, sampler: &mut Sampler, at: Time, action: &Action) {
     match action {
-        Action::Link(change) => engine.apply(at, &NetworkChange::Links(change)),
+        Action::Link(change) => {
+            change.patches.iter().for_each(|(lane, _)| sampler.end_phase(at, *lane, engine));
+            engine.apply(at, &NetworkChange::Links(change));
+        }
         Action::Flap { lanes, up } => engine.apply(at, &NetworkChange::Flap { lanes, up: *up }),
         Action::Partition { groups, one_way: false } => {
             engine.apply(at, &NetworkChange::Partition(groups));

@@ -11,9 +11,15 @@ pub(super) struct Overload {
     bound: Span,
     /// Turns in a row that began too far behind.
     turns: u32,
+    /// The furthest behind of these.
+    behind: Span,
+    /// When the last of these began.
+    last: Time,
     /// When the present overload began.
     since: Option<Time>,
+    origin: Time,
     totals: Overloads,
+    stalls: Stalls,
 }
 
 /// All overloads of a run.
@@ -25,6 +31,27 @@ pub(crate) struct Overloads {
     pub lasted: Span,
     /// How far the loop was behind at the worst.
     pub furthest: Span,
+}
+
+/// All stalls of a run: the loop stood still for longer than makes a packet late, and caught up at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stalls {
+    /// How many there were.
+    pub times: u64,
+    /// The longest.
+    pub longest: Span,
+    /// When that was over, after the run began.
+    pub at: Time,
+}
+
+impl Stalls {
+    /// Adds those of another machine.
+    pub(crate) fn add(&mut self, other: &Stalls) {
+        self.times += other.times;
+        if other.longest > self.longest {
+            (self.longest, self.at) = (other.longest, other.at);
+        }
+    }
 }
 
 /// What has changed with a turn.
@@ -42,26 +69,27 @@ impl Overload {
         Overload {
             bound: Span::from_nanos(late_above.as_nanos() / 2),
             turns: 0,
+            behind: Span::ZERO,
+            last: Time::ZERO,
             since: None,
+            origin: Time::ZERO,
             totals: Overloads::default(),
+            stalls: Stalls::default(),
         }
     }
 
-    /// Forgets everything.
-    pub(super) fn clear(&mut self) {
-        *self = Overload { bound: self.bound, ..Overload::new(Span::ZERO) };
+    /// Forgets everything: a run begins at `origin`.
+    pub(super) fn begin(&mut self, origin: Time) {
+        *self = Overload { bound: self.bound, origin, ..Overload::new(Span::ZERO) };
     }
 
     /// A turn has begun at `now`, so far `behind` its oldest work; [`Span::ZERO`]: there was none.
     pub(super) fn turn(&mut self, now: Time, behind: Span) -> Option<Change> {
         if behind <= self.bound {
-            self.turns = 0;
-            let since = self.since.take()?;
-            let lasted = now.since(since);
-            self.totals.lasted = self.totals.lasted + lasted;
-            return Some(Change::Ended(lasted));
+            return self.caught_up(now);
         }
-        self.totals.furthest = self.totals.furthest.max(behind);
+        self.behind = self.behind.max(behind);
+        self.last = now;
         self.turns = self.turns.saturating_add(1);
         if self.since.is_some() || self.turns < TURNS {
             return None;
@@ -72,9 +100,40 @@ impl Overload {
     }
 
     /// What there was until `now`.
-    pub(super) fn totals(&self, now: Time) -> Overloads {
-        let open = self.since.map_or(Span::ZERO, |since| now.since(since));
-        Overloads { lasted: self.totals.lasted + open, ..self.totals }
+    pub(super) fn totals(&self, now: Time) -> (Overloads, Stalls) {
+        let (mut overloads, mut stalls) = (self.totals, self.stalls);
+        match self.since {
+            Some(since) => {
+                overloads.lasted = overloads.lasted + now.since(since);
+                overloads.furthest = overloads.furthest.max(self.behind);
+            }
+            None => stalls.add(&self.stall()),
+        }
+        (overloads, stalls)
+    }
+
+    fn caught_up(&mut self, now: Time) -> Option<Change> {
+        let stall = self.stall();
+        let behind = std::mem::take(&mut self.behind);
+        self.turns = 0;
+        let Some(since) = self.since.take() else {
+            self.stalls.add(&stall);
+            return None;
+        };
+        let lasted = now.since(since);
+        self.totals.lasted = self.totals.lasted + lasted;
+        self.totals.furthest = self.totals.furthest.max(behind);
+        Some(Change::Ended(lasted))
+    }
+
+    /// What the last turns were, if they were no overload.
+    fn stall(&self) -> Stalls {
+        let longest = self.behind;
+        let times = u64::from(longest.as_nanos() > self.bound.as_nanos().saturating_mul(2));
+        match times {
+            0 => Stalls::default(),
+            _ => Stalls { times, longest, at: Time::ZERO + self.last.since(self.origin) },
+        }
     }
 }
 
@@ -96,7 +155,24 @@ mod tests {
         assert_eq!(overload.turn(at(100), Span::from_millis(4)), None);
         assert_eq!(overload.turn(at(200), Span::from_micros(499)), None);
         assert_eq!(overload.turn(at(300), Span::from_millis(9)), None);
-        assert_eq!(overload.totals(at(400)).times, 0);
+        let (overloads, stalls) = overload.totals(at(400));
+        assert_eq!(overloads, Overloads::default());
+        let longest = Span::from_millis(9);
+        assert_eq!(stalls, Stalls { times: 2, longest, at: at(100) });
+    }
+
+    #[test]
+    fn what_is_told_of_overloads_and_of_stalls_agrees() {
+        let mut overload = Overload::new(Span::from_millis(1));
+        overload.begin(at(1000));
+        // Half a bound behind makes nothing late: it is no stall.
+        overload.turn(at(1500), Span::from_micros(900));
+        overload.turn(at(1600), Span::ZERO);
+        assert_eq!(overload.totals(at(1700)), Default::default());
+        overload.turn(at(901_000), Span::from_millis(900));
+        let (overloads, stalls) = overload.totals(at(901_100));
+        assert_eq!((overloads.times, overloads.furthest), (0, Span::ZERO));
+        assert_eq!(stalls, Stalls { times: 1, longest: Span::from_millis(900), at: at(900_000) });
     }
 
     #[test]
@@ -109,10 +185,10 @@ mod tests {
         assert_eq!(overload.turn(at(200), behind), Some(Change::Began(behind)));
         assert_eq!(overload.turn(at(300), Span::from_millis(7)), None);
         assert_eq!(overload.turn(at(1200), Span::ZERO), Some(Change::Ended(Span::from_millis(1))));
-        let totals = overload.totals(at(5000));
+        let (totals, stalls) = overload.totals(at(5000));
         let expected =
             Overloads { times: 1, lasted: Span::from_millis(1), furthest: Span::from_millis(7) };
-        assert_eq!(totals, expected);
+        assert_eq!((totals, stalls), (expected, Stalls::default()));
     }
 
     #[test]
@@ -121,8 +197,10 @@ mod tests {
         for turn in 0..5 {
             overload.turn(at(turn * 100), Span::from_millis(2));
         }
-        assert_eq!(overload.totals(at(700)).lasted, Span::from_micros(500));
-        overload.clear();
-        assert_eq!(overload.totals(at(900)), Overloads::default());
+        let (overloads, stalls) = overload.totals(at(700));
+        assert_eq!(overloads.lasted, Span::from_micros(500));
+        assert_eq!((overloads.furthest, stalls.times), (Span::from_millis(2), 0));
+        overload.begin(at(800));
+        assert_eq!(overload.totals(at(900)), Default::default());
     }
 }

@@ -1,18 +1,21 @@
 //! Counts over time: rows for `links.csv`, lateness, and the totals of a run.
 
+mod lane;
+
 use serde::{Deserialize, Serialize};
 use windtunnel_engine::{Drops, Engine, LaneCounters, RouterCounters};
 use windtunnel_model::expect::Claim;
-use windtunnel_model::{Lane, Plan, PortId, Rate, RouterId, Span, Time};
+use windtunnel_model::{Lane, Plan, PortId, RouterId, Span, Time};
 use windtunnel_sys::packet::Socket;
 use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::sample::Row;
-use windtunnel_trace::series::{Sample, Series};
+use windtunnel_trace::series::Series;
 
 use super::abroad::Traffic;
 use super::meter::{Flow, Meter};
-
-use super::overload::Overloads;
+use super::overload::{Overloads, Stalls};
+use super::phase::{LanePhase, Phases};
+use lane::{LaneSampler, difference, phase_of, row_of};
 
 /// Collects what the loop measures.
 #[derive(Debug)]
@@ -26,18 +29,8 @@ pub(super) struct Sampler {
     kernel_drops: Vec<(Time, u64)>,
     truncated: u64,
     meter: Meter,
-}
-
-#[derive(Debug)]
-struct LaneSampler {
-    lateness: Lateness,
-    /// In the current interval.
-    lateness_max: Span,
-    last: Row,
-    /// Drops until then.
-    last_dropped: Drops,
-    /// All samples, where an expectation needs them.
-    series: Option<Series>,
+    /// Phases of all directions.
+    phases: usize,
 }
 
 /// Everything counted in a run.
@@ -63,6 +56,8 @@ pub(crate) struct Tally {
     pub refused: u64,
     /// How often, how long and how far the loop fell behind.
     pub overloads: Overloads,
+    /// How often and how long it stood still.
+    pub stalls: Stalls,
     /// Time that the thread ran, in nanoseconds.
     pub ran_ns: u64,
     /// Time that it waited for a processor, in nanoseconds.
@@ -82,6 +77,10 @@ pub(crate) struct LaneResult {
     pub counters: LaneCounters,
     /// Lateness of what left it.
     pub lateness: Lateness,
+    /// The ends of the first and the last interval in which packets were late.
+    pub late: Option<(Time, Time)>,
+    /// The times between changes of its properties, where there were any.
+    pub phases: Vec<LanePhase>,
     /// All samples, where an expectation needs them.
     pub series: Option<Series>,
 }
@@ -113,7 +112,9 @@ impl Sampler {
         };
         let lane = |index| LaneSampler {
             lateness: Lateness::new(),
+            phases: Phases::default(),
             lateness_max: Span::ZERO,
+            late: None,
             last: Row::default(),
             last_dropped: Drops::default(),
             series: watched(index).then(Series::default),
@@ -128,6 +129,7 @@ impl Sampler {
             kernel_drops: Vec::new(),
             truncated: 0,
             meter: Meter::new(plan),
+            phases: 0,
         }
     }
 
@@ -135,7 +137,8 @@ impl Sampler {
     pub(super) fn begin(&mut self, origin: Time, socket: &Socket) {
         for lane in &mut self.lanes {
             lane.lateness.clear();
-            lane.lateness_max = Span::ZERO;
+            lane.phases.clear();
+            (lane.lateness_max, lane.late) = (Span::ZERO, None);
             lane.last = Row::default();
             lane.last_dropped = Drops::default();
             lane.series = lane.series.is_some().then(Series::default);
@@ -144,7 +147,7 @@ impl Sampler {
         self.departures.clear();
         self.late_intervals.clear();
         self.kernel_drops.clear();
-        self.truncated = 0;
+        (self.truncated, self.phases) = (0, 0);
         self.origin = Some(origin);
         self.next = origin + INTERVAL;
         // Reading resets the kernel's count.
@@ -165,6 +168,16 @@ impl Sampler {
         let lateness = sent.since(intended);
         self.departures.record(lateness);
         self.handed_off(lane, lateness);
+    }
+
+    /// The properties of a lane are about to change at `at`. Beyond so many phases the last one is that of all
+    /// changes that follow.
+    pub(super) fn end_phase(&mut self, at: Time, lane: Lane, engine: &Engine) {
+        let Some(origin) = self.origin.filter(|_| self.phases < PHASES_MAX) else { return };
+        let sampler = &mut self.lanes[lane.index()];
+        let lateness = std::mem::take(&mut sampler.lateness);
+        let phase = phase_of(Time::ZERO + at.since(origin), engine, lane, lateness);
+        self.phases += usize::from(sampler.phases.end(phase));
     }
 
     /// A frame was given to a node.
@@ -211,8 +224,11 @@ impl Sampler {
         for (index, sampler) in self.lanes.iter_mut().enumerate() {
             let lane = Lane::from_index(index);
             let max = std::mem::take(&mut sampler.lateness_max);
-            if max > self.late_above && worst.is_none_or(|worst| max > worst.max) {
-                worst = Some(LateInterval { at, lane, max });
+            if max > self.late_above {
+                sampler.late = Some((sampler.late.map_or(at, |(first, _)| first), at));
+                if worst.is_none_or(|worst| max > worst.max) {
+                    worst = Some(LateInterval { at, lane, max });
+                }
             }
             let (queue_max_packets, queue_max_bytes) = engine.take_queue_peak(lane);
             let total = row_of(engine.lane(lane));
@@ -227,10 +243,19 @@ impl Sampler {
             rows.push(row);
         }
         self.meter.sample(at);
-        if self.late_intervals.len() < LATE_INTERVALS_MAX {
-            self.late_intervals.extend(worst);
+        self.late_intervals.extend(worst);
+        if self.late_intervals.len() > LATE_INTERVALS_MAX {
+            self.drop_late_interval();
         }
         (at, rows)
+    }
+
+    /// Forgets the least of the intervals between the first and the last.
+    fn drop_late_interval(&mut self) {
+        let inner = self.late_intervals.iter().enumerate().take(LATE_INTERVALS_MAX).skip(1);
+        if let Some((least, _)) = inner.min_by_key(|(_, interval)| interval.max) {
+            self.late_intervals.remove(least);
+        }
     }
 
     /// The last, possibly shorter, interval and the totals.
@@ -245,11 +270,9 @@ impl Sampler {
             self.take(Time::from_nanos(now.since(origin).as_nanos()), engine, socket)
         });
         let late = self.departures.later_than(self.late_above);
-        let lanes = self.lanes.into_iter().enumerate().map(|(index, sampler)| LaneResult {
-            counters: *engine.lane(Lane::from_index(index)),
-            lateness: sampler.lateness,
-            series: sampler.series,
-        });
+        let end = last.as_ref().map_or(Time::ZERO, |(at, _)| *at);
+        let lanes = self.lanes.into_iter().enumerate();
+        let lanes = lanes.map(|(index, lane)| lane.finish(Lane::from_index(index), end, engine));
         let routers = (0..plan.routers.len()).map(RouterId::from_index);
         let tally = Tally {
             lanes: lanes.collect(),
@@ -267,54 +290,9 @@ impl Sampler {
     }
 }
 
-impl LaneSampler {
-    /// Keeps a sample where an expectation needs it.
-    fn keep(&mut self, at: Time, row: Row, engine: &Engine, lane: Lane) {
-        let Some(series) = &mut self.series else { return };
-        let dropped = engine.lane(lane).dropped;
-        let since = dropped.iter().zip(self.last_dropped.iter());
-        let since = since.map(|((why, now), (_, before))| (why.name().into(), now - before));
-        series.0.push(Sample {
-            at,
-            row,
-            dropped: since.filter(|(_, packets)| *packets > 0).collect(),
-            rate_bit_per_s: engine.profile(lane).rate.map(Rate::bits_per_second),
-        });
-        self.last_dropped = dropped;
-    }
-}
-
-/// Totals of a lane as a row.
-fn row_of(counters: &LaneCounters) -> Row {
-    Row {
-        offered_packets: counters.offered_packets,
-        offered_bytes: counters.offered_bytes,
-        delivered_packets: counters.delivered_packets,
-        delivered_bytes: counters.delivered_bytes,
-        delivered_wire_bytes: counters.delivered_wire_bytes,
-        dropped_packets: counters.dropped.total(),
-        marked_packets: counters.marked,
-        queue_packets: counters.queue_packets,
-        queue_bytes: counters.queue_bytes,
-        ..Row::default()
-    }
-}
-
-/// What happened between two totals; queue lengths are those of the later one.
-fn difference(later: &Row, earlier: &Row) -> Row {
-    Row {
-        offered_packets: later.offered_packets - earlier.offered_packets,
-        offered_bytes: later.offered_bytes - earlier.offered_bytes,
-        delivered_packets: later.delivered_packets - earlier.delivered_packets,
-        delivered_bytes: later.delivered_bytes - earlier.delivered_bytes,
-        delivered_wire_bytes: later.delivered_wire_bytes - earlier.delivered_wire_bytes,
-        dropped_packets: later.dropped_packets - earlier.dropped_packets,
-        marked_packets: later.marked_packets - earlier.marked_packets,
-        ..*later
-    }
-}
-
 /// The grid of `links.csv`.
 const INTERVAL: Span = Span::from_millis(100);
+/// Of all directions together; each has a histogram of its own.
+const PHASES_MAX: usize = 1000;
 /// Enough to say when a run was late; the histograms have every packet.
 const LATE_INTERVALS_MAX: usize = 1000;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use windtunnel_trace::event::{Event, What};
 
 use crate::folder::{Folder, FolderError, failed};
+use crate::recorder::Lines;
 
 pub(super) fn merge(folder: &Folder, parts: &[&PathBuf]) -> Result<(), FolderError> {
     let mut events = Vec::new();
@@ -16,12 +17,13 @@ pub(super) fn merge(folder: &Folder, parts: &[&PathBuf]) -> Result<(), FolderErr
     }
     events.sort_by_key(|event| event.at_ns);
     let path = folder.file("events.jsonl");
-    let mut file = File::create(&path).map(BufWriter::new).map_err(failed("write", &path))?;
+    let mut lines = Lines::create(&path, 0).map_err(failed("write", &path))?;
     let mut once = Once::default();
     for event in events.iter().filter(|event| once.is_news(event)) {
-        event.write(&mut file).map_err(failed("write", &path))?;
+        event.write_line(lines.waiting());
+        lines.commit();
     }
-    file.flush().map_err(failed("write", &path))
+    lines.finish().map_err(failed("write", &path))
 }
 
 fn read(path: &Path, events: &mut Vec<Event>) -> Result<(), FolderError> {

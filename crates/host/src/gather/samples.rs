@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use windtunnel_model::{Plan, Time};
+use windtunnel_model::{Plan, Span, Time};
 use windtunnel_trace::sample::{self, Row};
 
 use super::{ByInterval, interval_of};
 use crate::folder::{Folder, FolderError, failed};
-use crate::recorder::{Peaks, lane_names};
+use crate::recorder::{Lines, Peaks, lane_names, write_rows};
 
 /// Writes the sums and returns the peaks by lane index. A part whose file was cut short (its disk was full)
 /// says so itself.
@@ -26,17 +26,22 @@ pub(super) fn merge(
         read(&part.join("links.csv"), &lanes, &mut samples)?;
     }
     let path = folder.file("links.csv");
-    let mut file = File::create(&path).map(BufWriter::new).map_err(failed("write", &path))?;
-    sample::write_heading(&mut file).map_err(failed("write", &path))?;
-    let mut peaks = Peaks::new(names.len());
-    for (at, rows) in samples.values() {
-        for (row, (link, direction)) in rows.iter().zip(&names) {
-            let written = row.write(&mut file, at.as_nanos(), link, direction);
-            written.map_err(failed("write", &path))?;
+    let mut lines = Lines::create(&path, 0).map_err(failed("write", &path))?;
+    lines.waiting().extend(format!("{}\n", sample::COLUMNS).into_bytes());
+    let (mut peaks, mut latest) = (Peaks::new(names.len()), Time::ZERO);
+    for (index, (at, rows)) in samples.values().enumerate() {
+        let whole = index == 0 || index + 1 == samples.len();
+        write_rows(lines.waiting(), *at, rows, &names, whole);
+        lines.commit();
+        // Before it all may have been idle.
+        if at.since(latest) > INTERVAL + INTERVAL {
+            let idle_until = Time::from_nanos(at.as_nanos() - INTERVAL.as_nanos());
+            peaks.add(idle_until, &vec![Row::default(); names.len()]);
         }
         peaks.add(*at, rows);
+        latest = *at;
     }
-    file.flush().map_err(failed("write", &path))?;
+    lines.finish().map_err(failed("write", &path))?;
     Ok(peaks.finish())
 }
 
@@ -46,9 +51,10 @@ fn read(
     samples: &mut ByInterval<Vec<Row>>,
 ) -> Result<(), FolderError> {
     let file = File::open(path).map_err(failed("read", path))?;
-    for line in BufReader::new(file).lines() {
-        let line = line.map_err(failed("read", path))?;
-        let Some((at_ns, link, direction, row)) = Row::read(&line) else { continue };
+    let (mut file, mut line) = (BufReader::new(file), String::new());
+    while file.read_line(&mut line).map_err(failed("read", path))? > 0 {
+        let read = std::mem::take(&mut line);
+        let Some((at_ns, link, direction, row)) = Row::read(&read) else { continue };
         let Some(&lane) = lanes.get(&(link.to_owned(), direction.to_owned())) else { continue };
         let at = Time::from_nanos(at_ns);
         let (latest, rows) = samples
@@ -59,3 +65,5 @@ fn read(
     }
     Ok(())
 }
+
+const INTERVAL: Span = Span::from_nanos(super::INTERVAL_NS);

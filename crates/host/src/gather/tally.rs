@@ -1,12 +1,12 @@
 //! The counters of all parts, together.
 
 use windtunnel_engine::{LaneCounters, RouterCounters};
-use windtunnel_model::Plan;
+use windtunnel_model::{Plan, Time};
 use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::series::{Sample, Series};
 
 use super::{ByInterval, Parts, interval_of};
-use crate::dataplane::{LaneResult, Tally};
+use crate::dataplane::{LaneResult, Tally, phase};
 use crate::part::results::Results;
 
 pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
@@ -35,6 +35,7 @@ pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
         all.overloads.times += tally.overloads.times;
         all.overloads.lasted = all.overloads.lasted + tally.overloads.lasted;
         all.overloads.furthest = all.overloads.furthest.max(tally.overloads.furthest);
+        all.stalls.add(&tally.stalls);
         all.ran_ns += tally.ran_ns;
         all.waited_ns += tally.waited_ns;
         all.failure = all.failure.or_else(|| tally.failure.clone());
@@ -47,11 +48,13 @@ pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
 fn lane_of(tallies: &[&Tally], lane: usize) -> LaneResult {
     let mut counters = LaneCounters::default();
     let mut lateness = Lateness::new();
+    let mut late: Option<(Time, Time)> = None;
     let mut samples = ByInterval::new();
     let mut wanted = false;
     for part in tallies.iter().filter_map(|tally| tally.lanes.get(lane)) {
         counters.add(&part.counters);
         lateness.add(&part.lateness);
+        late = late.into_iter().chain(part.late).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         wanted |= part.series.is_some();
         for sample in part.series.iter().flat_map(|series| &series.0) {
             let (_, all) = samples
@@ -61,7 +64,9 @@ fn lane_of(tallies: &[&Tally], lane: usize) -> LaneResult {
         }
     }
     let series = samples.into_values().map(|(_, sample)| sample).collect();
-    LaneResult { counters, lateness, series: wanted.then_some(Series(series)) }
+    let parts = tallies.iter().filter_map(|tally| tally.lanes.get(lane));
+    let phases = phase::merge(parts.map(|part| part.phases.as_slice()));
+    LaneResult { counters, lateness, late, phases, series: wanted.then_some(Series(series)) }
 }
 
 fn add_sample(all: &mut Sample, one: &Sample) {

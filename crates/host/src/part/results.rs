@@ -6,14 +6,16 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_control::part::PartSetup;
-use windtunnel_model::{Span, Time};
+use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 
 use crate::dataplane::Tally;
+use crate::devices::DeviceDrops;
 use crate::folder::{Folder, FolderError};
 use crate::live::{EchoesSeen, Freezes, Probe, Side};
 use crate::output::{Carried, ProgramKey};
 use crate::recorder::Recorded;
+use crate::reserve;
 use crate::run::Done;
 use crate::supervisor::Supervised;
 use crate::verdict::Ending;
@@ -41,7 +43,7 @@ pub(crate) struct Results {
     /// When the run began, on this machine's monotonic clock.
     pub(crate) origin: Time,
     pub(crate) freezes: Freezes,
-    pub(crate) device_drops: u64,
+    pub(crate) device_drops: DeviceDrops,
     busy: u64,
     idle: u64,
     stolen: u64,
@@ -103,6 +105,15 @@ impl Results {
     pub(crate) fn read(folder: &Path) -> io::Result<Self> {
         Ok(serde_json::from_slice(&std::fs::read(folder.join(FILE))?)?)
     }
+}
+
+/// Keeps room for the results of a part of a run of `plan`.
+///
+/// # Errors
+/// If there is none.
+pub(super) fn reserve(folder: &Folder, plan: &Plan) -> Result<(), FolderError> {
+    // It has the figures of the report, and histograms and samples of which nobody knows how many there will be.
+    folder.reserve(FILE, 2 * reserve::report_bytes(plan))
 }
 
 const FILE: &str = "part.json";

@@ -6,7 +6,7 @@ use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 
 use super::{Options, RunError};
-use crate::devices;
+use crate::devices::DeviceDrops;
 use crate::live::{Ended, Live};
 use crate::recorder::{Recorded, Recording};
 use crate::verdict::{Ending, Evidence};
@@ -47,7 +47,7 @@ impl Started {
     /// Runs from the beginning to the end.
     pub(crate) fn through(self, origin: Time) -> Done {
         let Started { mut live, recording, notes, setup } = self;
-        let drops_before = devices::transmit_drops(live.village());
+        let drops_before = DeviceDrops::until_now(live.village());
         let processors_before = limits::processors().unwrap_or_default();
         let began_unix_s = unix_seconds();
         live.begin(origin);
@@ -55,7 +55,7 @@ impl Started {
         live.tell_end(&ending);
         let elapsed = live.elapsed();
         live.end_programs(&ending);
-        let device_drops = devices::transmit_drops(live.village()).saturating_sub(drops_before);
+        let device_drops = DeviceDrops::until_now(live.village()).since(drops_before);
         let ended = live.close();
         Done {
             ended,
@@ -79,7 +79,7 @@ pub(crate) struct Done {
     pub(crate) setup: Span,
     pub(crate) elapsed: Span,
     pub(crate) ending: Ending,
-    pub(crate) device_drops: u64,
+    pub(crate) device_drops: DeviceDrops,
     pub(crate) processors: Processors,
     pub(crate) notes: Vec<String>,
 }

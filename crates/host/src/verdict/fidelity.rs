@@ -1,5 +1,7 @@
 //! Whether the emulation was what was asked: lateness, and packets lost outside the model.
 
+mod lateness;
+
 use windtunnel_engine::DropReason;
 use windtunnel_model::{Lane, Span, Time};
 
@@ -14,25 +16,20 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
     if let Some(failure) = &tally.failure {
         doubts.push(failure.clone());
     }
-    doubts.extend(lateness(evidence));
+    doubts.extend(lateness::doubts(evidence));
     if let Ending::Overloaded(why) = evidence.ending {
-        doubts.push(format!("{why}: {}", cause(evidence)));
+        doubts.push(format!("{why}: {}", cause(evidence, evidence.tally.overloads.furthest)));
     }
     let dropped: u64 = tally.kernel_drops.iter().map(|(_, drops)| drops).sum();
     if let Some((first, _)) = tally.kernel_drops.first() {
         doubts.push(format!(
             "the kernel dropped {dropped} packets before the engine saw them, first in the 100ms \
-             before {}: the offered rate is too high for this machine",
-            rounded(first.since(Time::ZERO))
+             before {}: the engine did not take them in time; likely cause: {}",
+            rounded(first.since(Time::ZERO)),
+            cause(evidence, tally.stalls.longest.max(tally.overloads.furthest)),
         ));
     }
-    if evidence.device_drops > 0 {
-        doubts.push(format!(
-            "the kernel's backlog dropped {} packets between nodes and engine: the offered rate is \
-             too high for this machine",
-            evidence.device_drops
-        ));
-    }
+    doubts.extend(evidence.device_drops.text());
     if tally.refused > 0 {
         doubts.push(format!("the kernel refused {} packets that were due", tally.refused));
     }
@@ -84,56 +81,13 @@ fn memory(evidence: &Evidence<'_>) -> Option<String> {
     ))
 }
 
-/// More than one packet in a thousand left later than the bound.
-fn lateness(evidence: &Evidence<'_>) -> Option<String> {
-    let tally = evidence.tally;
-    let packets = tally.departures.packets();
-    if tally.late.saturating_mul(LATE_ONE_IN) <= packets {
-        return None;
-    }
-    let percent_hundredths = tally.late.saturating_mul(10_000) / packets.max(1);
-    let when = match (tally.late_intervals.first(), tally.late_intervals.last()) {
-        (Some(first), Some(last)) => {
-            // An interval's end is kept; packets were late in the 100 ms before it.
-            let (first, last) = (first.at.since(Time::ZERO), last.at.since(Time::ZERO));
-            format!(", between {} and {}", rounded(first), rounded(last))
-        }
-        _ => String::new(),
-    };
-    Some(format!(
-        "{} of {packets} packets ({}.{:02}%) left more than {} late, at the worst {}{when}, mostly on {}; \
-         likely cause: {}",
-        tally.late,
-        percent_hundredths / 100,
-        percent_hundredths % 100,
-        evidence.late_above,
-        rounded(Span::from_nanos(tally.departures.summary().max_ns)),
-        worst_lanes(evidence),
-        cause(evidence),
-    ))
-}
-
-/// The lanes with the most late packets, at most three.
-fn worst_lanes(evidence: &Evidence<'_>) -> String {
-    let lanes = evidence.tally.lanes.iter().enumerate();
-    let mut late: Vec<(u64, Lane)> = lanes
-        .map(|(index, lane)| {
-            (lane.lateness.later_than(evidence.late_above), Lane::from_index(index))
-        })
-        .filter(|(late, _)| *late > 0)
-        .collect();
-    late.sort_by_key(|(late, lane)| (std::cmp::Reverse(*late), *lane));
-    let names = late.iter().take(LANES_NAMED).map(|(_, lane)| lane_text(evidence, *lane));
-    names.collect::<Vec<_>>().join(", ")
-}
-
 fn lane_text(evidence: &Evidence<'_>, lane: Lane) -> String {
     let link = &evidence.plan.links[lane.link.index()].name;
     format!("{link} ({})", evidence.plan.lane_name(lane))
 }
 
-/// What kept the engine's thread from being on time, by what the kernel says of it.
-fn cause(evidence: &Evidence<'_>) -> String {
+/// What kept the engine's thread from being on time by up to `worst`, by what the kernel says of it.
+fn cause(evidence: &Evidence<'_>, worst: Span) -> String {
     let elapsed = evidence.elapsed.as_nanos().max(1);
     let share =
         |part: u64| u64::try_from(u128::from(part) * 100 / u128::from(elapsed)).unwrap_or(100);
@@ -152,12 +106,14 @@ fn cause(evidence: &Evidence<'_>) -> String {
     if ran >= BUSY_PERCENT {
         return format!("the offered rate is too high: the engine was busy {ran}% of the time");
     }
-    format!("short stalls of this machine (its processors were busy for {busy}% of the time)")
+    let stood = if worst > lateness::long_above(evidence.late_above) {
+        "a stall of windtunnel's process or of this machine"
+    } else {
+        "short stalls of this machine"
+    };
+    format!("{stood} (its processors were busy for {busy}% of the time)")
 }
 
-/// At most one packet in so many may be late: 0.1 %.
-const LATE_ONE_IN: u64 = 1000;
-const LANES_NAMED: usize = 3;
 const STOLEN_PERCENT: u64 = 3;
 const WAITED_PERCENT: u64 = 3;
 const SATURATED_PERCENT: u8 = 85;

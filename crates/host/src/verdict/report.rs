@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_engine::{DropReason, RouterCounters};
-use windtunnel_model::{Lane, Plan, Span};
+use windtunnel_engine::{DropReason, LaneCounters, RouterCounters};
+use windtunnel_model::{Lane, Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::lateness::{self, Lateness};
 use windtunnel_trace::report::{
-    Achieved, Expectation, FlowStarts, Host, Link, Machine, Program, Report, Router, Verdict,
+    Achieved, Expectation, FlowStarts, Host, Link, Machine, Phase, Program, Report, Router, Verdict,
 };
 
 use super::expectations::ending;
@@ -43,7 +43,8 @@ pub(super) fn assemble(
         links: lanes
             .map(|(index, result)| {
                 let peak = evidence.recorded.peak_bytes_per_s.get(index).copied();
-                link(plan, Lane::from_index(index), result, peak.unwrap_or(0))
+                let lane = Lane::from_index(index);
+                link(plan, lane, result, peak.unwrap_or(0), evidence.late_above)
             })
             .collect(),
         routers: routers.map(|(r, counters)| router(&r.name, counters)).collect(),
@@ -76,10 +77,12 @@ fn machine(evidence: &Evidence<'_>) -> Machine {
     Machine {
         cpus: limits::cpus().map_or(1, |cpus| cpus.len()),
         kernel_drops: tally.kernel_drops.iter().map(|(_, drops)| drops).sum(),
-        kernel_refused: tally.refused + evidence.device_drops,
+        kernel_refused: tally.refused + evidence.device_drops.packets,
         overloads: tally.overloads.times,
         overloaded_ns: tally.overloads.lasted.as_nanos(),
         overload_worst_ns: tally.overloads.furthest.as_nanos(),
+        stalls: tally.stalls.times,
+        stall_worst_ns: tally.stalls.longest.as_nanos(),
         freezes: evidence.freezes.times,
         frozen_ns: evidence.freezes.lasted.as_nanos(),
         engine_ran_ns: tally.ran_ns,
@@ -120,11 +123,17 @@ fn programs(evidence: &Evidence<'_>) -> Vec<Program> {
     .collect()
 }
 
-fn link(plan: &Plan, lane: Lane, result: &LaneResult, peak_bytes_per_s: u64) -> Link {
+fn link(
+    plan: &Plan,
+    lane: Lane,
+    result: &LaneResult,
+    peak_bytes_per_s: u64,
+    late_above: Span,
+) -> Link {
     let spec = &plan.links[lane.link.index()];
     let asked = &spec.profiles[lane.direction.index()];
     let counters = &result.counters;
-    let dropped = counters.dropped.iter().filter(|(_, packets)| *packets > 0);
+    let peak = peak_bytes_per_s.saturating_mul(8);
     Link {
         link: spec.name.clone(),
         direction: plan.lane_name(lane),
@@ -134,7 +143,7 @@ fn link(plan: &Plan, lane: Lane, result: &LaneResult, peak_bytes_per_s: u64) -> 
         offered_bytes: counters.offered_bytes,
         delivered_packets: counters.delivered_packets,
         delivered_bytes: counters.delivered_bytes,
-        dropped_packets: dropped.map(|(why, n)| (why.name().to_owned(), n)).collect(),
+        dropped_packets: dropped(counters),
         duplicated_packets: counters.duplicated,
         fragmented_packets: counters.fragmented,
         fragments_packets: counters.fragments,
@@ -144,8 +153,13 @@ fn link(plan: &Plan, lane: Lane, result: &LaneResult, peak_bytes_per_s: u64) -> 
         in_flight_packets: in_flight(result),
         queue_max_packets: counters.queue_packets_max,
         queue_max_bytes: counters.queue_bytes_max,
-        achieved: achieved(result, peak_bytes_per_s),
+        achieved: Achieved {
+            rate_peak_bit_per_s: (counters.delivered_packets > 0).then_some(peak),
+            ..achieved(counters, &result.lateness)
+        },
         lateness: result.lateness.summary(),
+        late_packets: result.lateness.later_than(late_above),
+        phases: phases(result),
     }
 }
 
@@ -156,8 +170,34 @@ fn in_flight(result: &LaneResult) -> u64 {
     entered.saturating_sub(c.delivered_packets + c.dropped.total())
 }
 
-fn achieved(result: &LaneResult, peak_bytes_per_s: u64) -> Achieved {
-    let c = &result.counters;
+/// The phases of a direction, each with what was counted in it.
+fn phases(result: &LaneResult) -> Vec<Phase> {
+    let (mut from, mut before) = (Time::ZERO, LaneCounters::default());
+    let mut phases = Vec::new();
+    for phase in &result.phases {
+        let counters = phase.counters.since(&before);
+        phases.push(Phase {
+            from_ns: from.as_nanos(),
+            until_ns: phase.until.as_nanos(),
+            asked: phase.asked.clone(),
+            offered_packets: counters.offered_packets,
+            delivered_packets: counters.delivered_packets,
+            dropped_packets: dropped(&counters),
+            achieved: achieved(&counters, &phase.lateness),
+            lateness: phase.lateness.summary(),
+        });
+        (from, before) = (phase.until, phase.counters);
+    }
+    phases
+}
+
+fn dropped(counters: &LaneCounters) -> BTreeMap<String, u64> {
+    let dropped = counters.dropped.iter().filter(|(_, packets)| *packets > 0);
+    dropped.map(|(why, packets)| (why.name().to_owned(), packets)).collect()
+}
+
+/// What there is evidence of. Without it there is no figure: not what was asked either.
+fn achieved(c: &LaneCounters, lateness: &Lateness) -> Achieved {
     let ratio = |part: u64, whole: u64, scale: u64| {
         let scaled = u128::from(part) * u128::from(scale);
         scaled.checked_div(u128::from(whole)).and_then(|value| u64::try_from(value).ok())
@@ -167,11 +207,12 @@ fn achieved(result: &LaneResult, peak_bytes_per_s: u64) -> Achieved {
     let turned_away: u64 = before_loss.iter().map(|&reason| c.dropped[reason]).sum();
     let offered_to_loss = c.offered_packets.saturating_sub(turned_away);
     let loss = ratio(c.dropped[DropReason::Loss], offered_to_loss, 1_000_000_000);
+    let rate = ratio(c.backlogged_wire_bytes, c.backlogged_ns, 8_000_000_000);
     Achieved {
         latency_mean_ns: ratio(c.delay_sum_ns, c.delay_count, 1)
-            .map(|drawn| drawn + result.lateness.mean().as_nanos()),
-        rate_busy_bit_per_s: ratio(c.transmitted_wire_bytes, c.busy_ns, 8_000_000_000),
-        rate_peak_bit_per_s: (c.delivered_packets > 0).then(|| peak_bytes_per_s.saturating_mul(8)),
+            .map(|delay| delay + lateness.mean().as_nanos()),
+        rate_busy_bit_per_s: rate.filter(|_| c.backlogged_packets >= BACKLOGGED_LEAST),
+        rate_peak_bit_per_s: None,
         loss_ppb: loss.and_then(|ppb| u32::try_from(ppb).ok()),
     }
 }
@@ -197,4 +238,70 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
     ];
     let packets: BTreeMap<_, _> = packets.map(|(name, n)| (name.to_owned(), n)).into();
     Router { router: name.to_owned(), packets }
+}
+
+/// Fewer packets right behind one another say nothing of a rate.
+const BACKLOGGED_LEAST: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::LinkProfile;
+
+    use super::*;
+    use crate::dataplane::phase::LanePhase;
+
+    #[test]
+    fn nothing_is_achieved_where_nothing_was_there_to_measure() {
+        let idle =
+            LaneCounters { transmitted_wire_bytes: 300, busy_ns: 2_400, ..Default::default() };
+        assert_eq!(achieved(&idle, &Lateness::new()), Achieved::default());
+        let mut down = LaneCounters { offered_packets: 9, ..idle };
+        down.dropped[DropReason::Down] = 9;
+        assert_eq!(achieved(&down, &Lateness::new()), Achieved::default());
+    }
+
+    #[test]
+    fn a_rate_is_achieved_by_packets_that_follow_one_another_and_by_no_fewer_than_ten() {
+        let backlogged = |packets| LaneCounters {
+            backlogged_packets: packets,
+            backlogged_wire_bytes: packets * 1250,
+            backlogged_ns: packets * 1_000_000,
+            ..Default::default()
+        };
+        let rate = |packets| achieved(&backlogged(packets), &Lateness::new()).rate_busy_bit_per_s;
+        assert_eq!((rate(9), rate(10)), (None, Some(10_000_000)));
+    }
+
+    #[test]
+    fn each_phase_has_what_was_counted_in_it_beside_what_was_asked_in_it() {
+        let phase = |until_ms: u64, latency_ms, delay_count, delay_ms: u64| LanePhase {
+            until: Time::ZERO + Span::from_millis(until_ms),
+            asked: LinkProfile { latency: Span::from_millis(latency_ms), ..LinkProfile::default() },
+            counters: LaneCounters {
+                delivered_packets: delay_count,
+                delay_count,
+                delay_sum_ns: delay_ms * 1_000_000,
+                ..LaneCounters::default()
+            },
+            lateness: Lateness::new(),
+        };
+        // 10 packets with 10 ms each, then 5 with 40 ms each.
+        let result = LaneResult {
+            counters: LaneCounters::default(),
+            lateness: Lateness::new(),
+            late: None,
+            phases: vec![phase(1000, 10, 10, 100), phase(1500, 40, 15, 300)],
+            series: None,
+        };
+        let found = phases(&result);
+        let told = |phase: &Phase| {
+            (phase.until_ns, phase.delivered_packets, phase.achieved.latency_mean_ns)
+        };
+        assert_eq!(told(&found[0]), (1_000_000_000, 10, Some(10_000_000)));
+        assert_eq!(told(&found[1]), (1_500_000_000, 5, Some(40_000_000)));
+        assert_eq!(
+            (found[1].from_ns, found[1].asked.latency),
+            (1_000_000_000, Span::from_millis(40))
+        );
+    }
 }

@@ -67,8 +67,12 @@ impl Lab {
     /// The same, run by another program such as `prlimit`, which the user runs.
     pub(crate) fn windtunnel_behind(&self, wrapper: &[&str], arguments: &[&str]) -> Command {
         let binary = self.binary();
-        let words = self.user.prefix().iter().chain(wrapper).copied();
-        let mut words = words.chain([binary.to_str().unwrap()]).chain(arguments.iter().copied());
+        self.command(&[wrapper, &[binary.to_str().unwrap()], arguments].concat())
+    }
+
+    /// A command as the test's user, in the test's folder.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut words = self.user.prefix().iter().chain(words).copied();
         let mut command = Command::new(words.next().unwrap());
         command.args(words).current_dir(self.path()).stdin(Stdio::null());
         for (key, _) in std::env::vars_os() {

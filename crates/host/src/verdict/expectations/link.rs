@@ -205,6 +205,12 @@ fn end_of(sample: &Sample) -> String {
     super::seconds(sample.at.since(windtunnel_model::Time::ZERO))
 }
 
+/// As the file has it.
+fn time_of(sample: &Sample) -> String {
+    let micros = sample.at.as_nanos() / 1_000;
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
 /// Where the rows of a direction are in `links.csv`.
 struct Rows<'a> {
     evidence: &'a Evidence<'a>,
@@ -220,21 +226,14 @@ impl Rows<'_> {
     fn some(&self, cut: &Cut<'_>, first: usize, last: usize) -> String {
         let plan = self.evidence.plan;
         let link = &plan.links[self.lane.link.index()].name;
-        let rows = format!("`,{link},{},`", plan.lane_name(self.lane));
+        let rows = format!(",{link},{},", plan.lane_name(self.lane));
         let last = last.min(cut.samples.len().saturating_sub(1));
         let first = first.min(last);
-        if self.evidence.recorded.lost > 0 {
-            let [from, to] = [first, last].map(|index| end_of(&cut.samples[index]));
-            return format!("links.csv, lines with {rows}, from time_s {from} to {to}");
-        }
-        // A heading, then a line for each direction and sample.
-        let lanes = self.evidence.tally.lanes.len();
-        let line = |index: usize| 2 + (cut.before + index) * lanes + self.lane.index();
+        // Idle intervals have no rows, so lines cannot be counted.
+        let [from, to] = [first, last].map(|index| time_of(&cut.samples[index]));
         match first == last {
-            true => format!("links.csv:{}", line(first)),
-            false => {
-                format!("links.csv:{} to {}, lines with {rows}", line(first), line(last))
-            }
+            true => format!("links.csv, the line that begins with `{from}{rows}`"),
+            false => format!("links.csv, lines with `{rows}`, from time_s {from} to {to}"),
         }
     }
 }

@@ -1,0 +1,344 @@
+//! Whether packets left on time: all together, on each link direction by itself, and without long stalls.
+
+use windtunnel_model::{Lane, Span, Time, Vertex};
+
+use super::{cause, lane_text};
+use crate::dataplane::Tally;
+use crate::verdict::{Evidence, rounded};
+
+/// Why the lateness makes the run doubtful; empty if it does not.
+pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
+    let tally = evidence.tally;
+    if exceeds_share(tally.late, tally.departures.packets()) {
+        return vec![all(evidence)];
+    }
+    let long = Long::find(tally, evidence.late_above).map(|long| long.text(evidence));
+    let directions = late_directions(evidence.tally, evidence.late_above, |lane| {
+        matches!(evidence.plan.lane_end(lane), Vertex::Node(_))
+    });
+    let by_itself = directions.first().map(|worst| worst.text(evidence, directions.len()));
+    long.into_iter().chain(by_itself).collect()
+}
+
+/// A packet or a stall that is later than this is doubted by itself.
+pub(super) fn long_above(late_above: Span) -> Span {
+    Span::from_nanos(late_above.as_nanos().saturating_mul(LONG_FACTOR))
+}
+
+/// More than one packet in a thousand of all left late.
+fn all(evidence: &Evidence<'_>) -> String {
+    let tally = evidence.tally;
+    let packets = tally.departures.packets();
+    let worst = Span::from_nanos(tally.departures.summary().max_ns);
+    format!(
+        "{} of {packets} packets ({}) left more than {} late, at the worst {}{}, mostly on {}; \
+         likely cause: {}",
+        tally.late,
+        percent(tally.late, packets),
+        evidence.late_above,
+        rounded(worst),
+        when(intervals(tally, evidence.late_above)),
+        worst_lanes(evidence, evidence.late_above),
+        cause(evidence, worst),
+    )
+}
+
+/// Packets, or the packet loop, later than any share excuses.
+#[derive(Debug, PartialEq, Eq)]
+struct Long {
+    /// How many packets.
+    packets: u64,
+    /// The latest of them; of the loop, if there are none.
+    worst: Span,
+}
+
+impl Long {
+    fn find(tally: &Tally, late_above: Span) -> Option<Self> {
+        let bound = long_above(late_above);
+        let packet = Span::from_nanos(tally.departures.summary().max_ns);
+        if packet > bound {
+            // The latest is known exactly, the others to the histogram's precision.
+            let packets = tally.departures.later_than(bound).max(1);
+            return Some(Long { packets, worst: packet });
+        }
+        let worst = tally.stalls.longest.max(tally.overloads.furthest);
+        (worst > bound).then_some(Long { packets: 0, worst })
+    }
+
+    fn text(&self, evidence: &Evidence<'_>) -> String {
+        let Long { packets, worst } = *self;
+        let bound = long_above(evidence.late_above);
+        let times = format!("more than {LONG_FACTOR} times the bound of {}", evidence.late_above);
+        let cause = cause(evidence, worst);
+        let worst = rounded(worst);
+        if packets > 0 {
+            let all = evidence.tally.departures.packets();
+            return format!(
+                "{packets} of {all} packets left up to {worst} late, {times}{}, mostly on {}; \
+                 likely cause: {cause}",
+                when(intervals(evidence.tally, bound)),
+                worst_lanes(evidence, bound),
+            );
+        }
+        let stalls = evidence.tally.stalls;
+        let at = match stalls.longest > bound {
+            true => format!(" until {}", rounded(stalls.at.since(Time::ZERO))),
+            false => String::new(),
+        };
+        format!("the emulation stood still for {worst}{at}, {times}; likely cause: {cause}")
+    }
+}
+
+/// A direction of which more packets were late than may be.
+#[derive(Debug, PartialEq, Eq)]
+struct Direction {
+    lane: Lane,
+    late: u64,
+    packets: u64,
+    worst: Span,
+    /// The ends of the first and the last interval in which packets were late.
+    during: Option<(Time, Time)>,
+}
+
+impl Direction {
+    fn text(&self, evidence: &Evidence<'_>, directions: usize) -> String {
+        let more = match directions - 1 {
+            0 => String::new(),
+            1 => ", and too many on another link direction".to_owned(),
+            more => format!(", and too many on {more} other link directions"),
+        };
+        format!(
+            "{} of {} packets ({}) left {} more than {} late, at the worst {}{}{more}; likely \
+             cause: {}",
+            self.late,
+            self.packets,
+            percent(self.late, self.packets),
+            lane_text(evidence, self.lane),
+            evidence.late_above,
+            rounded(self.worst),
+            when(self.during),
+            cause(evidence, self.worst),
+        )
+    }
+}
+
+/// The directions that are doubted by themselves, the one with the most late packets first.
+///
+/// What is late at the end of a direction that leads to a router may leave the network on time, as the next
+/// one makes good for it. So no more of it counts than left the network late in the whole run.
+fn late_directions(
+    tally: &Tally,
+    late_above: Span,
+    ends_at_node: impl Fn(Lane) -> bool,
+) -> Vec<Direction> {
+    let lanes = tally.lanes.iter().enumerate().map(|(index, lane)| (Lane::from_index(index), lane));
+    let directions = lanes.map(|(lane, result)| {
+        let late = result.lateness.later_than(late_above);
+        Direction {
+            lane,
+            late: if ends_at_node(lane) { late } else { late.min(tally.late) },
+            packets: result.lateness.packets(),
+            worst: Span::from_nanos(result.lateness.summary().max_ns),
+            during: result.late,
+        }
+    });
+    let mut late: Vec<Direction> =
+        directions.filter(|found| is_no_chance(found.late, found.packets)).collect();
+    late.sort_by_key(|found| (std::cmp::Reverse(found.late), found.lane));
+    late
+}
+
+/// Whether more than the part of the packets that may be late is.
+fn exceeds_share(late: u64, packets: u64) -> bool {
+    late.saturating_mul(LATE_ONE_IN) > packets
+}
+
+/// Whether so many late packets of so few are incompatible with a share of 0.1 %: if each were late with
+/// that probability, so many would come about in less than one run in a million (one-sided binomial test).
+fn is_no_chance(late: u64, packets: u64) -> bool {
+    let at_most = usize::try_from(late).unwrap_or(usize::MAX).min(PACKETS_FOR_LATE.len() - 1);
+    if packets <= PACKETS_FOR_LATE[at_most] {
+        return late > 0;
+    }
+    // Beyond the table: five standard deviations and five packets above the mean.
+    let late = late.saturating_mul(LATE_ONE_IN);
+    let spread = packets.saturating_mul(LATE_ONE_IN).isqrt();
+    late >= packets.saturating_add(5 * spread).saturating_add(5 * LATE_ONE_IN)
+}
+
+/// The ends of the first and the last interval in which packets were later than `bound`.
+fn intervals(tally: &Tally, bound: Span) -> Option<(Time, Time)> {
+    let late = || tally.late_intervals.iter().filter(|interval| interval.max > bound);
+    late().next().zip(late().next_back()).map(|(first, last)| (first.at, last.at))
+}
+
+/// An interval's end is kept; packets were late in the 100 ms before it.
+fn when(during: Option<(Time, Time)>) -> String {
+    let after = |time: Time| rounded(time.since(Time::ZERO));
+    match during {
+        None => String::new(),
+        Some((first, last)) if first == last => format!(", in the 100ms before {}", after(first)),
+        Some((first, last)) => format!(", between {} and {}", after(first), after(last)),
+    }
+}
+
+/// `0.96%`.
+fn percent(part: u64, whole: u64) -> String {
+    let hundredths = part.saturating_mul(10_000) / whole.max(1);
+    format!("{}.{:02}%", hundredths / 100, hundredths % 100)
+}
+
+/// The lanes with the most packets later than `bound`, at most three.
+fn worst_lanes(evidence: &Evidence<'_>, bound: Span) -> String {
+    let lanes = evidence.tally.lanes.iter().enumerate();
+    let mut late: Vec<(u64, Lane)> = lanes
+        .map(|(index, lane)| (lane.lateness.later_than(bound), Lane::from_index(index)))
+        .filter(|(late, _)| *late > 0)
+        .collect();
+    late.sort_by_key(|(late, lane)| (std::cmp::Reverse(*late), *lane));
+    let names = late.iter().take(LANES_NAMED).map(|(_, lane)| lane_text(evidence, *lane));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// At most one packet in so many may be late: 0.1 %.
+const LATE_ONE_IN: u64 = 1000;
+/// So many times the bound is doubted even of one packet. With the bound of 1 ms it is 20 ms: more than a
+/// scheduler's turn takes, and half of the shortest time-out of TCP (Linux delays acknowledgements by 40 ms).
+const LONG_FACTOR: u64 = 20;
+const LANES_NAMED: usize = 3;
+
+/// By the number of late packets: of so many or fewer, they are no chance: the largest n for which a binomial
+/// variable of n trials with probability 0.001 reaches that number with probability 1e-6 at most.
+const PACKETS_FOR_LATE: [u64; 21] = [
+    0, 0, 1, 19, 72, 170, 315, 502, 728, 989, 1280, 1600, 1944, 2311, 2699, 3105, 3529, 3968, 4422,
+    4890, 5370,
+];
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_trace::lateness::Lateness;
+
+    use super::*;
+    use crate::dataplane::{LaneResult, LateInterval};
+
+    const BOUND: Span = Span::from_millis(1);
+
+    fn lateness(on_time: u64, late: u64, by: Span) -> Lateness {
+        let mut lateness = Lateness::new();
+        (0..on_time).for_each(|_| lateness.record(Span::from_micros(80)));
+        (0..late).for_each(|_| lateness.record(by));
+        lateness
+    }
+
+    /// Lanes with (on time, late) packets, and all of them leave the network.
+    fn tally(lanes: &[(u64, u64)], by: Span) -> Tally {
+        let mut tally = Tally::default();
+        for &(on_time, late) in lanes {
+            let lateness = lateness(on_time, late, by);
+            tally.departures.add(&lateness);
+            let late = None;
+            let counters = Default::default();
+            tally.lanes.push(LaneResult {
+                counters,
+                lateness,
+                late,
+                phases: Vec::new(),
+                series: None,
+            });
+        }
+        tally.late = tally.departures.later_than(BOUND);
+        tally
+    }
+
+    fn doubted(tally: &Tally) -> Vec<(usize, u64, u64)> {
+        let found = late_directions(tally, BOUND, |_| true);
+        found.iter().map(|found| (found.lane.index(), found.late, found.packets)).collect()
+    }
+
+    #[test]
+    fn a_stalled_link_is_not_diluted_by_a_busy_one() {
+        let tally = tally(&[(75_000, 0), (211, 39)], Span::from_millis(900));
+        assert!(!exceeds_share(tally.late, tally.departures.packets()));
+        assert_eq!(doubted(&tally), [(1, 39, 250)]);
+        let worst = Span::from_millis(900);
+        assert_eq!(Long::find(&tally, BOUND), Some(Long { packets: 39, worst }));
+    }
+
+    #[test]
+    fn a_late_packet_or_two_beside_a_busy_link_are_chance() {
+        let tally = tally(&[(75_000, 10), (10, 1), (300, 2), (0, 1)], Span::from_millis(2));
+        assert_eq!(doubted(&tally), []);
+        assert_eq!(Long::find(&tally, BOUND), None);
+    }
+
+    #[test]
+    fn one_packet_is_doubted_when_it_is_later_than_many_times_the_bound() {
+        let late = |by| Long::find(&tally(&[(75_000, 1)], by), BOUND);
+        assert_eq!(late(Span::from_millis(20)), None);
+        let worst = Span::from_micros(20_001);
+        assert_eq!(late(worst), Some(Long { packets: 1, worst }));
+    }
+
+    #[test]
+    fn a_stall_of_many_times_the_bound_is_doubted_also_if_no_packet_was_due() {
+        let mut tally = tally(&[(100, 0)], Span::ZERO);
+        tally.stalls.longest = Span::from_millis(20);
+        assert_eq!(Long::find(&tally, BOUND), None);
+        tally.stalls.longest = Span::from_millis(21);
+        let worst = Span::from_millis(21);
+        assert_eq!(Long::find(&tally, BOUND), Some(Long { packets: 0, worst }));
+        tally.overloads.furthest = Span::from_millis(30);
+        let worst = Span::from_millis(30);
+        assert_eq!(Long::find(&tally, BOUND), Some(Long { packets: 0, worst }));
+    }
+
+    #[test]
+    fn what_was_late_at_a_router_only_is_not_doubted() {
+        let mut tally = tally(&[(9_000, 0), (250, 0)], Span::ZERO);
+        tally.lanes[1].lateness = lateness(211, 39, Span::from_millis(3));
+        assert_eq!(late_directions(&tally, BOUND, |lane| lane.index() == 0), []);
+    }
+
+    #[test]
+    fn the_table_is_that_of_the_binomial_distribution() {
+        for (late, &packets) in (0..).zip(&PACKETS_FOR_LATE).skip(1) {
+            assert!(tail(packets, late) <= 1e-6, "{late} of {packets}");
+            assert!(tail(packets + 1, late) > 1e-6, "{late} of {packets}");
+        }
+    }
+
+    #[test]
+    fn beyond_the_table_chance_is_less_likely_than_one_in_a_million() {
+        for packets in [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000] {
+            let least = (1..).find(|late| is_no_chance(*late, packets)).unwrap();
+            assert!(tail(packets, least) <= 1e-6, "{least} of {packets}");
+        }
+    }
+
+    /// The probability that of `n` packets `k` or more are late, if each is with 0.001: by summing its terms.
+    fn tail(n: u64, k: u64) -> f64 {
+        let real = |n: u64| f64::from(u32::try_from(n).unwrap());
+        let mut term = real(n) * 0.999_f64.ln();
+        let mut sum = 0.0;
+        for i in 0..(k + 400).min(n + 1) {
+            if i >= k {
+                sum += term.exp();
+            }
+            term += (real(n - i) / real(i + 1) * (0.001 / 0.999)).ln();
+        }
+        sum
+    }
+
+    #[test]
+    fn times_are_those_of_the_intervals_that_were_that_late() {
+        let mut tally = tally(&[(1, 0)], Span::ZERO);
+        let interval = |ms: u64, max| LateInterval {
+            at: Time::from_nanos(ms * 1_000_000),
+            lane: Lane::from_index(0),
+            max: Span::from_millis(max),
+        };
+        tally.late_intervals = vec![interval(100, 2), interval(2_100, 900), interval(3_000, 3)];
+        assert_eq!(when(intervals(&tally, BOUND)), ", between 100ms and 3.00s");
+        assert_eq!(when(intervals(&tally, long_above(BOUND))), ", in the 100ms before 2.10s");
+    }
+}
