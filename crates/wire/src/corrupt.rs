@@ -8,12 +8,11 @@ use crate::{bytes, checksum, icmp, tcp, udp, vnet};
 
 /// Flips one bit of a packet so that it still arrives and the receiver finds its checksum wrong.
 ///
-/// The checksum is completed first (also where UDP over IPv4 had none, since the error would go
-/// unseen otherwise), and `vnet` afterwards is that of a plain packet, which the
-/// receiver has to check for itself. `random` chooses the
-/// bit evenly in the transport payload; without payload, in the transport header except ports and
-/// UDP's length. Fragments, and protocols whose checksum we do not know, get their error too; in
-/// those the receiver, or its reassembly, has to notice.
+/// A checksum that is still partial is completed first, and `vnet` afterwards is that of a plain packet, which
+/// the receiver has to check for itself. `random` chooses the bit evenly in the transport payload; without
+/// payload, in the transport header except ports and UDP's length. What has no checksum keeps none: UDP whose
+/// checksum field is 0, fragments, and protocols whose checksum we do not know get their error too, and their
+/// receivers read wrong bytes unless something above notices.
 ///
 /// Answers `false`, and leaves the frame alone, for trains of several packets (cut them first: cutting would repair
 /// the checksum), for what is no IP packet, and for packets without a byte to damage.
@@ -28,11 +27,14 @@ pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::Header, random: u64) -> bool {
     if completes_over_ports(vnet, &info) || !checksum::complete(frame, vnet) {
         return false;
     }
-    if has_no_checksum(frame, &info) && checksum::fill(frame, &info).is_none() {
-        return false;
-    }
     *vnet = vnet::Header::default();
-    flip(frame, &info, &target, random).is_some()
+    let had_none = has_no_checksum(frame, &info);
+    let Some(bit) = flip(frame, &target, random) else { return false };
+    if !had_none && has_no_checksum(frame, &info) {
+        // A UDP checksum that became 0 would say "none": hit a neighbour bit instead.
+        hit_neighbour(frame, target.start, bit);
+    }
+    true
 }
 
 /// The bytes that may be hit.
@@ -68,13 +70,17 @@ fn has_no_checksum(frame: &[u8], info: &Info) -> bool {
         && bytes::u16_at(frame, info.transport + udp::CHECKSUM) == Some(0)
 }
 
-fn flip(frame: &mut [u8], info: &Info, target: &Range<usize>, random: u64) -> Option<()> {
+/// Flips one of the target's bits; which one.
+fn flip(frame: &mut [u8], target: &Range<usize>, random: u64) -> Option<usize> {
     let bits = u64::try_from(target.len()).ok()?.checked_mul(8)?;
     let bit = usize::try_from(random % bits).ok()?;
     *frame.get_mut(target.start + bit / 8)? ^= 1 << (bit % 8);
-    // A UDP checksum that becomes 0 would say "none": hit its neighbour bit instead.
-    if has_no_checksum(frame, info) {
-        *frame.get_mut(target.start + bit / 8)? ^= 3 << (bit & 6);
+    Some(bit)
+}
+
+/// Takes the flip of a bit back and flips the other one of its pair.
+fn hit_neighbour(frame: &mut [u8], start: usize, bit: usize) {
+    if let Some(byte) = frame.get_mut(start + bit / 8) {
+        *byte ^= 3 << (bit & 6);
     }
-    Some(())
 }

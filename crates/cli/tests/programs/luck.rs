@@ -116,6 +116,45 @@ links: [{between: [a, b], latency: 1ms, up: {corrupt: 100%}}]
     }
 }
 
+#[test]
+fn flipped_bits_of_datagrams_without_a_checksum_come_to_their_program() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        lab.write("bare.py", BARE);
+        lab.write("listen.py", LISTEN);
+        let outcome = lab.pass(
+            "nodes:
+  b: {run: python3 listen.py, ready: 'log:listening'}
+  a: {run: python3 bare.py, after: b}
+links: [{between: [a, b], latency: 1ms, up: {corrupt: 100%}}]
+",
+        );
+        assert_eq!(outcome.output("b").trim().lines().last(), Some("200 with 1 bit of 8000 wrong"));
+        assert_eq!(outcome.link("a-b")["corrupted_packets"], 200);
+    }
+}
+
+/// 200 datagrams with `SO_NO_CHECK`, and the word that all have been sent.
+const BARE: &str = "import socket
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sender.setsockopt(socket.SOL_SOCKET, 11, 1)
+for _ in range(200):
+    sender.sendto(bytes(1000), ('b', 9000))
+";
+
+/// Waits for 200 datagrams and says how many of them have just one bit set.
+const LISTEN: &str = "import socket
+receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+receiver.bind(('', 9000))
+print('listening', flush=True)
+heard = [receiver.recv(2000) for _ in range(200)]
+print(sum(int.from_bytes(it, 'big').bit_count() == 1 for it in heard), 'with 1 bit of 8000 wrong')
+";
+
 /// 200 datagrams that nobody waits for.
 const SEND: &str = "import socket
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
