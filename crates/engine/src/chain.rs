@@ -261,6 +261,7 @@ impl Chain {
     fn exit(&mut self, packet: Packet, work: &mut Work) {
         self.count_delivery(&packet.shape);
         self.counters.count_delay(&packet);
+        self.counters.marked += u64::from(packet.marked);
         work.exits.push_back((self.lane, packet));
     }
 

@@ -108,7 +108,8 @@ pub struct LaneCounters {
     pub corrupted: u64,
     /// Packets that were held back so that others overtake, or overtook because of jitter.
     pub reordered: u64,
-    /// Packets marked with congestion experienced.
+    /// Packets that came out marked with congestion experienced by this lane; those that were marked and then
+    /// dropped are among the dropped only.
     pub marked: u64,
     /// Packets that were fragmented.
     pub fragmented: u64,

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut, Range};
 use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_wire::packet::{self, Info};
 use windtunnel_wire::segment::{self, Train};
-use windtunnel_wire::{ethernet, vnet};
+use windtunnel_wire::{ecn, ethernet, vnet};
 
 use crate::buffer::{PacketBuf, Pool};
 
@@ -149,6 +149,8 @@ pub(crate) struct Body {
     /// Whether it is a duplicate: it has luck of its own.
     pub(crate) copy: bool,
     pub(crate) fate: Fate,
+    /// Whether the lane where it is has marked it: congestion experienced.
+    pub(crate) marked: bool,
     /// The lane by which it came to where its present lane starts.
     pub(crate) came_by: Option<Lane>,
     /// With the model of paths: the port through which its source sent it, and whether it may overtake
@@ -190,6 +192,7 @@ impl Packet {
             number: 0,
             copy: false,
             fate: Fate::PLAIN,
+            marked: false,
             came_by: None,
             origin: None,
             unordered: false,
@@ -207,6 +210,13 @@ impl Packet {
         self.settle(pool);
         let body = &mut *self.0;
         (&mut body.buf, &mut body.vnet)
+    }
+
+    /// Marks it as having met congestion, if its sender takes part in that.
+    pub(crate) fn mark_ce(&mut self, pool: &mut Pool) {
+        let (frame, _) = self.settled(pool);
+        let came_so = ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
+        self.marked |= ecn::mark_ce(frame) && !came_so;
     }
 
     /// The buffer and header of exactly this part.

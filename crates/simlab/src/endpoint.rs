@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use windtunnel_model::{Span, Time};
 use windtunnel_wire::packet::Info;
-use windtunnel_wire::{build, checksum, udp};
+use windtunnel_wire::{build, checksum, ecn, udp};
 
 /// What an endpoint can do when it is its turn.
 #[derive(Debug)]
@@ -68,7 +68,8 @@ impl Endpoint for Echo {
     }
 }
 
-/// Takes the packets of a [`Window`] and acknowledges each with the first number that is missing.
+/// Takes the packets of a [`Window`] and acknowledges each with the first number that is missing, and with one byte
+/// more where the packet was marked as having met congestion.
 #[derive(Debug, Clone, Default)]
 pub struct Sink {
     next: u64,
@@ -87,7 +88,11 @@ impl Endpoint for Sink {
         while self.early.remove(&self.next) {
             self.next += 1;
         }
-        turn.frames.push(build::udp(to, from, &self.next.to_be_bytes()));
+        let mut answer = self.next.to_be_bytes().to_vec();
+        if ecn::codepoint(frame) == Some(ecn::Codepoint::Ce) {
+            answer.push(1);
+        }
+        turn.frames.push(build::udp(to, from, &answer));
     }
 }
 
@@ -109,6 +114,10 @@ pub struct Window {
     /// Fast recovery lasts until this number is acknowledged.
     recover: u64,
     progress: Time,
+    /// Marks do not halve the window again until this number is acknowledged.
+    reduced: u64,
+    /// Whether it takes part in ECN (RFC 3168): what it sends for the first time is capable.
+    ecn: bool,
 }
 
 impl Window {
@@ -128,7 +137,15 @@ impl Window {
             repeats: 0,
             recover: 0,
             progress: Time::ZERO,
+            reduced: 0,
+            ecn: false,
         }
+    }
+
+    /// The same, taking part in ECN: a mark halves the window, once in a round trip.
+    #[must_use]
+    pub fn with_ecn(self) -> Self {
+        Window { ecn: true, ..self }
     }
 
     fn packet(&self, number: u64, now: Time) -> Vec<u8> {
@@ -140,7 +157,8 @@ impl Window {
 
     fn fill(&mut self, turn: &mut Turn) {
         while (self.next - self.acknowledged) * 1000 < self.window {
-            turn.frames.push(self.packet(self.next, turn.now));
+            let packet = self.packet(self.next, turn.now);
+            turn.frames.push(if self.ecn { build::with_ecn(packet, ECT_0) } else { packet });
             self.next += 1;
         }
     }
@@ -180,9 +198,13 @@ impl Endpoint for Window {
     }
 
     fn on_frame(&mut self, turn: &mut Turn, frame: &[u8]) {
-        let Some(acknowledged) = datagram(frame).and_then(|(_, _, payload)| number(payload)) else {
-            return;
-        };
+        let Some((_, _, payload)) = datagram(frame) else { return };
+        let Some(acknowledged) = number(payload) else { return };
+        if payload.len() > 8 && acknowledged >= self.reduced.max(self.recover) {
+            self.threshold = (self.window / 2).max(2000);
+            self.window = self.threshold;
+            self.reduced = self.next;
+        }
         if acknowledged > self.acknowledged {
             self.advance(acknowledged, turn);
         } else if self.next > self.acknowledged {
@@ -196,6 +218,9 @@ impl Endpoint for Window {
         self.fill(turn);
     }
 }
+
+/// The codepoint ECT(0).
+const ECT_0: u8 = 2;
 
 /// Sender, receiver and payload of an intact UDP packet.
 fn datagram(frame: &[u8]) -> Option<(SocketAddr, SocketAddr, &[u8])> {

@@ -21,6 +21,7 @@ impl Chain {
         packet.number = self.count_offer(&packet.shape, packet.frame());
         packet.copy = false;
         packet.fate = Fate::PLAIN;
+        packet.marked = false;
         self.loss.turn_to(now);
         if let Some(reason) = self.cut.refuses() {
             self.drop(reason, packet.shape.count);

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use windtunnel_model::{Span, Time};
-use windtunnel_wire::ecn;
 
 use super::{Chain, Work};
 use crate::counters::DropReason;
@@ -37,8 +36,7 @@ impl Chain {
                     return packet.discard(&mut work.pool);
                 }
                 Admission::Mark => {
-                    let marked = ecn::mark_ce(packet.settled(&mut work.pool).0);
-                    self.counters.marked += u64::from(marked);
+                    packet.mark_ce(&mut work.pool);
                 }
             }
             return self.line_up(now, packet, work);
@@ -122,6 +120,8 @@ impl Chain {
         if self.queue.packets() > 0 || self.server.has_pending() {
             let next = self.server.await_slot(now);
             self.arm(Activity::Server, next, work);
+        } else {
+            self.queue.emptied(now);
         }
     }
 

@@ -252,11 +252,16 @@ impl Queue {
             if let Discipline::Flows(flows) = &mut self.discipline {
                 flows.charge(&packet.shape, self.overhead);
             }
-            if verdict == Verdict::Mark && ecn::mark_ce(packet.settled(pool).0) {
-                counters.marked += 1;
+            if verdict == Verdict::Mark {
+                packet.mark_ce(pool);
             }
             return Some(packet);
         }
+    }
+
+    /// The line is free, and nothing waits.
+    pub(crate) fn emptied(&mut self, now: Time) {
+        self.discipline.emptied(now);
     }
 
     /// The packet whose turn it is, and its shape.

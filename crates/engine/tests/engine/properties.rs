@@ -9,9 +9,9 @@ use windtunnel_model::profile::{
 use windtunnel_model::{
     Bytes, Lane, LinkPatch, LinkProfile, NodeId, Packets, Plan, Probability, Rate, Span, Vertex,
 };
-use windtunnel_wire::build;
+use windtunnel_wire::{build, ecn};
 
-use crate::support::{Net, Out, Topology, US, path, up};
+use crate::support::{Net, Out, Topology, US, path, segments, up};
 
 fn probability() -> impl Strategy<Value = Probability> {
     prop_oneof![
@@ -295,6 +295,47 @@ proptest! {
         let (first, second) = (play(&plan, &steps, memory), play(&plan, &steps, memory));
         prop_assert!(first.times().is_sorted());
         prop_assert_eq!(summary(&first), summary(&second));
+    }
+
+    #[test]
+    fn the_marked_are_those_that_come_out_with_congestion_experienced(
+        profile in profile(),
+        later in prop::option::of((0usize..80, profile())),
+        gaps in prop::collection::vec(0..200 * US, 20..120),
+        trains: bool,
+    ) {
+        let mut net = Net::new(path(3, vec![LinkProfile { mtu: 1500, ..profile }]));
+        let mut at = 0;
+        for (index, gap) in gaps.iter().enumerate() {
+            at += gap;
+            let (mut from, to) = ends(&net, 0);
+            let came_so = index % 7 == 6;
+            from.set_port(if came_so { 77 } else { 78 });
+            let (frame, header) = if trains {
+                build::tcp_train(from, to, u32::try_from(index).unwrap() << 17, 0x10, &[5; 9000], 1200)
+            } else {
+                (build::udp(from, to, &[5; 1172]), Default::default())
+            };
+            // Every seventh comes marked already, from a link before this one.
+            let codepoint = if came_so { 3 } else { 2 };
+            net.send(at, 0, header, &build::with_ecn(frame, codepoint));
+            if let Some((_, profile)) = later.as_ref().filter(|(when, _)| *when == index) {
+                let patch = LinkPatch {
+                    queue: profile.queue.map(Setting::To),
+                    discipline: Some(profile.discipline.clone()),
+                    ..LinkPatch::default()
+                };
+                net.patch(at, up(0), patch);
+            }
+        }
+        net.finish();
+        // Corruption leaves ports alone, and the ECN field.
+        let fresh = |out: &&Out| {
+            ecn::codepoint(&out.frame) == Some(ecn::Codepoint::Ce) && out.frame[35] != 77
+        };
+        let count = |out: &Out| segments(&out.frame, &out.vnet).len();
+        let seen: usize = net.out.iter().filter(fresh).map(count).sum();
+        prop_assert_eq!(net.lane(0).marked, u64::try_from(seen).unwrap());
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use windtunnel_model::plan::Plan;
-use windtunnel_model::profile::{Loss, Overhead, QueueLimit, Setting};
+use windtunnel_model::profile::{Discipline, Loss, Overhead, QueueLimit, Red, Setting};
 use windtunnel_model::trace::{Column, Content, Opportunities, Series, Trace};
 use windtunnel_model::{
     LinkPatch, LinkProfile, Packets, Rate, Span, Time, TraceMode, TraceUse, Traces,
 };
+use windtunnel_wire::{build, vnet};
 
 use crate::support::{MS, Net, US, pair, path, up};
 
@@ -348,4 +349,25 @@ fn a_trace_like_a_mobile_links_gives_what_the_reference_gives() {
         assert_eq!(net.arrivals(), reference(&lines, &arrivals, 15), "seed {seed}");
         net.check_conservation();
     }
+}
+
+/// Each opportunity takes one packet whole, so that none is left over when the queue is empty; it is idle from then on.
+#[test]
+fn red_forgets_its_average_while_no_opportunity_is_needed() {
+    let red = Red { weight: "100%".parse().unwrap(), ..Red::default() };
+    let profile = LinkProfile {
+        discipline: Discipline::Red(red),
+        queue: Some(QueueLimit::Packets(Packets(100))),
+        ..following(TraceMode::Opportunities)
+    };
+    let mut net = Net::new(with(pair(1, profile), opportunities(&[1])));
+    for tag in 0..100 {
+        let frame = build::with_ecn(net.udp(1500, tag), 2);
+        net.send(0, 0, vnet::Header::default(), &frame);
+    }
+    net.run_until(1000 * MS);
+    assert_eq!(net.lane(0).queue_packets, 0);
+    (0..20).for_each(|ping| net.send_udp((1000 + u64::from(ping) * 200) * MS, 84, ping));
+    net.finish();
+    assert_eq!(net.lane(0).dropped.total(), 0, "of 100 ms of idle time nothing is left");
 }

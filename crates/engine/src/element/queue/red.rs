@@ -13,7 +13,9 @@
 //! - **Model**: Floyd and Jacobson 1993, figure 2, with the queue in bytes as in tc-red(8); `gentle` is
 //!   Floyd's note of 2000; `adaptive` is Floyd, Gummadi and Shenker 2001 with their constants, every
 //!   0.5 s. Like Linux, marks are made above `max` too. The packet on the line does not count. The
-//!   draw for a packet depends on its number alone. Lengths have 32 bits after the point.
+//!   draw for a packet depends on its number alone. Lengths have 32 bits after the point. While the
+//!   queue is empty and the line free, time counts and not the packets that are dropped meanwhile: of the
+//!   idle time only whole packets' times are taken off, and the rest is kept for the next.
 
 use windtunnel_model::profile::Red as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
@@ -40,7 +42,7 @@ pub(super) struct Red {
     average: u64,
     /// Packets since the last drop or mark while between the thresholds; `None`: below `min`.
     count: Option<u64>,
-    /// Since when nothing waits and the line is free.
+    /// While nothing waits and the line is free: up to when the average has decayed for that.
     idle: Option<Time>,
     /// Parts per billion.
     probability: u64,
@@ -85,7 +87,9 @@ impl Red {
         }
         let mut next = *self.adapt_next.get_or_insert(now + ADAPT);
         while next <= now {
-            let average = self.idle.map_or(self.average, |since| self.decayed(next.since(since)));
+            let average = self
+                .idle
+                .map_or(self.average, |since| self.decayed(self.packets_in(next.since(since))));
             let before = self.probability;
             self.adapt(average);
             // The average only falls until a packet comes: once it is low, nothing changes any more.
@@ -100,6 +104,15 @@ impl Red {
     /// Decides about a packet that comes while `comer.queue` bytes wait.
     pub(super) fn admit(&mut self, comer: &Newcomer) -> Admission {
         self.sample(comer);
+        let admission = self.judge(comer);
+        if admission != Admission::Drop {
+            // It takes the line. One that is dropped leaves it idle.
+            self.idle = None;
+        }
+        admission
+    }
+
+    fn judge(&mut self, comer: &Newcomer) -> Admission {
         let (min, max) = (self.min.saturating_mul(ONE), self.max.saturating_mul(ONE));
         if self.average < min {
             self.count = None;
@@ -123,8 +136,12 @@ impl Red {
     }
 
     fn sample(&mut self, comer: &Newcomer) {
-        if let Some(since) = self.idle.take() {
-            self.average = self.decayed(comer.now.since(since));
+        if let Some(since) = self.idle {
+            let packets = self.packets_in(comer.now.since(since));
+            self.average = self.decayed(packets);
+            // What is left of the idle time, less than a packet's, counts with the next that comes.
+            let counted = packets.saturating_mul(self.packet_ns());
+            self.idle = Some(since + Span::from_nanos(counted));
             return;
         }
         let queue = u128::from(comer.queue) << 32;
@@ -133,13 +150,21 @@ impl Red {
         self.average = u64::try_from(new).unwrap_or(u64::MAX);
     }
 
-    /// The average after so long without packets: as if typical packets had found nothing.
-    fn decayed(&self, idle: Span) -> u64 {
-        let Some(rate) = self.rate else { return 0 };
-        let each = rate.time_for(self.setting.packet.0).as_nanos().max(1);
-        let keep = power(ONE - self.weight, idle.as_nanos() / each);
+    /// The average after so many typical packets that found nothing.
+    fn decayed(&self, packets: u64) -> u64 {
+        let keep = power(ONE - self.weight, packets);
         let average = (u128::from(self.average) * u128::from(keep)) >> 32;
         u64::try_from(average).unwrap_or(u64::MAX)
+    }
+
+    /// How many typical packets could have gone in so long.
+    fn packets_in(&self, idle: Span) -> u64 {
+        idle.as_nanos() / self.packet_ns()
+    }
+
+    /// The time of a typical packet on the line.
+    fn packet_ns(&self) -> u64 {
+        self.rate.map_or(1, |rate| rate.time_for(self.setting.packet.0).as_nanos().max(1))
     }
 
     /// The probability before it is spread, in parts per billion; `None`: certain.
