@@ -20,10 +20,21 @@ pub struct Counters {
     pub lost: u64,
 }
 
+/// What went between this machine and one other, in datagrams with frames: probes and answers are not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PeerCounters {
+    /// What the kernel has taken for it.
+    pub sent: Traffic,
+    /// What came from it and was accepted.
+    pub received: Traffic,
+    /// Datagrams that others of it have overtaken and that have not come.
+    pub lost: u64,
+}
+
 /// What went one way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Datagrams, probes and answers among them.
+    /// Datagrams; in [`Counters`] with probes and answers.
     pub datagrams: u64,
     /// Their bytes, headers of IP and UDP not counted.
     pub bytes: u64,

@@ -49,12 +49,13 @@ mod path;
 mod peer;
 mod seal;
 mod setup;
+mod silence;
 #[cfg(test)]
 mod tests;
 mod tunnel;
 mod window;
 
-pub use counters::{Counters, Refused, Traffic, Unsent};
+pub use counters::{Counters, PeerCounters, Refused, Traffic, Unsent};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
 pub use members::{Flushed, Frame, Outgoing, Received};

@@ -6,6 +6,7 @@
 use windtunnel_model::{Span, Time};
 
 use crate::batch::BYTES_MAX;
+use crate::silence::Silence;
 
 /// Bytes of a datagram that every path carries: the least IPv6 MTU, 1280, without headers, and some room for tunnels.
 pub(crate) const SAFE: usize = 1200;
@@ -48,6 +49,10 @@ pub(crate) struct Path {
     raise: Time,
     rtt: [Option<Span>; 2],
     rtt_since: Time,
+    silence: Silence,
+    /// When the present size is tried again, also in the middle of a search: what is too large tells nothing of whether the
+    /// peer is there.
+    keep: Time,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +73,8 @@ impl Path {
             raise: Time::MAX,
             rtt: [None; 2],
             rtt_since: Time::ZERO,
+            silence: Silence::default(),
+            keep: Time::MAX,
         }
     }
 
@@ -79,6 +86,11 @@ impl Path {
     /// The least round trip of the last seconds.
     pub(crate) fn rtt(&self) -> Option<Span> {
         self.rtt.into_iter().flatten().min()
+    }
+
+    /// Since when no probe was answered, if that is for long.
+    pub(crate) fn silent_since(&self, now: Time) -> Option<Time> {
+        self.silence.since(now)
     }
 
     /// When [`poll`](Self::poll) is to be called.
@@ -95,12 +107,17 @@ impl Path {
         let asked = asked.unwrap_or_else(|| Asked { size: self.next_size(now), times: 0 });
         self.asked = Some(Asked { times: asked.times + 1, ..asked });
         self.due = now + self.pause();
+        if asked.size <= self.size {
+            self.silence.asked(now);
+            self.keep = now + KEEP;
+        }
         Some(asked.size)
     }
 
     /// The peer has answered a probe of `size` bytes after `rtt`.
     pub(crate) fn answered(&mut self, now: Time, size: usize, rtt: Span) {
         self.learn_rtt(now, rtt);
+        self.silence.answered();
         self.hello = HELLO;
         let size = size.min(BYTES_MAX);
         if size < self.size || size < SAFE {
@@ -154,7 +171,7 @@ impl Path {
             (self.over, self.raise) = (None, Time::MAX);
         }
         if let Some(larger) = self.larger() {
-            return larger;
+            return if now < self.keep { larger } else { self.size };
         }
         if self.over.is_some() && self.raise == Time::MAX {
             self.raise = now + RAISE;
@@ -285,6 +302,35 @@ mod tests {
         world.deaf = false;
         world.run(&mut path, HELLO_MOST + Span::from_millis(20));
         assert_eq!(path.size(), 1472);
+    }
+
+    #[test]
+    fn a_peer_is_silent_once_it_has_answered_nothing_for_two_seconds_also_in_a_search_for_larger_sizes() {
+        for searching in [false, true] {
+            // A search in which each size is answered by silence takes many seconds.
+            let way = if searching { 1300 } else { 8972 };
+            let (mut path, mut world) = (Path::new(), world(8972, way));
+            world.run(&mut path, Span::from_millis(if searching { 100 } else { 5000 }));
+            assert_eq!(path.silent_since(world.now), None);
+            world.deaf = true;
+            let since = world.now;
+            world.run(&mut path, Span::from_secs(4));
+            let silent = path.silent_since(world.now).unwrap();
+            // A probe that has to arrive goes once a second, and after the three tries of a size at most.
+            assert!(silent.since(since) <= KEEP + Span::from_millis(750), "{searching} {silent:?} {since:?}");
+            world.deaf = false;
+            world.run(&mut path, Span::from_secs(1));
+            assert_eq!(path.silent_since(world.now), None);
+        }
+    }
+
+    #[test]
+    fn a_way_that_loses_sizes_which_are_too_large_is_not_silent() {
+        let (mut path, mut world) = (Path::new(), world(8972, 1300));
+        for _ in 0..200 {
+            world.run(&mut path, Span::from_millis(50));
+            assert_eq!(path.silent_since(world.now), None);
+        }
     }
 
     #[test]

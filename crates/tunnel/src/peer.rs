@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use windtunnel_wire::tunnel::{Header, Kind, TAG_LEN};
 
 use crate::batch::Batch;
+use crate::counters::{PeerCounters, Traffic};
 use crate::join::Joiner;
 use crate::path::Path;
 use crate::seal::{Keys, Secret, Series, first_number};
@@ -25,6 +26,9 @@ pub(crate) struct Peer {
     pub(crate) queued: bool,
     /// Number of the next frame to it.
     pub(crate) frame: u32,
+    /// Datagrams with frames that went to it, and that came from it.
+    pub(crate) sent: Traffic,
+    pub(crate) received: Traffic,
 }
 
 /// What comes from it, by series.
@@ -74,7 +78,14 @@ impl Peer {
             reached: false,
             queued: false,
             frame: 0,
+            sent: Traffic::default(),
+            received: Traffic::default(),
         })
+    }
+
+    pub(crate) fn counters(&self) -> PeerCounters {
+        let lost = self.incoming.windows[index(Series::Data)].missing();
+        PeerCounters { sent: self.sent, received: self.received, lost }
     }
 }
 

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 use windtunnel_model::{Span, Time};
 
-use crate::counters::Counters;
+use crate::counters::{Counters, PeerCounters};
 use crate::members::{Flushed, Members, Outgoing, Received};
 use crate::setup::{OpenError, Setup};
 use link::Link;
@@ -139,6 +139,20 @@ impl Tunnel {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.members.counters()
+    }
+
+    /// What went between this machine and a peer; `None` for no peer. Once one side sends nothing more and what is under way
+    /// has arrived, its `sent` and the other's `received` differ by what was lost.
+    #[must_use]
+    pub fn peer_counters(&self, peer: u16) -> Option<PeerCounters> {
+        Some(self.members.peer(peer)?.counters())
+    }
+
+    /// Since when this peer has answered none of the probes that the way to it should carry, if that is for two
+    /// seconds or longer.
+    #[must_use]
+    pub fn silent_since(&self, peer: u16, now: Time) -> Option<Time> {
+        self.members.peer(peer)?.path.silent_since(now)
     }
 
     /// What the kernel grants the socket. A receive buffer of less than a few MB loses datagrams in bursts: the owner

@@ -68,11 +68,15 @@ impl Members {
         self.counters.received.bytes += size as u64;
         match header.kind {
             Kind::Data => {
-                let frames = &mut self.counters.received.frames;
+                let mut frames = 0;
                 let outcome = unpack(now, peer, header.sender, payload, &mut |received| {
-                    *frames += 1;
+                    frames += 1;
                     hand(received);
                 });
+                self.counters.received.frames += frames;
+                peer.received.datagrams += 1;
+                peer.received.bytes += size as u64;
+                peer.received.frames += frames;
                 if let Some(due) = peer.joiner.due() {
                     self.due = self.due.min(due);
                 }

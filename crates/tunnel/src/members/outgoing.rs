@@ -120,7 +120,12 @@ fn deliver(
         _ => carry(carrier, peer.address, bytes, size, true, counters),
     };
     match outcome {
-        Ok(()) => flushed.sent += frames,
+        Ok(()) => {
+            flushed.sent += frames;
+            peer.sent.datagrams += bytes.len().div_ceil(size) as u64;
+            peer.sent.bytes += bytes.len() as u64;
+            peer.sent.frames += frames;
+        }
         Err(refusal) => refusal.count(&mut flushed.unsent, frames),
     }
     if outcome == Err(Refusal::TooBig) {

@@ -197,3 +197,27 @@ fn what_the_kernel_does_not_take_is_counted_by_reason() {
         assert_eq!(arrived, [(1, b"later".to_vec())]);
     }
 }
+
+#[test]
+fn what_was_sent_to_a_peer_and_has_not_come_is_the_difference_of_two_counts_also_at_the_end() {
+    for lost in 0..4 {
+        let (mut a, mut b) = (Side::new(0, SEALED), Side::new(1, SEALED));
+        // Probes are none of it.
+        a.members.handle_timeout(ms(1), &mut a.wire);
+        let mut datagrams: Vec<_> = a.wire.datagrams.drain(..).collect();
+        for round in 0..5 {
+            datagrams.extend(a.send(ms(2), &frame(round, 100)));
+        }
+        // The last ones: no later number tells that they are missing.
+        datagrams.truncate(datagrams.len() - lost);
+        datagrams.iter().for_each(|datagram| drop(b.accept(ms(3), datagram)));
+        let sent = a.members.peer(1).unwrap().counters().sent;
+        let counters = b.members.peer(0).unwrap().counters();
+        assert_eq!((sent.datagrams, sent.frames), (5, 5));
+        assert_eq!(counters.lost, 0, "it cannot be known here");
+        assert_eq!(sent.datagrams - counters.received.datagrams, lost as u64);
+        assert_eq!(sent.frames - counters.received.frames, lost as u64);
+        let each = sent.bytes / 5;
+        assert_eq!(sent.bytes - counters.received.bytes, lost as u64 * each);
+    }
+}
