@@ -30,6 +30,20 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// Whether none is named and none is kept.
+    fn is_absent(&self) -> bool {
+        self.key.is_none() && usual_path().is_ok_and(|path| !path.exists())
+    }
+
+    /// Reads the key; where none is named and none is kept, makes one that is nowhere else: it is for agents that this
+    /// command starts, and ends with it.
+    pub(crate) fn read_or_make(&self) -> Result<ClusterKey, Failure> {
+        if self.is_absent() {
+            return ClusterKey::generate().map(|(key, _)| key).map_err(failed);
+        }
+        self.read()
+    }
+
     /// Reads the key. From standard input it can be read once.
     pub(crate) fn read(&self) -> Result<ClusterKey, Failure> {
         let path = match &self.key {

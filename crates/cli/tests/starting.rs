@@ -130,6 +130,50 @@ fn an_agent_that_runs_already_is_used_and_the_other_one_joins_it() {
 }
 
 #[test]
+fn agents_that_are_there_wait_for_an_ssh_that_takes_longer_than_a_connection_lives_idle() {
+    let user = User::new();
+    let [first, second] = free();
+    let mut agent = windtunnel(&["agent", "--until-stdin-closes", "--listen", &first]);
+    agent.arg("--key").arg(user.path("key")).arg("--folder").arg(user.path("agent"));
+    let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut announced = String::new();
+    let mut out = std::io::BufReader::new(agent.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut announced).unwrap();
+    // Idle connections are given up after 5 s.
+    user.program(
+        "ssh",
+        "sleep 7\nfor word; do host=$command; command=$word; done\nexec sh -c \"$command\"",
+    );
+    let output = user.check(&format!("{first},{second}"), &[]);
+    let (told, talk) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{talk}{told}");
+    assert!(told.contains("2 machines"), "{told}");
+    drop(agent.stdin.take());
+    assert!(agent.wait().unwrap().success());
+}
+
+#[test]
+fn where_ssh_starts_all_agents_no_key_is_needed_and_none_is_left() {
+    let user = User::new();
+    let [first, second] = free();
+    let mut command = windtunnel(&["check", "--hosts", &format!("{first},{second}")]);
+    command.arg(user.path("net.yaml")).env("WINDTUNNEL_REMOTE_WINDTUNNEL", WINDTUNNEL);
+    command.env("WINDTUNNEL_SSH", user.path("ssh")).env("HOME", user.path("home"));
+    for variable in ["WINDTUNNEL_KEY", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SLURM_JOB_ID"] {
+        command.env_remove(variable);
+    }
+    let output = command.output().unwrap();
+    let (told, talk) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{talk}{told}");
+    assert!(told.contains("2 machines"), "{told}");
+    assert_eq!(files(&user.path("home")), Vec::<PathBuf>::new());
+    // A key that is named is not made.
+    let named = command.arg("--key").arg(user.path("no-key")).output().unwrap();
+    assert_eq!(named.status.code(), Some(2));
+    assert!(text(&named.stderr).contains("cannot read the key"), "{}", text(&named.stderr));
+}
+
+#[test]
 fn what_ssh_says_is_told_with_what_can_be_done() {
     let user = User::new();
     let [host] = free();

@@ -5,17 +5,17 @@ use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use quinn::{Connection, Endpoint, EndpointConfig, TokioRuntime};
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 
 use crate::PORT;
 use crate::key::{ClusterKey, NAME};
 use crate::protocol::{ANSWER_BYTES_MAX, Answer, Ask, Hosts};
-use crate::{stream, tls};
+use crate::{background, stream, tls};
 
 /// A connection to an agent.
 #[derive(Debug)]
 pub struct Client {
-    runtime: Runtime,
+    runtime: Handle,
     endpoint: Endpoint,
     connection: Connection,
     name: String,
@@ -109,10 +109,7 @@ impl Client {
     /// [`ClientError`].
     pub fn connect(host: &str, key: &ClusterKey) -> Result<Self, ClientError> {
         let addresses = resolve(host)?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(step("start a runtime"))?;
+        let runtime = background::runtime().map_err(step("start a runtime"))?;
         let mut last = None;
         for address in addresses {
             match runtime.block_on(reach(host, address, key)) {
@@ -140,6 +137,12 @@ impl Client {
             }
             answer => Ok(answer),
         }
+    }
+
+    /// The round trip to the agent, as the connection sees it.
+    #[must_use]
+    pub fn rtt(&self) -> Duration {
+        self.connection.rtt()
     }
 
     /// All agents of the cluster.

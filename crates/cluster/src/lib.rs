@@ -11,6 +11,7 @@
 //! | [`agent`] | [`Agent`]: one for each machine |
 //! | [`client`] | [`Client`]: asks an agent |
 //! | `attend` (private) | what those who start or watch a run do with an agent |
+//! | `background` (private) | keeps connections alive while nobody asks anything |
 //! | [`parts`] | all parts of a run, as who starts or watches it sees them |
 //! | [`protocol`] | what is asked and answered |
 //! | [`machine`] | what this machine has |
@@ -20,6 +21,7 @@
 
 pub mod agent;
 mod attend;
+mod background;
 mod carrier;
 pub mod client;
 pub mod key;
@@ -36,3 +38,14 @@ pub use parts::Parts;
 
 /// The port of agents, unless they are told otherwise.
 pub const PORT: u16 = 7447;
+
+/// The first and the last of the UDP ports for packets of runs on a machine whose agent hears at `port`: those behind it. Each
+/// run takes one.
+#[must_use]
+pub fn part_ports(port: u16) -> (u16, u16) {
+    let first = port.saturating_add(1);
+    (first, first.saturating_add(PART_PORTS - 1))
+}
+
+/// How many runs can be on a machine at the same time.
+const PART_PORTS: u16 = 100;

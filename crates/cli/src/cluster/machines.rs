@@ -55,9 +55,9 @@ impl Machines {
         !self.hosts.is_empty()
     }
 
-    /// The key.
+    /// The key; one for this command alone if there is none.
     pub(crate) fn key(&self) -> Result<ClusterKey, Failure> {
-        self.key.read()
+        self.key.read_or_make()
     }
 
     /// Finds those that were named, and starts agents where there are none.
