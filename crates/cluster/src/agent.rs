@@ -26,7 +26,7 @@ use std::time::Duration;
 use quinn::{Endpoint, EndpointConfig, TokioRuntime};
 use tokio::sync::mpsc::unbounded_channel;
 use windtunnel_model::{Bytes, Rate, Span, Time};
-use windtunnel_sys::{clock, schedule};
+use windtunnel_sys::{clock, interfaces, schedule};
 
 use folder::PartsFolder;
 use life::Life;
@@ -240,7 +240,7 @@ impl Agent {
     }
 
     /// Where others reach this machine: the address from which it would speak to the first agent that it
-    /// looks for, or to anybody.
+    /// looks for, or to anybody; or else one that it has.
     fn advertised(&self, listen: SocketAddr, known: &[SocketAddr]) -> SocketAddr {
         if let Some(mut address) = self.advertise {
             if address.port() == 0 {
@@ -252,9 +252,24 @@ impl Agent {
             return canonical(listen);
         }
         let own = known.first().and_then(|to| speaking_to(*to));
-        let own = own.or_else(|| speaking_to(SOMEBODY)).unwrap_or(Ipv4Addr::LOCALHOST.into());
-        SocketAddr::new(own, listen.port())
+        let own = own.or_else(|| speaking_to(SOMEBODY)).or_else(|| {
+            let all = interfaces::addresses().unwrap_or_default();
+            first_for_others(all.iter().map(|one| one.address), listen.ip())
+        });
+        SocketAddr::new(own.unwrap_or(Ipv4Addr::LOCALHOST.into()), listen.port())
     }
+}
+
+/// Where there is no way to anybody, as on a switch without a router: the first address of the machine that others can
+/// use, IPv4 first.
+fn first_for_others(all: impl Iterator<Item = IpAddr>, listen: IpAddr) -> Option<IpAddr> {
+    let may = |address: &IpAddr| match address {
+        IpAddr::V4(v4) => !v4.is_loopback(),
+        // One of a link means nothing without the link.
+        IpAddr::V6(v6) => listen.is_ipv6() && !v6.is_loopback() && !v6.is_unicast_link_local(),
+    };
+    let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) = all.filter(may).partition(IpAddr::is_ipv4);
+    v4.into_iter().chain(v6).next()
 }
 
 /// The address from which this machine speaks to another: nothing is sent for it.
@@ -280,3 +295,21 @@ fn step(step: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 /// Any address outside: documentation's own (RFC 5737).
 const SOMEBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
 const FAREWELL: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_route_the_first_address_is_told_that_others_can_use() {
+        let first = |all: &[&str], listen: &str| {
+            let all = all.iter().map(|text| text.parse().unwrap());
+            first_for_others(all, listen.parse().unwrap()).map(|address| address.to_string())
+        };
+        let all = ["fe80::1", "fd00::1", "10.99.0.1", "192.168.7.1"];
+        assert_eq!(first(&all, "0.0.0.0").as_deref(), Some("10.99.0.1"));
+        assert_eq!(first(&all[..2], "::").as_deref(), Some("fd00::1"));
+        assert_eq!(first(&all[..2], "0.0.0.0"), None);
+        assert_eq!(first(&["fe80::1", "127.0.0.1"], "::"), None);
+    }
+}

@@ -41,6 +41,7 @@ mod ffi;
 
 pub mod capability;
 pub mod clock;
+pub mod interfaces;
 pub mod limits;
 pub mod mount;
 pub mod namespace;
