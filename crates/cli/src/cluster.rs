@@ -5,6 +5,7 @@ mod command;
 mod conduct;
 pub(crate) mod machines;
 pub(crate) mod over;
+mod overdue;
 pub(crate) mod placing;
 mod proxy;
 #[cfg(test)]

@@ -12,6 +12,8 @@
 mod ending;
 #[path = "machines/keys.rs"]
 mod keys;
+#[path = "machines/late.rs"]
+mod late;
 #[path = "machines/limits.rs"]
 mod limits;
 #[path = "machines/live.rs"]
@@ -20,5 +22,7 @@ mod live;
 mod loss;
 #[path = "machines/support.rs"]
 mod support;
+#[path = "machines/underlay.rs"]
+mod underlay;
 #[path = "machines/whole.rs"]
 mod whole;

@@ -226,7 +226,7 @@ impl Agent {
         if self.until_stdin_closes {
             end::watch_stdin(heard.clone());
         }
-        let mut life = Life::new(&self, advertise, carrier, heard);
+        let mut life = Life::new(&self, (listen, advertise), carrier, heard);
         let ended = life.hear(hearing, end(), &mut tell).await;
         tell(Told::Ends);
         endpoint.close(0_u32.into(), b"the agent ends");

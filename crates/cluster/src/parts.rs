@@ -37,6 +37,8 @@ pub enum Heard {
         now_ns: u64,
         /// When it was heard here.
         at: Instant,
+        /// The round trip to its agent.
+        rtt: Duration,
         /// What it said.
         said: FromPart,
     },
@@ -200,7 +202,7 @@ impl Link {
         };
         let attended = client.attend(ask, orders, |answer| match answer {
             Answer::Part { now_ns, said } => {
-                self.tell(Heard::Said { now_ns, at: Instant::now(), said });
+                self.tell(Heard::Said { now_ns, at: Instant::now(), rtt: client.rtt(), said });
             }
             Answer::Error { message } => self.tell(Heard::Refused(message)),
             _ => {}

@@ -46,6 +46,9 @@ pub enum ToPart {
         member: u16,
         /// Why it is taken for lost.
         why: String,
+        /// Whether the network was cut between the machines, and those on the other side are the run.
+        #[serde(default)]
+        apart: bool,
     },
     /// A member's part of the run is over, for some time: what it had to say has come by now, or never will.
     Left {
@@ -85,6 +88,12 @@ pub enum FromPart {
     },
     /// The nodes are up.
     Prepared,
+    /// Some other parts have not been heard yet (or, before the nodes are up, other agents have not confirmed the run); said
+    /// again and again until they have.
+    Unreached {
+        /// Which members.
+        members: Vec<u16>,
+    },
     /// Every other part has been heard.
     Reached,
     /// What was to be measured has been.
@@ -143,6 +152,8 @@ pub struct PartSetup {
     pub base_dir: PathBuf,
     /// The address that packets of other machines come to.
     pub bind: IpAddr,
+    /// The first and the last of the UDP ports of which the part takes one that is free.
+    pub ports: (u16, u16),
     /// How the run is done.
     pub manner: Manner,
 }

@@ -36,7 +36,7 @@ use windtunnel_sys::{clock as sys_clock, limits, schedule as sys_schedule};
 use windtunnel_wire::vnet;
 
 use crate::recorder::Recorder;
-pub(crate) use abroad::{Abroad, Traffic};
+pub(crate) use abroad::{Abroad, OneWay, PeerTraffic, Silence, Traffic};
 use change::{advance, apply};
 use clock::ArrivalClock;
 pub(crate) use message::{Note, Order, RemoteNews};
@@ -102,10 +102,11 @@ impl Dataplane {
         let _ = self.wake.raise();
     }
 
-    /// Stops the loop and returns what it counted.
+    /// Stops the loop and returns what it counted, but not before so many datagrams have come from other machines,
+    /// by their numbers: those that are still missing a while later are lost.
     #[must_use]
-    pub(crate) fn finish(self) -> Tally {
-        self.order(Order::Finish);
+    pub(crate) fn finish(self, await_datagrams: Vec<(u16, u64)>) -> Tally {
+        self.order(Order::Finish { await_datagrams });
         self.thread.join().unwrap_or_else(|_| Tally::failed("the engine's thread panicked"))
     }
 }
@@ -137,6 +138,8 @@ struct Loop {
     orders: Receiver<Order>,
     wake: Arc<Wake>,
     notes: Sender<Note>,
+    /// What is waited for before the end, and how long.
+    last: Option<(Vec<(u16, u64)>, Time)>,
     finished: bool,
 }
 
@@ -169,6 +172,7 @@ impl Loop {
             wake,
             notes,
             setup,
+            last: None,
             finished: false,
         }
     }
@@ -186,6 +190,10 @@ impl Loop {
             self.watch(&turn);
             self.announce(turn.began);
             self.sample();
+            self.finish_when_all_came(turn.began);
+            if self.finished {
+                break;
+            }
             if turn.moved {
                 self.vigil.worked();
             } else {
@@ -205,6 +213,7 @@ impl Loop {
         (tally.overloads, tally.stalls) = self.overload.totals(now());
         if let Some(abroad) = self.abroad {
             tally.abroad = Some(abroad.traffic(&self.engine));
+            tally.peers = abroad.peers();
             tally.flow_starts = abroad.into_starts();
         }
         tally
@@ -232,7 +241,12 @@ impl Loop {
                 Ok(Order::Clocks { ahead_ns }) => {
                     self.abroad.iter_mut().for_each(|abroad| abroad.set_clocks(&ahead_ns));
                 }
-                Ok(Order::Finish) | Err(TryRecvError::Disconnected) => {
+                Ok(Order::Close) => self.close(),
+                Ok(Order::Finish { await_datagrams }) => {
+                    self.last = Some((await_datagrams, now() + SETTLE));
+                    return;
+                }
+                Err(TryRecvError::Disconnected) => {
                     self.finished = true;
                     return;
                 }
@@ -255,11 +269,24 @@ impl Loop {
         advance(engine, schedule, sampler, at, notes, &setup.told);
     }
 
+    /// From now on nothing goes to other machines.
+    fn close(&mut self) {
+        let sent = self.abroad.as_mut().map(|abroad| abroad.close(now()));
+        self.note(Note::Closed { sent: sent.unwrap_or_default() });
+    }
+
+    fn finish_when_all_came(&mut self, now: Time) {
+        let Some((awaited, until)) = &self.last else { return };
+        let has_all = self.abroad.as_ref().is_none_or(|abroad| abroad.has_all(awaited));
+        self.finished |= has_all || now >= *until;
+    }
+
     fn begin(&mut self, origin: Time) {
         self.engine = new_engine(&self.setup, self.abroad.as_ref());
         self.engine.start_traces(origin);
         let at = self.arrivals.not_before(now());
-        let over = self.abroad.as_mut().map(|abroad| abroad.begin(at, &mut self.engine));
+        let engine = &mut self.engine;
+        let over = self.abroad.as_mut().map(|abroad| abroad.begin(at, origin, engine));
         self.tell_flows(at, over.unwrap_or_default());
         self.schedule = Schedule::new(&self.setup.plan, origin);
         self.sampler.begin(origin, &self.socket);
@@ -326,6 +353,11 @@ impl Loop {
     fn announce(&mut self, at: Time) {
         let Some(abroad) = &mut self.abroad else { return };
         let (reached, news) = (abroad.newly_reached(), abroad.news(&mut self.engine));
+        let (silences, unreached) = (abroad.silences(at), abroad.unreached(at));
+        if let Some(members) = unreached {
+            self.note(Note::Unreached { members });
+        }
+        silences.into_iter().for_each(|silence| self.note(Note::Silence(silence)));
         if reached {
             self.note(Note::Reached);
         }
@@ -364,6 +396,7 @@ impl Loop {
             self.sampler.next(),
             abroad.and_then(Abroad::next),
             abroad.and_then(Abroad::poll_timeout),
+            self.last.as_ref().map(|(_, until)| *until),
         ];
         let due = due.into_iter().flatten().min();
         let timeout = match self.vigil.wait(now(), due) {
@@ -423,3 +456,5 @@ pub(crate) fn now() -> Time {
 const RING_SLOTS: usize = 1020;
 const SEND_BUFFER_BYTES: usize = 16 << 20;
 const FRAMES_PER_TURN: usize = 256;
+/// How long datagrams may still be under way that other machines have sent by the end of the run.
+const SETTLE: Span = Span::from_secs(1);

@@ -65,6 +65,28 @@ impl Folder {
         fs::rename(&aside, &latest).map_err(failed("link", &latest))
     }
 
+    /// The folder that `latest` beside this one points to.
+    #[must_use]
+    pub fn latest(&self) -> Option<PathBuf> {
+        fs::read_link(self.root.parent()?.join("latest")).ok()
+    }
+
+    /// Lets `latest` point to what it pointed to before [`Folder::link_latest`], if it points to this folder: what is in it
+    /// is not the run.
+    pub fn unlink_latest(&self, former: Option<&Path>) {
+        let (Some(parent), Some(name)) = (self.root.parent(), self.root.file_name()) else {
+            return;
+        };
+        if self.latest().as_deref() != Some(Path::new(name)) {
+            return;
+        }
+        // That it points to a part of a run is told in there, too.
+        let _ = fs::remove_file(parent.join("latest"));
+        if let Some(former) = former {
+            let _ = symlink(former, parent.join("latest"));
+        }
+    }
+
     /// Removes the folder: nothing worth keeping has happened.
     pub fn discard(&self) {
         // What cannot be removed is harmless.
@@ -169,6 +191,26 @@ mod tests {
         let error = Folder::create(root.path(), &plan()).unwrap_err();
         assert_eq!(error.source.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(root.path().join("run.json")).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn latest_points_to_the_former_folder_again_if_the_newest_has_no_run() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = |name| Folder::create(&root.path().join(name), &plan()).unwrap();
+        let (one, two, three) = (folder("one"), folder("two"), folder("three"));
+        assert_eq!(one.latest(), None);
+        one.link_latest().unwrap();
+        one.unlink_latest(None);
+        assert_eq!(one.latest(), None);
+        one.link_latest().unwrap();
+        let former = two.latest();
+        two.link_latest().unwrap();
+        two.unlink_latest(former.as_deref());
+        assert_eq!(two.latest().as_deref(), Some(Path::new("one")));
+        // Somebody else's is left alone.
+        three.link_latest().unwrap();
+        two.unlink_latest(former.as_deref());
+        assert_eq!(two.latest().as_deref(), Some(Path::new("three")));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod events;
 mod files;
 mod samples;
+mod sides;
 mod tally;
 
 pub use events::Once;
@@ -28,7 +29,7 @@ use crate::supervisor::Supervisor;
 use crate::verdict::{self, Ending, Evidence, Lost, PartEvidence};
 
 /// A run that is over, of which the parts' folders are here.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Parts {
     /// By member: name of the machine, and a copy of its folder; or why there is none.
     pub members: Vec<(String, Result<PathBuf, String>)>,
@@ -66,12 +67,8 @@ pub fn gather(
     folder: &Folder,
     parts: &Parts,
 ) -> Result<Report, GatherError> {
-    let mut all = Vec::new();
-    for (host, path) in &parts.members {
-        let Ok(path) = path else { continue };
-        let failed = |source| GatherError::Results { host: host.clone(), source };
-        all.push((Results::read(path).map_err(failed)?, path.clone()));
-    }
+    let mut all = read(parts)?;
+    let parts = &sides::only_the_run(parts, &mut all);
     if all.is_empty() {
         return Err(GatherError::Nothing);
     }
@@ -90,6 +87,16 @@ pub fn gather(
     ))
 }
 
+fn read(parts: &Parts) -> Result<Vec<(Results, PathBuf)>, GatherError> {
+    let mut all = Vec::new();
+    for (host, path) in &parts.members {
+        let Ok(path) = path else { continue };
+        let failed = |source| GatherError::Results { host: host.clone(), source };
+        all.push((Results::read(path).map_err(failed)?, path.clone()));
+    }
+    Ok(all)
+}
+
 /// What all parts have seen, together.
 struct Whole {
     tally: crate::dataplane::Tally,
@@ -100,6 +107,7 @@ struct Whole {
     freezes: Freezes,
     ending: Ending,
     lost: Vec<Lost>,
+    apart: bool,
 }
 
 impl Whole {
@@ -113,6 +121,7 @@ impl Whole {
             freezes: Freezes::default(),
             ending: ending(results),
             lost: Vec::new(),
+            apart: results.iter().all(|part| part.apart),
         };
         results.iter().for_each(|part| whole.add(part, results[0].origin));
         for (member, (host, path)) in (0_u16..).zip(&parts.members) {
@@ -120,7 +129,9 @@ impl Whole {
                 let nodes = (0..).zip(&parts.placement).filter(|(_, place)| **place == member);
                 let nodes: Vec<usize> = nodes.map(|(node, _)| node).collect();
                 whole.supervisor.on_lost(&nodes, host);
-                whole.lost.push(Lost { host: host.clone(), why: why.clone() });
+                let since = results.iter().filter_map(|part| part.lost.get(&member).copied()).min();
+                let (host, why) = (host.clone(), why.clone());
+                whole.lost.push(Lost { host, why, since, nodes: nodes.len() });
             }
         }
         whole
@@ -179,10 +190,13 @@ impl Whole {
             notes: &[],
             hosts,
             lost,
+            apart: self.apart,
         };
+        let members: Vec<String> = parts.members.iter().map(|(host, _)| host.clone()).collect();
         let hosts: Vec<PartEvidence<'_>> = results
             .iter()
             .map(|part| PartEvidence {
+                members: &members,
                 nodes: parts.placement.iter().filter(|place| **place == part.member).count(),
                 evidence: Evidence {
                     setup: part.setup,

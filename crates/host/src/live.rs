@@ -42,7 +42,7 @@ use events::Agenda;
 use orders::Ordered;
 pub(crate) use overload::Freezes;
 use overload::Frost;
-pub(crate) use part::Side;
+pub(crate) use part::{BEGIN_LATE, Side};
 pub(crate) use paths::{EchoesSeen, Probe};
 
 /// The threads of a run and the ways to talk to them.
@@ -63,6 +63,8 @@ pub(crate) struct Ended {
     pub(crate) supervisor: Supervisor,
     pub(crate) echoes: Vec<(Probe, EchoesSeen)>,
     pub(crate) origin: Time,
+    /// How long after the origin the clock of the run was started.
+    pub(crate) began_late: Span,
     pub(crate) freezes: Freezes,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(crate) connections: Connections,
@@ -101,6 +103,7 @@ pub(crate) struct Live {
     frost: Frost,
     null: Option<OwnedFd>,
     origin: Time,
+    began_late: Span,
     last_tick: Time,
     end: EndRequest,
     /// Nodes on this machine whose init has ended: nothing more comes from them.
@@ -152,6 +155,7 @@ impl Live {
             frost: Frost::default(),
             null: None,
             origin: now(),
+            began_late: Span::ZERO,
             last_tick: Time::ZERO,
             end: EndRequest::default(),
             dead: BTreeSet::new(),
@@ -178,8 +182,10 @@ impl Live {
     /// Starts the clock of the run, which shows zero at `origin`.
     pub(crate) fn begin(&mut self, origin: Time) {
         self.origin = origin;
+        self.began_late = now().since(origin);
         self.threads.dataplane.order(Order::Begin(self.origin));
         self.tell(None, What::RunBegan);
+        self.tell_late_begin();
     }
 
     /// Runs until the run is to end, and says why.
@@ -220,9 +226,10 @@ impl Live {
     }
 
     /// Reads the counters, lets the nodes vanish and closes all files.
-    pub(crate) fn close(self) -> Ended {
+    pub(crate) fn close(mut self) -> Ended {
+        let await_datagrams = self.settle();
         // In this order: no packets, no processes; then their pipes are at their end.
-        let tally = self.threads.dataplane.finish();
+        let tally = self.threads.dataplane.finish(await_datagrams);
         self.village.close();
         let carried = self.threads.output.finish();
         self.threads.recorder.end();
@@ -236,6 +243,7 @@ impl Live {
                 .map(|(index, seen)| (self.probes[index], seen))
                 .collect(),
             origin: self.origin,
+            began_late: self.began_late,
             freezes: self.frost.total(),
             connections: self.connections,
             signals: self.signals,

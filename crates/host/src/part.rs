@@ -9,7 +9,8 @@ pub(crate) mod link;
 pub(crate) mod news;
 pub(crate) mod results;
 
-use std::net::{SocketAddr, UdpSocket};
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
@@ -67,7 +68,7 @@ fn in_folder(
     plan: &Arc<Plan>,
     folder: &Folder,
 ) -> Result<(), RunError> {
-    let socket = UdpSocket::bind((setup.bind, 0)).map_err(step("open a UDP socket"))?;
+    let socket = bind(setup.bind, setup.ports)?;
     let port = socket.local_addr().map_err(step("open a UDP socket"))?.port();
     link.teller().tell(&FromPart::Bound { port });
     let teller = Arc::new(link.teller().clone());
@@ -104,6 +105,17 @@ fn in_folder(
     }
     Results::of(setup, done).write(folder)?;
     Ok(())
+}
+
+/// A socket at the first port that is free.
+fn bind(address: IpAddr, (first, last): (u16, u16)) -> Result<UdpSocket, RunError> {
+    for port in first..=last {
+        match UdpSocket::bind((address, port)) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            bound => return bound.map_err(step("open a UDP socket")),
+        }
+    }
+    Err(RunError::NoPort { address, first, last })
 }
 
 /// Where the packets of the others come from.
@@ -151,4 +163,36 @@ fn options(setup: &PartSetup) -> Options {
     let base_dir =
         if setup.base_dir.is_dir() { setup.base_dir.clone() } else { setup.folder.clone() };
     Options::in_manner(setup.folder.clone(), base_dir, &setup.plan_hash, &setup.manner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_take_the_first_free_port_of_their_range_and_say_when_none_is() {
+        let here = IpAddr::from([127, 0, 0, 1]);
+        // Some two ports behind each other, which nobody else has.
+        let (first, sockets) = (20_000..60_000)
+            .step_by(7)
+            .find_map(|port| {
+                let range = (port, port + 1);
+                let one = bind(here, range).ok().filter(|it| port_of(it) == port)?;
+                let two = bind(here, range).ok().filter(|it| port_of(it) == port + 1)?;
+                Some((port, [one, two]))
+            })
+            .unwrap();
+        let error = bind(here, (first, first + 1)).unwrap_err();
+        let text = format!(
+            "all UDP ports from {first} to {} at 127.0.0.1 are taken: each run on a machine has one",
+            first + 1
+        );
+        assert_eq!(error.to_string(), text);
+        assert!(error.hint().unwrap().contains("--listen"));
+        drop(sockets);
+    }
+
+    fn port_of(socket: &UdpSocket) -> u16 {
+        socket.local_addr().unwrap().port()
+    }
 }

@@ -116,6 +116,18 @@ pub enum RunError {
         #[source]
         source: std::io::Error,
     },
+    /// All UDP ports for packets between machines are taken.
+    #[error(
+        "all UDP ports from {first} to {last} at {address} are taken: each run on a machine has one"
+    )]
+    NoPort {
+        /// The machine's address.
+        address: std::net::IpAddr,
+        /// The first port.
+        first: u16,
+        /// The last one.
+        last: u16,
+    },
     /// The agent wanted no more before the run had begun.
     #[error("stopped before the run began: {0}")]
     Stopped(String),
@@ -132,6 +144,9 @@ impl RunError {
             RunError::Folder(_) => Some("name a new folder with --out DIR".to_owned()),
             RunError::Enter(error) => error.hint(),
             RunError::Create(error) => error.hint(),
+            RunError::NoPort { .. } => {
+                Some("end other runs, or start the agent with another port: --listen".to_owned())
+            }
             RunError::Step { .. } => {
                 Some("`windtunnel doctor` tells what this machine allows".into())
             }

@@ -2,6 +2,7 @@
 
 mod expectations;
 mod fidelity;
+mod pairs;
 mod programs;
 mod report;
 
@@ -49,6 +50,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) hosts: &'a [PartEvidence<'a>],
     /// Machines that were lost, of whose part nothing is known.
     pub(crate) lost: &'a [Lost],
+    /// Whether the run is what the lost machines did: the network was cut, and this is the other side.
+    pub(crate) apart: bool,
 }
 
 /// A machine of whose part nothing is known.
@@ -56,11 +59,32 @@ pub(crate) struct Evidence<'a> {
 pub(crate) struct Lost {
     pub(crate) host: String,
     pub(crate) why: String,
+    /// Since when, as the others saw it; `None` if they did not.
+    pub(crate) since: Option<Span>,
+    /// How many nodes it had.
+    pub(crate) nodes: usize,
+}
+
+impl Lost {
+    /// What that means for the results.
+    fn doubt(&self) -> String {
+        let Lost { host, why, since, nodes } = self;
+        let nodes = if *nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
+        match since {
+            Some(since) => format!(
+                "host {host} is lost since {}: of its {nodes} nothing is known",
+                rounded(*since)
+            ),
+            None => format!("host {host} is lost: {why}"),
+        }
+    }
 }
 
 /// What one of several machines has seen.
 pub(crate) struct PartEvidence<'a> {
     pub(crate) results: &'a Results,
+    /// Names of all machines of the run, by member.
+    pub(crate) members: &'a [String],
     /// How many nodes it had.
     pub(crate) nodes: usize,
     /// What is known of this machine alone.
@@ -120,9 +144,14 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Report {
 fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
     let unfaithful = match evidence.hosts {
         [] => fidelity::doubts(evidence),
-        hosts => hosts.iter().flat_map(fidelity::doubts_of_part).collect(),
+        hosts => {
+            let lost = evidence.lost.iter().map(Lost::doubt);
+            let of_parts = hosts.iter().flat_map(fidelity::doubts_of_part);
+            lost.chain(pairs::doubts(hosts)).chain(of_parts).collect()
+        }
     };
-    let mut failures = lost(evidence);
+    let mut failures = apart(evidence);
+    failures.extend(lost(evidence));
     failures.extend(evidence.recorded.failure.clone());
     failures.extend(programs::failures(evidence));
     let unmet = expectations.iter().filter(|expectation| !expectation.met);
@@ -146,6 +175,18 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
     verdict
 }
 
+/// Two sides of a cut network have not both done the run.
+fn apart(evidence: &Evidence<'_>) -> Vec<String> {
+    let hosts: Vec<&str> = evidence.lost.iter().map(|lost| lost.host.as_str()).collect();
+    let text = || {
+        let hosts = hosts.join(", ");
+        format!(
+            "this is not the run but a part of it that was cut off: the run is what host {hosts} did"
+        )
+    };
+    evidence.apart.then(text).into_iter().collect()
+}
+
 /// Machines without which the file does not want to go on, also if they were lost with their results only when
 /// all was over. The first that is lost ends the run, and is told as its ending.
 fn lost(evidence: &Evidence<'_>) -> Vec<String> {
@@ -154,7 +195,7 @@ fn lost(evidence: &Evidence<'_>) -> Vec<String> {
     }
     let is_ending = |lost: &&Lost| *evidence.ending == Ending::host_lost(&lost.host);
     let others = evidence.lost.iter().filter(|lost| !is_ending(lost));
-    others.map(|Lost { host, why }| format!("host {host} is lost: {why}")).collect()
+    others.map(|Lost { host, why, .. }| format!("host {host} is lost: {why}")).collect()
 }
 
 fn exit_code(ending: &Ending, fine: bool) -> u8 {
@@ -171,6 +212,9 @@ fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]
     let mut text = String::new();
     if let Ending::Interrupted(_) = evidence.ending {
         text.push_str("INTERRUPTED, ");
+    }
+    if evidence.apart {
+        text.push_str("PARTIAL, ");
     }
     text.push_str(if verdict.faithful { "FAITHFUL, " } else { "NOT FAITHFUL, " });
     text.push_str(if verdict.passed { "PASSED: " } else { "FAILED: " });
@@ -197,7 +241,7 @@ fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]
 fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
     let mut warnings = evidence.notes.to_vec();
     let lost = evidence.lost.iter();
-    warnings.extend(lost.map(|Lost { host, why }| {
+    warnings.extend(lost.map(|Lost { host, why, .. }| {
         format!("host {host} was lost ({why}): what it counted is not here")
     }));
     for part in evidence.hosts {

@@ -177,6 +177,31 @@ pub enum What {
         /// How that is known.
         why: String,
     },
+    /// The run has begun on a machine after its time: programs and events there are late.
+    BeganLate {
+        /// The machine's name.
+        host: String,
+        /// How late, in nanoseconds.
+        late_ns: u64,
+    },
+    /// A machine of the run has got no answer of another one for a while: packets between the two are lost.
+    PeerSilent {
+        /// The machine's name.
+        host: String,
+        /// The other one's.
+        peer: String,
+        /// Since when, in nanoseconds after the run began.
+        since_ns: u64,
+    },
+    /// The other machine answers again.
+    PeerAnswers {
+        /// The machine's name.
+        host: String,
+        /// The other one's.
+        peer: String,
+        /// How long it had not, in nanoseconds.
+        lasted_ns: u64,
+    },
     /// Something to look at before trusting the results.
     Warning {
         /// What.

@@ -30,6 +30,13 @@ pub struct Report {
     pub ended: String,
     /// The judgement.
     pub verdict: Verdict,
+    /// Whether this is not the run but a part of it: the network between the machines was cut, and the run is what the
+    /// machines on the other side did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// Machines that were lost during the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LostHost>,
     /// Lateness over all packets delivered to nodes.
     pub lateness: lateness::Summary,
     /// What the machine did meanwhile.
@@ -102,9 +109,48 @@ pub struct Host {
     pub received_packets: u64,
     /// Datagrams with packets that were sent to it and have not come.
     pub lost_datagrams: u64,
+    /// What went between it and each other machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<Peer>,
     /// How soon it knew of flows that began on the other machines.
     #[serde(default)]
     pub flow_starts: FlowStarts,
+}
+
+/// A machine of which nothing is known any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostHost {
+    /// Its name.
+    pub host: String,
+    /// How many nodes it had.
+    pub nodes: usize,
+    /// Since when, in nanoseconds after the run began; absent if it was lost with its results when all was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ns: Option<u64>,
+    /// How that is known.
+    pub why: String,
+}
+
+/// What went between a machine of a run and another one. What one has sent and the other has not received was
+/// lost between the machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Name of the other machine.
+    pub host: String,
+    /// Datagrams with packets that went to it.
+    pub sent_datagrams: u64,
+    /// Packets in them.
+    pub sent_packets: u64,
+    /// Their bytes, without the headers of IP and UDP.
+    pub sent_bytes: u64,
+    /// Datagrams with packets that came from it.
+    pub received_datagrams: u64,
+    /// Packets in them.
+    pub received_packets: u64,
+    /// Their bytes, without the headers of IP and UDP.
+    pub received_bytes: u64,
+    /// How long it answered no probes, together, in nanoseconds.
+    pub silent_ns: u64,
 }
 
 /// How long after they began a machine reckoned with flows of the other machines, with `model: paths`.

@@ -305,7 +305,8 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_silent_once_it_has_answered_nothing_for_two_seconds_also_in_a_search_for_larger_sizes() {
+    fn a_peer_is_silent_once_it_has_answered_nothing_for_two_seconds_also_in_a_search_for_larger_sizes()
+     {
         for searching in [false, true] {
             // A search in which each size is answered by silence takes many seconds.
             let way = if searching { 1300 } else { 8972 };
@@ -317,7 +318,10 @@ mod tests {
             world.run(&mut path, Span::from_secs(4));
             let silent = path.silent_since(world.now).unwrap();
             // A probe that has to arrive goes once a second, and after the three tries of a size at most.
-            assert!(silent.since(since) <= KEEP + Span::from_millis(750), "{searching} {silent:?} {since:?}");
+            assert!(
+                silent.since(since) <= KEEP + Span::from_millis(750),
+                "{searching} {silent:?} {since:?}"
+            );
             world.deaf = false;
             world.run(&mut path, Span::from_secs(1));
             assert_eq!(path.silent_since(world.now), None);

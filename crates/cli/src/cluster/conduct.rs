@@ -16,6 +16,7 @@ use windtunnel_host::{Folder, Observer, gather};
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal::Reader;
 
+use super::overdue::Overdue;
 use super::proxy::Proxy;
 use super::show::Show;
 use crate::exit::Exit;
@@ -31,6 +32,8 @@ pub(crate) struct Conductor {
     /// By member.
     members: Vec<State>,
     stage: Stage,
+    /// When that began, or a part was last seen to get on with it.
+    progress: Instant,
     /// Why the run was stopped before it began.
     failure: Option<Failure>,
     interrupted: Option<i32>,
@@ -61,6 +64,10 @@ struct State {
     lost_to: BTreeSet<u16>,
     /// Its agent's clock when something was last heard.
     clock: Option<(u64, Instant)>,
+    /// The last known round trip to its agent.
+    rtt: Duration,
+    /// Members that it has not heard yet.
+    unreached: Vec<u16>,
 }
 
 /// How a part is over.
@@ -88,6 +95,8 @@ impl Conductor {
             over: None,
             lost_to: BTreeSet::new(),
             clock: None,
+            rtt: Duration::ZERO,
+            unreached: Vec::new(),
         };
         Conductor {
             show: Show::new(setup, face),
@@ -96,6 +105,7 @@ impl Conductor {
             parts,
             signals,
             stage,
+            progress: Instant::now(),
             failure: None,
             interrupted: None,
         }
@@ -110,9 +120,28 @@ impl Conductor {
             }
             if self.members.iter().all(|member| member.through >= Some(self.stage)) {
                 self.next_stage();
+                self.progress = Instant::now();
+                self.members.iter_mut().for_each(|member| member.unreached.clear());
+            } else if let Some(failure) = self.overdue() {
+                return Err(self.give_up(failure));
             }
         }
         Ok(())
+    }
+
+    /// Why the run cannot begin, if nothing has moved for as long as this stage may take.
+    fn overdue(&self) -> Option<Failure> {
+        let waiting = (0..).zip(&self.members).filter(|(_, it)| it.through < Some(self.stage));
+        let only_unreached = waiting.clone().all(|(_, state)| !state.unreached.is_empty());
+        let patience = self.stage.patience(only_unreached);
+        if self.progress.elapsed() < patience {
+            return None;
+        }
+        let unreached = |state: &State| state.unreached.clone();
+        let waiting = waiting.map(|(member, state)| (member, unreached(state))).collect();
+        let ports = self.members.iter().map(|state| state.port.unwrap_or(0)).collect();
+        let overdue = Overdue { stage: self.stage, patience, waiting, ports };
+        Some(overdue.failure(&self.setup.members))
     }
 
     /// Waits until every part knows that the run begins, and none needs us any more.
@@ -204,9 +233,15 @@ impl Conductor {
 
     fn take(&mut self, member: u16, heard: Heard) {
         let index = usize::from(member);
+        if let Heard::Said { said, .. } = &heard
+            && !matches!(said, FromPart::Unreached { .. })
+        {
+            self.progress = Instant::now();
+        }
         match heard {
-            Heard::Said { now_ns, at, said } => {
+            Heard::Said { now_ns, at, rtt, said } => {
                 self.members[index].clock = Some((now_ns, at));
+                self.members[index].rtt = rtt;
                 self.said(member, said);
             }
             Heard::Refused(why) | Heard::Gone(why) if self.members[index].over.is_some() => {
@@ -224,6 +259,7 @@ impl Conductor {
                 state.port = Some(port);
                 state.through = Some(Stage::Binding);
             }
+            FromPart::Unreached { members } => state.unreached = members,
             FromPart::Prepared => state.through = Some(Stage::Preparing),
             FromPart::Reached => state.through = Some(Stage::Reaching),
             FromPart::Measured => state.through = Some(Stage::Measuring),
@@ -309,7 +345,8 @@ impl Conductor {
         let Some((now_ns, at)) = self.members.first().and_then(|member| member.clock) else {
             return;
         };
-        let lead = u64::try_from((at.elapsed() + LEAD).as_nanos()).unwrap_or(u64::MAX);
+        let rtts: Vec<Duration> = self.members.iter().map(|member| member.rtt).collect();
+        let lead = u64::try_from((at.elapsed() + lead(&rtts)).as_nanos()).unwrap_or(u64::MAX);
         let agent = self.setup.members[0].agent.clone();
         self.parts.order_all(&Order::Begin { agent, at_ns: now_ns.saturating_add(lead) });
     }
@@ -326,6 +363,15 @@ impl Conductor {
     }
 }
 
+/// How much later than the last word of the first machine (whose clock it was said by) a run can begin. That word has taken up to
+/// a round trip to come, and the order takes up to one to each machine, and some more if it is lost on the way
+/// and sent again.
+fn lead(rtts: &[Duration]) -> Duration {
+    let first = rtts.first().copied().unwrap_or_default();
+    let longest = rtts.iter().copied().max().unwrap_or_default();
+    LEAD + first + longest * 4
+}
+
 /// Signals that end a run, to be read. All threads that are to leave them alone start later.
 pub(crate) fn signals() -> Result<Reader, Failure> {
     Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
@@ -338,8 +384,30 @@ fn code_of(signal: i32) -> u8 {
 
 /// How soon signals and requests are seen.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// The time in which every machine hears that the run begins.
+/// The time in which every machine hears that the run begins, beside what the network takes.
 const LEAD: Duration = Duration::from_millis(300);
 /// Parts that live say something four times a second.
 const SILENCE: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_begins_after_every_machine_has_heard_of_it_however_far_each_is() {
+        let ms = Duration::from_millis;
+        let rtts = [[500, 1, 1], [1, 500, 1], [500, 500, 500], [0, 0, 0], [2, 40, 900]];
+        for rtts in rtts.map(|all| all.map(ms)) {
+            // Shares of a round trip that the way there takes.
+            for (up, there) in [(0, 100), (50, 50), (100, 100)] {
+                let word_took = rtts[0] * up / 100;
+                let arrives = rtts.map(|rtt| word_took + rtt * there / 100);
+                let slowest = arrives.into_iter().max().unwrap();
+                assert!(lead(&rtts) >= slowest + LEAD, "{rtts:?}");
+            }
+        }
+        // A quiet network does not pay for a far one.
+        assert_eq!(lead(&[ms(0), ms(0)]), LEAD);
+    }
+}

@@ -98,6 +98,7 @@ fn finish(
     options: &Options,
     folder: &Folder,
 ) -> Result<Report, Failure> {
+    let former = folder.latest();
     // Not before: what comes to nothing must not take the place of the last run.
     if options.link_latest
         && let Err(error) = folder.link_latest()
@@ -112,6 +113,9 @@ fn finish(
         hint: None,
         code: Exit::Machine.code(),
     })?;
+    if report.partial && options.link_latest {
+        folder.unlink_latest(former.as_deref());
+    }
     conductor.forget(folder);
     Ok(report)
 }

@@ -83,6 +83,17 @@ fn what(what: &What) -> String {
         What::HostLost { host, nodes, why } => {
             format!("host {host} is lost, {why}; with it: {}", some(nodes))
         }
+        What::BeganLate { host, late_ns } => {
+            format!("the run has begun {} late on host {host}", quantity::nanos(*late_ns))
+        }
+        What::PeerSilent { host, peer, since_ns } => format!(
+            "host {host} has got no answer of host {peer} since {}: packets between the two may be lost",
+            quantity::nanos(*since_ns)
+        ),
+        What::PeerAnswers { host, peer, lasted_ns } => {
+            let lasted = quantity::nanos(*lasted_ns);
+            format!("host {host} gets answers of host {peer} again, after {lasted}")
+        }
         What::Warning { message } => format!("warning: {message}"),
         other => serde_json::to_string(other).unwrap_or_default(),
     }

@@ -143,6 +143,8 @@ mod tests {
                 warnings: Vec::new(),
             },
             hosts: Vec::new(),
+            partial: false,
+            lost: Vec::new(),
             lateness: Summary::default(),
             machine: Machine::default(),
             programs: Vec::new(),

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::support::{Machines, Outcome, Run, is_missing, until};
+use super::support::{Machines, Outcome, Run, address, is_missing, until};
 
 #[test]
 fn a_run_fails_soon_after_an_agent_is_killed_and_leaves_nothing() {
@@ -82,6 +82,48 @@ fn of_a_cut_network_the_larger_side_goes_on_and_nothing_of_the_other_outlives_th
     let outcome = run.finish_within(SOON);
     assert_eq!(outcome.events("host-lost").len(), 1);
     assert_eq!(outcome.events("run-ended")[0]["reason"], "stopped by command");
+}
+
+#[test]
+fn of_two_halves_of_a_cut_run_one_is_the_run_and_both_say_what_is_missing() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    let Some(mut machines) = Machines::new(2) else { return };
+    let mut run = machines.start(HALVES, &[]);
+    run.wait_for("icmp_seq=2");
+    let mut attached = machines.attach(1, &["--host", &address(1)]);
+    attached.wait_for("bytes from");
+    machines.cut(1);
+    run.wait_for("host two is lost");
+    attached.wait_for("host one is lost");
+    // Both go on: each is watched.
+    for (at, run) in [(0, &run), (1, &attached)] {
+        let stopped = machines.ask(at, &["stop", "--run", run.name()]);
+        assert!(stopped.status.success(), "{stopped:?}");
+    }
+    let (first, second) = (run.finish(), attached.finish());
+    for (outcome, other) in [(&first, "two"), (&second, "one")] {
+        outcome.assert_code(1);
+        let report = outcome.report();
+        assert_eq!(report["verdict"]["faithful"], false);
+        let doubt = report["verdict"]["unfaithful"][0].as_str().unwrap().to_owned();
+        assert!(doubt.starts_with(&format!("host {other} is lost since ")), "{doubt}");
+        assert_eq!(
+            (&report["lost"][0]["host"], &report["lost"][0]["nodes"]),
+            (&other.into(), &1.into())
+        );
+        assert!(report["lost"][0]["since_ns"].as_u64().unwrap() > 0);
+    }
+    // The half with the first machine is the run.
+    let (first, second) = (first.report(), second.report());
+    assert_eq!(
+        (&first["partial"], &first["verdict"]["passed"]),
+        (&serde_json::Value::Null, &true.into())
+    );
+    assert_eq!((&second["partial"], &second["verdict"]["passed"]), (&true.into(), &false.into()));
+    let text = second["verdict"]["text"].as_str().unwrap();
+    assert!(text.starts_with("PARTIAL, NOT FAITHFUL, FAILED: "), "{text}");
 }
 
 #[test]
@@ -171,6 +213,16 @@ links:
   - {between: [a, r], latency: 5ms}
   - {between: [b, r], latency: 5ms}
   - {between: [c, r], latency: 5ms}
+";
+const HALVES: &str = "
+on-host-loss: continue
+nodes:
+  a: {run: ping -4 -i 0.1 a, pin: one}
+  b: {run: ping -4 -i 0.1 b, pin: two}
+routers: [r]
+links:
+  - {between: [a, r], latency: 5ms}
+  - {between: [b, r], latency: 5ms}
 ";
 /// Within seconds: a loss is noticed in one, on a machine that has time.
 const SOON: Duration = Duration::from_secs(15);

@@ -30,7 +30,7 @@ pub(super) struct Life {
 impl Life {
     pub(super) fn new(
         agent: &Agent,
-        advertise: SocketAddr,
+        (listen, advertise): (SocketAddr, SocketAddr),
         carrier: Carrier,
         heard: UnboundedSender<Heard>,
     ) -> Self {
@@ -60,7 +60,7 @@ impl Life {
             reserved: Reserved::default(),
             peers: Vec::new(),
         };
-        let runs = Runs::new(id, advertise, agent, carrier.clone(), heard.clone());
+        let runs = Runs::new(id, (listen, advertise), agent, carrier.clone(), heard.clone());
         let shares_all_memory = agent.memory.is_none();
         Life { mesh, carrier, card, shares_all_memory, runs, heard, is_released: false }
     }
@@ -79,6 +79,7 @@ impl Life {
             }
             self.runs.tell_clocks(now(), &self.mesh);
             self.runs.tell_leavers(now());
+            self.runs.tell_unconfirmed(now(), &self.mesh);
             self.runs.expire(now());
             let due = self.mesh.poll_timeout().map(|at| at.since(now()));
             let due = [due, self.runs.pace()].into_iter().flatten().min().map(Duration::from);

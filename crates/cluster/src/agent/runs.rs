@@ -14,13 +14,14 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc::UnboundedSender;
 use windtunnel_control::part::{FromPart, ToPart};
-use windtunnel_mesh::{AgentId, Mesh};
+use windtunnel_mesh::{AgentId, Mesh, Part, RunId};
 use windtunnel_model::{Bytes, Span, Time};
 
 use super::Agent;
 use super::limits::Limits;
 use super::worker::Worker;
 use crate::carrier::{Carrier, Heard};
+use crate::part_ports;
 use crate::protocol::run::{RunCard, Word, text_of};
 use crate::protocol::{Answer, Reserved};
 use expiry::Expiry;
@@ -31,6 +32,8 @@ use run::Run;
 pub(super) struct Runs {
     own: AgentId,
     address: SocketAddr,
+    /// The first and the last of the UDP ports of parts.
+    ports: (u16, u16),
     worker: Option<Worker>,
     limits: Limits,
     /// Where parts have their folders.
@@ -41,12 +44,13 @@ pub(super) struct Runs {
     expiry: Expiry,
     next_watcher: u64,
     clocks_told: Time,
+    unconfirmed_told: Time,
 }
 
 impl Runs {
     pub(super) fn new(
         own: AgentId,
-        address: SocketAddr,
+        (listen, address): (SocketAddr, SocketAddr),
         agent: &Agent,
         carrier: Carrier,
         heard: UnboundedSender<Heard>,
@@ -54,6 +58,7 @@ impl Runs {
         Runs {
             own,
             address,
+            ports: part_ports(listen.port()),
             worker: agent.worker.clone(),
             limits: agent.limits.clone(),
             folder: agent.folder.clone(),
@@ -63,6 +68,7 @@ impl Runs {
             expiry: Expiry::new(agent.keep_results),
             next_watcher: 0,
             clocks_told: Time::ZERO,
+            unconfirmed_told: Time::ZERO,
         }
     }
 
@@ -165,6 +171,20 @@ impl Runs {
         }
     }
 
+    /// Tells who waits for a run to begin, once a second, which agents have not confirmed it here.
+    pub(super) fn tell_unconfirmed(&mut self, time: Time, mesh: &Mesh) {
+        if time.since(self.unconfirmed_told) < UNCONFIRMED {
+            return;
+        }
+        self.unconfirmed_told = time;
+        for run in self.all.values().filter(|run| run.prepared && !run.told_prepared) {
+            let members = mesh.members(RunId(run.setup.run));
+            let missing = members.filter(|member| member.part != Part::Confirmed);
+            let members = missing.filter_map(|member| run.member_of(member.agent)).collect();
+            run.tell(&said(FromPart::Unreached { members }));
+        }
+    }
+
     /// Tells the parts who has left their runs.
     pub(super) fn tell_leavers(&mut self, time: Time) {
         for run in self.all.values_mut().filter(|run| run.part.is_some()) {
@@ -202,6 +222,7 @@ fn remove(folder: &Path) -> Result<(), String> {
 
 /// Why a part ends on the smaller side of a cut network.
 const LOST_ITSELF: &str = "this machine is cut off from most of the run";
+const UNCONFIRMED: Span = Span::from_secs(1);
 /// How often parts hear of clocks: with 100 ppm of drift, 25 µs go unnoticed.
 const CLOCKS: Span = Span::from_millis(250);
 /// The time that parts have to end with the agent before their folders go.

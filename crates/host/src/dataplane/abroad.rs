@@ -4,21 +4,26 @@
 //! engine for its node. There it is held until that time, so that what the network between the machines
 //! takes is no delay of its own; what could not be hidden is lateness, counted where the packet arrives.
 
+mod held;
+mod pairs;
 mod spare;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use serde::{Deserialize, Serialize};
 use windtunnel_engine::{Departure, Engine, Express, FlowNews, FlowTerms, Part, RemoteKey};
-use windtunnel_model::{Lane, Plan, PortId, Time};
+use windtunnel_model::{Lane, Plan, PortId, Span, Time};
 use windtunnel_trace::lateness::Lateness;
-use windtunnel_tunnel::{Counters, Frame, Label, Outgoing, Received, Tunnel};
+use windtunnel_tunnel::{Counters, Label, Outgoing, Received, Tunnel};
 use windtunnel_wire::vnet;
 
 use super::message::RemoteNews;
 use super::now;
+pub(super) use held::Packet;
+use held::{Address, Held};
+use pairs::Pairs;
+pub(crate) use pairs::{OneWay, PeerTraffic, Silence};
 use spare::Spare;
 
 /// The other machines, as the packet loop sees them.
@@ -35,6 +40,9 @@ pub(crate) struct Abroad {
     held: Held,
     spare: Spare,
     traffic: Traffic,
+    pairs: Pairs,
+    /// Whether nothing is sent to other machines any more: the run is over.
+    is_closed: bool,
     /// What had been counted by the tunnel when the run began.
     before: Counters,
     /// Flows here that the others know of.
@@ -44,6 +52,7 @@ pub(crate) struct Abroad {
     /// How long after their start these were reckoned with.
     starts: Lateness,
     reached: bool,
+    unreached_next: Time,
 }
 
 /// What went between the machines, as one of them saw it.
@@ -73,35 +82,6 @@ pub(crate) struct Traffic {
     pub nameless_flows: u64,
 }
 
-/// Packets that wait for their time.
-#[derive(Debug)]
-struct Held {
-    packets: BinaryHeap<Reverse<Packet>>,
-    next: u64,
-    bytes: u64,
-    most: u64,
-}
-
-/// When and where a packet is to leave.
-struct Address {
-    intended: Time,
-    port: PortId,
-    lane: Lane,
-    header: [u8; vnet::Header::LEN],
-}
-
-/// A packet for a node here.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Packet {
-    /// When it is to leave, on this machine's clock.
-    pub(super) intended: Time,
-    number: u64,
-    pub(super) port: PortId,
-    pub(super) lane: Lane,
-    pub(super) header: [u8; vnet::Header::LEN],
-    pub(super) frame: Vec<u8>,
-}
-
 impl Abroad {
     /// `placement` is the member by node; packets that wait may hold `memory` bytes.
     pub(crate) fn new(
@@ -119,13 +99,16 @@ impl Abroad {
             places: plan.ports().map(|(node, _)| placement[node.index()]).collect(),
             ahead: vec![None; usize::from(members)],
             lanes: plan.links.len() * 2,
-            held: Held { packets: BinaryHeap::new(), next: 0, bytes: 0, most: memory },
+            held: Held::new(memory),
             spare: Spare::default(),
             traffic: Traffic::default(),
+            pairs: Pairs::new((0..members).filter(|other| *other != member)),
+            is_closed: false,
             announced: BTreeSet::new(),
             remote: BTreeMap::new(),
             starts: Lateness::new(),
             reached: false,
+            unreached_next: Time::ZERO,
         }
     }
 
@@ -167,6 +150,9 @@ impl Abroad {
         vnet: vnet::Header,
         frame: &[u8],
     ) {
+        if self.is_closed {
+            return;
+        }
         let label = Label {
             port: port.0,
             lane: u32::try_from(lane.index()).unwrap_or(u32::MAX),
@@ -224,7 +210,7 @@ impl Abroad {
 
     /// When the next packet is to leave.
     pub(super) fn next(&self) -> Option<Time> {
-        self.held.packets.peek().map(|Reverse(packet)| packet.intended)
+        self.held.next()
     }
 
     /// When [`Abroad::receive`] wants to be called, even if nothing comes.
@@ -242,6 +228,16 @@ impl Abroad {
         self.reached
     }
 
+    /// Once a second: other machines of which nothing has been heard, as long as there are any.
+    pub(super) fn unreached(&mut self, now: Time) -> Option<Vec<u16>> {
+        if self.reached || now < self.unreached_next {
+            return None;
+        }
+        self.unreached_next = now + UNREACHED;
+        let others = (0..self.members).filter(|member| *member != self.member);
+        Some(others.filter(|member| !self.tunnel.reached(*member)).collect())
+    }
+
     /// How members' clocks stand to this machine's.
     pub(super) fn set_clocks(&mut self, ahead_ns: &[(u16, i64)]) {
         for (member, ahead_ns) in ahead_ns {
@@ -251,12 +247,39 @@ impl Abroad {
         }
     }
 
+    /// Sends nothing more, and says how many datagrams with packets have gone to each other machine. From here on nobody has
+    /// to answer.
+    pub(super) fn close(&mut self, now: Time) -> Vec<(u16, u64)> {
+        self.flush(now);
+        self.is_closed = true;
+        self.pairs.forget_all(now);
+        self.pairs.sent(&self.tunnel)
+    }
+
+    /// Whether as many datagrams with packets have come as these machines say that they sent.
+    pub(super) fn has_all(&self, sent: &[(u16, u64)]) -> bool {
+        let received = |member| Some(self.tunnel.peer_counters(member)?.received.datagrams);
+        sent.iter().all(|(member, sent)| received(*member).is_none_or(|came| came >= *sent))
+    }
+
+    /// Who has become silent, or answers again.
+    pub(super) fn silences(&mut self, now: Time) -> Vec<Silence> {
+        let Abroad { tunnel, pairs, .. } = self;
+        pairs.watch(now, |member| tunnel.silent_since(member, now))
+    }
+
+    /// What went between this machine and each other since the run began.
+    pub(super) fn peers(&self) -> Vec<PeerTraffic> {
+        self.pairs.traffic(&self.tunnel)
+    }
+
     /// Counts from zero, with a new engine that knows of no flows yet. Returns what the others are to be
-    /// told: flows that they know of are no more.
-    pub(super) fn begin(&mut self, now: Time, engine: &mut Engine) -> Vec<FlowNews> {
+    /// told: flows that they know of are no more. What came early of others that have begun is kept.
+    pub(super) fn begin(&mut self, now: Time, origin: Time, engine: &mut Engine) -> Vec<FlowNews> {
         self.traffic = Traffic::default();
         self.before = self.tunnel.counters();
-        self.held.clear();
+        self.pairs.begin(origin, &self.tunnel);
+        self.held.clear_before(origin);
         self.starts.clear();
         let remote: Vec<_> =
             self.remote.iter().map(|(&(m, key), &terms)| (m, key, terms)).collect();
@@ -315,6 +338,7 @@ impl Abroad {
     /// A member is lost.
     pub(super) fn forget(&mut self, at: Time, member: u16, engine: &mut Engine) {
         self.remote.retain(|(known, _), _| *known != member);
+        self.pairs.forget(at, member);
         engine.forget_part(at, u32::from(member));
     }
 
@@ -339,36 +363,6 @@ impl AsFd for Abroad {
     }
 }
 
-impl Held {
-    /// Answers whether there is room.
-    fn add(&mut self, address: &Address, frame: Frame<'_>, spare: &mut Spare) -> bool {
-        let bytes = self.bytes + frame.len() as u64;
-        if bytes > self.most {
-            return false;
-        }
-        self.bytes = bytes;
-        let mut buffer = spare.take(frame.len());
-        frame.move_to(&mut buffer);
-        let &Address { intended, port, lane, header } = address;
-        let packet = Packet { intended, number: self.next, port, lane, header, frame: buffer };
-        self.next += 1;
-        self.packets.push(Reverse(packet));
-        true
-    }
-
-    fn due(&mut self, now: Time) -> Option<Packet> {
-        self.packets.peek().filter(|Reverse(packet)| packet.intended <= now)?;
-        let Reverse(packet) = self.packets.pop()?;
-        self.bytes -= packet.frame.len() as u64;
-        Some(packet)
-    }
-
-    fn clear(&mut self) {
-        self.packets.clear();
-        self.bytes = 0;
-    }
-}
-
 /// What a packet's label says, on this machine's clock; `None` if it means nothing here.
 fn address(received: &Received<'_>, ahead: &[Option<i64>], lanes: usize) -> Option<Address> {
     let label = &received.label;
@@ -387,5 +381,6 @@ fn on_this_clock(nanos: u64, ahead: i64) -> Time {
     Time::from_nanos(nanos.saturating_add_signed(ahead.saturating_neg()))
 }
 
+const UNREACHED: Span = Span::from_secs(1);
 /// So that packets of nodes here get their turn under any load.
 const BATCHES_PER_TURN: usize = 4;

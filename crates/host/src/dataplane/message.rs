@@ -6,6 +6,7 @@ use windtunnel_engine::FlowNews;
 use windtunnel_model::plan::Action;
 use windtunnel_model::{Routes, Span, Time};
 
+use super::abroad::Silence;
 use super::schedule::Cause;
 
 /// What the loop tells the main loop.
@@ -43,6 +44,11 @@ pub(crate) enum Note {
         /// Whether it found them by itself, after lanes changed.
         by_itself: bool,
     },
+    /// Some other machines have not been heard yet.
+    Unreached {
+        /// Which.
+        members: Vec<u16>,
+    },
     /// Every other machine has been heard.
     Reached,
     /// Flows here began, changed or ended.
@@ -51,6 +57,13 @@ pub(crate) enum Note {
         at: Time,
         /// What became of them.
         news: Vec<FlowNews>,
+    },
+    /// Another machine has become silent, or answers again.
+    Silence(Silence),
+    /// Nothing goes to other machines any more.
+    Closed {
+        /// Datagrams with packets that went to each, by its number.
+        sent: Vec<(u16, u64)>,
     },
     /// The loop cannot go on.
     Failed(String),
@@ -96,6 +109,11 @@ pub(crate) enum Order {
         /// Its number.
         member: u16,
     },
+    /// The run is over: send nothing more to other machines.
+    Close,
     /// Stop and hand in the results.
-    Finish,
+    Finish {
+        /// What is still to come of other machines: how many datagrams with packets each has sent to this one.
+        await_datagrams: Vec<(u16, u64)>,
+    },
 }

@@ -11,7 +11,7 @@ use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::sample::Row;
 use windtunnel_trace::series::Series;
 
-use super::abroad::Traffic;
+use super::abroad::{PeerTraffic, Traffic};
 use super::meter::{Flow, Meter};
 use super::overload::{Overloads, Stalls};
 use super::phase::{LanePhase, Phases};
@@ -64,6 +64,8 @@ pub(crate) struct Tally {
     pub waited_ns: u64,
     /// What went between this machine and others, where there were any.
     pub abroad: Option<Traffic>,
+    /// The same for each of the others.
+    pub peers: Vec<PeerTraffic>,
     /// How long after their start flows of other machines were reckoned with here.
     pub flow_starts: Lateness,
     /// Why the loop ended early, if it did.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use windtunnel_control::part::FromPart;
 use windtunnel_model::plan::{Action, LinkChange, NodeVerb};
 use windtunnel_model::{Lane, LinkPatch, NodeId, Span, Time, TraceUse};
 use windtunnel_node::Request;
@@ -144,7 +145,10 @@ impl Live {
                 self.end.ask(Ending::Fatal(message));
             }
             Note::Routes { routes, at, by_itself } => self.follow_routes(routes, at, by_itself),
+            Note::Unreached { members } => self.tell_agent(&FromPart::Unreached { members }),
             Note::Reached => self.reached(),
+            Note::Silence(silence) => self.hear_silence(silence),
+            Note::Closed { sent } => self.sends_no_more(sent),
             Note::Flows { at, news } => self.announce(at, &news),
             Note::Applied { cause: Cause::Plan(index), intended, at } => {
                 let action = self.plan.events[index].action.clone();

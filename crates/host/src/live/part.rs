@@ -1,6 +1,8 @@
 //! What a run over several machines adds to the main loop: its stages; the agent is heard, other parts are told.
 
+mod begin;
 mod hear;
+mod settle;
 mod tell;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +20,7 @@ use crate::part::link::Link;
 use crate::part::news::News;
 use crate::supervisor::Supervised;
 use crate::verdict::Ending;
+pub(crate) use begin::BEGIN_LATE;
 
 /// This machine's side of a run over several.
 #[derive(Debug)]
@@ -34,6 +37,14 @@ pub(crate) struct Side {
     lost: BTreeMap<u16, Span>,
     /// Members for which the run is over.
     ended: BTreeSet<u16>,
+    /// Whether the machines on the other side of a cut network are the run.
+    apart: bool,
+    /// Members of which nothing more is heard.
+    gone: BTreeSet<u16>,
+    /// Datagrams with packets that went to each other machine, when none goes any more.
+    sent: Option<Vec<(u16, u64)>>,
+    /// By member: datagrams with packets that it has sent here, once it sends no more.
+    sent_here: BTreeMap<u16, u64>,
     /// What was last told of each program here.
     told: BTreeMap<ProgramKey, Supervised>,
     told_idle: bool,
@@ -66,6 +77,10 @@ impl Side {
             placement,
             lost: BTreeMap::new(),
             ended: BTreeSet::new(),
+            apart: false,
+            gone: BTreeSet::new(),
+            sent: None,
+            sent_here: BTreeMap::new(),
             told: BTreeMap::new(),
             told_idle: false,
             audiences: None,
@@ -94,6 +109,11 @@ impl Side {
     /// Who was lost when, by member.
     pub(crate) fn lost(&self) -> &BTreeMap<u16, Span> {
         &self.lost
+    }
+
+    /// Whether the network was cut, and the run is what the other side does.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.apart
     }
 
     fn news(&self, news: &News) {

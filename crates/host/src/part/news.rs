@@ -20,4 +20,6 @@ pub(crate) enum News {
     Order { at: Span, action: Box<Action> },
     /// The run is over for the teller, and for everybody.
     End { ending: Ending },
+    /// The teller sends no more packets; so many datagrams with packets have gone to each member.
+    Sent { datagrams: Vec<(u16, u64)> },
 }

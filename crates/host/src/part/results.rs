@@ -51,6 +51,10 @@ pub(crate) struct Results {
     /// Other members that were lost to this one, and when.
     #[serde(with = "crate::pairs")]
     pub(crate) lost: BTreeMap<u16, Span>,
+    /// Whether the network was cut between them, and the run is what the other side did.
+    pub(crate) apart: bool,
+    /// How long after its time the run began on this machine.
+    pub(crate) began_late: Span,
 }
 
 impl Results {
@@ -68,6 +72,8 @@ impl Results {
             ending: done.ending,
             programs: own.map(|(key, program)| (key, program.clone())).collect(),
             lost: ended.side.as_ref().map(Side::lost).cloned().unwrap_or_default(),
+            apart: ended.side.as_ref().is_some_and(Side::is_apart),
+            began_late: ended.began_late,
             tally: ended.tally,
             recorded: done.recorded,
             carried: ended.carried,

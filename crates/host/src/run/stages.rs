@@ -106,6 +106,7 @@ impl Done {
             notes: &self.notes,
             hosts: &[],
             lost: &[],
+            apart: false,
         }
     }
 }

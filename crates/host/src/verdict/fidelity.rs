@@ -8,6 +8,7 @@ use windtunnel_model::{Lane, Span, Time};
 use super::report::busy_percent;
 use super::{Ending, Evidence, PartEvidence, rounded};
 use crate::dataplane::Traffic;
+use crate::live::BEGIN_LATE;
 
 /// Why the run cannot be believed; empty if it can.
 pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
@@ -46,14 +47,21 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
 /// The same of one of several machines, which is named.
 pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<String> {
     let between = part.evidence.tally.abroad.map(abroad).unwrap_or_default();
-    let all = doubts(&part.evidence).into_iter().chain(between);
+    let all = began_late(part.results.began_late).into_iter();
+    let all = all.chain(doubts(&part.evidence)).chain(between);
     all.map(|doubt| format!("host {}: {doubt}", part.results.host)).collect()
 }
 
-/// What was lost between the machines, which no link of the file has lost.
+/// Programs and events of a machine that began late were late, and nothing else tells it.
+fn began_late(late: Span) -> Option<String> {
+    (late > BEGIN_LATE).then(|| {
+        format!("the run began {} late there: programs and events were late", rounded(late))
+    })
+}
+
+/// What one machine knows to have lost of other machines' packets, which no link of the file has lost.
 fn abroad(traffic: Traffic) -> Vec<String> {
     let counts = [
-        (traffic.lost_datagrams, "datagrams with packets were lost on the way from other machines"),
         (traffic.incomplete_packets, "packets of other machines came only in part"),
         (traffic.unsent_packets, "packets for other machines could not be sent"),
         (
@@ -118,3 +126,17 @@ const STOLEN_PERCENT: u64 = 3;
 const WAITED_PERCENT: u64 = 3;
 const SATURATED_PERCENT: u8 = 85;
 const BUSY_PERCENT: u64 = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_on_which_the_run_began_late_is_doubted_with_the_delay() {
+        let late = |millis| began_late(Span::from_millis(millis));
+        assert_eq!(late(0), None);
+        assert_eq!(late(10), None);
+        let text = late(105).unwrap();
+        assert_eq!(text, "the run began 105ms late there: programs and events were late");
+    }
+}

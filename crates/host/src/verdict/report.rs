@@ -7,13 +7,14 @@ use windtunnel_model::{Lane, Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::lateness::{self, Lateness};
 use windtunnel_trace::report::{
-    Achieved, Expectation, FlowStarts, Host, Link, Machine, Phase, Program, Report, Router, Verdict,
+    Achieved, Expectation, FlowStarts, Host, Link, LostHost, Machine, Peer, Phase, Program, Report,
+    Router, Verdict,
 };
 
 use super::expectations::ending;
 use super::programs::has_failed;
-use super::{Evidence, PartEvidence};
-use crate::dataplane::LaneResult;
+use super::{Evidence, Lost, PartEvidence};
+use crate::dataplane::{LaneResult, PeerTraffic};
 
 /// Puts the report together.
 pub(super) fn assemble(
@@ -35,6 +36,8 @@ pub(super) fn assemble(
         setup_ns: evidence.setup.as_nanos(),
         ended: evidence.ending.reason(),
         verdict,
+        partial: evidence.apart,
+        lost: evidence.lost.iter().map(lost).collect(),
         lateness: evidence.tally.departures.summary(),
         machine: machine(evidence),
         hosts: evidence.hosts.iter().map(host).collect(),
@@ -63,7 +66,32 @@ fn host(part: &PartEvidence<'_>) -> Host {
         sent_bytes: between.sent_bytes,
         received_packets: between.received_packets,
         lost_datagrams: between.lost_datagrams,
+        peers: part.evidence.tally.peers.iter().map(|peer| self::peer(part, peer)).collect(),
         flow_starts: flow_starts(&part.evidence.tally.flow_starts),
+    }
+}
+
+fn lost(lost: &Lost) -> LostHost {
+    LostHost {
+        host: lost.host.clone(),
+        nodes: lost.nodes,
+        since_ns: lost.since.map(Span::as_nanos),
+        why: lost.why.clone(),
+    }
+}
+
+fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> Peer {
+    let PeerTraffic { member, sent, received, silences, .. } = peer;
+    let silent = silences.iter().map(|(from, to)| to.saturating_sub(*from).as_nanos());
+    Peer {
+        host: part.members.get(usize::from(*member)).cloned().unwrap_or_default(),
+        sent_datagrams: sent.datagrams,
+        sent_packets: sent.packets,
+        sent_bytes: sent.bytes,
+        received_datagrams: received.datagrams,
+        received_packets: received.packets,
+        received_bytes: received.bytes,
+        silent_ns: silent.sum(),
     }
 }
 

@@ -46,6 +46,8 @@ fn report() -> Report {
             failures: vec!["a (run): exited with 3".into()],
             warnings: Vec::new(),
         },
+        partial: false,
+        lost: Vec::new(),
         lateness: crate::lateness::Summary::default(),
         machine: Machine::default(),
         hosts: Vec::new(),

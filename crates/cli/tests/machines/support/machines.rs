@@ -93,7 +93,10 @@ impl Machines {
     /// An agent on a machine.
     pub(crate) fn agent(&self, at: usize, words: &[&str]) -> Agent {
         let (own, first) = (address(at), address(0));
-        let mut all = vec!["agent", "--listen", &own, "--name", NAMES[at], "--folder", "parts"];
+        let mut all = vec!["agent", "--name", NAMES[at], "--folder", "parts"];
+        if !words.contains(&"--listen") {
+            all.extend(["--listen", &own]);
+        }
         if !words.contains(&"--key") {
             all.extend(["--key", "../key"]);
         }
@@ -170,6 +173,18 @@ impl Machines {
     /// Joins it again.
     pub(crate) fn mend(&self, at: usize) {
         self.switch.ip(&format!("link set port-{at} up"));
+    }
+
+    /// From now on a machine does not get these packets of another one, and nobody is told: `which` is what `ip rule`
+    /// calls them, all if it is empty.
+    pub(crate) fn drop_from(&self, at: usize, from: usize, which: &str) {
+        let machine = &self.machines[at];
+        // Rules come in the order of their numbers, and the one that says which addresses are the machine's own comes
+        // first otherwise.
+        machine.ip("rule add pref 100 lookup local");
+        machine.ip("rule del pref 0");
+        let from = format!("rule add pref 10 iif uplink from 10.99.0.{}", from + 1);
+        machine.ip(&[&from, which, "blackhole"].join(" ").replace("  ", " "));
     }
 
     /// Processes of runs on a machine: all but its agent, and the command lines that the test itself has there.

@@ -133,6 +133,7 @@ impl Runs {
             folder: folder.to_owned(),
             base_dir: setup.base_dir.clone(),
             bind: bindable(self.address.ip()),
+            ports: self.ports,
             manner: setup.manner,
         }
     }

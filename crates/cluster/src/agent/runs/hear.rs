@@ -5,6 +5,7 @@ use std::fs;
 use windtunnel_control::part::{FromPart, StopWhy, ToPart};
 use windtunnel_mesh::{AgentId, LossCause, Mesh, RunId};
 
+use super::super::losses::Stand;
 use super::super::now;
 use super::flows::{announce, change_of};
 use super::{LOST_ITSELF, Runs, said};
@@ -107,7 +108,7 @@ impl Runs {
         let Some(known) = self.all.get(&run).filter(|known| known.me != member) else { return };
         known.order(match word {
             Word::News { news } => ToPart::News { member, news },
-            Word::Failed { why } => ToPart::Lost { member, why },
+            Word::Failed { why } => ToPart::Lost { member, why, apart: false },
         });
     }
 
@@ -129,8 +130,10 @@ impl Runs {
             Event::RunLost { run, agent, cause } => {
                 let Some(known) = self.all.get_mut(&run.0) else { return };
                 let Some(member) = known.member_of(*agent) else { return };
-                known.order(ToPart::Lost { member, why: text_of_cause(*cause) });
-                known.reckon(member);
+                let stand = known.lose(member);
+                let (why, apart) = (text_of_cause(*cause), stand != Stand::Going);
+                known.order(ToPart::Lost { member, why, apart });
+                known.follow(stand);
             }
             Event::RunLeft { run, agent } => {
                 let Some(known) = self.all.get_mut(&run.0) else { return };

@@ -56,17 +56,22 @@ impl Run {
         self.order(ToPart::Stop(StopWhy::Failed(why.to_owned())));
     }
 
-    /// A member is lost. If the file says that the others go on, this machine may be no other.
-    pub(super) fn reckon(&mut self, lost: u16) {
+    /// A member is lost. Answers how this one stands to those who are left.
+    pub(super) fn lose(&mut self, lost: u16) -> Stand {
         let now = now();
         self.losses.add(lost, now);
         // What ends here is not to end there, if it lives.
         self.speakers.remove(&lost);
+        let members = u16::try_from(self.agents.len()).unwrap_or(u16::MAX);
+        self.losses.stand(members, now)
+    }
+
+    /// If the file says that the others go on, this machine may be no other.
+    pub(super) fn follow(&mut self, stand: Stand) {
         if self.setup.plan.on_host_loss == OnHostLoss::Fail {
             return;
         }
-        let members = u16::try_from(self.agents.len()).unwrap_or(u16::MAX);
-        match self.losses.stand(members, now) {
+        match stand {
             Stand::Going => {}
             Stand::Half if !self.watchers.is_empty() => self.on_sufferance = true,
             Stand::Half | Stand::Lost => self.stop(LOST_ITSELF),

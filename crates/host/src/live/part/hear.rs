@@ -50,7 +50,7 @@ impl Live {
                     self.warn(format!("news of another machine cannot be read: {error}"));
                 }
             },
-            ToPart::Lost { member, why } => self.lose(member, why),
+            ToPart::Lost { member, why, apart } => self.lose(member, why, apart),
             ToPart::Left { member } => self.leave_with(member),
             ToPart::Stop(why) => {
                 // Another part may have told of the same order before: only a second one hurries.
@@ -101,15 +101,21 @@ impl Live {
                 side.ended.insert(member);
                 self.end.ask(ending);
             }
+            News::Sent { datagrams } => {
+                let here = datagrams.iter().find(|(to, _)| *to == side.member);
+                side.sent_here.extend(here.map(|(_, sent)| (member, *sent)));
+            }
         }
     }
 
-    fn lose(&mut self, member: u16, why: String) {
+    fn lose(&mut self, member: u16, why: String, apart: bool) {
         let elapsed = self.elapsed();
         let Some(side) = &mut self.side else { return };
+        side.gone.insert(member);
         if side.is_through_with(member) || member == side.member {
             return;
         }
+        side.apart |= apart;
         side.lost.insert(member, elapsed);
         let host = side.host(member);
         let places = side.placement.iter().enumerate().filter(|(_, place)| **place == member);
@@ -125,7 +131,8 @@ impl Live {
 
     /// Parts end when the run does, and tell the others before; but who takes this machine for lost tells it nothing.
     fn leave_with(&mut self, member: u16) {
-        let Some(side) = &self.side else { return };
+        let Some(side) = &mut self.side else { return };
+        side.gone.insert(member);
         if side.is_through_with(member) {
             return;
         }

@@ -1,0 +1,168 @@
+//! A run that does not come to its beginning: which machines it waits for, and what for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use windtunnel_cluster::part_ports;
+use windtunnel_cluster::protocol::run::Member;
+
+use super::conduct::Stage;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// A stage that takes too long.
+pub(super) struct Overdue {
+    pub(super) stage: Stage,
+    pub(super) patience: Duration,
+    /// Members that are not through with it, and whom each has not heard.
+    pub(super) waiting: Vec<(u16, Vec<u16>)>,
+    /// By member: the port that its packets come to.
+    pub(super) ports: Vec<u16>,
+}
+
+impl Stage {
+    /// How long nothing may move in this stage; less where all that is waited for are machines that others do not hear.
+    pub(super) fn patience(self, only_unreached: bool) -> Duration {
+        Duration::from_secs(match self {
+            // A part sends a greeting several times a second.
+            Stage::Reaching => 10,
+            Stage::Preparing if only_unreached => 20,
+            Stage::Binding | Stage::Running => 30,
+            // Each node that is made is a move.
+            Stage::Preparing | Stage::Measuring => 60,
+        })
+    }
+}
+
+impl Overdue {
+    pub(super) fn failure(&self, members: &[Member]) -> Failure {
+        let pairs = self.waiting.iter().flat_map(|(to, from)| from.iter().map(|from| (*from, *to)));
+        let pairs: Vec<(u16, u16)> = pairs.collect();
+        let text = match (self.stage, pairs.as_slice()) {
+            (Stage::Preparing | Stage::Reaching, [first, more @ ..]) => {
+                self.unheard(members, *first, more.len())
+            }
+            _ => self.stuck(members),
+        };
+        Failure::new(Exit::Machine, text).hint(hint(members))
+    }
+
+    fn unheard(&self, members: &[Member], (from, to): (u16, u16), more: usize) -> String {
+        let more = match more {
+            0 => String::new(),
+            1 => " (nor between one more pair)".to_owned(),
+            more => format!(" (nor between {more} more pairs)"),
+        };
+        let what = match self.stage {
+            Stage::Preparing => "the agents do not hear each other: nothing comes",
+            _ => "no packet comes",
+        };
+        format!(
+            "{what} from host {} to host {}: nothing was heard within {} s{more}",
+            self.place(members, from),
+            self.place(members, to),
+            self.patience.as_secs()
+        )
+    }
+
+    fn stuck(&self, members: &[Member]) -> String {
+        let what = match self.stage {
+            Stage::Binding => "opened a UDP port for its packets",
+            Stage::Preparing => "made its nodes and heard the agents of all others",
+            Stage::Reaching => "heard all others and been heard by them",
+            Stage::Measuring => "measured the paths of its nodes",
+            Stage::Running => "said that it knows when the run begins",
+        };
+        let hosts = self.waiting.iter().filter_map(|(member, _)| members.get(usize::from(*member)));
+        let hosts: Vec<String> =
+            hosts.map(|member| format!("{} ({})", member.host, member.address)).collect();
+        let (hosts, patience) = (hosts.join(", "), self.patience.as_secs());
+        format!("host {hosts} has not {what}: nothing has moved for {patience} s")
+    }
+
+    /// A machine's name, and where its agent hears, or its packets come to.
+    fn place(&self, members: &[Member], number: u16) -> String {
+        let index = usize::from(number);
+        let (Some(member), Some(port)) = (members.get(index), self.ports.get(index)) else {
+            return number.to_string();
+        };
+        let address = match self.stage {
+            Stage::Preparing => member.address,
+            _ => SocketAddr::new(member.address.ip(), *port),
+        };
+        format!("{} ({address})", member.host)
+    }
+}
+
+/// Which ports have to be open.
+fn hint(members: &[Member]) -> String {
+    let mut ranges: Vec<String> = members
+        .iter()
+        .map(|member| {
+            let port = member.address.port();
+            format!("{port}-{}", part_ports(port).1)
+        })
+        .collect();
+    ranges.sort();
+    ranges.dedup();
+    format!("let UDP ports {} pass between all machines, in both directions", ranges.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members() -> Vec<Member> {
+        let member = |(host, at): (&str, u8)| Member {
+            agent: String::new(),
+            host: host.to_owned(),
+            address: ([10, 0, 0, at], 7447).into(),
+            has: Default::default(),
+        };
+        [("one", 1), ("two", 2), ("three", 3)].map(member).into()
+    }
+
+    fn told(stage: Stage, waiting: &[(u16, &[u16])]) -> String {
+        let waiting = waiting.iter().map(|(member, all)| (*member, all.to_vec())).collect();
+        let ports = vec![7448, 7449, 7448];
+        let patience = stage.patience(false);
+        Overdue { stage, patience, waiting, ports }.failure(&members()).text()
+    }
+
+    #[test]
+    fn machines_that_do_not_hear_each_other_are_named_with_their_ports() {
+        let hint = "hint: let UDP ports 7447-7547 pass between all machines, in both directions";
+        assert_eq!(
+            told(Stage::Reaching, &[(1, &[2]), (2, &[])]),
+            format!(
+                "error: no packet comes from host three (10.0.0.3:7448) to host two (10.0.0.2:7449): nothing was \
+                 heard within 10 s\n{hint}"
+            )
+        );
+        let text = told(Stage::Reaching, &[(0, &[1, 2]), (1, &[0])]);
+        assert!(
+            text.contains("from host two (10.0.0.2:7449) to host one (10.0.0.1:7448)"),
+            "{text}"
+        );
+        assert!(text.contains("(nor between 2 more pairs)"), "{text}");
+    }
+
+    #[test]
+    fn agents_that_do_not_hear_each_other_are_named_with_their_ports() {
+        let text = told(Stage::Preparing, &[(1, &[2])]);
+        let pair = "nothing comes from host three (10.0.0.3:7447) to host two (10.0.0.2:7447)";
+        assert!(
+            text.starts_with(&format!("error: the agents do not hear each other: {pair}")),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn each_stage_names_the_machines_that_it_waits_for() {
+        for stage in [Stage::Binding, Stage::Preparing, Stage::Reaching, Stage::Measuring] {
+            let text = told(stage, &[(1, &[])]);
+            assert!(text.starts_with("error: host two (10.0.0.2:7447) has not "), "{text}");
+            assert!(text.contains(&format!("for {} s", stage.patience(false).as_secs())), "{text}");
+        }
+    }
+}
