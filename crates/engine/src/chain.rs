@@ -10,7 +10,10 @@
 //! [`Chain::in_lane`].
 
 mod admit;
+mod pace;
 mod transmit;
+
+pub(crate) use pace::Pacing;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,6 +34,7 @@ use crate::element::trace::Book;
 use crate::housekeeping;
 use crate::line::Line;
 use crate::packet::{Packet, Shape};
+use crate::paths::ledger::Ledger;
 use crate::timer::{Activity, Alarms, Due, Timers};
 
 /// What all lanes work with.
@@ -42,6 +46,8 @@ pub(crate) struct Work {
     /// The moment at which all of this happens. With the model of paths packets are looked at with the times that they
     /// will have on lanes further on.
     pub(crate) now: Time,
+    /// With the model of paths: what the lanes have been given to carry.
+    pub(crate) ledger: Ledger,
     /// Packets that came out of a lane and are to be handled now, in order.
     pub(crate) exits: VecDeque<(Lane, Packet)>,
 }
@@ -75,6 +81,8 @@ pub(crate) struct Chain {
     lined_up: u64,
     /// By origin: no packet of it whose order is kept leaves earlier. With the model of paths only.
     floors: BTreeMap<PortId, Time>,
+    /// Of a shaper of the model of paths.
+    pacing: Option<Pacing>,
 }
 
 /// Where a lane lies.
@@ -135,6 +143,7 @@ impl Chain {
             line: Line::new(),
             lined_up: 0,
             floors: BTreeMap::new(),
+            pacing: None,
         };
         chain.follow(book);
         chain

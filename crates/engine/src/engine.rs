@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange};
-use windtunnel_model::{Lane, LinkProfile, Plan, PortId, RouterId, Routes, Span, Time, Vertex};
+use windtunnel_model::{
+    Lane, LinkProfile, Plan, PortId, Rate, RouterId, Routes, Span, Time, Vertex,
+};
 use windtunnel_wire::{ethernet, vnet};
 
 use crate::buffer::{FRAME_LEN_MAX, PacketBuf, Pool};
@@ -29,6 +31,7 @@ use crate::network::{End, Network};
 use crate::packet::Shape;
 use crate::part::Part;
 use crate::paths::Paths;
+use crate::paths::ledger::Ledger;
 use crate::timer::{Activity, Timers};
 use reroute::Reroutes;
 
@@ -185,12 +188,17 @@ impl Engine {
         let here: Vec<bool> = plan.ports().map(|(node, _)| part.here[node.index()]).collect();
         let chains: Vec<Chain> =
             lanes.map(|lane| chain_of(plan, &network, lane, (part.number, &here), &book)).collect();
+        let rates: Vec<Option<Rate>> = match plan.model {
+            NetworkModel::Hops => Vec::new(),
+            NetworkModel::Paths(_) => chains.iter().map(|chain| chain.profile().rate).collect(),
+        };
         Engine {
             work: Work {
                 pool: Pool::new(limits.packet_memory),
                 timers: Timers::default(),
                 book,
                 now: Time::ZERO,
+                ledger: Ledger::new(&rates),
                 exits: VecDeque::new(),
             },
             unpolled: vec![0; chains.len()],

@@ -16,6 +16,7 @@
 //! the division as they were told of, and have no shaper.
 
 pub(crate) mod division;
+pub(crate) mod ledger;
 pub(crate) mod names;
 pub(crate) mod news;
 pub(crate) mod remote;
@@ -212,18 +213,30 @@ impl Paths {
         abroad.news.poll(now, |id| division.terms(id).map(|terms| FlowTerms::of(&terms)))
     }
 
-    /// Divides the bandwidth anew; the ways that may have another rate, in order.
-    pub(crate) fn divide(&mut self) -> BTreeSet<usize> {
+    /// Divides the bandwidth anew; the lanes that may have other terms, and the ways that may have another rate, in order.
+    pub(crate) fn divide(&mut self) -> (Vec<usize>, BTreeSet<usize>) {
         let Touched { lanes, ways } = self.division.settle();
         let mut touched: BTreeSet<usize> = ways.into_iter().collect();
-        for lane in lanes {
-            touched.extend(&self.busy[lane]);
+        for lane in &lanes {
+            touched.extend(&self.busy[*lane]);
         }
-        touched
+        (lanes, touched)
     }
 
-    /// What a way may send now: its flows' shares and what is left of its lanes, or all of them where it
-    /// has no flow.
+    /// What is known of a lane of this rate.
+    pub(crate) fn terms_of(&self, lane: usize, capacity: Option<Rate>) -> ledger::Terms {
+        let (rate, divided) = self.division.available(Lane::from_index(lane), capacity);
+        ledger::Terms { rate, ways: self.busy[lane].len(), divided }
+    }
+
+    /// What the flows of a way have; `None`: it has no flow, or nothing limits them.
+    pub(crate) fn share(&self, way: usize) -> Option<Rate> {
+        let shares = self.ways[way].flows.iter().filter_map(|id| self.division.share(*id));
+        Rate::from_bits_per_second(shares.fold(0, u64::saturating_add))
+    }
+
+    /// What a way may send at the most now, by which its queue is measured: its flows' shares and what is left of its
+    /// lanes, or all of them where it has no flow.
     pub(crate) fn rate(&self, way: usize, capacity: impl Fn(Lane) -> Option<Rate>) -> Option<Rate> {
         let way = &self.ways[way];
         let (_, least) = way.bottleneck?;

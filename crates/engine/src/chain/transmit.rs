@@ -92,6 +92,7 @@ impl Chain {
             let (first, busy) = self.server.begin_rest(packet, bytes);
             return self.await_end(first, busy, work);
         }
+        self.pace(now, work);
         let delay = &self.delay;
         let run = |packet: &Packet| delay.run(packet);
         let next = self.queue.next(now, &self.server, run, &mut work.pool, &mut self.counters);
@@ -103,6 +104,7 @@ impl Chain {
             if let Some(packets) = follows {
                 self.counters.count_backlogged(packets, wire_bytes, busy);
             }
+            let first = self.charge(now, wire_bytes, first, work);
             self.await_end(first, busy, work);
         }
     }
@@ -163,6 +165,9 @@ impl Chain {
 
     /// The first or the last segment of the transmission has left.
     pub(super) fn end_transmission(&mut self, now: Time, work: &mut Work) {
+        if self.look_again(now, work) {
+            return;
+        }
         self.queue.advance(now, &self.server);
         if self.server.has_slots() && self.server.is_idle() {
             self.use_opportunity(now, work);

@@ -87,6 +87,48 @@ impl Server {
         self.overhead = profile.effective_overhead().0;
     }
 
+    /// Serves what begins from now on at this rate.
+    pub(crate) fn set_rate(&mut self, rate: Rate) {
+        if self.rate != Some(rate) {
+            self.rate = Some(rate);
+            self.carry = 0;
+        }
+    }
+
+    /// Puts a transmission off whose first segment would end before `earliest`; when it ends now.
+    pub(crate) fn hold(&mut self, first: Time, earliest: Time) -> Time {
+        let later = earliest.since(first);
+        if let State::Sending(_, times) = &mut self.state
+            && !later.is_zero()
+        {
+            *times = times.map(|time| time + later);
+            self.free_at = times.last;
+            self.carry = 0;
+        }
+        first.max(earliest)
+    }
+
+    /// The end of the packet in transmission, if that is after `now`, and its bytes.
+    pub(crate) fn sending(&self, now: Time) -> Option<(Time, u64)> {
+        let State::Sending(packet, times) = &self.state else { return None };
+        (times.first > now).then(|| (times.first, packet.shape.charge(self.overhead)))
+    }
+
+    /// Sends what is left of the packet in transmission, begun at the rate `from`, at the rate `to`; when
+    /// it ends then.
+    pub(crate) fn go_on(&mut self, now: Time, from: Rate, to: Rate) -> Time {
+        let State::Sending(_, times) = &mut self.state else { return now };
+        let scaled = |time: Time| {
+            let left = u128::from(time.since(now).as_nanos()) * u128::from(from.bits_per_second());
+            let left = left.div_ceil(u128::from(to.bits_per_second()));
+            now + Span::from_nanos(u64::try_from(left).unwrap_or(u64::MAX))
+        };
+        *times = times.map(scaled);
+        self.free_at = times.last;
+        self.carry = 0;
+        times.first
+    }
+
     /// Takes the trace that `profile` names from `now` on, or none; without a `now` all traces have
     /// started again.
     pub(crate) fn follow(&mut self, profile: &LinkProfile, book: &Book, now: Option<Time>) {

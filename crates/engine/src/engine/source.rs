@@ -9,11 +9,12 @@ use windtunnel_wire::packet::Info;
 use windtunnel_wire::vnet;
 
 use super::Engine;
-use crate::chain::{Chain, Site};
+use crate::chain::{Chain, Pacing, Site};
 use crate::counters::DropReason;
 use crate::element::Luck;
 use crate::network::End;
 use crate::packet::{Packet, Shape};
+use crate::paths::ledger::Crossing;
 use crate::paths::traffic::{PERIOD, Sign};
 use crate::paths::{Way, shaper_profile};
 
@@ -89,8 +90,9 @@ impl Engine {
         }
         self.retrace_remote(&mut paths);
         paths.divide();
-        let ways = 0..paths.ways();
+        let (lanes, ways) = (0..paths.lanes(), 0..paths.ways());
         self.paths = Some(paths);
+        self.set_terms(now, lanes);
         for number in ways.clone() {
             self.set_rate(now, number);
         }
@@ -225,8 +227,19 @@ impl Engine {
     /// Gives every way the rate that it may have now.
     pub(super) fn divide(&mut self, now: Time) {
         let Some(paths) = &mut self.paths else { return };
-        for number in paths.divide() {
+        let (lanes, ways) = paths.divide();
+        self.set_terms(now, lanes);
+        for number in ways {
             self.set_rate(now, number);
+        }
+    }
+
+    /// Tells the ledger what holds for lanes now.
+    fn set_terms(&mut self, now: Time, lanes: impl IntoIterator<Item = usize>) {
+        let Some(paths) = &self.paths else { return };
+        for lane in lanes {
+            let terms = paths.terms_of(lane, self.chains[lane].profile().rate);
+            self.work.ledger.set(now, lane, terms);
         }
     }
 
@@ -234,7 +247,19 @@ impl Engine {
         let Some(paths) = &self.paths else { return };
         let index = paths.shaper(number);
         let rate = paths.rate(number, |lane| self.chains[lane.index()].profile().rate);
+        let way = paths.way(number);
+        let pacing = way.bottleneck.map(|(_, line)| {
+            let mut after = Span::ZERO;
+            let cross = |lane: &Lane| {
+                let crossing = Crossing { lane: lane.index(), after };
+                after = after + self.chains[lane.index()].profile().latency;
+                crossing
+            };
+            let lanes = way.lanes.iter().map(cross).collect();
+            Pacing::new(paths.share(number).map(|share| share.min(line)), line, lanes)
+        });
         let shaper = &mut self.chains[index];
+        shaper.set_pacing(pacing);
         if shaper.profile().rate != rate {
             let rate = rate.map_or(Setting::Default, Setting::To);
             let patch = LinkPatch { rate: Some(rate), ..LinkPatch::default() };

@@ -42,8 +42,9 @@ struct Member {
 /// The flows of a lane.
 #[derive(Debug, Clone, Default)]
 struct Load {
-    /// What their shares add up to.
+    /// What their shares add up to, and those of the flows here.
     given: u64,
+    own: u64,
     /// How many are other machines'.
     away: u32,
     /// How many want no more than they say: here, and on other machines.
@@ -133,6 +134,9 @@ impl Division {
             for lane in &member.lanes {
                 let load = &mut self.lanes[lane.index()];
                 load.given = load.given - had + share;
+                if member.way.is_some() {
+                    load.own = load.own - had + share;
+                }
                 self.touched.note(lane.index(), load);
             }
             self.touched.ways.extend(member.way);
@@ -174,11 +178,20 @@ impl Division {
         u64::try_from(part).unwrap_or(left)
     }
 
+    /// What flows here may give a lane of this capacity, and whether flows of other machines are on it: its
+    /// capacity, or the shares of the flows here and their part of what is left.
+    pub(crate) fn available(&self, lane: Lane, capacity: Option<Rate>) -> (Option<Rate>, bool) {
+        let load = &self.lanes[lane.index()];
+        let Some(rate) = capacity.filter(|_| load.away > 0) else { return (capacity, false) };
+        (Rate::from_bits_per_second(load.own.saturating_add(self.spare(lane, rate))), true)
+    }
+
     fn account(&mut self, member: &Member, comes: bool) {
         let is_away = member.way.is_none();
         for lane in &member.lanes {
             let load = &mut self.lanes[lane.index()];
             load.given -= member.share;
+            load.own -= if is_away { 0 } else { member.share };
             if is_away {
                 count(&mut load.away, comes);
             }

@@ -1,0 +1,84 @@
+//! How fast a shaper sends: with the model of paths, at the shares of its flows and what others leave.
+
+use windtunnel_model::{Rate, Span, Time};
+
+use super::{Chain, Work};
+use crate::paths::ledger::Crossing;
+use crate::timer::Activity;
+
+/// A transmission that takes longer than this is looked at again while it lasts.
+const LONG: Span = Span::from_millis(1);
+
+/// What a shaper may send.
+#[derive(Debug)]
+pub(crate) struct Pacing {
+    /// What its flows have; `None`: it has no flow.
+    pub(crate) share: Option<Rate>,
+    /// The rate of its narrowest lane.
+    pub(crate) line: Rate,
+    /// Its lanes.
+    pub(crate) lanes: Vec<Crossing>,
+    /// Of the transmission that goes on: its rate.
+    pace: Rate,
+}
+
+impl Pacing {
+    pub(crate) fn new(share: Option<Rate>, line: Rate, lanes: Vec<Crossing>) -> Self {
+        Pacing { share, line, lanes, pace: line }
+    }
+}
+
+impl Chain {
+    /// Paces what is sent from the next packet on; `None`: the rate alone does.
+    pub(crate) fn set_pacing(&mut self, pacing: Option<Pacing>) {
+        let pace = self.pacing.as_ref().map(|pacing| pacing.pace);
+        self.pacing = pacing.map(|pacing| Pacing { pace: pace.unwrap_or(pacing.line), ..pacing });
+    }
+
+    /// Sets the rate of the next transmission.
+    pub(super) fn pace(&mut self, now: Time, work: &mut Work) {
+        let Some(pacing) = &mut self.pacing else { return };
+        pacing.pace = pace(pacing, now, 0, work);
+        self.server.set_rate(pacing.pace);
+    }
+
+    /// Charges its lanes with the transmission that has begun, which ends at `first` at the earliest; when
+    /// it does, or is to be looked at again.
+    pub(super) fn charge(&mut self, now: Time, bytes: u64, first: Time, work: &mut Work) -> Time {
+        let Some(pacing) = &self.pacing else { return first };
+        let has_share = pacing.share.is_some();
+        let earliest = work.ledger.charge(now, &pacing.lanes, bytes, has_share);
+        let first = self.server.hold(first, earliest);
+        self.next_look(now, first)
+    }
+
+    /// Looks at a transmission again whose time has not come: what is left of it has the rate of now. Whether there
+    /// is one.
+    pub(super) fn look_again(&mut self, now: Time, work: &mut Work) -> bool {
+        let Some(pacing) = &mut self.pacing else { return false };
+        let Some((first, bytes)) = self.server.sending(now) else { return false };
+        let before = pacing.pace;
+        pacing.pace = pace(pacing, now, bytes, work);
+        let mut first = first;
+        if before != pacing.pace {
+            first = self.server.go_on(now, before, pacing.pace);
+            first = self.server.hold(first, work.ledger.earliest(now, &pacing.lanes));
+        }
+        let at = self.next_look(now, first);
+        self.arm(Activity::Server, Some(at), work);
+        true
+    }
+
+    fn next_look(&self, now: Time, first: Time) -> Time {
+        let wait = first.since(now);
+        if wait <= LONG || self.pacing.as_ref().is_none_or(|pacing| pacing.share.is_none()) {
+            return first;
+        }
+        first.min(now + LONG.max(Span::from_nanos(wait.as_nanos() / 8)))
+    }
+}
+
+fn pace(pacing: &Pacing, now: Time, own: u64, work: &mut Work) -> Rate {
+    let Some(share) = pacing.share else { return pacing.line };
+    work.ledger.pace(now, &pacing.lanes, (share, pacing.line), own)
+}
