@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use windtunnel_model::Plan;
+use windtunnel_model::plan::Action;
 
 /// An empty file with room for what will be written to it.
 #[derive(Debug)]
@@ -68,7 +69,8 @@ pub(crate) fn room(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
 /// Room for `run.json` of a run of `plan`: more than any was found to need.
 pub(crate) fn report_bytes(plan: &Plan) -> u64 {
     let all = [
-        (plan.links.len() * 2, 6_000),
+        (plan.links.len() * 2, 4_000),
+        (changes(plan), 4_000),
         (plan.routers.len(), 1_000),
         (plan.expectations.len(), 2_000),
         (programs(plan), 1_500),
@@ -85,6 +87,15 @@ pub fn junit_bytes(plan: &Plan) -> u64 {
 
 fn sum(all: &[(usize, u64)]) -> u64 {
     all.iter().map(|(count, bytes)| u64::try_from(*count).unwrap_or(0) * bytes).sum()
+}
+
+/// Planned changes of lanes, each of which makes a phase.
+fn changes(plan: &Plan) -> usize {
+    let changes = plan.events.iter().map(|event| match &event.action {
+        Action::Link(change) => change.patches.len(),
+        _ => 0,
+    });
+    changes.sum()
 }
 
 fn programs(plan: &Plan) -> usize {

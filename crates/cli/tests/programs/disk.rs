@@ -72,6 +72,31 @@ fn a_disk_that_a_program_has_filled_has_room_for_the_whole_report() {
 }
 
 #[test]
+fn a_run_that_is_killed_leaves_files_of_whole_lines() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let mut live = lab.start(
+            "nodes: {a: {run: ping -i 0.01 b}, b: {}}\nlinks: [{between: [a, b], name: wire}]\n",
+        );
+        live.wait_for_output("a", "icmp_seq=50 ");
+        live.signal("KILL");
+        let outcome = live.finish();
+        for name in ["links.csv", "events.jsonl"] {
+            let text = outcome.file(name);
+            assert!(
+                text.ends_with('\n') && text.contains(",wire,") == (name == "links.csv"),
+                "{text}"
+            );
+            assert!(!text.contains('\0'), "room that was kept does not show: {text:?}");
+        }
+        assert!(!outcome.folder.join("run.json").exists());
+    }
+}
+
+#[test]
 fn a_run_whose_report_cannot_be_written_fails_and_names_the_file() {
     for user in users() {
         let lab = Lab::new(user);
