@@ -13,6 +13,7 @@ mod identity;
 
 use std::io;
 
+use windtunnel_model::plan;
 use windtunnel_sys::limits;
 use windtunnel_sys::namespace::{self, Flags, IdMap, IdRange, Target};
 use windtunnel_sys::process::{self, User};
@@ -23,7 +24,8 @@ use crate::hint;
 #[derive(Debug, Clone)]
 pub struct Enclosure {
     invoker: User,
-    user_namespace: bool,
+    /// Who is who in the user namespace between the run and the machine; `None` without one.
+    identities: Option<IdMap>,
     open_files: Option<u64>,
     notes: Vec<String>,
 }
@@ -79,7 +81,20 @@ impl Enclosure {
     /// Whether there is a user namespace between the run and the machine.
     #[must_use]
     pub fn has_user_namespace(&self) -> bool {
-        self.user_namespace
+        self.identities.is_some()
+    }
+
+    /// Who is who in the user namespace of a node's programs, where they have one of their own: whoever is root
+    /// in a node must not be able to undo what the node's init has set up, so the init stays outside of it. An
+    /// ordinary user's programs that are not root need none: they have no rights to undo anything.
+    pub(crate) fn identities_inside(&self, user: plan::User) -> Option<IdMap> {
+        let outside = self.identities.as_ref()?;
+        if self.invoker.uid == 0 {
+            return Some(identity::same(outside));
+        }
+        let root = |outside| vec![IdRange { inside: 0, outside, count: 1 }];
+        let maps = IdMap { users: root(self.invoker.uid), groups: root(self.invoker.gid) };
+        (user == plan::User::Root).then_some(maps)
     }
 
     /// How many descriptors the process may have open; `None`: no limit.
@@ -104,15 +119,14 @@ pub fn enter() -> Result<Enclosure, EnterError> {
     let mut notes = Vec::new();
     let open_files = raise_open_files(&mut notes);
     let invoker = process::current_user();
-    let user_namespace = if invoker.uid == 0 {
+    let identities = if invoker.uid == 0 {
         enter_as_root(&mut notes)?
     } else {
-        enter_as_user(invoker)?;
-        true
+        Some(enter_as_user(invoker)?)
     };
     namespace::unshare(Flags::NET).map_err(EnterError::Network)?;
     fabric::settle(&mut notes)?;
-    Ok(Enclosure { invoker, user_namespace, open_files, notes })
+    Ok(Enclosure { invoker, identities, open_files, notes })
 }
 
 fn raise_open_files(notes: &mut Vec<String>) -> Option<u64> {
@@ -127,23 +141,24 @@ fn raise_open_files(notes: &mut Vec<String>) -> Option<u64> {
 
 /// An ordinary user may map itself only, and must give up setgroups(2) for its group
 /// (user_namespaces(7)).
-fn enter_as_user(invoker: User) -> Result<(), EnterError> {
+fn enter_as_user(invoker: User) -> Result<IdMap, EnterError> {
     namespace::unshare(Flags::USER).map_err(EnterError::User)?;
     let same = |id| vec![IdRange { inside: id, outside: id, count: 1 }];
     let maps = IdMap { users: same(invoker.uid), groups: same(invoker.gid) };
     namespace::write_id_maps(Target::Current, &maps, true)
-        .map_err(|source| EnterError::Map { uid: invoker.uid, source })
+        .map_err(|source| EnterError::Map { uid: invoker.uid, source })?;
+    Ok(maps)
 }
 
 /// Root goes without a user namespace rather than not at all.
-fn enter_as_root(notes: &mut Vec<String>) -> Result<bool, EnterError> {
+fn enter_as_root(notes: &mut Vec<String>) -> Result<Option<IdMap>, EnterError> {
     match identity::unshare_user() {
-        Ok(()) => Ok(true),
+        Ok(maps) => Ok(Some(maps)),
         Err(identity::IdentityError::Denied(error)) => {
             notes.push(format!(
                 "user namespaces are denied ({error}): running as the machine's root"
             ));
-            Ok(false)
+            Ok(None)
         }
         Err(identity::IdentityError::Unmapped(source)) => Err(EnterError::Map { uid: 0, source }),
     }

@@ -3,10 +3,11 @@
 //!
 //! Stages, each named in failures:
 //!
-//! 1. *process*: close what belongs to others; die with the host process; signals as something to
-//!    read; in a user namespace of its own, become its root;
+//! 1. *process*: die with the host process; signals as something to read; where programs are to be root, make
+//!    the user namespace in which they are, and let nobody look into this process;
 //! 2. *mounts*: a private tree of mounts with the node's own /proc and devices in /sys;
-//! 3. *names*: host name, /etc/hosts, /etc/hostname, /etc/resolv.conf, no name caches;
+//! 3. *names*: host name, /etc/hosts, /etc/hostname, /etc/resolv.conf, no name caches; then the mounts are
+//!    locked: from now on nothing that runs in the node can take one away;
 //! 4. *settings*: the defaults of the network namespace, before any device exists; then `Prepared`,
 //!    and wait for `Continue`;
 //! 5. *devices*: lo and the links up, addresses, routes, rules;
@@ -14,6 +15,7 @@
 //! 7. serve requests until the host process is gone.
 
 mod echo;
+mod inner;
 mod mounts;
 mod names;
 mod network;
@@ -24,13 +26,13 @@ mod sysctl;
 mod watch;
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::panic::{self, AssertUnwindSafe};
 
 use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, Routes, plan};
-use windtunnel_sys::namespace::{self, IdMap, IdRange, Target};
-use windtunnel_sys::process::{self, Signal, User};
+use windtunnel_sys::namespace::IdMap;
+use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{schedule, signal, terminal};
 
 use crate::channel::{Channel, ChannelError};
@@ -38,15 +40,19 @@ use crate::message::{Failure, Reply, Request};
 use crate::recipe::Recipe;
 use crate::village::NodeFiles;
 
+pub(crate) use inner::PROGRAMS_OWN;
 pub(crate) use settings::apply as apply_settings;
+
+use inner::Inner;
+use programs::Programs;
 
 /// What an init knows from its birth, in its copy of the host process's memory.
 pub(crate) struct Birth<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) routes: &'a Routes,
     pub(crate) id: NodeId,
-    /// If it is alone in a user namespace of its own: who is root there.
-    pub(crate) nested: Option<User>,
+    /// Who is who in the user namespace of its programs, if they have one of their own.
+    pub(crate) inside: Option<IdMap>,
     pub(crate) files: NodeFiles,
     /// For its programs.
     pub(crate) nice: i32,
@@ -69,8 +75,8 @@ impl Birth<'_> {
 /// values there hold descriptors that are closed here.
 pub(crate) fn live(birth: &Birth<'_>, channel: &Channel) -> ! {
     let lived = panic::catch_unwind(AssertUnwindSafe(|| {
-        let outcome = set_up(birth, channel).and_then(|signals| {
-            serve::serve(&birth.node().name, channel, signals).map_err(End::Channel)
+        let outcome = set_up(birth, channel).and_then(|(signals, programs)| {
+            serve::serve(programs, channel, signals).map_err(End::Channel)
         });
         match outcome {
             Ok(()) | Err(End::Channel(ChannelError::Gone)) => 0,
@@ -85,12 +91,17 @@ pub(crate) fn live(birth: &Birth<'_>, channel: &Channel) -> ! {
     process::exit_now(lived.unwrap_or(101))
 }
 
-fn set_up(birth: &Birth<'_>, channel: &Channel) -> Result<signal::Reader, End> {
+fn set_up(birth: &Birth<'_>, channel: &Channel) -> Result<(signal::Reader, Programs), End> {
     let mut notes = Vec::new();
     let recipe = Recipe::of(birth.plan, birth.routes, birth.id);
-    let signals = become_init(birth, channel).map_err(|error| process_failure(&error))?;
+    let signals = become_init(birth).map_err(|error| process_failure(&error))?;
+    let inner = birth.inside.as_ref().map(Inner::make).transpose();
+    let inner = inner.map_err(|error| process_failure(&error))?;
+    // Not earlier: the files below /proc of who cannot be looked into are root's.
+    process::set_dumpable(false).map_err(|error| process_failure(&error))?;
     mounts::mount(&birth.files, &mut notes)?;
     names::name(&birth.node().name, &birth.files, &mut notes)?;
+    let user_namespace = lock_mounts(inner).map_err(|error| process_failure(&error))?;
     settings::apply(birth.node().forward, recipe.v6, &mut notes)?;
     channel.send(&Reply::Prepared, &[])?;
     match channel.receive::<Request>(None)? {
@@ -101,14 +112,10 @@ fn set_up(birth: &Birth<'_>, channel: &Channel) -> Result<signal::Reader, End> {
     network::configure(&recipe, &mut notes)?;
     sysctl::apply(&birth.node().sysctl)?;
     channel.send(&Reply::Ready { notes }, &[])?;
-    Ok(signals)
+    Ok((signals, Programs::new(&birth.node().name, user_namespace)))
 }
 
-fn become_init(birth: &Birth<'_>, channel: &Channel) -> io::Result<signal::Reader> {
-    process::close_from(FIRST_BEYOND_STDIO, &[channel.as_fd()])?;
-    if let Some(user) = birth.nested {
-        become_root(user)?;
-    }
+fn become_init(birth: &Birth<'_>) -> io::Result<signal::Reader> {
     // Programs are not to read from, or be stopped by, the terminal that windtunnel runs in.
     terminal::give_up_controlling()?;
     schedule::set_nice(birth.nice)?;
@@ -122,11 +129,9 @@ fn become_init(birth: &Birth<'_>, channel: &Channel) -> io::Result<signal::Reade
     signal::Reader::open(&[Signal::CHILD])
 }
 
-/// Maps the node's root to whoever runs windtunnel, who is the only one that may be mapped.
-fn become_root(user: User) -> io::Result<()> {
-    let root = |outside| vec![IdRange { inside: 0, outside, count: 1 }];
-    let maps = IdMap { users: root(user.uid), groups: root(user.gid) };
-    namespace::write_id_maps(Target::Current, &maps, true)
+/// The programs' user namespace, if they have one of their own.
+fn lock_mounts(inner: Option<Inner>) -> io::Result<Option<OwnedFd>> {
+    inner.map(Inner::lock_mounts).transpose()
 }
 
 fn process_failure(error: &io::Error) -> End {
@@ -154,8 +159,6 @@ impl From<io::Error> for End {
         End::Channel(ChannelError::Io(error))
     }
 }
-
-const FIRST_BEYOND_STDIO: u32 = 3;
 
 /// Signals that the host process may have handlers for, which must not run here. At their default,
 /// PID 1 ignores them.

@@ -13,6 +13,8 @@ mod echo;
 mod ending;
 #[path = "namespaces/errors.rs"]
 mod errors;
+#[path = "namespaces/guard.rs"]
+mod guard;
 #[path = "namespaces/network.rs"]
 mod network;
 #[path = "namespaces/programs.rs"]
@@ -35,7 +37,14 @@ pub(crate) type Case = (&'static str, fn());
 fn main() {
     let filters: Vec<String> =
         std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let cases = [network::CASES, programs::CASES, echo::CASES, errors::CASES, ending::CASES];
+    let cases = [
+        network::CASES,
+        programs::CASES,
+        echo::CASES,
+        errors::CASES,
+        guard::CASES,
+        ending::CASES,
+    ];
     let chosen: Vec<&Case> = cases
         .into_iter()
         .flatten()

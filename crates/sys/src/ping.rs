@@ -165,9 +165,15 @@ fn arrival_of(message: &libc::msghdr) -> Option<u64> {
     if (header.cmsg_level, header.cmsg_type) != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
         return None;
     }
+    // SAFETY: this only adds up numbers.
+    let whole = unsafe { libc::CMSG_LEN(TIMESPEC_BYTES) };
+    // Cut short, or not the kernel's: what follows the header is something else, or nothing.
+    if header.cmsg_len < whole as _ {
+        return None;
+    }
     // SAFETY: `first` is a header, which its data follows.
     let data = unsafe { libc::CMSG_DATA(first) };
-    // SAFETY: data of this level and type is a timespec, perhaps not aligned.
+    // SAFETY: data of this level and type is a timespec, perhaps not aligned, and all of it is there.
     let time = unsafe { data.cast::<libc::timespec>().read_unaligned() };
     let (tv_sec, tv_nsec) = (time.tv_sec, time.tv_nsec);
     Some(crate::ffi::nanoseconds(rustix::time::Timespec { tv_sec, tv_nsec }))
@@ -178,3 +184,43 @@ pub const PAYLOAD_MAX: usize = 1472;
 
 /// Type, code, checksum, identifier, sequence.
 const HEADER_BYTES: usize = 8;
+
+/// What follows the header of a timestamp.
+const TIMESPEC_BYTES: libc::c_uint = socklen::<libc::timespec>();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The arrival in control data of a timestamp, whose header says that it is so long.
+    fn arrival(length: libc::c_uint) -> Option<u64> {
+        let mut control = [0_u64; 4];
+        // SAFETY: every field of a msghdr is a number or a pointer, and zero is valid for each.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: the control data is alive, aligned, and longer than a header.
+        let first = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+        // SAFETY: zero is valid for each of the header's fields.
+        let mut header: libc::cmsghdr = unsafe { std::mem::zeroed() };
+        (header.cmsg_level, header.cmsg_type) = (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
+        header.cmsg_len = length as _;
+        // SAFETY: `first` is to a whole header within `control`.
+        unsafe { first.write(header) };
+        // SAFETY: the data of a header follows it, within `control`.
+        let data = unsafe { libc::CMSG_DATA(first) };
+        let time = libc::timespec { tv_sec: 7, tv_nsec: 9 };
+        // SAFETY: `control` has room for a header and a timespec.
+        unsafe { data.cast::<libc::timespec>().write_unaligned(time) };
+        arrival_of(&message)
+    }
+
+    #[test]
+    fn a_timestamp_is_read_only_when_all_of_it_is_there() {
+        // SAFETY: this only adds up numbers.
+        let whole = unsafe { libc::CMSG_LEN(TIMESPEC_BYTES) };
+        assert_eq!(arrival(whole), Some(7_000_000_009));
+        assert_eq!(arrival(whole - 1), None);
+        assert_eq!(arrival(0), None);
+    }
+}

@@ -1,11 +1,11 @@
 //! Processes: their attributes, signals to them, waiting for them, starting programs in them.
-//! Source: prctl(2), kill(2), waitpid(2), pidfd_open(2), close_range(2).
+//! Source: prctl(2), kill(2), waitpid(2), pidfd_open(2).
 
 mod spawn;
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, WaitStatus};
 
@@ -163,25 +163,15 @@ pub fn wait_pidfd(pidfd: impl AsFd, nohang: bool) -> io::Result<Option<Status>> 
     Ok(ended.as_ref().and_then(Status::of_id))
 }
 
-/// Closes every descriptor from `first` on, except those of `keep`.
-///
-/// For a child just forked, which must not keep what its parent had open. Descriptors owned by
-/// values elsewhere in the program are closed as well: such values must not be used (nor
-/// dropped) afterwards, or they may hit a descriptor opened later.
+/// Sets whether other processes of the same user may look into the caller: trace it, read its memory, take
+/// its descriptors, and whether it leaves a core dump. Running a program, and most changes of identity or
+/// capabilities, set the kernel's default again. A forked child is like its parent.
 ///
 /// # Errors
-/// `ENOSYS` before Linux 5.9.
-pub fn close_from(first: u32, keep: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut kept: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd().cast_unsigned()).collect();
-    kept.sort_unstable();
-    let mut from = first;
-    for number in kept.into_iter().filter(|number| *number >= first) {
-        if number > from {
-            close_range(from, number - 1)?;
-        }
-        from = number + 1;
-    }
-    close_range(from, u32::MAX)
+/// What prctl(2) says.
+pub fn set_dumpable(dumpable: bool) -> io::Result<()> {
+    use rustix::process::DumpableBehavior::{Dumpable, NotDumpable};
+    Ok(rustix::process::set_dumpable_behavior(if dumpable { Dumpable } else { NotDumpable })?)
 }
 
 /// Ends the process at once: no destructors, no exit handlers, no flushing.
@@ -212,11 +202,4 @@ impl Status {
 
 fn wait_options(nohang: bool) -> WaitOptions {
     if nohang { WaitOptions::NOHANG } else { WaitOptions::empty() }
-}
-
-fn close_range(first: u32, last: u32) -> io::Result<()> {
-    // SAFETY: the call touches no memory; that nobody uses these descriptors any more is what
-    // the caller has promised.
-    let returned = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -17,9 +17,9 @@ pub(super) enum IdentityError {
     Unmapped(io::Error),
 }
 
-/// Moves the process into a user namespace that maps every identity to itself.
-pub(super) fn unshare_user() -> Result<(), IdentityError> {
-    let maps = namespace::current_id_map().map_err(IdentityError::Denied)?;
+/// Moves the process into a user namespace that maps every identity to itself; the maps.
+pub(super) fn unshare_user() -> Result<IdMap, IdentityError> {
+    let maps = same(&namespace::current_id_map().map_err(IdentityError::Denied)?);
     let parent = process::current();
     let (ours, theirs) = unix::seqpacket_pair().map_err(IdentityError::Denied)?;
     match namespace::fork_into(Flags::NONE).map_err(IdentityError::Denied)? {
@@ -33,7 +33,7 @@ pub(super) fn unshare_user() -> Result<(), IdentityError> {
             }
             drop(ours);
             let status = process::wait_pid(pid, false).map_err(IdentityError::Unmapped)?;
-            outcome.and_then(|()| mapped(status))
+            outcome.and_then(|()| mapped(status)).map(|()| maps)
         }
     }
 }
@@ -42,17 +42,18 @@ pub(super) fn unshare_user() -> Result<(), IdentityError> {
 fn help(channel: &OwnedFd, other_end: OwnedFd, parent: Pid, maps: &IdMap) -> ! {
     drop(other_end);
     let told = unix::receive(channel, &mut [0; 16]).is_ok_and(|received| received.bytes > 0);
-    let identity = IdMap { users: same(&maps.users), groups: same(&maps.groups) };
-    if told && let Err(error) = namespace::write_id_maps(Target::Process(parent), &identity, false)
-    {
+    if told && let Err(error) = namespace::write_id_maps(Target::Process(parent), maps, false) {
         process::exit_now(error.raw_os_error().unwrap_or(i32::from(u8::MAX)));
     }
     process::exit_now(0)
 }
 
-/// What a map's range is called inside is what it is called for the namespace to come.
-fn same(ranges: &[IdRange]) -> Vec<IdRange> {
-    ranges.iter().map(|range| IdRange { outside: range.inside, ..*range }).collect()
+/// What a map's identities are called inside is what they are called for the namespace to come.
+pub(super) fn same(maps: &IdMap) -> IdMap {
+    let same = |ranges: &[IdRange]| {
+        ranges.iter().map(|range| IdRange { outside: range.inside, ..*range }).collect()
+    };
+    IdMap { users: same(&maps.users), groups: same(&maps.groups) }
 }
 
 fn mapped(status: Option<Status>) -> Result<(), IdentityError> {

@@ -14,13 +14,15 @@ use crate::message::{ExitStatus, Reply, Spawn};
 /// The programs that run.
 pub(super) struct Programs {
     node: String,
+    /// Where they are, unless in that of the init.
+    user_namespace: Option<OwnedFd>,
     /// By process number.
     running: BTreeMap<i32, (u64, Pid)>,
 }
 
 impl Programs {
-    pub(super) fn new(node: &str) -> Self {
-        Programs { node: node.into(), running: BTreeMap::new() }
+    pub(super) fn new(node: &str, user_namespace: Option<OwnedFd>) -> Self {
+        Programs { node: node.into(), user_namespace, running: BTreeMap::new() }
     }
 
     /// Starts a program in a session of its own.
@@ -36,6 +38,7 @@ impl Programs {
         let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
         let mut plan = SpawnPlan::new(&arguments, &environment, stdio);
         plan.folder = folder.as_deref();
+        plan.user_namespace = self.user_namespace.as_ref().map(OwnedFd::as_fd);
         // Not a session of its own: the scheduler would weigh each session like all the others together
         // (autogroups, sched(7)), the packet loop's included, whatever the nice values.
         plan.session = if spawn.terminal { Session::NewWithTerminal } else { Session::NewGroup };

@@ -15,11 +15,10 @@ use crate::message::{Listener, Reply, Request};
 
 /// Serves until the channel fails; that it is [`ChannelError::Gone`] is the good end.
 pub(super) fn serve(
-    node: &str,
+    programs: Programs,
     channel: &Channel,
     signals: signal::Reader,
 ) -> Result<(), ChannelError> {
-    let programs = Programs::new(node);
     let mut server = Server { channel, signals, programs, watches: Vec::new(), echoes: Vec::new() };
     loop {
         server.turn()?;

@@ -11,7 +11,6 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::id::NodeId;
-use windtunnel_model::plan::User;
 use windtunnel_model::{Plan, Routes};
 use windtunnel_sys::namespace::{self, Flags, Fork};
 
@@ -38,13 +37,13 @@ pub(super) fn create(
     let (nodes, places) = (Vec::new(), vec![None; plan.nodes.len()]);
     let mut village = Village { nodes, places, fabric: ports.collect(), notes: Vec::new() };
     for (position, node) in plan.nodes.iter().enumerate().filter(|(id, _)| here(*id)) {
-        let invoker = enclosure.invoker();
-        let nested = (node.user == User::Root && invoker.uid != 0).then_some(invoker);
+        let inside = enclosure.identities_inside(node.user);
         let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
-        let birth = Birth { plan, routes, id, nested, files, nice: options.nice };
+        let birth = Birth { plan, routes, id, inside, files, nice: options.nice };
         village.places[position] = Some(village.nodes.len());
-        village.nodes.push(fork(&birth)?);
+        let node = fork(&birth, &mut village)?;
+        village.nodes.push(node);
     }
     for node in &village.nodes {
         answer(node, options)?;
@@ -66,14 +65,21 @@ pub(super) fn create(
     Ok(village)
 }
 
-fn fork(birth: &Birth<'_>) -> Result<Node, CreateError> {
+/// Forks an init. Where its programs have a user namespace of their own, it makes that itself, with the
+/// namespaces that belong to it.
+fn fork(birth: &Birth<'_>, village: &mut Village) -> Result<Node, CreateError> {
     let name = birth.node().name.clone();
     let failed = |source| CreateError::Fork { node: name.clone(), source };
     let (host_end, init_end) = Channel::pair().map_err(failed)?;
-    let own = Flags::NET | Flags::MOUNT | Flags::PID | Flags::UTS | Flags::IPC;
-    let flags = if birth.nested.is_some() { own | Flags::USER } else { own };
+    let outer = Flags::MOUNT | Flags::PID;
+    let flags = if birth.inside.is_some() { outer } else { outer | init::PROGRAMS_OWN };
     match namespace::fork_into(flags).map_err(failed)? {
-        Fork::Child => init::live(birth, &init_end),
+        Fork::Child => {
+            // The copies of what is the host process's: the other nodes' channels, and this one's other end.
+            drop(std::mem::take(&mut village.nodes));
+            drop(host_end);
+            init::live(birth, &init_end)
+        }
         Fork::Parent { pid, pidfd } => {
             Ok(Node { id: birth.id, name, pid, pidfd, channel: host_end })
         }

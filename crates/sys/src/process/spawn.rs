@@ -36,6 +36,8 @@ pub struct SpawnPlan<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     /// The session and process group.
     pub session: Session,
+    /// A user namespace to join, which gives all capabilities in it, or the caller's.
+    pub user_namespace: Option<BorrowedFd<'a>>,
     /// Another user, or the caller's.
     pub user: Option<User>,
     /// Whether to give up every capability. Note that a program run as user 0 of its namespace
@@ -90,6 +92,8 @@ pub enum Step {
     Terminal,
     /// Standard input, output and error.
     Stdio,
+    /// Joining the user namespace.
+    Namespace,
     /// Changing the user.
     User,
     /// Entering the working folder.
@@ -113,6 +117,7 @@ impl<'a> SpawnPlan<'a> {
             folder: None,
             stdio,
             session: Session::Inherited,
+            user_namespace: None,
             user: None,
             drop_capabilities: false,
             no_new_privs: false,
@@ -215,6 +220,7 @@ impl fmt::Display for SpawnError {
             Step::Session => "cannot make a session",
             Step::Terminal => "cannot take the terminal",
             Step::Stdio => "cannot set up standard input and output",
+            Step::Namespace => "cannot join the user namespace",
             Step::User => "cannot change the user",
             Step::Folder => "cannot enter the working folder",
             Step::Privileges => "cannot give up privileges",
@@ -229,11 +235,12 @@ impl std::error::Error for SpawnError {
     }
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step::Fork,
     Step::Session,
     Step::Terminal,
     Step::Stdio,
+    Step::Namespace,
     Step::User,
     Step::Folder,
     Step::Privileges,

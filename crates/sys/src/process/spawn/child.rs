@@ -44,6 +44,9 @@ impl<'a> Prepared<'a> {
             let terminal = rustix::stdio::stdin();
             rustix::process::ioctl_tiocsctty(terminal).map_err(at(Step::Terminal))?;
         }
+        if let Some(namespace) = plan.user_namespace {
+            join_user_namespace(namespace).map_err(at(Step::Namespace))?;
+        }
         if let Some(user) = plan.user {
             become_user(user).map_err(at(Step::User))?;
         }
@@ -133,6 +136,14 @@ fn place_stdio(stdio: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
     // SAFETY: marking descriptors touches no memory and closes nothing yet.
     unsafe { libc::syscall(libc::SYS_close_range, FIRST_BEYOND_STDIO, libc::c_uint::MAX, flags) };
     Ok(())
+}
+
+/// Whoever has rights in the new namespace must not look into this copy of the caller before it has become
+/// another program, whatever the machine's default is (fs.suid_dumpable) that joining has set.
+fn join_user_namespace(namespace: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: setns(2) takes no pointers, and the descriptor is borrowed for the call.
+    sys(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWUSER) })?;
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
 }
 
 fn become_user(user: User) -> Result<(), Errno> {
