@@ -23,6 +23,15 @@ pub enum ClientError {
         #[source]
         source: io::Error,
     },
+    /// The run is another user's.
+    #[error("the run in {folder} is another user's")]
+    Denied {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// The run is of another version of windtunnel.
     #[error(
         "the run in {folder} speaks version {theirs}, this windtunnel speaks version {VERSION}"
@@ -67,6 +76,9 @@ impl ClientError {
                 "start one with `windtunnel run FILE`, name its folder with --run DIR, or `windtunnel attach` to one over machines"
                     .to_owned(),
             ),
+            ClientError::Denied { .. } => {
+                Some("only the user who started it can control it, and root".to_owned())
+            }
             ClientError::Version { .. } => {
                 Some("use the windtunnel that started the run".to_owned())
             }
@@ -92,8 +104,12 @@ impl Client {
     /// # Errors
     /// If no run of this version lives there.
     pub fn connect(folder: &Path) -> Result<Self, ClientError> {
-        let stream = socket::connect(folder)
-            .map_err(|source| ClientError::NoRun { folder: folder.to_owned(), source })?;
+        let stream = socket::connect(folder).map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => {
+                ClientError::Denied { folder: folder.to_owned(), source }
+            }
+            _ => ClientError::NoRun { folder: folder.to_owned(), source },
+        })?;
         let mut client = Client {
             stream: BufReader::new(stream),
             folder: folder.to_owned(),

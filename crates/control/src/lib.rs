@@ -21,6 +21,7 @@
 //! # let _ = Reply::Done;
 //! ```
 
+mod admission;
 pub mod client;
 pub mod frame;
 pub mod message;

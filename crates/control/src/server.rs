@@ -1,7 +1,7 @@
 //! The run's side: a listener and connections that never block the loop that owns them, and never have it do
 //! more than one thing at a time for one client.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,6 +9,7 @@ use std::path::Path;
 
 use windtunnel_sys::unix;
 
+use crate::admission::Admission;
 use crate::message::{Hello, Reply, Request, VERSION};
 use crate::socket;
 
@@ -17,7 +18,7 @@ use crate::socket;
 pub struct Listener {
     socket: UnixListener,
     path: std::path::PathBuf,
-    uid: u32,
+    admission: Admission,
     /// A descriptor to give up where there are no others, so that a client can still be refused.
     reserve: Option<File>,
 }
@@ -57,9 +58,9 @@ impl Listener {
     pub fn open(folder: &Path) -> io::Result<Self> {
         let socket = socket::listen(folder)?;
         socket.set_nonblocking(true)?;
-        let uid = windtunnel_sys::process::current_user().uid;
+        let admission = Admission::here()?;
         let reserve = Some(File::open("/dev/null")?);
-        Ok(Listener { socket, path: folder.join(socket::NAME), uid, reserve })
+        Ok(Listener { socket, path: folder.join(socket::NAME), admission, reserve })
     }
 
     /// The next connection, greeted; `None` if nobody waits. Connections of other users are closed.
@@ -101,14 +102,14 @@ impl Listener {
         };
         stream.set_nonblocking(true)?;
         let peer = unix::peer_credentials(&stream)?;
-        Ok((peer.uid == self.uid || peer.uid == 0).then(|| Connection::new(stream)))
+        Ok(self.admission.allows(peer.uid).then(|| Connection::new(stream)))
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         // The folder may be gone; then so is the socket.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.path);
     }
 }
 

@@ -127,6 +127,22 @@ fn a_folder_with_a_path_longer_than_a_socket_address_works() {
 }
 
 #[test]
+fn only_the_owner_may_open_the_socket_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    for umask in [0, 0o002, 0o022, 0o077] {
+        // Other tests make nothing that a wider mask would harm.
+        let before = windtunnel_sys::process::set_umask(umask);
+        let listener = Listener::open(folder.path()).unwrap();
+        windtunnel_sys::process::set_umask(before);
+        let mode =
+            folder.path().join("control.sock").symlink_metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "with umask {umask:03o}");
+        drop(listener);
+    }
+}
+
+#[test]
 fn a_folder_without_a_run_is_an_error_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let error = Client::connect(folder.path()).unwrap_err();

@@ -119,11 +119,8 @@ pub fn enter() -> Result<Enclosure, EnterError> {
     let mut notes = Vec::new();
     let open_files = raise_open_files(&mut notes);
     let invoker = process::current_user();
-    let identities = if invoker.uid == 0 {
-        enter_as_root(&mut notes)?
-    } else {
-        Some(enter_as_user(invoker)?)
-    };
+    let identities =
+        if invoker.uid == 0 { enter_as_root(&mut notes)? } else { Some(enter_as_user(invoker)?) };
     namespace::unshare(Flags::NET).map_err(EnterError::Network)?;
     fabric::settle(&mut notes)?;
     Ok(Enclosure { invoker, identities, open_files, notes })

@@ -37,14 +37,8 @@ pub(crate) type Case = (&'static str, fn());
 fn main() {
     let filters: Vec<String> =
         std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let cases = [
-        network::CASES,
-        programs::CASES,
-        echo::CASES,
-        errors::CASES,
-        guard::CASES,
-        ending::CASES,
-    ];
+    let cases =
+        [network::CASES, programs::CASES, echo::CASES, errors::CASES, guard::CASES, ending::CASES];
     let chosen: Vec<&Case> = cases
         .into_iter()
         .flatten()

@@ -72,6 +72,11 @@ pub fn set_no_new_privs() -> io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
+/// Sets which permissions files made by the process do not get; those until now.
+pub fn set_umask(mask: u32) -> u32 {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask)).as_raw_mode()
+}
+
 /// Names the calling thread, as `ps` shows it; cut to 15 bytes.
 ///
 /// # Errors

@@ -3,15 +3,19 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 use rustix::process::Pid;
 
 /// The most descriptors that one message carries.
 pub const DESCRIPTORS_MAX: usize = 8;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
 
 /// A message that came in.
 #[derive(Debug)]
@@ -42,6 +46,21 @@ pub struct Credentials {
 pub fn seqpacket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC;
     Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+}
+
+/// Listens at `path`, where nothing may be yet. The file has at most the permissions of `mode`, whatever the umask:
+/// it gets them before it appears, and nobody can connect before that.
+///
+/// # Errors
+/// `EADDRINUSE` for an existing file; what socket(2), bind(2) and listen(2) say.
+pub fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // On Linux the file takes over the mode of the socket's own inode (unix_bind_bsd of the kernel's af_unix.c).
+    rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(mode))?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
 }
 
 /// Sends bytes, and up to [`DESCRIPTORS_MAX`] descriptors with them, and returns how many bytes

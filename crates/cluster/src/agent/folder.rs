@@ -1,8 +1,9 @@
 //! The folder in which the parts of an agent's runs have theirs.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -20,7 +21,9 @@ impl PartsFolder {
     /// # Errors
     /// If another agent has it; and if anything else is there, which may be precious: then nothing is removed.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        fs::create_dir_all(path)?;
+        // Results and sockets of runs are nobody else's business, whatever the umask.
+        DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))?;
         let lock = File::open(path)?;
         // Not every file system can lock a folder.
         if let Err(Errno::WOULDBLOCK) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -36,6 +39,8 @@ impl PartsFolder {
         Ok(PartsFolder { _lock: lock })
     }
 }
+
+const OWNER_ONLY: u32 = 0o700;
 
 /// Whether a part of a run has a folder of that name: the run's number.
 fn is_part(name: &OsStr) -> bool {
@@ -66,6 +71,22 @@ mod tests {
         let error = PartsFolder::open(folder.path()).unwrap_err();
         assert_eq!(error.to_string(), "thesis.tex is there, which is no part of a run");
         assert!(part.exists() && folder.path().join("thesis.tex").exists());
+    }
+
+    #[test]
+    fn only_the_owner_can_look_into_a_folder_and_those_made_for_it() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("state/parts");
+        fs::create_dir(root.path().join("open")).unwrap();
+        let open = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(root.path().join("open"), open).unwrap();
+        for folder in [&path, &root.path().join("open")] {
+            PartsFolder::open(folder).unwrap();
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(folder), 0o700);
+        }
+        let made = fs::metadata(root.path().join("state")).unwrap().permissions().mode();
+        assert_eq!(made & 0o777, 0o700);
     }
 
     #[test]
