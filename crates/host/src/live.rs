@@ -11,6 +11,7 @@ mod part;
 mod paths;
 mod programs;
 mod routes;
+mod senders;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -364,7 +365,8 @@ impl Live {
                 return;
             };
             match heard {
-                Ok(Some(reply)) => self.hear_reply(node, reply),
+                Ok(Some(reply)) if self.may_say(node, &reply) => self.hear_reply(node, reply),
+                Ok(Some(_)) => {}
                 Ok(None) => return,
                 Err(error) => {
                     self.node_died(node, &error);

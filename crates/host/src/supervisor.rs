@@ -402,3 +402,5 @@ pub(crate) const READY_WITHIN: Span = Span::from_secs(60);
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::example;

@@ -185,7 +185,7 @@ impl ExitStatus {
     pub fn shell_code(self) -> i32 {
         match self {
             ExitStatus::Code(code) => code,
-            ExitStatus::Signal(signal) => 128 + signal,
+            ExitStatus::Signal(signal) => signal.saturating_add(128),
         }
     }
 }
@@ -283,5 +283,6 @@ mod tests {
     fn a_shell_counts_signals_from_128() {
         assert_eq!(ExitStatus::Code(3).shell_code(), 3);
         assert_eq!(ExitStatus::Signal(15).shell_code(), 143);
+        assert_eq!(ExitStatus::Signal(i32::MAX).shell_code(), i32::MAX);
     }
 }

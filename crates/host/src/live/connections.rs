@@ -165,6 +165,13 @@ impl Connections {
         self.open.get(&id)?.command
     }
 
+    /// Whether a client's command of that number is a node's.
+    pub(super) fn is_commanded(&self, node: usize, command: u64) -> bool {
+        let own = |open: &Open| open.command == Some((node, command));
+        self.open.get(&command).is_some_and(own)
+            || self.abandoned.iter().any(|(_, at, id)| (*at, *id) == (node, command))
+    }
+
     pub(super) fn started(&mut self, command: u64, pid: u32) {
         let pid = i32::try_from(pid).unwrap_or(0);
         self.reply(command, &Reply::Started { pid });

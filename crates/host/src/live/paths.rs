@@ -60,6 +60,24 @@ impl Probe {
     }
 }
 
+impl Probe {
+    /// What a node has measured: for each request, when it was sent after the run began, and its round trip.
+    pub(super) fn seen(
+        &self,
+        origin: Time,
+        began_ns: u64,
+        echoes: &[(u64, Option<u64>)],
+    ) -> Vec<(Span, Option<Span>)> {
+        let began = Time::from_nanos(began_ns).since(origin);
+        let sent = |micros| match self.during {
+            Some(_) => began + Span::from_micros(micros),
+            None => Span::ZERO,
+        };
+        let echo = |&(micros, rtt): &(u64, Option<u64>)| (sent(micros), rtt.map(Span::from_nanos));
+        echoes.iter().map(echo).collect()
+    }
+}
+
 impl EchoesSeen {
     /// Round trips, sorted.
     pub(crate) fn sorted(&self) -> Vec<Span> {
@@ -177,11 +195,8 @@ impl Live {
         error: Option<String>,
     ) {
         let Ok(index) = usize::try_from(token) else { return };
-        let during = self.probes.get(index).is_some_and(|probe| probe.during.is_some());
-        let began = Time::from_nanos(began_ns).since(self.origin);
-        let sent = |micros| if during { began + Span::from_micros(micros) } else { Span::ZERO };
-        let echo = |&(micros, rtt): &(u64, Option<u64>)| (sent(micros), rtt.map(Span::from_nanos));
-        let echoes = echoes.iter().map(echo).collect();
+        let Some(probe) = self.probes.get(index) else { return };
+        let echoes = probe.seen(self.origin, began_ns, echoes);
         self.echoes.push((index, EchoesSeen { echoes, error }));
     }
 }
@@ -189,7 +204,7 @@ impl Live {
 const ECHO_COUNT: u16 = 20;
 const ECHO_INTERVAL: Span = Span::from_millis(20);
 /// The most that a node measures at once.
-const ECHOES_MOST: u16 = 5000;
+pub(super) const ECHOES_MOST: u16 = 5000;
 /// A little more than nodes wait for replies themselves.
 const ECHO_GRACE: Span = Span::from_millis(3500);
 

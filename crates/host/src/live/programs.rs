@@ -200,7 +200,7 @@ fn token_of(key: ProgramKey) -> u64 {
     (key.node as u64) << 32 | key.program as u64
 }
 
-fn key_of(token: u64) -> ProgramKey {
+pub(super) fn key_of(token: u64) -> ProgramKey {
     let part = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     ProgramKey { node: part(token >> 32), program: part(token & 0xffff_ffff) }
 }

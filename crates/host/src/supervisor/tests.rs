@@ -19,12 +19,18 @@ fn program(after: &[u32], daemon: bool, ready: Option<Ready>) -> Program {
     }
 }
 
+/// As many nodes, each with a program that may start at once.
+pub(crate) fn example(nodes: usize) -> Supervisor {
+    supervisor(vec![program(&[], false, None); nodes])
+}
+
 fn supervisor(programs: Vec<Program>) -> Supervisor {
     let nodes = programs.into_iter().enumerate().map(|(i, program)| Node {
         name: format!("n{i}"),
         group: format!("n{i}"),
         forward: false,
         user: User::Invoker,
+        private: false,
         sysctl: BTreeMap::new(),
         pin: None,
         demand: Default::default(),

@@ -1,0 +1,196 @@
+//! What a node may speak of. A node's init tells the truth, but whoever got hold of its channel need not: a reply
+//! about another node's program, or about what was never asked, is dropped before anything is done with it.
+
+use std::collections::BTreeSet;
+
+use windtunnel_node::Reply;
+
+use super::Live;
+use super::connections::EXEC_FIRST;
+use super::paths::{ECHOES_MOST, Probe};
+use super::programs::key_of;
+use crate::supervisor::Supervisor;
+
+/// What was asked of nodes.
+pub(super) struct Asked<'a> {
+    pub(super) supervisor: &'a Supervisor,
+    pub(super) probes: &'a [Probe],
+    /// Positions of probes that were asked for and have no result yet.
+    pub(super) open_probes: BTreeSet<usize>,
+    /// Whether a node runs a client's command of that number.
+    pub(super) runs_command: &'a dyn Fn(usize, u64) -> bool,
+}
+
+impl Asked<'_> {
+    /// Whether a reply of `node` is about something of its own that was asked.
+    pub(super) fn allows(&self, node: usize, reply: &Reply) -> bool {
+        match reply {
+            Reply::Spawned { id, .. }
+            | Reply::SpawnFailed { id, .. }
+            | Reply::Exited { id, .. } => {
+                if *id >= EXEC_FIRST {
+                    (self.runs_command)(node, *id)
+                } else {
+                    self.supervisor.key_of(*id).is_some_and(|key| key.node == node)
+                }
+            }
+            Reply::Listening { token } => {
+                let key = key_of(*token);
+                key.node == node && self.supervisor.program(key).is_some()
+            }
+            Reply::EchoDone { token, echoes, .. } => {
+                let index = usize::try_from(*token).unwrap_or(usize::MAX);
+                self.open_probes.contains(&index)
+                    && self.probes.get(index).is_some_and(|probe| probe.from.index() == node)
+                    && echoes.len() <= usize::from(ECHOES_MOST)
+            }
+            // These name nothing but the node itself.
+            Reply::SignalFailed { .. } | Reply::RoutesFailed { .. } => true,
+            // These belong to the set-up, which is over; others are of other versions.
+            _ => false,
+        }
+    }
+}
+
+impl Live {
+    pub(super) fn may_say(&self, node: usize, reply: &Reply) -> bool {
+        let done = |index: &usize| self.echoes.iter().any(|(known, _)| known == index);
+        let open_probes = match reply {
+            Reply::EchoDone { .. } => {
+                self.probes_started.iter().copied().filter(|it| !done(it)).collect()
+            }
+            _ => BTreeSet::new(),
+        };
+        let runs_command = |node: usize, id: u64| self.connections.is_commanded(node, id);
+        let asked = Asked {
+            supervisor: &self.supervisor,
+            probes: &self.probes,
+            open_probes,
+            runs_command: &runs_command,
+        };
+        asked.allows(node, reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use windtunnel_model::NodeId;
+    use windtunnel_node::ExitStatus;
+
+    use super::*;
+    use crate::supervisor::{Exit, example};
+    use crate::{dataplane, output::ProgramKey};
+    use windtunnel_model::Span;
+
+    /// Numbers that mean something, and any others.
+    fn number() -> impl Strategy<Value = u64> {
+        let packed = (0_u64..4, 0_u64..3).prop_map(|(node, program)| node << 32 | program);
+        prop_oneof![0_u64..8, packed, (EXEC_FIRST - 1)..(EXEC_FIRST + 3), any::<u64>()]
+    }
+
+    fn status() -> impl Strategy<Value = ExitStatus> {
+        prop_oneof![
+            any::<i32>().prop_map(ExitStatus::Code),
+            any::<i32>().prop_map(ExitStatus::Signal)
+        ]
+    }
+
+    fn reply() -> impl Strategy<Value = Reply> {
+        let text = || "[a-z]{0,8}";
+        let echoes = prop::collection::vec((any::<u64>(), any::<Option<u64>>()), 0..4);
+        prop_oneof![
+            (number(), any::<u32>()).prop_map(|(id, pid)| Reply::Spawned { id, pid }),
+            (number(), text(), any::<i32>()).prop_map(|(id, message, errno)| Reply::SpawnFailed {
+                id,
+                message,
+                errno
+            }),
+            (number(), status()).prop_map(|(id, status)| Reply::Exited { id, status }),
+            number().prop_map(|token| Reply::Listening { token }),
+            (number(), any::<u64>(), echoes).prop_map(|(token, began_ns, echoes)| {
+                Reply::EchoDone { token, began_ns, echoes, error: None }
+            }),
+            text().prop_map(|message| Reply::RoutesFailed { message }),
+            Just(Reply::Prepared),
+        ]
+    }
+
+    /// What the run does with a reply that it believes.
+    fn believe(supervisor: &mut Supervisor, probes: &[Probe], reply: Reply) {
+        match reply {
+            Reply::Spawned { id, pid } => {
+                supervisor.on_spawned(id, i32::try_from(pid).unwrap_or(0), Span::ZERO);
+            }
+            Reply::SpawnFailed { id, message, .. } => {
+                supervisor.on_spawn_failed(id, &message);
+            }
+            Reply::Exited { id, status } => {
+                let code = u8::try_from(status.shell_code() & 0xff).unwrap_or(u8::MAX);
+                supervisor.on_exited(id, Exit { code, signal: None }, Span::ZERO);
+            }
+            Reply::Listening { token } => {
+                supervisor.on_ready(key_of(token), Span::ZERO);
+            }
+            Reply::EchoDone { token, began_ns, echoes, .. } => {
+                let probe = probes[usize::try_from(token).unwrap()];
+                probe.seen(dataplane::now(), began_ns, &echoes);
+            }
+            _ => {}
+        }
+    }
+
+    proptest! {
+        /// Whatever node 1 forges, nothing panics and the programs of the others stay as they are.
+        #[test]
+        fn nothing_forged_panics_or_touches_another_node(forged in prop::collection::vec(reply(), 1..20)) {
+            let mut supervisor = example(3);
+            supervisor.tick(Span::ZERO);
+            let probe = |from| Probe { from: NodeId(from), to: NodeId(2), during: None };
+            let probes = [probe(0), probe(1)];
+            let state = |supervisor: &Supervisor, node| {
+                format!("{:?}", supervisor.program(ProgramKey { node, program: 0 }))
+            };
+            let before = [0, 2].map(|node| state(&supervisor, node));
+            for reply in forged {
+                let asked = Asked {
+                    supervisor: &supervisor,
+                    probes: &probes,
+                    open_probes: BTreeSet::from([0, 1]),
+                    runs_command: &|node, id| (node, id) == (0, EXEC_FIRST),
+                };
+                if asked.allows(1, &reply) {
+                    let of_client = matches!(
+                        reply,
+                        Reply::Spawned { id, .. } | Reply::Exited { id, .. } if id >= EXEC_FIRST
+                    );
+                    prop_assert!(!of_client, "{reply:?}");
+                    believe(&mut supervisor, &probes, reply);
+                }
+            }
+            prop_assert_eq!(before, [0, 2].map(|node| state(&supervisor, node)));
+        }
+    }
+
+    #[test]
+    fn a_node_speaks_of_its_own_programs_and_of_what_it_was_asked() {
+        let mut supervisor = example(2);
+        supervisor.tick(Span::ZERO);
+        let asked = Asked {
+            supervisor: &supervisor,
+            probes: &[Probe { from: NodeId(1), to: NodeId(0), during: None }],
+            open_probes: BTreeSet::from([0]),
+            runs_command: &|node, id| (node, id) == (1, EXEC_FIRST),
+        };
+        // Starts are numbered from 1, in the order of the nodes.
+        let spawned = |id| Reply::Spawned { id, pid: 2 };
+        assert!(asked.allows(1, &spawned(2)) && !asked.allows(1, &spawned(1)));
+        assert!(asked.allows(1, &spawned(EXEC_FIRST)) && !asked.allows(0, &spawned(EXEC_FIRST)));
+        let listening = |node: u64| Reply::Listening { token: node << 32 };
+        assert!(asked.allows(1, &listening(1)) && !asked.allows(1, &listening(0)));
+        let echo = |token| Reply::EchoDone { token, began_ns: 0, echoes: Vec::new(), error: None };
+        assert!(
+            asked.allows(1, &echo(0)) && !asked.allows(0, &echo(0)) && !asked.allows(1, &echo(7))
+        );
+    }
+}
