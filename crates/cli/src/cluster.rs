@@ -40,13 +40,16 @@ impl Key {
     /// command starts, and ends with it.
     pub(crate) fn read_or_make(&self) -> Result<ClusterKey, Failure> {
         if self.is_absent() {
+            protect_memory()?;
             return ClusterKey::generate().map(|(key, _)| key).map_err(failed);
         }
         self.read()
     }
 
-    /// Reads the key. From standard input it can be read once.
+    /// Reads the key. From standard input it can be read once. From now on no other process of the same user can
+    /// look into this one.
     pub(crate) fn read(&self) -> Result<ClusterKey, Failure> {
+        protect_memory()?;
         let path = match &self.key {
             Some(path) if path == Path::new("-") => {
                 return ClusterKey::read_from(&mut io::stdin().lock(), "standard input")
@@ -57,6 +60,36 @@ impl Key {
         };
         ClusterKey::read(&path).map_err(failed)
     }
+}
+
+impl Key {
+    /// Where keys are, which no program of a node may see: this one, and those of the user.
+    pub(crate) fn places(&self) -> Vec<PathBuf> {
+        let named = match &self.key {
+            // A file that standard input was taken from has a name as well.
+            Some(path) if path == Path::new("-") => std::fs::read_link("/proc/self/fd/0").ok(),
+            other => other.clone(),
+        };
+        let named = named.and_then(|path| std::path::absolute(path).ok());
+        let named = named.filter(|path| path.is_file());
+        named.into_iter().chain(places()).collect()
+    }
+}
+
+/// No other process of the same user is to look into one that has a key.
+fn protect_memory() -> Result<(), Failure> {
+    windtunnel_sys::process::set_dumpable(false).map_err(|error| {
+        Failure::new(Exit::Machine, format!("cannot protect the key in memory: {error}"))
+    })
+}
+
+/// Where keys of this user are unless somebody says otherwise: the whole folder, so that a key which takes the place
+/// of another is hidden from nodes as well.
+pub(crate) fn places() -> Vec<PathBuf> {
+    let usual = usual_path().ok().and_then(|path| path.parent().map(Path::to_owned));
+    let named = std::env::var_os("WINDTUNNEL_KEY").filter(|path| !path.is_empty() && path != "-");
+    let all = usual.into_iter().chain(named.map(PathBuf::from));
+    all.filter_map(|path| std::path::absolute(path).ok()).collect()
 }
 
 /// Where the key is unless somebody says otherwise.

@@ -36,6 +36,7 @@
 //!     group: format!("n{id}"),
 //!     forward: false,
 //!     user: User::Invoker,
+//!     private: false,
 //!     sysctl: Default::default(),
 //!     pin: None,
 //!     demand: Default::default(),

@@ -12,6 +12,7 @@ pub(crate) mod results;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use windtunnel_control::part::{FromPart, PartSetup, StopWhy, ToPart, bytes_of, with_causes};
@@ -28,11 +29,12 @@ use link::Link;
 use results::Results;
 
 /// Does this machine's part of a run, as the agent at the other end of `stream` wants it, and tells it how
-/// that went. The calling thread must be the process's only one.
+/// that went. No program of a node sees the files and folders that are `hidden`. The calling thread must be the
+/// process's only one.
 ///
 /// # Errors
 /// If the agent has gone before it said anything that makes sense.
-pub fn part(stream: UnixStream) -> std::io::Result<()> {
+pub fn part(stream: UnixStream, hidden: Vec<PathBuf>) -> std::io::Result<()> {
     // Programs are to have the slices that everybody has, and not their agent's.
     let _ = schedule::set_slice(0);
     let mut link = Link::new(stream)?;
@@ -40,7 +42,7 @@ pub fn part(stream: UnixStream) -> std::io::Result<()> {
     let ToPart::Setup(setup) = link.wait()? else {
         return Err(std::io::Error::other("the agent has not said what the run is"));
     };
-    match do_part(link, &setup) {
+    match do_part(link, &setup, hidden) {
         Ok(()) => teller.tell(&FromPart::Ended),
         Err(error) => teller.tell(&FromPart::Failed {
             message: with_causes(&error),
@@ -51,11 +53,11 @@ pub fn part(stream: UnixStream) -> std::io::Result<()> {
     Ok(())
 }
 
-fn do_part(link: Link, setup: &PartSetup) -> Result<(), RunError> {
+fn do_part(link: Link, setup: &PartSetup, hidden: Vec<PathBuf>) -> Result<(), RunError> {
     let plan = Arc::new(setup.plan.clone());
     let folder = Folder::create(&setup.folder, &plan)?;
     let reserved = results::reserve(&folder, &plan).map_err(RunError::from);
-    let done = reserved.and_then(|()| in_folder(link, setup, &plan, &folder));
+    let done = reserved.and_then(|()| in_folder(link, setup, hidden, &plan, &folder));
     if done.is_err() {
         folder.discard();
     }
@@ -65,6 +67,7 @@ fn do_part(link: Link, setup: &PartSetup) -> Result<(), RunError> {
 fn in_folder(
     mut link: Link,
     setup: &PartSetup,
+    hidden: Vec<PathBuf>,
     plan: &Arc<Plan>,
     folder: &Folder,
 ) -> Result<(), RunError> {
@@ -72,7 +75,7 @@ fn in_folder(
     let port = socket.local_addr().map_err(step("open a UDP socket"))?.port();
     link.teller().tell(&FromPart::Bound { port });
     let teller = Arc::new(link.teller().clone());
-    let options = options(setup);
+    let options = Options { hidden, ..options(setup) };
     let here = setup.placement.iter().map(|place| *place == setup.member).collect();
     let observer: Arc<dyn Observer> = teller;
     let mut prepared = prepare(plan, &options, folder, &observer, Some(here))?;

@@ -59,6 +59,8 @@ pub struct Options {
     pub offload: bool,
     /// Bytes that packets in queues and in flight may hold.
     pub packet_memory: Bytes,
+    /// Files and folders that no program of a node may see, such as the keys of clusters.
+    pub hidden: Vec<PathBuf>,
 }
 
 impl Options {
@@ -74,6 +76,7 @@ impl Options {
             output_limit: Bytes(64_000_000),
             offload: true,
             packet_memory: Bytes(1_000_000_000),
+            hidden: Vec::new(),
         }
     }
 
@@ -213,6 +216,8 @@ pub(crate) fn prepare(
     let node_options = windtunnel_node::Options {
         offload: options.offload,
         nice,
+        hidden: options.hidden.clone(),
+        kept: vec![options.base_dir.clone()],
         here,
         ..windtunnel_node::Options::new(folder.path().to_owned())
     };

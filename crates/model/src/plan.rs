@@ -219,6 +219,9 @@ pub struct Node {
     pub forward: bool,
     /// Who its programs are.
     pub user: User,
+    /// Whether its programs have temporary folders and homes of their own, all empty at the beginning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
     /// `net.*` settings of its network namespace.
     pub sysctl: BTreeMap<String, String>,
     /// The name or a label of the machine that it must be on, where there are several.

@@ -27,6 +27,7 @@ impl Net {
             group: (*name).to_owned(),
             forward: name.starts_with(char::is_uppercase),
             user: User::Invoker,
+            private: false,
             sysctl: BTreeMap::new(),
             pin: None,
             demand: Default::default(),

@@ -55,6 +55,7 @@ impl Sketch {
             group: format!("n{index}"),
             forward: *forward,
             user: User::Invoker,
+            private: false,
             sysctl: BTreeMap::new(),
             pin: None,
             demand: Default::default(),

@@ -5,7 +5,8 @@
 //!
 //! 1. *process*: die with the host process; signals as something to read; where programs are to be root, make
 //!    the user namespace in which they are, and let nobody look into this process;
-//! 2. *mounts*: a private tree of mounts with the node's own /proc and devices in /sys;
+//! 2. *mounts*: a private tree of mounts with the node's own /proc and devices in /sys, without what is hidden
+//!    from all nodes, and with folders of its own where the node is private;
 //! 3. *names*: host name, /etc/hosts, /etc/hostname, /etc/resolv.conf, no name caches; then the mounts are
 //!    locked: from now on nothing that runs in the node can take one away;
 //! 4. *settings*: the defaults of the network namespace, before any device exists; then `Prepared`,
@@ -15,10 +16,12 @@
 //! 7. serve requests until the host process is gone.
 
 mod echo;
+mod hidden;
 mod inner;
 mod mounts;
 mod names;
 mod network;
+mod private;
 mod programs;
 mod serve;
 mod settings;
@@ -28,6 +31,7 @@ mod watch;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
 
 use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, Routes, plan};
@@ -54,6 +58,10 @@ pub(crate) struct Birth<'a> {
     /// Who is who in the user namespace of its programs, if they have one of their own.
     pub(crate) inside: Option<IdMap>,
     pub(crate) files: NodeFiles,
+    /// What no program may see.
+    pub(crate) hidden: &'a [PathBuf],
+    /// What a private node sees nevertheless.
+    pub(crate) kept: &'a [PathBuf],
     /// For its programs.
     pub(crate) nice: i32,
 }
@@ -100,6 +108,10 @@ fn set_up(birth: &Birth<'_>, channel: &Channel) -> Result<(signal::Reader, Progr
     // Not earlier: the files below /proc of who cannot be looked into are root's.
     process::set_dumpable(false).map_err(|error| process_failure(&error))?;
     mounts::mount(&birth.files, &mut notes)?;
+    hidden::hide(birth.hidden, &mut notes)?;
+    if birth.node().private {
+        private::cover(birth.kept)?;
+    }
     names::name(&birth.node().name, &birth.files, &mut notes)?;
     let user_namespace = lock_mounts(inner).map_err(|error| process_failure(&error))?;
     settings::apply(birth.node().forward, recipe.v6, &mut notes)?;

@@ -55,6 +55,7 @@ fn node(name: &str, interfaces: Vec<Interface>) -> Node {
         group: name.into(),
         forward: false,
         user: User::Invoker,
+        private: false,
         sysctl: std::collections::BTreeMap::new(),
         pin: None,
         demand: Default::default(),

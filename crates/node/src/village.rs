@@ -34,6 +34,10 @@ pub struct Options {
     pub nice: i32,
     /// How long a node may take to answer during set-up.
     pub patience: Duration,
+    /// Files and folders that no program of a node may see, such as keys: they are there, and empty.
+    pub hidden: Vec<PathBuf>,
+    /// What private nodes see beside the run folder, though it may be in a home or a temporary folder.
+    pub kept: Vec<PathBuf>,
     /// Which nodes are made, by their position in the plan; `None`: all. The others are on other machines.
     pub here: Option<Vec<bool>>,
 }
@@ -63,7 +67,15 @@ impl Options {
     /// The usual options.
     #[must_use]
     pub fn new(run_dir: PathBuf) -> Self {
-        Options { run_dir, offload: true, nice: 0, patience: Duration::from_secs(60), here: None }
+        Options {
+            run_dir,
+            offload: true,
+            nice: 0,
+            patience: Duration::from_secs(60),
+            hidden: Vec::new(),
+            kept: Vec::new(),
+            here: None,
+        }
     }
 
     /// Whether a node is made here.

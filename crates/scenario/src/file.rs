@@ -219,6 +219,8 @@ with_program_keys! {
         forward: Option<bool>,
         /// Who programs are: `invoker` (default) or `root` of the node.
         user: Option<User>,
+        /// Whether nodes have temporary folders and homes of their own, as in a container; default false.
+        private: Option<bool>,
         /// Settings of the nodes' network namespaces, such as `net.ipv4.tcp_sack: 0`.
         sysctl: Option<BTreeMap<String, Word>>,
         /// Processors that each is expected to use, for placement over several machines only.
@@ -250,6 +252,11 @@ with_program_keys! {
         /// Who its programs are: `invoker` (default), or `root` of the node, who may configure its
         /// network.
         user: Option<User>,
+        /// Whether it has a view of its own of files that processes share or that are nobody else's
+        /// business, as a container has: `/tmp`, `/var/tmp`, `/dev/shm`, `/home`, `/root`, `/run/user` and
+        /// the home of whoever runs windtunnel are empty at the beginning, and gone at the end. The
+        /// folder of the file and the run folder stay; default false.
+        private: Option<bool>,
         /// Settings of its network namespace, such as `net.ipv4.tcp_sack: 0`.
         sysctl: Option<BTreeMap<String, Word>>,
         /// The address of its first interface, or an IPv4 and an IPv6 one; one of a LAN's subnet is that

@@ -29,13 +29,15 @@ pub(crate) const FILE: &[&str] = &[
 pub(crate) const DEFAULTS: &[&str] = &["link", "node"];
 
 /// `defaults.node`: what makes sense for many nodes.
-pub(crate) const NODE_DEFAULTS: &[&str] =
-    &["daemon", "start", "cwd", "env", "restart", "forward", "user", "sysctl", "cpu", "memory"];
+pub(crate) const NODE_DEFAULTS: &[&str] = &[
+    "daemon", "start", "cwd", "env", "restart", "forward", "user", "private", "sysctl", "cpu",
+    "memory",
+];
 
 /// A node.
 pub(crate) const NODE: &[&str] = &[
     "run", "daemon", "ready", "after", "start", "cwd", "env", "restart", "count", "forward",
-    "user", "sysctl", "address", "pin", "cpu", "memory",
+    "user", "private", "sysctl", "address", "pin", "cpu", "memory",
 ];
 
 /// One program of a node with several.

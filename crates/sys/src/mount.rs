@@ -3,9 +3,13 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::fs::CWD;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+};
 
 /// Whether events of the rest of the system still come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +82,26 @@ pub fn sysfs(target: impl AsRef<Path>) -> io::Result<()> {
 /// `EINVAL` for unknown options, `EPERM` without `CAP_SYS_ADMIN`.
 pub fn tmpfs(target: impl AsRef<Path>, options: &str) -> io::Result<()> {
     file_system(c"tmpfs", target.as_ref(), MountFlags::empty(), &CString::new(options)?)
+}
+
+/// A copy of the files at `tree` with what is mounted below, for [`attach`]: it stays when `tree` is covered.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`, `ENOENT`, `EINVAL` outside of the caller's mount namespace.
+pub fn copy(tree: impl AsRef<Path>) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    Ok(rustix::mount::open_tree(CWD, tree.as_ref(), flags)?)
+}
+
+/// Mounts what [`copy`] has made at `target`, once.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`, `ENOENT`, `ENOTDIR` for a file over a folder or the reverse.
+pub fn attach(tree: impl AsFd, target: impl AsRef<Path>) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    Ok(rustix::mount::move_mount(tree.as_fd(), "", CWD, target.as_ref(), flags)?)
 }
 
 /// Takes a mount away at once for new lookups; open files keep it alive.

@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         memory: arguments.memory.or(slurm.memory),
         uplink: arguments.uplink,
         key,
-        worker: Some(worker()?),
+        worker: Some(worker(&arguments.key)?),
         limits: Limits {
             nodes: arguments.max_nodes,
             cpu_millis: arguments.max_cpu,
@@ -172,11 +172,11 @@ fn failed(error: AgentError) -> Failure {
 }
 
 /// Parts of runs are this program's own.
-fn worker() -> Result<Worker, Failure> {
+fn worker(key: &Key) -> Result<Worker, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(Exit::Machine, format!("cannot tell where windtunnel itself is: {error}"))
     })?;
-    Ok(Worker { program, arguments: vec![part::NAME.to_owned()] })
+    Ok(Worker { program, arguments: part::arguments(&key.places()) })
 }
 
 /// One for each agent of a user: machines may share the user's home.

@@ -1,7 +1,9 @@
 //! `part`: one machine's part of a run. Agents start it, people do not.
 
+use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -9,17 +11,27 @@ use crate::verb::Outcome;
 
 /// Do one machine's part of a run, as the agent at the other end of standard input wants it
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// A file or folder that no program may see
+    #[arg(long = "hide", value_name = "PATH")]
+    hidden: Vec<PathBuf>,
+}
 
 /// The verb, as agents write it.
 pub(crate) const NAME: &str = "part";
 
-pub(crate) fn run(_arguments: &Arguments) -> Outcome {
+/// The arguments with which an agent starts it.
+pub(crate) fn arguments(hidden: &[PathBuf]) -> Vec<OsString> {
+    let hidden = hidden.iter().flat_map(|path| ["--hide".into(), path.clone().into_os_string()]);
+    [OsString::from(NAME)].into_iter().chain(hidden).collect()
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let cannot = |error: std::io::Error| {
         Failure::new(Exit::Usage, format!("cannot talk to an agent on standard input: {error}"))
             .hint("agents start this themselves: `windtunnel agent`")
     };
     let stream = rustix::stdio::stdin().as_fd().try_clone_to_owned().map_err(cannot)?;
-    windtunnel_host::part(UnixStream::from(stream)).map_err(cannot)?;
+    windtunnel_host::part(UnixStream::from(stream), arguments.hidden.clone()).map_err(cannot)?;
     Ok(Exit::Fine.code())
 }

@@ -17,8 +17,8 @@ use windtunnel_trace::junit;
 use windtunnel_trace::report::Report;
 
 use crate::arguments::Format;
-use crate::cluster::machines::Machines;
 use crate::cluster::over::{self, Over};
+use crate::cluster::{self, machines::Machines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::face::{Face, Manner};
@@ -219,6 +219,7 @@ fn options(arguments: &How, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> 
     options.output_limit = arguments.output_limit;
     options.offload = !arguments.no_offload;
     options.packet_memory = arguments.packet_memory;
+    options.hidden = cluster::places();
     options
 }
 

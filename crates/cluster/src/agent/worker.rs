@@ -1,5 +1,6 @@
 //! The process that does a part of a run, and the socket to it.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -22,7 +23,7 @@ pub struct Worker {
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
-    pub arguments: Vec<String>,
+    pub arguments: Vec<OsString>,
 }
 
 impl Worker {

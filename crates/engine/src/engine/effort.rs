@@ -47,6 +47,7 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
         group: format!("n{id}"),
         forward: false,
         user: User::Invoker,
+        private: false,
         sysctl: Default::default(),
         pin: None,
         demand: Default::default(),

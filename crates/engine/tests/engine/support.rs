@@ -49,6 +49,7 @@ impl Topology {
             group: name.to_owned(),
             forward: false,
             user: User::Invoker,
+            private: false,
             sysctl: Default::default(),
             pin: None,
             demand: Default::default(),

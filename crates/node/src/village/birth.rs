@@ -36,11 +36,13 @@ pub(super) fn create(
     let ports = plan.ports().map(|(_, interface)| FABRIC_INDEX_FIRST + interface.port.0);
     let (nodes, places) = (Vec::new(), vec![None; plan.nodes.len()]);
     let mut village = Village { nodes, places, fabric: ports.collect(), notes: Vec::new() };
+    let kept = [std::slice::from_ref(&options.run_dir), &options.kept].concat();
     for (position, node) in plan.nodes.iter().enumerate().filter(|(id, _)| here(*id)) {
         let inside = enclosure.identities_inside(node.user);
         let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
-        let birth = Birth { plan, routes, id, inside, files, nice: options.nice };
+        let (hidden, kept, nice) = (&options.hidden[..], &kept[..], options.nice);
+        let birth = Birth { plan, routes, id, inside, files, hidden, kept, nice };
         village.places[position] = Some(village.nodes.len());
         let node = fork(&birth, &mut village)?;
         village.nodes.push(node);

@@ -1,16 +1,25 @@
 //! What a node's programs must not reach, also as root of the node.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
 use windtunnel_model::plan::User;
 use windtunnel_node::ExitStatus;
+use windtunnel_sys::mount::{self, Access, Propagation};
+use windtunnel_sys::namespace::{self, Flags};
 
 use crate::Case;
-use crate::support::{World, star};
+use crate::support::{Folder, World, star};
 
 pub(crate) const CASES: &[Case] = &[
     ("a root program cannot uncover the machine's processes", processes),
     ("a root program cannot uncover the machine's names", names),
     ("no program can look into its init or take its descriptors", init),
     ("a root program keeps its rights over the node's network", network),
+    ("a hidden file is empty under all its names in every node", hidden),
+    ("a hidden file with hard links is told", hard_links),
+    ("a private node has temporary folders and homes of its own", private),
 ];
 
 /// A village of one node whose programs are root, and of one whose programs are not.
@@ -74,3 +83,80 @@ fn network() {
         mount -t tmpfs none /mnt && id -u";
     assert_eq!(world.output("a", script), "changed\n33\n0\n");
 }
+
+fn hidden() {
+    let folder = Folder::new("hidden");
+    let (key, dir) = (folder.path().join("a key"), folder.path().join("keys"));
+    fs::write(&key, SECRET).unwrap();
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("inner"), SECRET).unwrap();
+    symlink(&key, folder.path().join("link")).unwrap();
+    let mut plan = star(&["a", "b"]);
+    plan.nodes[0].user = User::Root;
+    let missing = folder.path().join("missing");
+    let world = World::with(plan, |options, enclosure| {
+        // A second mount of the same files, as machines have them for homes.
+        assert!(enclosure.has_user_namespace());
+        namespace::unshare(Flags::MOUNT).unwrap();
+        mount::set_propagation("/", Propagation::Private).unwrap();
+        mount::bind(folder.path(), "/mnt", Access::Same).unwrap();
+        options.hidden = vec![folder.path().join("link"), dir.clone(), missing];
+    });
+    assert_eq!(fs::read_to_string(&key).unwrap(), SECRET);
+    let place = folder.path().display();
+    for node in ["a", "b"] {
+        let script = format!(
+            "cd '{place}'; for name in 'a key' link keys /mnt/keys; do umount -n -l \"$name\"; done 2>/dev/null; \
+             cat 'a key' link '/mnt/a key' keys/* /mnt/keys/* /proc/1/root/'{place}'/*key 2>/dev/null; echo end"
+        );
+        assert_eq!(world.output(node, &script), "end\n", "in {node}");
+        let nested = format!("unshare -Urm sh -c \"{}\"", script.replace('"', "\\\""));
+        assert_eq!(world.output(node, &nested), "end\n", "in a namespace inside {node}");
+    }
+}
+
+fn hard_links() {
+    let folder = Folder::new("links");
+    let key = folder.path().join("key");
+    fs::write(&key, SECRET).unwrap();
+    fs::hard_link(&key, folder.path().join("other")).unwrap();
+    let plan = star(&["a"]);
+    let world = World::with(plan, |options, _| options.hidden = vec![key.clone()]);
+    let note = "has other names (hard links), by which programs can read it";
+    assert_eq!(world.village.notes(), [format!("node a: {} {note}", key.display())]);
+}
+
+fn private() {
+    let outside = Folder::new("outside");
+    let experiment = Folder::new("experiment");
+    fs::write(outside.path().join("file"), SECRET).unwrap();
+    fs::write(experiment.path().join("input"), "42\n").unwrap();
+    fs::set_permissions(experiment.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut plan = star(&["a", "b", "c"]);
+    plan.nodes.iter_mut().take(2).for_each(|node| node.private = true);
+    plan.nodes[0].user = User::Root;
+    let kept = experiment.path().to_owned();
+    let world = World::with(plan, |options, _| options.kept = vec![kept]);
+    let (file, kept) = (outside.path().join("file"), experiment.path().display());
+    for node in ["a", "b"] {
+        let empty = format!(
+            "umount -n -l /tmp /home /root 2>/dev/null; find /root /var/tmp /dev/shm -mindepth 1; \
+             test -e '{}' || echo none",
+            file.display()
+        );
+        assert_eq!(world.output(node, &empty), "none\n", "in {node}");
+        let own = format!(
+            "echo own > /tmp/mine && echo own > /dev/shm/mine && mkdir -p ~ && echo own > ~/mine && cat /tmp/mine ~/mine && \
+             cat {kept}/input && echo {node} > {kept}/output-{node} && cd {kept} && ls"
+        );
+        assert!(world.output(node, &own).starts_with("own\nown\n42\n"), "in {node}");
+        let output = experiment.path().join(format!("output-{node}"));
+        assert_eq!(fs::read_to_string(output).unwrap(), format!("{node}\n"));
+    }
+    assert!(!Path::new("/tmp/mine").exists() && !Path::new("/dev/shm/mine").exists());
+    // Who does not ask for it sees the machine's.
+    let seen = world.output("c", &format!("cat '{}'", file.display()));
+    assert_eq!(seen, SECRET);
+}
+
+const SECRET: &str = "secret";

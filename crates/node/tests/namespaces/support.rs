@@ -57,12 +57,26 @@ impl World {
     }
 
     pub(crate) fn try_new(plan: Plan) -> Result<World, CreateError> {
+        let world = World::try_with(plan, |_, _| ())?;
+        assert_eq!(world.village.notes(), [""; 0], "nothing is amiss");
+        Ok(world)
+    }
+
+    /// A world with something special about it.
+    pub(crate) fn with(plan: Plan, change: impl FnOnce(&mut Options, &Enclosure)) -> World {
+        World::try_with(plan, change).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint()))
+    }
+
+    fn try_with(
+        plan: Plan,
+        change: impl FnOnce(&mut Options, &Enclosure),
+    ) -> Result<World, CreateError> {
         let folder = Folder::new("run");
         let enclosure = enter().expect("was tried before");
         let routes = Routes::compute(&plan);
-        let options = Options::new(folder.path().into());
+        let mut options = Options::new(folder.path().into());
+        change(&mut options, &enclosure);
         let village = create(&plan, &routes, &enclosure, &options, |_, _| ())?;
-        assert_eq!(village.notes(), [""; 0], "nothing is amiss");
         Ok(World { plan, village, enclosure, folder })
     }
 
@@ -192,6 +206,7 @@ fn node(name: &str, interfaces: Vec<Interface>) -> plan::Node {
         group: name.into(),
         forward: false,
         user: User::Invoker,
+        private: false,
         sysctl: BTreeMap::new(),
         pin: None,
         demand: Default::default(),

@@ -30,6 +30,7 @@ pub(crate) struct NodeDraft {
 pub(crate) struct NodeKeys {
     pub(crate) forward: Option<bool>,
     pub(crate) user: Option<User>,
+    pub(crate) private: Option<bool>,
     pub(crate) sysctl: BTreeMap<String, String>,
     pub(crate) machine: NodeMachineKeys,
     pub(crate) program: ProgramKeys,
@@ -60,6 +61,7 @@ impl NodeKeys {
         NodeKeys {
             forward: self.forward.or(defaults.forward),
             user: self.user.or(defaults.user),
+            private: self.private.or(defaults.private),
             sysctl: merged(&defaults.sysctl, &self.sysctl),
             machine: self.machine.or(&defaults.machine),
             program: self.program.or(&defaults.program),
@@ -149,6 +151,9 @@ impl Findings {
         let mut found = NodeKeys { program: self.program_keys(fields), ..NodeKeys::default() };
         if let Some(field) = fields.find("forward") {
             found.forward = self.flag(field);
+        }
+        if let Some(field) = fields.find("private") {
+            found.private = self.flag(field);
         }
         if let Some(field) = fields.find("user") {
             let users = [("invoker", User::Invoker), ("root", User::Root)];

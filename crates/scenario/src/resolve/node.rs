@@ -37,6 +37,7 @@ pub(super) fn resolve(
                 group: node.name.value.clone(),
                 forward: keys.forward.unwrap_or(false),
                 user: keys.user.unwrap_or_default(),
+                private: keys.private.unwrap_or(false),
                 sysctl: keys.sysctl.clone(),
                 pin: keys.machine.pin.as_ref().map(|pin| pin.value.clone()),
                 demand: keys.machine.demand(),
