@@ -17,15 +17,18 @@ pub struct Config {
     pub address: SocketAddr,
     /// Bytes of a datagram at the most, without the carrier's own. At least [`Config::MTU_MIN`].
     pub mtu: usize,
-    /// How lost agents are noticed.
+    /// How a lost member of a common run is noticed.
     pub detection: Detection,
+    /// How a lost agent is noticed with which there is no common run.
+    pub idle: Detection,
     /// How often things are said.
     pub pace: Pace,
     /// How much is kept.
     pub limits: Limits,
 }
 
-/// How lost agents are noticed: SWIM's parameters. [`Detection::noticed_within`] is their sum.
+/// How lost agents are noticed: SWIM's parameters, for round trips up to 10 ms. Each probe of an agent further away takes
+/// them as [`Detection::stretched`] to the round trip that was measured. [`Detection::noticed_within`] is their sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Detection {
     /// Each agent asks one other whether it lives, once in this time. Default 25 ms.
@@ -50,13 +53,13 @@ pub struct Pace {
     /// After the last change a peer is told what it should have by now: first after this time, then after
     /// eight times that, and so on until `digest_steady`. Default 50 ms.
     pub digest_first: Span,
-    /// In quiet, each peer is told that often what it should have, and what this agent holds of its
-    /// membership. Default 1 s; with more than 100 peers, 100 of them in a second.
+    /// In quiet, each peer is told that often what it should have. Default 1 s; with more than 100 peers, 100 of them
+    /// in a second.
     pub digest_steady: Span,
     /// Time stamps are exchanged with each peer of a run that often, or up to twice as often along with
     /// something else. Default 250 ms; with more than 6 peers, 25 of them in a second, with more than 12
-    /// each 500 ms, with more than 50, 100 of them in a second. With agents outside of any common run: 40
-    /// times more rarely.
+    /// each 500 ms, with more than 50, 100 of them in a second. With agents outside of any common run: 2400 times more
+    /// rarely, with more than 300 of them one each 2 s.
     pub clock: Span,
     /// Who is not known here, or was lost, is asked that often whether it is there. Default 1 s; with more
     /// than 50 agents, a 50th of a second for each.
@@ -90,6 +93,7 @@ impl Config {
             address,
             mtu: 1200,
             detection: Detection::default(),
+            idle: Detection::idle(),
             pace: Pace::default(),
             limits: Limits::default(),
         }
@@ -100,16 +104,34 @@ impl Detection {
     /// Settings for machines whose round trips take up to `rtt`. The default is that of 10 ms.
     #[must_use]
     pub fn for_rtt(rtt: Span) -> Self {
-        let longer = |base: u64, trips_tenths: u64| {
-            let trips = rtt.as_nanos().saturating_mul(trips_tenths) / 10;
-            Span::from_millis(base).max(Span::from_nanos(trips))
+        Detection::default().stretched(rtt)
+    }
+
+    /// Settings without a common run: each agent asks one of its neighbours a second, and no connection has to be kept
+    /// open for more than these.
+    #[must_use]
+    pub const fn idle() -> Self {
+        Detection {
+            probe_period: Span::from_secs(1),
+            probe_wait: Span::from_millis(400),
+            suspicion: Span::from_secs(3),
+            notice_period: Span::from_millis(300),
+            spread: Span::from_millis(500),
+        }
+    }
+
+    /// The same for an agent to which a round trip takes `rtt`: nothing that waits for an answer is shorter than it takes.
+    #[must_use]
+    pub fn stretched(&self, rtt: Span) -> Self {
+        let longer = |base: Span, trips_tenths: u64| {
+            base.max(Span::from_nanos(rtt.as_nanos().saturating_mul(trips_tenths) / 10))
         };
         Detection {
-            probe_period: longer(25, 25),
-            probe_wait: longer(15, 15),
-            suspicion: longer(500, 260),
-            notice_period: longer(50, 50),
-            spread: longer(100, 100),
+            probe_period: longer(self.probe_period, 25),
+            probe_wait: longer(self.probe_wait, 15),
+            suspicion: longer(self.suspicion, 260),
+            notice_period: longer(self.notice_period, 50),
+            spread: longer(self.spread, 100),
         }
     }
 
@@ -129,11 +151,33 @@ impl Detection {
         let asked = Span::from_nanos(self.probe_period.as_nanos().saturating_mul(periods));
         asked + self.probe_period + self.suspicion + self.spread
     }
+
+    /// The same without a common run, where each agent asks [`NEIGHBOURS`] others in turn and, once in
+    /// [`FAR_PROBE`] times, somebody else: the lost one's turn comes within `NEIGHBOURS + 1` periods. If all who ask it are
+    /// lost as well, their own neighbours notice that first.
+    #[must_use]
+    pub fn noticed_by_neighbours_within(&self) -> Span {
+        let turns = u64::try_from(NEIGHBOURS).unwrap_or(u64::MAX).saturating_add(2);
+        let asked = Span::from_nanos(self.probe_period.as_nanos().saturating_mul(turns));
+        asked + self.suspicion + self.spread
+    }
 }
+
+/// How many others an agent without a common run asks whether they live; as many ask it, more or less.
+pub const NEIGHBOURS: usize = 3;
+/// Once in so many times it asks an agent by chance instead: lists of agents are compared with whoever is asked, and
+/// neighbours alone may all be wrong.
+pub const FAR_PROBE: u32 = 16;
 
 impl Default for Detection {
     fn default() -> Self {
-        Detection::for_rtt(Span::from_millis(10))
+        Detection {
+            probe_period: Span::from_millis(25),
+            probe_wait: Span::from_millis(15),
+            suspicion: Span::from_millis(500),
+            notice_period: Span::from_millis(50),
+            spread: Span::from_millis(100),
+        }
     }
 }
 

@@ -12,7 +12,7 @@
 //! | module | what it knows |
 //! | --- | --- |
 //! | `mesh` | [`Mesh`], the contract; messages to and from the parts below |
-//! | `swim` | membership and the detection of failures, by foca |
+//! | `swim` | membership, by foca |
 //! | `run` | members of a run, their parts, who is lost to it |
 //! | `flow` | [`Flow`]s that this agent announces, and those that it hears of |
 //! | `clock` | [`Clock`]: offset, skew and round trip, with bounds |

@@ -4,6 +4,7 @@ mod agents;
 mod along;
 mod clocks;
 mod exchange;
+mod probes;
 mod runs;
 mod search;
 mod tell;
@@ -63,6 +64,7 @@ pub struct Mesh {
     /// Whose end was announced by themselves.
     leaving: BTreeSet<AgentId>,
     notices: BTreeMap<AgentId, (Identity, u16)>,
+    probes: probes::Probes,
     /// Who was told that it is down, and when.
     declined: BTreeMap<AgentId, Time>,
     left: bool,
@@ -140,6 +142,7 @@ impl Mesh {
             gone: BTreeMap::new(),
             leaving: BTreeSet::new(),
             notices: BTreeMap::new(),
+            probes: probes::Probes::default(),
             declined: BTreeMap::new(),
             left: false,
             runs: BTreeMap::new(),
@@ -151,7 +154,6 @@ impl Mesh {
             config,
         };
         mesh.roster.add(agents::digest(&mesh.identity()));
-        mesh.timers.set(Wake::Roster, now + mesh.luck.about(mesh.config.pace.digest_steady));
         mesh
     }
 
@@ -425,6 +427,14 @@ impl Mesh {
             Message::Delta(from, delta) => self.on_delta(from, &delta),
             Message::Digest(from, digest) => self.on_digest(from, &digest),
             Message::Want { from, run, have } => self.on_want(from, run, have),
+            Message::Probe { from, incarnation, to, number, origin } => {
+                self.on_probe((from, incarnation), to, number, origin);
+            }
+            Message::ProbeAck { from, incarnation, number, origin } => {
+                self.on_probe_ack((from, incarnation), number, origin);
+            }
+            Message::ProbeFor { from, target, number } => self.on_probe_for(from, target, number),
+            Message::AckFor { from, target, number } => self.on_ack_for(from, target, number),
             Message::Ping { from, sent } => self.on_ping(from, sent),
             Message::Pong { from, sent, came, left } => {
                 self.on_pong(from, [sent, came, left].map(Time::from_nanos));
@@ -435,7 +445,6 @@ impl Mesh {
     fn wake(&mut self, wake: Wake) {
         match wake {
             Wake::Rejoin => self.search(),
-            Wake::Roster => self.compare_rosters(),
             Wake::Pull => self.pull_again(),
             Wake::Notice(agent) => self.notice_again(agent),
             Wake::Clock(agent) => self.ping(agent),

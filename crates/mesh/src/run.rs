@@ -189,6 +189,12 @@ impl Run {
         }
     }
 
+    /// The others that have confirmed.
+    pub(crate) fn confirmed(&self) -> impl Iterator<Item = AgentId> + '_ {
+        let peers = self.members.iter().zip(&self.peers);
+        peers.filter(|(_, peer)| peer.part == Part::Confirmed).map(|(agent, _)| *agent)
+    }
+
     /// Whether all others have confirmed.
     pub(crate) fn all_confirmed(&self) -> bool {
         self.others().all(|member| self.peers[member as usize].part == Part::Confirmed)

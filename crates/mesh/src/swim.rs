@@ -1,6 +1,7 @@
-//! Membership and the detection of failures, by foca (SWIM with suspicion).
+//! Membership, by foca: what is known of each agent, and how news of that spread.
 //!
-//! foca neither sends nor waits: what it wants done is collected here. The rest of the mesh adds a second
+//! foca neither sends nor waits: what it wants done is collected here, beside what is due for the detection of failures,
+//! which is the mesh's own (`mesh/probes.rs`): foca would probe all agents at one pace. The rest of the mesh adds a second
 //! hearing (a suspected agent is told directly, see [`crate::config::Detection::notice_period`]), comparison
 //! of whole lists, and the search for lost agents.
 
@@ -14,21 +15,43 @@ use std::time::Duration;
 use foca::{Foca, Member, NoCustomBroadcast, Notification, OwnedNotification, State, Timer};
 use windtunnel_model::{Span, Time};
 
-use crate::config::{Config, Detection};
+use crate::config::Config;
 use crate::id::{AgentId, Identity};
 use crate::luck::Luck;
 use codec::Codec;
 
 /// How many others are asked to ask, and to how many at once news are told.
-const FAN_OUT: usize = 3;
+pub(crate) const FAN_OUT: usize = 3;
 /// Each agent tells a piece of news so often at the most.
 const TELLINGS: u8 = 16;
-/// How often news that nobody's probe has carried on are told.
-const GOSSIP_PERIOD: Duration = Duration::from_millis(50);
+/// How often news are told, as long as there are any.
+const GOSSIP_PERIOD: Span = Span::from_millis(50);
+/// How soon the first of them are after a silence: what comes together goes together.
+const GOSSIP_FIRST: Span = Span::from_millis(2);
 /// How often something that is due is put off because this agent was not there.
 const GRACES_MAX: u8 = 4;
 /// For how long the dead are remembered.
 pub(crate) const MEMORY: Duration = Duration::from_secs(3600);
+
+/// Whose failure is to be detected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Of agents without a common run: slowly.
+    Cluster,
+    /// Of members of common runs.
+    Run,
+}
+
+/// What is due for the detection of failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Ask the next one.
+    Next(Scope),
+    /// This probe should have been answered.
+    Unanswered(Scope, u32),
+    /// A suspected agent has had its time to object.
+    Down(Identity, u16),
+}
 
 /// foca, with what it has asked for.
 pub(crate) struct Swim {
@@ -37,12 +60,22 @@ pub(crate) struct Swim {
     luck: Luck,
     timers: BTreeMap<(Time, u64), Waiting>,
     timers_made: u64,
+    /// foca's next telling of news, which waits until there are any.
+    gossip: Option<Timer<Identity>>,
+    /// When it last told some.
+    told: Option<Time>,
     wishes: Wishes,
 }
 
-/// Something that foca wants to be told when its time has come.
+/// What is due at a time.
+enum Due {
+    /// Something that foca wants to be told.
+    Foca(Timer<Identity>),
+    Check(Check),
+}
+
 struct Waiting {
-    timer: Timer<Identity>,
+    what: Due,
     /// How often it was put off beyond the time of a stall.
     graces: u8,
 }
@@ -52,8 +85,8 @@ struct Waiting {
 pub(crate) struct Wishes {
     pub(crate) send: Vec<(Identity, Vec<u8>)>,
     pub(crate) news: Vec<OwnedNotification<Identity>>,
-    /// Whom this agent suspects, by their incarnation.
-    pub(crate) suspects: Vec<(Identity, u16)>,
+    /// Checks whose time has come.
+    pub(crate) checks: Vec<Check>,
     incarnation: u16,
 }
 
@@ -82,13 +115,15 @@ impl Swim {
             address: config.address,
         };
         let room = config.mtu.saturating_sub(envelope).max(1);
-        let settings = settings(&config.detection, room);
+        let settings = settings(config, room);
         Swim {
             foca: Foca::new(identity, settings.clone(), luck.fork("0"), Codec),
             settings,
             luck,
             timers: BTreeMap::new(),
             timers_made: 0,
+            gossip: None,
+            told: None,
             wishes: Wishes::default(),
         }
     }
@@ -111,6 +146,20 @@ impl Swim {
         })
     }
 
+    /// The incarnation in which an agent is known.
+    pub(crate) fn incarnation_of(&self, life: &Identity) -> u16 {
+        let known = self.foca.iter_members().find(|member| member.id() == life);
+        known.map_or(0, Member::incarnation)
+    }
+
+    /// Something is due `wait` from now.
+    pub(crate) fn check_after(&mut self, now: Time, check: Check, wait: Span) {
+        self.timers_made += 1;
+        let due = now + wait.max(Span::from_nanos(1));
+        let waiting = Waiting { what: Due::Check(check), graces: 0 };
+        self.timers.insert((due, self.timers_made), waiting);
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.timers.first_key_value().map(|((at, _), _)| *at)
     }
@@ -118,11 +167,17 @@ impl Swim {
     /// Does what is due. Answers whether anything was.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
         let due = self.timers.first_entry().filter(|first| first.key().0 <= now);
-        let Some(timer) = due.map(std::collections::btree_map::OccupiedEntry::remove) else {
-            return false;
-        };
-        // An error means that the timer is about something that is over.
-        let _over = self.with(now, |foca, wishes| foca.handle_timer(timer.timer, wishes));
+        match due.map(|due| due.remove().what) {
+            // An error means that the timer is about something that is over.
+            Some(Due::Foca(timer)) => {
+                if matches!(timer, Timer::PeriodicGossip(_)) {
+                    self.told = Some(now);
+                }
+                let _over = self.with(now, |foca, wishes| foca.handle_timer(timer, wishes));
+            }
+            Some(Due::Check(check)) => self.wishes.checks.push(check),
+            None => return false,
+        }
         true
     }
 
@@ -175,7 +230,8 @@ impl Swim {
     pub(crate) fn forget_downs(&mut self, now: Time, agents: Vec<Identity>) {
         let luck = self.luck.fork(&self.identity().renewal.to_string());
         self.foca = Foca::new(self.identity(), self.settings.clone(), luck, Codec);
-        self.timers.clear();
+        self.timers.retain(|_, waiting| matches!(waiting.what, Due::Check(Check::Next(_))));
+        self.gossip = None;
         self.wishes.incarnation = 0;
         let members = agents.into_iter().map(Member::alive);
         let _ = self.with(now, |foca, wishes| foca.apply_many(members, false, wishes));
@@ -195,8 +251,8 @@ impl Swim {
     }
 
     pub(crate) fn has_wishes(&self) -> bool {
-        let Wishes { send, news, suspects, .. } = &self.wishes;
-        !(send.is_empty() && news.is_empty() && suspects.is_empty())
+        let Wishes { send, news, checks, .. } = &self.wishes;
+        !(send.is_empty() && news.is_empty() && checks.is_empty())
     }
 
     fn with<R>(
@@ -204,8 +260,16 @@ impl Swim {
         now: Time,
         act: impl FnOnce(&mut Foca<Identity, Codec, Luck, NoCustomBroadcast>, Runtime<'_>) -> R,
     ) -> R {
-        let Swim { foca, timers, timers_made, wishes, .. } = self;
-        act(foca, Runtime { now, timers, timers_made, wishes })
+        let Swim { foca, timers, timers_made, gossip, told, wishes, .. } = self;
+        let done = act(foca, Runtime { now, timers, timers_made, gossip, wishes });
+        if let Some(timer) = gossip.take_if(|_| foca.updates_backlog() > 0) {
+            *timers_made += 1;
+            let waiting = Waiting { what: Due::Foca(timer), graces: 0 };
+            let soon = now + GOSSIP_FIRST;
+            let due = told.map_or(soon, |told| soon.max(told + GOSSIP_PERIOD));
+            timers.insert((due, *timers_made), waiting);
+        }
+        done
     }
 }
 
@@ -220,6 +284,7 @@ struct Runtime<'a> {
     now: Time,
     timers: &'a mut BTreeMap<(Time, u64), Waiting>,
     timers_made: &'a mut u64,
+    gossip: &'a mut Option<Timer<Identity>>,
     wishes: &'a mut Wishes,
 }
 
@@ -239,25 +304,32 @@ impl foca::Runtime<Identity> for Runtime<'_> {
     }
 
     fn submit_after(&mut self, event: Timer<Identity>, after: Duration) {
-        if let Timer::ChangeSuspectToDown { member_id, incarnation, .. } = &event {
-            self.wishes.suspects.push((*member_id, *incarnation));
+        match event {
+            // The mesh probes.
+            Timer::ProbeRandomMember(_) => return,
+            Timer::PeriodicGossip(_) => {
+                *self.gossip = Some(event);
+                return;
+            }
+            _ => {}
         }
         *self.timers_made += 1;
         // At least a nanosecond later, so that what is due now comes to an end.
         let after = Span::from(after).max(Span::from_nanos(1));
-        let waiting = Waiting { timer: event, graces: 0 };
+        let waiting = Waiting { what: Due::Foca(event), graces: 0 };
         self.timers.insert((self.now + after, *self.timers_made), waiting);
     }
 }
 
-fn settings(detection: &Detection, room: usize) -> foca::Config {
+fn settings(config: &Config, room: usize) -> foca::Config {
     let several = NonZeroUsize::new(FAN_OUT).unwrap_or(NonZeroUsize::MIN);
     foca::Config {
-        probe_period: detection.probe_period.into(),
-        probe_rtt: detection.probe_wait.into(),
+        // foca does not probe.
+        probe_period: config.detection.probe_period.into(),
+        probe_rtt: config.detection.probe_wait.into(),
         num_indirect_probes: several,
         max_transmissions: NonZeroU8::new(TELLINGS).unwrap_or(NonZeroU8::MIN),
-        suspect_to_down_after: detection.suspicion.into(),
+        suspect_to_down_after: config.detection.suspicion.into(),
         remove_down_after: Some(MEMORY),
         max_packet_size: NonZeroUsize::new(room).unwrap_or(NonZeroUsize::MIN),
         // foca 2.0 tells a member that it is down also when it has objected in time; the mesh does it instead.
@@ -266,7 +338,7 @@ fn settings(detection: &Detection, room: usize) -> foca::Config {
         periodic_announce: None,
         periodic_announce_to_down_members: None,
         periodic_gossip: Some(foca::PeriodicParams {
-            frequency: GOSSIP_PERIOD,
+            frequency: GOSSIP_PERIOD.into(),
             num_members: several,
         }),
     }

@@ -11,8 +11,6 @@ use crate::id::{AgentId, RunId};
 pub(crate) enum Wake {
     /// Ask those who are not known here, or were lost.
     Rejoin,
-    /// Compare whom we know with somebody.
-    Roster,
     /// The next part of somebody's list of agents is overdue.
     Pull,
     /// Tell an agent again that it is suspected.
@@ -85,15 +83,15 @@ mod tests {
     fn what_is_due_comes_in_order_and_once() {
         let at = Time::from_nanos;
         let mut timers = Timers::default();
-        timers.set(Wake::Roster, at(5));
+        timers.set(Wake::Pull, at(5));
         timers.set(Wake::Rejoin, at(9));
         timers.set(Wake::Rejoin, at(3));
         timers.set_by(Wake::Rejoin, at(4));
-        timers.set_by(Wake::Roster, at(4));
+        timers.set_by(Wake::Pull, at(4));
         assert_eq!(timers.next(), Some(at(3)));
         assert_eq!(timers.pop(at(2)), None);
         let due: Vec<_> = std::iter::from_fn(|| timers.pop(at(10))).collect();
-        assert_eq!(due, [Wake::Rejoin, Wake::Roster]);
-        assert!(!timers.is_set(Wake::Roster) && timers.next().is_none());
+        assert_eq!(due, [Wake::Rejoin, Wake::Pull]);
+        assert!(!timers.is_set(Wake::Pull) && timers.next().is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use windtunnel_model::Span;
 use windtunnel_simlab::mesh::Weather;
-use windtunnel_simlab::mesh::measure::{Load, Sent, Times, losses, quiet, spread};
+use windtunnel_simlab::mesh::measure::{Company, Load, Sent, Times, idle, losses, quiet, spread};
 
 const SEED: u64 = 42;
 /// What QUIC adds to a datagram: flags, connection id (8), packet number (2), frame header (3), tag (16).
@@ -19,8 +19,10 @@ fn main() {
         spreads();
     }
     let sizes = least.unwrap_or(0)..=most;
-    notices(&sizes);
+    notices(&sizes, Company::Run);
+    notices(&sizes, Company::Idle);
     in_quiet(&sizes);
+    without_run(&sizes);
 }
 
 fn spreads() {
@@ -57,13 +59,13 @@ fn spreads() {
     }
 }
 
-fn notices(sizes: &RangeInclusive<usize>) {
-    println!("\nA killed agent known to be lost by every other");
+fn notices(sizes: &RangeInclusive<usize>, company: Company) {
+    println!("\nA killed agent known to be lost by every other ({company:?})");
     println!("| agents | lost datagrams | kills | mean | most |\n| --- | --- | --- | --- | --- |");
     let rows = [(2, 200), (16, 100), (100, 30), (300, 6), (1000, 2)];
     for (count, kills) in rows.into_iter().filter(|(count, _)| sizes.contains(count)) {
         for loss in [0, 50_000] {
-            let times = losses(count, Weather::LAN.losing(loss), kills, SEED);
+            let times = losses(count, Weather::LAN.losing(loss), kills, SEED, company);
             let worst = times.0.last().copied().unwrap_or_default();
             println!(
                 "| {count} | {} % | {kills} | {} | {} |",
@@ -85,6 +87,20 @@ fn in_quiet(sizes: &RangeInclusive<usize>) {
         if sizes.contains(&count) {
             let (sent, settled) = quiet(count, Weather::LAN, Span::from_secs(5), SEED);
             println!("| {count} | {} | {} |", millis(settled), traffic(sent));
+        }
+    }
+}
+
+fn without_run(sizes: &RangeInclusive<usize>) {
+    println!("\nAgents without a run");
+    println!(
+        "| agents | sent by the busiest agent | of 1 Gbit/s | with QUIC | speaks to at most |"
+    );
+    println!("| --- | --- | --- | --- | --- |");
+    for count in [3, 12, 30, 100, 300, 1000] {
+        if sizes.contains(&count) {
+            let (sent, spoken) = idle(count, Weather::LAN, Span::from_secs(30), SEED);
+            println!("| {count} | {} | {spoken} |", traffic(sent));
         }
     }
 }

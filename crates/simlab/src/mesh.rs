@@ -323,6 +323,11 @@ impl MeshWorld {
         self.transcript
     }
 
+    /// Begins to note anew whom each machine sends something.
+    pub fn forget_receivers(&mut self) {
+        self.machines.iter_mut().for_each(|machine| machine.receivers.clear());
+    }
+
     /// How often an agent was declared lost to somebody while it lived.
     #[must_use]
     pub fn false_alarms(&self) -> u64 {
@@ -378,6 +383,7 @@ impl MeshWorld {
 
     fn carry(&mut self, from: usize, to: SocketAddr, payload: Vec<u8>) {
         self.machines[from].say(payload.len());
+        self.machines[from].receivers.insert(to);
         self.note(from, &payload);
         let Some(target) = self.machine_at(to) else { return };
         self.note(target, &[]);

@@ -4,7 +4,7 @@ use windtunnel_mesh::config::Detection;
 use windtunnel_mesh::{AgentId, Ending, Event, Flow, FlowKey, LossCause, Part, PlanHash, RunId};
 use windtunnel_model::{NodeId, Span, Time};
 use windtunnel_simlab::mesh::machine::Machine;
-use windtunnel_simlab::mesh::measure::{self, Load, RUN};
+use windtunnel_simlab::mesh::measure::{self, Company, Load, RUN};
 use windtunnel_simlab::mesh::{MeshWorld, Weather};
 
 const PLAN: PlanHash = PlanHash([1; 32]);
@@ -34,12 +34,13 @@ fn settle(world: &mut MeshWorld) -> Span {
 }
 
 #[test]
-fn lost_agents_are_noticed_by_all_within_a_second() {
+fn lost_members_of_a_run_are_noticed_by_all_within_a_second() {
     for (agents, kills) in [(2, 60), (16, 30), (100, 6)] {
         let bound = Detection::default().noticed_within(agents);
         assert!(bound <= SECOND);
         for loss in [0, 50_000] {
-            let times = measure::losses(agents, Weather::LAN.losing(loss), kills, 7);
+            let weather = Weather::LAN.losing(loss);
+            let times = measure::losses(agents, weather, kills, 7, Company::Run);
             let worst = times.0.last().copied().expect("kills");
             assert!(worst <= bound, "{agents} agents, {loss} ppm lost: {worst} over {bound}");
         }
@@ -47,10 +48,61 @@ fn lost_agents_are_noticed_by_all_within_a_second() {
 }
 
 #[test]
+fn lost_agents_without_a_run_are_noticed_by_their_neighbours() {
+    let bound = Detection::idle().noticed_by_neighbours_within();
+    assert_eq!(bound, Span::from_millis(5000 + 3000 + 500));
+    for (agents, kills) in [(2, 20), (16, 10), (100, 4)] {
+        for loss in [0, 50_000] {
+            let weather = Weather::LAN.losing(loss);
+            let times = measure::losses(agents, weather, kills, 7, Company::Idle);
+            let worst = times.0.last().copied().expect("kills");
+            assert!(worst <= bound, "{agents} agents, {loss} ppm lost: {worst} over {bound}");
+        }
+    }
+}
+
+#[test]
+fn members_far_away_are_asked_no_more_than_near_ones_and_their_loss_is_noticed() {
+    let far = Weather { delay: Span::from_millis(40), ..Weather::LAN };
+    let sent = |weather| measure::quiet(6, weather, Span::from_secs(10), 1).0.datagrams;
+    let (near_sent, far_sent) = (sent(Weather::LAN), sent(far));
+    assert!(far_sent <= near_sent, "{far_sent} datagrams a second, near {near_sent}");
+    let bound = Detection::for_rtt(Span::from_millis(81)).noticed_within(6);
+    let times = measure::losses(6, far, 10, 7, Company::Run);
+    let worst = times.0.last().copied().expect("kills");
+    assert!(worst <= bound, "{worst} over {bound}");
+}
+
+#[test]
+fn agents_without_a_run_send_little_and_to_few() {
+    // A second: one probe and one comparison of lists to a neighbour, one answer to whoever has this one for a
+    // neighbour (three ask it once in three seconds, by chance a few more), and now and then a time stamp.
+    for agents in [3, 12, 30, 100] {
+        let (sent, spoken) = measure::idle(agents, Weather::LAN, Span::from_secs(30), 1);
+        assert!(sent.datagrams <= 8, "{agents} agents: {} datagrams a second", sent.datagrams);
+        // QUIC's 30 bytes for each of them included.
+        let bits = sent.bits + 8 * 30 * sent.datagrams;
+        assert!(bits < 10_000, "{agents} agents: {bits} bit/s");
+        // Three neighbours, those whose neighbour it is, and two by chance in 30 s: what a connection is kept for.
+        assert!(spoken <= 25.min(agents), "{agents} agents: speaks to {spoken}");
+    }
+}
+
+#[test]
 fn nobody_is_declared_lost_at_a_loss_of_five_percent() {
     // By the model a pair of agents suspects 2 to 3 times a second, 16 agents each once in 66 s.
-    for (agents, seconds) in [(2, 300), (3, 200), (16, 60)] {
-        let mut world = MeshWorld::of(agents, 3, Weather::LAN.losing(50_000));
+    for (agents, seconds, company) in [
+        (2, 300, Company::Run),
+        (3, 200, Company::Run),
+        (16, 60, Company::Run),
+        (2, 3000, Company::Idle),
+        (16, 600, Company::Idle),
+    ] {
+        let weather = Weather::LAN.losing(50_000);
+        let mut world = match company {
+            Company::Run => measure::in_run(agents, 3, weather),
+            Company::Idle => MeshWorld::of(agents, 3, weather),
+        };
         world.run_for(Span::from_secs(seconds));
         assert_eq!(world.false_alarms(), 0, "{agents} agents");
         assert_eq!(world.difference(), None);
@@ -64,7 +116,7 @@ fn agents_that_get_a_processor_only_now_and_then_take_nobody_for_lost() {
     // As on a machine with far more work than processors: each is away for up to 450 ms, again and again, which
     // is less than a suspected agent has to object.
     for seed in 0..8 {
-        let mut world = MeshWorld::of(16, seed, Weather::LAN);
+        let mut world = measure::in_run(16, seed, Weather::LAN);
         for step in 0..400 {
             let (index, away) = (step * 7 % 16, 100 + step as u64 * 37 % 350);
             world.stall(index, Span::from_millis(away));
@@ -81,7 +133,7 @@ fn agents_that_get_a_processor_only_now_and_then_take_nobody_for_lost() {
 #[test]
 fn an_agent_that_was_away_for_long_takes_nobody_for_lost_and_is_lost_itself() {
     for seed in 0..20 {
-        let mut world = MeshWorld::of(4, seed, Weather::LAN);
+        let mut world = measure::in_run(4, seed, Weather::LAN);
         let away = world.machines()[3].address;
         world.told();
         world.stall(3, Span::from_millis(1500));
@@ -98,7 +150,7 @@ fn an_agent_that_was_away_for_long_takes_nobody_for_lost_and_is_lost_itself() {
 
 #[test]
 fn an_agent_that_is_always_late_still_notices_a_loss() {
-    let mut world = MeshWorld::of(2, 1, Weather::LAN);
+    let mut world = measure::in_run(2, 1, Weather::LAN);
     let late = Span::from_millis(60);
     world.crash(1);
     let begin = world.now();

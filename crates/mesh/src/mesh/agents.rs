@@ -6,8 +6,8 @@ use windtunnel_model::Span;
 use super::clocks::HURRY_FIRST;
 use super::{Agent, Ending, Event, Gone, Mesh, Message, VecDeque, Wake};
 use crate::clock::PeerClock;
-use crate::id::{AgentId, Identity, mix};
-use crate::swim::{self, codec};
+use crate::id::{Identity, mix};
+use crate::swim::{self, Scope, codec};
 
 /// Who is down and speaks is told so, after this time again.
 const DECLINE_WAIT: Span = Span::from_millis(100);
@@ -27,11 +27,6 @@ impl Mesh {
             self.send(to.address, &Message::Swim(&data));
             self.go_along(to.agent);
         }
-        for (life, incarnation) in wishes.suspects {
-            if self.notices.insert(life.agent, (life, incarnation)) != Some((life, incarnation)) {
-                self.notice(life, incarnation);
-            }
-        }
         for news in wishes.news {
             match news {
                 OwnedNotification::MemberUp(life) => self.agent_up(life),
@@ -43,6 +38,7 @@ impl Mesh {
                 | OwnedNotification::Defunct => {}
             }
         }
+        wishes.checks.into_iter().for_each(|check| self.check(check));
     }
 
     pub(super) fn on_swim(&mut self, data: &[u8]) {
@@ -66,7 +62,7 @@ impl Mesh {
     }
 
     /// Somebody speaks who is down for us, and whom foca therefore does not hear: it is to know why.
-    fn tell_lost(&mut self, life: Identity) {
+    pub(super) fn tell_lost(&mut self, life: Identity) {
         let now = self.now;
         self.declined.retain(|_, at| now.since(*at) < DECLINE_WAIT);
         let full = self.declined.len() >= DECLINED_MAX;
@@ -153,22 +149,6 @@ impl Mesh {
         }
     }
 
-    fn notice(&mut self, life: Identity, incarnation: u16) {
-        let from = self.identity();
-        self.send(life.address, &Message::Suspected { from, life, incarnation });
-        let wait = self.config.detection.notice_period.max(Span::from_nanos(1));
-        self.timers.set(Wake::Notice(life.agent), self.now + wait);
-    }
-
-    pub(super) fn notice_again(&mut self, agent: AgentId) {
-        let Some((life, incarnation)) = self.notices.get(&agent).copied() else { return };
-        if self.swim.suspects(&life, incarnation) {
-            self.notice(life, incarnation);
-        } else {
-            self.notices.remove(&agent);
-        }
-    }
-
     fn agent_up(&mut self, life: Identity) {
         if self.agent(life.agent) == Some(&life) {
             return;
@@ -189,6 +169,7 @@ impl Mesh {
         let wait = self.first_ping_within();
         let first = self.luck.below(wait.as_nanos());
         self.timers.set(Wake::Clock(life.agent), self.now + Span::from_nanos(first + 1));
+        self.begin_probes(Scope::Cluster);
         self.meet_in_runs(life.agent);
     }
 

@@ -20,8 +20,10 @@ const PINGS_MAX: usize = 8;
 const EACH: Span = Span::from_millis(40);
 /// …up to this.
 const SELDOM: Span = Span::from_millis(500);
-/// How much more rarely agents without a common run compare clocks.
-const IDLE_FACTOR: u64 = 40;
+/// How much more rarely agents without a common run compare clocks: each time may need a connection.
+const IDLE_FACTOR: u64 = 2400;
+/// With many of them, each has its turn after this time for each of them.
+const IDLE_EACH: Span = Span::from_secs(2);
 
 impl Mesh {
     /// How often clocks are compared with an agent.
@@ -34,7 +36,7 @@ impl Mesh {
             return Mesh::seldom(base.max(Span::from_nanos(few).min(SELDOM)), fast);
         }
         let idle = Span::from_nanos(base.as_nanos().saturating_mul(IDLE_FACTOR));
-        Mesh::paced(idle, (self.agents.len() - fast) * 10)
+        Mesh::spread(idle, self.agents.len() - fast, IDLE_EACH)
     }
 
     /// How soon after an agent has come its clock is first compared.

@@ -186,6 +186,7 @@ impl Mesh {
         run.dirty.insert(member);
         self.out.events.push_back(Event::RunConfirmed { run: id, agent });
         self.clock_matters(agent);
+        self.probe_member(agent);
         self.begin_digests(id, member);
         self.flush_soon(id);
         if early {

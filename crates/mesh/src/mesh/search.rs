@@ -99,16 +99,10 @@ impl Mesh {
         here.max(self.gone.get(&agent).map(|gone| gone.life.epoch))
     }
 
-    /// Compares lists with somebody.
-    pub(super) fn compare_rosters(&mut self) {
-        let count = u64::try_from(self.agents.len()).unwrap_or(0);
-        let index = usize::try_from(self.luck.below(count)).unwrap_or(0);
-        if let Some(agent) = self.agents.keys().nth(index).copied() {
-            let (from, agents) = (self.me(), self.roster);
-            self.send_to(agent, &Message::RosterSum { from, agents, answer: true });
-        }
-        let wait = self.luck.about(self.config.pace.digest_steady).max(Span::from_nanos(1));
-        self.timers.set(Wake::Roster, self.now + wait);
+    /// Compares lists with an agent.
+    pub(super) fn compare_rosters(&mut self, agent: AgentId) {
+        let (from, agents) = (self.me(), self.roster);
+        self.send_to(agent, &Message::RosterSum { from, agents, answer: true });
     }
 
     pub(super) fn on_roster_sum(&mut self, from: Sender, agents: Fingerprint, answer: bool) {
@@ -171,14 +165,38 @@ impl Mesh {
             if self.agent(life.agent) != Some(life) {
                 self.learn_alive(*life, 0);
                 self.settle();
+                if self.agent(life.agent).is_none() {
+                    // It is down here, and lives for somebody else: if it does, it is to know.
+                    self.tell_lost(*life);
+                }
             }
         }
+        let last = agents.last().map(|life| life.agent).filter(|last| Some(*last) > pull.after);
+        self.doubt_unnamed((pull.after, last.filter(|_| more)), agents);
         self.pull = None;
         self.timers.cancel(Wake::Pull);
-        let last = agents.last().map(|life| life.agent).filter(|last| Some(*last) > pull.after);
         if let (true, Some(last)) = (more, last) {
             self.pull(Pull { after: Some(last), tries: PULL_TRIES, ..pull });
         }
+    }
+
+    /// Agents of this part of the list that the other one does not name: it knows that they are gone, or does not know them
+    /// yet.
+    fn doubt_unnamed(
+        &mut self,
+        (after, last): (Option<AgentId>, Option<AgentId>),
+        named: &[Identity],
+    ) {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let end = last.map_or(Bound::Unbounded, Bound::Included);
+        if after.is_some() && after >= last && last.is_some() {
+            return;
+        }
+        let here = self.agents.range((start, end)).map(|(agent, _)| *agent);
+        let is_named =
+            |agent: &AgentId| named.binary_search_by_key(agent, |life| life.agent).is_ok();
+        let unnamed: Vec<AgentId> = here.filter(|agent| !is_named(agent)).collect();
+        unnamed.into_iter().for_each(|agent| self.doubt(agent));
     }
 
     /// Whether a message is from the present life of an agent that is there. Counts it if not.

@@ -8,7 +8,7 @@ use crate::flow::{Entry, Fingerprint, FlowChange};
 use crate::id::{AgentId, Identity, PlanHash, RunId};
 
 /// The version of all of it; others are refused and counted.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 
 /// Bytes of a datagram that is looked at, whatever our own MTU is.
 pub(crate) const DATAGRAM_MAX: usize = 16_384;
@@ -109,6 +109,14 @@ pub(crate) enum Message<'a> {
     Ping { from: Sender, sent: u64 },
     /// Mine was `came` when yours came, and is `left` now.
     Pong { from: Sender, sent: u64, came: u64, left: u64 },
+    /// Does `to` live? `origin` is who wants to know, if the sender does not ask for itself.
+    Probe { from: Identity, incarnation: u16, to: AgentId, number: u32, origin: Option<AgentId> },
+    /// This agent lives. `number` and `origin` are those of the probe.
+    ProbeAck { from: Identity, incarnation: u16, number: u32, origin: Option<AgentId> },
+    /// Ask this agent for me whether it lives.
+    ProbeFor { from: Sender, target: AgentId, number: u32 },
+    /// It has answered.
+    AckFor { from: Sender, target: AgentId, number: u32 },
 }
 
 impl<'a> Message<'a> {
@@ -147,8 +155,7 @@ impl<'a> Message<'a> {
             }
             8 => {
                 let from = sender(r)?;
-                let after = if r.flag()? { Some(r.agent()?) } else { None };
-                Message::RosterAsk { from, after }
+                Message::RosterAsk { from, after: optional_agent(r)? }
             }
             9 => roster(r)?,
             10 => Message::Run(sender(r)?, run_state(r)?),
@@ -161,6 +168,21 @@ impl<'a> Message<'a> {
                 Message::Pong { from: sender(r)?, sent: r.u64()?, came: r.u64()?, left: r.u64()? }
             }
             17 => Message::Lost { from: r.identity()?, life: r.identity()? },
+            18 => Message::Probe {
+                from: r.identity()?,
+                incarnation: r.u16()?,
+                to: r.agent()?,
+                number: r.u32()?,
+                origin: optional_agent(r)?,
+            },
+            19 => Message::ProbeAck {
+                from: r.identity()?,
+                incarnation: r.u16()?,
+                number: r.u32()?,
+                origin: optional_agent(r)?,
+            },
+            20 => Message::ProbeFor { from: sender(r)?, target: r.agent()?, number: r.u32()? },
+            21 => Message::AckFor { from: sender(r)?, target: r.agent()?, number: r.u32()? },
             _ => return None,
         })
     }
@@ -213,6 +235,10 @@ impl<'a> Message<'a> {
                     w.u64(*stamp);
                 }
             }
+            Message::Probe { .. }
+            | Message::ProbeAck { .. }
+            | Message::ProbeFor { .. }
+            | Message::AckFor { .. } => self.put_probe(&mut w),
         }
         w.into_bytes()
     }
@@ -237,6 +263,10 @@ impl<'a> Message<'a> {
             Message::Ping { .. } => 15,
             Message::Pong { .. } => 16,
             Message::Lost { .. } => 17,
+            Message::Probe { .. } => 18,
+            Message::ProbeAck { .. } => 19,
+            Message::ProbeFor { .. } => 20,
+            Message::AckFor { .. } => 21,
         }
     }
 
@@ -250,15 +280,37 @@ impl<'a> Message<'a> {
             }
             Message::RosterAsk { from, after } => {
                 put_sender(w, from);
-                w.flag(after.is_some());
-                if let Some(after) = after {
-                    w.agent(*after);
-                }
+                put_optional_agent(w, *after);
             }
             Message::Roster { from, more, agents } => {
                 put_sender(w, from);
                 w.flag(*more);
                 agents.iter().for_each(|identity| w.identity(identity));
+            }
+            _ => {}
+        }
+    }
+
+    fn put_probe(&self, w: &mut Writer) {
+        match self {
+            Message::Probe { from, incarnation, to, number, origin } => {
+                w.identity(from);
+                w.u16(*incarnation);
+                w.agent(*to);
+                w.u32(*number);
+                put_optional_agent(w, *origin);
+            }
+            Message::ProbeAck { from, incarnation, number, origin } => {
+                w.identity(from);
+                w.u16(*incarnation);
+                w.u32(*number);
+                put_optional_agent(w, *origin);
+            }
+            Message::ProbeFor { from, target, number }
+            | Message::AckFor { from, target, number } => {
+                put_sender(w, from);
+                w.agent(*target);
+                w.u32(*number);
             }
             _ => {}
         }
@@ -320,6 +372,18 @@ fn sender(r: &mut Reader<'_>) -> Option<Sender> {
 fn put_sender(w: &mut Writer, sender: &Sender) {
     w.agent(sender.agent);
     w.u64(sender.epoch);
+}
+
+/// Whether an agent is named, and which.
+fn optional_agent(r: &mut Reader<'_>) -> Option<Option<AgentId>> {
+    Some(if r.flag()? { Some(r.agent()?) } else { None })
+}
+
+fn put_optional_agent(w: &mut Writer, agent: Option<AgentId>) {
+    w.flag(agent.is_some());
+    if let Some(agent) = agent {
+        w.agent(agent);
+    }
 }
 
 fn roster<'a>(r: &mut Reader<'a>) -> Option<Message<'a>> {

@@ -52,6 +52,8 @@ pub struct Machine {
     pub said: (u64, u64),
     /// The same, that came.
     pub heard: (u64, u64),
+    /// Whom it has sent something since [`super::MeshWorld::forget_receivers`].
+    pub receivers: BTreeSet<SocketAddr>,
     /// Ends of flows that its agent remembers.
     pub ended_limit: usize,
     pub(super) wake: Option<Time>,
@@ -111,6 +113,7 @@ impl Machine {
             view: View::default(),
             said: (0, 0),
             heard: (0, 0),
+            receivers: BTreeSet::new(),
             ended_limit: 4096,
             wake: None,
             stalled: Time::ZERO,

@@ -74,41 +74,61 @@ impl Times {
     }
 }
 
+/// Where agents are killed in [`losses`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Company {
+    /// All are in one run.
+    Run,
+    /// There is no run.
+    Idle,
+}
+
 /// Kills agents one after the other in a world of `count`, at times by chance, and tells after how long each
 /// was known to be lost by every other.
 ///
 /// # Panics
-/// If a loss is not noticed at all within 5 s, or an agent that lives is declared lost.
+/// If a loss is not noticed at all within 30 s, or an agent that lives is declared lost.
 #[must_use]
-pub fn losses(count: usize, weather: Weather, kills: usize, seed: u64) -> Times {
+pub fn losses(count: usize, weather: Weather, kills: usize, seed: u64, company: Company) -> Times {
     let mut world = MeshWorld::of(count, seed, weather);
     let mut chance = Chance::new(seed ^ 0x6c6f_7373);
+    let everybody: Vec<usize> = (0..count).collect();
     let mut times = Vec::new();
-    for _ in 0..kills {
-        world.run_for(Span::from_micros(500_000 + chance.below(40_000)));
-        world.told();
-        let victim = usize::try_from(chance.below(count as u64)).unwrap_or(0);
-        let (begin, agent) = (world.now(), world.machines()[victim].agent);
-        world.crash(victim);
-        let mut last = None;
-        let mut missing = count - 1;
-        while missing > 0 {
-            assert!(world.now().since(begin) < Span::from_secs(5), "{missing} do not notice");
-            world.run_for(Span::from_millis(5));
-            for told in world.told() {
-                if let Event::AgentDown { life, .. } = told.event {
-                    assert_eq!(life.agent, agent, "an agent was declared lost that lives");
-                    missing -= 1;
-                    last = Some(told.at);
-                }
-            }
+    for number in 0..kills {
+        // Who is lost to a run does not come back to it.
+        let run = RunId(number as u64);
+        if company == Company::Run {
+            join_all(&mut world, run, &everybody);
         }
-        times.push(last.unwrap_or(begin).since(begin));
+        world.run_for(Span::from_micros(500_000 + chance.below(40_000)));
+        let victim = usize::try_from(chance.below(count as u64)).unwrap_or(0);
+        times.push(kill(&mut world, victim));
+        everybody.iter().for_each(|machine| world.leave_run(*machine, run));
         let seeds: Vec<usize> = (0..count).filter(|other| *other != victim).take(3).collect();
         world.start(victim, &seeds);
         world.settle(Span::from_secs(30)).unwrap_or_else(|difference| panic!("{difference}"));
     }
     Times::of(times)
+}
+
+/// Kills an agent. How long it takes until every other knows that.
+fn kill(world: &mut MeshWorld, victim: usize) -> Span {
+    world.told();
+    let (begin, agent) = (world.now(), world.machines()[victim].agent);
+    world.crash(victim);
+    let (mut last, mut missing) = (begin, world.machines().len() - 1);
+    while missing > 0 {
+        assert!(world.now().since(begin) < Span::from_secs(30), "{missing} do not notice");
+        world.run_for(Span::from_millis(5));
+        for told in world.told() {
+            if let Event::AgentDown { life, .. } = told.event {
+                assert_eq!(life.agent, agent, "an agent was declared lost that lives");
+                missing -= 1;
+                last = told.at;
+            }
+        }
+    }
+    last.since(begin)
 }
 
 /// Starts and ends flows between nodes by chance, and tells when each agent knew of each start. All agents
@@ -176,6 +196,19 @@ pub fn quiet(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, Sp
     (most(&world, &before, span), settled)
 }
 
+/// What the busiest of `count` agents without any run sends in `span`, some time after they found each other, and to
+/// how many others that agent speaks which speaks to most.
+#[must_use]
+pub fn idle(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, usize) {
+    let mut world = MeshWorld::of(count, seed, weather);
+    world.run_for(at_rest(count));
+    let before = said(&world);
+    world.forget_receivers();
+    world.run_for(span);
+    let spoken = world.machines().iter().map(|machine| machine.receivers.len());
+    (most(&world, &before, span), spoken.max().unwrap_or(0))
+}
+
 /// How long the exchanges of time stamps take that agents in a common run begin with: the more they are, the longer.
 fn at_rest(count: usize) -> Span {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
@@ -190,11 +223,15 @@ fn at_rest(count: usize) -> Span {
 pub fn in_run(count: usize, seed: u64, weather: Weather) -> MeshWorld {
     let mut world = MeshWorld::of(count, seed, weather);
     let everybody: Vec<usize> = (0..count).collect();
-    for machine in 0..count {
-        world.join_run(machine, RUN, PlanHash([1; 32]), &everybody);
+    join_all(&mut world, RUN, &everybody);
+    world
+}
+
+fn join_all(world: &mut MeshWorld, run: RunId, everybody: &[usize]) {
+    for machine in everybody {
+        world.join_run(*machine, run, PlanHash([1; 32]), everybody);
     }
     world.settle(Span::from_secs(60)).unwrap_or_else(|difference| panic!("{difference}"));
-    world
 }
 
 fn note(world: &mut MeshWorld, starts: &BTreeMap<FlowKey, Time>, known: &mut Vec<Span>) {

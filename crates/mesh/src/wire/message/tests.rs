@@ -73,6 +73,16 @@ pub(crate) fn samples() -> Vec<Message<'static>> {
         Message::Want { from: FROM, run, have: 11 },
         Message::Ping { from: FROM, sent: 1 },
         Message::Pong { from: FROM, sent: 1, came: 2, left: 3 },
+        Message::Probe {
+            from: identity(2),
+            incarnation: 3,
+            to: AgentId(1),
+            number: 4,
+            origin: Some(AgentId(3)),
+        },
+        Message::ProbeAck { from: identity(2), incarnation: 3, number: 4, origin: None },
+        Message::ProbeFor { from: FROM, target: AgentId(3), number: 5 },
+        Message::AckFor { from: FROM, target: AgentId(3), number: 5 },
     ]
 }
 
@@ -98,7 +108,7 @@ fn a_message_cut_anywhere_or_with_a_byte_too_many_is_malformed_or_another_messag
 #[test]
 fn other_versions_and_unknown_kinds_are_told_apart() {
     assert_eq!(Message::decode(&[]), Err(Fault::Malformed));
-    assert_eq!(Message::decode(&[2, 1]), Err(Fault::Version));
+    assert_eq!(Message::decode(&[VERSION + 1, 1]), Err(Fault::Version));
     assert_eq!(Message::decode(&[VERSION, 99]), Err(Fault::Malformed));
 }
 
@@ -118,7 +128,7 @@ fn the_bytes_of_a_delta_are_these() {
         entries: vec![flow_entry(14, false)],
     };
     let expected = [
-        &[1, 12][..],
+        &[2, 12][..],
         &[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1],
         &[0, 0, 0, 0, 0, 0, 0, 77],
         &[10, 4, 0],

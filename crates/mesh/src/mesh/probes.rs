@@ -1,0 +1,335 @@
+//! Who is asked whether it lives: the detection of failures.
+//!
+//! As in SWIM, an agent asks one other in each period, and asks three to ask it if no answer comes. There are two
+//! *scopes* with a pace each: members of common runs are asked all in turn and quickly; of the cluster only few
+//! neighbours, once in a second, so that an agent without a run needs few connections and says next to nothing, however
+//! many agents there are. The neighbours are the successors on rings, in each of which the agents stand in another order by
+//! chance: so each agent is asked by some, and news and lists of agents get around.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use foca::State;
+use windtunnel_model::Span;
+
+use super::{AgentId, Mesh, Message, Sender, Wake};
+use crate::config::{Detection, FAR_PROBE, NEIGHBOURS};
+use crate::id::{Identity, mix};
+use crate::run::Part;
+use crate::swim::{Check, FAN_OUT, Scope};
+
+/// Agents that somebody else does not know and that are to be asked out of turn, at the most.
+const DOUBTFUL_MAX: usize = 64;
+
+/// What is being asked, in both scopes.
+#[derive(Debug, Default)]
+pub(super) struct Probes {
+    cluster: Round,
+    run: Round,
+    /// Number of the last probe.
+    number: u32,
+    /// Known here, but not to somebody whose list was compared with ours.
+    doubtful: BTreeSet<AgentId>,
+}
+
+/// The probes of a scope.
+#[derive(Debug, Default)]
+struct Round {
+    /// Who is still to be asked before it begins anew.
+    due: VecDeque<AgentId>,
+    asked: Option<Asked>,
+    is_running: bool,
+}
+
+/// An agent that has been asked.
+#[derive(Debug)]
+struct Asked {
+    life: Identity,
+    incarnation: u16,
+    number: u32,
+    answered: bool,
+}
+
+impl Probes {
+    fn round(&mut self, scope: Scope) -> &mut Round {
+        match scope {
+            Scope::Cluster => &mut self.cluster,
+            Scope::Run => &mut self.run,
+        }
+    }
+
+    fn answered(&mut self, agent: AgentId, number: u32) {
+        for round in [&mut self.cluster, &mut self.run] {
+            let asked = round.asked.as_mut();
+            if let Some(asked) = asked.filter(|it| it.number == number && it.life.agent == agent) {
+                asked.answered = true;
+            }
+        }
+    }
+}
+
+impl Mesh {
+    /// Does what is due.
+    pub(super) fn check(&mut self, check: Check) {
+        match check {
+            Check::Next(scope) => self.probe_next(scope),
+            Check::Unanswered(scope, number) => self.ask_others(scope, number),
+            Check::Down(life, incarnation) => self.condemn(life, incarnation),
+        }
+    }
+
+    /// There may be somebody to ask now.
+    pub(super) fn begin_probes(&mut self, scope: Scope) {
+        let period = self.base_detection(scope).probe_period;
+        if !std::mem::replace(&mut self.probes.round(scope).is_running, true) {
+            let first = Span::from_nanos(self.luck.below(period.as_nanos()));
+            self.swim.check_after(self.now, Check::Next(scope), first);
+        }
+    }
+
+    /// A member of a common run is to be asked, too.
+    pub(super) fn probe_member(&mut self, agent: AgentId) {
+        let due = &mut self.probes.run.due;
+        if !due.contains(&agent) {
+            due.push_back(agent);
+        }
+        self.begin_probes(Scope::Run);
+    }
+
+    fn base_detection(&self, scope: Scope) -> Detection {
+        match scope {
+            Scope::Cluster => self.config.idle,
+            Scope::Run => self.config.detection,
+        }
+    }
+
+    /// How an agent is asked: an answer takes as long as the way there and back.
+    fn detection_of(&self, scope: Scope, agent: AgentId) -> Detection {
+        let clock = self.agents.get(&agent).and_then(|known| known.clock.read(self.now));
+        self.base_detection(scope).stretched(clock.map_or(Span::ZERO, |clock| clock.rtt_min))
+    }
+
+    fn probe_next(&mut self, scope: Scope) {
+        let failed = self.probes.round(scope).asked.take().filter(|asked| !asked.answered);
+        if let Some(Asked { life, incarnation, .. }) = failed {
+            self.suspect(scope, life, incarnation);
+            self.settle();
+        }
+        let Some(life) = self.next_target(scope) else {
+            self.probes.round(scope).is_running = false;
+            return;
+        };
+        self.probes.number = self.probes.number.wrapping_add(1);
+        let (number, agent) = (self.probes.number, life.agent);
+        let incarnation = self.swim.incarnation_of(&life);
+        let asked = Asked { life, incarnation, number, answered: false };
+        self.probes.round(scope).asked = Some(asked);
+        self.send_probe(agent, number, None);
+        if scope == Scope::Cluster {
+            self.compare_rosters(agent);
+        }
+        self.go_along(agent);
+        let detection = self.detection_of(scope, agent);
+        let unanswered = Check::Unanswered(scope, number);
+        self.swim.check_after(self.now, unanswered, detection.probe_wait);
+        self.swim.check_after(self.now, Check::Next(scope), detection.probe_period);
+    }
+
+    /// Who is asked next; those who are gone meanwhile are passed over.
+    fn next_target(&mut self, scope: Scope) -> Option<Identity> {
+        for _ in 0..2 {
+            while let Some(agent) = self.probes.round(scope).due.pop_front() {
+                let wanted = scope == Scope::Cluster || self.shares_run(agent);
+                if let Some(life) = self.agent(agent).filter(|_| wanted) {
+                    return Some(*life);
+                }
+            }
+            let due = match scope {
+                Scope::Cluster => self.next_in_cluster(),
+                Scope::Run => self.members_in_turn(),
+            };
+            self.probes.round(scope).due = due;
+        }
+        None
+    }
+
+    fn next_in_cluster(&mut self) -> VecDeque<AgentId> {
+        let mut due = self.neighbours();
+        let often = u64::from(FAR_PROBE) / u64::try_from(NEIGHBOURS).unwrap_or(1);
+        if self.luck.below(often.max(1)) == 0 {
+            due.extend(self.somebody());
+        }
+        due.extend(self.probes.doubtful.pop_first());
+        due
+    }
+
+    /// The successors of this agent, each on a ring of its own.
+    fn neighbours(&self) -> VecDeque<AgentId> {
+        let mut found = VecDeque::new();
+        for ring in 0..NEIGHBOURS as u64 {
+            let place = |agent: &AgentId| mix(agent.0 ^ mix(ring));
+            let own = place(&self.config.agent);
+            let others = self.agents.keys().filter(|agent| !found.contains(*agent));
+            let next = others.min_by_key(|agent| (place(agent).wrapping_sub(own), **agent));
+            found.extend(next.copied());
+        }
+        found
+    }
+
+    fn somebody(&mut self) -> Option<AgentId> {
+        let count = u64::try_from(self.agents.len()).unwrap_or(0);
+        let index = usize::try_from(self.luck.below(count)).unwrap_or(0);
+        self.agents.keys().nth(index).copied()
+    }
+
+    /// All members of common runs in an order by chance.
+    fn members_in_turn(&mut self) -> VecDeque<AgentId> {
+        let members: BTreeSet<AgentId> =
+            self.runs.values().flat_map(super::Run::confirmed).collect();
+        let mut order: Vec<AgentId> = members.into_iter().collect();
+        for last in (1..order.len()).rev() {
+            let bound = u64::try_from(last).unwrap_or(0) + 1;
+            order.swap(last, usize::try_from(self.luck.below(bound)).unwrap_or(0));
+        }
+        order.into()
+    }
+
+    fn shares_run(&self, agent: AgentId) -> bool {
+        let in_it = |run: &super::Run| {
+            run.position(agent).is_some_and(|at| run.peers[at as usize].part == Part::Confirmed)
+        };
+        self.runs.values().any(in_it)
+    }
+
+    fn send_probe(&mut self, to: AgentId, number: u32, origin: Option<AgentId>) {
+        let (from, incarnation) = (self.identity(), self.swim.incarnation());
+        self.send_to(to, &Message::Probe { from, incarnation, to, number, origin });
+    }
+
+    /// No answer came in time: others ask.
+    fn ask_others(&mut self, scope: Scope, number: u32) {
+        let asked = self.probes.round(scope).asked.as_ref();
+        let Some(asked) = asked.filter(|it| it.number == number && !it.answered) else { return };
+        let target = asked.life.agent;
+        let near = match scope {
+            Scope::Cluster => self.neighbours(),
+            Scope::Run => self.members_in_turn(),
+        };
+        let mut helpers: Vec<AgentId> = near.into_iter().filter(|it| *it != target).collect();
+        for _ in helpers.len()..FAN_OUT {
+            helpers.extend(self.somebody().filter(|it| *it != target));
+        }
+        helpers.dedup();
+        let from = self.me();
+        for helper in helpers.into_iter().take(FAN_OUT) {
+            self.send_to(helper, &Message::ProbeFor { from, target, number });
+        }
+    }
+
+    pub(super) fn on_probe(
+        &mut self,
+        (from, incarnation): (Identity, u16),
+        to: AgentId,
+        number: u32,
+        origin: Option<AgentId>,
+    ) {
+        if to == self.config.agent && self.hear_life(from, incarnation) {
+            let (own, incarnation) = (self.identity(), self.swim.incarnation());
+            let ack = Message::ProbeAck { from: own, incarnation, number, origin };
+            self.send_to(from.agent, &ack);
+            self.go_along(from.agent);
+        }
+    }
+
+    pub(super) fn on_probe_ack(
+        &mut self,
+        (from, incarnation): (Identity, u16),
+        number: u32,
+        origin: Option<AgentId>,
+    ) {
+        if !self.hear_life(from, incarnation) {
+            return;
+        }
+        match origin {
+            Some(origin) => {
+                let (me, target) = (self.me(), from.agent);
+                self.send_to(origin, &Message::AckFor { from: me, target, number });
+            }
+            None => self.probes.answered(from.agent, number),
+        }
+    }
+
+    pub(super) fn on_probe_for(&mut self, from: Sender, target: AgentId, number: u32) {
+        if self.knows(from) {
+            self.send_probe(target, number, Some(from.agent));
+        }
+    }
+
+    pub(super) fn on_ack_for(&mut self, from: Sender, target: AgentId, number: u32) {
+        if self.knows(from) {
+            self.probes.answered(target, number);
+        }
+    }
+
+    /// An agent says that it lives. False if it is down here, which it is told then.
+    fn hear_life(&mut self, life: Identity, incarnation: u16) -> bool {
+        if life.agent == self.config.agent {
+            self.out.counters.strangers += 1;
+            return false;
+        }
+        self.learn_alive(life, incarnation);
+        self.settle();
+        let (now, known) = (self.now, self.agents.get_mut(&life.agent));
+        match known.filter(|known| known.life == life) {
+            Some(known) => known.heard = now,
+            None => {
+                self.tell_lost(life);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// An agent does not answer: it and everybody are told, and it has its time to object.
+    fn suspect(&mut self, scope: Scope, life: Identity, incarnation: u16) {
+        self.swim.learn(self.now, life, incarnation, State::Suspect);
+        let news = Some((life, incarnation));
+        if self.swim.suspects(&life, incarnation) && self.notices.get(&life.agent).copied() != news
+        {
+            self.notices.insert(life.agent, (life, incarnation));
+            let wait = self.detection_of(scope, life.agent).suspicion;
+            self.swim.check_after(self.now, Check::Down(life, incarnation), wait);
+            self.notice(life, incarnation);
+        }
+    }
+
+    fn condemn(&mut self, life: Identity, incarnation: u16) {
+        if self.swim.suspects(&life, incarnation) {
+            self.swim.learn(self.now, life, incarnation, State::Down);
+        }
+    }
+
+    fn notice(&mut self, life: Identity, incarnation: u16) {
+        let from = self.identity();
+        self.send(life.address, &Message::Suspected { from, life, incarnation });
+        let scope = if self.shares_run(life.agent) { Scope::Run } else { Scope::Cluster };
+        let wait = self.detection_of(scope, life.agent).notice_period;
+        self.timers.set(Wake::Notice(life.agent), self.after(wait));
+    }
+
+    /// A suspected agent may not have heard that it is.
+    pub(super) fn notice_again(&mut self, agent: AgentId) {
+        let Some((life, incarnation)) = self.notices.get(&agent).copied() else { return };
+        if self.swim.suspects(&life, incarnation) {
+            self.notice(life, incarnation);
+        } else {
+            self.notices.remove(&agent);
+        }
+    }
+
+    /// Somebody else does not know an agent that is known here.
+    pub(super) fn doubt(&mut self, agent: AgentId) {
+        if self.probes.doubtful.len() < DOUBTFUL_MAX {
+            self.probes.doubtful.insert(agent);
+        }
+    }
+}
