@@ -13,7 +13,7 @@ mod limits;
 mod losses;
 mod runs;
 mod seek;
-mod watch;
+pub(crate) mod watch;
 mod worker;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Datagrams to addresses, over connections that are made when they are first needed and made again when
-//! they have broken. What cannot be sent is lost, as datagrams may be: the mesh repeats what matters.
+//! Datagrams to addresses, over connections that are made when they are first needed, end when they are needed no more, and
+//! are made again when they are, or have broken. What cannot be sent is lost, as datagrams may be: the mesh repeats what matters.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -109,7 +109,11 @@ impl Carrier {
         if let Some(Way::There(connection)) = self.ways().get(&to) {
             return Ok(connection.clone());
         }
-        self.connect(to).await
+        let connection = self.connect(to).await?;
+        // The other end may send its datagrams over it, too.
+        let (carrier, served) = (self.clone(), connection.clone());
+        tokio::task::spawn_local(async move { carrier.serve(served).await });
+        Ok(connection)
     }
 
     /// Takes connections for as long as the endpoint lives.
@@ -210,6 +214,9 @@ impl Carrier {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 /// IPv4 addresses as themselves, also on a socket for both families.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {

@@ -212,8 +212,8 @@ async fn reach(
     key: &ClusterKey,
 ) -> Result<(Endpoint, Connection), ClientError> {
     let socket = UdpSocket::bind(any_for(address)).map_err(step("open a UDP socket"))?;
-    let (_, settings) =
-        tls::settings(key).map_err(io::Error::other).map_err(step("use the key"))?;
+    let settings =
+        tls::command_settings(key).map_err(io::Error::other).map_err(step("use the key"))?;
     let runtime = std::sync::Arc::new(TokioRuntime);
     let mut endpoint = Endpoint::new(EndpointConfig::default(), None, socket, runtime)
         .map_err(step("open a UDP socket"))?;

@@ -15,16 +15,34 @@ use crate::key::ClusterKey;
 /// The protocol's name and version (RFC 7301): agents of other versions are refused in the handshake.
 const ALPN: &[u8] = b"windtunnel-agent/1";
 
-/// Both sides' settings for holders of `key`.
+/// An agent's settings as a server and as a client, for holders of `key`.
 ///
 /// # Errors
 /// What is wrong with the key.
 pub(crate) fn settings(key: &ClusterKey) -> Result<(ServerConfig, ClientConfig), String> {
+    with_transport(key, between_agents())
+}
+
+/// A command's settings. It keeps its connection open for as long as it lives, and notices soon if the agent has gone.
+///
+/// # Errors
+/// What is wrong with the key.
+pub(crate) fn command_settings(key: &ClusterKey) -> Result<ClientConfig, String> {
+    let mut transport = between_agents();
+    transport.max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(COMMAND_IDLE_MS))));
+    transport.keep_alive_interval(Some(COMMAND_KEEP_ALIVE));
+    with_transport(key, transport).map(|(_, client)| client)
+}
+
+fn with_transport(
+    key: &ClusterKey,
+    transport: TransportConfig,
+) -> Result<(ServerConfig, ClientConfig), String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
     roots.add(key.certificate.clone()).map_err(|error| error.to_string())?;
     let roots = Arc::new(roots);
-    let transport = Arc::new(transport());
+    let transport = Arc::new(transport);
     let mut server = ServerConfig::with_crypto(Arc::new(server(key, &provider, &roots)?));
     server.transport_config(Arc::clone(&transport));
     let mut client = ClientConfig::new(Arc::new(client(key, &provider, roots)?));
@@ -68,16 +86,23 @@ fn client(
     QuicClientConfig::try_from(config).map_err(|error| error.to_string())
 }
 
-/// A lost agent is noticed by the mesh; here, only what is left of its connections is cleared away.
-fn transport() -> TransportConfig {
+/// A connection between agents ends when nothing has gone over it for some time, and is made again when it is needed: an
+/// idle cluster of many agents keeps only those of neighbours open. That an agent is lost, the mesh notices.
+fn between_agents() -> TransportConfig {
     let mut transport = TransportConfig::default();
     transport.max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_MS))));
-    transport.keep_alive_interval(Some(KEEP_ALIVE));
+    transport.max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_MAX));
+    transport.max_concurrent_uni_streams(VarInt::from_u32(0));
     transport.datagram_send_buffer_size(DATAGRAM_BUFFER);
     transport
 }
 
 /// Bytes of datagrams that may wait in a connection.
 pub(crate) const DATAGRAM_BUFFER: usize = 1 << 20;
-const IDLE_MS: u32 = 5_000;
-const KEEP_ALIVE: Duration = Duration::from_secs(1);
+/// Three times as long as a neighbour is asked again at the latest.
+pub(crate) const IDLE_MS: u32 = 15_000;
+/// Streams that the other end may have open: one for each run that an agent can have ([`windtunnel_mesh::config::Limits`]),
+/// and questions. An idle stream costs nothing before it is opened.
+pub(crate) const STREAMS_MAX: u32 = 4096;
+const COMMAND_IDLE_MS: u32 = 5_000;
+const COMMAND_KEEP_ALIVE: Duration = Duration::from_secs(1);

@@ -33,7 +33,7 @@ pub(super) async fn hear(mut from: RecvStream, watcher: (u64, u64), heard: Unbou
 }
 
 /// To another agent: what is sent goes to its part of the run, in order. `from` is the run and this member.
-pub(super) fn speaker(carrier: Carrier, to: SocketAddr, from: (u64, u16)) -> UnboundedSender<Word> {
+pub(crate) fn speaker(carrier: Carrier, to: SocketAddr, from: (u64, u16)) -> UnboundedSender<Word> {
     let (say, said) = unbounded_channel();
     tokio::task::spawn_local(async move {
         // That an agent cannot be reached, the mesh finds out.
