@@ -11,6 +11,7 @@ mod leavers;
 mod life;
 mod limits;
 mod losses;
+mod measure;
 mod runs;
 mod seek;
 pub(crate) mod watch;

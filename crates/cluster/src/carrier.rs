@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use quinn::{Connection, Endpoint};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
 use windtunnel_control::part::FromPart;
 
 use crate::key::NAME;
@@ -48,9 +49,17 @@ pub(crate) enum Heard {
 
 #[derive(Debug)]
 enum Way {
-    /// It is being made; what waits for it, at most [`WAITING_MAX`].
-    Coming(VecDeque<Vec<u8>>),
+    /// It is being made.
+    Coming(Waiting),
     There(Connection),
+}
+
+/// What waits for a connection.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// At most [`WAITING_MAX`].
+    datagrams: VecDeque<Vec<u8>>,
+    askers: Vec<oneshot::Sender<Result<Connection, String>>>,
 }
 
 impl Carrier {
@@ -64,19 +73,24 @@ impl Carrier {
         match ways.get_mut(&to) {
             // Too long, or the connection has just broken: lost.
             Some(Way::There(connection)) => drop(connection.send_datagram(bytes.into())),
-            Some(Way::Coming(waiting)) => {
-                if waiting.len() == WAITING_MAX {
-                    waiting.pop_front();
+            Some(Way::Coming(Waiting { datagrams, .. })) => {
+                if datagrams.len() == WAITING_MAX {
+                    datagrams.pop_front();
                 }
-                waiting.push_back(bytes);
+                datagrams.push_back(bytes);
             }
             None => {
-                ways.insert(to, Way::Coming(VecDeque::from([bytes])));
                 drop(ways);
-                let carrier = self.clone();
-                tokio::task::spawn_local(async move { carrier.make(to).await });
+                self.begin(to, Waiting { datagrams: [bytes].into(), askers: Vec::new() });
             }
         }
+    }
+
+    /// A connection is needed.
+    fn begin(&self, to: SocketAddr, waiting: Waiting) {
+        self.ways().insert(to, Way::Coming(waiting));
+        let carrier = self.clone();
+        tokio::task::spawn_local(async move { carrier.make(to).await });
     }
 
     /// Somebody there is lost: what comes next needs a new connection.
@@ -106,14 +120,19 @@ impl Carrier {
     /// # Errors
     /// Why there is none.
     pub(crate) async fn connection(&self, to: SocketAddr) -> Result<Connection, String> {
-        if let Some(Way::There(connection)) = self.ways().get(&to) {
-            return Ok(connection.clone());
+        let (ask, answer) = oneshot::channel();
+        {
+            let mut ways = self.ways();
+            match ways.get_mut(&to) {
+                Some(Way::There(connection)) => return Ok(connection.clone()),
+                Some(Way::Coming(waiting)) => waiting.askers.push(ask),
+                None => {
+                    drop(ways);
+                    self.begin(to, Waiting { askers: vec![ask], ..Waiting::default() });
+                }
+            }
         }
-        let connection = self.connect(to).await?;
-        // The other end may send its datagrams over it, too.
-        let (carrier, served) = (self.clone(), connection.clone());
-        tokio::task::spawn_local(async move { carrier.serve(served).await });
-        Ok(connection)
+        answer.await.unwrap_or_else(|_| Err("the connection was given up".to_owned()))
     }
 
     /// Takes connections for as long as the endpoint lives.
@@ -142,7 +161,14 @@ impl Carrier {
         match self.connect(to).await {
             Ok(connection) => self.serve(connection).await,
             // The mesh tries again in its own time.
-            Err(_) => drop(self.ways().remove(&to)),
+            Err(why) => {
+                let mut ways = self.ways();
+                let Some(Way::Coming(waiting)) = ways.get_mut(&to) else { return };
+                for asker in waiting.askers.drain(..) {
+                    let _ = asker.send(Err(why.clone()));
+                }
+                ways.remove(&to);
+            }
         }
     }
 
@@ -187,9 +213,12 @@ impl Carrier {
             return;
         }
         if let Some(Way::Coming(waiting)) = ways.insert(from, Way::There(connection.clone())) {
-            for bytes in waiting {
+            for bytes in waiting.datagrams {
                 // Lost if it does not fit: the mesh repeats what matters.
                 let _ = connection.send_datagram(bytes.into());
+            }
+            for asker in waiting.askers {
+                let _ = asker.send(Ok(connection.clone()));
             }
         }
     }

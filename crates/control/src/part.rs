@@ -185,6 +185,9 @@ pub struct FlowChange {
     /// The members who are to hear of it, as far as the part knows; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<u16>>,
+    /// Those of them who are to hear at once; absent: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<Vec<u16>>,
 }
 
 /// What the sharing model needs to know of a flow.

@@ -14,6 +14,7 @@
 mod abroad;
 mod change;
 mod clock;
+mod crossed;
 mod message;
 mod meter;
 mod outbox;

@@ -48,6 +48,9 @@ pub struct Detection {
 pub struct Pace {
     /// Changes of flows are collected for this time; the first after a silence leaves at once. Default 2 ms.
     pub batch: Span,
+    /// Who is not known to share a link with a flow hears of it within this time, together with what else there is to tell
+    /// it, and never of a flow that has ended meanwhile. Default 250 ms.
+    pub later: Span,
     /// A missing announcement is asked for after this time, in which it may still come. Default 3 ms.
     pub patience: Span,
     /// After the last change a peer is told what it should have by now: first after this time, then after
@@ -185,6 +188,7 @@ impl Default for Pace {
     fn default() -> Self {
         Pace {
             batch: Span::from_millis(2),
+            later: Span::from_millis(250),
             patience: Span::from_millis(3),
             digest_first: Span::from_millis(50),
             digest_steady: Span::from_secs(1),

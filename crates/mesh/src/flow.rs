@@ -6,6 +6,7 @@ use windtunnel_model::{Span, Time};
 
 use crate::id::{FlowKey, mix};
 
+pub(crate) mod meetings;
 pub(crate) mod own;
 pub(crate) mod peer;
 
@@ -38,13 +39,25 @@ pub struct FlowChange {
 pub struct Audience {
     /// Positions in the run's sorted list of members, in order.
     members: Arc<[u32]>,
+    /// Those of them who hear at once; the others within [`crate::config::Pace::later`].
+    at_once: Arc<[u32]>,
 }
 
 impl Audience {
-    pub(crate) fn new(mut members: Vec<u32>) -> Self {
-        members.sort_unstable();
-        members.dedup();
-        Audience { members: members.into() }
+    /// All of them hear at once.
+    pub(crate) fn new(members: Vec<u32>) -> Self {
+        let members: Arc<[u32]> = sorted(members).into();
+        Audience { at_once: Arc::clone(&members), members }
+    }
+
+    /// Those who hear at once, and others who hear later.
+    pub(crate) fn with_later(at_once: Vec<u32>, later: Vec<u32>) -> Self {
+        let members = sorted([&at_once[..], &later].concat());
+        Audience { members: members.into(), at_once: sorted(at_once).into() }
+    }
+
+    pub(crate) fn at_once(&self) -> impl Iterator<Item = u32> + '_ {
+        self.at_once.iter().copied()
     }
 
     /// How many members hear of the flow.
@@ -69,8 +82,14 @@ impl Audience {
 
     /// Those of this audience that are not in `other`.
     pub(crate) fn without(&self, other: &Audience) -> Audience {
-        Audience { members: self.iter().filter(|member| !other.contains(*member)).collect() }
+        Audience::new(self.iter().filter(|member| !other.contains(*member)).collect())
     }
+}
+
+fn sorted(mut members: Vec<u32>) -> Vec<u32> {
+    members.sort_unstable();
+    members.dedup();
+    members
 }
 
 /// One entry of a table as announced: what holds of a flow since a version of its sender.

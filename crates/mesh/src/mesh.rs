@@ -12,13 +12,13 @@ mod tell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-use windtunnel_model::{Span, Time};
+use windtunnel_model::{NodeId, Span, Time};
 
 use crate::clock::{Clock, PeerClock};
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::event::{Ending, Event, Transmit};
-use crate::flow::{Audience, Fingerprint, Flow};
+use crate::flow::{Audience, Fingerprint, Flow, FlowChange};
 use crate::id::{AgentId, FlowKey, Identity, PlanHash, RunId};
 use crate::luck::Luck;
 use crate::run::{Part, Run, RunError};
@@ -273,6 +273,44 @@ impl Mesh {
         run: RunId,
         agents: impl IntoIterator<Item = AgentId>,
     ) -> Result<Audience, RunError> {
+        Ok(Audience::new(self.positions(run, agents)?))
+    }
+
+    /// The same, of whom only those `at_once` hear of the flow at once: whose nodes can share a link with it that others
+    /// cross than the flows to its destination, and the agent of the destination. All `others` who can share a link with it
+    /// hear within [`crate::config::Pace::later`], if it has not ended by then, and at once if they turn out to have a flow
+    /// to the same node ([`Mesh::set_nodes`]).
+    ///
+    /// # Errors
+    /// As [`Mesh::audience`].
+    pub fn audience_with_others(
+        &self,
+        run: RunId,
+        at_once: impl IntoIterator<Item = AgentId>,
+        others: impl IntoIterator<Item = AgentId>,
+    ) -> Result<Audience, RunError> {
+        Ok(Audience::with_later(self.positions(run, at_once)?, self.positions(run, others)?))
+    }
+
+    /// The nodes of a run that this agent has: it tells others whose flows meet on the way into one.
+    ///
+    /// # Errors
+    /// [`RunError::Unknown`].
+    pub fn set_nodes(
+        &mut self,
+        run: RunId,
+        nodes: impl IntoIterator<Item = NodeId>,
+    ) -> Result<(), RunError> {
+        let known = self.runs.get_mut(&run).ok_or(RunError::Unknown(run))?;
+        known.meetings.nodes = nodes.into_iter().collect();
+        Ok(())
+    }
+
+    fn positions(
+        &self,
+        run: RunId,
+        agents: impl IntoIterator<Item = AgentId>,
+    ) -> Result<Vec<u32>, RunError> {
         let known = self.runs.get(&run).ok_or(RunError::Unknown(run))?;
         let mut members = Vec::new();
         for agent in agents {
@@ -281,7 +319,7 @@ impl Mesh {
                 members.push(member);
             }
         }
-        Ok(Audience::new(members))
+        Ok(members)
     }
 
     /// A flow of this agent began, or is no more what it was. Nothing is sent if nothing is new.
@@ -434,6 +472,7 @@ impl Mesh {
                 self.on_probe_ack((from, incarnation), number, origin);
             }
             Message::ProbeFor { from, target, number } => self.on_probe_for(from, target, number),
+            Message::Meet { from, run, node, agents } => self.on_meet(from, run, node, &agents),
             Message::AckFor { from, target, number } => self.on_ack_for(from, target, number),
             Message::Ping { from, sent } => self.on_ping(from, sent),
             Message::Pong { from, sent, came, left } => {
@@ -449,6 +488,7 @@ impl Mesh {
             Wake::Notice(agent) => self.notice_again(agent),
             Wake::Clock(agent) => self.ping(agent),
             Wake::Flush(run) => self.flush(run),
+            Wake::Later(run) => self.flush_later(run),
             Wake::State(run, member) => self.state_again(run, member),
             Wake::Digest(run, member) => self.digest(run, member),
             Wake::Want(run, member) => self.want(run, member),
@@ -493,7 +533,7 @@ impl Out {
         let counters = &mut self.counters;
         let kind = match message {
             Message::Run(..) | Message::RunLeft(..) => &mut counters.runs,
-            Message::Delta(..) => &mut counters.flows,
+            Message::Delta(..) | Message::Meet { .. } => &mut counters.flows,
             Message::Digest(..) | Message::Want { .. } => &mut counters.digests,
             Message::Ping { .. } | Message::Pong { .. } => &mut counters.clocks,
             _ => &mut counters.membership,

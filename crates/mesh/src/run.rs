@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use windtunnel_model::{Span, Time};
 
+use crate::flow::meetings::Meetings;
 use crate::flow::own::OwnFlows;
 use crate::flow::peer::PeerFlows;
 use crate::id::{AgentId, PlanHash, RunId, mix};
@@ -90,6 +91,10 @@ pub(crate) struct Peer {
     pub(crate) sent: u64,
     /// …of which those up to this one in full, without regard to what it has.
     pub(crate) full_until: u64,
+    /// The greatest version that it was ever told.
+    pub(crate) told: u64,
+    /// It is told something that had time.
+    pub(crate) has_time: bool,
     pub(crate) digest_wait: Span,
     pub(crate) want_wait: Span,
     /// What it is said to have announced.
@@ -115,8 +120,12 @@ pub(crate) struct Run {
     /// Their fingerprint.
     pub(crate) lost_sum: u64,
     pub(crate) ready: bool,
-    /// Members that have not been told everything.
+    /// Members that have not been told everything, and are to be.
     pub(crate) dirty: BTreeSet<u32>,
+    /// Others that have not been told everything, and have time.
+    pub(crate) later: BTreeSet<u32>,
+    /// Who shares the way into a node.
+    pub(crate) meetings: Meetings,
     pub(crate) flushed: Option<Time>,
 }
 
@@ -132,7 +141,9 @@ impl Peer {
             flows: PeerFlows::default(),
             overflow_told: false,
             sent: 0,
+            told: 0,
             full_until: 0,
+            has_time: false,
             digest_wait: Span::ZERO,
             want_wait: Span::ZERO,
             want_top: 0,
@@ -159,6 +170,8 @@ impl Run {
             lost_sum: 0,
             ready: false,
             dirty: BTreeSet::new(),
+            later: BTreeSet::new(),
+            meetings: Meetings::default(),
             flushed: None,
         }
     }

@@ -19,6 +19,8 @@ pub(crate) enum Wake {
     Clock(AgentId),
     /// Changes have been collected for long enough.
     Flush(RunId),
+    /// Members that have time have had it.
+    Later(RunId),
     /// Tell a member of our part in a run.
     State(RunId, u32),
     /// Tell a member what it should have.

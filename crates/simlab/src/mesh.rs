@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use windtunnel_mesh::{
     AgentId, Audience, Config, Ending, Event, Flow, FlowKey, Mesh, PlanHash, RunId,
 };
-use windtunnel_model::{Span, Time};
+use windtunnel_model::{NodeId, Span, Time};
 
 use crate::Chance;
 use machine::{HostClock, Machine, Part};
@@ -227,6 +227,40 @@ impl MeshWorld {
             let audience: Audience = mesh.audience(run, agents).expect("members of the run");
             mesh.set_flow(now, run, key, flow, &audience).expect("within the limits");
         });
+    }
+
+    /// The same for a flow of which only some machines are to hear at once, and `others` later.
+    ///
+    /// # Panics
+    /// If the mesh refuses it.
+    pub fn set_flow_for(
+        &mut self,
+        index: usize,
+        run: RunId,
+        (key, flow): (FlowKey, Flow),
+        at_once: &[usize],
+        others: &[usize],
+    ) {
+        let agent = |machine: &usize| self.machines[*machine].agent;
+        let at_once: Vec<AgentId> = at_once.iter().map(agent).collect();
+        let others: Vec<AgentId> = others.iter().map(agent).collect();
+        let machine = &mut self.machines[index];
+        let Some(part) = machine.runs.get_mut(&run) else { return };
+        let all = at_once.iter().chain(&others).copied().collect();
+        part.flows.insert(key, (flow, all));
+        self.act(index, |mesh, now| {
+            let audience = mesh.audience_with_others(run, at_once, others).expect("members");
+            mesh.set_flow(now, run, key, flow, &audience).expect("within the limits");
+        });
+    }
+
+    /// Which nodes of a run a machine has.
+    ///
+    /// # Panics
+    /// If it has no part in the run.
+    pub fn set_nodes(&mut self, index: usize, run: RunId, nodes: Vec<NodeId>) {
+        let set = self.act(index, |mesh, _| mesh.set_nodes(run, nodes));
+        assert_eq!(set, Some(Ok(())));
     }
 
     /// A flow of a machine ends.

@@ -112,7 +112,7 @@ pub struct Host {
     /// What went between it and each other machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<Peer>,
-    /// How soon it knew of flows that began on the other machines.
+    /// How soon it knew of flows of the other machines that share a link with one of its own, since both were there.
     #[serde(default)]
     pub flow_starts: FlowStarts,
 }
@@ -153,10 +153,14 @@ pub struct Peer {
     pub silent_ns: u64,
 }
 
-/// How long after they began a machine reckoned with flows of the other machines, with `model: paths`.
+/// How soon a machine reckoned with flows of the other machines that share a link with one of its own, since both were
+/// there, with `model: paths`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FlowStarts {
-    /// Flows that began, of which it was told.
+    /// Flows that began on the other machines, of which it was told.
+    #[serde(default)]
+    pub told: u64,
+    /// Those of them that shared a link with a flow of its own when it was told.
     pub flows: u64,
     /// The mean, in nanoseconds, as the others.
     pub mean_ns: u64,

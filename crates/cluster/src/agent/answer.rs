@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quinn::{RecvStream, SendStream};
 
+use super::measure;
 use crate::carrier::Carrier;
-use crate::protocol::{Answer, Ask, Card, Hosts, Silent, Throughput};
+use crate::protocol::{Answer, Ask, Card, Hosts, Silent};
 use crate::{client, stream};
 
 /// Answers one question. `others` are the agents that are there.
@@ -26,7 +27,7 @@ pub(super) async fn answer(
             Ok(bytes) => Answer::Taken { bytes },
             Err(error) => Answer::Error { message: error.to_string() },
         },
-        Ask::Send { to } if others.contains(&to) => match throughput(&carrier, to).await {
+        Ask::Send { to } if others.contains(&to) => match measure::throughput(&carrier, to).await {
             Ok(bit_per_s) => Answer::Throughput { bit_per_s },
             Err(message) => Answer::Error { message },
         },
@@ -58,7 +59,7 @@ async fn hosts(own: Card, others: Vec<SocketAddr>, carrier: &Carrier, measure: b
     }
     hosts.sort_by(|a, b| (&a.host, a.address).cmp(&(&b.host, b.address)));
     let asked = hosts.iter().position(|card| card.agent == own.agent).unwrap_or(0);
-    let throughput = if measure { measure_all(&hosts, &own, carrier).await } else { Vec::new() };
+    let throughput = if measure { measure::all(&hosts, &own, carrier).await } else { Vec::new() };
     Hosts { asked, hosts, silent, throughput }
 }
 
@@ -69,7 +70,7 @@ async fn card_of(carrier: &Carrier, address: SocketAddr) -> Result<Card, String>
     }
 }
 
-async fn ask(
+pub(super) async fn ask(
     carrier: &Carrier,
     address: SocketAddr,
     question: &Ask,
@@ -86,53 +87,6 @@ async fn ask(
     }
 }
 
-/// One pair after the other, so that none disturbs another.
-async fn measure_all(hosts: &[Card], own: &Card, carrier: &Carrier) -> Vec<Throughput> {
-    let mut measured = Vec::new();
-    let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (from, to)));
-    for (from, to) in pairs.filter(|(from, to)| from.agent != to.agent) {
-        let bit_per_s = if from.agent == own.agent {
-            throughput(carrier, to.address).await.ok()
-        } else {
-            let question = Ask::Send { to: to.address };
-            match ask(carrier, from.address, &question, MEASURE_PATIENCE).await {
-                Ok(Answer::Throughput { bit_per_s }) => Some(bit_per_s),
-                _ => None,
-            }
-        };
-        measured.push(Throughput { from: from.address, to: to.address, bit_per_s });
-    }
-    measured
-}
-
-/// What goes through to another agent in [`MEASURE`], in bit/s.
-async fn throughput(carrier: &Carrier, to: SocketAddr) -> Result<u64, String> {
-    let sending = async {
-        // A connection of its own: that of the mesh must not wait behind this.
-        let connection = carrier.connect(to).await?;
-        let sent = send_for(&connection).await.map_err(|error: io::Error| error.to_string());
-        connection.close(0_u32.into(), b"measured");
-        sent
-    };
-    let patience = tokio::time::timeout(MEASURE_PATIENCE, sending).await;
-    patience.unwrap_or_else(|_| Err("it took too long".to_owned()))
-}
-
-async fn send_for(connection: &quinn::Connection) -> io::Result<u64> {
-    let (mut to, mut from) = connection.open_bi().await?;
-    stream::send(&mut to, &Ask::Take).await?;
-    let (piece, began) = (vec![0; PIECE], Instant::now());
-    while began.elapsed() < MEASURE {
-        to.write_all(&piece).await?;
-    }
-    to.finish().map_err(io::Error::other)?;
-    let Answer::Taken { bytes } = stream::receive(&mut from, PIECE).await? else {
-        return Err(io::Error::other("something else than was asked"));
-    };
-    let nanos = began.elapsed().as_nanos().max(1);
-    Ok(u64::try_from(u128::from(bytes) * 8_000_000_000 / nanos).unwrap_or(u64::MAX))
-}
-
 async fn count(mut rest: RecvStream) -> io::Result<u64> {
     let mut bytes = 0;
     while let Some(chunk) = rest.read_chunk(usize::MAX, false).await? {
@@ -142,6 +96,3 @@ async fn count(mut rest: RecvStream) -> io::Result<u64> {
 }
 
 const CARD_PATIENCE: Duration = Duration::from_secs(2);
-const MEASURE: Duration = Duration::from_millis(300);
-const MEASURE_PATIENCE: Duration = Duration::from_secs(5);
-const PIECE: usize = 64 * 1024;

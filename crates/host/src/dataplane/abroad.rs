@@ -18,6 +18,7 @@ use windtunnel_trace::lateness::Lateness;
 use windtunnel_tunnel::{Counters, Label, Outgoing, Received, Tunnel};
 use windtunnel_wire::vnet;
 
+use super::crossed::Crossed;
 use super::message::RemoteNews;
 use super::now;
 pub(super) use held::Packet;
@@ -49,7 +50,9 @@ pub(crate) struct Abroad {
     announced: BTreeSet<RemoteKey>,
     /// Flows of the others, by member.
     remote: BTreeMap<(u16, RemoteKey), FlowTerms>,
-    /// How long after their start these were reckoned with.
+    /// What the flows here cross.
+    crossed: Crossed,
+    /// How long after their start flows of the others were reckoned with that share a link with one here.
     starts: Lateness,
     reached: bool,
     unreached_next: Time,
@@ -76,6 +79,9 @@ pub(crate) struct Traffic {
     pub stray_packets: u64,
     /// Datagrams that were not of this run, or not whole, or came twice.
     pub refused_datagrams: u64,
+    /// Flows of the others that began, of which this machine was told.
+    #[serde(default)]
+    pub told_flows: u64,
     /// News of flows that made no sense here.
     pub refused_flows: u64,
     /// Flows here of which the others could not be told.
@@ -106,6 +112,7 @@ impl Abroad {
             is_closed: false,
             announced: BTreeSet::new(),
             remote: BTreeMap::new(),
+            crossed: Crossed::default(),
             starts: Lateness::new(),
             reached: false,
             unreached_next: Time::ZERO,
@@ -281,6 +288,7 @@ impl Abroad {
         self.pairs.begin(origin, &self.tunnel);
         self.held.clear_before(origin);
         self.starts.clear();
+        self.crossed.clear();
         let remote: Vec<_> =
             self.remote.iter().map(|(&(m, key), &terms)| (m, key, terms)).collect();
         for (member, key, terms) in remote {
@@ -296,10 +304,14 @@ impl Abroad {
     pub(super) fn news(&mut self, engine: &mut Engine) -> Vec<FlowNews> {
         let mut news = Vec::new();
         while let Some(one) = engine.poll_flow() {
-            match one.flow {
-                Some(_) => self.announced.insert(one.key()),
-                None => self.announced.remove(&one.key()),
-            };
+            let key = one.key();
+            if one.flow.is_some() {
+                self.announced.insert(key);
+                self.crossed.begin(key, now(), || engine.lanes_of(key));
+            } else {
+                self.announced.remove(&key);
+                self.crossed.end(&key);
+            }
             news.push(one);
         }
         news
@@ -311,7 +323,11 @@ impl Abroad {
         for RemoteNews { news, since } in told {
             let key = (member, news.key());
             match news.flow {
-                Some(terms) if self.remote.insert(key, terms).is_none() => began.extend(since),
+                Some(terms) if self.remote.insert(key, terms).is_none() => {
+                    let both = self.crossed.since(&engine.lanes_of(news.key()));
+                    began.extend(since.zip(both));
+                    self.traffic.told_flows += 1;
+                }
                 Some(_) => {}
                 None => drop(self.remote.remove(&key)),
             }
@@ -321,16 +337,19 @@ impl Abroad {
         self.record_starts(member, &began);
     }
 
-    /// Flows of a member that began then, on its clock, are reckoned with from now on.
-    fn record_starts(&mut self, member: u16, began: &[Time]) {
+    /// Flows of a member that began then, on its clock, are reckoned with from now on; and since when a flow here shares a
+    /// link with each.
+    fn record_starts(&mut self, member: u16, began: &[(Time, Time)]) {
         let Some(ahead) = self.ahead.get(usize::from(member)).copied().flatten() else { return };
         let present = now();
-        for since in began {
-            self.starts.record(present.since(on_this_clock(since.as_nanos(), ahead)));
+        for (since, both) in began {
+            let began = on_this_clock(since.as_nanos(), ahead).max(*both);
+            self.starts.record(present.since(began));
         }
     }
 
-    /// How long after their start flows of the others were reckoned with.
+    /// How long after their start flows of the others were reckoned with, of those that shared a link with a flow here
+    /// then: since both were there.
     pub(super) fn into_starts(self) -> Lateness {
         self.starts
     }

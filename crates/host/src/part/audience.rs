@@ -1,4 +1,6 @@
-//! Which machines have nodes that can share a link with a flow: only these hear of it.
+//! Which machines have nodes that can share a link with a flow: only these hear of it. And which of them hear at once: flows
+//! to one node share the link into it whoever sends them, so that on a connected network everybody can share that one with
+//! nearly every flow. Who really does, the machine of that node finds out, which hears of all flows to it at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +13,17 @@ pub(crate) struct Audiences {
     /// By member: the lanes that packets of its nodes may cross. `None` where a route is fixed: then all
     /// hear of everything.
     lanes: Option<Vec<BTreeSet<Lane>>>,
-    known: BTreeMap<(NodeId, NodeId), Option<Vec<u16>>>,
+    placement: Vec<u16>,
+    known: BTreeMap<(NodeId, NodeId), Option<Hearing>>,
+}
+
+/// Who hears of a flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hearing {
+    /// Members with nodes that can share a link with it.
+    pub(crate) members: Vec<u16>,
+    /// Those of them who can share another one than the link into its destination; and the member of the destination.
+    pub(crate) at_once: Vec<u16>,
 }
 
 impl Audiences {
@@ -26,6 +38,7 @@ impl Audiences {
         };
         Audiences {
             lanes: (!routes.has_fixed()).then(|| (0..members).map(lanes).collect()),
+            placement: placement.to_vec(),
             known: BTreeMap::new(),
         }
     }
@@ -36,7 +49,7 @@ impl Audiences {
         plan: &Plan,
         routes: &Routes,
         (from, to): (NodeId, NodeId),
-    ) -> Option<Vec<u16>> {
+    ) -> Option<Hearing> {
         let lanes = self.lanes.as_ref()?;
         // A router receives: it may be any.
         if from == to {
@@ -46,8 +59,20 @@ impl Audiences {
             let ports = plan.nodes.get(to.index())?.interfaces.iter();
             let targets = ports.map(|it| (to, Target::Port(it.port)));
             let own = lanes_to(plan, routes, &[from], targets);
-            let shares = |member: &(u16, &BTreeSet<Lane>)| !member.1.is_disjoint(&own);
-            Some((0..).zip(lanes).filter(shares).map(|(member, _)| member).collect())
+            let into = |lane: &&Lane| plan.lane_end(**lane) == Vertex::Node(to);
+            let inner: BTreeSet<Lane> = own.iter().filter(|lane| !into(lane)).copied().collect();
+            let home = self.placement.get(to.index()).copied();
+            let sharing = |with: &BTreeSet<Lane>, home: Option<u16>| {
+                let members = (0..).zip(lanes);
+                let shares = members
+                    .filter(|(member, lanes)| Some(*member) == home || !lanes.is_disjoint(with));
+                shares.map(|(member, _)| member).collect()
+            };
+            let members: Vec<u16> = sharing(&own, None);
+            if members.iter().all(|member| self.placement.get(from.index()) == Some(member)) {
+                return Some(Hearing { at_once: members.clone(), members });
+            }
+            Some(Hearing { members: sharing(&own, home), at_once: sharing(&inner, home) })
         });
         members.clone()
     }
@@ -117,11 +142,35 @@ mod tests {
         // Each node on a machine of its own.
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
         let mut hear = |from, to| audiences.hear_of(&plan, &routes, (NodeId(from), NodeId(to)));
-        // On a-r only a sends; on r-s a and b; on s-c everybody but c.
-        assert_eq!(hear(0, 2), Some(vec![0, 1, 3, 4, 5]));
+        // On a-r only a sends; on r-s a and b; on s-c everybody but c. c's machine tells who meets there.
+        let hearing = |members: &[u16], at_once: &[u16]| {
+            Some(Hearing { members: members.to_vec(), at_once: at_once.to_vec() })
+        };
+        assert_eq!(hear(0, 2), hearing(&[0, 1, 2, 3, 4, 5], &[0, 1, 2]));
         // e sends on e-t alone, and to f all others may send.
-        assert_eq!(hear(4, 5), Some(vec![0, 1, 2, 3, 4]));
+        assert_eq!(hear(4, 5), hearing(&[0, 1, 2, 3, 4, 5], &[4, 5]));
         assert_eq!(hear(0, 0), None);
+    }
+
+    #[test]
+    fn of_a_flow_through_a_star_only_two_machines_hear_at_once() {
+        let mut text = "nodes: {".to_owned();
+        (0..150).for_each(|node| text += &format!("n{node}: {{}}, "));
+        text += "}\nrouters: [r]\nlinks:\n";
+        (0..150).for_each(|node| text += &format!("- {{between: [n{node}, r], rate: 100mbit}}\n"));
+        let source = windtunnel_scenario::Source {
+            name: "net.yaml",
+            text: text.as_bytes(),
+            default_name: "net",
+            base_dir: "/",
+        };
+        let plan = windtunnel_scenario::load(&source).unwrap().plan;
+        let placement: Vec<u16> = (0..150).map(|node| node % 16).collect();
+        let routes = Routes::compute(&plan);
+        let mut audiences = Audiences::of(&plan, &routes, &placement, 16);
+        let hearing = audiences.hear_of(&plan, &routes, (NodeId(3), NodeId(20))).unwrap();
+        assert_eq!(hearing.members, (0..16).collect::<Vec<u16>>());
+        assert_eq!(hearing.at_once, [3, 4]);
     }
 
     #[test]
@@ -137,6 +186,7 @@ mod tests {
         let plan = windtunnel_scenario::load(&source).unwrap().plan;
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3], 4);
-        assert_eq!(audiences.hear_of(&plan, &routes, (NodeId(0), NodeId(1))), Some(vec![0]));
+        let hearing = Hearing { members: vec![0], at_once: vec![0] };
+        assert_eq!(audiences.hear_of(&plan, &routes, (NodeId(0), NodeId(1))), Some(hearing));
     }
 }

@@ -67,7 +67,7 @@ fn host(part: &PartEvidence<'_>) -> Host {
         received_packets: between.received_packets,
         lost_datagrams: between.lost_datagrams,
         peers: part.evidence.tally.peers.iter().map(|peer| self::peer(part, peer)).collect(),
-        flow_starts: flow_starts(&part.evidence.tally.flow_starts),
+        flow_starts: flow_starts(between.told_flows, &part.evidence.tally.flow_starts),
     }
 }
 
@@ -95,9 +95,10 @@ fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> Peer {
     }
 }
 
-fn flow_starts(seen: &Lateness) -> FlowStarts {
+fn flow_starts(told: u64, seen: &Lateness) -> FlowStarts {
     let lateness::Summary { packets, p50_ns, p99_ns, max_ns, .. } = seen.summary();
-    FlowStarts { flows: packets, mean_ns: seen.mean().as_nanos(), p50_ns, p99_ns, max_ns }
+    let mean_ns = seen.mean().as_nanos();
+    FlowStarts { told, flows: packets, mean_ns, p50_ns, p99_ns, max_ns }
 }
 
 fn machine(evidence: &Evidence<'_>) -> Machine {

@@ -14,6 +14,8 @@ struct Record {
     key: FlowKey,
     flow: Option<Flow>,
     audience: Audience,
+    /// The version of the flow's beginning: who was told less need not hear of its end.
+    began: u64,
 }
 
 /// The own flows of a run, by the version of their last change.
@@ -69,26 +71,31 @@ impl OwnFlows {
         if self.get(&key) == Some((&flow, audience)) {
             return Audience::new(Vec::new());
         }
-        let mut told: Vec<u32> = audience.iter().collect();
+        let (mut gone, mut began) = (Audience::new(Vec::new()), self.version + 1);
         if let Some(former) = self.withdraw(&key) {
-            let gone = former.audience.without(audience);
+            began = former.began;
+            gone = former.audience.without(audience);
             if !gone.is_empty() {
-                told.extend(gone.iter());
-                self.record(Record { key, flow: None, audience: gone });
+                self.record(Record { key, flow: None, audience: gone.clone(), began });
             }
         }
-        let version = self.record(Record { key, flow: Some(flow), audience: audience.clone() });
-        self.live.insert(key, version);
+        let audience = audience.clone();
+        let told = Audience::with_later(
+            audience.at_once().chain(gone.iter()).collect(),
+            audience.iter().collect(),
+        );
         for member in audience.iter() {
-            self.views[member as usize].add(digest(&key, version));
+            self.views[member as usize].add(digest(&key, self.version + 1));
         }
-        Audience::new(told)
+        let version = self.record(Record { key, flow: Some(flow), audience, began });
+        self.live.insert(key, version);
+        told
     }
 
     /// A flow ended. Answers who has to hear of it; `None` if there was none.
     pub(crate) fn end(&mut self, key: &FlowKey) -> Option<Audience> {
-        let Record { audience, .. } = self.withdraw(key)?;
-        self.record(Record { key: *key, flow: None, audience: audience.clone() });
+        let Record { audience, began, .. } = self.withdraw(key)?;
+        self.record(Record { key: *key, flow: None, audience: audience.clone(), began });
         Some(audience)
     }
 
@@ -102,16 +109,18 @@ impl OwnFlows {
         Some((version, self.records.remove(&version)?.audience))
     }
 
-    /// What `member` has to hear of what changed after `version`, oldest first; ends only if `ends`.
+    /// What `member` has to hear of what changed after `version`, oldest first; of ends, only those of flows that began by
+    /// version `ends`.
     pub(crate) fn after(
         &self,
         version: u64,
         member: u32,
-        ends: bool,
+        ends: u64,
     ) -> impl Iterator<Item = Entry> + '_ {
         let later = self.records.range(version.saturating_add(1)..);
         later.filter_map(move |(version, record)| {
-            let wanted = (ends || record.flow.is_some()) && record.audience.contains(member);
+            let told = record.flow.is_some() || record.began <= ends;
+            let wanted = told && record.audience.contains(member);
             let change = FlowChange { key: record.key, flow: record.flow };
             wanted.then_some(Entry { version: *version, change })
         })
@@ -150,7 +159,7 @@ mod tests {
     }
 
     fn heard(own: &OwnFlows, version: u64, member: u32) -> Vec<(u64, u32, bool)> {
-        let entries = own.after(version, member, true);
+        let entries = own.after(version, member, u64::MAX);
         entries.map(|e| (e.version, e.change.key.number, e.change.flow.is_some())).collect()
     }
 
@@ -181,6 +190,17 @@ mod tests {
         assert_eq!(own.forget_beyond(1), None);
         assert_eq!((own.floor(), heard(&own, 0, 1)), (3, vec![(4, 2, false)]));
         assert_eq!(own.view(1), Fingerprint::default());
+    }
+
+    #[test]
+    fn who_was_not_told_of_a_flow_need_not_hear_that_it_has_ended() {
+        let mut own = OwnFlows::new(3);
+        let audience = Audience::with_later(vec![1], vec![2]);
+        own.set(key(1), flow(10), &audience);
+        own.set(key(1), flow(20), &audience);
+        assert_eq!(own.end(&key(1)), Some(audience));
+        assert_eq!(own.after(0, 2, 0).count(), 0, "it knows of nothing");
+        assert_eq!(own.after(1, 2, 1).count(), 1, "it was told the first version");
     }
 
     #[test]

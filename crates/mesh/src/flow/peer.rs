@@ -267,7 +267,7 @@ mod tests {
     fn tell(own: &OwnFlows, from: u64) -> Sent {
         let full = from < own.floor() || from == 0;
         let from = if full { 0 } else { from };
-        ((from, own.version()), full, own.after(from, 1, !full).collect())
+        ((from, own.version()), full, own.after(from, 1, if full { 0 } else { u64::MAX }).collect())
     }
 
     proptest! {

@@ -24,6 +24,7 @@ impl Mesh {
         self.out.counters.stale += u64::from(applied.stale);
         self.out.counters.refused += applied.refused;
         if !applied.changes.is_empty() {
+            self.note_arrivals(id, member, &applied.changes);
             let changes = applied.changes;
             self.out.events.push_back(Event::Flows { run: id, agent, changes });
         }

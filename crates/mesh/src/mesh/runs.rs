@@ -48,6 +48,7 @@ impl Mesh {
         let Some(run) = self.runs.remove(&id) else { return };
         let from = self.me();
         self.timers.cancel(Wake::Flush(id));
+        self.timers.cancel(Wake::Later(id));
         for member in run.others() {
             self.cancel_timers(id, member);
             let (agent, part) = (run.agent(member), run.peers[member as usize].part);
@@ -245,10 +246,12 @@ impl Mesh {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let agent = run.agent(member);
         run.dirty.remove(&member);
+        run.later.remove(&member);
         let peer = run.peer(member);
         let was = std::mem::replace(&mut peer.part, part);
         let changes = peer.flows.clear();
         if !changes.is_empty() {
+            self.note_arrivals(id, member, &changes);
             self.out.events.push_back(Event::Flows { run: id, agent, changes });
         }
         if was == Part::Confirmed {

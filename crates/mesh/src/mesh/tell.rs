@@ -1,8 +1,8 @@
 //! Telling the others of our flows.
 
-use windtunnel_model::Span;
+use windtunnel_model::{NodeId, Span};
 
-use super::{Audience, Event, Flow, FlowKey, Mesh, Message, RunId, Sender, Wake};
+use super::{Audience, Event, Flow, FlowChange, FlowKey, Mesh, Message, RunId, Sender, Wake};
 use crate::flow::own::OwnFlows;
 use crate::id::AgentId;
 use crate::run::{Part, Peer, RunError};
@@ -10,6 +10,8 @@ use crate::wire::message::{DELTA_HEAD_MAX, Delta, Digest, entry_len};
 
 /// Datagrams for one member in one go.
 const BURST: usize = 8;
+/// Agents named in one message.
+const MEET_MAX: usize = 64;
 /// A request for the same is answered again after this time only.
 const REPAIR_WAIT: Span = Span::from_millis(5);
 
@@ -27,23 +29,34 @@ impl Mesh {
             return Err(RunError::TooManyFlows { run: id, limit });
         }
         let told = run.own.set(key, flow, audience);
-        self.tell(id, &told);
+        let met = run.meetings.begin_own(run.me, key);
+        self.tell(id, &told, &met);
         Ok(())
     }
 
     pub(super) fn withdraw(&mut self, id: RunId, key: &FlowKey) -> Result<bool, RunError> {
         let run = self.runs.get_mut(&id).ok_or(RunError::Unknown(id))?;
         let Some(told) = run.own.end(key) else { return Ok(false) };
-        self.tell(id, &told);
+        let met = run.meetings.begin_own(run.me, *key);
+        run.meetings.end_own(run.me, key);
+        self.tell(id, &told, &met);
         Ok(true)
     }
 
-    /// Something is new for those members.
-    fn tell(&mut self, id: RunId, told: &Audience) {
+    /// Something is new for those members; whom the flow is known to `meet` hears of it at once, too.
+    fn tell(&mut self, id: RunId, told: &Audience, met: &[u32]) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let hears = |member: &u32| run.peers[*member as usize].part == Part::Confirmed;
-        let hearing: Vec<u32> = told.iter().filter(hears).collect();
-        run.dirty.extend(hearing);
+        let met = met.iter().copied().filter(|member| told.contains(*member));
+        let at_once: Vec<u32> = told.at_once().chain(met).filter(hears).collect();
+        let later: Vec<u32> = told.iter().filter(hears).collect();
+        run.dirty.extend(at_once);
+        let later = later.into_iter().filter(|member| !run.dirty.contains(member));
+        run.later.extend(later);
+        if !run.later.is_empty() {
+            let wait = self.config.pace.later.max(Span::from_nanos(1));
+            self.timers.set_by(Wake::Later(id), self.now + wait);
+        }
         while let Some((version, audience)) = run.own.forget_beyond(self.config.limits.ended) {
             // Who has not been told of an end that is now forgotten has to be told all.
             for member in audience.iter() {
@@ -68,6 +81,18 @@ impl Mesh {
         }
     }
 
+    /// Those who had time are told now.
+    pub(super) fn flush_later(&mut self, id: RunId) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let later = std::mem::take(&mut run.later);
+        // What they should have by now is compared along with the next ones.
+        for member in &later {
+            run.peer(*member).has_time = true;
+        }
+        run.dirty.extend(later);
+        self.flush(id);
+    }
+
     pub(super) fn flush(&mut self, id: RunId) {
         let (now, from, mtu) = (self.now, self.me(), self.config.mtu);
         let Some(run) = self.runs.get_mut(&id) else { return };
@@ -78,8 +103,10 @@ impl Mesh {
         self.timers.cancel(Wake::Flush(id));
         let mut hearing = Vec::new();
         for member in std::mem::take(&mut run.dirty) {
+            run.later.remove(&member);
             let agent = run.agent(member);
             let peer = &mut run.peers[member as usize];
+            let has_time = std::mem::take(&mut peer.has_time);
             let Some(known) = self.agents.get(&agent) else { continue };
             let mut told = false;
             for _ in 0..BURST {
@@ -89,8 +116,10 @@ impl Mesh {
             }
             if told {
                 hearing.push(agent);
-                peer.digest_wait = self.config.pace.digest_first;
-                let wait = peer.digest_wait.max(Span::from_nanos(1));
+                let first = self.config.pace.digest_first.max(Span::from_nanos(1));
+                peer.digest_wait =
+                    if has_time { Span::from_nanos(first.as_nanos() * 8) } else { first };
+                let wait = peer.digest_wait;
                 self.timers.set(Wake::Digest(id, member), now + wait);
             }
             if has_more(&run.own, peer, member) {
@@ -123,7 +152,7 @@ impl Mesh {
         peer.digest_wait = wait;
         // Half-way through a long list there is nothing to compare.
         let top = peer.sent;
-        let whole = !run.dirty.contains(&member);
+        let whole = !run.dirty.contains(&member) && !run.later.contains(&member);
         let at = self.about_after(wait);
         self.timers.set(Wake::Digest(id, member), at);
         if whole {
@@ -152,6 +181,47 @@ impl Mesh {
         self.flush_soon(id);
     }
 
+    /// A member's flow began here, or ended: who meets at a node of this agent is told of each other.
+    pub(super) fn note_arrivals(&mut self, id: RunId, member: u32, changes: &[FlowChange]) {
+        let from = self.me();
+        for FlowChange { key, flow } in changes {
+            let Some(run) = self.runs.get_mut(&id) else { return };
+            if flow.is_none() {
+                run.meetings.end(member, key);
+                continue;
+            }
+            let (me, agent) = (run.me, run.agent(member));
+            let met = run.meetings.begin(member, *key);
+            if met.contains(&me) && run.later.contains(&member) {
+                run.dirty.insert(member);
+            }
+            let others: Vec<AgentId> =
+                met.into_iter().filter(|other| *other != me).map(|at| run.agent(at)).collect();
+            let meet = |agents| Message::Meet { from, run: id, node: key.destination, agents };
+            for other in &others {
+                self.send_to(*other, &meet(vec![agent]));
+            }
+            for some in others.chunks(MEET_MAX) {
+                self.send_to(agent, &meet(some.to_vec()));
+            }
+        }
+        self.flush_soon(id);
+    }
+
+    /// Others have flows to a node to which this agent has one, too.
+    pub(super) fn on_meet(&mut self, from: Sender, id: RunId, node: NodeId, agents: &[AgentId]) {
+        if self.confirmed(from, id).is_none() {
+            return;
+        }
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let members = agents.iter().filter_map(|agent| run.position(*agent));
+        let members: Vec<u32> = members.filter(|member| *member != run.me).collect();
+        if run.meetings.meet(node, &members) {
+            run.dirty.extend(members.into_iter().filter(|member| run.later.contains(member)));
+            self.flush_soon(id);
+        }
+    }
+
     /// A member has announced more than is kept.
     pub(super) fn refuse_flows(&mut self, id: RunId, agent: AgentId) {
         self.out.events.push_back(Event::FlowsRefused { run: id, agent });
@@ -161,7 +231,7 @@ impl Mesh {
 /// Whether there is something that a member has not been told.
 fn has_more(own: &OwnFlows, peer: &Peer, member: u32) -> bool {
     let full = peer.sent < peer.full_until;
-    full || own.after(peer.sent, member, true).next().is_some()
+    full || own.after(peer.sent, member, peer.told).next().is_some()
 }
 
 /// The next message for a member, which is then taken for told.
@@ -172,6 +242,9 @@ fn next_delta(
     member: u32,
     mtu: usize,
 ) -> Option<Delta> {
+    if peer.told == 0 && own.after(0, member, 0).next().is_none() {
+        return None;
+    }
     if peer.sent == 0 && peer.full_until == 0 {
         // Who has heard nothing needs no ends.
         peer.full_until = own.version();
@@ -180,7 +253,8 @@ fn next_delta(
     let last = if full { peer.full_until } else { own.version() };
     let (mut room, mut top, mut entries) = (mtu - DELTA_HEAD_MAX, prev, Vec::new());
     let mut all = true;
-    for entry in own.after(prev, member, !full).take_while(|entry| entry.version <= last) {
+    let ends = if full { 0 } else { peer.told };
+    for entry in own.after(prev, member, ends).take_while(|entry| entry.version <= last) {
         let length = entry_len(&entry, top);
         if length > room {
             all = false;
@@ -197,5 +271,6 @@ fn next_delta(
         return None;
     }
     peer.sent = top;
+    peer.told = peer.told.max(top);
     Some(Delta { run: id, prev, top, full, entries })
 }

@@ -3,6 +3,8 @@
 //! A datagram begins with [`VERSION`] and the kind. Bytes beyond a message's end make it malformed; so does
 //! a value that no sender of this version writes.
 
+use windtunnel_model::NodeId;
+
 use super::{Reader, Writer};
 use crate::flow::{Entry, Fingerprint, FlowChange};
 use crate::id::{AgentId, Identity, PlanHash, RunId};
@@ -115,6 +117,8 @@ pub(crate) enum Message<'a> {
     ProbeAck { from: Identity, incarnation: u16, number: u32, origin: Option<AgentId> },
     /// Ask this agent for me whether it lives.
     ProbeFor { from: Sender, target: AgentId, number: u32 },
+    /// These have flows to this node, as you have: tell them of yours at once.
+    Meet { from: Sender, run: RunId, node: NodeId, agents: Vec<AgentId> },
     /// It has answered.
     AckFor { from: Sender, target: AgentId, number: u32 },
 }
@@ -182,6 +186,7 @@ impl<'a> Message<'a> {
                 origin: optional_agent(r)?,
             },
             20 => Message::ProbeFor { from: sender(r)?, target: r.agent()?, number: r.u32()? },
+            22 => meet(r)?,
             21 => Message::AckFor { from: sender(r)?, target: r.agent()?, number: r.u32()? },
             _ => return None,
         })
@@ -222,7 +227,10 @@ impl<'a> Message<'a> {
                 put_sender(&mut w, from);
                 w.u64(run.0);
             }
-            Message::Delta(..) | Message::Digest(..) | Message::Want { .. } => {
+            Message::Delta(..)
+            | Message::Digest(..)
+            | Message::Want { .. }
+            | Message::Meet { .. } => {
                 self.put_flows(&mut w);
             }
             Message::Ping { from, sent } => {
@@ -267,6 +275,7 @@ impl<'a> Message<'a> {
             Message::ProbeAck { .. } => 19,
             Message::ProbeFor { .. } => 20,
             Message::AckFor { .. } => 21,
+            Message::Meet { .. } => 22,
         }
     }
 
@@ -343,6 +352,12 @@ impl<'a> Message<'a> {
                 w.u64(run.0);
                 w.varint(*have);
             }
+            Message::Meet { from, run, node, agents } => {
+                put_sender(w, from);
+                w.u64(run.0);
+                w.varint(node.0.into());
+                agents.iter().for_each(|agent| w.agent(*agent));
+            }
             _ => {}
         }
     }
@@ -393,6 +408,15 @@ fn roster<'a>(r: &mut Reader<'a>) -> Option<Message<'a>> {
         agents.push(r.identity()?);
     }
     Some(Message::Roster { from, more, agents })
+}
+
+fn meet<'a>(r: &mut Reader<'a>) -> Option<Message<'a>> {
+    let (from, run, node) = (sender(r)?, RunId(r.u64()?), NodeId(r.varint32()?));
+    let mut agents = Vec::new();
+    while !r.is_empty() {
+        agents.push(r.agent()?);
+    }
+    Some(Message::Meet { from, run, node, agents })
 }
 
 fn run_state(r: &mut Reader<'_>) -> Option<RunState> {

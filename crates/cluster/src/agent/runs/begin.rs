@@ -8,6 +8,7 @@ use quinn::{RecvStream, SendStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use windtunnel_control::part::{FromPart, PartSetup, ToPart, bytes_of};
 use windtunnel_mesh::{AgentId, Mesh, PlanHash, RunId};
+use windtunnel_model::NodeId;
 
 use super::super::leavers::Leavers;
 use super::super::losses::Losses;
@@ -86,6 +87,9 @@ impl Runs {
         let hash = bytes_of(&setup.plan_hash).ok_or("the plan's hash is none")?;
         mesh.join_run(now(), RunId(run), PlanHash(hash), &agents)
             .map_err(|error| error.to_string())?;
+        let here = setup.placement.iter().enumerate().filter(|(_, place)| **place == member);
+        let here = here.map(|(node, _)| NodeId::from_index(node));
+        mesh.set_nodes(RunId(run), here).map_err(|error| error.to_string())?;
         let folder = self.folder.join(text_of(run));
         let part = worker.start(run, self.heard.clone()).map_err(|error| {
             let _ = mesh.leave_run(now(), RunId(run));

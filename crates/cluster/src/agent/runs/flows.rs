@@ -13,7 +13,10 @@ pub(super) fn announce(run: &Run, changes: &[FlowChange], mesh: &mut Mesh) {
     for change in changes {
         let agent = |member: &u16| run.agents.get(usize::from(*member)).copied();
         let audience = match &change.audience {
-            Some(members) => mesh.audience(id, members.iter().filter_map(agent)),
+            Some(members) => {
+                let at_once = change.at_once.as_ref().unwrap_or(members).iter().filter_map(agent);
+                mesh.audience_with_others(id, at_once, members.iter().filter_map(agent))
+            }
             None => mesh.audience(id, run.agents.iter().copied()),
         };
         // The part may be over for the mesh already.
@@ -51,5 +54,6 @@ pub(super) fn change_of(change: &windtunnel_mesh::FlowChange) -> FlowChange {
         number: change.key.number,
         terms: change.flow.map(terms),
         audience: None,
+        at_once: None,
     }
 }

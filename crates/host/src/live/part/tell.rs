@@ -7,7 +7,7 @@ use windtunnel_model::{Span, Time};
 
 use super::{Live, Side};
 use crate::dataplane::now;
-use crate::part::audience::Audiences;
+use crate::part::audience::{Audiences, Hearing};
 use crate::part::news::News;
 use crate::verdict::Ending;
 
@@ -91,7 +91,7 @@ impl Live {
     }
 }
 
-fn change_of(news: &FlowNews, since: Time, audience: Option<Vec<u16>>) -> FlowChange {
+fn change_of(news: &FlowNews, since: Time, hearing: Option<Hearing>) -> FlowChange {
     let terms = |flow: Terms| FlowTerms {
         rtt_ns: flow.rtt.as_nanos(),
         demand: flow.demand,
@@ -100,7 +100,8 @@ fn change_of(news: &FlowNews, since: Time, audience: Option<Vec<u16>>) -> FlowCh
     };
     let (source, destination) = (news.source.0, news.destination.0);
     let terms = news.flow.map(terms);
-    FlowChange { source, destination, number: news.number, terms, audience }
+    let (audience, at_once) = hearing.map(|hearing| (hearing.members, hearing.at_once)).unzip();
+    FlowChange { source, destination, number: news.number, terms, audience, at_once }
 }
 
 /// The time that an order has to reach every part before it is done.

@@ -82,6 +82,7 @@ pub(crate) fn samples() -> Vec<Message<'static>> {
         },
         Message::ProbeAck { from: identity(2), incarnation: 3, number: 4, origin: None },
         Message::ProbeFor { from: FROM, target: AgentId(3), number: 5 },
+        Message::Meet { from: FROM, run, node: NodeId(300), agents: vec![AgentId(3), AgentId(4)] },
         Message::AckFor { from: FROM, target: AgentId(3), number: 5 },
     ]
 }
