@@ -2,8 +2,9 @@
 """Windtunnel's disciplines beside the kernel's own, same load and network: aqm.py --out DIR [--ours] [DISCIPLINE...]
 
 10 Mbit/s with a round trip of 20 ms, 12 s each: UDP at 1.2 times the rate, one CUBIC stream, and four of them beside a
-probe of 50 datagrams a second, whose delay is that of the queue. For the kernel the discipline is the child of an HTB class of 10 Mbit/s, the
-delay is netem's on the way back; so it needs a kernel that has them, such as the guest's; --ours leaves it out. Writes DIR/aqm.json.
+probe of 50 datagrams a second, whose delay is that of the queue. For the kernel the discipline is the child of an HTB class of 10 Mbit/s with bursts of
+one packet (larger ones refill the gap after each drop), the delay is netem's on the way back; so it needs a kernel that has them, such as the
+guest's; --ours leaves it out. Under UDP, drop-tail, CoDel and RED are also simulated on an ideal serial line (serial.py). Writes DIR/aqm.json.
 """
 import json
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import compare
 import networks
+import serial
 
 HERE = Path(__file__).resolve().parent
 TRAFFIC = HERE.parent.parent / "experiments/splaynet/traffic.py"
@@ -42,11 +44,11 @@ def main(words):
     rows = []
     for name in words or DISCIPLINES:
         for load in LOADS:
-            for tool in tools:
+            for tool in tools + (("serial line",) if load.startswith("udp") and name in serial.DISCIPLINES else ()):
                 print(f"{tool}: {name}, {load}", file=sys.stderr, flush=True)
                 row = {"discipline": name, "load": load, "tool": tool}
                 try:
-                    row |= ask(tool, name, load)
+                    row |= serial.overload(name, SECONDS) if tool == "serial line" else ask(tool, name, load)
                 except networks.Failed as failure:
                     row["refused"] = str(failure)
                 rows.append(row)
@@ -56,7 +58,7 @@ def main(words):
 def network(tool, name):
     kernel, ours = DISCIPLINES[name]
     if tool == "tc":
-        return networks.Kernel(["htb default 1", "class htb rate 10mbit ceil 10mbit burst 6000 cburst 6000 overhead 24", kernel],
+        return networks.Kernel(["htb default 1", "class htb rate 10mbit ceil 10mbit burst 1540 cburst 1540 overhead 24", kernel],
                                "netem limit 100000 delay 20ms")
     return networks.Windtunnel(f"rate: 10mbit, queue: 1000p, discipline: {ours}" if name != "drop-tail" else "rate: 10mbit, queue: 100p",
                                "latency: 20ms")

@@ -16,7 +16,7 @@ from plot import MODEL, Chart  # noqa: E402
 from splice import splice  # noqa: E402
 
 ORDER = ["windtunnel", "netem", "htb", "tbf", "netem-trains", "htb-trains", "tbf-trains", "rattan", "tc"]
-NAMES = {"windtunnel": "Windtunnel", "netem": "netem", "htb": "HTB", "tbf": "TBF", "rattan": "rattan 0.1.1", "tc": "plain veth",
+NAMES = {"serial line": "ideal serial line (simulated)", "windtunnel": "Windtunnel", "netem": "netem", "htb": "HTB", "tbf": "TBF", "rattan": "rattan 0.1.1", "tc": "plain veth",
          "netem-trains": "netem, super-packets", "htb-trains": "HTB, super-packets", "tbf-trains": "TBF, super-packets"}
 PLACES = {"host": "On the machine's own kernel", "guest": "In the guest kernel (user-mode Linux): Windtunnel and netem side by side"}
 COLUMNS = {

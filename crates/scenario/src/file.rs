@@ -383,7 +383,9 @@ pub(crate) enum Jitter {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct JitterForm {
-    /// The scale: the most for `uniform`, the standard deviation for `normal`, the mean for `pareto`.
+    /// The scale: the most for `uniform`, the standard deviation of the whole normal variable for `normal`, the mean for
+    /// `pareto`. As only delays are added, `normal` is its absolute value: a spread of 10ms has a mean of 7.98 ms and a
+    /// standard deviation of 6.03 ms.
     spread: Option<Time>,
     /// `uniform` (default), `normal` (half-normal, cut at 4 spreads) or `pareto` (Lomax with shape 3,
     /// cut at 40 spreads).

@@ -1,5 +1,6 @@
 //! Events in words.
 
+use windtunnel_model::Span;
 use windtunnel_trace::event::{Event, What, WhyRerouted};
 
 use crate::render::quantity;
@@ -11,7 +12,8 @@ pub(crate) fn text(event: &Event) -> String {
     match event.intended_ns {
         Some(intended) => {
             let late = quantity::nanos(event.at_ns.saturating_sub(intended));
-            format!("{line} (due at {}, {late} late)", quantity::nanos(intended))
+            // Exact: rounded up it could be after the event itself, whose time is cut to milliseconds.
+            format!("{line} (due at {}, {late} late)", Span::from_nanos(intended))
         }
         None => line,
     }
@@ -189,6 +191,13 @@ mod tests {
         let what = What::Node { node: "web".into(), verb: "kill".into() };
         let event = Event { at_ns: 5_000_120_000, intended_ns: Some(5_000_000_000), what };
         assert_eq!(text(&event), "[   5.000s] web: kill (due at 5s, 120us late)");
+    }
+
+    #[test]
+    fn a_due_time_is_exact_and_so_never_after_the_event() {
+        let what = What::Node { node: "web".into(), verb: "kill".into() };
+        let event = Event { at_ns: 62_999_970_000, intended_ns: Some(62_999_960_000), what };
+        assert_eq!(text(&event), "[  62.999s] web: kill (due at 62999.96ms, 10us late)");
     }
 
     #[test]
