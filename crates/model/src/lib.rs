@@ -18,6 +18,8 @@
 //! | [`placement`] | what a plan says about the machines that it runs on |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
 //! | [`routing`] | [`Routes`]: who sends what where |
+//! | [`name`] | what things may be called |
+//! | [`valid`] | [`Plan::validate`]: whether a plan that another process sent is one |
 //!
 //! ```
 //! use windtunnel_model::{Rate, Span};
@@ -32,6 +34,7 @@ mod discipline;
 pub mod expect;
 pub mod id;
 pub mod lan;
+pub mod name;
 pub mod placement;
 pub mod plan;
 pub mod probability;
@@ -42,6 +45,7 @@ pub mod rate;
 pub mod routing;
 pub mod time;
 pub mod trace;
+pub mod valid;
 
 pub use id::{Direction, LanId, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
 pub use lan::{Lan, Subnet};
@@ -53,3 +57,4 @@ pub use rate::Rate;
 pub use routing::Routes;
 pub use time::{Span, Time};
 pub use trace::{Trace, TraceMode, TraceUse, Traces};
+pub use valid::Invalid;

@@ -169,6 +169,7 @@ pub fn fuzz_one(bytes: &[u8]) {
     match load_with(&source, &|_| Ok(bytes.to_vec())) {
         Ok(loaded) => {
             let _ = plan_hash(&loaded.plan);
+            assert_eq!(loaded.plan.validate(), Ok(()), "what a file means is valid elsewhere");
         }
         Err(errors) => {
             let _ = errors.to_string();

@@ -20,6 +20,7 @@ mod route;
 
 use std::collections::BTreeSet;
 
+use windtunnel_model::name::EXPERIMENT_BYTES_MAX;
 use windtunnel_model::plan::Event;
 use windtunnel_model::{NodeId, Plan, Span};
 
@@ -109,7 +110,12 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
 /// The file's stem with what a folder's name should not hold replaced.
 fn folder_name(stem: &str) -> String {
     let sane = |c: char| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '-' };
-    let name: String = stem.chars().take(100).map(sane).collect();
+    let mut bytes = 0;
+    let short = stem.chars().map(sane).take_while(|c| {
+        bytes += c.len_utf8();
+        bytes <= EXPERIMENT_BYTES_MAX
+    });
+    let name: String = short.collect();
     let name = name.trim_start_matches(['.', '-']);
     if name.is_empty() { "scenario".to_owned() } else { name.to_owned() }
 }

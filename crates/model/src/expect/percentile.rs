@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A percentile by nearest rank: of n values in order, p is the one at position ⌈p·n/100⌉, the first for
 /// p0. So p50 of an even number is the lower of the middle two, and p100 is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u32")]
 pub struct Percentile(u32);
 
 impl Percentile {
@@ -26,6 +27,16 @@ impl Percentile {
     #[must_use]
     pub fn quantile(&self) -> f64 {
         f64::from(self.0) / f64::from(Self::WHOLE)
+    }
+}
+
+impl TryFrom<u32> for Percentile {
+    type Error = String;
+
+    /// From thousandths of a percent.
+    fn try_from(parts: u32) -> Result<Self, String> {
+        let fits = parts <= Self::WHOLE;
+        fits.then_some(Percentile(parts)).ok_or_else(|| format!("{parts} is above p100"))
     }
 }
 

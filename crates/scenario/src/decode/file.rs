@@ -152,9 +152,7 @@ impl Findings {
     fn experiment_name(&mut self, field: Field<'_>) -> Option<String> {
         let name = self.text(field, "a text")?;
         // It becomes a part of the run folder's name.
-        let sane = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
-        let fits = !name.is_empty() && name.len() <= 100 && name.chars().all(sane);
-        if !fits || name.starts_with(['.', ' ', '-']) {
+        if !windtunnel_model::name::is_experiment(name) {
             let message = format!(
                 "name: `{}` cannot be part of a folder's name: use letters, digits, `-`, `_`, `.`",
                 shorten(name)

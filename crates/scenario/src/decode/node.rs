@@ -13,7 +13,7 @@ use crate::text::shorten;
 use crate::tree::{Kind, Value};
 
 /// The most nodes after every `count` is expanded.
-pub(crate) const MOST_NODES: u64 = 10_000;
+pub(crate) const MOST_NODES: u64 = windtunnel_model::Plan::NODES_MAX as u64;
 
 /// A node as the file has it; what `defaults.node` says is mixed in later.
 #[derive(Debug, Clone)]
@@ -170,9 +170,7 @@ impl Findings {
     fn check_sysctl(&mut self, field: Field<'_>) {
         let Kind::Map(entries) = &field.value.kind else { return };
         for (key, _) in entries {
-            let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-            let sane = key.text.chars().all(plain) && !key.text.contains("..");
-            if !key.text.starts_with("net.") || !sane {
+            if !windtunnel_model::name::is_sysctl(&key.text) {
                 let message = format!("sysctl: `{}` is no `net.*` setting", shorten(&key.text));
                 let hint = "a node has a network of its own, so only `net.*` can be set for it";
                 self.mistake_with_hint(key.place, message, hint);

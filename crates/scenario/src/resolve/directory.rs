@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use windtunnel_model::name::{LABEL_LETTERS_MAX, LabelError, check_label};
 use windtunnel_model::{LanId, LinkId, NodeId, Plan, RouterId, Vertex};
 
 use crate::decode::{At, Draft, MOST_NODES};
@@ -79,7 +80,12 @@ impl Directory {
             let first = next;
             directory.entries.insert(NodeId(first), entry);
             next += u32::try_from(count).unwrap_or(u32::MAX);
-            if !check_name(found, &node.name, "a node", 63 - count_digits(node.count.is_some())) {
+            if !check_name(
+                found,
+                &node.name,
+                "a node",
+                LABEL_LETTERS_MAX - count_digits(node.count.is_some()),
+            ) {
                 continue;
             }
             if node.count.is_none() {
@@ -94,13 +100,13 @@ impl Directory {
             }
         }
         for (index, router) in draft.routers.iter().enumerate() {
-            if check_name(found, router, "a router", 63) {
+            if check_name(found, router, "a router", LABEL_LETTERS_MAX) {
                 let named = Named::Router(RouterId::from_index(index));
                 directory.add(found, &router.value, router.place, named);
             }
         }
         for (index, lan) in draft.lans.iter().enumerate() {
-            if check_name(found, &lan.name, "a LAN", 63) {
+            if check_name(found, &lan.name, "a LAN", LABEL_LETTERS_MAX) {
                 let named = Named::Lan(LanId::from_index(index));
                 directory.add(found, &lan.name.value, lan.name.place, named);
             }
@@ -274,28 +280,22 @@ fn count_digits(is_group: bool) -> usize {
 fn check_name(found: &mut Findings, name: &At<String>, what: &str, most: usize) -> bool {
     let text = name.value.as_str();
     let shown = shorten(text);
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let message = if text.is_empty() {
-        format!("the name of {what} is empty")
-    } else if text == "localhost" {
-        "`localhost` is what every node calls itself: it cannot name one".to_owned()
-    } else if text.len() > most {
-        format!("`{shown}` is longer than the {most} letters that the name of {what} may have")
-    } else if !text.chars().all(plain) || text.starts_with('-') || text.ends_with('-') {
-        let message = format!(
-            "`{shown}` cannot name {what}: a host name has lower-case letters, digits and `-` inside"
-        );
-        let better = text.to_lowercase().replace(['_', ' ', '.'], "-");
-        if better.chars().all(plain) && !better.starts_with('-') && !better.ends_with('-') {
-            found.mistake_with_hint(name.place, message, format!("did you mean `{better}`?"));
-            return false;
+    let Err(error) = check_label(text, most) else { return true };
+    let message = match error {
+        LabelError::Empty => format!("the name of {what} is empty"),
+        LabelError::Localhost => {
+            "`localhost` is what every node calls itself: it cannot name one".to_owned()
         }
-        message
-    } else if text.bytes().all(|b| b.is_ascii_digit()) {
-        format!("`{shown}` cannot name {what}: a name of digits alone is read as an address")
-    } else {
-        return true;
+        LabelError::TooLong(most) => {
+            format!("`{shown}` is longer than the {most} letters that the name of {what} may have")
+        }
+        error => format!("`{shown}` cannot name {what}: {error}"),
     };
-    found.mistake(name.place, message);
+    let better = text.to_lowercase().replace(['_', ' ', '.'], "-");
+    if error == LabelError::Characters && check_label(&better, most) != Err(error) {
+        found.mistake_with_hint(name.place, message, format!("did you mean `{better}`?"));
+    } else {
+        found.mistake(name.place, message);
+    }
     false
 }

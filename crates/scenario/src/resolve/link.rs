@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use windtunnel_model::name::{LINK_LETTERS_MAX, is_link};
 use windtunnel_model::plan::{Interface, Link, LinkEnd, RouterInterface};
 use windtunnel_model::profile::{Discipline, Distribution, Loss, QueueLimit, Setting};
 use windtunnel_model::{Direction, Lane, LinkId, LinkProfile, Plan, PortId, Vertex};
@@ -13,7 +14,7 @@ use crate::error::{Findings, Notice};
 use crate::text::shorten;
 
 /// The most links after every group is expanded.
-const MOST_LINKS: usize = 50_000;
+const MOST_LINKS: usize = Plan::LINKS_MAX;
 
 pub(super) fn resolve(
     found: &mut Findings,
@@ -327,9 +328,7 @@ impl Names {
         place: crate::position::Place,
         members: Option<usize>,
     ) {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric());
-        if name.len() > 100 || !starts || !name.chars().all(plain) {
+        if !is_link(name, LINK_LETTERS_MAX) {
             let shown = shorten(name);
             let message =
                 format!("`{shown}` cannot name a link: use letters, digits, `-`, `_`, `.`");

@@ -1,0 +1,115 @@
+//! Whether a plan is one: what the resolver of a file promises of it, checked anew where a plan comes from another
+//! process or machine.
+
+mod action;
+mod expect;
+mod link;
+mod network;
+mod node;
+mod trace;
+
+use crate::id::{Lane, NodeId, Vertex};
+use crate::name;
+use crate::plan::{FixedRoute, Plan};
+
+/// Why something that came from elsewhere cannot be what it says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(String);
+
+impl Invalid {
+    /// With a reason in words.
+    #[must_use]
+    pub fn new(why: impl Into<String>) -> Self {
+        Invalid(why.into())
+    }
+}
+
+/// Refuses what does not hold.
+///
+/// # Errors
+/// `why`, unless it `holds`.
+pub fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), Invalid> {
+    if holds { Ok(()) } else { Err(Invalid(why())) }
+}
+
+/// A text of another process as a message may show it: short, and without control characters.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let mut shown: String = text.chars().take(SHOWN_MAX).map(plain).collect();
+    if text.chars().nth(SHOWN_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+impl Plan {
+    /// The most nodes.
+    pub const NODES_MAX: usize = 10_000;
+    /// The most links.
+    pub const LINKS_MAX: usize = 50_000;
+    /// The most vertices that a fixed route passes.
+    pub const ROUTE_VERTICES_MAX: usize = Self::LINKS_MAX + 1;
+
+    /// Whether the plan is what a file can mean: names by the file's rules, ids that index the lists, values that
+    /// the emulation has a place for. What is valid can be run, and its names are parts of paths.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        ensure(name::is_experiment(&self.name), || {
+            format!("`{}` cannot name an experiment", shown(&self.name))
+        })?;
+        ensure(self.duration.is_none_or(|duration| !duration.is_zero()), || {
+            "a run of no time shows nothing".to_owned()
+        })?;
+        self.traces.iter().try_for_each(trace::validate)?;
+        network::validate(self)?;
+        self.nodes.iter().try_for_each(|node| node::validate(self, node))?;
+        self.routes.iter().try_for_each(|route| self.validate_route(route))?;
+        ensure(self.events.is_sorted_by_key(|event| event.at), || {
+            "the events are not in the order of their times".to_owned()
+        })?;
+        self.events.iter().try_for_each(|event| self.validate_action(&event.action))?;
+        self.expectations.iter().try_for_each(|wanted| expect::validate(self, wanted))
+    }
+
+    /// Whether there is such a lane.
+    #[must_use]
+    pub fn has_lane(&self, lane: Lane) -> bool {
+        lane.link.index() < self.links.len()
+    }
+
+    /// Whether there is such a node.
+    #[must_use]
+    pub fn has_node(&self, node: NodeId) -> bool {
+        node.index() < self.nodes.len()
+    }
+
+    /// Whether there is such a vertex.
+    #[must_use]
+    pub fn has_vertex(&self, vertex: Vertex) -> bool {
+        match vertex {
+            Vertex::Node(id) => self.has_node(id),
+            Vertex::Router(id) => id.index() < self.routers.len(),
+            Vertex::Lan(id) => id.index() < self.lans.len(),
+        }
+    }
+
+    fn validate_route(&self, route: &FixedRoute) -> Result<(), Invalid> {
+        let length = route.path.len();
+        ensure((2..=Self::ROUTE_VERTICES_MAX).contains(&length), || {
+            format!("a route passes {length} vertices")
+        })?;
+        let known = route.path.iter().all(|vertex| self.has_vertex(*vertex));
+        let ends = [route.path.first(), route.path.last()];
+        let is_node = |end: &Option<&Vertex>| matches!(end, Some(Vertex::Node(_)));
+        ensure(known && ends.iter().all(is_node), || {
+            "a route does not lead from a node to a node of the plan".to_owned()
+        })
+    }
+}
+
+/// The most letters of a text that a message shows.
+const SHOWN_MAX: usize = 40;

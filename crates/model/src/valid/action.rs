@@ -1,0 +1,55 @@
+//! What events do.
+
+use crate::plan::{Action, NodeVerb, Plan, RouteChange};
+
+use super::{Invalid, ensure};
+
+impl Plan {
+    /// Whether an action fits the plan: everything that it names exists, and every value is one that a file can set.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn validate_action(&self, action: &Action) -> Result<(), Invalid> {
+        ensure(self.has_all(action), || "an event names what this run does not have".to_owned())?;
+        match action {
+            Action::Link(change) => {
+                change.patches.iter().try_for_each(|(_, patch)| patch.validate(self))
+            }
+            Action::Churn { by, .. } => {
+                ensure(matches!(by, NodeVerb::Kill | NodeVerb::Stop), || {
+                    format!("nodes do not leave by `{}`", by.name())
+                })
+            }
+            Action::Route(RouteChange { fix, .. }) => {
+                fix.iter().try_for_each(|route| self.validate_route(route))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn has_all(&self, action: &Action) -> bool {
+        match action {
+            Action::Link(change) => {
+                let patched = change.patches.iter().map(|(lane, _)| lane);
+                patched
+                    .chain(change.state.iter().map(|(lane, _)| lane))
+                    .all(|it| self.has_lane(*it))
+            }
+            Action::Flap { lanes, .. } => lanes.iter().all(|lane| self.has_lane(*lane)),
+            Action::Node { nodes, .. } | Action::Absent { nodes } => {
+                nodes.iter().all(|node| self.has_node(*node))
+            }
+            Action::Churn { leave, join, .. } => {
+                leave.iter().chain(join).all(|node| self.has_node(*node))
+            }
+            Action::Partition { groups, .. } => {
+                groups.iter().flatten().all(|vertex| self.has_vertex(*vertex))
+            }
+            Action::Route(change) => {
+                let mut ends = change.release.iter().flat_map(|(from, to)| [from, to]);
+                ends.all(|node| self.has_node(*node))
+            }
+            Action::Heal | Action::Reroute => true,
+        }
+    }
+}

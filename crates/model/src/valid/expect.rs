@@ -1,0 +1,44 @@
+//! Expectations.
+
+use crate::expect::{Claim, DROP_CAUSES, ExitWanted, Expectation, LinkFact, ProgramFact};
+use crate::plan::Plan;
+use crate::time::Span;
+
+use super::node::PATTERN_BYTES_MAX;
+use super::{Invalid, ensure};
+
+pub(super) fn validate(plan: &Plan, wanted: &Expectation) -> Result<(), Invalid> {
+    let window = wanted.window.is_none_or(|window| window.to.is_none_or(|to| window.from < to));
+    let claim = match &wanted.claim {
+        Claim::Program { nodes, fact } => {
+            !nodes.is_empty() && nodes.iter().all(|node| plan.has_node(*node)) && is_fact(fact)
+        }
+        Claim::Path { from, to, every, .. } => {
+            plan.has_node(*from)
+                && plan.has_node(*to)
+                && every.is_none_or(|every| every >= EVERY_MIN)
+        }
+        Claim::Link { lane, fact } => plan.has_lane(*lane) && is_cause(fact),
+    };
+    ensure(window && claim, || "an expectation is about what the run does not have".to_owned())
+}
+
+fn is_fact(fact: &ProgramFact) -> bool {
+    match fact {
+        ProgramFact::Exit(ExitWanted::Signal(signal)) => (1..=SIGNAL_MAX).contains(signal),
+        ProgramFact::Log { pattern, .. } => pattern.len() <= PATTERN_BYTES_MAX,
+        _ => true,
+    }
+}
+
+fn is_cause(fact: &LinkFact) -> bool {
+    match fact {
+        LinkFact::Drops(Some(cause), _) => DROP_CAUSES.contains(&cause.as_str()),
+        _ => true,
+    }
+}
+
+/// Echo requests, not more often than each.
+const EVERY_MIN: Span = Span::from_millis(1);
+/// The last signal of Linux (signal(7)).
+const SIGNAL_MAX: i32 = 64;

@@ -1,0 +1,114 @@
+//! What links do to packets, and changes of it.
+
+use crate::discipline::{Codel, Discipline, FlowQueues};
+use crate::plan::{Link, Plan};
+use crate::profile::{Distribution, Jitter, LinkPatch, LinkProfile, Loss, Overhead, Setting};
+use crate::quantity::Bytes;
+use crate::time::Span;
+use crate::trace::Traces;
+
+use super::{Invalid, ensure, trace};
+
+pub(super) fn validate(plan: &Plan, link: &Link) -> Result<(), Invalid> {
+    let named = |error: Invalid| Invalid::new(format!("link `{}`: {error}", link.name));
+    link.profiles.iter().try_for_each(|profile| of_profile(plan, profile)).map_err(named)
+}
+
+impl LinkPatch {
+    /// Whether every value is one that a file can set.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+        self.mtu.map_or(Ok(()), is_mtu)?;
+        self.jitter.as_ref().map_or(Ok(()), of_jitter)?;
+        self.loss.as_ref().map_or(Ok(()), of_loss)?;
+        self.discipline.as_ref().map_or(Ok(()), of_discipline)?;
+        if let Some(Setting::To(overhead)) = self.overhead {
+            of_overhead(overhead)?;
+        }
+        of_traces(plan, &self.traces)
+    }
+}
+
+pub(super) fn is_mtu(mtu: u32) -> Result<(), Invalid> {
+    ensure((MTU_MIN..=MTU_MAX).contains(&mtu), || {
+        format!("the MTU {mtu} is not between {MTU_MIN} and {MTU_MAX}")
+    })
+}
+
+fn of_profile(plan: &Plan, profile: &LinkProfile) -> Result<(), Invalid> {
+    is_mtu(profile.mtu)?;
+    of_jitter(&profile.jitter)?;
+    of_loss(&profile.loss)?;
+    profile.overhead.map_or(Ok(()), of_overhead)?;
+    of_discipline(&profile.discipline)?;
+    of_traces(plan, &profile.traces)?;
+    ensure(profile.is_sound(), || "the thresholds of RED do not rise".to_owned())
+}
+
+fn of_jitter(jitter: &Jitter) -> Result<(), Invalid> {
+    let Distribution::Table(table) = &jitter.distribution else { return Ok(()) };
+    ensure((2..=TABLE_MAX).contains(&table.len()) && table.is_sorted(), || {
+        "the table of a jitter does not hold quantiles".to_owned()
+    })
+}
+
+fn of_loss(loss: &Loss) -> Result<(), Invalid> {
+    let Loss::Listed(numbers) = loss else { return Ok(()) };
+    let rise = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+    ensure(rise && numbers.first().is_some_and(|first| *first > 0), || {
+        "the numbers of lost packets do not rise from 1".to_owned()
+    })
+}
+
+fn of_overhead(overhead: Overhead) -> Result<(), Invalid> {
+    ensure(overhead.0 <= OVERHEAD_MAX, || {
+        format!("an overhead of {} bytes is more than {OVERHEAD_MAX}", overhead.0)
+    })
+}
+
+fn of_discipline(discipline: &Discipline) -> Result<(), Invalid> {
+    let sound = match discipline {
+        Discipline::DropTail | Discipline::DropHead => true,
+        Discipline::Codel(codel) => is_codel(codel),
+        Discipline::Red(red) => {
+            !red.probability.is_never() && !red.weight.is_never() && red.packet != Bytes(0)
+        }
+        Discipline::Pie(pie) => !pie.target.is_zero() && pie.update >= UPDATE_MIN,
+        Discipline::FqCodel(queues) => are_queues(queues),
+        Discipline::Fair(fair) => are_queues(&fair.queues),
+    };
+    ensure(sound, || "a discipline has parameters that it cannot work with".to_owned())
+}
+
+fn is_codel(codel: &Codel) -> bool {
+    !codel.interval.is_zero() && codel.target <= codel.interval
+}
+
+fn are_queues(queues: &FlowQueues) -> bool {
+    let flows = (1..=FlowQueues::MOST_FLOWS).contains(&queues.flows);
+    flows && (QUANTUM_MIN..=QUANTUM_MAX).contains(&queues.quantum) && is_codel(&queues.codel)
+}
+
+fn of_traces(plan: &Plan, traces: &Traces) -> Result<(), Invalid> {
+    let columns = [
+        (traces.rate, trace::Column::Rate),
+        (traces.latency, trace::Column::Latency),
+        (traces.loss, trace::Column::Loss),
+    ];
+    let mut used = columns.into_iter().filter_map(|(following, column)| Some((following?, column)));
+    used.try_for_each(|(following, column)| trace::is_followed(plan, following, column))
+}
+
+/// What every IPv4 link carries (RFC 791), and what the length field can say.
+const MTU_MIN: u32 = 68;
+const MTU_MAX: u32 = 65_535;
+const OVERHEAD_MAX: u32 = 1_000;
+/// Quantiles of a jitter.
+const TABLE_MAX: usize = 1_000;
+/// PIE's computations, not more often than each.
+const UPDATE_MIN: Span = Span::from_millis(1);
+/// Bytes that a flow may send in its turn.
+const QUANTUM_MIN: u32 = 64;
+const QUANTUM_MAX: u32 = 1_000_000;

@@ -1,0 +1,56 @@
+//! Nodes and their programs.
+
+use crate::name;
+use crate::plan::{Node, Plan, Program, Ready};
+
+use super::{Invalid, ensure, shown};
+
+pub(super) fn validate(plan: &Plan, node: &Node) -> Result<(), Invalid> {
+    let named = |error: Invalid| Invalid::new(format!("node `{}`: {error}", node.name));
+    let pin = node.pin.as_ref();
+    ensure(pin.is_none_or(|pin| name::is_machine(pin)), || "its `pin` names no machine".to_owned())
+        .and_then(|()| node.sysctl.iter().try_for_each(|(key, value)| setting(key, value)))
+        .and_then(|()| node.programs.iter().try_for_each(|it| program(plan, it)))
+        .map_err(named)
+}
+
+fn setting(key: &str, value: &str) -> Result<(), Invalid> {
+    ensure(name::is_sysctl(key) && is_text(value), || {
+        format!("`{}` is no `net.*` setting", shown(key))
+    })
+}
+
+fn program(plan: &Plan, program: &Program) -> Result<(), Invalid> {
+    let command = program.argv.first().is_some_and(|word| !word.is_empty());
+    ensure(command && program.argv.iter().all(|word| is_text(word)), || {
+        "a program has no command".to_owned()
+    })?;
+    let cwd = program.cwd.as_ref();
+    ensure(cwd.is_none_or(|cwd| cwd.starts_with('/') && is_text(cwd)), || {
+        "a program's folder is no absolute path".to_owned()
+    })?;
+    ensure(program.env.iter().all(|(key, value)| is_variable(key) && is_text(value)), || {
+        "a program has a variable whose name or value cannot be one".to_owned()
+    })?;
+    let ready = match &program.ready {
+        Some(Ready::Unix(path)) => is_text(path),
+        Some(Ready::Log(pattern)) => pattern.len() <= PATTERN_BYTES_MAX,
+        _ => true,
+    };
+    ensure(ready, || "what makes a program ready cannot be looked for".to_owned())?;
+    ensure(program.after.iter().all(|node| plan.has_node(*node)), || {
+        "a program waits for a node that is not there".to_owned()
+    })
+}
+
+/// Whether the kernel takes it as a word: texts end at NUL there.
+fn is_text(text: &str) -> bool {
+    !text.contains('\0')
+}
+
+fn is_variable(key: &str) -> bool {
+    !key.is_empty() && !key.contains('=') && is_text(key)
+}
+
+/// The longest regular expression: as long as the longest file.
+pub(super) const PATTERN_BYTES_MAX: usize = 16 << 20;
