@@ -12,6 +12,7 @@ mod life;
 mod limits;
 mod losses;
 mod measure;
+mod refusals;
 mod runs;
 mod seek;
 pub(crate) mod watch;
@@ -35,8 +36,9 @@ pub use limits::Limits;
 pub use worker::Worker;
 
 use crate::carrier::{Carrier, canonical};
+use crate::hello::Hello;
 use crate::key::ClusterKey;
-use crate::tls;
+use crate::{machine, tls};
 
 /// What an agent is made of.
 #[derive(Debug, Clone)]
@@ -155,6 +157,22 @@ pub enum Told {
         /// Why.
         why: String,
     },
+    /// So many others were refused since, who were not told one by one.
+    MoreRefused {
+        /// How often somebody was.
+        refusals: u64,
+        /// Of how many addresses, at least.
+        addresses: usize,
+        /// In which time.
+        within: Span,
+    },
+    /// Another agent refuses this one. The same is told once.
+    RefusedBy {
+        /// Where it hears.
+        by: SocketAddr,
+        /// Why.
+        why: String,
+    },
     /// Nobody has fetched the files of a part within [`Agent::keep_results`].
     Expired {
         /// Number of the run.
@@ -213,7 +231,8 @@ impl Agent {
             .map_err(listening)?;
         endpoint.set_default_client_config(client);
         let (heard, hearing) = unbounded_channel();
-        let carrier = Carrier::new(endpoint.clone(), heard.clone());
+        let host = self.name.clone().unwrap_or_else(machine::name);
+        let carrier = Carrier::new(endpoint.clone(), heard.clone(), Hello::own(host));
         let has_runs = self.worker.is_some();
         let own = has_runs.then(|| PartsFolder::open(&self.folder)).transpose();
         let _own =

@@ -1,13 +1,12 @@
 //! What those who start or watch a run do with an agent beside asking it.
 
-use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Component, Path, PathBuf};
 
 use quinn::RecvStream;
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
-use windtunnel_control::{Hello, Reply, Request};
+use windtunnel_control::{Hello, Reply, Request, VERSION, frame};
+use windtunnel_model::valid::Validate;
 
 use crate::agent::exec::BYTES_MAX;
 use crate::client::{Client, ClientError};
@@ -94,30 +93,6 @@ impl Client {
         self.block_on(running)
     }
 
-    /// Copies the files of a part that is over into `folder`, which is made.
-    ///
-    /// # Errors
-    /// If there is no such part, the agent has gone, or a file cannot be written.
-    pub fn fetch(&self, run: u64, folder: &Path) -> Result<(), ClientError> {
-        let fetching = async {
-            let (mut to, mut from) = self.connection().open_bi().await?;
-            stream::send(&mut to, &Ask::Fetch { run }).await?;
-            to.finish().map_err(io::Error::other)?;
-            loop {
-                match stream::receive(&mut from, ANSWER_BYTES_MAX).await? {
-                    Answer::File { path, bytes, executable } => {
-                        let path = inside(folder, &path)?;
-                        save(&mut from, &path, bytes, executable).await?;
-                    }
-                    Answer::Done => return Ok(()),
-                    Answer::Error { message } => return Err(io::Error::other(message)),
-                    _ => return Err(io::Error::other("something else than was asked")),
-                }
-            }
-        };
-        self.block_on(fetching)
-    }
-
     /// Asks the part of a run as its control socket is asked.
     ///
     /// # Errors
@@ -132,7 +107,12 @@ impl Client {
                 _ => return Err(io::Error::other("something else than was asked")),
             }
             let mut lines = Lines { from, waiting: Vec::new() };
-            let _: Hello = lines.next().await?;
+            let hello: Hello = lines.next().await?;
+            if hello.version != VERSION {
+                let (theirs, ours) = (hello.version, VERSION);
+                let text = format!("the part speaks version {theirs}, this windtunnel {ours}");
+                return Err(io::Error::other(text));
+            }
             let mut line = serde_json::to_vec(request)?;
             line.push(b'\n');
             to.write_all(&line).await?;
@@ -149,56 +129,25 @@ struct Lines {
 }
 
 impl Lines {
-    async fn next<T: serde::de::DeserializeOwned>(&mut self) -> io::Result<T> {
+    async fn next<T: DeserializeOwned + Validate>(&mut self) -> io::Result<T> {
+        let mut looked = 0;
         loop {
-            if let Some(end) = self.waiting.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.waiting.drain(..=end).collect();
-                return Ok(serde_json::from_slice(&line)?);
+            let new = &self.waiting[looked..];
+            if let Some(end) = new.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.waiting.drain(..=looked + end).collect();
+                return frame::decode(&line).map_err(io::Error::other);
             }
-            let chunk = self.from.read_chunk(64 * 1024, true).await?;
+            looked = self.waiting.len();
+            if looked > LINE_BYTES_MAX {
+                return Err(io::Error::other("a line of the part's does not end"));
+            }
+            let chunk = self.from.read_chunk(PIECE, true).await?;
             let chunk = chunk.ok_or_else(|| io::Error::from(ErrorKind::UnexpectedEof))?;
             self.waiting.extend_from_slice(&chunk.bytes);
         }
     }
 }
 
-/// Where a file goes that another machine names: nowhere but below `folder`.
-fn inside(folder: &Path, name: &str) -> io::Result<PathBuf> {
-    let name = Path::new(name);
-    if name.components().all(|part| matches!(part, Component::Normal(_))) {
-        return Ok(folder.join(name));
-    }
-    Err(io::Error::other(format!("{} is no name of a file of a run", name.display())))
-}
-
-async fn save(from: &mut RecvStream, path: &Path, bytes: u64, executable: bool) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    let mode = if executable { 0o755 } else { 0o644 };
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
-    let mut left = bytes;
-    while left > 0 {
-        let most = usize::try_from(left).unwrap_or(usize::MAX);
-        let chunk = from.read_chunk(most, true).await?;
-        let chunk = chunk.ok_or_else(|| io::Error::from(ErrorKind::UnexpectedEof))?;
-        io::Write::write_all(&mut file, &chunk.bytes)?;
-        left -= chunk.bytes.len() as u64;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_of_another_machine_stay_below_their_folder() {
-        let folder = Path::new("/runs/x");
-        assert_eq!(inside(folder, "nodes/a/stdout").unwrap(), folder.join("nodes/a/stdout"));
-        for outside in ["/etc/passwd", "../y", "nodes/../../y"] {
-            assert!(inside(folder, outside).is_err(), "{outside}");
-        }
-    }
-}
+/// A longer line of a part's conversation is nonsense.
+const LINE_BYTES_MAX: usize = windtunnel_control::client::LINE_BYTES_MAX;
+const PIECE: usize = 64 * 1024;

@@ -6,14 +6,17 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quinn::{Connection, Endpoint};
+use quinn::{Connection, Endpoint, Incoming};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use windtunnel_control::part::FromPart;
 
+use crate::admission::{Admission, Decision};
+use crate::hello::{self, Hello, HelloError};
 use crate::key::NAME;
 use crate::protocol::Ask;
 use crate::protocol::run::{Order, Word};
+use crate::refusal::Refusal;
 use crate::tls::DATAGRAM_BUFFER;
 
 /// All connections of an agent; cheap to clone. Lives in one thread's runtime.
@@ -21,6 +24,9 @@ use crate::tls::DATAGRAM_BUFFER;
 pub(crate) struct Carrier {
     endpoint: Endpoint,
     ways: Arc<Mutex<BTreeMap<SocketAddr, Way>>>,
+    /// What is said first on each connection.
+    own: Arc<Hello>,
+    admission: Arc<Mutex<Admission>>,
     heard: UnboundedSender<Heard>,
 }
 
@@ -43,6 +49,8 @@ pub(crate) enum Heard {
     Released,
     /// A connection was refused: somebody without the key, or of another version.
     Refused { from: SocketAddr, why: String },
+    /// Another agent refuses this one.
+    RefusedBy { by: SocketAddr, why: String },
     /// Nobody has fetched the files of a part: they were removed, or why that was not possible.
     Expired { run: u64, name: String, removed: Result<(), String> },
 }
@@ -63,8 +71,9 @@ struct Waiting {
 }
 
 impl Carrier {
-    pub(crate) fn new(endpoint: Endpoint, heard: UnboundedSender<Heard>) -> Self {
-        Carrier { endpoint, ways: Arc::default(), heard }
+    pub(crate) fn new(endpoint: Endpoint, heard: UnboundedSender<Heard>, own: Hello) -> Self {
+        let (ways, admission) = (Arc::default(), Arc::default());
+        Carrier { endpoint, ways, own: Arc::new(own), admission, heard }
     }
 
     /// Sends a datagram, over a new connection if need be.
@@ -138,23 +147,47 @@ impl Carrier {
     /// Takes connections for as long as the endpoint lives.
     pub(crate) async fn accept(self) {
         while let Some(incoming) = self.endpoint.accept().await {
-            let many = self.endpoint.open_connections() > UNPROVEN_MAX;
-            if many && !incoming.remote_address_validated() && incoming.may_retry() {
-                // Under a flood, only who hears our answer costs more than that (RFC 9000, 8.1).
-                let _ = incoming.retry();
-                continue;
-            }
-            let carrier = self.clone();
             let from = canonical(incoming.remote_address());
-            tokio::task::spawn_local(async move {
-                match incoming.await {
-                    Ok(connection) => carrier.serve(connection).await,
-                    Err(error) => {
-                        let _ = carrier.heard.send(Heard::Refused { from, why: error.to_string() });
-                    }
+            let is_proven = incoming.remote_address_validated() || !incoming.may_retry();
+            let is_crowded = self.endpoint.open_connections() > UNPROVEN_MAX;
+            let decision = self.admission().decide(from.ip(), is_proven, is_crowded);
+            match decision {
+                Decision::Admit => {
+                    let carrier = self.clone();
+                    tokio::task::spawn_local(async move { carrier.admit(incoming, from).await });
                 }
-            });
+                Decision::Prove => drop(incoming.retry()),
+                Decision::Refuse => {
+                    incoming.refuse();
+                    let why = "too many of its handshakes are not finished".to_owned();
+                    self.tell(Heard::Refused { from, why });
+                }
+            }
         }
+    }
+
+    /// Takes a connection if it is made in time, by somebody with the key and of this version.
+    async fn admit(self, incoming: Incoming, from: SocketAddr) {
+        let making = async {
+            let connection = incoming.await.map_err(|error| error.to_string())?;
+            let hello = hello::exchange(&connection, &self.own).await;
+            hello.map(|_| connection).map_err(|error| error.to_string())
+        };
+        let made = tokio::time::timeout(HANDSHAKE, making).await;
+        self.admission().leave(from.ip());
+        match made {
+            Ok(Ok(connection)) => self.serve(connection).await,
+            Ok(Err(why)) => self.tell(Heard::Refused { from, why }),
+            Err(_) => {
+                let why =
+                    format!("its handshake was not finished within {} s", HANDSHAKE.as_secs());
+                self.tell(Heard::Refused { from, why });
+            }
+        }
+    }
+
+    pub(crate) fn admission(&self) -> MutexGuard<'_, Admission> {
+        self.admission.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn make(self, to: SocketAddr) {
@@ -178,7 +211,30 @@ impl Carrier {
     /// Why there is none.
     pub(crate) async fn connect(&self, to: SocketAddr) -> Result<Connection, String> {
         let connecting = self.endpoint.connect(to, NAME).map_err(|error| error.to_string())?;
-        connecting.await.map_err(|error| error.to_string())
+        let making = async {
+            let connection = connecting.await.map_err(|error| match Refusal::of(&error) {
+                Some(refusal) => self.refused_by(to, refusal.text()),
+                None => error.to_string(),
+            })?;
+            match hello::exchange(&connection, &self.own).await {
+                Ok(_) => Ok(connection),
+                Err(HelloError::Version(why)) => Err(self.refused_by(to, why)),
+                Err(HelloError::Broken(error)) => Err(match connection.close_reason() {
+                    Some(error) if Refusal::of(&error).is_some() => self.refused_by(
+                        to,
+                        Refusal::of(&error).map_or_else(String::new, Refusal::text),
+                    ),
+                    _ => error.to_string(),
+                }),
+            }
+        };
+        let made = tokio::time::timeout(HANDSHAKE, making).await;
+        made.unwrap_or_else(|_| Err(format!("no handshake within {} s", HANDSHAKE.as_secs())))
+    }
+
+    fn refused_by(&self, by: SocketAddr, why: String) -> String {
+        self.tell(Heard::RefusedBy { by, why: why.clone() });
+        why
     }
 
     /// Hears a connection until its end.
@@ -256,5 +312,7 @@ const DRAIN_STEP: Duration = Duration::from_millis(1);
 const DRAIN_STEPS: u32 = 100;
 /// Datagrams that wait for a connection.
 const WAITING_MAX: usize = 64;
+/// The time that the beginning of a connection has, on any network that a cluster can use.
+const HANDSHAKE: Duration = Duration::from_secs(5);
 /// With more connections, addresses have to be proven before anything is computed for them.
 const UNPROVEN_MAX: usize = 256;

@@ -8,9 +8,11 @@ use quinn::{Connection, Endpoint, EndpointConfig, TokioRuntime};
 use tokio::runtime::Handle;
 
 use crate::PORT;
+use crate::hello::{self, Hello, HelloError};
 use crate::key::{ClusterKey, NAME};
 use crate::protocol::{ANSWER_BYTES_MAX, Answer, Ask, Hosts};
-use crate::{background, stream, tls};
+use crate::refusal::Refusal;
+use crate::{background, machine, stream, tls};
 
 /// A connection to an agent.
 #[derive(Debug)]
@@ -50,10 +52,12 @@ pub enum ClientError {
         why: String,
     },
     /// The agent is of another version.
-    #[error("the agent at {host} is of another version of windtunnel")]
+    #[error("the agent at {host} is of another version of windtunnel: {why}")]
     OtherVersion {
         /// What was asked for.
         host: String,
+        /// Both versions, as far as they are known.
+        why: String,
     },
     /// The conversation broke off.
     #[error("the agent at {host} broke off")]
@@ -231,11 +235,15 @@ async fn reach(
             return Err(no_agent(format!("nothing was heard within {} s", PATIENCE.as_secs())));
         }
     };
-    // In TLS 1.3 the client has finished before the server has seen its certificate: only an answer tells
+    // In TLS 1.3 the client has finished before the server has seen its certificate: only what it says first tells
     // that the key was taken.
-    match tokio::time::timeout(PATIENCE, ask(&connection, &Ask::Card)).await {
+    let own = Hello::own(machine::name());
+    match tokio::time::timeout(PATIENCE, hello::exchange(&connection, &own)).await {
         Ok(Ok(_)) => Ok((endpoint, connection)),
-        Ok(Err(error)) => Err(match connection.close_reason() {
+        Ok(Err(HelloError::Version(why))) => {
+            Err(ClientError::OtherVersion { host: host.to_owned(), why })
+        }
+        Ok(Err(HelloError::Broken(error))) => Err(match connection.close_reason() {
             Some(reason) => told(host, &reason),
             None => ClientError::Broken { host: host.to_owned(), source: error },
         }),
@@ -269,19 +277,14 @@ fn any_for(address: SocketAddr) -> &'static str {
     }
 }
 
-/// What the end of a connection means. TLS's alerts are 0x100 and more (RFC 9001, 4.8).
+/// What the end of a connection means.
 fn told(host: &str, error: &quinn::ConnectionError) -> ClientError {
-    const NO_APPLICATION_PROTOCOL: u64 = 0x178;
     let host = host.to_owned();
-    let code = match error {
-        quinn::ConnectionError::TransportError(error) => u64::from(error.code),
-        quinn::ConnectionError::ConnectionClosed(close) => u64::from(close.error_code),
-        _ => 0,
-    };
-    match code {
-        NO_APPLICATION_PROTOCOL => ClientError::OtherVersion { host },
-        0x100..=0x1ff => ClientError::OtherKey { host, why: error.to_string() },
-        _ => ClientError::NoAgent { host, why: error.to_string() },
+    match Refusal::of(error) {
+        Some(Refusal::Key) => ClientError::OtherKey { host, why: error.to_string() },
+        Some(refusal @ Refusal::Version) => ClientError::OtherVersion { host, why: refusal.text() },
+        Some(refusal @ Refusal::Busy) => ClientError::Refused { host, message: refusal.text() },
+        None => ClientError::NoAgent { host, why: error.to_string() },
     }
 }
 

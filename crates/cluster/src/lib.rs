@@ -12,27 +12,43 @@
 //! | [`client`] | [`Client`]: asks an agent |
 //! | `attend` (private) | what those who start or watch a run do with an agent |
 //! | `background` (private) | keeps connections alive while nobody asks anything |
+//! | `fetch` (private) | the files of a part, into a folder and nowhere else |
 //! | [`parts`] | all parts of a run, as who starts or watches it sees them |
 //! | [`protocol`] | what is asked and answered |
 //! | [`machine`] | what this machine has |
 //! | `tls` (private) | both ends authenticate each other by the key |
+//! | `hello` (private) | both ends tell each other their version first |
+//! | `admission` (private) | how many handshakes may be under way |
+//! | `refusal` (private) | what the end of a connection says |
 //! | `carrier` (private) | datagrams over connections that come and go |
 //! | `stream` (private) | messages on a stream |
 
+mod admission;
 pub mod agent;
 mod attend;
 mod background;
 mod carrier;
 pub mod client;
+#[cfg(test)]
+mod double;
+mod fetch;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
+mod hello;
 pub mod key;
 pub mod machine;
 pub mod parts;
 pub mod protocol;
+mod refusal;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 pub use agent::{Agent, AgentError, Limits, Told, Worker};
 pub use client::{Client, ClientError};
+#[cfg(any(test, feature = "fuzz"))]
+pub use fuzz::fuzz_one;
 pub use key::{ClusterKey, KeyError};
 pub use parts::Parts;
 

@@ -3,6 +3,9 @@
 
 pub mod exec;
 pub mod run;
+pub(crate) mod valid;
+
+pub(crate) use valid::AMOUNT_MAX;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -2,10 +2,11 @@
 
 use std::io::{self, ErrorKind};
 
-use quinn::{RecvStream, SendStream};
+use quinn::{ReadExactError, RecvStream, SendStream};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windtunnel_control::frame;
+use windtunnel_model::valid::Validate;
 
 /// Sends a message.
 ///
@@ -16,11 +17,12 @@ pub(crate) async fn send(to: &mut SendStream, message: &impl Serialize) -> io::R
     Ok(to.write_all(&bytes).await?)
 }
 
-/// The next message, which is at most `most` bytes long.
+/// The next message, which is at most `most` bytes long, and valid. Memory is taken as its bytes come, not as its length
+/// says.
 ///
 /// # Errors
 /// If the other end has gone or says what is no message.
-pub(crate) async fn receive<T: DeserializeOwned>(
+pub(crate) async fn receive<T: DeserializeOwned + Validate>(
     from: &mut RecvStream,
     most: usize,
 ) -> io::Result<T> {
@@ -30,8 +32,14 @@ pub(crate) async fn receive<T: DeserializeOwned>(
     if length > most {
         return Err(invalid(frame::FrameError::TooLong(length)));
     }
-    let mut body = vec![0; length];
-    from.read_exact(&mut body).await.map_err(broken)?;
+    let mut body = Vec::new();
+    while body.len() < length {
+        let chunk = from.read_chunk((length - body.len()).min(PIECE), true).await?;
+        let Some(chunk) = chunk else {
+            return Err(broken(ReadExactError::FinishedEarly(body.len())));
+        };
+        body.extend_from_slice(&chunk.bytes);
+    }
     frame::decode(&body).map_err(invalid)
 }
 
@@ -39,11 +47,14 @@ fn invalid(error: frame::FrameError) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, error)
 }
 
-fn broken(error: quinn::ReadExactError) -> io::Error {
+fn broken(error: ReadExactError) -> io::Error {
     match error {
-        quinn::ReadExactError::FinishedEarly(_) => {
+        ReadExactError::FinishedEarly(_) => {
             io::Error::new(ErrorKind::UnexpectedEof, "it broke off")
         }
-        quinn::ReadExactError::ReadError(error) => error.into(),
+        ReadExactError::ReadError(error) => error.into(),
     }
 }
+
+/// Bytes that are taken at once.
+const PIECE: usize = 64 * 1024;

@@ -12,8 +12,9 @@ use rustls::server::WebPkiClientVerifier;
 
 use crate::key::ClusterKey;
 
-/// The protocol's name and version (RFC 7301): agents of other versions are refused in the handshake.
-const ALPN: &[u8] = b"windtunnel-agent/1";
+/// The protocol's name (RFC 7301), with the version of what comes first on a connection ([`crate::hello`]). That tells the
+/// versions of all else.
+const ALPN: &[u8] = b"windtunnel-agent/2";
 
 /// An agent's settings as a server and as a client, for holders of `key`.
 ///
@@ -45,6 +46,10 @@ fn with_transport(
     let transport = Arc::new(transport);
     let mut server = ServerConfig::with_crypto(Arc::new(server(key, &provider, &roots)?));
     server.transport_config(Arc::clone(&transport));
+    // Each is looked at as soon as it is there: this bounds what waits if that takes long.
+    server.max_incoming(INCOMING_MAX);
+    server.incoming_buffer_size(INCOMING_BYTES_MAX);
+    server.incoming_buffer_size_total(INCOMING_BYTES_MAX_TOTAL);
     let mut client = ClientConfig::new(Arc::new(client(key, &provider, roots)?));
     client.transport_config(transport);
     Ok((server, client))
@@ -92,7 +97,8 @@ fn between_agents() -> TransportConfig {
     let mut transport = TransportConfig::default();
     transport.max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_MS))));
     transport.max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_MAX));
-    transport.max_concurrent_uni_streams(VarInt::from_u32(0));
+    // What both ends say first.
+    transport.max_concurrent_uni_streams(VarInt::from_u32(1));
     transport.datagram_send_buffer_size(DATAGRAM_BUFFER);
     transport
 }
@@ -106,3 +112,7 @@ pub(crate) const IDLE_MS: u32 = 15_000;
 pub(crate) const STREAMS_MAX: u32 = 4096;
 const COMMAND_IDLE_MS: u32 = 5_000;
 const COMMAND_KEEP_ALIVE: Duration = Duration::from_secs(1);
+/// Connections that nobody has looked at yet, and bytes that wait with each and with all of them.
+const INCOMING_MAX: usize = 1024;
+const INCOMING_BYTES_MAX: u64 = 16 << 10;
+const INCOMING_BYTES_MAX_TOTAL: u64 = 4 << 20;

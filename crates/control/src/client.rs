@@ -1,12 +1,15 @@
 //! A command's side: connect, ask, wait.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+use windtunnel_model::valid::Validate;
 use windtunnel_sys::unix;
 
+use crate::frame;
 use crate::message::{Hello, Reply, Request, VERSION};
 use crate::socket;
 
@@ -183,11 +186,15 @@ impl Client {
         self.receive()
     }
 
-    fn read<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, ClientError> {
-        let mut line = String::new();
-        match self.stream.read_line(&mut line) {
+    fn read<T: DeserializeOwned + Validate>(&mut self) -> Result<T, ClientError> {
+        let mut line = Vec::new();
+        let most = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+        match self.stream.by_ref().take(most).read_until(b'\n', &mut line) {
             Ok(0) => Err(ClientError::Closed { folder: self.folder.clone() }),
-            Ok(_) => serde_json::from_str(&line).map_err(|e| self.failed(e.into())),
+            Ok(read) if read > LINE_BYTES_MAX => {
+                Err(self.failed(io::Error::other("a line of its reply does not end")))
+            }
+            Ok(_) => frame::decode(&line).map_err(|error| self.failed(io::Error::other(error))),
             Err(error) => Err(self.failed(error)),
         }
     }
@@ -225,3 +232,6 @@ impl AsFd for Client {
         self.stream.get_ref().as_fd()
     }
 }
+
+/// The longest reply: what 50 000 links do, with room.
+pub const LINE_BYTES_MAX: usize = 256 << 20;

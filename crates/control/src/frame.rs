@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use windtunnel_model::valid::{Invalid, Validate};
 
 /// The longest message that is taken: a plan of thousands of nodes fits.
 pub const FRAME_BYTES_MAX: usize = 256 << 20;
@@ -19,6 +20,9 @@ pub enum FrameError {
     /// It is not what was expected.
     #[error("a message cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
+    /// It is one that nobody may send.
+    #[error("a message is not valid: {0}")]
+    Invalid(#[from] Invalid),
 }
 
 /// The bytes of a message.
@@ -43,12 +47,14 @@ pub fn length(head: [u8; HEAD]) -> Result<usize, FrameError> {
     if length > FRAME_BYTES_MAX { Err(FrameError::TooLong(length)) } else { Ok(length) }
 }
 
-/// What the bytes after a head say.
+/// What the bytes after a head say, if that is a valid message: the one way from bytes to messages.
 ///
 /// # Errors
 /// If they are not what was expected.
-pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
-    Ok(serde_json::from_slice(body)?)
+pub fn decode<T: DeserializeOwned + Validate>(body: &[u8]) -> Result<T, FrameError> {
+    let message: T = serde_json::from_slice(body)?;
+    message.validate()?;
+    Ok(message)
 }
 
 /// Bytes of a stream that come in pieces.
@@ -70,7 +76,7 @@ impl Frames {
     ///
     /// # Errors
     /// If the bytes are no message; what comes after them means nothing.
-    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+    pub fn take<T: DeserializeOwned + Validate>(&mut self) -> Result<Option<T>, FrameError> {
         let rest = &self.bytes[self.taken..];
         let Some((head, body)) = rest.split_first_chunk::<HEAD>() else { return Ok(None) };
         let length = length(*head)?;
@@ -85,12 +91,23 @@ impl Frames {
 mod tests {
     use super::*;
 
+    /// Some text.
+    #[derive(Debug, PartialEq, Serialize, serde::Deserialize)]
+    #[serde(transparent)]
+    struct Text(String);
+
+    impl Validate for Text {
+        fn validate(&self) -> Result<(), Invalid> {
+            windtunnel_model::valid::ensure(self.0 != "bad", || "it is bad".to_owned())
+        }
+    }
+
     #[test]
     fn what_is_encoded_is_decoded() {
         let bytes = encode(&"some text").unwrap();
         let (head, body) = bytes.split_first_chunk().unwrap();
         assert_eq!(length(*head).unwrap(), body.len());
-        assert_eq!(decode::<String>(body).unwrap(), "some text");
+        assert_eq!(decode::<Text>(body).unwrap().0, "some text");
     }
 
     #[test]
@@ -101,8 +118,8 @@ mod tests {
             let (mut frames, mut got) = (Frames::default(), Vec::new());
             for piece in bytes.chunks(piece) {
                 frames.add(piece);
-                while let Some(text) = frames.take::<String>().unwrap() {
-                    got.push(text);
+                while let Some(text) = frames.take::<Text>().unwrap() {
+                    got.push(text.0);
                 }
             }
             assert_eq!(got, sent);
@@ -112,6 +129,7 @@ mod tests {
     #[test]
     fn a_message_that_cannot_be_is_refused_before_it_is_waited_for() {
         assert!(matches!(length([0xff; HEAD]), Err(FrameError::TooLong(_))));
-        assert!(matches!(decode::<String>(b"7"), Err(FrameError::Unreadable(_))));
+        assert!(matches!(decode::<Text>(b"7"), Err(FrameError::Unreadable(_))));
+        assert!(matches!(decode::<Text>(b"\"bad\""), Err(FrameError::Invalid(_))));
     }
 }

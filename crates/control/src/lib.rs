@@ -11,6 +11,8 @@
 //! | [`server`] | connections as the host loop sees them: non-blocking |
 //! | [`part`] | between an agent and the part of a run on its machine |
 //! | [`frame`] | messages on a stream that is no Unix socket |
+//! | [`valid`] | the rules for each message, which what reads messages applies |
+//! | [`version`] | which windtunnel a process is |
 //! | [`client`] | connections as a command sees them: blocking |
 //!
 //! ```
@@ -24,10 +26,14 @@
 mod admission;
 pub mod client;
 pub mod frame;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod message;
 pub mod part;
 pub mod server;
 pub mod socket;
+pub mod valid;
+pub mod version;
 
 pub use client::{Client, ClientError};
 pub use message::{
@@ -35,3 +41,4 @@ pub use message::{
     VERSION,
 };
 pub use server::{Connection, Incoming, Listener};
+pub use version::Version;

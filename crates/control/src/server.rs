@@ -10,6 +10,7 @@ use std::path::Path;
 use windtunnel_sys::unix;
 
 use crate::admission::Admission;
+use crate::frame;
 use crate::message::{Hello, Reply, Request, VERSION};
 use crate::socket;
 
@@ -234,7 +235,7 @@ impl Connection {
         };
         self.scanned = 0;
         let line: Vec<u8> = self.partial.drain(..=end).collect();
-        Some(match serde_json::from_slice(&line) {
+        Some(match frame::decode::<Request>(&line) {
             Ok(request) => {
                 Incoming::Request(Box::new(request), std::mem::take(&mut self.descriptors))
             }

@@ -9,6 +9,8 @@
 //! damage(b"good", 160, |byte| [0x00, 0xff, byte ^ 0x10], |bytes| assert_ne!(bytes, b"good"));
 //! ```
 
+pub mod json;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -61,7 +61,7 @@ impl Drops {
     /// All reasons together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        windtunnel_model::quantity::total(self.0)
     }
 
     /// Each reason with its number.
@@ -144,8 +144,10 @@ impl LaneCounters {
     /// by itself: parts do not know of each other's queues.
     pub fn add(&mut self, other: &LaneCounters) {
         let more = { *other }.sums().map(|sum| *sum);
-        self.sums().into_iter().zip(more).for_each(|(sum, more)| *sum += more);
-        self.dropped.0.iter_mut().zip(other.dropped.0).for_each(|(sum, more)| *sum += more);
+        let sums = self.sums().into_iter().zip(more);
+        sums.for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        let dropped = self.dropped.0.iter_mut().zip(other.dropped.0);
+        dropped.for_each(|(sum, more)| *sum = sum.saturating_add(more));
         self.queue_packets_max = self.queue_packets_max.max(other.queue_packets_max);
         self.queue_bytes_max = self.queue_bytes_max.max(other.queue_bytes_max);
     }
@@ -212,13 +214,13 @@ impl LaneCounters {
 impl RouterCounters {
     /// Adds what another part of the network counted at the same router.
     pub fn add(&mut self, other: &RouterCounters) {
-        self.forwarded += other.forwarded;
-        self.ttl_expired += other.ttl_expired;
-        self.no_route += other.no_route;
-        self.not_forwarded += other.not_forwarded;
-        self.malformed += other.malformed;
-        self.echo_answered += other.echo_answered;
-        self.icmp_sent += other.icmp_sent;
+        self.forwarded = self.forwarded.saturating_add(other.forwarded);
+        self.ttl_expired = self.ttl_expired.saturating_add(other.ttl_expired);
+        self.no_route = self.no_route.saturating_add(other.no_route);
+        self.not_forwarded = self.not_forwarded.saturating_add(other.not_forwarded);
+        self.malformed = self.malformed.saturating_add(other.malformed);
+        self.echo_answered = self.echo_answered.saturating_add(other.echo_answered);
+        self.icmp_sent = self.icmp_sent.saturating_add(other.icmp_sent);
     }
 }
 

@@ -38,8 +38,8 @@ impl DeviceDrops {
     }
 
     pub(crate) fn add(&mut self, other: DeviceDrops) {
-        self.packets += other.packets;
-        self.backlog_packets += other.backlog_packets;
+        self.packets = self.packets.saturating_add(other.packets);
+        self.backlog_packets = self.backlog_packets.saturating_add(other.backlog_packets);
     }
 
     /// What was lost and, as far as it is known, why.

@@ -6,6 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use windtunnel_model::Plan;
+use windtunnel_model::name::{LABEL_LETTERS_MAX, check_label};
+use windtunnel_model::valid::shown;
 
 use crate::reserve::{self, Reserve};
 
@@ -44,7 +46,14 @@ impl Folder {
         }
         let folder = Folder { root };
         for node in &plan.nodes {
-            make(&folder.node(&node.name))?;
+            let path = folder.node(&node.name);
+            // A plan may come from another machine: whatever else has looked at it, nothing leaves this folder.
+            if let Err(error) = check_label(&node.name, LABEL_LETTERS_MAX) {
+                let strange = format!("`{}` cannot name a node: {error}", shown(&node.name));
+                let source = io::Error::new(io::ErrorKind::InvalidInput, strange);
+                return Err(failed("make the folder", &path)(source));
+            }
+            make(&path)?;
         }
         Ok(folder)
     }
@@ -211,6 +220,26 @@ mod tests {
         three.link_latest().unwrap();
         two.unlink_latest(former.as_deref());
         assert_eq!(two.latest().as_deref(), Some(Path::new("three")));
+    }
+
+    #[test]
+    fn a_plan_of_another_machine_makes_no_folder_outside_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        let text = b"nodes: {a: {}}\n";
+        let source = windtunnel_scenario::Source {
+            name: "net.yaml",
+            text,
+            default_name: "net",
+            base_dir: "/",
+        };
+        for name in ["../../.ssh", "", "..", "/etc/x", "a\0b"] {
+            let mut plan = windtunnel_scenario::load(&source).unwrap().plan;
+            plan.nodes[0].name = name.to_owned();
+            let error = Folder::create(&root.path().join("runs/x"), &plan).unwrap_err();
+            assert_eq!(error.source.kind(), io::ErrorKind::InvalidInput, "{name:?}");
+            fs::remove_dir_all(root.path().join("runs")).unwrap();
+            assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{name:?}");
+        }
     }
 
     #[test]

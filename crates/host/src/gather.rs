@@ -3,6 +3,8 @@
 
 mod events;
 mod files;
+mod lines;
+pub(crate) mod numbers;
 mod samples;
 mod sides;
 mod tally;
@@ -13,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
+use windtunnel_model::quantity::total;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::Processors;
 use windtunnel_trace::report::Report;
@@ -67,7 +70,7 @@ pub fn gather(
     folder: &Folder,
     parts: &Parts,
 ) -> Result<Report, GatherError> {
-    let mut all = read(parts)?;
+    let mut all = read(parts, plan)?;
     let parts = &sides::only_the_run(parts, &mut all);
     if all.is_empty() {
         return Err(GatherError::Nothing);
@@ -87,12 +90,14 @@ pub fn gather(
     ))
 }
 
-fn read(parts: &Parts) -> Result<Vec<(Results, PathBuf)>, GatherError> {
+fn read(parts: &Parts, plan: &Plan) -> Result<Vec<(Results, PathBuf)>, GatherError> {
     let mut all = Vec::new();
-    for (host, path) in &parts.members {
+    for (member, (host, path)) in (0..).zip(&parts.members) {
         let Ok(path) = path else { continue };
         let failed = |source| GatherError::Results { host: host.clone(), source };
-        all.push((Results::read(path).map_err(failed)?, path.clone()));
+        let mut results = Results::read(path, member, plan).map_err(failed)?;
+        results.host.clone_from(host);
+        all.push((results, path.clone()));
     }
     Ok(all)
 }
@@ -143,9 +148,9 @@ impl Whole {
             self.supervisor.on_news(*key, program.clone());
         }
         self.echoes.extend(part.echoes.iter().cloned());
-        self.freezes.times += part.freezes.times;
+        self.freezes.times = self.freezes.times.saturating_add(part.freezes.times);
         self.freezes.lasted = self.freezes.lasted + part.freezes.lasted;
-        self.recorded.lost += part.recorded.lost;
+        self.recorded.lost = self.recorded.lost.saturating_add(part.recorded.lost);
         let failures = [
             (&mut self.recorded.failure, &part.recorded.failure),
             (&mut self.carried.failure, &part.carried.failure),
@@ -233,16 +238,16 @@ fn ending(results: &[Results]) -> Ending {
 fn processors(results: &[Results]) -> Processors {
     let mut sum = Processors::default();
     for part in results.iter().map(Results::processors) {
-        sum.busy += part.busy;
-        sum.idle += part.idle;
-        sum.stolen += part.stolen;
+        sum.busy = sum.busy.saturating_add(part.busy);
+        sum.idle = sum.idle.saturating_add(part.idle);
+        sum.stolen = sum.stolen.saturating_add(part.stolen);
     }
     sum
 }
 
 /// Which interval of 100 ms a sample belongs to: parts take theirs at slightly different times.
 fn interval_of(at: Time) -> u64 {
-    (at.as_nanos() + INTERVAL_NS / 2) / INTERVAL_NS
+    at.as_nanos().saturating_add(INTERVAL_NS / 2) / INTERVAL_NS
 }
 
 /// Values of all parts by interval.

@@ -40,6 +40,8 @@ mod devices;
 mod evidence;
 mod fit;
 pub mod folder;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod gather;
 mod live;
 pub mod observer;

@@ -1,7 +1,7 @@
 //! How a face (a terminal, a test) watches a run.
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::Span;
+use windtunnel_model::{Plan, Span};
 use windtunnel_trace::event::Event;
 
 /// Something to show. Everything here is also in the run folder.
@@ -112,6 +112,26 @@ impl From<&Notice<'_>> for Seen {
 }
 
 impl Seen {
+    /// What a part of a run of `plan` tells in its own words; `None` if that cannot be.
+    #[must_use]
+    pub fn read(text: &str, plan: &Plan) -> Option<Self> {
+        let seen: Seen = serde_json::from_str(text).ok()?;
+        let nodes = plan.nodes.len();
+        let programs: usize = plan.nodes.iter().map(|node| node.programs.len()).sum();
+        let can_be = match &seen {
+            Seen::Setup { done, total } => *done <= nodes && *total <= nodes,
+            Seen::Measuring { paths } => *paths <= plan.expectations.len(),
+            Seen::Output { source, node, .. } => {
+                *node < nodes
+                    && source.len() <= SOURCE_BYTES_MAX
+                    && !source.contains(char::is_control)
+            }
+            Seen::Tick { running, .. } => *running <= programs,
+            Seen::Event(_) | Seen::Stopping { .. } | Seen::Hurried => true,
+        };
+        can_be.then_some(seen)
+    }
+
     /// The notice as an observer takes it.
     #[must_use]
     pub fn notice(&self) -> Notice<'_> {
@@ -130,6 +150,9 @@ impl Seen {
         }
     }
 }
+
+/// The longest name of a node, with the number of one of its programs.
+const SOURCE_BYTES_MAX: usize = 100;
 
 /// Receives notices; called from several threads, must not block for long.
 pub trait Observer: Send + Sync {

@@ -38,6 +38,7 @@ pub fn part(stream: UnixStream, hidden: Vec<PathBuf>) -> std::io::Result<()> {
     // Programs are to have the slices that everybody has, and not their agent's.
     let _ = schedule::set_slice(0);
     let mut link = Link::new(stream)?;
+    link.greet()?;
     let teller = link.teller().clone();
     let ToPart::Setup(setup) = link.wait()? else {
         return Err(std::io::Error::other("the agent has not said what the run is"));
@@ -87,7 +88,7 @@ fn in_folder(
         ));
     }
     link.teller().tell(&FromPart::Prepared);
-    let addresses = peers(&mut link)?;
+    let addresses = peers(&mut link, setup)?;
     let abroad = abroad(socket, setup, plan, addresses)?;
     let members = setup.members.clone();
     let side = Side::new(link, setup.member, members, setup.placement.clone());
@@ -122,10 +123,10 @@ fn bind(address: IpAddr, (first, last): (u16, u16)) -> Result<UdpSocket, RunErro
 }
 
 /// Where the packets of the others come from.
-fn peers(link: &mut Link) -> Result<Vec<Option<SocketAddr>>, RunError> {
+fn peers(link: &mut Link, setup: &PartSetup) -> Result<Vec<Option<SocketAddr>>, RunError> {
     loop {
         match link.wait().map_err(step("hear the agent"))? {
-            ToPart::Peers { addresses } => return Ok(addresses),
+            ToPart::Peers { addresses } => return only_others(addresses, setup),
             ToPart::Stop(why) => {
                 return Err(match why {
                     StopWhy::Asked => RunError::Stopped("by command".to_owned()),
@@ -137,6 +138,20 @@ fn peers(link: &mut Link) -> Result<Vec<Option<SocketAddr>>, RunError> {
             _ => {}
         }
     }
+}
+
+/// One for each member but this one.
+fn only_others(
+    addresses: Vec<Option<SocketAddr>>,
+    setup: &PartSetup,
+) -> Result<Vec<Option<SocketAddr>>, RunError> {
+    let mut numbered = (0_u16..).zip(&addresses);
+    let each = numbered.all(|(member, address)| (member == setup.member) == address.is_none());
+    if each && addresses.len() == setup.members.len() {
+        return Ok(addresses);
+    }
+    let source = std::io::Error::other("the agent names addresses of other members than there are");
+    Err(RunError::Step { step: "find the other machines", source })
 }
 
 fn abroad(
@@ -170,7 +185,25 @@ fn options(setup: &PartSetup) -> Options {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+
+    use windtunnel_control::{Version, frame};
+
     use super::*;
+
+    #[test]
+    fn an_agent_of_another_version_is_refused_with_both_versions_and_told_this_one() {
+        let (mut agent, stream) = UnixStream::pair().unwrap();
+        let other = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
+        agent.write_all(&frame::encode(&other).unwrap()).unwrap();
+        let (own, why) = (Version::own(), part(stream).unwrap_err().to_string());
+        let expected =
+            format!("the agent is of windtunnel 9.9.9 (protocol 999), and this program of {own}");
+        assert_eq!(why, expected);
+        let mut said = Vec::new();
+        agent.read_to_end(&mut said).unwrap();
+        assert_eq!(said, frame::encode(&own).unwrap());
+    }
 
     #[test]
     fn parts_take_the_first_free_port_of_their_range_and_say_when_none_is() {

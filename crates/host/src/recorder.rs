@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Plan, Time};
 use windtunnel_trace::event::Event;
 use windtunnel_trace::sample::{self, Row};
@@ -228,14 +229,13 @@ impl Peaks {
     pub(crate) fn add(&mut self, at: Time, rows: &[Row]) {
         for (lane, row) in rows.iter().enumerate() {
             let window = &mut self.window[lane];
-            self.whole[lane] += row.delivered_wire_bytes;
+            self.whole[lane] = self.whole[lane].saturating_add(row.delivered_wire_bytes);
             window.push_back((self.last, at, row.delivered_wire_bytes));
             // A window begins where an interval began; drop intervals that a whole second does not need.
             while window.get(1).is_some_and(|next| at.since(next.0).as_nanos() >= SECOND_NS) {
                 window.pop_front();
             }
-            let (Some(first), bytes) = (window.front(), window.iter().map(|i| i.2).sum::<u64>())
-            else {
+            let (Some(first), bytes) = (window.front(), total(window.iter().map(|i| i.2))) else {
                 continue;
             };
             let span = at.since(first.0).as_nanos();

@@ -84,10 +84,12 @@ impl Supervisor {
     }
 
     /// Where a program on another machine is in its life.
-    pub(crate) fn on_news(&mut self, key: ProgramKey, state: Supervised) {
+    pub(crate) fn on_news(&mut self, key: ProgramKey, mut state: Supervised) {
         if !self.is_here(key)
             && let Some(program) = self.programs.get_mut(&key)
         {
+            // What the program is, the plan says.
+            state.spec.clone_from(&program.spec);
             *program = state;
         }
     }

@@ -7,7 +7,9 @@ mod programs;
 mod report;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_control::part::StopWhy;
 use windtunnel_model::placement::OnHostLoss;
+use windtunnel_model::valid::{Invalid, Validate, ensure_short};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::{Expectation, Report, Verdict};
@@ -114,6 +116,16 @@ pub(crate) enum Ending {
     Overloaded(String),
     /// It could not go on.
     Fatal(String),
+}
+
+impl Validate for Ending {
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            Ending::Interrupted(signal) => StopWhy::Signal(*signal).validate(),
+            Ending::Overloaded(why) | Ending::Fatal(why) => ensure_short("a reason", why),
+            Ending::Finished | Ending::Duration | Ending::Stopped => Ok(()),
+        }
+    }
 }
 
 impl Ending {

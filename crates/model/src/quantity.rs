@@ -117,6 +117,11 @@ impl Unit {
     }
 }
 
+/// The sum of counts, or the largest number if it does not fit: counts may come from another machine.
+pub fn total<N: std::borrow::Borrow<u64>>(counts: impl IntoIterator<Item = N>) -> u64 {
+    counts.into_iter().fold(0, |sum: u64, count| sum.saturating_add(*count.borrow()))
+}
+
 /// A length in bytes (octets). Units: `B KB MB GB TB` (powers of 1000), `KiB MiB GiB` (powers of 1024).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);

@@ -25,6 +25,16 @@ impl Invalid {
     }
 }
 
+/// A message of another process or machine. What reads messages looks at each before anything is done with it, so that
+/// the rules for a message are in one place; what only its receiver can tell (of which run it is) is checked there.
+pub trait Validate {
+    /// Whether it can be a message.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    fn validate(&self) -> Result<(), Invalid>;
+}
+
 /// Refuses what does not hold.
 ///
 /// # Errors
@@ -36,13 +46,30 @@ pub fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), Invalid> 
 /// A text of another process as a message may show it: short, and without control characters.
 #[must_use]
 pub fn shown(text: &str) -> String {
+    plain(text, SHOWN_MAX)
+}
+
+/// At most so many characters of a text of another process, without control characters.
+#[must_use]
+pub fn plain(text: &str, most: usize) -> String {
     let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    let mut shown: String = text.chars().take(SHOWN_MAX).map(plain).collect();
-    if text.chars().nth(SHOWN_MAX).is_some() {
+    let mut shown: String = text.chars().take(most).map(plain).collect();
+    if text.chars().nth(most).is_some() {
         shown.push('…');
     }
     shown
 }
+
+/// Whether a text is short enough to be kept and shown.
+///
+/// # Errors
+/// If it is not.
+pub fn ensure_short(what: &str, text: &str) -> Result<(), Invalid> {
+    ensure(text.len() <= TEXT_BYTES_MAX, || format!("{what} has {} bytes", text.len()))
+}
+
+/// The most bytes of a reason, a hint or another text that one process tells another.
+pub const TEXT_BYTES_MAX: usize = 64 << 10;
 
 impl Plan {
     /// The most nodes.

@@ -41,6 +41,8 @@
 mod channel;
 mod doctor;
 mod enclosure;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
 mod hint;
 mod hosts;
 mod init;
@@ -54,6 +56,8 @@ mod village;
 pub use channel::ChannelError;
 pub use doctor::{Check, diagnose};
 pub use enclosure::{Enclosure, EnterError, enter};
+#[cfg(any(test, feature = "fuzz"))]
+pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;
 pub use message::{
     ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError, Reply,

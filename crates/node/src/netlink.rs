@@ -120,7 +120,7 @@ impl Netlink {
 }
 
 /// The sequence numbers and outcomes in a datagram from the kernel.
-fn answers(datagram: &[u8]) -> io::Result<Vec<(u32, io::Result<()>)>> {
+pub(crate) fn answers(datagram: &[u8]) -> io::Result<Vec<(u32, io::Result<()>)>> {
     let malformed = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut rest = datagram;
     let mut answers = Vec::new();

@@ -1,6 +1,7 @@
 //! Rates over a window of samples: mean, best and worst second, deviation.
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::quantity::total;
 use windtunnel_model::{Span, Time};
 
 /// Bytes counted in consecutive intervals.
@@ -51,7 +52,8 @@ impl Intervals {
         let rates: Vec<u128> = self.bins().iter().map(|bin| bin.bits_per_second.into()).collect();
         let count = u128::try_from(rates.len()).ok().filter(|count| *count >= 2)?;
         let mean = rates.iter().sum::<u128>() / count;
-        let squares: u128 = rates.iter().map(|rate| rate.abs_diff(mean).pow(2)).sum();
+        let squares =
+            rates.iter().map(|rate| rate.abs_diff(mean).pow(2)).fold(0, u128::saturating_add);
         let deviation = (squares / count).isqrt();
         u64::try_from((deviation * 1_000_000_000).checked_div(mean)?).ok()
     }
@@ -104,7 +106,7 @@ impl Intervals {
     }
 
     fn stretch(&self, from: usize, to: usize) -> Option<Stretch> {
-        let bytes: u64 = self.counts[from..to].iter().map(|(_, bytes)| bytes).sum();
+        let bytes = total(self.counts[from..to].iter().map(|(_, bytes)| bytes));
         let (from, to) = (self.edge(from), self.edge(to));
         let nanos = u128::from(to.since(from).as_nanos());
         let bits = (u128::from(bytes) * 8 * u128::from(SECOND.as_nanos())).checked_div(nanos)?;

@@ -80,8 +80,9 @@ impl Row {
     pub fn read(line: &str) -> Option<(u64, &str, &str, Row)> {
         let mut fields = line.strip_suffix('\n')?.split(',');
         let (secs, micros) = fields.next()?.split_once('.')?;
-        let time_ns = secs.parse::<u64>().ok()?.checked_mul(1_000_000_000)?
-            + micros.parse::<u64>().ok()? * 1_000;
+        let micros = micros.parse::<u64>().ok().filter(|micros| *micros < 1_000_000)?;
+        let time_ns = secs.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
+        let time_ns = time_ns.checked_add(micros * 1_000)?;
         let (link, direction) = (fields.next()?, fields.next()?);
         let mut row = Row::default();
         for value in [
@@ -106,15 +107,16 @@ impl Row {
     /// Adds what another part of the network counted on the same lane in the same interval. Maxima are
     /// those of each part by itself.
     pub fn add(&mut self, other: &Row) {
-        self.offered_packets += other.offered_packets;
-        self.offered_bytes += other.offered_bytes;
-        self.delivered_packets += other.delivered_packets;
-        self.delivered_bytes += other.delivered_bytes;
-        self.delivered_wire_bytes += other.delivered_wire_bytes;
-        self.dropped_packets += other.dropped_packets;
-        self.marked_packets += other.marked_packets;
-        self.queue_packets += other.queue_packets;
-        self.queue_bytes += other.queue_bytes;
+        self.offered_packets = self.offered_packets.saturating_add(other.offered_packets);
+        self.offered_bytes = self.offered_bytes.saturating_add(other.offered_bytes);
+        self.delivered_packets = self.delivered_packets.saturating_add(other.delivered_packets);
+        self.delivered_bytes = self.delivered_bytes.saturating_add(other.delivered_bytes);
+        self.delivered_wire_bytes =
+            self.delivered_wire_bytes.saturating_add(other.delivered_wire_bytes);
+        self.dropped_packets = self.dropped_packets.saturating_add(other.dropped_packets);
+        self.marked_packets = self.marked_packets.saturating_add(other.marked_packets);
+        self.queue_packets = self.queue_packets.saturating_add(other.queue_packets);
+        self.queue_bytes = self.queue_bytes.saturating_add(other.queue_bytes);
         self.lateness_max_ns = self.lateness_max_ns.max(other.lateness_max_ns);
         self.queue_max_packets = self.queue_max_packets.max(other.queue_max_packets);
         self.queue_max_bytes = self.queue_max_bytes.max(other.queue_max_bytes);

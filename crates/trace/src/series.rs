@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::expect::{Percentile, Window};
+use windtunnel_model::quantity::total;
 use windtunnel_model::{Span, Time};
 
 use crate::rate::{Intervals, distance};
@@ -74,7 +75,7 @@ impl Cut<'_> {
     /// A count of all intervals together.
     #[must_use]
     pub fn sum(&self, of: impl Fn(&Sample) -> u64) -> u64 {
-        self.samples.iter().map(of).sum()
+        total(self.samples.iter().map(of))
     }
 
     /// The position of the first interval in which something was counted.
@@ -104,14 +105,14 @@ impl Sample {
     #[must_use]
     pub fn dropped_for(&self, reason: Option<&str>) -> u64 {
         let wanted = |name: &str| reason.is_none_or(|reason| reason == name);
-        self.dropped.iter().filter(|(name, _)| wanted(name)).map(|(_, packets)| packets).sum()
+        total(self.dropped.iter().filter(|(name, _)| wanted(name)).map(|(_, packets)| packets))
     }
 
     /// Packets that came to the loss element: what is turned away before does not count.
     #[must_use]
     pub fn offered_to_loss(&self) -> u64 {
         let before = ["down", "partition", "mtu"].map(|reason| self.dropped_for(Some(reason)));
-        self.row.offered_packets.saturating_sub(before.iter().sum())
+        self.row.offered_packets.saturating_sub(total(before))
     }
 
     /// How long the rate of the moment needs for so many bytes; nothing without a rate.

@@ -183,18 +183,21 @@ const CONNECTIONS_MAX: usize = 256;
 
 /// Adds what another part's nodes send over the same lane.
 fn add(sum: &mut LaneStatus, more: &LaneStatus) {
-    sum.offered_bit_per_s += more.offered_bit_per_s;
-    sum.delivered_bit_per_s += more.delivered_bit_per_s;
-    sum.delivered_wire_bit_per_s += more.delivered_wire_bit_per_s;
-    sum.queue_packets += more.queue_packets;
-    sum.queue_bytes += more.queue_bytes;
+    sum.offered_bit_per_s = sum.offered_bit_per_s.saturating_add(more.offered_bit_per_s);
+    sum.delivered_bit_per_s = sum.delivered_bit_per_s.saturating_add(more.delivered_bit_per_s);
+    sum.delivered_wire_bit_per_s =
+        sum.delivered_wire_bit_per_s.saturating_add(more.delivered_wire_bit_per_s);
+    sum.queue_packets = sum.queue_packets.saturating_add(more.queue_packets);
+    sum.queue_bytes = sum.queue_bytes.saturating_add(more.queue_bytes);
     sum.recent_queue_max_packets = sum.recent_queue_max_packets.max(more.recent_queue_max_packets);
-    sum.recent_dropped_packets += more.recent_dropped_packets;
-    sum.recent_marked_packets += more.recent_marked_packets;
+    sum.recent_dropped_packets =
+        sum.recent_dropped_packets.saturating_add(more.recent_dropped_packets);
+    sum.recent_marked_packets =
+        sum.recent_marked_packets.saturating_add(more.recent_marked_packets);
     sum.recent_lateness_max_ns = sum.recent_lateness_max_ns.max(more.recent_lateness_max_ns);
-    sum.offered_packets += more.offered_packets;
-    sum.delivered_packets += more.delivered_packets;
-    sum.dropped_packets += more.dropped_packets;
-    sum.marked_packets += more.marked_packets;
+    sum.offered_packets = sum.offered_packets.saturating_add(more.offered_packets);
+    sum.delivered_packets = sum.delivered_packets.saturating_add(more.delivered_packets);
+    sum.dropped_packets = sum.dropped_packets.saturating_add(more.dropped_packets);
+    sum.marked_packets = sum.marked_packets.saturating_add(more.marked_packets);
     sum.lateness_max_ns = sum.lateness_max_ns.max(more.lateness_max_ns);
 }

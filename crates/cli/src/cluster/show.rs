@@ -6,12 +6,13 @@ use windtunnel_cluster::protocol::run::RunSetup;
 use windtunnel_host::gather::Once;
 use windtunnel_host::observer::Seen;
 use windtunnel_host::{Notice, Observer};
-use windtunnel_model::Span;
+use windtunnel_model::{Plan, Span};
 use windtunnel_trace::event::{Event, What};
 
 /// Puts the parts' notices together.
 pub(crate) struct Show {
     face: Arc<dyn Observer>,
+    plan: Plan,
     once: Once,
     stopping: bool,
     /// By member: nodes that are up.
@@ -26,6 +27,7 @@ impl Show {
     pub(crate) fn new(setup: &RunSetup, face: Arc<dyn Observer>) -> Self {
         Show {
             face,
+            plan: setup.plan.clone(),
             once: Once::default(),
             stopping: false,
             done: vec![0; setup.members.len()],
@@ -38,7 +40,7 @@ impl Show {
     /// A part's notice, in its own words. Those of another version are left out. Answers which machine is
     /// lost, if it says that.
     pub(crate) fn notice(&mut self, member: u16, text: &str) -> Option<String> {
-        let seen = serde_json::from_str::<Seen>(text).ok()?;
+        let seen = Seen::read(text, &self.plan)?;
         let member = usize::from(member);
         match &seen {
             Seen::Setup { done, .. } => {

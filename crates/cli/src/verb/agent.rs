@@ -150,6 +150,14 @@ fn text(told: &Told) -> String {
         Told::Left(address) => format!("agent: {address} has left"),
         Told::Lost(address) => format!("agent: {address} is lost"),
         Told::Refused { from, why } => format!("agent: refused {from}: {why}"),
+        Told::MoreRefused { refusals, addresses, within } => {
+            let seconds = within.as_nanos() / 1_000_000_000;
+            let plural = if *addresses == 1 { "" } else { "es" };
+            format!(
+                "agent: and {refusals} more refusals in {seconds} s, of {addresses} address{plural}"
+            )
+        }
+        Told::RefusedBy { by, why } => format!("warning: {by} refuses this agent: {why}"),
         Told::Expired { run, name, removed } => expired(*run, name, removed),
         Told::Ends => "agent: ends".to_owned(),
         _ => format!("agent: {told:?}"),

@@ -1,5 +1,6 @@
 //! The one loop of an agent: everything that is heard comes here, one after the other.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,6 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use windtunnel_mesh::{AgentId, Config, Ending, Event, Mesh};
 use windtunnel_model::Bytes;
 
+use super::refusals::{More, Refusals};
 use super::runs::Runs;
 use super::{Agent, Told, answer, exec, now, watch};
 use crate::carrier::{Carrier, Heard};
@@ -25,6 +27,9 @@ pub(super) struct Life {
     heard: UnboundedSender<Heard>,
     /// Nobody needs it but who watches a run.
     is_released: bool,
+    refusals: Refusals,
+    /// Who refuses this agent, and why, as it was told last.
+    refused_by: BTreeMap<SocketAddr, String>,
 }
 
 impl Life {
@@ -62,7 +67,17 @@ impl Life {
         };
         let runs = Runs::new(id, (listen, advertise), agent, carrier.clone(), heard.clone());
         let shares_all_memory = agent.memory.is_none();
-        Life { mesh, carrier, card, shares_all_memory, runs, heard, is_released: false }
+        Life {
+            mesh,
+            carrier,
+            card,
+            shares_all_memory,
+            runs,
+            heard,
+            is_released: false,
+            refusals: Refusals::default(),
+            refused_by: BTreeMap::new(),
+        }
     }
 
     pub(super) async fn hear(
@@ -81,7 +96,9 @@ impl Life {
             self.runs.tell_leavers(now());
             self.runs.tell_unconfirmed(now(), &self.mesh);
             self.runs.expire(now());
-            let due = self.mesh.poll_timeout().map(|at| at.since(now()));
+            self.tell_refusals(tell);
+            let due = [self.mesh.poll_timeout(), self.refusals.due()].into_iter().flatten().min();
+            let due = due.map(|at| at.since(now()));
             let due = [due, self.runs.pace()].into_iter().flatten().min().map(Duration::from);
             tokio::select! {
                 ended = &mut end => break ended,
@@ -148,8 +165,26 @@ impl Life {
                 let answering = answer::answer(ask, card, others, self.carrier.clone(), to, rest);
                 tokio::task::spawn_local(answering);
             }
-            Heard::Refused { from, why } => tell(Told::Refused { from, why }),
+            Heard::Refused { from, why } => {
+                if self.refusals.add(from, &why, now()) {
+                    tell(Told::Refused { from, why });
+                }
+            }
+            Heard::RefusedBy { by, why } => {
+                if self.refused_by.len() >= REFUSED_BY_MAX {
+                    self.refused_by.clear();
+                }
+                if self.refused_by.insert(by, why.clone()).as_ref() != Some(&why) {
+                    tell(Told::RefusedBy { by, why });
+                }
+            }
             Heard::Expired { run, name, removed } => tell(Told::Expired { run, name, removed }),
+        }
+    }
+
+    fn tell_refusals(&mut self, tell: &mut impl FnMut(Told)) {
+        if let Some(More { refusals, addresses, within }) = self.refusals.take(now()) {
+            tell(Told::MoreRefused { refusals, addresses, within });
         }
     }
 
@@ -158,7 +193,10 @@ impl Life {
         self.mesh.handle_timeout(now());
         while let Some(event) = self.mesh.poll_event() {
             match event {
-                Event::AgentUp(life) => tell(Told::Joined(life.address)),
+                Event::AgentUp(life) => {
+                    self.refused_by.remove(&life.address);
+                    tell(Told::Joined(life.address));
+                }
                 Event::AgentDown { life, how } => {
                     // What is sent to a later life must not go into a connection of this one.
                     if how != Ending::Left {
@@ -224,4 +262,6 @@ fn random() -> u64 {
 
 /// What fits a QUIC datagram on every path (RFC 9000, 14.1: 1200 bytes, less headers and seal).
 const MESH_MTU: usize = 1100;
+/// Agents that refuse this one, of which it is remembered that they were told.
+const REFUSED_BY_MAX: usize = 1000;
 const IDLE: Duration = Duration::from_secs(1);

@@ -24,7 +24,7 @@ impl Limits {
     ///
     /// # Errors
     /// What is too much, with numbers.
-    pub(super) fn check<'a>(
+    pub(crate) fn check<'a>(
         &self,
         setup: &RunSetup,
         member: u16,
@@ -34,7 +34,8 @@ impl Limits {
         let wanted = (nodes, cpu, memory);
         for (other, member) in running {
             let more = demand(other, member);
-            (nodes, cpu, memory) = (nodes + more.0, cpu + more.1, memory + more.2);
+            nodes += more.0;
+            (cpu, memory) = (cpu.saturating_add(more.1), memory.saturating_add(more.2));
         }
         let limits = [
             ("nodes", self.nodes.map(|nodes| nodes as u64), wanted.0, nodes),
@@ -45,7 +46,7 @@ impl Limits {
             if let Some(limit) = limit.filter(|limit| all > *limit) {
                 return Err(format!(
                     "{what}: {wanted} asked for, {} in use, and the machine's owner allows {limit}",
-                    all - wanted
+                    all.saturating_sub(wanted)
                 ));
             }
         }
@@ -83,11 +84,11 @@ fn nodes_of(
 }
 
 fn demand(setup: &RunSetup, member: u16) -> (u64, u64, u64) {
-    let mut sum = (0, 0, 0);
+    let mut sum = (0_u64, 0_u64, 0_u64);
     for (node, _) in nodes_of(setup, member) {
         sum.0 += 1;
         sum.1 += u64::from(node.demand.cpu_millis.unwrap_or(0));
-        sum.2 += node.demand.memory.map_or(0, |memory| memory.0);
+        sum.2 = sum.2.saturating_add(node.demand.memory.map_or(0, |memory| memory.0));
     }
     sum
 }

@@ -23,7 +23,7 @@ use super::worker::Worker;
 use crate::carrier::{Carrier, Heard};
 use crate::part_ports;
 use crate::protocol::run::{RunCard, Word, text_of};
-use crate::protocol::{Answer, Reserved};
+use crate::protocol::{AMOUNT_MAX, Answer, Reserved};
 use expiry::Expiry;
 use run::Run;
 
@@ -76,13 +76,15 @@ impl Runs {
     pub(super) fn reserved(&self) -> Reserved {
         let running = self.all.values().filter(|run| run.part.is_some());
         let have = running.filter_map(|run| run.setup.members.get(usize::from(run.me)));
+        // Of each amount there is at most [`AMOUNT_MAX`], so the sum of two fits.
+        let add = |sum: u64, more: u64| (sum + more).min(AMOUNT_MAX);
         have.fold(Reserved::default(), |sum, member| Reserved {
-            runs: sum.runs + 1,
+            runs: sum.runs.saturating_add(1),
             nodes: sum.nodes.saturating_add(member.has.nodes),
-            cpu_millis: sum.cpu_millis.saturating_add(member.has.cpu_millis),
-            memory: Bytes(sum.memory.0.saturating_add(member.has.memory.0)),
-            up_bit_per_s: sum.up_bit_per_s.saturating_add(member.has.up_bit_per_s),
-            down_bit_per_s: sum.down_bit_per_s.saturating_add(member.has.down_bit_per_s),
+            cpu_millis: add(sum.cpu_millis, member.has.cpu_millis),
+            memory: Bytes(add(sum.memory.0, member.has.memory.0)),
+            up_bit_per_s: add(sum.up_bit_per_s, member.has.up_bit_per_s),
+            down_bit_per_s: add(sum.down_bit_per_s, member.has.down_bit_per_s),
         })
     }
 

@@ -12,6 +12,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Command;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use windtunnel_control::Version;
 use windtunnel_control::frame::{self, Frames};
 use windtunnel_control::part::{FromPart, ToPart};
 
@@ -50,15 +51,24 @@ impl Worker {
         let (tell, told) = unbounded_channel();
         tokio::task::spawn_local(write(to, told));
         tokio::task::spawn_local(async move {
-            read(from, run, &heard).await;
+            let wrong = read(from, run, &heard).await.err();
+            if wrong.is_some() {
+                // It may have ended by itself.
+                let _ = child.start_kill();
+            }
             let ended = child.wait().await;
-            let _ = heard.send(Heard::Part { run, said: Err(how(ended)) });
+            let why = wrong.unwrap_or_else(|| how(ended));
+            let _ = heard.send(Heard::Part { run, said: Err(why) });
         });
         Ok(tell)
     }
 }
 
 async fn write(mut to: OwnedWriteHalf, mut told: UnboundedReceiver<ToPart>) {
+    let Ok(version) = frame::encode(&Version::own()) else { return };
+    if to.write_all(&version).await.is_err() {
+        return;
+    }
     let mut messages = Vec::new();
     while told.recv_many(&mut messages, TOGETHER_MAX).await > 0 {
         // One after the other would wake the part for each.
@@ -71,23 +81,38 @@ async fn write(mut to: OwnedWriteHalf, mut told: UnboundedReceiver<ToPart>) {
     }
 }
 
-async fn read(from: OwnedReadHalf, run: u64, heard: &UnboundedSender<Heard>) {
-    let mut frames = Frames::default();
+/// Hears the part to its end; or says what is wrong with it.
+async fn read(from: OwnedReadHalf, run: u64, heard: &UnboundedSender<Heard>) -> Result<(), String> {
+    let (mut frames, mut is_greeted) = (Frames::default(), false);
     let mut buffer = vec![0; 64 * 1024];
+    let nonsense = |error| format!("what its process says makes no sense: {error}");
     loop {
-        while let Ok(Some(said)) = frames.take::<FromPart>() {
+        if !is_greeted && let Some(version) = frames.take::<Version>().map_err(nonsense)? {
+            greet(&version)?;
+            is_greeted = true;
+        }
+        while is_greeted && let Some(said) = frames.take::<FromPart>().map_err(nonsense)? {
             let _ = heard.send(Heard::Part { run, said: Ok(said) });
         }
         if from.readable().await.is_err() {
-            return;
+            return Ok(());
         }
         match from.try_read(&mut buffer) {
-            Ok(0) => return,
+            Ok(0) => return Ok(()),
             Ok(got) => frames.add(&buffer[..got]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => return,
+            Err(_) => return Ok(()),
         }
     }
+}
+
+/// The program may have been replaced while the agent lived.
+fn greet(version: &Version) -> Result<(), String> {
+    let own = Version::own();
+    if *version == own {
+        return Ok(());
+    }
+    Err(format!("the part is of {version}, and its agent of {own}: start the agent again"))
 }
 
 fn how(ended: io::Result<ExitStatus>) -> String {
@@ -99,3 +124,55 @@ fn how(ended: io::Result<ExitStatus>) -> String {
 
 /// Messages in one go, at the most.
 const TOGETHER_MAX: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is heard of a part whose program says so first.
+    async fn heard_of(first: &[u8]) -> Result<FromPart, String> {
+        let octal: String = first.iter().map(|byte| format!("\\{byte:03o}")).collect();
+        // Standard input is the socket, and stays open.
+        let script = format!("printf '{octal}' >&0; exec sleep 60");
+        let worker = Worker { program: "/bin/sh".into(), arguments: vec!["-c".to_owned(), script] };
+        let (tell, mut told) = unbounded_channel();
+        let _part = worker.start(7, tell).unwrap();
+        match told.recv().await {
+            Some(Heard::Part { run: 7, said }) => said,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn test(work: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        tokio::task::LocalSet::new().block_on(&runtime, work);
+    }
+
+    #[test]
+    fn a_part_of_another_version_is_refused_with_both_versions() {
+        test(async {
+            let other = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
+            let why = heard_of(&frame::encode(&other).unwrap()).await.unwrap_err();
+            let own = Version::own();
+            assert_eq!(
+                why,
+                format!(
+                    "the part is of windtunnel 9.9.9 (protocol 999), and its agent of {own}: start the agent again"
+                )
+            );
+        });
+    }
+
+    #[test]
+    fn a_part_that_says_what_makes_no_sense_is_ended() {
+        test(async {
+            let version = frame::encode(&Version::own()).unwrap();
+            let bound = frame::encode(&FromPart::Bound { port: 0 }).unwrap();
+            let long = [0xff; 4];
+            for wrong in [&bound[..], &[&version[..], &bound].concat(), &long] {
+                let why = heard_of(wrong).await.unwrap_err();
+                assert!(why.starts_with("what its process says makes no sense: "), "{why}");
+            }
+        });
+    }
+}

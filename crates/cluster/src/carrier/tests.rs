@@ -20,7 +20,7 @@ fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, UnboundedReceiver<Heard>) 
         Endpoint::new(EndpointConfig::default(), Some(server), socket, runtime).unwrap();
     endpoint.set_default_client_config(client);
     let (heard, hearing) = unbounded_channel();
-    let carrier = Carrier::new(endpoint, heard);
+    let carrier = Carrier::new(endpoint, heard, Hello::own("here".to_owned()));
     tokio::task::spawn_local(carrier.clone().accept());
     (carrier, address, hearing)
 }

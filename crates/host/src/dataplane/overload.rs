@@ -47,7 +47,7 @@ pub(crate) struct Stalls {
 impl Stalls {
     /// Adds those of another machine.
     pub(crate) fn add(&mut self, other: &Stalls) {
-        self.times += other.times;
+        self.times = self.times.saturating_add(other.times);
         if other.longest > self.longest {
             (self.longest, self.at) = (other.longest, other.at);
         }

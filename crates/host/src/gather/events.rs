@@ -1,12 +1,11 @@
 //! `events.jsonl` of all parts, together: in order of time, and each event once.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use windtunnel_trace::event::{Event, What};
 
+use super::lines::BoundedLines;
 use crate::folder::{Folder, FolderError, failed};
 use crate::recorder::Lines;
 
@@ -27,11 +26,10 @@ pub(super) fn merge(folder: &Folder, parts: &[&PathBuf]) -> Result<(), FolderErr
 }
 
 fn read(path: &Path, events: &mut Vec<Event>) -> Result<(), FolderError> {
-    let file = File::open(path).map_err(failed("read", path))?;
-    for line in BufReader::new(file).lines() {
-        let line = line.map_err(failed("read", path))?;
+    let mut lines = BoundedLines::open(path)?;
+    while let Some(line) = lines.next()? {
         // A last line may be cut: the part says itself that its disk was full.
-        events.extend(serde_json::from_str::<Event>(&line));
+        events.extend(serde_json::from_slice::<Event>(line));
     }
     Ok(())
 }

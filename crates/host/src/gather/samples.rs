@@ -1,13 +1,12 @@
 //! `links.csv` of all parts, together.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_trace::sample::{self, Row};
 
+use super::lines::BoundedLines;
 use super::{ByInterval, interval_of};
 use crate::folder::{Folder, FolderError, failed};
 use crate::recorder::{Lines, Peaks, lane_names, write_rows};
@@ -29,39 +28,43 @@ pub(super) fn merge(
     let mut lines = Lines::create(&path, 0).map_err(failed("write", &path))?;
     lines.waiting().extend(format!("{}\n", sample::COLUMNS).into_bytes());
     let (mut peaks, mut latest) = (Peaks::new(names.len()), Time::ZERO);
-    for (index, (at, rows)) in samples.values().enumerate() {
+    let idle = vec![Row::default(); names.len()];
+    for (index, (at, counted)) in samples.values().enumerate() {
         let whole = index == 0 || index + 1 == samples.len();
-        write_rows(lines.waiting(), *at, rows, &names, whole);
+        let mut rows = idle.clone();
+        counted.iter().for_each(|(lane, row)| rows[*lane] = *row);
+        write_rows(lines.waiting(), *at, &rows, &names, whole);
         lines.commit();
         // Before it all may have been idle.
         if at.since(latest) > INTERVAL + INTERVAL {
             let idle_until = Time::from_nanos(at.as_nanos() - INTERVAL.as_nanos());
-            peaks.add(idle_until, &vec![Row::default(); names.len()]);
+            peaks.add(idle_until, &idle);
         }
-        peaks.add(*at, rows);
+        peaks.add(*at, &rows);
         latest = *at;
     }
     lines.finish().map_err(failed("write", &path))?;
     Ok(peaks.finish())
 }
 
+/// By lane index: only what is there, since a file of another machine tells how many intervals there are.
+type Rows = BTreeMap<usize, Row>;
+
 fn read(
     path: &Path,
     lanes: &BTreeMap<(String, String), usize>,
-    samples: &mut ByInterval<Vec<Row>>,
+    samples: &mut ByInterval<Rows>,
 ) -> Result<(), FolderError> {
-    let file = File::open(path).map_err(failed("read", path))?;
-    let (mut file, mut line) = (BufReader::new(file), String::new());
-    while file.read_line(&mut line).map_err(failed("read", path))? > 0 {
-        let read = std::mem::take(&mut line);
-        let Some((at_ns, link, direction, row)) = Row::read(&read) else { continue };
+    let mut lines = BoundedLines::open(path)?;
+    while let Some(line) = lines.next()? {
+        let Ok(line) = std::str::from_utf8(line) else { continue };
+        let Some((at_ns, link, direction, row)) = Row::read(line) else { continue };
         let Some(&lane) = lanes.get(&(link.to_owned(), direction.to_owned())) else { continue };
         let at = Time::from_nanos(at_ns);
-        let (latest, rows) = samples
-            .entry(interval_of(at))
-            .or_insert_with(|| (at, vec![Row::default(); lanes.len()]));
+        let (latest, rows) =
+            samples.entry(interval_of(at)).or_insert_with(|| (at, BTreeMap::new()));
         *latest = at.max(*latest);
-        rows[lane].add(&row);
+        rows.entry(lane).or_default().add(&row);
     }
     Ok(())
 }

@@ -27,17 +27,17 @@ pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
     for tally in tallies {
         all.departures.add(&tally.departures);
         all.flow_starts.add(&tally.flow_starts);
-        all.late += tally.late;
+        all.late = all.late.saturating_add(tally.late);
         all.late_intervals.extend(&tally.late_intervals);
         all.kernel_drops.extend(&tally.kernel_drops);
-        all.truncated += tally.truncated;
-        all.refused += tally.refused;
-        all.overloads.times += tally.overloads.times;
+        all.truncated = all.truncated.saturating_add(tally.truncated);
+        all.refused = all.refused.saturating_add(tally.refused);
+        all.overloads.times = all.overloads.times.saturating_add(tally.overloads.times);
         all.overloads.lasted = all.overloads.lasted + tally.overloads.lasted;
         all.overloads.furthest = all.overloads.furthest.max(tally.overloads.furthest);
         all.stalls.add(&tally.stalls);
-        all.ran_ns += tally.ran_ns;
-        all.waited_ns += tally.waited_ns;
+        all.ran_ns = all.ran_ns.saturating_add(tally.ran_ns);
+        all.waited_ns = all.waited_ns.saturating_add(tally.waited_ns);
         all.failure = all.failure.or_else(|| tally.failure.clone());
     }
     all.late_intervals.sort_by_key(|interval| interval.at);
@@ -75,7 +75,7 @@ fn add_sample(all: &mut Sample, one: &Sample) {
     all.rate_bit_per_s = one.rate_bit_per_s;
     for (why, packets) in &one.dropped {
         match all.dropped.iter_mut().find(|(known, _)| known == why) {
-            Some((_, sum)) => *sum += packets,
+            Some((_, sum)) => *sum = sum.saturating_add(*packets),
             None => all.dropped.push((why.clone(), *packets)),
         }
     }

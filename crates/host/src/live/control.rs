@@ -100,6 +100,7 @@ impl Live {
 
     fn set(&mut self, id: u64, lanes: &LaneChoice, patch: &LinkPatch) -> Result<(), Refusal> {
         let lanes = self.find_lanes(lanes)?;
+        patch.validate(&self.plan).map_err(|error| (error.to_string(), None))?;
         let patches = lanes.into_iter().map(|lane| (lane, patch.clone())).collect();
         self.change(id, LinkChange { patches, state: Vec::new() });
         Ok(())

@@ -2,7 +2,7 @@
 
 use windtunnel_control::Reply;
 use windtunnel_model::plan::{Action, Event as Planned, LinkChange};
-use windtunnel_model::{Lane, NodeId, Plan, Span, Time, Vertex};
+use windtunnel_model::{Span, Time};
 use windtunnel_trace::event::Event;
 
 use super::Live;
@@ -174,37 +174,9 @@ impl Live {
     }
 
     /// A client of the same version sends what fits the plan; anything else must do no harm.
-    fn check_events(&self, events: &[Planned]) -> Result<(), Refusal> {
-        let fits = |event: &Planned| fits_plan(&self.plan, &event.action);
-        if events.iter().all(fits) {
-            return Ok(());
-        }
-        Err(("an event names what this run does not have".to_owned(), None))
-    }
-}
-
-/// Whether everything that an action is about exists.
-fn fits_plan(plan: &Plan, action: &Action) -> bool {
-    let lane = |lane: &Lane| lane.link.index() < plan.links.len();
-    let node = |node: &NodeId| node.index() < plan.nodes.len();
-    let vertex = |vertex: &Vertex| match vertex {
-        Vertex::Node(id) => node(id),
-        Vertex::Router(id) => id.index() < plan.routers.len(),
-        Vertex::Lan(id) => id.index() < plan.lans.len(),
-    };
-    match action {
-        Action::Link(change) => {
-            change.patches.iter().all(|(l, _)| lane(l)) && change.state.iter().all(|(l, _)| lane(l))
-        }
-        Action::Flap { lanes, .. } => lanes.iter().all(lane),
-        Action::Node { nodes, .. } | Action::Absent { nodes } => nodes.iter().all(node),
-        Action::Churn { leave, join, .. } => leave.iter().chain(join).all(node),
-        Action::Partition { groups, .. } => groups.iter().flatten().all(vertex),
-        Action::Route(change) => {
-            let ends = change.release.iter().flat_map(|(from, to)| [from, to]);
-            ends.copied().all(|id| node(&id))
-                && change.fix.iter().flat_map(|route| &route.path).all(vertex)
-        }
-        Action::Heal | Action::Reroute => true,
+    pub(super) fn check_events(&self, events: &[Planned]) -> Result<(), Refusal> {
+        let mut actions = events.iter().map(|event| &event.action);
+        let checked = actions.try_for_each(|action| self.plan.validate_action(action));
+        checked.map_err(|error| (error.to_string(), None))
     }
 }

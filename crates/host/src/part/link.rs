@@ -7,8 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::net::RecvFlags;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use windtunnel_control::Version;
 use windtunnel_control::frame::{self, Frames};
 use windtunnel_control::part::{FromPart, ToPart};
+use windtunnel_model::valid::Validate;
 
 use crate::observer::{Notice, Observer, Seen};
 
@@ -39,11 +43,30 @@ impl Link {
         &self.teller
     }
 
+    /// Says which version this is, and hears which the agent is of.
+    ///
+    /// # Errors
+    /// If that is another, or the agent has gone.
+    pub(crate) fn greet(&mut self) -> io::Result<()> {
+        let own = Version::own();
+        self.teller.write(&own);
+        let theirs: Version = self.wait_for()?;
+        if theirs == own {
+            return Ok(());
+        }
+        let why = format!("the agent is of {theirs}, and this program of {own}");
+        Err(io::Error::new(ErrorKind::InvalidData, why))
+    }
+
     /// Waits for the next message.
     ///
     /// # Errors
     /// If the agent has gone.
     pub(crate) fn wait(&mut self) -> io::Result<ToPart> {
+        self.wait_for()
+    }
+
+    fn wait_for<T: DeserializeOwned + Validate>(&mut self) -> io::Result<T> {
         loop {
             if let Some(message) = self.next()? {
                 return Ok(message);
@@ -80,7 +103,7 @@ impl Link {
         Ok(messages)
     }
 
-    fn next(&mut self) -> io::Result<Option<ToPart>> {
+    fn next<T: DeserializeOwned + Validate>(&mut self) -> io::Result<Option<T>> {
         self.frames.take().map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
     }
 }
@@ -94,6 +117,10 @@ impl AsFd for Link {
 impl Teller {
     /// That the agent has gone shows where its messages are read.
     pub(crate) fn tell(&self, message: &FromPart) {
+        self.write(message);
+    }
+
+    fn write(&self, message: &impl Serialize) {
         let Ok(bytes) = frame::encode(message) else { return };
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = stream.write_all(&bytes);

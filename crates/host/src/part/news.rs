@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
 use windtunnel_model::plan::Action;
+use windtunnel_model::valid::{Invalid, Validate};
 
 use crate::output::ProgramKey;
 use crate::supervisor::Supervised;
@@ -22,4 +23,15 @@ pub(crate) enum News {
     End { ending: Ending },
     /// The teller sends no more packets; so many datagrams with packets have gone to each member.
     Sent { datagrams: Vec<(u16, u64)> },
+}
+
+impl Validate for News {
+    /// What it names, the receiver looks for in its plan.
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            News::Program { state, .. } => state.validate(),
+            News::End { ending } => ending.validate(),
+            News::Idle { .. } | News::Order { .. } => Ok(()),
+        }
+    }
 }

@@ -1,19 +1,22 @@
 //! What a part has seen, for the verdict on the whole run.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_control::part::PartSetup;
+use windtunnel_model::valid::{Invalid, Validate, ensure};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
+use windtunnel_trace::series::Series;
 
-use crate::dataplane::Tally;
+use crate::dataplane::{Flow, Tally};
 use crate::devices::DeviceDrops;
 use crate::folder::{Folder, FolderError};
+use crate::gather::numbers;
 use crate::live::{EchoesSeen, Freezes, Probe, Side};
-use crate::output::{Carried, ProgramKey};
+use crate::output::{Carried, LogSeen, ProgramKey};
 use crate::recorder::Recorded;
 use crate::reserve;
 use crate::run::Done;
@@ -104,12 +107,69 @@ impl Results {
         folder.write(FILE, &text)
     }
 
-    /// Reads those of the part in `folder`.
+    /// Reads those of the part of `member` in `folder`, which may have come from another machine.
     ///
     /// # Errors
-    /// If they are not there, or of another version.
-    pub(crate) fn read(folder: &Path) -> io::Result<Self> {
-        Ok(serde_json::from_slice(&std::fs::read(folder.join(FILE))?)?)
+    /// If they are not there, of another version, or not those of that part of a run of this plan.
+    pub(crate) fn read(folder: &Path, member: u16, plan: &Plan) -> io::Result<Self> {
+        let mut text = Vec::new();
+        let file = std::fs::File::open(folder.join(FILE))?;
+        file.take(BYTES_MAX + 1).read_to_end(&mut text)?;
+        let strange = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+        if text.len() as u64 > BYTES_MAX || !numbers::are_sane(&text) {
+            return Err(strange("it has counted more than there can be".to_owned()));
+        }
+        let results: Results = serde_json::from_slice(&text)?;
+        results.validate(member, plan).map_err(|error| strange(error.to_string()))?;
+        Ok(results)
+    }
+
+    /// Whether they can be those of a member's part of a run of the plan.
+    fn validate(&self, member: u16, plan: &Plan) -> Result<(), Invalid> {
+        ensure(self.member == member, || format!("it is the part of member {}", self.member))?;
+        self.ending.validate()?;
+        let lanes = self.tally.lanes.len() == plan.links.len() * 2;
+        let peaks = self.recorded.peak_bytes_per_s.len() <= plan.links.len() * 2;
+        ensure(lanes && peaks && self.tally.routers.len() == plan.routers.len(), || {
+            "it has counted on other links than the plan has".to_owned()
+        })?;
+        let sane = |samples: &Series| {
+            let in_order = samples.0.is_sorted_by_key(|sample| sample.at);
+            in_order && samples.0.last().is_none_or(|last| last.at <= Time::ZERO + ELAPSED_MAX)
+        };
+        let mut series = self.tally.lanes.iter().filter_map(|lane| lane.series.as_ref());
+        ensure(self.elapsed <= ELAPSED_MAX && series.all(sane), || {
+            "it has lasted longer than a run does".to_owned()
+        })?;
+        let lasts = |flow: &Flow| {
+            let in_order = flow.payload.counts.is_sorted_by_key(|(at, _)| *at);
+            let end = flow.payload.counts.last().map_or(flow.payload.start, |(at, _)| *at);
+            in_order && end <= Time::ZERO + ELAPSED_MAX
+        };
+        let flows = &self.tally.flows;
+        let known = |flow: &Flow| plan.has_node(flow.from) && plan.has_node(flow.to) && lasts(flow);
+        let late = self.tally.late_intervals.iter().all(|interval| plan.has_lane(interval.lane));
+        ensure(late && flows.len() <= plan.expectations.len() && flows.iter().all(known), || {
+            "it has seen flows that the plan does not have".to_owned()
+        })?;
+        let echoes = self
+            .echoes
+            .iter()
+            .all(|(probe, _)| plan.has_node(probe.from) && plan.has_node(probe.to));
+        ensure(echoes && self.echoes.len() <= plan.expectations.len(), || {
+            "it has measured paths that the plan does not have".to_owned()
+        })?;
+        let has = |key: &ProgramKey| {
+            plan.nodes.get(key.node).is_some_and(|node| key.program < node.programs.len())
+        };
+        let keys = self.programs.keys().chain(self.carried.volumes.keys());
+        let logs = self.carried.logs.iter();
+        let asked = |seen: &LogSeen| seen.expectation < plan.expectations.len();
+        ensure(
+            keys.chain(logs.clone().map(|seen| &seen.key)).all(has) && logs.clone().all(asked),
+            || "it has run programs that the plan does not have".to_owned(),
+        )?;
+        self.programs.values().try_for_each(Supervised::validate)
     }
 }
 
@@ -122,4 +182,85 @@ pub(super) fn reserve(folder: &Folder, plan: &Plan) -> Result<(), FolderError> {
     folder.reserve(FILE, 2 * reserve::report_bytes(plan))
 }
 
+/// The longest results: samples of many links for hours.
+const BYTES_MAX: u64 = 4 << 30;
+/// A year.
+const ELAPSED_MAX: Span = Span::from_secs(366 * 86_400);
 const FILE: &str = "part.json";
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+    use windtunnel_trace::lateness::Lateness;
+    use windtunnel_trace::sample::Row;
+    use windtunnel_trace::series::Sample;
+
+    use super::*;
+    use crate::dataplane::LaneResult;
+    use crate::supervisor::Supervisor;
+
+    /// Results of the only part of a run, with something of everything.
+    pub(crate) fn sample(plan: &Plan) -> Vec<u8> {
+        let row = Row { offered_packets: 3, delivered_wire_bytes: 900, ..Row::default() };
+        let sample = |tenth: u64| Sample {
+            at: Time::from_nanos(tenth * 100_000_000),
+            row,
+            dropped: vec![("loss".into(), 1)],
+            rate_bit_per_s: Some(1_000_000),
+        };
+        let mut lateness = Lateness::new();
+        lateness.record(Span::from_micros(5));
+        let lane = |_| LaneResult {
+            counters: Default::default(),
+            lateness: lateness.clone(),
+            series: Some(Series((1..25).map(sample).collect())),
+        };
+        let supervisor = Supervisor::new(plan);
+        let programs = supervisor.programs().map(|(key, program)| (key, program.clone()));
+        let results = Results {
+            member: 0,
+            host: "a".into(),
+            kernel: "6".into(),
+            cpus: 2,
+            began_unix_s: 1_700_000_000,
+            setup: Span::from_millis(5),
+            elapsed: Span::from_secs(3),
+            ending: Ending::Finished,
+            tally: Tally {
+                lanes: (0..plan.links.len() * 2).map(lane).collect(),
+                routers: vec![Default::default(); plan.routers.len()],
+                kernel_drops: vec![(Time::from_nanos(5), 2)],
+                abroad: Some(Default::default()),
+                ..Tally::default()
+            },
+            recorded: Recorded {
+                peak_bytes_per_s: vec![7; plan.links.len() * 2],
+                ..Recorded::default()
+            },
+            carried: Carried::default(),
+            programs: programs.collect(),
+            echoes: Vec::new(),
+            origin: Time::from_nanos(77),
+            freezes: Freezes::default(),
+            device_drops: DeviceDrops { packets: 1, backlog_packets: 2 },
+            busy: 3,
+            idle: 4,
+            stolen: 5,
+            notes: vec!["x".into()],
+            lost: BTreeMap::from([(1, Span::from_secs(1))]),
+            apart: false,
+            began_late: Span::ZERO,
+        };
+        let mut json = serde_json::to_value(&results).unwrap();
+        let counts: Vec<(u64, u64)> = (1..25).map(|tenth| (tenth * 100_000_000, 500)).collect();
+        json["tally"]["flows"] =
+            json!([{"from": 0, "to": 1, "payload": {"start": 0, "counts": counts}, "counted": 5}]);
+        let key = json!({"node": 0, "program": 0});
+        json["carried"]["volumes"] = json!([[key, {"bytes": 5, "discarded": 1}]]);
+        json["carried"]["logs"] = json!([{"expectation": 3, "key": key, "file": "/x/stdout", "lines": 2,
+            "first": {"number": 1, "at_ns": 99, "text": "ok"}}]);
+        json["echoes"] = json!([[{"from": 0, "to": 1, "during": null},
+            {"echoes": [["0ns", "5ms"], ["0ns", null]], "error": null}]]);
+        serde_json::to_vec(&json).unwrap()
+    }
+}

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_control::part::StopWhy;
 use windtunnel_model::Span;
 use windtunnel_model::plan::{NodeVerb, Program, Ready, Restart};
+use windtunnel_model::valid::{Invalid, Validate, ensure_short};
 
 /// A program of the plan and where it is in its life.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +78,24 @@ pub(crate) struct Exit {
     pub code: u8,
     /// The signal that ended it.
     pub signal: Option<i32>,
+}
+
+impl Validate for Supervised {
+    fn validate(&self) -> Result<(), Invalid> {
+        let exits = [
+            self.last_exit,
+            match self.life {
+                Life::Exited { exit } => Some(exit),
+                _ => None,
+            },
+        ];
+        let signals = exits.into_iter().flatten().filter_map(|exit| exit.signal);
+        signals.map(StopWhy::Signal).try_for_each(|signal| signal.validate())?;
+        match &self.life {
+            Life::Failed { message } => ensure_short("a reason", message),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Supervised {

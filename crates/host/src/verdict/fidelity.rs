@@ -3,6 +3,7 @@
 mod lateness;
 
 use windtunnel_engine::DropReason;
+use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Span, Time};
 
 use super::report::busy_percent;
@@ -21,7 +22,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
     if let Ending::Overloaded(why) = evidence.ending {
         doubts.push(format!("{why}: {}", cause(evidence, evidence.tally.overloads.furthest)));
     }
-    let dropped: u64 = tally.kernel_drops.iter().map(|(_, drops)| drops).sum();
+    let dropped = total(tally.kernel_drops.iter().map(|(_, drops)| drops));
     if let Some((first, _)) = tally.kernel_drops.first() {
         doubts.push(format!(
             "the kernel dropped {dropped} packets before the engine saw them, first in the 100ms \

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use windtunnel_engine::{DropReason, LaneCounters, RouterCounters};
+use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::lateness::{self, Lateness};
@@ -105,8 +106,8 @@ fn machine(evidence: &Evidence<'_>) -> Machine {
     let tally = evidence.tally;
     Machine {
         cpus: limits::cpus().map_or(1, |cpus| cpus.len()),
-        kernel_drops: tally.kernel_drops.iter().map(|(_, drops)| drops).sum(),
-        kernel_refused: tally.refused + evidence.device_drops.packets,
+        kernel_drops: total(tally.kernel_drops.iter().map(|(_, drops)| drops)),
+        kernel_refused: tally.refused.saturating_add(evidence.device_drops.packets),
         overloads: tally.overloads.times,
         overloaded_ns: tally.overloads.lasted.as_nanos(),
         overload_worst_ns: tally.overloads.furthest.as_nanos(),
@@ -124,8 +125,8 @@ fn machine(evidence: &Evidence<'_>) -> Machine {
 
 /// How much of their time the machine's processors were running something.
 pub(super) fn busy_percent(processors: Processors) -> u8 {
-    let all = processors.busy + processors.idle + processors.stolen;
-    u8::try_from(processors.busy * 100 / all.max(1)).unwrap_or(100)
+    let all = total([processors.busy, processors.idle, processors.stolen]);
+    u8::try_from(u128::from(processors.busy) * 100 / u128::from(all.max(1))).unwrap_or(100)
 }
 
 fn programs(evidence: &Evidence<'_>) -> Vec<Program> {
@@ -233,7 +234,7 @@ fn achieved(c: &LaneCounters, lateness: &Lateness) -> Achieved {
     };
     // What the loss element saw: everything offered that was not turned away before it.
     let before_loss = [DropReason::Down, DropReason::Partition, DropReason::Mtu];
-    let turned_away: u64 = before_loss.iter().map(|&reason| c.dropped[reason]).sum();
+    let turned_away = total(before_loss.iter().map(|&reason| c.dropped[reason]));
     let offered_to_loss = c.offered_packets.saturating_sub(turned_away);
     let loss = ratio(c.dropped[DropReason::Loss], offered_to_loss, 1_000_000_000);
     let rate = ratio(c.backlogged_wire_bytes, c.backlogged_ns, 8_000_000_000);

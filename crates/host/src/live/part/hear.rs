@@ -2,6 +2,7 @@
 
 use std::io;
 
+use windtunnel_control::frame;
 use windtunnel_control::part::{FlowChange, FlowTerms, StopWhy, ToPart};
 use windtunnel_engine::{FlowNews, FlowTerms as Terms};
 use windtunnel_model::placement::OnHostLoss;
@@ -34,6 +35,10 @@ impl Live {
     }
 
     fn hear_message(&mut self, message: ToPart) {
+        let members = self.side.as_ref().map_or(0, |side| side.members.len());
+        if let Some(member) = message.member().filter(|it| usize::from(*it) >= members) {
+            return self.warn(format!("news of member {member}, of whom there are {members}"));
+        }
         match message {
             ToPart::Measure => self.set_stage(Stage::Measuring),
             ToPart::Begin { origin_ns } => {
@@ -44,7 +49,7 @@ impl Live {
                 self.threads.dataplane.order(Order::Flows { member, news });
             }
             ToPart::Clocks { ahead_ns } => self.threads.dataplane.order(Order::Clocks { ahead_ns }),
-            ToPart::News { member, news } => match serde_json::from_str(&news) {
+            ToPart::News { member, news } => match frame::decode(news.as_bytes()) {
                 Ok(news) => self.hear_news(member, news),
                 Err(error) => {
                     self.warn(format!("news of another machine cannot be read: {error}"));

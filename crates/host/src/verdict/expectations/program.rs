@@ -1,6 +1,7 @@
 //! Expectations of programs.
 
 use windtunnel_model::expect::{Bounds, ExitWanted, ProgramFact};
+use windtunnel_model::quantity::total;
 use windtunnel_model::{NodeId, Span, Time};
 
 use super::{Found, seconds};
@@ -151,7 +152,7 @@ fn log(evidence: &Evidence<'_>, index: usize, node: NodeId, count: &Bounds<u64>)
     let all = evidence.carried.logs.iter();
     let of_node: Vec<&LogSeen> =
         all.filter(|seen| seen.expectation == index && seen.key.node == node.index()).collect();
-    let lines: u64 = of_node.iter().map(|seen| seen.lines).sum();
+    let lines = total(of_node.iter().map(|seen| seen.lines));
     let name = &evidence.plan.nodes[node.index()].name;
     let file = |seen: &LogSeen| {
         let file = seen.file.file_name().unwrap_or_default().to_string_lossy();
@@ -179,7 +180,7 @@ fn log(evidence: &Evidence<'_>, index: usize, node: NodeId, count: &Bounds<u64>)
 fn written(evidence: &Evidence<'_>, node: NodeId) -> u64 {
     let volumes = evidence.carried.volumes.iter();
     let own = volumes.filter(|(ProgramKey { node: owner, .. }, _)| *owner == node.index());
-    own.map(|(_, volume)| volume.bytes).sum()
+    total(own.map(|(_, volume)| volume.bytes))
 }
 
 const MEMBERS_SHOWN: usize = 5;

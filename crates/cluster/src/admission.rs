@@ -1,0 +1,128 @@
+//! How many connections may be in the making: whoever lacks the key can begin handshakes, so what they cost is bounded,
+//! altogether and for each address.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Handshakes that are not finished.
+#[derive(Debug, Default)]
+pub(crate) struct Admission {
+    all: usize,
+    /// By address, or the /64 that one host has many addresses of (RFC 4291, 2.5.4).
+    by: BTreeMap<IpAddr, usize>,
+}
+
+/// What is done with a beginning connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Its handshake goes on; [`Admission::leave`] follows when it is over.
+    Admit,
+    /// Its address has to be proven first (RFC 9000, 8.1.2), which costs nothing to remember.
+    Prove,
+    /// There are too many.
+    Refuse,
+}
+
+impl Admission {
+    /// `is_proven`: somebody hears us at that address. `is_crowded`: many connections are open.
+    pub(crate) fn decide(&mut self, from: IpAddr, is_proven: bool, is_crowded: bool) -> Decision {
+        let from = group(from);
+        let own = self.by.get(&from).copied().unwrap_or(0);
+        let many = self.all >= UNPROVEN_MAX || own >= UNPROVEN_OF_ADDRESS_MAX || is_crowded;
+        if many && !is_proven {
+            return Decision::Prove;
+        }
+        if self.all >= HALF_OPEN_MAX || own >= HALF_OPEN_OF_ADDRESS_MAX {
+            return Decision::Refuse;
+        }
+        self.all += 1;
+        *self.by.entry(from).or_default() += 1;
+        Decision::Admit
+    }
+
+    /// A handshake is over, however it went.
+    pub(crate) fn leave(&mut self, from: IpAddr) {
+        let from = group(from);
+        self.all = self.all.saturating_sub(1);
+        if let Some(own) = self.by.get_mut(&from) {
+            *own = own.saturating_sub(1);
+            if *own == 0 {
+                self.by.remove(&from);
+            }
+        }
+    }
+
+    /// How many are not finished.
+    #[cfg(test)]
+    pub(crate) fn half_open(&self) -> usize {
+        self.all
+    }
+}
+
+fn group(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+/// Handshakes that are not finished, altogether and of one address: each holds about 45 kB.
+pub(crate) const HALF_OPEN_MAX: usize = 256;
+pub(crate) const HALF_OPEN_OF_ADDRESS_MAX: usize = 64;
+/// With so many, only proven addresses get more.
+const UNPROVEN_MAX: usize = 32;
+const UNPROVEN_OF_ADDRESS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v4(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    #[test]
+    fn an_address_that_is_not_proven_gets_few_and_all_of_them_together_not_many() {
+        let mut admission = Admission::default();
+        for _ in 0..16 {
+            assert_eq!(admission.decide(v4(1), false, false), Decision::Admit);
+        }
+        assert_eq!(admission.decide(v4(1), false, false), Decision::Prove);
+        for last in 2..18 {
+            assert_eq!(admission.decide(v4(last), false, false), Decision::Admit);
+        }
+        assert_eq!(admission.decide(v4(99), false, false), Decision::Prove);
+        assert_eq!(admission.decide(v4(99), true, false), Decision::Admit);
+        assert_eq!(Admission::default().decide(v4(1), false, true), Decision::Prove);
+    }
+
+    #[test]
+    fn one_address_does_not_take_the_place_of_the_others_and_all_together_are_bounded() {
+        let mut admission = Admission::default();
+        for from in 1..=4 {
+            for _ in 0..64 {
+                assert_eq!(admission.decide(v4(from), true, false), Decision::Admit);
+            }
+            let next = admission.decide(v4(from), true, false);
+            assert_eq!(next, Decision::Refuse, "the 65th of address {from}");
+        }
+        assert_eq!(
+            (admission.half_open(), admission.decide(v4(5), true, false)),
+            (256, Decision::Refuse)
+        );
+        admission.leave(v4(1));
+        assert_eq!(admission.decide(v4(5), true, false), Decision::Admit);
+    }
+
+    #[test]
+    fn the_addresses_of_one_network_of_ipv6_count_as_one() {
+        let mut admission = Admission::default();
+        let of = |host: u16| IpAddr::from([0xfd00, 1, 2, 3, 0, 0, 0, host]);
+        for host in 0..64 {
+            assert_eq!(admission.decide(of(host), true, false), Decision::Admit);
+        }
+        assert_eq!(admission.decide(of(99), true, false), Decision::Refuse);
+        (0..64).for_each(|host| admission.leave(of(host)));
+        assert_eq!((admission.half_open(), admission.by.len()), (0, 0));
+    }
+}

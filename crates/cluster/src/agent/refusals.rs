@@ -1,0 +1,96 @@
+//! Who was refused, told without a line for each: anybody can make an agent refuse them.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use windtunnel_model::{Span, Time};
+
+/// What was refused of late.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    /// When the first of them was.
+    since: Option<Time>,
+    /// Those that were told.
+    told: BTreeSet<(IpAddr, String)>,
+    /// Those that were not.
+    untold: u64,
+    addresses: BTreeSet<IpAddr>,
+}
+
+/// Refusals that were not told one by one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct More {
+    pub(super) refusals: u64,
+    /// Of how many addresses, at least.
+    pub(super) addresses: usize,
+    pub(super) within: Span,
+}
+
+impl Refusals {
+    /// Somebody is refused. Answers whether that is to be told now.
+    pub(super) fn add(&mut self, from: SocketAddr, why: &str, now: Time) -> bool {
+        self.since.get_or_insert(now);
+        let key = (from.ip(), why.to_owned());
+        if self.told.len() < LINES_MAX && self.told.insert(key) {
+            return true;
+        }
+        self.untold = self.untold.saturating_add(1);
+        if self.addresses.len() < ADDRESSES_MAX {
+            self.addresses.insert(from.ip());
+        }
+        false
+    }
+
+    /// What was not told, when it is time for that.
+    pub(super) fn take(&mut self, now: Time) -> Option<More> {
+        let since = self.since.filter(|since| now.since(*since) >= TOGETHER)?;
+        let before = std::mem::take(self);
+        let (refusals, addresses) = (before.untold, before.addresses.len());
+        (refusals > 0).then_some(More { refusals, addresses, within: now.since(since) })
+    }
+
+    /// When [`Refusals::take`] may have something.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.since.map(|since| since + TOGETHER)
+    }
+}
+
+/// Lines for so long.
+const LINES_MAX: usize = 5;
+const TOGETHER: Span = Span::from_secs(10);
+/// Addresses that are told apart.
+const ADDRESSES_MAX: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: u64) -> Time {
+        Time::ZERO + Span::from_secs(second)
+    }
+
+    fn from(last: u8, port: u16) -> SocketAddr {
+        ([10, 0, 0, last], port).into()
+    }
+
+    #[test]
+    fn the_first_are_told_and_the_rest_as_a_number() {
+        let mut refusals = Refusals::default();
+        let told = (0..37).filter(|n| refusals.add(from(*n, 9), "no key", at(1))).count();
+        assert_eq!((told, refusals.take(at(5))), (5, None));
+        let more = More { refusals: 32, addresses: 32, within: Span::from_secs(10) };
+        assert_eq!(refusals.take(at(11)), Some(more));
+        assert!(refusals.add(from(9, 1), "no key", at(12)));
+        assert_eq!((refusals.take(at(60)), refusals.due()), (None, None));
+    }
+
+    #[test]
+    fn who_comes_again_and_again_is_told_once() {
+        let mut refusals = Refusals::default();
+        let told = (0..1000).filter(|n| refusals.add(from(1, *n), "no key", at(1))).count();
+        assert_eq!(told, 1);
+        assert!(refusals.add(from(1, 1), "another version", at(2)));
+        let more = More { refusals: 999, addresses: 1, within: Span::from_secs(10) };
+        assert_eq!((refusals.due(), refusals.take(at(11))), (Some(at(11)), Some(more)));
+    }
+}

@@ -1,0 +1,75 @@
+//! A test's double of an agent: it has the key, and says what the test wants.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use quinn::{Endpoint, EndpointConfig, TokioRuntime};
+use tokio::sync::oneshot;
+
+use crate::hello::{self, Hello};
+use crate::key::ClusterKey;
+use crate::protocol::{ASK_BYTES_MAX, Ask};
+use crate::{stream, tls};
+
+/// It lives until it is dropped.
+pub(crate) struct Double {
+    pub(crate) address: SocketAddr,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Double {
+    /// Answers each question with the bytes that `answer` makes of it.
+    pub(crate) fn start(
+        key: &ClusterKey,
+        own: Hello,
+        answer: impl Fn(Ask) -> Vec<u8> + Send + 'static,
+    ) -> Self {
+        let (server, client) = tls::settings(key).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let (end, ended) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let runtime = Arc::new(TokioRuntime);
+                let mut endpoint =
+                    Endpoint::new(EndpointConfig::default(), Some(server), socket, runtime)
+                        .unwrap();
+                endpoint.set_default_client_config(client);
+                tokio::select! {
+                    () = serve(&endpoint, &own, &answer) => {}
+                    _ = ended => {}
+                }
+                endpoint.close(0_u32.into(), b"");
+                endpoint.wait_idle().await;
+            });
+        });
+        Double { address, end: Some(end), thread: Some(thread) }
+    }
+}
+
+async fn serve(endpoint: &Endpoint, own: &Hello, answer: &impl Fn(Ask) -> Vec<u8>) {
+    while let Some(incoming) = endpoint.accept().await {
+        let Ok(connection) = incoming.await else { continue };
+        if hello::exchange(&connection, own).await.is_err() {
+            // So that the other end hears why.
+            connection.closed().await;
+            continue;
+        }
+        while let Ok((mut to, mut from)) = connection.accept_bi().await {
+            let Ok(ask) = stream::receive::<Ask>(&mut from, ASK_BYTES_MAX).await else { continue };
+            let _ = to.write_all(&answer(ask)).await;
+            let _ = to.finish();
+        }
+    }
+}
+
+impl Drop for Double {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}

@@ -1,0 +1,133 @@
+//! The files of a part that is over, copied into a folder. Their names come from another machine, which may be hostile:
+//! [`Answer::File`] is refused unless its path is plain ([`is_plain`]), and files are made relative to the open folder,
+//! through no symbolic link, each once.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use quinn::RecvStream;
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
+
+use crate::client::{Client, ClientError};
+use crate::protocol::{ANSWER_BYTES_MAX, Answer, Ask};
+use crate::stream;
+
+impl Client {
+    /// Copies the files of a part that is over into `folder`, which is made.
+    ///
+    /// # Errors
+    /// If there is no such part, the agent has gone, or a file cannot be written.
+    pub fn fetch(&self, run: u64, folder: &Path) -> Result<(), ClientError> {
+        let fetching = async {
+            fs::create_dir_all(folder)?;
+            let folder = OwnedFd::from(File::open(folder)?);
+            let (mut to, mut from) = self.connection().open_bi().await?;
+            stream::send(&mut to, &Ask::Fetch { run }).await?;
+            to.finish().map_err(io::Error::other)?;
+            for _ in 0..FILES_MAX {
+                match stream::receive(&mut from, ANSWER_BYTES_MAX).await? {
+                    Answer::File { path, bytes, executable } => {
+                        let file =
+                            create(&folder, Path::new(&path), executable).map_err(|error| {
+                                io::Error::new(error.kind(), format!("{path}: {error}"))
+                            })?;
+                        save(&mut from, file, bytes).await?;
+                    }
+                    Answer::Done => return Ok(()),
+                    Answer::Error { message } => return Err(io::Error::other(message)),
+                    _ => return Err(io::Error::other("something else than was asked")),
+                }
+            }
+            Err(io::Error::other(format!("it has more than {FILES_MAX} files")))
+        };
+        self.block_on(fetching)
+    }
+}
+
+/// Whether a path is one of a file below a folder, in its plain form: no `..`, no `.`, not absolute, nothing empty, no NUL,
+/// and not longer than the kernel takes.
+pub(crate) fn is_plain(path: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty() && name != "." && name != ".." && name.len() <= NAME_BYTES_MAX
+    };
+    path.len() <= PATH_BYTES_MAX && !path.contains('\0') && path.split('/').all(is_name)
+}
+
+/// A new file below `folder`, with the folders before it.
+fn create(folder: &OwnedFd, path: &Path, executable: bool) -> io::Result<File> {
+    let strange = || io::Error::new(ErrorKind::InvalidData, "it is no name of a file of a run");
+    let names: Option<Vec<_>> = path
+        .components()
+        .map(|part| if let Component::Normal(name) = part { Some(name) } else { None })
+        .collect();
+    let names = names.ok_or_else(strange)?;
+    let (file, folders) = names.split_last().ok_or_else(strange)?;
+    let mut at = folder.try_clone()?;
+    for name in folders {
+        match mkdirat(&at, *name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        at = openat(&at, *name, flags, Mode::empty())?;
+    }
+    let mode = Mode::from_raw_mode(if executable { 0o755 } else { 0o644 });
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(openat(&at, *file, flags, mode)?))
+}
+
+async fn save(from: &mut RecvStream, mut file: File, bytes: u64) -> io::Result<()> {
+    let mut left = bytes;
+    while left > 0 {
+        let most = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+        let chunk = from.read_chunk(most, true).await?;
+        let chunk = chunk.ok_or_else(|| io::Error::from(ErrorKind::UnexpectedEof))?;
+        io::Write::write_all(&mut file, &chunk.bytes)?;
+        left = left.saturating_sub(chunk.bytes.len() as u64);
+    }
+    Ok(())
+}
+
+/// Files of one part.
+const FILES_MAX: usize = 1 << 20;
+/// The longest name and path (path_resolution(7)).
+const NAME_BYTES_MAX: usize = 255;
+const PATH_BYTES_MAX: usize = 4095;
+const PIECE: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_paths_are_names_of_files() {
+        for plain in ["part.json", "nodes/a/stdout", "nodes/a/..x", "nodes/a/x y"] {
+            assert!(is_plain(plain), "{plain}");
+        }
+        let long = format!("nodes/{}", "x".repeat(256));
+        let deep = "x/".repeat(4096) + "x";
+        let outside = ["", "/etc/passwd", "../y", "nodes/../../y", "a//b", "./a", "a/", "a\0b"];
+        for outside in outside.into_iter().chain([long.as_str(), &deep]) {
+            assert!(!is_plain(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_made_below_its_folder_once_and_through_no_link() {
+        let root = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let folder = OwnedFd::from(File::open(root.path()).unwrap());
+        create(&folder, Path::new("nodes/a/stdout"), false).unwrap();
+        assert!(root.path().join("nodes/a/stdout").is_file());
+        create(&folder, Path::new("nodes/a/stdout"), false).unwrap_err();
+        std::os::unix::fs::symlink(outside.path(), root.path().join("way")).unwrap();
+        create(&folder, Path::new("way/x"), false).unwrap_err();
+        for wrong in ["../x", "/x", ""] {
+            create(&folder, Path::new(wrong), false).unwrap_err();
+        }
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+}

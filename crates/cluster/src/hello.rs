@@ -1,0 +1,91 @@
+//! The first thing on a connection, from both ends: which version each is of. If they differ, neither goes on, and both
+//! know both versions.
+
+use std::io;
+
+use quinn::{Connection, ConnectionError, VarInt};
+use serde::{Deserialize, Serialize};
+use windtunnel_control::Version;
+use windtunnel_model::name;
+use windtunnel_model::valid::{Invalid, Validate, ensure, plain, shown};
+
+use crate::stream;
+
+/// Who an end of a connection is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    /// Its version.
+    pub(crate) version: Version,
+    /// Name of its machine.
+    pub(crate) host: String,
+}
+
+/// Why a connection is of no use.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HelloError {
+    /// The ends are of different versions, in words that name both.
+    #[error("{0}")]
+    Version(String),
+    /// It broke, or the other end says nothing that makes sense.
+    #[error("{0}")]
+    Broken(#[from] io::Error),
+}
+
+impl Hello {
+    /// That of this program, on the machine of that name.
+    pub(crate) fn own(host: String) -> Self {
+        Hello { version: Version::own(), host }
+    }
+
+    /// How two ends differ.
+    fn differs_from(&self, other: &Hello) -> String {
+        format!("{} has {}, and {} has {}", self.host, self.version, other.host, other.version)
+    }
+}
+
+impl Validate for Hello {
+    fn validate(&self) -> Result<(), Invalid> {
+        ensure(name::is_machine(&self.host), || {
+            format!("`{}` cannot name a machine", shown(&self.host))
+        })?;
+        self.version.validate()
+    }
+}
+
+/// Says who this end is, and hears who the other is.
+///
+/// # Errors
+/// If it is of another version, which both ends are told; and if the connection breaks.
+pub(crate) async fn exchange(connection: &Connection, own: &Hello) -> Result<Hello, HelloError> {
+    match say_and_hear(connection, own).await {
+        Ok(theirs) if theirs.version == own.version => Ok(theirs),
+        Ok(theirs) => {
+            let why = theirs.differs_from(own);
+            connection.close(OTHER_VERSION, why.as_bytes());
+            Err(HelloError::Version(why))
+        }
+        Err(error) => Err(match connection.close_reason() {
+            Some(ConnectionError::ApplicationClosed(close))
+                if close.error_code == OTHER_VERSION =>
+            {
+                let why = String::from_utf8_lossy(&close.reason);
+                HelloError::Version(plain(&why, REASON_MAX))
+            }
+            _ => HelloError::Broken(error),
+        }),
+    }
+}
+
+async fn say_and_hear(connection: &Connection, own: &Hello) -> io::Result<Hello> {
+    let mut to = connection.open_uni().await?;
+    stream::send(&mut to, own).await?;
+    to.finish().map_err(io::Error::other)?;
+    let mut from = connection.accept_uni().await?;
+    stream::receive(&mut from, HELLO_BYTES_MAX).await
+}
+
+/// What a connection is closed with, then.
+const OTHER_VERSION: VarInt = VarInt::from_u32(1);
+const HELLO_BYTES_MAX: usize = 4096;
+/// Characters of a reason that are shown.
+const REASON_MAX: usize = 600;

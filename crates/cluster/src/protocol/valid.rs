@@ -1,0 +1,215 @@
+//! What holds of every question, answer and what follows them, whoever sent it.
+
+use std::collections::BTreeSet;
+
+use windtunnel_control::Request;
+use windtunnel_control::valid::part::{
+    MEMBERS_MAX, ensure_digits, ensure_folder, ensure_members, ensure_peers,
+};
+use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
+use windtunnel_model::{Plan, name};
+
+use super::exec::{FromCommand, ToCommand};
+use super::run::{Order, RunCard, RunSetup, Word};
+use super::{Answer, Ask, Card, Hosts, Peer, Reserved, Silent};
+use crate::fetch::is_plain;
+
+impl Validate for Ask {
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            Ask::Part { run, member } => {
+                run.validate()?;
+                ensure(usize::from(*member) < run.members.len(), || {
+                    format!("member {member} of {}", run.members.len())
+                })
+            }
+            Ask::Exec { request, .. } => {
+                request.validate()?;
+                let is_command = matches!(**request, Request::Exec { .. });
+                ensure(is_command, || "that is no command".to_owned())
+            }
+            Ask::Hear { member, .. } => {
+                ensure(usize::from(*member) < MEMBERS_MAX, || format!("member {member}"))
+            }
+            Ask::Card
+            | Ask::Hosts { .. }
+            | Ask::Take
+            | Ask::Send { .. }
+            | Ask::Join { .. }
+            | Ask::Runs
+            | Ask::Watch { .. }
+            | Ask::Control { .. }
+            | Ask::Fetch { .. }
+            | Ask::Forget { .. } => Ok(()),
+        }
+    }
+}
+
+impl Validate for Answer {
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            Answer::Card(card) => card.validate(),
+            Answer::Hosts(hosts) => hosts.validate(),
+            Answer::Part { said, .. } => said.validate(),
+            Answer::Run(run) => run.validate(),
+            Answer::Runs { runs } => {
+                ensure(runs.len() <= RUNS_MAX, || format!("{} runs", runs.len()))?;
+                runs.iter().try_for_each(RunCard::validate)
+            }
+            Answer::File { path, .. } => ensure(is_plain(path), || {
+                format!("`{}` is no name of a file of a run", shown(path))
+            }),
+            Answer::Error { message } => ensure_short("a reason", message),
+            Answer::Taken { .. } | Answer::Throughput { .. } | Answer::Done => Ok(()),
+        }
+    }
+}
+
+impl Validate for Card {
+    fn validate(&self) -> Result<(), Invalid> {
+        ensure_agent(&self.agent)?;
+        ensure_machine(&self.host)?;
+        let texts = [&self.windtunnel, &self.kernel];
+        texts.into_iter().try_for_each(|text| ensure_machine(text))?;
+        ensure(self.labels.len() <= LABELS_MAX, || format!("{} labels", self.labels.len()))?;
+        self.labels.iter().try_for_each(|label| ensure_machine(label))?;
+        let numbers = [
+            u64::from(self.cpus) << 32,
+            self.load_hundredths,
+            self.memory.0,
+            self.memory_free.0,
+            self.uplink.map_or(0, windtunnel_model::Rate::bits_per_second),
+            self.cpu_millis_max.unwrap_or(0),
+        ];
+        ensure(numbers.into_iter().all(|number| number <= AMOUNT_MAX), || {
+            format!("`{}` has more than any machine", self.host)
+        })?;
+        self.reserved.validate()?;
+        ensure(self.peers.len() <= AGENTS_MAX, || format!("{} agents", self.peers.len()))?;
+        self.peers.iter().try_for_each(Peer::validate)
+    }
+}
+
+impl Validate for Peer {
+    fn validate(&self) -> Result<(), Invalid> {
+        ensure_agent(&self.agent)?;
+        let sane = |clock: super::PeerClock| {
+            clock.rtt_ns <= RTT_NS_MAX && clock.offset_ns.unsigned_abs() <= AMOUNT_MAX
+        };
+        ensure(self.clock.is_none_or(sane), || {
+            format!("agent {} is further away than a machine can be", self.agent)
+        })
+    }
+}
+
+impl Validate for Reserved {
+    fn validate(&self) -> Result<(), Invalid> {
+        let numbers = [self.cpu_millis, self.memory.0, self.up_bit_per_s, self.down_bit_per_s];
+        let sane = numbers.into_iter().all(|number| number <= AMOUNT_MAX);
+        ensure(sane, || "runs have more than any machine has".to_owned())
+    }
+}
+
+impl Validate for Hosts {
+    fn validate(&self) -> Result<(), Invalid> {
+        let (hosts, silent) = (self.hosts.len(), self.silent.len());
+        ensure(self.asked < hosts && hosts <= AGENTS_MAX && silent <= AGENTS_MAX, || {
+            format!("{hosts} agents, of which number {} was asked", self.asked)
+        })?;
+        ensure(self.throughput.len() <= AGENTS_MAX * LABELS_MAX, || {
+            format!("{} throughputs", self.throughput.len())
+        })?;
+        self.hosts.iter().try_for_each(Card::validate)?;
+        let reasons = self.silent.iter().map(|Silent { why, .. }| why);
+        let mut reasons = reasons;
+        reasons.try_for_each(|why| ensure_short("a reason", why))
+    }
+}
+
+impl Validate for RunSetup {
+    fn validate(&self) -> Result<(), Invalid> {
+        self.plan.validate()?;
+        let hosts = self.members.iter().map(|member| member.host.as_str());
+        ensure_members(hosts, &self.placement, &self.plan)?;
+        let mut agents = BTreeSet::new();
+        for member in &self.members {
+            ensure_agent(&member.agent)?;
+            ensure(agents.insert(&member.agent), || {
+                format!("agent {} is two of its machines", member.agent)
+            })?;
+            member.has.validate()?;
+        }
+        ensure_digits(&self.plan_hash, self.key.as_deref())?;
+        ensure_folder(&self.base_dir)
+    }
+}
+
+impl Validate for RunCard {
+    fn validate(&self) -> Result<(), Invalid> {
+        ensure(name::is_experiment(&self.name) && self.nodes <= Plan::NODES_MAX, || {
+            format!("`{}` cannot name an experiment", shown(&self.name))
+        })
+    }
+}
+
+impl Validate for Order {
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            Order::Peers { addresses } => ensure_peers(addresses),
+            Order::Measure => Ok(()),
+            Order::Begin { agent, .. } => ensure_agent(agent),
+            Order::Stop { why } => why.validate(),
+        }
+    }
+}
+
+impl Validate for Word {
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            // The part that hears it reads it; a stream has no longer messages.
+            Word::News { .. } => Ok(()),
+            Word::Failed { why } => ensure_short("a reason", why),
+        }
+    }
+}
+
+impl Validate for ToCommand {
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            ToCommand::Signal { signal } => Request::Signal { signal: *signal }.validate(),
+            ToCommand::Input { .. } | ToCommand::InputEnds | ToCommand::Size { .. } => Ok(()),
+        }
+    }
+}
+
+impl Validate for FromCommand {
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            FromCommand::Output { .. } => Ok(()),
+            FromCommand::Reply { reply } => reply.validate(),
+        }
+    }
+}
+
+fn ensure_agent(text: &str) -> Result<(), Invalid> {
+    let digits = text.len() <= 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    ensure(digits && !text.is_empty(), || format!("`{}` is no number of an agent", shown(text)))
+}
+
+fn ensure_machine(text: &str) -> Result<(), Invalid> {
+    ensure(name::is_machine(text), || format!("`{}` cannot name a machine", shown(text)))
+}
+
+/// Agents of a cluster.
+const AGENTS_MAX: usize = 100_000;
+/// Labels of a machine.
+const LABELS_MAX: usize = 1_000;
+/// Runs with parts at one agent.
+const RUNS_MAX: usize = 1 << 20;
+/// An exabyte, a billion gigabits a second, a nanosecond's clock of 36 years: sums of what runs and machines have fit.
+pub(crate) const AMOUNT_MAX: u64 = 1 << 60;
+/// A day.
+const RTT_NS_MAX: u64 = 86_400 * 1_000_000_000;
+
+#[cfg(test)]
+pub(crate) mod tests;

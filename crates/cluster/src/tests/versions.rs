@@ -1,0 +1,70 @@
+use windtunnel_control::Version;
+
+use super::{Live, key};
+use crate::double::Double;
+use crate::hello::Hello;
+use crate::{Client, ClientError, Told};
+
+/// Somebody of another version.
+fn other() -> Hello {
+    let version = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
+    Hello { version, host: "elsewhere".to_owned() }
+}
+
+/// Whether a text names both versions and the machine of the other.
+#[track_caller]
+fn names_both(text: &str) {
+    let own = Version::own().to_string();
+    let theirs = "elsewhere has windtunnel 9.9.9 (protocol 999)";
+    assert!(text.contains(&own) && text.contains(theirs), "{text}");
+}
+
+#[test]
+fn a_command_hears_that_an_agent_is_of_another_version_and_which() {
+    let key = key();
+    let agent = Double::start(&key, other(), |_| Vec::new());
+    let error = Client::connect(&agent.address.to_string(), &key).unwrap_err();
+    assert!(matches!(error, ClientError::OtherVersion { .. }), "{error:?}");
+    names_both(&error.to_string());
+}
+
+#[test]
+fn agents_of_different_versions_refuse_each_other_and_each_says_why() {
+    let key = key();
+    let seed = Double::start(&key, other(), |_| Vec::new());
+    // The joiner's own owner is told.
+    let joiner = Live::start("joiner", &key, &[seed.address]);
+    let told = joiner.until(|told| matches!(told, Told::RefusedBy { .. }));
+    let Told::RefusedBy { by, why } = told else { panic!("{told:?}") };
+    assert_eq!(by, seed.address);
+    names_both(&why);
+}
+
+#[test]
+fn an_agent_says_whom_of_another_version_it_refuses() {
+    let key = key();
+    let agent = Live::start("here", &key, &[]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let why = runtime.block_on(async {
+        let (_, settings) = crate::tls::settings(&key).unwrap();
+        let mut endpoint = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        endpoint.set_default_client_config(settings);
+        let connection = endpoint.connect(agent.address, crate::key::NAME).unwrap().await.unwrap();
+        let why = crate::hello::exchange(&connection, &other()).await.unwrap_err().to_string();
+        endpoint.wait_idle().await;
+        why
+    });
+    names_both(&why);
+    let told = agent.until(|told| matches!(told, Told::Refused { .. }));
+    let Told::Refused { why, .. } = told else { panic!("{told:?}") };
+    names_both(&why);
+}
+
+#[test]
+fn a_joiner_with_another_key_is_told_so_on_its_own_side() {
+    let (ours, theirs) = (key(), key());
+    let seed = Live::start("seed", &ours, &[]);
+    let joiner = Live::start("joiner", &theirs, &[seed.address]);
+    let told = joiner.until(|told| matches!(told, Told::RefusedBy { .. }));
+    assert_eq!(told, Told::RefusedBy { by: seed.address, why: "it has another key".to_owned() });
+}

@@ -1,0 +1,126 @@
+//! One entry to everything that reads what other processes say, for fuzzers.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use windtunnel_model::valid::Validate;
+
+use crate::frame::{self, Frames};
+use crate::message::{Hello, Reply, Request};
+use crate::part::{FromPart, ToPart};
+use crate::version::Version;
+
+/// Reads arbitrary bytes as each kind of message, and as frames in pieces. What is taken can be written and read again.
+///
+/// # Panics
+/// When reading does, or a message that was taken comes back as another.
+pub fn fuzz_one(data: &[u8]) {
+    comes_back::<Request>(data);
+    comes_back::<Reply>(data);
+    comes_back::<Hello>(data);
+    comes_back::<ToPart>(data);
+    comes_back::<FromPart>(data);
+    comes_back::<Version>(data);
+    let mut frames = Frames::default();
+    for piece in data.chunks(7) {
+        frames.add(piece);
+        while let Ok(Some(message)) = frames.take::<FromPart>() {
+            assert_eq!(message.validate(), Ok(()), "what is taken is valid");
+        }
+    }
+}
+
+/// What is read as a message of a kind is one after it was written and read again.
+pub fn comes_back<T: Serialize + DeserializeOwned + Validate + PartialEq + std::fmt::Debug>(
+    data: &[u8],
+) {
+    let Ok(message) = frame::decode::<T>(data) else { return };
+    let Ok(bytes) = frame::encode(&message) else { return };
+    match frame::decode::<T>(&bytes[frame::HEAD..]) {
+        Ok(again) => assert_eq!(again, message),
+        Err(error) => panic!("{error}: {message:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use windtunnel_corpus::json::{hostile_values, with_hostile_value};
+    use windtunnel_corpus::{damage, replay_seeds};
+
+    use super::*;
+
+    /// One message of each kind; `WINDTUNNEL_CONTROL_CORPUS=write` makes the files again.
+    fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+        let texts = [
+            ("empty", ""),
+            ("ps", r#"{"request":"ps"}"#),
+            (
+                "exec",
+                r#"{"request":"exec","node":"a","argv":["ls","-l"],"cwd":"/","env":{"A":"b"},"terminal":true}"#,
+            ),
+            ("signal", r#"{"request":"signal","signal":15}"#),
+            (
+                "set",
+                r#"{"request":"set","link":"a--b","direction":"up","patch":{"latency":"5ms","loss":{"listed":[1,2]},"mtu":1500,"rate":{"to":"1mbit"}}}"#,
+            ),
+            ("state", r#"{"request":"state","link":"a--b","up":false}"#),
+            (
+                "do",
+                r#"{"request":"do","events":[{"at":"1s","action":{"node":{"nodes":[0],"verb":"kill"}}},{"at":"2s","action":"heal"}]}"#,
+            ),
+            ("hello", r#"{"version":2,"name":"net"}"#),
+            (
+                "reply-ps",
+                r#"{"reply":"ps","name":"net","elapsed_ns":5,"nodes":[{"node":"a-1","addresses":["10.0.0.1"],"init_pid":7,"programs":[{"argv":["x"],"state":"exited","pid":3,"exit":1}]}]}"#,
+            ),
+            (
+                "reply-snapshot",
+                r#"{"reply":"snapshot","name":"net","elapsed_ns":5,"nodes":[],"sampled_ns":1,"window_ns":1,"links":[{"link":"a--b","direction":"a-b","state":"up","latency_ns":1,"loss_ppb":0,"offered_bit_per_s":1,"delivered_bit_per_s":1,"delivered_wire_bit_per_s":1,"queue_packets":0,"queue_bytes":0,"recent_queue_max_packets":0,"recent_dropped_packets":0,"recent_marked_packets":0,"recent_lateness_max_ns":0,"offered_packets":1,"delivered_packets":1,"dropped_packets":0,"marked_packets":0,"lateness_max_ns":0}]}"#,
+            ),
+            ("reply-error", r#"{"reply":"error","message":"no","hint":"x"}"#),
+            ("to-peers", r#"{"to-part":"peers","addresses":[null,"10.0.0.2:7447"]}"#),
+            (
+                "to-flows",
+                r#"{"to-part":"flows","member":1,"changes":[{"source":0,"destination":1,"number":2,"terms":{"rtt_ns":1,"demand":null,"window":3,"since_ns":4},"audience":[0,1]}]}"#,
+            ),
+            ("to-clocks", r#"{"to-part":"clocks","ahead_ns":[[1,-5]]}"#),
+            ("to-stop", r#"{"to-part":"stop","signal":2}"#),
+            ("from-bound", r#"{"from-part":"bound","port":4000}"#),
+            ("from-failed", r#"{"from-part":"failed","message":"no","hint":null,"code":5}"#),
+            ("version", r#"{"protocol":2,"windtunnel":"0.1.0"}"#),
+        ];
+        texts.map(|(name, text)| (name, text.as_bytes().to_vec())).into()
+    }
+
+    #[test]
+    fn every_file_of_the_corpus_is_replayed() {
+        replay_seeds(env!("CARGO_MANIFEST_DIR"), "WINDTUNNEL_CONTROL_CORPUS", &seeds(), fuzz_one);
+    }
+
+    #[test]
+    fn every_hostile_value_and_every_wrong_byte_is_survived() {
+        for (_, seed) in seeds() {
+            for pick in 0..hostile_values(&seed) {
+                fuzz_one(&with_hostile_value(&seed, pick));
+            }
+            damage(&seed, 400, |byte| [0x00, 0xff, byte ^ 0x10], fuzz_one);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            fuzz_one(&bytes);
+        }
+
+        #[test]
+        fn messages_with_hostile_values_are_survived(seed: usize, picks: Vec<usize>) {
+            let seeds = seeds();
+            let mut bytes = seeds[seed % seeds.len()].1.clone();
+            for pick in picks.into_iter().take(8) {
+                bytes = with_hostile_value(&bytes, pick);
+            }
+            fuzz_one(&bytes);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What holds of every message, whoever sent it. Names are those of the file, numbers that index are within what there
+//! can be, texts are bounded.
+
+pub mod part;
+
+use windtunnel_model::name;
+use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
+use windtunnel_model::{LinkPatch, Plan};
+
+use crate::message::{Hello, LaneChoice, LaneStatus, NodeStatus, Reply, Request, RunStatus};
+
+impl Validate for Hello {
+    fn validate(&self) -> Result<(), Invalid> {
+        ensure(name::is_experiment(&self.name), || {
+            format!("`{}` cannot name an experiment", shown(&self.name))
+        })
+    }
+}
+
+impl Validate for Request {
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            Request::Ps | Request::Snapshot | Request::Stop => Ok(()),
+            Request::Exec { argv, cwd, env, .. } => {
+                // That nobody is called so is told by who knows the names.
+                let texts = argv.iter().chain(cwd).chain(env.values());
+                let sane = texts.chain(env.keys()).all(|text| !text.contains('\0'));
+                let command = argv.first().is_some_and(|word| !word.is_empty());
+                let variables = env.keys().all(|key| !key.is_empty() && !key.contains('='));
+                ensure(command && sane && variables, || "that is no command".to_owned())
+            }
+            Request::Signal { signal } => ensure_signal(*signal),
+            Request::Set { lanes, patch } => lanes.validate().and_then(|()| is_bounded(patch)),
+            Request::State { lanes, .. } => lanes.validate(),
+            Request::Do { events } => ensure(events.len() <= EVENTS_MAX, || {
+                format!("{} events are more than {EVENTS_MAX}", events.len())
+            }),
+        }
+    }
+}
+
+impl Validate for LaneChoice {
+    fn validate(&self) -> Result<(), Invalid> {
+        let direction = self.direction.as_deref().unwrap_or_default();
+        ensure_short("the name of a link", &self.link)?;
+        ensure_short("a direction", direction)
+    }
+}
+
+/// What its values come to, only the run can tell, which has the plan.
+fn is_bounded(patch: &LinkPatch) -> Result<(), Invalid> {
+    use windtunnel_model::profile::Loss;
+    let Some(Loss::Listed(numbers)) = &patch.loss else { return Ok(()) };
+    ensure(numbers.len() <= EVENTS_MAX, || "too many packets are named".to_owned())
+}
+
+impl Validate for Reply {
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            Reply::Done | Reply::Started { .. } | Reply::Exited { .. } => Ok(()),
+            Reply::Happened { events, later, .. } => {
+                ensure(events.len() <= EVENTS_MAX && *later <= EVENTS_MAX, || {
+                    "more events have happened than can".to_owned()
+                })
+            }
+            Reply::Error { message, hint } => {
+                ensure_short("a reason", message)?;
+                ensure_short("a hint", hint.as_deref().unwrap_or_default())
+            }
+            Reply::Ps(status) => status.validate(),
+            Reply::Snapshot(snapshot) => {
+                let links = snapshot.links.len();
+                ensure(links <= 2 * Plan::LINKS_MAX, || format!("{links} directions of links"))?;
+                snapshot.links.iter().try_for_each(LaneStatus::validate)?;
+                snapshot.status.validate()
+            }
+        }
+    }
+}
+
+impl Validate for RunStatus {
+    fn validate(&self) -> Result<(), Invalid> {
+        ensure(name::is_experiment(&self.name), || {
+            format!("`{}` cannot name an experiment", shown(&self.name))
+        })?;
+        ensure(self.nodes.len() <= Plan::NODES_MAX, || format!("{} nodes", self.nodes.len()))?;
+        self.nodes.iter().try_for_each(NodeStatus::validate)
+    }
+}
+
+impl Validate for NodeStatus {
+    fn validate(&self) -> Result<(), Invalid> {
+        ensure_label(&self.node)?;
+        let addresses = &self.addresses;
+        let are = addresses.iter().all(|text| text.parse::<std::net::IpAddr>().is_ok());
+        ensure(are, || format!("node `{}` has an address that is none", self.node))?;
+        let words = self.programs.iter().all(|program| is_word(&program.state));
+        ensure(words, || format!("node `{}` has a program in no state", self.node))
+    }
+}
+
+impl Validate for LaneStatus {
+    fn validate(&self) -> Result<(), Invalid> {
+        let ends = self.direction.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let named = name::is_link(&self.link, name::PLAN_LINK_LETTERS_MAX) && ends;
+        ensure(named && self.direction.len() <= name::PLAN_LINK_LETTERS_MAX, || {
+            format!("`{}` cannot name a link", shown(&self.link))
+        })?;
+        ensure(is_word(&self.state) && self.traced.iter().all(|it| is_word(it)), || {
+            format!("link `{}` is in no state", self.link)
+        })
+    }
+}
+
+pub(crate) fn ensure_label(text: &str) -> Result<(), Invalid> {
+    name::check_label(text, name::LABEL_LETTERS_MAX)
+        .map_err(|error| Invalid::new(format!("`{}` cannot name a node: {error}", shown(text))))
+}
+
+pub(crate) fn ensure_signal(signal: i32) -> Result<(), Invalid> {
+    ensure((1..=SIGNAL_MAX).contains(&signal), || format!("{signal} is no signal"))
+}
+
+/// A word of our own, such as `running`.
+fn is_word(text: &str) -> bool {
+    text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+}
+
+/// What churn can come to, and packets that can be named.
+const EVENTS_MAX: usize = 1_000_000;
+/// The last signal of Linux (signal(7)).
+const SIGNAL_MAX: i32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use crate::frame::decode;
+    use crate::message::{Reply, Request};
+
+    #[test]
+    fn a_request_that_nobody_may_send_is_none() {
+        let lines: [&[u8]; 6] = [
+            br#"{"request":"signal","signal":2147483647}"#,
+            br#"{"request":"signal","signal":0}"#,
+            br#"{"request":"exec","node":"a","argv":[],"cwd":null,"env":{},"terminal":false}"#,
+            br#"{"request":"exec","node":"a","argv":["a\u0000b"],"cwd":null,"env":{},"terminal":false}"#,
+            br#"{"request":"exec","node":"a","argv":["a"],"cwd":null,"env":{"A=B":"c"},"terminal":false}"#,
+            br#"{"request":"exec","node":"a","argv":["a"],"cwd":null,"env":{"":"c"},"terminal":false}"#,
+        ];
+        for line in lines {
+            let told = decode::<Request>(line).unwrap_err().to_string();
+            assert!(told.starts_with("a message is not valid: "), "{told}");
+        }
+        decode::<Request>(br#"{"request":"signal","signal":15}"#).unwrap();
+    }
+
+    #[test]
+    fn names_in_a_reply_are_names() {
+        let ps = |node: &str| {
+            format!(
+                r#"{{"reply":"ps","name":"net","elapsed_ns":1,"nodes":[{{"node":"{node}","addresses":["10.0.0.1"],"init_pid":1,"programs":[]}}]}}"#
+            )
+        };
+        decode::<Reply>(ps("a-1").as_bytes()).unwrap();
+        decode::<Reply>(ps("\\u001b[2J").as_bytes()).unwrap_err();
+        decode::<Reply>(ps("../../.ssh").as_bytes()).unwrap_err();
+    }
+}

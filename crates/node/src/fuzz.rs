@@ -1,0 +1,123 @@
+//! One entry to what an init and the kernel say, for fuzzers.
+
+use crate::message::{ExitStatus, Reply, Request, decode, encode};
+use crate::netlink::answers;
+
+/// Reads arbitrary bytes as a request to an init, as an init's reply, and as the kernel's answers on a netlink socket.
+///
+/// # Panics
+/// When reading does, or a message that was taken cannot be written.
+pub fn fuzz_one(data: &[u8]) {
+    if let Ok(request) = decode::<Request>(data) {
+        assert!(encode(&request).is_ok(), "{request:?}");
+    }
+    if let Ok(reply) = decode::<Reply>(data) {
+        assert!(encode(&reply).is_ok(), "{reply:?}");
+        if let Reply::Exited {
+            status: status @ (ExitStatus::Code(_) | ExitStatus::Signal(_)),
+            ..
+        } = reply
+        {
+            let _ = status.shell_code();
+        }
+    }
+    // Each answer takes the bytes of a header.
+    if let Ok(answers) = answers(data) {
+        assert!(answers.len() <= data.len() / 16);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use windtunnel_corpus::json::{hostile_values, with_hostile_value};
+    use windtunnel_corpus::{damage, replay_seeds};
+
+    use super::*;
+
+    /// An acknowledgement as the kernel sends it (netlink(7)): header, error code, the request's header.
+    fn answer(sequence: u32, code: i32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(36_u32.to_ne_bytes());
+        // NLMSG_ERROR, NLM_F_CAPPED.
+        bytes.extend(2_u16.to_ne_bytes());
+        bytes.extend(0x100_u16.to_ne_bytes());
+        bytes.extend(sequence.to_ne_bytes());
+        bytes.extend(77_u32.to_ne_bytes());
+        bytes.extend(code.to_ne_bytes());
+        bytes.extend([0; 16]);
+        bytes
+    }
+
+    /// `WINDTUNNEL_NODE_CORPUS=write` makes the files again.
+    fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+        let texts = [
+            ("empty", ""),
+            (
+                "spawn",
+                r#"{"spawn":{"id":7,"argv":["ls"],"env":{"A":"b"},"cwd":"/","terminal":true}}"#,
+            ),
+            ("signal", r#"{"signal":{"id":7,"signal":15}}"#),
+            ("watch", r#"{"watch":{"token":1,"what":{"tcp":80}}}"#),
+            ("echo", r#"{"echo":{"token":1,"address":"10.0.0.1","count":3,"interval_ns":1000}}"#),
+            ("ready", r#"{"ready":{"notes":["x"]}}"#),
+            ("spawned", r#"{"spawned":{"id":7,"pid":3}}"#),
+            ("exited", r#"{"exited":{"id":7,"status":{"signal":9}}}"#),
+            (
+                "echo-done",
+                r#"{"echo-done":{"token":1,"began_ns":5,"echoes":[[0,1],[9,null]],"error":null}}"#,
+            ),
+        ];
+        let mut seeds: Vec<_> =
+            texts.into_iter().map(|(name, text)| (name, text.as_bytes().to_vec())).collect();
+        seeds.push(("netlink-done", answer(1, 0)));
+        seeds.push(("netlink-refused", [answer(1, -17), answer(2, 0)].concat()));
+        seeds
+    }
+
+    #[test]
+    fn the_kernels_answers_are_read_in_order() {
+        let answers = answers(&[answer(1, -17), answer(2, 0)].concat()).unwrap();
+        let read: Vec<_> =
+            answers.iter().map(|(number, outcome)| (*number, outcome.is_ok())).collect();
+        assert_eq!(read, [(1, false), (2, true)]);
+    }
+
+    #[test]
+    fn every_file_of_the_corpus_is_replayed() {
+        replay_seeds(env!("CARGO_MANIFEST_DIR"), "WINDTUNNEL_NODE_CORPUS", &seeds(), fuzz_one);
+    }
+
+    #[test]
+    fn every_hostile_value_and_every_wrong_byte_is_survived() {
+        for (_, seed) in seeds() {
+            for pick in 0..hostile_values(&seed) {
+                fuzz_one(&with_hostile_value(&seed, pick));
+            }
+            damage(&seed, 400, |byte| [0x00, 0xff, byte ^ 0x10, 1], fuzz_one);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            fuzz_one(&bytes);
+        }
+
+        #[test]
+        fn messages_with_random_edits_are_survived(
+            seed: usize,
+            edits in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..6)
+        ) {
+            let seeds = seeds();
+            let mut bytes = seeds[seed % seeds.len()].1.clone();
+            let length = bytes.len().max(1);
+            for (at, value) in edits {
+                if let Some(byte) = bytes.get_mut(at % length) {
+                    *byte = value;
+                }
+            }
+            fuzz_one(&bytes);
+        }
+    }
+}
