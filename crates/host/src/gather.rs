@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use windtunnel_model::quantity::total;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::Processors;
 use windtunnel_trace::report::Report;
