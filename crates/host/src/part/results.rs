@@ -191,12 +191,14 @@ const FILE: &str = "part.json";
 #[cfg(test)]
 pub(crate) mod tests {
     use serde_json::json;
+    use windtunnel_model::LinkProfile;
     use windtunnel_trace::lateness::Lateness;
     use windtunnel_trace::sample::Row;
     use windtunnel_trace::series::Sample;
 
     use super::*;
     use crate::dataplane::LaneResult;
+    use crate::dataplane::phase::LanePhase;
     use crate::supervisor::Supervisor;
 
     /// Results of the only part of a run, with something of everything.
@@ -210,9 +212,17 @@ pub(crate) mod tests {
         };
         let mut lateness = Lateness::new();
         lateness.record(Span::from_micros(5));
+        let phase = |tenth: u64| LanePhase {
+            until: Time::from_nanos(tenth * 100_000_000),
+            asked: LinkProfile::default(),
+            counters: Default::default(),
+            lateness: Lateness::new(),
+        };
         let lane = |_| LaneResult {
             counters: Default::default(),
             lateness: lateness.clone(),
+            late: Some((Time::from_nanos(5), Time::from_nanos(9))),
+            phases: vec![phase(100), phase(200)],
             series: Some(Series((1..25).map(sample).collect())),
         };
         let supervisor = Supervisor::new(plan);

@@ -196,8 +196,9 @@ fn link(
 /// By the conservation law on [`windtunnel_engine::LaneCounters`].
 fn in_flight(result: &LaneResult) -> u64 {
     let c = &result.counters;
-    let entered = c.offered_packets + c.duplicated + c.fragments - c.fragmented;
-    entered.saturating_sub(c.delivered_packets + c.dropped.total())
+    let entered = total([c.offered_packets, c.duplicated, c.fragments]);
+    let entered = entered.saturating_sub(c.fragmented);
+    entered.saturating_sub(total([c.delivered_packets, c.dropped.total()]))
 }
 
 /// The phases of a direction, each with what was counted in it.
@@ -240,7 +241,7 @@ fn achieved(c: &LaneCounters, lateness: &Lateness) -> Achieved {
     let rate = ratio(c.backlogged_wire_bytes, c.backlogged_ns, 8_000_000_000);
     Achieved {
         latency_mean_ns: ratio(c.delay_sum_ns, c.delay_count, 1)
-            .map(|delay| delay + lateness.mean().as_nanos()),
+            .map(|delay| delay.saturating_add(lateness.mean().as_nanos())),
         rate_busy_bit_per_s: rate.filter(|_| c.backlogged_packets >= BACKLOGGED_LEAST),
         rate_peak_bit_per_s: None,
         loss_ppb: loss.and_then(|ppb| u32::try_from(ppb).ok()),
