@@ -90,7 +90,7 @@ mod tests {
         let found: Vec<&[u8]> = tokens(json).iter().map(|(from, to)| &json[*from..*to]).collect();
         assert_eq!(found, [&br#""a\"b""#[..], b"1", b"true", br#""c""#, br#""""#]);
         assert_eq!(hostile_values(json), 5 * 24);
-        let of = |token, value| {
+        let of = |token: usize, value: usize| {
             String::from_utf8(with_hostile_value(json, 24 * token + value)).expect("it is a text")
         };
         assert_eq!(of(1, 0), r#"{"a\"b": [0, true], "c": ""}"#);
