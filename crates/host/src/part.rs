@@ -196,7 +196,7 @@ mod tests {
         let (mut agent, stream) = UnixStream::pair().unwrap();
         let other = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
         agent.write_all(&frame::encode(&other).unwrap()).unwrap();
-        let (own, why) = (Version::own(), part(stream).unwrap_err().to_string());
+        let (own, why) = (Version::own(), part(stream, Vec::new()).unwrap_err().to_string());
         let expected =
             format!("the agent is of windtunnel 9.9.9 (protocol 999), and this program of {own}");
         assert_eq!(why, expected);

@@ -134,7 +134,8 @@ mod tests {
         let octal: String = first.iter().map(|byte| format!("\\{byte:03o}")).collect();
         // Standard input is the socket, and stays open.
         let script = format!("printf '{octal}' >&0; exec sleep 60");
-        let worker = Worker { program: "/bin/sh".into(), arguments: vec!["-c".to_owned(), script] };
+        let worker =
+            Worker { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()] };
         let (tell, mut told) = unbounded_channel();
         let _part = worker.start(7, tell).unwrap();
         match told.recv().await {

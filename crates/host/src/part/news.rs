@@ -31,7 +31,7 @@ impl Validate for News {
         match self {
             News::Program { state, .. } => state.validate(),
             News::End { ending } => ending.validate(),
-            News::Idle { .. } | News::Order { .. } => Ok(()),
+            News::Idle { .. } | News::Order { .. } | News::Sent { .. } => Ok(()),
         }
     }
 }
