@@ -8,6 +8,7 @@ use windtunnel_scenario::{Instead, LARGEST_FILE, Loaded, Source};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::presence;
 
 /// Reads and resolves the scenario in `file`, with what holds instead of what it says.
 pub(crate) fn scenario(file: &Path, instead: Instead) -> Result<Loaded, Failure> {
@@ -19,7 +20,13 @@ pub(crate) fn scenario(file: &Path, instead: Instead) -> Result<Loaded, Failure>
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = file.display().to_string();
     let default_name = stem.as_deref().unwrap_or("scenario");
-    resolve(&name, &text, default_name, &folder_of(file), instead)
+    let base = folder_of(file);
+    let mut loaded = resolve(&name, &text, default_name, &base, instead)?;
+    if !instead.several_machines {
+        // Over several machines, each looks at the programs of its own nodes.
+        presence::check(&mut loaded, &name, &text, &base)?;
+    }
+    Ok(loaded)
 }
 
 /// Resolves a scenario's text; `name` is what mistakes are found in, `base` where files that it names are.

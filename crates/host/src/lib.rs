@@ -18,6 +18,7 @@
 //! | `evidence` | `echoes.csv` and `paths.csv`, for expectations of paths |
 //! | `verdict` | what a run's figures mean |
 //! | `fit` | [`fits`]: whether a plan fits this machine |
+//! | `presence` | [`presence::missing`]: whether this machine has the programs of a plan |
 //! | `folder`, `observer` | where a run is kept, and who watches it |
 //!
 //! A run needs namespaces, so this is not run here:
@@ -48,6 +49,7 @@ pub mod observer;
 mod output;
 mod pairs;
 mod part;
+pub mod presence;
 mod recent;
 mod recorder;
 mod reserve;

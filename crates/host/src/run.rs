@@ -35,6 +35,7 @@ use crate::folder::{Folder, FolderError};
 use crate::live::{Live, Side, Threads};
 use crate::observer::{Notice, Observer};
 use crate::output::Output;
+use crate::presence::{self, Missing};
 use crate::recorder::{Recorder, Recording};
 use crate::verdict;
 pub(crate) use stages::{Done, Started};
@@ -110,6 +111,12 @@ pub enum RunError {
     /// Making the nodes.
     #[error("cannot set up the nodes")]
     Create(#[from] windtunnel_node::CreateError),
+    /// This machine has not what programs need; nothing has been started.
+    #[error("{}", lacks(missing))]
+    Missing {
+        /// What, by the name of the node; at least one.
+        missing: Vec<(String, Missing)>,
+    },
     /// Another step; it is named.
     #[error("cannot {step}")]
     Step {
@@ -150,6 +157,9 @@ impl RunError {
             RunError::NoPort { .. } => {
                 Some("end other runs, or start the agent with another port: --listen".to_owned())
             }
+            RunError::Missing { missing } => {
+                missing.first().and_then(|(_, missing)| missing.hint())
+            }
             RunError::Step { .. } => {
                 Some("`windtunnel doctor` tells what this machine allows".into())
             }
@@ -157,14 +167,34 @@ impl RunError {
         }
     }
 
-    /// The exit code that says this: 4, the machine cannot do it; 128+n for a signal.
+    /// The exit code that says this: 4, the machine cannot do it; 3, it has not what the file names; 128+n for a
+    /// signal.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             RunError::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            RunError::Missing { .. } => 3,
             _ => 4,
         }
     }
+}
+
+/// What is missing where, of which the first few are told.
+fn lacks(missing: &[(String, Missing)]) -> String {
+    let told = missing.iter().take(MISSING_TOLD);
+    let told = told.map(|(node, missing)| format!("node {node}: {}", missing.message()));
+    let more = missing.len().saturating_sub(MISSING_TOLD);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    told.chain(more).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether this machine has what programs need that cannot come later.
+fn check_presence(plan: &Plan, options: &Options, here: Option<&[bool]>) -> Result<(), RunError> {
+    let missing = presence::missing(plan, &options.base_dir, here).into_iter();
+    let missing = missing.filter(|missing| !missing.may_come);
+    let named = missing.map(|missing| (plan.nodes[missing.node.index()].name.clone(), missing));
+    let missing: Vec<(String, Missing)> = named.collect();
+    if missing.is_empty() { Ok(()) } else { Err(RunError::Missing { missing }) }
 }
 
 /// Does a whole run. The calling thread must be the process's only one; it leaves the machine's network
@@ -203,6 +233,7 @@ pub(crate) fn prepare(
     here: Option<Vec<bool>>,
 ) -> Result<Prepared, RunError> {
     let began = now();
+    check_presence(plan, options, here.as_deref())?;
     folder.write("plan.json", &serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?)?;
     let ends = [Signal::INT, Signal::TERM, Signal::HUP];
     let signals = signal::Reader::open(&ends).map_err(step("take over signals"))?;
@@ -371,6 +402,7 @@ fn told(written: Result<(), FolderError>, verdict: &mut Verdict) {
     }
 }
 
+const MISSING_TOLD: usize = 5;
 /// Nine times the weight, sched_nice_design in the kernel's documentation.
 const NICE_DISTANCE: i32 = 10;
 const NICE_MOST: i32 = 19;

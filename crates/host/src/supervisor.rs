@@ -23,6 +23,11 @@ pub(crate) enum Command {
         /// Number of this start, unique in the run.
         spawn: u64,
     },
+    /// Tell who watches the run that it waits for this program to be ready.
+    Awaited {
+        /// Which program.
+        key: ProgramKey,
+    },
     /// Tell when this holds in the program's node ([`Ready::Tcp`], [`Ready::Listen`] or [`Ready::Unix`]).
     Watch {
         /// Which program.
@@ -131,6 +136,7 @@ impl Supervisor {
         let keys: Vec<ProgramKey> = keys.copied().collect();
         for key in keys {
             self.start_if_due(key, now);
+            self.tell_if_awaited(key, now);
             self.fail_if_never_ready(key, now);
         }
     }
@@ -139,7 +145,7 @@ impl Supervisor {
     #[must_use]
     pub(crate) fn next_wake(&self, now: Span) -> Option<Span> {
         let here = self.programs.iter().filter(|(key, _)| self.is_here(**key));
-        let wakes = here.filter_map(|(_, program)| program.next_wake(READY_WITHIN));
+        let wakes = here.filter_map(|(_, program)| program.next_wake());
         // Who could have started already waits for others, whose news will call for a tick.
         wakes.filter(|wake| *wake > now).min()
     }
@@ -154,6 +160,7 @@ impl Supervisor {
         let key = *self.spawns.get(&spawn)?;
         let program = self.programs.get_mut(&key)?;
         program.life = Life::Running { pid, since: now };
+        program.awaited = false;
         program.started_at = Some(now);
         match program.spec.ready.clone() {
             None => self.on_ready(key, now),
@@ -368,14 +375,24 @@ impl Supervisor {
         })
     }
 
-    fn fail_if_never_ready(&mut self, key: ProgramKey, now: Span) {
+    fn tell_if_awaited(&mut self, key: ProgramKey, now: Span) {
         let Some(program) = self.programs.get_mut(&key) else { return };
         let Life::Running { since, .. } = program.life else { return };
+        let is_due = now >= since + program::AWAITED_AFTER && program.awaited_condition().is_some();
+        if is_due && !std::mem::replace(&mut program.awaited, true) {
+            self.commands.push_back(Command::Awaited { key });
+        }
+    }
+
+    fn fail_if_never_ready(&mut self, key: ProgramKey, now: Span) {
+        let Some(program) = self.programs.get(&key) else { return };
         let Some(condition) = program.awaited_condition() else { return };
-        if now >= since + READY_WITHIN {
-            let text =
-                format!("{} is not ready after {READY_WITHIN}: {condition}", self.describe(key));
-            self.fatal.get_or_insert(text);
+        let (Some(before), Some(within)) = (program.ready_before(), program.ready_within()) else {
+            return;
+        };
+        if now >= before {
+            let (who, missing) = (self.describe(key), program::missing(condition));
+            self.fatal.get_or_insert(format!("{who} is not ready after {within}: {missing}"));
         }
     }
 
@@ -398,9 +415,6 @@ impl Supervisor {
         }
     }
 }
-
-/// A program whose `ready` condition does not come true in this time ends the run: better than hanging.
-pub(crate) const READY_WITHIN: Span = Span::from_secs(60);
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! The resolved experiment: what is left when a file's shorthands, defaults and names are worked out.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
@@ -342,6 +343,9 @@ pub struct Program {
     pub daemon: bool,
     /// When it counts as ready; `None`: as soon as it has started.
     pub ready: Option<Ready>,
+    /// How long after its start it may take to be ready; `None`: a minute, or for `exit` as long as it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_within: Option<Span>,
     /// Nodes all of whose programs must be ready first.
     pub after: Vec<NodeId>,
     /// It starts no earlier than this after the run began.
@@ -368,6 +372,18 @@ pub enum Ready {
     Log(String),
     /// It has exited with 0.
     Exit,
+}
+
+impl fmt::Display for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ready::Tcp(port) => write!(f, "tcp:{port}"),
+            Ready::Listen => f.write_str("listen"),
+            Ready::Unix(path) => write!(f, "unix:{path}"),
+            Ready::Log(pattern) => write!(f, "log:{pattern}"),
+            Ready::Exit => f.write_str("exit"),
+        }
+    }
 }
 
 /// Whether a program that exited is started again.

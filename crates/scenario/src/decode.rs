@@ -13,6 +13,7 @@ mod model;
 mod node;
 mod pool;
 mod property;
+mod ready;
 mod route;
 mod trace;
 

@@ -1,10 +1,12 @@
 //! What is wrong with a file, told so that it can be repaired.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 use windtunnel_model::LinkId;
 
+use crate::WrittenProgram;
 use crate::position::{Place, snippet};
 use crate::trace::TraceFiles;
 
@@ -69,6 +71,15 @@ impl Errors {
     /// So many mistakes are reported; the rest is counted.
     pub const MOST: usize = 20;
 
+    /// Mistakes that were found in a file that has no others: at least one.
+    #[must_use]
+    pub fn of(mut mistakes: Vec<Mistake>) -> Self {
+        mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
+        let more = mistakes.len().saturating_sub(Errors::MOST);
+        mistakes.truncate(Errors::MOST);
+        Errors { mistakes, more }
+    }
+
     /// The mistakes in the order of the file.
     #[must_use]
     pub fn mistakes(&self) -> &[Mistake] {
@@ -107,6 +118,14 @@ pub struct Notice {
     pub message: String,
 }
 
+impl Notice {
+    /// Something to notice at a place.
+    #[must_use]
+    pub fn at(place: Place, message: impl Into<String>) -> Self {
+        Notice { place: Some((place.line, place.column)), message: message.into() }
+    }
+}
+
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
@@ -127,6 +146,8 @@ pub(crate) struct Findings {
     pub(crate) traces: TraceFiles,
     /// Links whose values are not in the file but come from a preset or a trace, with its name.
     pub(crate) described: Vec<(LinkId, String)>,
+    /// Where programs are written, by the name of their node in the file.
+    pub(crate) programs: BTreeMap<String, Vec<WrittenProgram>>,
 }
 
 impl Findings {

@@ -237,10 +237,10 @@ with_program_keys! {
         /// The command: a text that is split into words as a shell would (no shell runs it: write
         /// `[sh, -c, "…"]` for one), a list of words, or a list of programs `{run: …, …}`.
         run: Option<Run>,
-        /// When a program counts as ready for those that come `after` it: `tcp:PORT`, `unix:PATH`,
-        /// `log:REGEX` (a line of its output matches) or `exit` (it has exited with 0); default: as
-        /// soon as it has started.
-        ready: Option<Ready>,
+        /// When a program counts as ready for those that come `after` it: `tcp:PORT`, `listen`, `unix:PATH`,
+        /// `log:REGEX` (a line of its output matches) or `exit` (it has exited with 0), or a map with a
+        /// `timeout`; default: as soon as it has started.
+        ready: Option<ReadyCondition>,
         /// Nodes or groups whose programs must be ready first.
         after: Option<Names>,
         /// Make so many nodes of this one, called `name-1`, `name-2` …; `name` then is their group.
@@ -280,11 +280,41 @@ with_program_keys! {
     struct Program {
         /// The command: a text of words or a list of words.
         run: Words,
-        /// When it counts as ready: `tcp:PORT`, `unix:PATH`, `log:REGEX` or `exit`.
-        ready: Option<Ready>,
+        /// When it counts as ready: `tcp:PORT`, `listen`, `unix:PATH`, `log:REGEX` or `exit`, or a map with a
+        /// `timeout`.
+        ready: Option<ReadyCondition>,
         /// Nodes or groups whose programs must be ready first.
         after: Option<Names>,
     }
+}
+
+/// When a program counts as ready.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum ReadyCondition {
+    /// The condition.
+    Short(Ready),
+    /// The condition, and how long it may take.
+    Form(ReadyForm),
+}
+
+/// When a program counts as ready, by one condition, and how long that may take.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct ReadyForm {
+    /// Something in the node listens on this TCP port.
+    #[schemars(range(min = 1, max = 65535))]
+    tcp: Option<u16>,
+    /// `true`: something in the node listens on some TCP port, or has bound some UDP port.
+    listen: Option<bool>,
+    /// Something in the node listens on the Unix socket with this path.
+    unix: Option<String>,
+    /// A line of its output matches this regular expression.
+    log: Option<String>,
+    /// `true`: it has exited with 0.
+    exit: Option<bool>,
+    /// How long after its start; then the run ends as failed. Default: 1min, for `exit` as long as it takes.
+    timeout: Option<Time>,
 }
 
 /// A struct with the properties of one direction in front of its own keys.

@@ -119,6 +119,9 @@ pub(crate) const LOSS: &[&str] =
 /// `reorder` as a map.
 pub(crate) const REORDER: &[&str] = &["probability", "extra", "by-jitter"];
 
+/// `ready` as a map.
+pub(crate) const READY: &[&str] = &["tcp", "listen", "unix", "log", "exit", "timeout"];
+
 /// `discipline` as a map.
 pub(crate) const DISCIPLINE: &[&str] = &["codel", "red", "pie", "fq-codel", "fair"];
 

@@ -56,16 +56,19 @@ pub mod yaml {
     pub use crate::tree::{Key, Kind, TreeError, Value, parse};
 }
 
+use std::collections::BTreeMap;
+
 use sha2::{Digest, Sha256};
 use windtunnel_model::{LinkId, Plan, Span};
 
 pub use error::{Errors, Mistake, Notice};
 pub use live::{Moment, PatchError, check_patch, parse_events, parse_patch};
+pub use position::Place;
 pub use preset::{Preset, PresetLane, presets};
 pub use schema::schema;
+pub use text::nearest;
 
 use error::Findings;
-use position::Place;
 
 /// The largest file that is read.
 pub const LARGEST_FILE: usize = 16 << 20;
@@ -93,6 +96,18 @@ pub struct Loaded {
     pub notices: Vec<Notice>,
     /// Links with values that the file only names, by a preset or a trace, and by which.
     pub described: Vec<(LinkId, String)>,
+    /// Where the programs of the plan are written: by [`Node::group`](windtunnel_model::plan::Node::group), in the
+    /// order of the node's programs.
+    pub programs: BTreeMap<String, Vec<WrittenProgram>>,
+}
+
+/// Where a program is written in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenProgram {
+    /// Its command, or the first word of a list of words.
+    pub run: Place,
+    /// Its working folder, if the file names one.
+    pub cwd: Option<Place>,
 }
 
 /// Reads a scenario that names no other files.
@@ -145,7 +160,8 @@ pub fn load_instead(
     let text = String::from_utf8_lossy(bytes);
     match read(&mut found, source, files, instead) {
         Some(plan) if found.is_clean() => {
-            Ok(Loaded { plan, notices: found.notices, described: found.described })
+            let Findings { notices, described, programs, .. } = found;
+            Ok(Loaded { plan, notices, described, programs })
         }
         _ => Err(found.into_errors(source.name, &text)),
     }

@@ -63,12 +63,13 @@ mod tests {
     #[test]
     fn the_schema_and_the_decoder_know_the_same_keys() {
         let schema = schema();
-        let maps: [(&str, &[&str]); 39] = [
+        let maps: [(&str, &[&str]); 40] = [
             ("", keys::FILE),
             ("Defaults", keys::DEFAULTS),
             ("NodeDefaults", keys::NODE_DEFAULTS),
             ("Node", keys::NODE),
             ("Program", keys::PROGRAM),
+            ("ReadyForm", keys::READY),
             ("Direction", keys::DIRECTION),
             ("Both", keys::BOTH),
             ("Link", keys::LINK),

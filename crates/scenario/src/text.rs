@@ -15,10 +15,8 @@ pub(crate) fn shorten(text: &str) -> String {
 }
 
 /// The candidate that `text` most likely was meant to be, if one is near.
-pub(crate) fn nearest<'a>(
-    text: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if text.len() > 80 {
         return None;
     }

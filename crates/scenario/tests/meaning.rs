@@ -250,6 +250,22 @@ fn a_program_takes_from_its_node_what_it_does_not_say() {
 }
 
 #[test]
+fn a_condition_may_have_a_time_of_its_own() {
+    let ready = |text: &str| {
+        let plan = plan(&format!("nodes: {{a: {{run: x, ready: {text}}}}}\n"));
+        let program = &plan.nodes[0].programs[0];
+        (program.ready.clone(), program.ready_within)
+    };
+    let five = Some(Span::from_secs(5));
+    assert_eq!(ready("{tcp: 80, timeout: 5s}"), (Some(Ready::Tcp(80)), five));
+    assert_eq!(ready("{listen: true, timeout: 5s}"), (Some(Ready::Listen), five));
+    assert_eq!(ready("{timeout: 5s, unix: /run/x}"), (Some(Ready::Unix("/run/x".into())), five));
+    assert_eq!(ready("{log: 'up: .*', timeout: 5s}"), (Some(Ready::Log("up: .*".into())), five));
+    assert_eq!(ready("{exit: true}"), (Some(Ready::Exit), None));
+    assert_eq!(ready("tcp:80"), (Some(Ready::Tcp(80)), None));
+}
+
+#[test]
 fn events_are_sorted_by_time_and_keep_the_files_order_at_one_time() {
     let text = "nodes: {a: {run: x}, b: {count: 2}}\nrouters: [r]\n\
                 links: [{between: [a, r], name: l}, {between: [b, r], name: g}]\n\

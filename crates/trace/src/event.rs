@@ -45,6 +45,15 @@ pub enum What {
         /// Why.
         message: String,
     },
+    /// A program has not become ready yet, which is waited for.
+    ProgramAwaited {
+        /// Its node.
+        node: String,
+        /// Its position among the node's programs, from 0.
+        program: usize,
+        /// What is waited for, in the words of `ready`.
+        condition: String,
+    },
     /// A program became ready.
     ProgramReady {
         /// Its node.

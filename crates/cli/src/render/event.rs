@@ -40,6 +40,7 @@ fn what(what: &What) -> String {
         What::RunEnded { reason } => format!("the run ends: {reason}"),
         What::ProgramStarted { node, argv, .. } => format!("{node}: started {}", words(argv)),
         What::ProgramFailed { node, message, .. } => format!("{node}: {message}"),
+        What::ProgramAwaited { node, condition, .. } => format!("waiting for {node}: {condition}"),
         What::ProgramReady { node, .. } => format!("{node}: ready"),
         What::ProgramExited { node, code, signal, .. } => match signal {
             Some(signal) => format!("{node}: ended by signal {signal}"),
@@ -215,6 +216,13 @@ mod tests {
             line(0, What::HostLost { host, nodes, why }),
             "[   0.000s] host three is lost, its agent does not answer; with it: a b"
         );
+    }
+
+    #[test]
+    fn what_is_waited_for_is_told_in_the_words_of_the_file() {
+        let condition = "tcp:80".to_owned();
+        let what = What::ProgramAwaited { node: "web".into(), program: 0, condition };
+        assert_eq!(at(1_000_000_000, what), "[   1.000s] waiting for web: tcp:80");
     }
 
     #[test]

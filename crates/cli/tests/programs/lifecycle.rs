@@ -32,11 +32,39 @@ allow-unreachable: true
 }
 
 #[test]
-fn a_program_that_does_not_exist_ends_the_run_and_is_named() {
+fn a_program_or_folder_that_does_not_exist_is_told_at_its_place_before_anything_starts() {
+    let lab = Lab::new(users()[0]);
+    lab.write("data", "no program");
+    for (scenario, told) in [
+        (
+            "nodes:\n  a: {run: no-such-program -x}\n",
+            "net.yaml:2:12: run: there is no program `no-such-program` in PATH",
+        ),
+        ("nodes:\n  a: {run: slep 1000}\n", "hint: did you mean `sleep`?"),
+        (
+            "nodes:\n  a: {run: ['sleep 1', 'sleep 2']}\n",
+            "several programs are [{run: one}, {run: two}]",
+        ),
+        ("nodes:\n  a: {run: sleep 1, cwd: gone}\n", "net.yaml:2:26: cwd: there is no folder "),
+        ("nodes:\n  a: {run: ./data}\n", "/./data is not executable"),
+    ] {
+        lab.write("net.yaml", scenario);
+        for verb in [["check", "net.yaml"].as_slice(), &["run", "net.yaml", "--out", "run"]] {
+            let seen = lab.windtunnel(verb).output().unwrap();
+            assert_eq!(seen.status.code(), Some(3), "{seen:?}");
+            let text = String::from_utf8(seen.stderr).unwrap();
+            assert!(text.contains(told), "{text}");
+        }
+    }
+    assert!(!lab.path().join("run").exists(), "nothing was started");
+}
+
+#[test]
+fn a_program_that_another_was_to_make_and_did_not_ends_the_run_and_is_named() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = lab.run(
-            "nodes: {a: {run: no-such-program -x}, b: {run: sleep 1000, daemon: true}}
+            "nodes: {a: {run: ./no-such-program -x, after: b}, b: {run: sleep 1000, daemon: true}}
 links: [{between: [a, b]}]
 ",
         );
@@ -147,3 +175,20 @@ else:
     sys.exit(0)
 time.sleep(1000)
 ";
+
+#[test]
+fn what_is_waited_for_is_told_and_has_the_time_that_the_file_gives() {
+    let lab = Lab::new(users()[0]);
+    let outcome = lab.run(
+        "nodes:
+  slow: {run: sleep 1000, daemon: true, ready: {tcp: 80, timeout: 1500ms}}
+  client: {run: 'true', after: slow}
+links: [{between: [slow, client]}]
+",
+    );
+    outcome.assert_code(1);
+    let told = "slow (sleep) is not ready after 1500ms: nothing listens on tcp:80";
+    assert!(outcome.stdout.contains(told), "{}", outcome.describe());
+    assert!(outcome.stderr.contains("waiting for slow: tcp:80"), "{}", outcome.describe());
+    outcome.event(&[("event", "program-awaited"), ("node", "slow"), ("condition", "tcp:80")]);
+}

@@ -25,6 +25,7 @@ impl Live {
                     }
                 }
                 Command::Watch { key, what } => self.watch(key, &what),
+                Command::Awaited { key } => self.tell_awaited(key),
             }
         }
     }
@@ -180,6 +181,13 @@ impl Live {
 
     pub(super) fn warn(&self, message: String) {
         self.tell(None, What::Warning { message });
+    }
+
+    fn tell_awaited(&self, key: ProgramKey) {
+        let Some(program) = self.supervisor.program(key) else { return };
+        let condition = program.spec.ready.as_ref().map(ToString::to_string).unwrap_or_default();
+        let (node, program) = (self.name(key), key.program);
+        self.tell(None, What::ProgramAwaited { node, program, condition });
     }
 
     fn tell_ready(&self, key: ProgramKey) {

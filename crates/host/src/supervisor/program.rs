@@ -38,6 +38,8 @@ pub(crate) struct Supervised {
     /// Whether its node is outside the population that churn makes: not there yet, or left.
     pub absent: bool,
     restart_pending: bool,
+    /// Whether it has been told, since it was last started, that it is waited for.
+    pub(super) awaited: bool,
 }
 
 /// Where a program is in its life.
@@ -115,6 +117,7 @@ impl Supervised {
             held: false,
             absent: false,
             restart_pending: false,
+            awaited: false,
         }
     }
 
@@ -140,27 +143,36 @@ impl Supervised {
         }
     }
 
-    pub(super) fn next_wake(&self, ready_within: Span) -> Option<Span> {
+    pub(super) fn next_wake(&self) -> Option<Span> {
         match self.life {
             Life::Waiting { not_before } => Some(not_before.max(self.spec.start)),
-            Life::Running { since, .. } => self.awaited_condition().map(|_| since + ready_within),
+            Life::Running { since, .. } => {
+                self.awaited_condition()?;
+                let told = (!self.awaited).then_some(since + AWAITED_AFTER);
+                told.into_iter().chain(self.ready_before()).min()
+            }
             _ => None,
         }
     }
 
-    /// What must come true for this running program to be ready, in words; `None` if it is, or if only its
-    /// exit will tell.
-    pub(super) fn awaited_condition(&self) -> Option<String> {
-        if self.ready {
-            return None;
-        }
-        match self.spec.ready.as_ref()? {
-            Ready::Tcp(port) => Some(format!("nothing listens on tcp:{port}")),
-            Ready::Listen => Some("nothing listens on any port".to_owned()),
-            Ready::Unix(path) => Some(format!("nothing listens on unix:{path}")),
-            Ready::Log(pattern) => Some(format!("no line of its output matches {pattern:?}")),
+    /// What this running program must do to be ready; `None` if it is.
+    pub(super) fn awaited_condition(&self) -> Option<&Ready> {
+        self.spec.ready.as_ref().filter(|_| !self.ready && self.life.is_running())
+    }
+
+    /// When a running program that is not ready has had its time; `None`: it may take as long as it takes.
+    pub(super) fn ready_before(&self) -> Option<Span> {
+        let Life::Running { since, .. } = self.life else { return None };
+        Some(since + self.ready_within()?)
+    }
+
+    /// How long it may take to be ready.
+    pub(super) fn ready_within(&self) -> Option<Span> {
+        let usual = match self.awaited_condition()? {
             Ready::Exit => None,
-        }
+            _ => Some(READY_WITHIN),
+        };
+        self.spec.ready_within.or(usual)
     }
 
     /// How long to wait before starting it again; `None` if it is not.
@@ -263,6 +275,21 @@ impl fmt::Display for Exit {
     }
 }
 
+/// What is missing where a condition has not come true.
+pub(super) fn missing(condition: &Ready) -> String {
+    match condition {
+        Ready::Tcp(port) => format!("nothing listens on tcp:{port}"),
+        Ready::Listen => "nothing listens on any port".to_owned(),
+        Ready::Unix(path) => format!("nothing listens on unix:{path}"),
+        Ready::Log(pattern) => format!("no line of its output matches {pattern:?}"),
+        Ready::Exit => "it still runs".to_owned(),
+    }
+}
+
+/// How long a program may take to be ready where the file does not say: better than hanging.
+const READY_WITHIN: Span = Span::from_secs(60);
+/// After this it is told what is waited for: most programs are ready sooner.
+pub(super) const AWAITED_AFTER: Span = Span::from_secs(1);
 /// First delay of a restart; doubles with each start.
 const RESTART_DELAY: Span = Span::from_millis(100);
 const RESTART_DELAY_MAX: Span = Span::from_secs(5);

@@ -11,6 +11,7 @@ fn program(after: &[u32], daemon: bool, ready: Option<Ready>) -> Program {
         argv: vec!["prog".into()],
         daemon,
         ready,
+        ready_within: None,
         after: after.iter().map(|&n| NodeId(n)).collect(),
         start: Span::ZERO,
         cwd: None,
@@ -150,9 +151,56 @@ fn a_program_that_is_not_ready_after_a_minute_ends_the_run_and_says_what_was_mis
     let mut s = supervisor(vec![program(&[], true, Some(Ready::Tcp(80)))]);
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(1));
-    assert_eq!(s.next_wake(at(1)), Some(at(61)));
+    s.tick(at(2));
+    assert_eq!(s.next_wake(at(2)), Some(at(61)));
     s.tick(at(61));
     assert_eq!(s.fatal(), Some("n0 (prog) is not ready after 1min: nothing listens on tcp:80"));
+}
+
+#[test]
+fn a_program_has_the_time_to_be_ready_that_the_file_gives_it() {
+    for (ready, missing) in [
+        (Ready::Listen, "nothing listens on any port"),
+        (Ready::Exit, "it still runs"),
+        (Ready::Log("up".into()), "no line of its output matches \"up\""),
+    ] {
+        let mut slow = program(&[], true, Some(ready));
+        slow.ready_within = Some(at(5));
+        let mut s = supervisor(vec![slow]);
+        started(&mut s, at(0));
+        s.on_spawned(1, 7, at(1));
+        s.tick(at(2));
+        assert_eq!(s.next_wake(at(2)), Some(at(6)));
+        s.tick(Span::from_millis(5_999));
+        assert_eq!(s.fatal(), None);
+        s.tick(at(6));
+        assert_eq!(s.fatal().unwrap(), format!("n0 (prog) is not ready after 5s: {missing}"));
+    }
+}
+
+#[test]
+fn what_is_waited_for_is_told_once_after_a_second() {
+    let mut s = supervisor(vec![program(&[], true, Some(Ready::Exit))]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(1));
+    assert_eq!(s.next_wake(at(1)), Some(at(2)));
+    s.tick(Span::from_millis(1_999));
+    assert_eq!(s.poll_command(), None);
+    s.tick(at(2));
+    assert_eq!(s.poll_command(), Some(Command::Awaited { key: key(0) }));
+    s.tick(at(3));
+    assert_eq!(s.poll_command(), None);
+    assert_eq!(s.next_wake(at(3)), None, "an exit takes as long as it takes");
+}
+
+#[test]
+fn a_program_that_is_ready_soon_is_not_said_to_be_waited_for() {
+    let mut s = supervisor(vec![program(&[], true, Some(Ready::Log("up".into())))]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(0));
+    s.on_ready(key(0), Span::from_millis(900));
+    s.tick(at(2));
+    assert_eq!(s.poll_command(), None);
 }
 
 #[test]

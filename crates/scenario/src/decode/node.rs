@@ -9,6 +9,7 @@ use windtunnel_model::plan::{Ready, Restart, User};
 use super::{At, Field, Fields, NodeMachineKeys};
 use crate::error::Findings;
 use crate::keys;
+use crate::position::Place;
 use crate::text::shorten;
 use crate::tree::{Kind, Value};
 
@@ -40,18 +41,27 @@ pub(crate) struct NodeKeys {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgramKeys {
     pub(crate) daemon: Option<bool>,
-    pub(crate) ready: Option<Ready>,
+    pub(crate) ready: Option<ReadyDraft>,
     pub(crate) after: Vec<At<String>>,
     pub(crate) start: Option<At<Span>>,
-    pub(crate) cwd: Option<String>,
+    pub(crate) cwd: Option<At<String>>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) restart: Option<Restart>,
+}
+
+/// When a program is ready, and how long that may take.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadyDraft {
+    pub(crate) what: Ready,
+    pub(crate) within: Option<Span>,
 }
 
 /// One program.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgramDraft {
     pub(crate) argv: Vec<String>,
+    /// Where the command is written, or the first word of a list of words.
+    pub(crate) place: Place,
     pub(crate) keys: ProgramKeys,
 }
 
@@ -194,7 +204,7 @@ impl Findings {
             found.start = start.map(|value| At { value, place: field.value.place });
         }
         if let Some(field) = fields.find("cwd") {
-            found.cwd = self.text(field, "a folder").map(str::to_owned);
+            found.cwd = self.text_at(field, "a folder");
         }
         if let Some(field) = fields.find("env") {
             found.env = self.texts(field, "a map of variables and their values");
@@ -234,33 +244,6 @@ impl Findings {
         found
     }
 
-    fn ready(&mut self, field: Field<'_>) -> Option<Ready> {
-        let needed = "`tcp:PORT`, `listen`, `unix:PATH`, `log:REGEX` or `exit`";
-        let text = self.text(field, needed)?;
-        match text.split_once(':') {
-            None if text == "exit" => Some(Ready::Exit),
-            None if text == "listen" => Some(Ready::Listen),
-            Some(("tcp", port)) => {
-                port.parse().ok().filter(|port| *port != 0).map(Ready::Tcp).or_else(|| {
-                    let message =
-                        format!("ready: `{}` is no TCP port from 1 to 65535", shorten(port));
-                    self.mistake(field.wrong(), message);
-                    None
-                })
-            }
-            Some(("unix", path)) if !path.is_empty() => Some(Ready::Unix(path.to_owned())),
-            Some(("log", pattern)) if !pattern.is_empty() => self.pattern(field, pattern),
-            _ => {
-                self.mistake(field.wrong(), format!("ready: `{}` is not {needed}", shorten(text)));
-                None
-            }
-        }
-    }
-
-    fn pattern(&mut self, field: Field<'_>, pattern: &str) -> Option<Ready> {
-        self.check_regex(field, pattern).then(|| Ready::Log(pattern.to_owned()))
-    }
-
     /// Whether a pattern can be used; that it cannot is told.
     pub(super) fn check_regex(&mut self, field: Field<'_>, pattern: &str) -> bool {
         let built = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build();
@@ -290,8 +273,8 @@ impl Findings {
             _ => false,
         };
         if !several {
-            let argv = self.argv(run)?;
-            return Some(vec![ProgramDraft { argv, keys: ProgramKeys::default() }]);
+            let (argv, place) = (self.argv(run)?, place_of(run));
+            return Some(vec![ProgramDraft { argv, place, keys: ProgramKeys::default() }]);
         }
         if let Some(ready) = fields.find("ready") {
             let message = "`ready` of a node with a list of programs belongs to one of them";
@@ -306,7 +289,7 @@ impl Findings {
         let fields = self.fields(item, "a program", keys::PROGRAM)?;
         let keys = self.program_keys(&fields);
         let run = self.required(&fields, "run", "this program")?;
-        Some(ProgramDraft { argv: self.argv(run)?, keys })
+        Some(ProgramDraft { argv: self.argv(run)?, place: place_of(run), keys })
     }
 
     fn argv(&mut self, run: Field<'_>) -> Option<Vec<String>> {
@@ -355,6 +338,14 @@ impl Findings {
             self.notice(run.value.place, message);
         }
         Some(words)
+    }
+}
+
+/// Where a command, or the first word of a list of words, is written.
+fn place_of(run: Field<'_>) -> Place {
+    match &run.value.kind {
+        Kind::List(items) => items.first().map_or(run.value.place, |word| word.place),
+        _ => run.value.place,
     }
 }
 

@@ -6,9 +6,9 @@ use windtunnel_model::{NodeId, Plan, Span};
 
 use super::Budget;
 use super::directory::Directory;
-use crate::Source;
 use crate::decode::{Draft, NodeDraft, NodeKeys};
 use crate::error::Findings;
+use crate::{Source, WrittenProgram};
 
 pub(super) fn resolve(
     found: &mut Findings,
@@ -97,13 +97,17 @@ fn programs(
             );
             found.notice(node.name.place, message);
         }
+        let written =
+            WrittenProgram { run: program.place, cwd: keys.cwd.as_ref().map(|c| c.place) };
+        found.programs.entry(node.name.value.clone()).or_default().push(written);
         programs.push(Program {
             argv: program.argv.clone(),
             daemon,
-            ready: keys.ready,
+            ready_within: keys.ready.as_ref().and_then(|ready| ready.within),
+            ready: keys.ready.map(|ready| ready.what),
             after,
             start,
-            cwd: keys.cwd.map(|cwd| absolute(source.base_dir, &cwd)),
+            cwd: keys.cwd.as_ref().map(|cwd| absolute(source.base_dir, &cwd.value)),
             env: keys.env,
             restart,
         });

@@ -196,6 +196,7 @@ mod tests {
         let spec = Program {
             argv: vec!["true".into()],
             daemon: false,
+            ready_within: None,
             ready: None,
             after: Vec::new(),
             start: Span::ZERO,

@@ -1,0 +1,66 @@
+//! Whether this machine has what programs need, told at its place in the file.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use windtunnel_host::presence::{Missing, Needed, NotRunnable, folders_of, missing};
+use windtunnel_scenario::{Errors, Loaded, Mistake, Notice, Place, nearest};
+
+use crate::failure::Failure;
+
+/// Refuses a scenario with programs or working folders that are not there. What other programs may make before it
+/// is needed becomes a notice.
+pub(crate) fn check(
+    loaded: &mut Loaded,
+    name: &str,
+    text: &[u8],
+    base: &Path,
+) -> Result<(), Failure> {
+    let text = String::from_utf8_lossy(text);
+    let mut told = BTreeSet::new();
+    let mut mistakes = Vec::new();
+    for missing in missing(&loaded.plan, base, None) {
+        let group = loaded.plan.nodes[missing.node.index()].group.clone();
+        let place = place_of(loaded, &group, &missing);
+        // Members of a group are written once.
+        if !told.insert((group, missing.program)) {
+            continue;
+        }
+        let message = missing.message();
+        if missing.may_come {
+            let message = format!("{message}: something must make it before it is needed");
+            loaded.notices.push(Notice::at(place, message));
+        } else {
+            let hint = missing.hint().or_else(|| near(&missing));
+            mistakes.push(Mistake::at(name, &text, place, message, hint));
+        }
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(Failure::Scenario(Errors::of(mistakes))) }
+}
+
+fn place_of(loaded: &Loaded, group: &str, missing: &Missing) -> Place {
+    let written = loaded.programs.get(group).and_then(|programs| programs.get(missing.program));
+    let place = written.map(|written| match missing.what {
+        Needed::Folder(..) => written.cwd.unwrap_or(written.run),
+        Needed::Program(_) => written.run,
+    });
+    place.unwrap_or(Place::START)
+}
+
+/// A program with a similar name.
+fn near(missing: &Missing) -> Option<String> {
+    match &missing.what {
+        Needed::Program(NotRunnable::NotInPath(name)) => similar(name),
+        _ => None,
+    }
+}
+
+/// `did you mean`, for a name that no program of `PATH` has.
+pub(crate) fn similar(name: &str) -> Option<String> {
+    let folders = folders_of(None).into_iter().filter_map(|folder| std::fs::read_dir(folder).ok());
+    let names =
+        folders.flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let names: BTreeSet<String> = names.collect();
+    let near = nearest(name, names.iter().map(String::as_str))?;
+    Some(format!("did you mean `{near}`?"))
+}
