@@ -1,6 +1,6 @@
 //! The exit codes.
 
-/// What windtunnel's exit code means. `exec` and `shell` pass the code of their program through.
+/// What windtunnel's exit code means. `link`, `exec` and `shell` pass the code of their command through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -24,8 +24,17 @@ impl Exit {
         [Exit::Fine, Exit::Check, Exit::Usage, Exit::Scenario, Exit::Machine, Exit::Internal];
 
     /// What codes above 128 mean.
-    pub const SIGNAL_MEANING: &str = "Ended by signal n (2 for Ctrl-C: 130). With `exec` and \
-        `shell`: the program was ended by signal n.";
+    pub const SIGNAL_MEANING: &str = "Ended by signal n (2 for Ctrl-C: 130). With `link`, `exec` and \
+        `shell`: the command was ended by signal n.";
+
+    /// A command of `link`, `exec` or `shell` was not found.
+    pub const NOT_FOUND: u8 = 127;
+    /// A command of `link`, `exec` or `shell` is there and cannot be executed.
+    pub const NOT_EXECUTABLE: u8 = 126;
+    /// What codes of commands mean.
+    pub const COMMAND_MEANING: &str = "`link`, `exec` and `shell` exit with the code of their command. 127: it is \
+        not found; 126: it cannot be executed. `link --strict` exits with 1 where the command's code is 0 and \
+        the run is not as it should be.";
 
     /// The number.
     #[must_use]

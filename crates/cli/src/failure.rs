@@ -63,6 +63,10 @@ impl Failure {
             Reply::Error { message, hint } => {
                 Failure::Told { error: message.into(), hint, code: Exit::Usage.code() }
             }
+            Reply::NotRun { message, exit } => {
+                let code = exit.unwrap_or(Exit::Usage.code());
+                Failure::Told { error: message.into(), hint: None, code }
+            }
             other => Failure::new(Exit::Internal, format!("unexpected answer {other:?}")),
         }
     }

@@ -16,6 +16,7 @@
 //! | `live` | finding and asking a live run |
 //! | `load` | reading a scenario from a file |
 //! | `manual` | the manual page |
+//! | `relay` | bytes between the user's terminal and a command's |
 //! | `presence` | whether this machine has what programs need, told at its place in the file |
 //! | `output` | writing to standard output and standard error |
 //! | `terminal` | raw mode that even a panic leaves |
@@ -35,6 +36,7 @@ mod load;
 mod manual;
 mod output;
 mod presence;
+mod relay;
 mod render;
 mod terminal;
 mod verb;

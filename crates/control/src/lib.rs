@@ -19,7 +19,7 @@
 //! use windtunnel_control::{Reply, Request, VERSION};
 //! let line = serde_json::to_string(&Request::Ps).unwrap();
 //! assert_eq!(line, r#"{"request":"ps"}"#);
-//! assert_eq!(VERSION, 2);
+//! assert_eq!(VERSION, 3);
 //! # let _ = Reply::Done;
 //! ```
 

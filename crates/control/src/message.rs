@@ -9,7 +9,7 @@ use windtunnel_trace::event::Event as Told;
 
 /// Version of the messages. The run greets each connection with it; a client of another version stops.
 /// A new request does not change it: a run that does not know the request says so.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The first line on a connection, from the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,6 +120,14 @@ pub enum Reply {
     Started {
         /// Its process id inside the node.
         pid: i32,
+    },
+    /// The command could not be started.
+    NotRun {
+        /// Why, naming it.
+        message: String,
+        /// The exit code that says this, where it was the command itself: 127 if it was not found, else 126.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<u8>,
     },
     /// The command has exited.
     Exited {

@@ -62,4 +62,4 @@ pub use folder::{Folder, FolderError};
 pub use observer::{Notice, Observer};
 pub use part::part;
 pub use reserve::{Reserve, junit_bytes};
-pub use run::{Options, RunError, run};
+pub use run::{Foreground, Options, RunError, run, run_in_foreground};

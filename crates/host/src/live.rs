@@ -5,6 +5,7 @@ mod connections;
 mod control;
 mod ending;
 mod events;
+mod foreground;
 mod orders;
 mod overload;
 mod part;
@@ -40,6 +41,7 @@ use crate::verdict::Ending;
 pub(crate) use connections::Connections;
 use ending::EndRequest;
 use events::Agenda;
+use foreground::Front;
 use orders::Ordered;
 pub(crate) use overload::Freezes;
 use overload::Frost;
@@ -103,6 +105,8 @@ pub(crate) struct Live {
     echoes: Vec<(usize, EchoesSeen)>,
     frost: Frost,
     null: Option<OwnedFd>,
+    /// The program that stands for this process.
+    front: Option<Front>,
     origin: Time,
     began_late: Span,
     last_tick: Time,
@@ -155,6 +159,7 @@ impl Live {
             echoes: Vec::new(),
             frost: Frost::default(),
             null: None,
+            front: None,
             origin: now(),
             began_late: Span::ZERO,
             last_tick: Time::ZERO,
@@ -344,7 +349,9 @@ impl Live {
 
     fn take_signals(&mut self) {
         while let Ok(Some(received)) = self.signals.read() {
-            self.end.insist(Ending::Interrupted(received.signal));
+            if !self.pass_on(received.signal) {
+                self.end.insist(Ending::Interrupted(received.signal));
+            }
         }
     }
 
@@ -391,7 +398,9 @@ impl Live {
     fn hear_reply(&mut self, node: usize, reply: Reply) {
         match reply {
             Reply::Spawned { id, pid } => self.spawned(id, pid),
-            Reply::SpawnFailed { id, message, errno } => self.spawn_failed(id, &message, errno),
+            Reply::SpawnFailed { id, message, errno, by_program } => {
+                self.spawn_failed(id, &message, errno, by_program);
+            }
             Reply::Exited { id, status } => self.exited(id, status),
             Reply::Listening { token } => self.listening(token),
             Reply::EchoDone { token, began_ns, echoes, error } => {

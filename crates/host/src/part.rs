@@ -24,7 +24,7 @@ use crate::dataplane::Abroad;
 use crate::folder::Folder;
 use crate::live::Side;
 use crate::observer::Observer;
-use crate::run::{Options, RunError, prepare, step};
+use crate::run::{ENDING, Options, RunError, prepare, step};
 use link::Link;
 use results::Results;
 
@@ -79,7 +79,7 @@ fn in_folder(
     let options = Options { hidden, ..options(setup) };
     let here = setup.placement.iter().map(|place| *place == setup.member).collect();
     let observer: Arc<dyn Observer> = teller;
-    let mut prepared = prepare(plan, &options, folder, &observer, Some(here))?;
+    let mut prepared = prepare(plan, &options, folder, &observer, (Some(here), &ENDING))?;
     if options.base_dir != setup.base_dir {
         let missing = setup.base_dir.display();
         prepared.note(format!(

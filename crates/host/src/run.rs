@@ -17,12 +17,13 @@
 
 mod stages;
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use windtunnel_control::Listener;
 use windtunnel_control::part::Manner;
-use windtunnel_model::{Bytes, Plan, Routes, Span};
+use windtunnel_model::{Bytes, NodeId, Plan, Routes, Span};
 use windtunnel_node::Village;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
@@ -203,16 +204,53 @@ fn check_presence(plan: &Plan, options: &Options, here: Option<&[bool]>) -> Resu
 /// # Errors
 /// If the network cannot be set up; nothing is left behind then.
 pub fn run(plan: Plan, options: &Options, observer: Arc<dyn Observer>) -> Result<Report, RunError> {
+    whole_run(plan, options, observer, None)
+}
+
+/// Does a whole run as [`run`], in which one program stands for the calling process: it has its standard streams,
+/// and while it runs it gets the signals that would end the run.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in_foreground(
+    plan: Plan,
+    options: &Options,
+    observer: Arc<dyn Observer>,
+    foreground: Foreground,
+) -> Result<Report, RunError> {
+    whole_run(plan, options, observer, Some(foreground))
+}
+
+fn whole_run(
+    plan: Plan,
+    options: &Options,
+    observer: Arc<dyn Observer>,
+    foreground: Option<Foreground>,
+) -> Result<Report, RunError> {
     let plan = Arc::new(plan);
     let folder = Folder::create(&options.folder, &plan)?;
+    let signals: &[Signal] = if foreground.is_some() { &PASSED_ON } else { &ENDING };
     let result = folder.reserve_report(&plan).map_err(RunError::from);
     let result = result
-        .and_then(|()| prepare(&plan, options, &folder, &observer, None))
-        .and_then(|prepared| prepared.run(&plan, options, &folder, observer));
+        .and_then(|()| prepare(&plan, options, &folder, &observer, (None, signals)))
+        .and_then(|prepared| prepared.run(&plan, options, &folder, observer, foreground));
     if result.is_err() {
         folder.discard();
     }
     result
+}
+
+/// A program that stands for the process that runs windtunnel.
+#[derive(Debug)]
+pub struct Foreground {
+    /// Its node.
+    pub node: NodeId,
+    /// Its position among the node's programs.
+    pub program: usize,
+    /// Its standard input, output and error. What it writes there is not in the run folder.
+    pub stdio: [OwnedFd; 3],
+    /// Whether standard input is a terminal that is to control the program's session.
+    pub has_terminal: bool,
 }
 
 /// What exists before the first thread.
@@ -230,13 +268,12 @@ pub(crate) fn prepare(
     options: &Options,
     folder: &Folder,
     observer: &Arc<dyn Observer>,
-    here: Option<Vec<bool>>,
+    (here, signals): (Option<Vec<bool>>, &[Signal]),
 ) -> Result<Prepared, RunError> {
     let began = now();
     check_presence(plan, options, here.as_deref())?;
     folder.write("plan.json", &serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?)?;
-    let ends = [Signal::INT, Signal::TERM, Signal::HUP];
-    let signals = signal::Reader::open(&ends).map_err(step("take over signals"))?;
+    let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     let nice = nice_of_programs();
     let enclosure = windtunnel_node::enter()?;
     let routes = Routes::compute(plan);
@@ -280,8 +317,12 @@ impl Prepared {
         options: &Options,
         folder: &Folder,
         observer: Arc<dyn Observer>,
+        foreground: Option<Foreground>,
     ) -> Result<Report, RunError> {
         let mut begun = self.start(plan, options, folder, observer, None)?;
+        if let Some(foreground) = foreground {
+            begun.put_in_foreground(foreground);
+        }
         begun.measure_paths();
         let done = begun.through(now());
         let report = verdict::judge(&done.evidence(plan, options));
@@ -402,6 +443,11 @@ fn told(written: Result<(), FolderError>, verdict: &mut Verdict) {
     }
 }
 
+/// Signals that end a run.
+pub(crate) const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+/// Signals that a program in the foreground gets, and that end the run where it does not run.
+const PASSED_ON: [Signal; 6] =
+    [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
 const MISSING_TOLD: usize = 5;
 /// Nine times the weight, sched_nice_design in the kernel's documentation.
 const NICE_DISTANCE: i32 = 10;

@@ -116,6 +116,9 @@ pub enum Reply {
         message: String,
         /// Why the kernel refused, an errno; 0 if it was not asked.
         errno: i32,
+        /// Whether it was the program itself that could not be run, and not something on the way there.
+        #[serde(default)]
+        by_program: bool,
     },
     /// A program ended.
     Exited {

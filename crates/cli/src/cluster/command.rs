@@ -98,7 +98,10 @@ impl Mouth {
         loop {
             match self.replies.recv_timeout(STEP) {
                 Ok(reply) => {
-                    let last = matches!(reply, Reply::Exited { .. } | Reply::Error { .. });
+                    let last = matches!(
+                        reply,
+                        Reply::Exited { .. } | Reply::NotRun { .. } | Reply::Error { .. }
+                    );
                     answer_one(&mut self.connection, &reply);
                     if last {
                         return;

@@ -1,19 +1,36 @@
 //! `link`: two nodes and a link, without a file.
 
+mod wrapper;
+
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
 
+use windtunnel_host::Observer;
+use windtunnel_host::presence::find_program;
+use windtunnel_model::NodeId;
+use windtunnel_scenario::Loaded;
+use windtunnel_trace::report::Report;
+
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::presence::{self, similar};
+use crate::render::{summary, verdict};
 use crate::verb::Outcome;
-use crate::verb::run::{How, carry_out};
+use crate::verb::run::{How, Ran};
 use crate::{load, output};
+use wrapper::Wrapper;
 
 /// Run a command across one emulated link, without a file
 ///
 /// The command runs in a node called `client`; the other end of the link is a node called `server`. With --server,
 /// a program runs there too: the command starts once it listens, and when the command has exited the run is over.
+/// The command has windtunnel's own standard input, output, error and terminal, gets its signals, and gives it its
+/// exit code (127 if it is not found, 126 if it cannot be executed). How faithful the run was is told on standard
+/// error, with --json as JSON; --strict makes it count. Options come before the command; `--` in front of it is only
+/// needed where it begins with `-`.
 /// Properties hold for each direction, in the words of a scenario file; --up (client to server) and --down
 /// (server to client) take `key=value` pairs for one of them.
 #[derive(Debug, clap::Args)]
@@ -42,10 +59,13 @@ pub(crate) struct Arguments {
     /// Write the scenario that this means, to begin a file with, and run nothing
     #[arg(long, env = "WINDTUNNEL_LINK_PRINT", value_parser = FalseyValueParser::new())]
     print: bool,
+    /// Exit with 1 where the command exits with 0 and the run was not faithful, or the server failed
+    #[arg(long, env = "WINDTUNNEL_LINK_STRICT", value_parser = FalseyValueParser::new())]
+    strict: bool,
     #[command(flatten)]
     manner: How,
-    /// The command, behind `--`
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -100,13 +120,60 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Failure::new(Exit::Machine, format!("cannot tell the current folder: {error}"))
     })?;
     // Also what is only printed must be right.
-    let loaded =
-        load::resolve("command line", text.as_bytes(), "link", &base, arguments.manner.instead())?;
+    let mut loaded =
+        load::resolve(NAME, text.as_bytes(), "link", &base, arguments.manner.instead())?;
     if arguments.print {
         output::data(&text)?;
         return Ok(0);
     }
-    carry_out(loaded, base, &arguments.manner)
+    check_command(arguments, &base)?;
+    presence::check(&mut loaded, NAME, text.as_bytes(), &base)?;
+    wrap(loaded, base, arguments)
+}
+
+/// A command that cannot be run has the exit code that shells give it.
+fn check_command(arguments: &Arguments, base: &Path) -> Result<(), Failure> {
+    let name = arguments.command.first().map_or("", String::as_str);
+    find_program(name, None, base).map_err(|error| {
+        let (code, hint) = (error.exit_code(), error.hint().or_else(|| similar(name)));
+        Failure::Told { error: error.into(), hint, code }
+    })
+}
+
+/// Does the run, in which the command stands for this process.
+fn wrap(loaded: Loaded, base: PathBuf, arguments: &Arguments) -> Outcome {
+    let client = loaded.plan.node_named(CLIENT).unwrap_or(NodeId(0));
+    let (wrapper, foreground) = Wrapper::new(CLIENT, client)?;
+    let wrapper = Arc::new(wrapper);
+    let run = |plan, options: &_| {
+        let observer: Arc<dyn Observer> = Arc::<Wrapper>::clone(&wrapper);
+        windtunnel_host::run_in_foreground(plan, options, observer, foreground)
+    };
+    let ran = Ran::of(loaded, base, &arguments.manner, run);
+    let code = wrapper.finish();
+    let Ran { report, folder } = ran?;
+    if code.is_none() {
+        // The server is to blame, and its last words may say why.
+        wrapper.lines().iter().for_each(|line| output::talk(line));
+    }
+    tell(arguments, &report, &folder);
+    let judged = report.verdict.exit_code;
+    Ok(match code {
+        Some(0) if arguments.strict => judged,
+        Some(code) => code,
+        None => judged.max(Exit::Check.code()),
+    })
+}
+
+/// Standard output is the command's: what is told of the run goes to standard error.
+fn tell(arguments: &Arguments, report: &Report, folder: &Path) {
+    if arguments.manner.is_json() {
+        let json = serde_json::to_string_pretty(report);
+        return output::talk(&json.unwrap_or_else(|error| format!("error: {error}")));
+    }
+    let mut text = if arguments.manner.is_quiet() { String::new() } else { summary::text(report) };
+    text.push_str(&verdict::line(&report.verdict, folder, output::talk_colours()));
+    output::talk(&text);
 }
 
 /// The scenario that the options mean.
@@ -181,11 +248,16 @@ fn quoted(text: &str) -> String {
 }
 
 const LINK: &str = "Link";
+/// What mistakes are found in.
+const NAME: &str = "command line";
+/// The command's node.
+const CLIENT: &str = "client";
 
 const EXAMPLES: &str = "Examples:
   windtunnel link --latency 40ms --rate 10mbit --loss 1% --server 'iperf3 -s -1' -- iperf3 -c server
+  windtunnel link --latency 40ms bash
   windtunnel link --preset lte --server 'python3 -m http.server 80' -- curl -s http://server/
-  windtunnel link --latency 150ms -- ping -c 5 server";
+  windtunnel link --latency 150ms ping -c 5 server";
 
 #[cfg(test)]
 mod tests {

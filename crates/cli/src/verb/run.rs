@@ -132,29 +132,61 @@ impl How {
     pub(crate) fn instead(&self) -> Instead {
         Instead { seed: self.seed, duration: self.duration, ..Instead::default() }
     }
+
+    /// Whether only the verdict is told.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.showing.quiet
+    }
+
+    /// Whether the report is told as JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.showing.format.json
+    }
 }
 
 /// Does a whole run of what was loaded; programs start in `base_dir`.
-pub(crate) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How) -> Outcome {
-    let plan = plan_of(loaded, arguments);
-    if !arguments.showing.quiet {
-        warn(&windtunnel_host::fits(&plan, arguments.packet_memory));
-    }
-    let (folder, options, results) = places(arguments, &plan, base_dir)?;
-    let name = plan.name.clone();
-    let face = Arc::new(Face::new(&plan, arguments.showing.manner()));
-    let result = windtunnel_host::run(plan, &options, Arc::<Face>::clone(&face));
-    face.finish();
-    if let Some(results) = results {
-        let text = match &result {
-            Ok(report) => junit::text(report),
-            Err(error) => junit::not_run(&name, &with_causes(error)),
-        };
-        results.write(&text)?;
-    }
-    let report = result.map_err(failed)?;
+fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How) -> Outcome {
+    let face = Arc::new(Face::new(&loaded.plan, arguments.showing.manner()));
+    let run = |plan, options: &_| {
+        let result = windtunnel_host::run(plan, options, Arc::<Face>::clone(&face));
+        face.finish();
+        result
+    };
+    let Ran { report, folder } = Ran::of(loaded, base_dir, arguments, run)?;
     show(&arguments.showing, &report, &folder)?;
     Ok(report.verdict.exit_code)
+}
+
+/// A run that is over.
+pub(crate) struct Ran {
+    pub(crate) report: Report,
+    pub(crate) folder: PathBuf,
+}
+
+impl Ran {
+    /// Has `run` do what was loaded, with everything around it: warnings before, JUnit's file after.
+    pub(crate) fn of(
+        loaded: Loaded,
+        base_dir: PathBuf,
+        arguments: &How,
+        run: impl FnOnce(Plan, &Options) -> Result<Report, RunError>,
+    ) -> Result<Ran, Failure> {
+        let plan = plan_of(loaded, arguments);
+        if !arguments.showing.quiet {
+            warn(&windtunnel_host::fits(&plan, arguments.packet_memory));
+        }
+        let (folder, options, results) = places(arguments, &plan, base_dir)?;
+        let name = plan.name.clone();
+        let result = run(plan, &options);
+        if let Some(results) = results {
+            let text = match &result {
+                Ok(report) => junit::text(report),
+                Err(error) => junit::not_run(&name, &with_causes(error)),
+            };
+            results.write(&text)?;
+        }
+        Ok(Ran { report: result.map_err(failed)?, folder })
+    }
 }
 
 /// The same over machines of a cluster.

@@ -10,8 +10,8 @@ use crate::verb::exec::{self, Place};
 pub(crate) struct Arguments {
     /// The node
     node: String,
-    /// The shell and its arguments, after `--` [default: $SHELL, else /bin/sh]
-    #[arg(last = true, value_name = "SHELL")]
+    /// The shell and its arguments [default: $SHELL, else /bin/sh]
+    #[arg(trailing_var_arg = true, value_name = "SHELL")]
     shell: Vec<OsString>,
     #[command(flatten)]
     place: Place,

@@ -18,8 +18,13 @@ fn exec_passes_input_output_and_the_exit_code_through() {
         let seen = live.exec("box", &["sh", "-c", "kill -TERM $$"]);
         assert_eq!(seen.status.code(), Some(143));
         let seen = live.exec("box", &["no-such-program"]);
-        assert!(matches!(seen.status.code(), Some(code) if code != 0), "{seen:?}");
+        assert_eq!(seen.status.code(), Some(127), "{seen:?}");
         assert!(text(&seen).1.contains("no-such-program"), "{seen:?}");
+        lab.write("data", "no program");
+        let seen = live.exec("box", &["./data"]);
+        assert_eq!(seen.status.code(), Some(126), "{seen:?}");
+        let seen = live.ask("exec", &["box", "sh", "-c", "exit 8"]);
+        assert_eq!(seen.status.code(), Some(8), "no `--` is needed: {seen:?}");
         let seen = live.exec("nowhere", &["true"]);
         assert_eq!(seen.status.code(), Some(2));
         assert!(text(&seen).1.contains("no node is called nowhere"), "{seen:?}");

@@ -102,7 +102,10 @@ impl Command {
             .collect();
         thread::spawn(move || {
             while let Ok(reply) = client.receive() {
-                let last = matches!(reply, Reply::Exited { .. } | Reply::Error { .. });
+                let last = matches!(
+                    reply,
+                    Reply::Exited { .. } | Reply::NotRun { .. } | Reply::Error { .. }
+                );
                 if last {
                     finish(&readers);
                 }

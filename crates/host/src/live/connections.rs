@@ -177,8 +177,8 @@ impl Connections {
         self.reply(command, &Reply::Started { pid });
     }
 
-    pub(super) fn failed(&mut self, command: u64, message: &str) {
-        self.reply(command, &Reply::Error { message: message.to_owned(), hint: None });
+    pub(super) fn failed(&mut self, command: u64, message: &str, exit: Option<u8>) {
+        self.reply(command, &Reply::NotRun { message: message.to_owned(), exit });
         self.forget_command(command);
     }
 

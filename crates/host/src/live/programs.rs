@@ -21,7 +21,7 @@ impl Live {
             match command {
                 Command::Spawn { key, spawn } => {
                     if let Err(message) = self.spawn(key, spawn) {
-                        self.spawn_failed(spawn, &message, 0);
+                        self.spawn_failed(spawn, &message, 0, false);
                     }
                 }
                 Command::Watch { key, what } => self.watch(key, &what),
@@ -36,13 +36,18 @@ impl Live {
         let base = self.base_dir.to_string_lossy().into_owned();
         let mut env = spec.env;
         env.insert("WINDTUNNEL_RUN".into(), self.folder.path().to_string_lossy().into_owned());
-        let request = Request::Spawn(Spawn {
+        let mut order = Spawn {
             id: spawn,
             argv: spec.argv,
             env,
             cwd: Some(spec.cwd.unwrap_or(base)),
             terminal: false,
-        });
+        };
+        if let Some((streams, has_terminal)) = self.streams_of_front(key, spawn) {
+            order.terminal = has_terminal;
+            let streams = streams.each_ref().map(AsFd::as_fd);
+            return self.send(key.node, &Request::Spawn(order), &streams);
+        }
         let pattern = match &spec.ready {
             Some(Ready::Log(pattern)) => {
                 Some(Regex::new(pattern).map_err(|error| error.to_string())?)
@@ -56,7 +61,7 @@ impl Live {
         let error = self.carry(key, true, pattern);
         let error = error.map_err(|error| format!("{descriptors}: {error}"))?;
         let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
-        self.send(key.node, &request, &stdio)
+        self.send(key.node, &Request::Spawn(order), &stdio)
     }
 
     /// Makes a pipe whose reading end the output thread carries; returns the writing end.
@@ -135,13 +140,16 @@ impl Live {
         self.do_commands();
     }
 
-    pub(super) fn spawn_failed(&mut self, id: u64, message: &str, errno: i32) {
+    pub(super) fn spawn_failed(&mut self, id: u64, message: &str, errno: i32, by_program: bool) {
         let reason = match errno {
             0 => message.to_owned(),
             errno => format!("{message}: {}", io::Error::from_raw_os_error(errno)),
         };
         if id >= EXEC_FIRST {
-            self.connections.failed(id, &reason);
+            let not_found = io::Error::from_raw_os_error(errno).kind() == io::ErrorKind::NotFound;
+            // The codes of shells.
+            let exit = by_program.then_some(if not_found { 127 } else { 126 });
+            self.connections.failed(id, &reason, exit);
         } else if let Some(key) = self.supervisor.on_spawn_failed(id, &reason) {
             let (node, program) = (self.name(key), key.program);
             self.tell(None, What::ProgramFailed { node, program, message: reason });

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 
-use super::{Options, RunError};
+use super::{Foreground, Options, RunError};
 use crate::devices::DeviceDrops;
 use crate::live::{Ended, Live};
 use crate::recorder::{Recorded, Recording};
@@ -20,6 +20,11 @@ pub(crate) struct Started {
 }
 
 impl Started {
+    /// See [`Live::put_in_foreground`].
+    pub(super) fn put_in_foreground(&mut self, foreground: Foreground) {
+        self.live.put_in_foreground(foreground);
+    }
+
     /// See [`Live::measure_paths`].
     pub(crate) fn measure_paths(&mut self) {
         self.live.measure_paths();

@@ -27,7 +27,12 @@ impl Programs {
 
     /// Starts a program in a session of its own.
     pub(super) fn spawn(&mut self, spawn: &Spawn, stdio: &[OwnedFd]) -> Reply {
-        let failed = |message: String, errno| Reply::SpawnFailed { id: spawn.id, message, errno };
+        let failed = |message: String, errno| Reply::SpawnFailed {
+            id: spawn.id,
+            message,
+            errno,
+            by_program: false,
+        };
         let [input, output, error] = stdio else {
             return failed("cannot start a program without its three descriptors".into(), 0);
         };
@@ -48,9 +53,12 @@ impl Programs {
                 self.running.insert(number, (spawn.id, pid));
                 Reply::Spawned { id: spawn.id, pid: number.cast_unsigned() }
             }
-            Err(error) => {
-                failed(what_failed(&error, spawn), error.error.raw_os_error().unwrap_or(0))
-            }
+            Err(error) => Reply::SpawnFailed {
+                id: spawn.id,
+                message: what_failed(&error, spawn),
+                errno: error.error.raw_os_error().unwrap_or(0),
+                by_program: error.step == Step::Exec,
+            },
         }
     }
 

@@ -33,14 +33,14 @@ fn failures() {
     let node = world.node("a");
     drop(start(node, 5, &["/no/such/program", "x"]));
     let message = "cannot run the program \"/no/such/program\"".to_string();
-    assert_eq!(next(node), Reply::SpawnFailed { id: 5, message, errno: 2 });
+    assert_eq!(next(node), Reply::SpawnFailed { id: 5, message, errno: 2, by_program: true });
     let mut request = spawn(6, &["true"]);
     request.cwd = Some("/no/such/folder".into());
     let null = File::open("/dev/null").unwrap();
     let stdio = [null.as_fd(), null.as_fd(), null.as_fd()];
     node.send(&Request::Spawn(request), &stdio).unwrap();
     let message = "cannot enter the working folder \"/no/such/folder\"".to_string();
-    assert_eq!(next(node), Reply::SpawnFailed { id: 6, message, errno: 2 });
+    assert_eq!(next(node), Reply::SpawnFailed { id: 6, message, errno: 2, by_program: false });
     node.send(&Request::Spawn(spawn(7, &["true"])), &stdio[..2]).unwrap();
     assert!(matches!(next(node), Reply::SpawnFailed { id: 7, errno: 0, .. }));
 }
