@@ -3,6 +3,7 @@
 
 mod connections;
 mod control;
+mod daemons;
 mod ending;
 mod events;
 mod foreground;
@@ -220,6 +221,7 @@ impl Live {
         self.supervisor.stop();
         self.end_probes();
         self.thaw();
+        self.let_daemons_end(ending);
         self.terminate_all();
         let deadline = now() + GRACE;
         while self.supervisor.any_running() && now() < deadline {
