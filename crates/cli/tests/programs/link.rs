@@ -179,6 +179,7 @@ fn link(lab: &Lab, options: &[&str], command: &[&str]) -> Command {
 /// Plays the user at a terminal of 33 lines: types, and waits for what must come.
 const DRIVER: &str = r#"
 import fcntl, os, pty, select, struct, sys, termios
+os.environ["PS1"] = "ready> "
 pid, tty = pty.fork()
 if pid == 0:
     os.execvp(sys.argv[1], sys.argv[1:])
@@ -199,31 +200,27 @@ def expect(text):
     seen = seen[seen.index(text) + len(text):]
 def say(line):
     os.write(tty, line)
-expect(b"$ ")
-say(b"echo is-$((6 * 7))
-")
-expect(b"is-42
-")
-say(b"cat
-")
-say(b"mirror
-")
-expect(b"mirror
-mirror
-")
-say(b"")
-expect(b"^C")
-say(b"echo code-$?
-")
-expect(b"code-130
-")
-say(b"sleep 1000
-")
+expect(b"ready> ")
+say(b"echo is-$((6 * 7))\n")
+expect(b"is-42\r\n")
+expect(b"ready> ")
+say(b"sh -c 'echo g''o; exec cat'\n")
+expect(b"go\r\n")
+say(b"mirror\n")
+expect(b"mirror\r\nmirror\r\n")
+say(b"\x03")
+expect(b"ready> ")
+say(b"echo code-$?\n")
+expect(b"code-130\r\n")
+expect(b"ready> ")
+say(b"sh -c 'echo on''ce; exec sleep 1000'\n")
+expect(b"once\r\n")
+say(b"\x1a")
 expect(b"Stopped")
-say(b"jobs; kill %1; wait; echo done-$((1 + 1))
-")
-expect(b"done-2
-")
+expect(b"ready> ")
+say(b"kill %1; wait; echo done-$((1 + 1))\n")
+expect(b"done-2\r\n")
+expect(b"ready> ")
 fcntl.ioctl(tty, termios.TIOCSWINSZ, struct.pack("HHHH", 44, 55, 0, 0))
 say(b"while test "$(stty size)" != '44 55'; do :; done; echo sized-$((2 + 1))
 ")
