@@ -59,7 +59,8 @@ fn section(heading: &str, entries: &[(String, String)]) -> Vec<u8> {
 
 fn exit_codes() -> Vec<(String, String)> {
     let codes = Exit::ALL.iter().map(|exit| (exit.code().to_string(), exit.meaning().to_owned()));
-    codes.chain([("128+n".to_owned(), Exit::SIGNAL_MEANING.to_owned())]).collect()
+    let commands = ("126, 127".to_owned(), Exit::COMMAND_MEANING.to_owned());
+    codes.chain([commands, ("128+n".to_owned(), Exit::SIGNAL_MEANING.to_owned())]).collect()
 }
 
 fn texts(entries: &[(&str, &str)]) -> Vec<(String, String)> {

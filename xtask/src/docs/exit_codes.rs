@@ -10,9 +10,7 @@ pub(super) fn page() -> String {
     for exit in Exit::ALL {
         text.push_str(&format!("| {} | {} |\n", exit.code(), cell(exit.meaning())));
     }
+    text.push_str(&format!("| 126, 127 | {} |\n", cell(Exit::COMMAND_MEANING)));
     text.push_str(&format!("| 128+n | {} |\n", cell(Exit::SIGNAL_MEANING)));
-    text.push_str(
-        "\n`windtunnel exec` and `windtunnel shell` exit with the code of the program that they ran.\n",
-    );
     text
 }

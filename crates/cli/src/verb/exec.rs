@@ -15,8 +15,8 @@ use crate::verb::Outcome;
 
 /// Run a command in a node of a live run
 ///
-/// Standard input, output and error are passed to the command; where they are a terminal, it gets a terminal
-/// of its own. Exits with the command's exit code, or 128+n if signal n ended it; 127 if it is not found, 126 if it
+/// Standard input, output and error are passed to the command; where input and output are a terminal, it gets a
+/// terminal of its own. Exits with the command's exit code, or 128+n if signal n ended it; 127 if it is not found, 126 if it
 /// cannot be executed. Options come before the command; `--` in front of it is only needed where it begins with `-`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
