@@ -187,7 +187,7 @@ links: [{between: [slow, client]}]
 ",
     );
     outcome.assert_code(1);
-    let told = "slow (sleep) is not ready after 1500ms: nothing listens on tcp:80";
+    let told = "slow (sleep) is not ready after 1.5s: nothing listens on tcp:80";
     assert!(outcome.stdout.contains(told), "{}", outcome.describe());
     assert!(outcome.stderr.contains("waiting for slow: tcp:80"), "{}", outcome.describe());
     outcome.event(&[("event", "program-awaited"), ("node", "slow"), ("condition", "tcp:80")]);
