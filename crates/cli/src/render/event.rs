@@ -222,7 +222,7 @@ mod tests {
     fn what_is_waited_for_is_told_in_the_words_of_the_file() {
         let condition = "tcp:80".to_owned();
         let what = What::ProgramAwaited { node: "web".into(), program: 0, condition };
-        assert_eq!(at(1_000_000_000, what), "[   1.000s] waiting for web: tcp:80");
+        assert_eq!(line(1_000_000_000, what), "[   1.000s] waiting for web: tcp:80");
     }
 
     #[test]
