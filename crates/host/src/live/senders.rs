@@ -104,7 +104,8 @@ mod tests {
             (number(), text(), any::<i32>()).prop_map(|(id, message, errno)| Reply::SpawnFailed {
                 id,
                 message,
-                errno
+                errno,
+                by_program: errno % 2 == 0,
             }),
             (number(), status()).prop_map(|(id, status)| Reply::Exited { id, status }),
             number().prop_map(|token| Reply::Listening { token }),
