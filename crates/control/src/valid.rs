@@ -63,6 +63,7 @@ impl Validate for Reply {
                     "more events have happened than can".to_owned()
                 })
             }
+            Reply::NotRun { message, .. } => ensure_short("a reason", message),
             Reply::Error { message, hint } => {
                 ensure_short("a reason", message)?;
                 ensure_short("a hint", hint.as_deref().unwrap_or_default())
