@@ -568,6 +568,24 @@ fn clocks_of_agents_without_a_common_run_are_compared_too() {
 }
 
 #[test]
+fn round_trips_that_were_long_when_agents_met_are_measured_again_soon() {
+    // Much begins at once: everything takes 100 ms, for a second.
+    let busy = Weather { delay: Span::from_millis(100), ..Weather::LAN };
+    let mut world = MeshWorld::of(6, 1, busy);
+    world.run_for(SECOND);
+    world.weather = Weather::LAN;
+    world.run_for(Span::from_secs(45));
+    for machine in world.machines() {
+        let own = machine.clock.read(world.now());
+        let mesh = machine.mesh.as_ref().expect("it lives");
+        for life in mesh.agents() {
+            let clock = mesh.clock(life.agent, own).expect("measured");
+            assert!(clock.rtt_min < Span::from_millis(1), "{clock:?}");
+        }
+    }
+}
+
+#[test]
 fn a_loss_that_one_agent_saw_is_agreed_on_by_all_members() {
     let mut world = measure::in_run(4, 1, Weather::LAN);
     world.told();

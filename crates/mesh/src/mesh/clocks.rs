@@ -24,6 +24,10 @@ const SELDOM: Span = Span::from_millis(500);
 const IDLE_FACTOR: u64 = 2400;
 /// With many of them, each has its turn after this time for each of them.
 const IDLE_EACH: Span = Span::from_secs(2);
+/// The first exchanges with one of them come when both begin much at once, and a connection with them: so others follow,
+/// the next after this time, and each after so many times as long as the one before.
+const IDLE_FIRST: Span = Span::from_secs(2);
+const IDLE_GROWTH: u64 = 4;
 
 impl Mesh {
     /// How often clocks are compared with an agent.
@@ -71,7 +75,12 @@ impl Mesh {
         let (now, from) = (self.now, self.me());
         let Some(known) = self.agents.get(&agent) else { return };
         let (common, hurry) = (known.runs > 0, known.hurry > 0);
-        let pace = self.clock_pace(common);
+        let mut pace = self.clock_pace(common);
+        if !common {
+            let longer = Span::from_nanos(known.pace.as_nanos().saturating_mul(IDLE_GROWTH));
+            let first = if hurry { Span::ZERO } else { longer.max(IDLE_FIRST) };
+            pace = pace.min(first.max(Mesh::paced(Span::ZERO, self.agents.len())));
+        }
         let quick = match common {
             true => HURRY_WAIT.max(Span::from_nanos(pace.as_nanos() / 10)),
             false => Mesh::paced(HURRY_WAIT_FIRST, self.agents.len()),

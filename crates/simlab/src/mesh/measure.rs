@@ -196,12 +196,12 @@ pub fn quiet(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, Sp
     (most(&world, &before, span), settled)
 }
 
-/// What the busiest of `count` agents without any run sends in `span`, some time after they found each other, and to
-/// how many others that agent speaks which speaks to most.
+/// What the busiest of `count` agents without any run sends in `span`, a quarter of an hour after they found each other, and
+/// to how many others that agent speaks which speaks to most.
 #[must_use]
 pub fn idle(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, usize) {
     let mut world = MeshWorld::of(count, seed, weather);
-    world.run_for(at_rest(count));
+    world.run_for(Span::from_secs(900));
     let before = said(&world);
     world.forget_receivers();
     world.run_for(span);
