@@ -275,7 +275,7 @@ pub(crate) fn prepare(
     folder.write("plan.json", &serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?)?;
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     let nice = nice_of_programs();
-    let enclosure = windtunnel_node::enter()?;
+    let enclosure = windtunnel_node::enter_for(plan)?;
     let routes = Routes::compute(plan);
     if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
         // The nodes are copies of this process, and each would compute them for itself.

@@ -4,16 +4,18 @@
 //!
 //! 1. raise the limit of open descriptors: a run needs several per node;
 //! 2. move into a new user namespace: an ordinary user is mapped to itself; root keeps every identity
-//!    that it has, and goes on without a user namespace where that is denied;
+//!    that it has, and goes on without a user namespace where that is denied; where nodes have programs that are
+//!    root, an ordinary user's subordinate identities are mapped as well;
 //! 3. move into a new network namespace, the *fabric*, where the host's ends of all links will be;
 //! 4. switch IPv6 off there, so that the fabric itself never says a word.
 
 mod fabric;
 mod identity;
+mod subordinate;
 
 use std::io;
 
-use windtunnel_model::plan;
+use windtunnel_model::{Plan, plan};
 use windtunnel_sys::limits;
 use windtunnel_sys::namespace::{self, Flags, IdMap, IdRange, Target};
 use windtunnel_sys::process::{self, User};
@@ -92,8 +94,17 @@ impl Enclosure {
         if self.invoker.uid == 0 {
             return Some(identity::same(outside));
         }
-        let root = |outside| vec![IdRange { inside: 0, outside, count: 1 }];
-        let maps = IdMap { users: root(self.invoker.uid), groups: root(self.invoker.gid) };
+        // The invoker comes first and is root, its subordinate identities follow.
+        let root = |ranges: &[IdRange]| {
+            let mut next = 0;
+            let range = |range: &IdRange| {
+                let inside = next;
+                next += range.count;
+                IdRange { inside, outside: range.inside, count: range.count }
+            };
+            ranges.iter().map(range).collect()
+        };
+        let maps = IdMap { users: root(&outside.users), groups: root(&outside.groups) };
         (user == plan::User::Root).then_some(maps)
     }
 
@@ -116,11 +127,27 @@ impl Enclosure {
 /// The stage that failed; [`EnterError::hint`] says what to do about it. The process may be half-way
 /// in then and should end.
 pub fn enter() -> Result<Enclosure, EnterError> {
+    leave(false)
+}
+
+/// [`enter`] for the nodes of a plan.
+///
+/// # Errors
+/// As of [`enter`].
+pub fn enter_for(plan: &Plan) -> Result<Enclosure, EnterError> {
+    leave(plan.nodes.iter().any(|node| node.user == plan::User::Root))
+}
+
+/// `with_root`: programs of nodes may be root, and would like to know other users.
+fn leave(with_root: bool) -> Result<Enclosure, EnterError> {
     let mut notes = Vec::new();
     let open_files = raise_open_files(&mut notes);
     let invoker = process::current_user();
-    let identities =
-        if invoker.uid == 0 { enter_as_root(&mut notes)? } else { Some(enter_as_user(invoker)?) };
+    let identities = if invoker.uid == 0 {
+        enter_as_root(&mut notes)?
+    } else {
+        Some(enter_as_user(invoker, with_root)?)
+    };
     namespace::unshare(Flags::NET).map_err(EnterError::Network)?;
     fabric::settle(&mut notes)?;
     Ok(Enclosure { invoker, identities, open_files, notes })
@@ -138,8 +165,16 @@ fn raise_open_files(notes: &mut Vec<String>) -> Option<u64> {
 
 /// An ordinary user may map itself only, and must give up setgroups(2) for its group
 /// (user_namespaces(7)).
-fn enter_as_user(invoker: User) -> Result<IdMap, EnterError> {
-    namespace::unshare(Flags::USER).map_err(EnterError::User)?;
+fn enter_as_user(invoker: User, with_root: bool) -> Result<IdMap, EnterError> {
+    match subordinate::identities(invoker).filter(|_| with_root) {
+        Some(maps) => match identity::unshare_user(&maps, subordinate::write) {
+            Ok(()) => return Ok(maps),
+            Err(identity::IdentityError::Denied(error)) => return Err(EnterError::User(error)),
+            // Without the programs that map them: as if there were none.
+            Err(identity::IdentityError::Unmapped(_)) => {}
+        },
+        None => namespace::unshare(Flags::USER).map_err(EnterError::User)?,
+    }
     let same = |id| vec![IdRange { inside: id, outside: id, count: 1 }];
     let maps = IdMap { users: same(invoker.uid), groups: same(invoker.gid) };
     namespace::write_id_maps(Target::Current, &maps, true)
@@ -149,7 +184,13 @@ fn enter_as_user(invoker: User) -> Result<IdMap, EnterError> {
 
 /// Root goes without a user namespace rather than not at all.
 fn enter_as_root(notes: &mut Vec<String>) -> Result<Option<IdMap>, EnterError> {
-    match identity::unshare_user() {
+    let unshared = namespace::current_id_map().map(|maps| identity::same(&maps));
+    let unshared = unshared.map_err(identity::IdentityError::Denied).and_then(|maps| {
+        let write =
+            |process, maps: &IdMap| namespace::write_id_maps(Target::Process(process), maps, false);
+        identity::unshare_user(&maps, write).map(|()| maps)
+    });
+    match unshared {
         Ok(maps) => Ok(Some(maps)),
         Err(identity::IdentityError::Denied(error)) => {
             notes.push(format!(

@@ -124,7 +124,7 @@ fn set_up(birth: &Birth<'_>, channel: &Channel) -> Result<(signal::Reader, Progr
     network::configure(&recipe, &mut notes)?;
     sysctl::apply(&birth.node().sysctl)?;
     channel.send(&Reply::Ready { notes }, &[])?;
-    Ok((signals, Programs::new(&birth.node().name, user_namespace)))
+    Ok((signals, Programs::new(birth.node(), user_namespace)))
 }
 
 fn become_init(birth: &Birth<'_>) -> io::Result<signal::Reader> {

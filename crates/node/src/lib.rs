@@ -55,7 +55,7 @@ mod village;
 
 pub use channel::ChannelError;
 pub use doctor::{Check, diagnose};
-pub use enclosure::{Enclosure, EnterError, enter};
+pub use enclosure::{Enclosure, EnterError, enter, enter_for};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;

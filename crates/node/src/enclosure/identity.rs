@@ -1,4 +1,4 @@
-//! A user namespace in which everybody is who they were.
+//! A user namespace in which several users are who they were.
 //!
 //! Only a process outside may map more than its own user. So a helper is forked first, which stays
 //! outside, waits until its parent is inside, and writes the parent's maps.
@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use windtunnel_sys::namespace::{self, Flags, Fork, IdMap, IdRange, Target};
+use windtunnel_sys::namespace::{self, Flags, Fork, IdMap, IdRange};
 use windtunnel_sys::process::{self, Pid, Status};
 use windtunnel_sys::unix;
 
@@ -17,13 +17,15 @@ pub(super) enum IdentityError {
     Unmapped(io::Error),
 }
 
-/// Moves the process into a user namespace that maps every identity to itself; the maps.
-pub(super) fn unshare_user() -> Result<IdMap, IdentityError> {
-    let maps = same(&namespace::current_id_map().map_err(IdentityError::Denied)?);
+/// Moves the process into a user namespace with these maps, which `write` writes from outside.
+pub(super) fn unshare_user(
+    maps: &IdMap,
+    write: impl FnOnce(Pid, &IdMap) -> io::Result<()>,
+) -> Result<(), IdentityError> {
     let parent = process::current();
     let (ours, theirs) = unix::seqpacket_pair().map_err(IdentityError::Denied)?;
     match namespace::fork_into(Flags::NONE).map_err(IdentityError::Denied)? {
-        Fork::Child => help(&theirs, ours, parent, &maps),
+        Fork::Child => help(&theirs, ours, || write(parent, maps)),
         Fork::Parent { pid, .. } => {
             drop(theirs);
             let outcome = namespace::unshare(Flags::USER).map_err(IdentityError::Denied);
@@ -33,16 +35,16 @@ pub(super) fn unshare_user() -> Result<IdMap, IdentityError> {
             }
             drop(ours);
             let status = process::wait_pid(pid, false).map_err(IdentityError::Unmapped)?;
-            outcome.and_then(|()| mapped(status)).map(|()| maps)
+            outcome.and_then(|()| mapped(status))
         }
     }
 }
 
 /// The helper's life. Without a word from the parent it ends, having done nothing.
-fn help(channel: &OwnedFd, other_end: OwnedFd, parent: Pid, maps: &IdMap) -> ! {
+fn help(channel: &OwnedFd, other_end: OwnedFd, write: impl FnOnce() -> io::Result<()>) -> ! {
     drop(other_end);
     let told = unix::receive(channel, &mut [0; 16]).is_ok_and(|received| received.bytes > 0);
-    if told && let Err(error) = namespace::write_id_maps(Target::Process(parent), maps, false) {
+    if told && let Err(error) = write() {
         process::exit_now(error.raw_os_error().unwrap_or(i32::from(u8::MAX)));
     }
     process::exit_now(0)

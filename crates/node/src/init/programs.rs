@@ -1,11 +1,13 @@
 //! The node's programs: starting, signalling, reaping.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, NulError, OsString};
+use std::ffi::{CString, NulError, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 
+use windtunnel_model::plan;
 use windtunnel_sys::process::{self, Pid, Session, Signal, SpawnError, SpawnPlan, Status, Step};
 
 use crate::hint;
@@ -16,13 +18,16 @@ pub(super) struct Programs {
     node: String,
     /// Where they are, unless in that of the init.
     user_namespace: Option<OwnedFd>,
+    /// Whether they are root, whose programs are in folders of their own.
+    are_root: bool,
     /// By process number.
     running: BTreeMap<i32, (u64, Pid)>,
 }
 
 impl Programs {
-    pub(super) fn new(node: &str, user_namespace: Option<OwnedFd>) -> Self {
-        Programs { node: node.into(), user_namespace, running: BTreeMap::new() }
+    pub(super) fn new(node: &plan::Node, user_namespace: Option<OwnedFd>) -> Self {
+        let are_root = node.user == plan::User::Root;
+        Programs { node: node.name.clone(), user_namespace, are_root, running: BTreeMap::new() }
     }
 
     /// Starts a program in a session of its own.
@@ -107,6 +112,11 @@ impl Programs {
     ) -> Result<(Vec<CString>, Vec<CString>, Option<CString>), NulError> {
         let arguments = spawn.argv.iter().map(|word| CString::new(word.as_str()));
         let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        if self.are_root
+            && let Some(path) = variables.get_mut(OsStr::new("PATH"))
+        {
+            add_folders_of_root(path);
+        }
         let overrides = spawn.env.iter().map(|(name, value)| (name.into(), value.into()));
         variables.extend(overrides);
         variables.insert("WINDTUNNEL_NODE".into(), self.node.clone().into());
@@ -117,6 +127,16 @@ impl Programs {
         });
         let folder = spawn.cwd.as_deref().map(CString::new).transpose()?;
         Ok((arguments.collect::<Result<_, _>>()?, environment.collect::<Result<_, _>>()?, folder))
+    }
+}
+
+/// An ordinary user's `PATH` often lacks them.
+fn add_folders_of_root(path: &mut OsString) {
+    for folder in ["/usr/local/sbin", "/usr/sbin", "/sbin"] {
+        if !std::env::split_paths(path).any(|known| known == Path::new(folder)) {
+            path.push(":");
+            path.push(folder);
+        }
     }
 }
 
@@ -131,3 +151,15 @@ fn what_failed(error: &SpawnError, spawn: &Spawn) -> String {
 
 /// "No such process", of errno(3).
 const ERRNO_ESRCH: i32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_finds_its_programs_and_those_of_everybody_first() {
+        let mut path = OsString::from("/home/ann/bin:/usr/bin:/usr/sbin");
+        add_folders_of_root(&mut path);
+        assert_eq!(path, "/home/ann/bin:/usr/bin:/usr/sbin:/usr/local/sbin:/sbin");
+    }
+}

@@ -17,6 +17,8 @@ pub(crate) const CASES: &[Case] = &[
     ("a root program cannot uncover the machine's names", names),
     ("no program can look into its init or take its descriptors", init),
     ("a root program keeps its rights over the node's network", network),
+    ("a root program becomes another user where the machine has subordinate identities", others),
+    ("a root program finds the programs of root", sbin),
     ("a hidden file is empty under all its names in every node", hidden),
     ("a hidden file with hard links is told", hard_links),
     ("a private node has temporary folders and homes of its own", private),
@@ -82,6 +84,30 @@ fn network() {
         hostname changed && hostname && sysctl -n -w net.ipv4.ip_default_ttl=33 && \
         mount -t tmpfs none /mnt && id -u";
     assert_eq!(world.output("a", script), "changed\n33\n0\n");
+}
+
+fn others() {
+    let world = world();
+    if namespace::current_id_map().unwrap().users.len() < 2
+        && windtunnel_sys::process::current_user().uid != 0
+    {
+        println!("skipped: this user has no subordinate identities (/etc/subuid, newuidmap)");
+        return;
+    }
+    let change = "setpriv --reuid 106 --regid 108 --clear-groups sh -c 'id -u; id -g'";
+    assert_eq!(world.output("a", change), "106\n108\n");
+    // Until it has seen one: the first ones may come before it is ready.
+    let capture = "file=$(mktemp); tcpdump -i lo -c 1 -w $file icmp & \
+        while kill -0 $!; do ping -c 1 -q 127.0.0.1; sleep 0.1; done >/dev/null 2>&1; wait $! && test -s $file && rm $file";
+    if Path::new("/usr/bin/tcpdump").exists() {
+        world.output("a", capture);
+    }
+}
+
+fn sbin() {
+    let world = world();
+    let path = world.output("a", "echo :$PATH:");
+    assert!(path.contains(":/usr/sbin:") && path.contains(":/sbin:"), "{path}");
 }
 
 fn hidden() {

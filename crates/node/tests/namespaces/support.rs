@@ -13,7 +13,7 @@ use windtunnel_model::plan::{self, Interface, Link, LinkEnd, Router, RouterInter
 use windtunnel_model::{LinkProfile, NodeId, Plan, Routes};
 use windtunnel_node::{
     CreateError, Enclosure, ExitStatus, Node, Options, Reply, Request, Spawn, Village, create,
-    enter,
+    enter_for,
 };
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 
@@ -72,7 +72,7 @@ impl World {
         change: impl FnOnce(&mut Options, &Enclosure),
     ) -> Result<World, CreateError> {
         let folder = Folder::new("run");
-        let enclosure = enter().expect("was tried before");
+        let enclosure = enter_for(&plan).expect("was tried before");
         let routes = Routes::compute(&plan);
         let mut options = Options::new(folder.path().into());
         change(&mut options, &enclosure);
