@@ -211,6 +211,7 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l key -d 
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l quiet -d 'Show the verdict only'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand part" -l hide -d 'A file or folder that no program may see' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand part" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -l json -d 'Write JSON to standard output, with the fields of the human output'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -82,8 +82,8 @@ fn network() {
     let world = world();
     let script = "ip link add v0 type veth peer name v1 && ip addr add 192.0.2.7/32 dev v0 && \
         hostname changed && hostname && sysctl -n -w net.ipv4.ip_default_ttl=33 && \
-        mount -t tmpfs none /mnt && id -u";
-    assert_eq!(world.output("a", script), "changed\n33\n0\n");
+        mount -t tmpfs none /mnt && id -u && unshare --pid --fork --mount-proc sh -c 'echo $$'";
+    assert_eq!(world.output("a", script), "changed\n33\n0\n1\n");
 }
 
 fn others() {
