@@ -22,6 +22,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use crate::error::Findings;
+use crate::keys;
 use crate::position::Place;
 use crate::text::{list, nearest, shorten};
 use crate::tree::{Key, Kind, Value};
@@ -54,6 +55,8 @@ pub(crate) struct Fields<'t> {
     /// The map itself, or the key that it belongs to where the map has no mark of its own.
     pub(crate) place: Place,
     entries: &'t [(Key, Value)],
+    /// Whether the keys are those of the file's language, so that `x-` ones are extensions, and no names.
+    keyed: bool,
     /// Whether a key was not known, so that a missing one is no mistake of its own.
     pub(crate) unknown: bool,
 }
@@ -77,8 +80,13 @@ impl<'t> Fields<'t> {
         self.find(key).is_some()
     }
 
+    /// Every entry that is no extension.
     pub(crate) fn all(&self) -> impl Iterator<Item = Field<'t>> + use<'t> {
-        self.entries.iter().map(|(key, value)| Field { key: &key.text, place: key.place, value })
+        let keyed = self.keyed;
+        let counts = move |(key, _): &&(Key, Value)| !(keyed && keys::is_extension(&key.text));
+        let field =
+            |(key, value): &'t (Key, Value)| Field { key: &key.text, place: key.place, value };
+        self.entries.iter().filter(counts).map(field)
     }
 }
 
@@ -115,13 +123,14 @@ impl Findings {
     pub(crate) fn map<'t>(&mut self, field: Field<'t>, needed: &str) -> Option<Fields<'t>> {
         match &field.value.kind {
             Kind::Map(entries) => {
-                Some(Fields { place: field.value.place, entries, unknown: false })
+                let place = field.value.place;
+                Some(Fields { place, entries, keyed: false, unknown: false })
             }
             _ => self.wrong_type(field, needed),
         }
     }
 
-    /// A map with the keys `known` only; `what` names it in messages ("a link").
+    /// A map with the keys `known` and extensions only; `what` names it in messages ("a link").
     pub(crate) fn fields<'t>(
         &mut self,
         field: Field<'t>,
@@ -131,7 +140,7 @@ impl Findings {
         let fields = self.map(field, &format!("{what}: a map of keys"))?;
         let mut unknown = false;
         for (key, _) in fields.entries {
-            if !known.contains(&key.text.as_str()) {
+            if !known.contains(&key.text.as_str()) && !keys::is_extension(&key.text) {
                 self.unknown_key(key, what, known);
                 unknown = true;
             }
@@ -139,7 +148,7 @@ impl Findings {
         // The other keys are judged all the same: their mistakes do not follow from this one. But what
         // is missing may be what the unknown key was meant to be.
         let place = if fields.place.length == 0 { field.place } else { fields.place };
-        Some(Fields { place, unknown, ..fields })
+        Some(Fields { place, keyed: true, unknown, ..fields })
     }
 
     fn unknown_key(&mut self, key: &Key, what: &str, known: &[&str]) {

@@ -20,7 +20,10 @@ pub(crate) use expect::OccupancyBounds;
 use text::{Overhead, Probability, Queue, Ready, ReorderText, Size, Time, TimeOrNever, TimeOrNone};
 use trace::{PresetName, RateOrTrace, TraceFile};
 
-/// A Windtunnel scenario: nodes with real programs, and the network between them.
+/// A Windtunnel scenario: nodes with real programs, and the network between them. As in compose files, keys that
+/// begin with `x-` mean nothing here and are free for other uses, and `<<: *name` merges a map that is marked with
+/// `&name` elsewhere (of several, `<<: [*first, *second]`, the first that has a key wins; keys that are written out
+/// win over all).
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct File {

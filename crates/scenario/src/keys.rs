@@ -1,5 +1,10 @@
 //! The keys of every map in the file: what the decoder reads, the schema offers and hints suggest.
 
+/// Whether a key is for people and other programs: it means nothing here, as in compose files.
+pub(crate) fn is_extension(key: &str) -> bool {
+    key.starts_with("x-")
+}
+
 /// The file itself.
 pub(crate) const FILE: &[&str] = &[
     "name",

@@ -1,7 +1,7 @@
 //! The JSON Schema of the file.
 
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The JSON Schema (draft 7, which editors know best) of a scenario, with a description of every key.
 #[must_use]
@@ -17,8 +17,8 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Types say that a key may be missing, by `Option`; that it may be `null` does not follow. And doc
-/// comments are wrapped where editors would not.
+/// Types say that a key may be missing, by `Option`; that it may be `null` does not follow. Doc comments are
+/// wrapped where editors would not. And each map with fixed keys takes extensions.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(tidy),
@@ -41,6 +41,12 @@ fn tidy(schema: &mut Value) {
             if let Some(Value::String(description)) = map.get_mut("description") {
                 *description = description.replace('\n', " ");
             }
+            if map.get("additionalProperties") == Some(&Value::Bool(false)) {
+                let patterns = map.entry("patternProperties").or_insert_with(|| json!({}));
+                if let Some(patterns) = patterns.as_object_mut() {
+                    patterns.insert(EXTENSION.to_owned(), Value::Bool(true));
+                }
+            }
             // What stays as it is: a node with nothing after its name is a node without properties.
             map.iter_mut()
                 .filter(|(key, _)| *key != "additionalProperties")
@@ -49,6 +55,9 @@ fn tidy(schema: &mut Value) {
         _ => {}
     }
 }
+
+/// The keys that mean nothing here: see [`crate::keys::is_extension`].
+const EXTENSION: &str = "^x-";
 
 #[cfg(test)]
 mod tests {
@@ -111,6 +120,7 @@ mod tests {
                 map["properties"].as_object().expect(name).keys().map(String::as_str).collect();
             assert_eq!(offered, known.iter().copied().collect(), "keys of {name:?}");
             assert_eq!(map["additionalProperties"], Value::Bool(false), "{name:?}");
+            assert_eq!(map["patternProperties"]["^x-"], Value::Bool(true), "{name:?}");
         }
         let with_keys = schema["definitions"].as_object().unwrap();
         let with_keys = with_keys.values().filter(|d| d.get("properties").is_some()).count();

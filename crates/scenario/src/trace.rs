@@ -11,7 +11,7 @@ use crate::error::Findings;
 use crate::position::Place;
 use crate::text::shorten;
 use crate::tree::{Kind, Value};
-use crate::{LARGEST_FILE, ReadFile};
+use crate::{LARGEST_FILE, ReadFile, keys};
 
 /// The trace files that a scenario names.
 #[derive(Debug, Default)]
@@ -165,7 +165,7 @@ fn named(root: &Value) -> Vec<&str> {
     if let Kind::Map(entries) = &root.kind {
         for (key, value) in entries {
             // Programs of nodes have environments with keys of their own.
-            if key.text != "nodes" {
+            if key.text != "nodes" && !keys::is_extension(&key.text) {
                 collect(value, &mut names);
             }
         }
@@ -181,6 +181,7 @@ fn collect<'t>(value: &'t Value, names: &mut Vec<&'t str>) {
                 match (key.text.as_str(), &value.kind) {
                     // Its traces are of nodes, not of links.
                     ("churn", _) => {}
+                    (key, _) if keys::is_extension(key) => {}
                     ("trace", Kind::Text(file)) => names.push(file),
                     ("trace", Kind::Map(entries)) => {
                         let file = entries.iter().find(|(key, _)| key.text == "file");

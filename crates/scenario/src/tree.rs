@@ -1,10 +1,13 @@
 //! The file as a tree of values with their places, built from the parser's events within fixed bounds.
 
+mod map;
+
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
 use crate::position::{Place, line};
+use map::OpenMap;
 
 /// A value with its place.
 #[derive(Debug, Clone)]
@@ -25,7 +28,7 @@ pub enum Kind {
     Text(String),
     /// A list.
     List(Vec<Value>),
-    /// A map, in the order of the text; no key twice.
+    /// A map, in the order of the text; no key twice, merge keys (`<<`) resolved.
     Map(Vec<(Key, Value)>),
 }
 
@@ -92,7 +95,7 @@ struct Open {
 
 enum OpenKind {
     List(Vec<Value>),
-    Map { entries: Vec<(Key, Value)>, known: BTreeMap<String, u32>, key: Option<Key> },
+    Map(OpenMap),
 }
 
 impl Builder {
@@ -112,7 +115,8 @@ impl Builder {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 check_tag(tag.as_deref(), place)?;
-                self.add(anchor, scalar(text.into_owned(), style, place))
+                let plain = style == ScalarStyle::Plain;
+                self.add(anchor, scalar(text.into_owned(), plain, place), plain)
             }
             Event::SequenceStart(anchor, tag) => {
                 check_tag(tag.as_deref(), place)?;
@@ -120,8 +124,7 @@ impl Builder {
             }
             Event::MappingStart(anchor, tag) => {
                 check_tag(tag.as_deref(), place)?;
-                let (entries, known) = (Vec::new(), BTreeMap::new());
-                self.open(anchor, place, OpenKind::Map { entries, known, key: None })
+                self.open(anchor, place, OpenKind::Map(OpenMap::default()))
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(id) => self.repeat(id, place),
@@ -144,9 +147,9 @@ impl Builder {
         let Some(Open { place, anchor, kind }) = self.open.pop() else { return Ok(()) };
         let kind = match kind {
             OpenKind::List(items) => Kind::List(items),
-            OpenKind::Map { entries, .. } => Kind::Map(entries),
+            OpenKind::Map(map) => Kind::Map(map.close()),
         };
-        self.add(anchor, Value { place, kind })
+        self.add(anchor, Value { place, kind }, false)
     }
 
     fn repeat(&mut self, anchor: usize, place: Place) -> Result<(), TreeError> {
@@ -154,10 +157,10 @@ impl Builder {
             return Err(error(place, "this alias stands inside the value that it repeats"));
         };
         self.repeated += weight(&value);
-        self.add(0, value)
+        self.add(0, value, false)
     }
 
-    fn add(&mut self, anchor: usize, value: Value) -> Result<(), TreeError> {
+    fn add(&mut self, anchor: usize, value: Value, plain: bool) -> Result<(), TreeError> {
         self.values += 1;
         if self.values > MOST_VALUES {
             return Err(error(value.place, format!("more than {MOST_VALUES} values in one file")));
@@ -172,16 +175,14 @@ impl Builder {
         match self.open.last_mut().map(|open| &mut open.kind) {
             None => self.root = Some(value),
             Some(OpenKind::List(items)) => items.push(value),
-            Some(OpenKind::Map { entries, known, key }) => match key.take() {
-                Some(key) => entries.push((key, value)),
-                None => *key = Some(new_key(value, known)?),
-            },
+            Some(OpenKind::Map(map)) => map.add(value, plain)?,
         }
         Ok(())
     }
 
     fn expects_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open { kind: OpenKind::Map { key: None, .. }, .. }))
+        let open = self.open.last().map(|open| &open.kind);
+        matches!(open, Some(OpenKind::Map(map)) if map.expects_key())
     }
 }
 
@@ -196,29 +197,7 @@ fn error(place: Place, message: impl Into<String>) -> TreeError {
     TreeError { place, message: message.into(), hint: None }
 }
 
-fn new_key(value: Value, known: &mut BTreeMap<String, u32>) -> Result<Key, TreeError> {
-    let place = value.place;
-    let text = match value.kind {
-        Kind::Text(text) => text,
-        Kind::Null => return Err(error(place, "a key must be a text, here is none")),
-        Kind::List(_) | Kind::Map(_) => {
-            return Err(error(place, "a key must be a text, not a list or a map"));
-        }
-    };
-    if text == "<<" {
-        return Err(error(place, "`<<` is not read: merging maps is no part of YAML 1.2")
-            .hint("write the keys out, or put what is common into `defaults`"));
-    }
-    if let Some(first) = known.insert(text.clone(), place.line) {
-        let shown = crate::text::shorten(&text);
-        return Err(error(place, format!("`{shown}` is given twice, first in line {first}"))
-            .hint("keep one of the two"));
-    }
-    Ok(Key { place, text })
-}
-
-fn scalar(text: String, style: ScalarStyle, place: Place) -> Value {
-    let plain = style == ScalarStyle::Plain;
+fn scalar(text: String, plain: bool, place: Place) -> Value {
     let null = plain && matches!(text.as_str(), "" | "~" | "null");
     Value { place, kind: if null { Kind::Null } else { Kind::Text(text) } }
 }

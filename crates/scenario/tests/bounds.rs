@@ -61,6 +61,22 @@ fn aliases_cannot_multiply_without_bound() {
 }
 
 #[test]
+fn merges_cannot_multiply_without_bound() {
+    let mut bomb = String::from("x-a: &a {k: [x, x, x, x, x, x, x, x, x, x]}\n");
+    for level in 1..10u8 {
+        let (before, name) = (char::from(b'a' + level - 1), char::from(b'a' + level));
+        let tens: Vec<String> = (0..10).map(|n| format!("k{n}: {{<<: *{before}}}")).collect();
+        writeln!(bomb, "x-{name}: &{name} {{{}}}", tens.join(", ")).unwrap();
+    }
+    let (_, _, message) = mistake(bomb);
+    assert_eq!(message, "anchors and aliases repeat more than 4 MB");
+    // Merging the same map again and again adds nothing to what it is merged into, and is bounded all the same.
+    let same = format!("x-a: &a {{k: 1}}\nx-b: {{<<: [{}]}}\n", "*a,".repeat(500_000));
+    let (_, _, message) = mistake(same);
+    assert_eq!(message, "anchors and aliases repeat more than 4 MB");
+}
+
+#[test]
 fn more_values_than_any_plan_needs_are_refused() {
     let (_, _, message) = mistake("a: [".to_owned() + &"b,".repeat(2_500_000) + "]");
     assert_eq!(message, "more than 2000000 values in one file");

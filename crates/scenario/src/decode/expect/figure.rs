@@ -133,7 +133,7 @@ impl Findings {
                 .text
                 .strip_prefix('p')
                 .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || "-.".contains(c)));
-            if known.contains(&key.text.as_str()) {
+            if known.contains(&key.text.as_str()) || keys::is_extension(&key.text) {
                 continue;
             }
             figures.fields.unknown = true;
