@@ -13,6 +13,7 @@ mod modelnet;
 mod names;
 mod pair;
 mod shadow;
+mod units;
 mod xml;
 mod zoo;
 

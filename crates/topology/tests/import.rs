@@ -88,7 +88,7 @@ fn rates_are_from_the_speed_or_the_label_and_what_is_neither_is_told() {
     );
     assert_eq!(items(&topology.notes.lost, "A LinkSpeed"), ["pole--quarter-2 \"10-40\""]);
     assert_eq!(items(&topology.notes.lost, "Links from a router to itself"), ["pole"]);
-    assert_eq!(items(&topology.notes.lost, "Attributes whose meaning"), ["weight (1 edge)"]);
+    assert_eq!(items(&topology.notes.lost, "Numbers without a unit"), ["weight (1 edge)"]);
 }
 
 #[test]
@@ -171,6 +171,41 @@ fn modelnet_paths_are_those_of_the_published_vectors() {
     assert_eq!(path(&load(&slow), "n-1", "n-2"), ("320ms".to_owned(), Some(64_000), 2));
 }
 
+/// SPLAY's own networks have such edges: a vertex needs no link to itself.
+#[test]
+fn modelnet_edges_from_a_vertex_to_itself_are_dropped_and_told() {
+    let own = |index: &str| {
+        format!("    <edge int_src=\"{index}\" int_dst=\"{index}\" specs=\"fast\" />\n")
+    };
+    // A router, a virtual node with two links, one twice, and a vertex that nothing else names.
+    let edges: String = ["0", "1", "1", "99"].map(own).concat();
+    let text = MODELNET.replace("  <edges>\n", &format!("  <edges>\n{edges}"));
+    let (plain, topology) = (read(MODELNET, Format::ModelNet), read(&text, Format::ModelNet));
+    assert_eq!(
+        items(&topology.notes.lost, "Edges from a vertex to itself"),
+        ["g-0", "n-1", "n-1", "99"]
+    );
+    assert_eq!((&topology.nodes, &topology.routers), (&plain.nodes, &plain.routers));
+    assert_eq!((&topology.links, &topology.notes.assumed), (&plain.links, &plain.notes.assumed));
+    let wrong = text.replace("int_dst=\"99\" specs=\"fast\"", "int_dst=\"99\" dbl_kbps=\"0\"");
+    assert!(refused(&wrong).ends_with("`0` is not a rate in kbit/s of more than zero"));
+}
+
+#[test]
+fn a_comment_or_blanks_may_stand_before_the_xml_declaration() {
+    for before in ["<!-- made\nby hand -->", "\n  ", "\u{feff}<!-- a --> <!-- <?xml ?> -->\n"] {
+        let topology = read(&format!("{before}{MODELNET}"), Format::ModelNet);
+        assert_eq!(topology.links, read(MODELNET, Format::ModelNet).links, "{before:?}");
+        let places = read(&format!("{before}{PLACES}"), Format::GraphMl);
+        assert_eq!(places.links, read(PLACES, Format::GraphMl).links, "{before:?}");
+    }
+    // Places in the file are those of the file.
+    let late = "<!-- a\n-->\n<?xml version='1.0'?><topology><vertices><vertex role='stub'/></vertices></topology>";
+    assert_eq!(refused(late), "in/net.txt:3:42: this <vertex> has no `int_idx`");
+    let inside = "<topology><?xml version='1.0'?></topology>";
+    assert!(refused(inside).contains("this is not XML"), "{}", refused(inside));
+}
+
 #[test]
 fn modelnet_edges_without_one_back_are_completed_and_told() {
     let topology = read(MODELNET, Format::ModelNet);
@@ -205,6 +240,82 @@ fn containers_become_nodes_and_network_systems_routers() {
     assert_eq!(items(&topology.notes.lost, "Keys of nodes"), ["exec of h1"]);
     assert_eq!(items(&topology.notes.lost, "Links that leave"), ["line 22", "macvlan (line 23)"]);
     assert_eq!(items(&topology.notes.lost, "Keys of the file"), ["mgmt"]);
+}
+
+#[test]
+fn a_container_without_a_kind_has_that_of_its_group_before_the_default() {
+    let text = "
+name: groups
+topology:
+  defaults: {kind: linux, group: hosts}
+  groups:
+    spines: {kind: nokia_srlinux, image: srl}
+    hosts: {labels: {a: b}}
+    empty:
+  kinds: {linux: {image: alpine}}
+  nodes:
+    s1: {group: spines}
+    s2: {group: spines, kind: bridge}
+    h1:
+    h2: {group: empty}
+    h3: {group: elsewhere}
+  links:
+    - endpoints: [\"s1:e1\", \"h1:eth1\"]
+    - endpoints: [\"s1:e2\", \"s2:e1\"]
+    - endpoints: [\"s2:e2\", \"h2:eth1\"]
+    - endpoints: [\"s2:e3\", \"h3:eth1\"]
+";
+    let topology = read(text, Format::Containerlab);
+    let nodes: Vec<_> = topology.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(nodes, ["h1", "h2", "h3"]);
+    let routers: Vec<_> = topology.routers.iter().map(|router| router.name.as_str()).collect();
+    assert_eq!(routers, ["s1", "s2"]);
+    assert_eq!(items(&topology.notes.assumed, "Switches"), ["s2"]);
+    assert_eq!(items(&topology.notes.assumed, "Nodes with a network"), ["s1 (nokia_srlinux)"]);
+    let images = ["kinds.linux (alpine)", "groups.spines (srl)"];
+    assert_eq!(items(&topology.notes.lost, "Images"), images);
+    let none = "topology:\n  groups: {g: {}}\n  nodes: {a: {group: g}}\n";
+    assert_eq!(refused(none), "in/net.txt:3:11: the node `a` has no `kind`");
+}
+
+/// As `networkx.write_gml` and `networkx.write_graphml` write them.
+#[test]
+fn attributes_of_networkx_are_read_where_their_unit_can_be_told() {
+    let text = |first: &str, second: &str| {
+        format!(
+            "graph [\n  node [ id 0 label \"a\" ]\n  node [ id 1 label \"b\" ]\n  node [ id 2 label \"c\" ]\n  \
+             edge [ source 0 target 1 {first} ]\n  edge [ source 1 target 2 {second} ]\n]\n"
+        )
+    };
+    let topology = read(
+        &text("bandwidth \"100 Mbps\" weight \"5 ms\"", "capacity_gbps 2.5 delay_us 1500"),
+        Format::Gml,
+    );
+    let seen = topology.links[..2].iter().map(|link| {
+        (link.up.rate.map(Rate::bits_per_second), link.up.latency, link.up == link.down)
+    });
+    assert_eq!(
+        seen.collect::<Vec<_>>(),
+        [
+            (Some(100_000_000), Span::from_millis(5), true),
+            (Some(2_500_000_000), Span::from_micros(1_500), true)
+        ]
+    );
+    assert!(topology.notes.lost.is_empty(), "{:?}", topology.notes.lost);
+    // A bare number may be anything: a cost, a rate in any unit.
+    let topology = read(&text("bandwidth 100 weight 3", "bandwidth 10.5"), Format::Gml);
+    assert!(topology.links.iter().all(|link| link.up.rate.is_none()));
+    assert_eq!(
+        items(&topology.notes.lost, "Numbers without a unit"),
+        ["bandwidth (2 edges)", "weight (1 edge)"]
+    );
+    let graphml = "<graphml><key id='d0' for='edge' attr.name='bandwidth' attr.type='double'/>\
+                   <key id='d1' for='graph' attr.name='bandwidth_unit' attr.type='string'/>\
+                   <graph edgedefault='undirected'><data key='d1'>Mbit/s</data><node id='a'/><node id='b'/>\
+                   <edge source='a' target='b'><data key='d0'>40.0</data></edge></graph></graphml>";
+    let topology = read(graphml, Format::GraphMl);
+    assert_eq!(topology.links[0].up.rate.map(Rate::bits_per_second), Some(40_000_000));
+    assert!(topology.notes.lost.is_empty(), "{:?}", topology.notes.lost);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! containerlab's topology files: nodes of kinds, and links between their interfaces.
 
+mod kind;
+
 use std::collections::BTreeMap;
 
 use windtunnel_scenario::Mistake;
@@ -9,6 +11,7 @@ use super::input::{Input, shorten};
 use super::names::{self, Namer};
 use super::{Options, decimal};
 use crate::topology::{Link, Node, Notes, Properties, Router, Topology};
+use kind::Definitions;
 
 /// Kinds whose nodes are hosts for programs; `bridge` and `ovs-bridge` are switches; all others are routers
 /// with an operating system of their own.
@@ -46,7 +49,7 @@ pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistak
         }
     }
     for (key, _) in inner {
-        if !["nodes", "links", "defaults", "kinds"].contains(&key.text.as_str()) {
+        if !["nodes", "links", "defaults", "kinds", "groups"].contains(&key.text.as_str()) {
             topology.notes.lose("Keys of the topology", shorten(&key.text));
         }
     }
@@ -68,23 +71,14 @@ impl Reader<'_> {
         let Some(nodes) = find(inner, "nodes") else {
             return Err(self.input.at(Place::START, "the topology has no `nodes:`", None));
         };
-        let default = match find(inner, "defaults") {
-            Some(defaults) => find(self.map(defaults, "defaults")?, "kind"),
-            None => None,
-        };
+        let definitions = Definitions::read(self, inner, &mut topology.notes)?;
         let mut namer = Namer::default();
         for (key, value) in self.map(nodes, "nodes")? {
             let keys = match value.kind {
                 Kind::Null => &[][..],
                 _ => self.map(value, "a node")?,
             };
-            let kind = match find(keys, "kind").or(default) {
-                Some(kind) => self.text(kind, "kind")?,
-                None => {
-                    let message = format!("the node `{}` has no `kind`", shorten(&key.text));
-                    return Err(self.input.at(key.place, message, None));
-                }
-            };
+            let kind = definitions.kind_of(self, key, keys)?;
             let name = namer.take(&key.text, "node");
             names.insert(key.text.clone(), name.clone());
             let comment = names::comment(&key.text, &name);
@@ -265,13 +259,15 @@ fn note_keys(notes: &mut Notes, name: &str, keys: &Map) {
     for (key, value) in keys {
         match (key.text.as_str(), &value.kind) {
             ("kind", _) => {}
-            ("image", Kind::Text(image)) => {
-                notes.lose("Images are not run", format!("{name} ({})", shorten(image)));
-            }
+            ("image", Kind::Text(image)) => note_image(notes, name, image),
             ("labels" | "group", _) => notes.leave_out("Keys of nodes", shorten(&key.text)),
             (other, _) => notes.lose("Keys of nodes", format!("{} of {name}", shorten(other))),
         }
     }
+}
+
+fn note_image(notes: &mut Notes, name: &str, image: &str) {
+    notes.lose("Images are not run", format!("{name} ({})", shorten(image)));
 }
 
 /// A container on several links may forward, as with a routing daemon in it.

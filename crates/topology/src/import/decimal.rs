@@ -88,7 +88,7 @@ pub(super) fn probability(text: &str) -> Option<Probability> {
 }
 
 /// The number and what stands behind it.
-fn split(text: &str) -> (&str, &str) {
+pub(super) fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     // An `e` belongs to the number only where an exponent follows.
     let number = |(at, c): &(usize, char)| {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use windtunnel_scenario::Mistake;
 use windtunnel_scenario::yaml::Place;
 
-use super::{LARGEST_IMPORT, Original};
+use super::{LARGEST_IMPORT, Original, xml};
 
 /// A file's text.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl<'a> Input<'a> {
             Ok(text) => (Cow::Borrowed(text), false),
             Err(_) => (Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect()), true),
         };
-        let input = Input { name, text, latin1 };
+        let input = Input { name, text: xml::without_late_declaration(text), latin1 };
         match input.text.find('\0') {
             Some(at) => Err(input.mistake(at, 1, "a NUL byte: this is no text")),
             None if input.text.trim().is_empty() => Err(input.mistake(0, 1, "the file is empty")),

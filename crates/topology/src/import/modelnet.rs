@@ -71,12 +71,18 @@ pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistak
     }
     let mut edges = Vec::new();
     for element in section("edges") {
-        let mut end = |name| vertices.end(input, element, name, &mut topology);
-        let (from, to) = (end("int_src")?, end("int_dst")?);
-        if from == to {
-            return Err(xml::mistake(input, element, "this edge joins a vertex to itself"));
-        }
         let properties = properties(input, element, &specs)?;
+        let end = |name| xml::required(input, element, name);
+        let (source, target) = (end("int_src")?, end("int_dst")?);
+        if source == target {
+            // Nothing that leaves a vertex comes back to it without another one.
+            let name = vertices.by_index.get(source).map(|at| vertices.names[*at].clone());
+            let name = name.unwrap_or_else(|| shorten(source));
+            topology.notes.lose("Edges from a vertex to itself", name);
+            continue;
+        }
+        let mut end = |index| vertices.end(index, &mut topology);
+        let (from, to) = (end(source), end(target));
         note_unread(element, &mut topology);
         edges.push(OneWay { from, to, properties });
     }
@@ -124,22 +130,15 @@ impl Vertices {
         at
     }
 
-    /// The vertex that an edge names; one that is not declared becomes a router.
-    fn end(
-        &mut self,
-        input: &Input<'_>,
-        element: Element<'_, '_>,
-        name: &str,
-        topology: &mut Topology,
-    ) -> Result<usize, Mistake> {
-        let index = xml::required(input, element, name)?;
+    /// The vertex with this index; one that is not declared becomes a router.
+    fn end(&mut self, index: &str, topology: &mut Topology) -> usize {
         if let Some(at) = self.by_index.get(index) {
-            return Ok(*at);
+            return *at;
         }
         let at = self.add(index, "g", false);
         let text = "These vertices are not declared, and edges use them: they are routers";
         topology.notes.assume(text, self.names[at].clone());
-        Ok(at)
+        at
     }
 }
 

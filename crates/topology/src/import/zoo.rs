@@ -1,16 +1,16 @@
 //! Graphs of places, as of the Internet Topology Zoo (Knight, Nguyen, Falkner, Bowden, Roughan 2011).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::{Rate, Span};
 use windtunnel_scenario::Mistake;
 
 use super::geography::Coordinates;
-use super::graph::{Attributes, Edge, Graph, Vertex};
+use super::graph::{Edge, Graph, Vertex};
 use super::input::{Input, shorten};
 use super::names::{self, Namer};
 use super::pair::{OneWay, connect};
-use super::{Options, decimal};
+use super::{Options, decimal, units};
 use crate::topology::{Link, Notes, Properties, Router, Topology};
 
 /// Attributes that describe and change nothing that a packet would notice.
@@ -47,6 +47,9 @@ const CARRIED: [&str; 8] = [
     "latency",
     "delay",
 ];
+/// Of attributes that would be rates or latencies.
+const NO_UNIT: &str = "Numbers without a unit that is known: write it behind the number or into the attribute's \
+                       name, as in `bandwidth_mbps`";
 /// Attributes of the whole graph that stand in the file's head.
 const HEAD: [&str; 5] = ["Network", "GeoLocation", "Source", "NetworkDate", "Note"];
 
@@ -87,8 +90,8 @@ pub(super) fn convert(
         "",
     );
     let edges = Edges { input, graph, places: &places, default: options.latency };
-    edges.links(&mut topology)?;
-    unread(graph, &mut topology.notes);
+    let read = edges.links(&mut topology)?;
+    unread(graph, &read, &mut topology.notes);
     Ok(topology)
 }
 
@@ -113,6 +116,9 @@ fn coordinates(input: &Input<'_>, vertex: &Vertex) -> Result<Option<Coordinates>
     }
 }
 
+/// Attributes of edges that were read though their names are not fixed, by the position of the edge.
+type Read<'a> = BTreeSet<(usize, &'a str)>;
+
 /// What is needed to make links of edges.
 struct Edges<'a> {
     input: &'a Input<'a>,
@@ -121,11 +127,13 @@ struct Edges<'a> {
     default: Span,
 }
 
-impl Edges<'_> {
-    fn links(&self, topology: &mut Topology) -> Result<(), Mistake> {
+impl<'a> Edges<'a> {
+    /// Returns the attributes with names that are not fixed and that were read: by edge.
+    fn links(&self, topology: &mut Topology) -> Result<Read<'a>, Mistake> {
         let mut directed = Vec::new();
         let (mut computed, mut unrated) = (0_usize, Vec::new());
-        for edge in &self.graph.edges {
+        let mut read = BTreeSet::new();
+        for (at, edge) in self.graph.edges.iter().enumerate() {
             let names = edge.ends.map(|end| topology.routers[end].name.clone());
             let [a, b] = &names;
             if a == b {
@@ -133,8 +141,11 @@ impl Edges<'_> {
                 continue;
             }
             let both = format!("{a}--{b}");
-            let (latency, from_place) = self.latency(edge, &both, &mut topology.notes)?;
-            let rate = self.rate(edge, &both, &mut topology.notes)?;
+            let mut keys = Vec::new();
+            let (latency, from_place) =
+                self.latency(edge, &both, &mut topology.notes, &mut keys)?;
+            let rate = self.rate(edge, &both, &mut topology.notes, &mut keys);
+            read.extend(keys.into_iter().map(|key| (at, key)));
             computed += usize::from(from_place);
             if rate.is_none() {
                 unrated.push(both);
@@ -166,12 +177,23 @@ impl Edges<'_> {
                     .assume("These links have no rate in the file: they are without limit", both);
             }
         }
-        Ok(())
+        Ok(read)
     }
 
-    /// The file's latency, else that of light, else the default. Whether it is that of light.
-    fn latency(&self, edge: &Edge, both: &str, notes: &mut Notes) -> Result<(Span, bool), Mistake> {
+    /// The file's latency, else that of light, else the default. Whether it is that of light. The attribute that
+    /// it is from goes to `keys`.
+    fn latency(
+        &self,
+        edge: &'a Edge,
+        both: &str,
+        notes: &mut Notes,
+        keys: &mut Vec<&'a str>,
+    ) -> Result<(Span, bool), Mistake> {
         const MILLISECOND: u64 = 1_000_000;
+        if let Some(found) = units::latency(&edge.attributes, &self.graph.attributes) {
+            keys.push(found.key);
+            return Ok((found.value, false));
+        }
         let given = ["latency", "delay"].iter().find_map(|key| edge.attributes.get(*key));
         if let Some(given) = given.filter(|given| !given.text.trim().is_empty()) {
             if given.text.trim().parse::<f64>().is_ok() {
@@ -196,43 +218,53 @@ impl Edges<'_> {
         Ok((self.default, false))
     }
 
-    fn rate(&self, edge: &Edge, both: &str, notes: &mut Notes) -> Result<Option<Rate>, Mistake> {
+    fn rate(
+        &self,
+        edge: &'a Edge,
+        both: &str,
+        notes: &mut Notes,
+        keys: &mut Vec<&'a str>,
+    ) -> Option<Rate> {
         let text = |key: &str| {
             let attribute = edge.attributes.get(key).map(|attribute| attribute.text.trim());
             attribute.filter(|text| !text.is_empty())
         };
         let raw = text("LinkSpeedRaw").and_then(|text| decimal::rate(text, Some(1)));
         if raw.is_some() {
-            return Ok(raw);
+            return raw;
         }
         if let (Some(speed), Some(units)) = (text("LinkSpeed"), text("LinkSpeedUnits"))
             && let Some(rate) = decimal::rate(&format!("{speed} {units}"), None)
         {
-            return Ok(Some(rate));
+            return Some(rate);
+        }
+        if let Some(found) = units::rate(&edge.attributes, &self.graph.attributes) {
+            keys.push(found.key);
+            return Some(found.value);
         }
         if let Some(rate) = text("LinkLabel").and_then(|label| decimal::rate(label, None)) {
             notes.assume("The rate of these links is from their LinkLabel", both);
-            return Ok(Some(rate));
+            return Some(rate);
         }
         let asked = text("LinkSpeedRaw").or(text("LinkSpeed"));
         if let Some(asked) = asked {
             let item = format!("{both} {}", names::shown(asked));
             notes.lose("A LinkSpeed that is no number with units", item);
         }
-        Ok(None)
+        None
     }
 }
 
 /// Attributes that nothing was made of, with how often they occur.
-fn unread(graph: &Graph, notes: &mut Notes) {
+fn unread(graph: &Graph, read: &Read<'_>, notes: &mut Notes) {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    let vertices = graph.vertices.iter().map(|vertex| ("node", &vertex.attributes));
-    let edges = graph.edges.iter().map(|edge| ("edge", &edge.attributes));
-    for (of, attributes) in vertices.chain(edges) {
-        let filled =
-            |attributes: &'_ Attributes, key: &str| !attributes[key].text.trim().is_empty();
-        for key in attributes.keys().filter(|key| filled(attributes, key)) {
-            if !CARRIED.contains(&key.as_str()) {
+    let vertices = (0..).zip(&graph.vertices).map(|(at, v)| ("node", at, &v.attributes));
+    let edges = (0..).zip(&graph.edges).map(|(at, e)| ("edge", at, &e.attributes));
+    for (of, at, attributes) in vertices.chain(edges) {
+        for (key, attribute) in attributes {
+            let carried =
+                CARRIED.contains(&key.as_str()) || of == "edge" && read.contains(&(at, key));
+            if !carried && !attribute.text.trim().is_empty() {
                 *counts.entry((of, key)).or_default() += 1;
             }
         }
@@ -240,9 +272,12 @@ fn unread(graph: &Graph, notes: &mut Notes) {
     for ((of, key), count) in counts {
         let plural = if count == 1 { "" } else { "s" };
         let item = format!("{} ({count} {of}{plural})", shorten(key));
-        match DESCRIPTIONS.contains(&key) {
-            true => notes.leave_out("Attributes", item),
-            false => notes.lose("Attributes whose meaning is not known", item),
+        if DESCRIPTIONS.contains(&key) || of == "edge" && units::names_unit(key) {
+            notes.leave_out("Attributes", item);
+        } else if of == "edge" && units::names_quantity(key) {
+            notes.lose(NO_UNIT, item);
+        } else {
+            notes.lose("Attributes whose meaning is not known", item);
         }
     }
     for key in graph.attributes.keys().filter(|key| !HEAD.contains(&key.as_str())) {

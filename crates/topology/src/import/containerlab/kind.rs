@@ -1,0 +1,80 @@
+//! Which kind a node is: its own, that of its group, or the default.
+
+use windtunnel_scenario::Mistake;
+use windtunnel_scenario::yaml::{Key, Kind};
+
+use super::{Map, Reader, find, note_image};
+use crate::import::input::shorten;
+use crate::topology::Notes;
+
+/// What nodes inherit.
+#[derive(Debug)]
+pub(super) struct Definitions<'v> {
+    defaults: &'v Map,
+    groups: &'v Map,
+}
+
+impl<'v> Definitions<'v> {
+    /// The definitions of a topology. What nodes would inherit beside a kind is noted.
+    pub(super) fn read(
+        reader: &Reader<'_>,
+        topology: &'v Map,
+        notes: &mut Notes,
+    ) -> Result<Self, Mistake> {
+        let section = |name: &str| match find(topology, name) {
+            None => Ok(&[][..]),
+            Some(value) if matches!(value.kind, Kind::Null) => Ok(&[][..]),
+            Some(value) => reader.map(value, name),
+        };
+        let definitions =
+            Definitions { defaults: section("defaults")?, groups: section("groups")? };
+        note_inherited(notes, "defaults", definitions.defaults);
+        for name in ["kinds", "groups"] {
+            for (key, value) in section(name)? {
+                if let Kind::Map(keys) = &value.kind {
+                    note_inherited(notes, &format!("{name}.{}", shorten(&key.text)), keys);
+                }
+            }
+        }
+        Ok(definitions)
+    }
+
+    /// The kind of the node `key` with these keys.
+    pub(super) fn kind_of<'a>(
+        &'a self,
+        reader: &Reader<'_>,
+        key: &Key,
+        node: &'a Map,
+    ) -> Result<&'a str, Mistake> {
+        if let Some(kind) = find(node, "kind") {
+            return reader.text(kind, "kind");
+        }
+        if let Some(group) = find(node, "group").or_else(|| find(self.defaults, "group"))
+            && let Some(group) = find(self.groups, reader.text(group, "group")?)
+            && let Kind::Map(group) = &group.kind
+            && let Some(kind) = find(group, "kind")
+        {
+            return reader.text(kind, "kind");
+        }
+        match find(self.defaults, "kind") {
+            Some(kind) => reader.text(kind, "kind"),
+            None => {
+                let message = format!("the node `{}` has no `kind`", shorten(&key.text));
+                let hint = "kind: of the node, of its group (`groups:`), or of `defaults:`";
+                Err(reader.input.at(key.place, message, Some(hint.to_owned())))
+            }
+        }
+    }
+}
+
+/// What the keys that nodes inherit would have done.
+fn note_inherited(notes: &mut Notes, of: &str, keys: &Map) {
+    for (key, value) in keys {
+        match (key.text.as_str(), &value.kind) {
+            ("kind", _) => {}
+            ("image", Kind::Text(image)) => note_image(notes, of, image),
+            ("labels" | "group", _) => notes.leave_out("Keys of nodes", shorten(&key.text)),
+            (other, _) => notes.lose("Keys of nodes", format!("{} of {of}", shorten(other))),
+        }
+    }
+}
