@@ -106,7 +106,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__agent)
-            opts="-h --listen --advertise --join --name --labels --cpus --memory --uplink --max-nodes --max-cpu --max-memory --deny-exec --folder --keep-results --slurm --until-stdin-closes --key --help"
+            opts="-h --listen --advertise --join --name --labels --cpus --memory --uplink --max-nodes --max-cpu --max-memory --deny-exec --folder --keep-results --slurm --until-stdin-closes --key --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -316,7 +316,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__exec)
-            opts="-h --cwd --env --run --help"
+            opts="-h --cwd --env --run --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -342,7 +342,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__generate)
-            opts="-o -h --nodes --routers --size --fanout --depth --dimension --left --right --probability --attach --latency --jitter --loss --rate --queue --access-latency --access-jitter --access-loss --access-rate --access-queue --run --seed --output --help star chain ring full-mesh tree grid torus dumbbell butterfly random scale-free"
+            opts="-o -h --nodes --routers --size --fanout --depth --dimension --left --right --probability --attach --latency --jitter --loss --rate --queue --access-latency --access-jitter --access-loss --access-rate --access-queue --run --seed --output --force --json --help star chain ring full-mesh tree grid torus dumbbell butterfly random scale-free"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -470,7 +470,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__import)
-            opts="-o -h --format --hosts --hosts-at --latency --run --strict --output --help"
+            opts="-o -h --format --hosts --hosts-at --latency --run --strict --output --force --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -512,7 +512,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__keygen)
-            opts="-h --help"
+            opts="-h --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -792,7 +792,7 @@ _windtunnel() {
             return 0
             ;;
         windtunnel__subcmd__shell)
-            opts="-h --cwd --env --run --help"
+            opts="-h --cwd --env --run --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -63,7 +63,7 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l remote-win
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l no-offload -d 'Let no packet be larger than its link\'s MTU, also where nobody could tell'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l quiet -d 'Show the verdict only'
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l plain -d 'With --hosts: let packets between machines go in the clear, on a network that is trusted'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -l detach -d 'With --hosts: print the run\'s number when it has begun, and do not wait for its end'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -95,7 +95,7 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l junit -d 
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l print -d 'Write the scenario that this means, to begin a file with, and run nothing'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l no-offload -d 'Let no packet be larger than its link\'s MTU, also where nobody could tell'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l quiet -d 'Show the verdict only'
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand link" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l from -d 'Only paths from this node or group' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l to -d 'Only paths to this node or group' -r
@@ -106,7 +106,7 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l remote-w
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l all -d 'Show every pair of nodes [default: the first 200]'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l events -d 'Show everything that `events` come to, in the order of time: repetitions, flaps and churn included'
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l nodes -d 'Nodes in all [default: one for each router that takes nodes; 10 for star and dumbbell]' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l routers -d 'Routers of a chain, ring, full-mesh, random or scale-free shape [default: as many as --nodes, else 10]' -r
@@ -130,7 +130,9 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l acces
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l access-queue -d 'Queue in front of that rate' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l run -d 'The command of every node [default: none; nodes are there for exec and shell]' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l seed -d 'Seed of random shapes and of latencies from a range' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -s o -l output -d 'Write to this file instead of standard output' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -s o -l output -d 'Write to this new file instead of standard output' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l force -d 'Overwrite a file that is there already'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l format -d 'What the file is [default: told from its content]' -r -f -a "graphml\t'GraphML, as of the Internet Topology Zoo'
 gml\t'GML, as of the Internet Topology Zoo'
@@ -142,46 +144,51 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l hosts -
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l hosts-at -d 'Attach nodes to these routers only: names, or labels of the file' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l latency -d 'Latency of links for which the file has neither a latency nor coordinates' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l run -d 'The command of every node [default: none; nodes are there for exec and shell]' -r
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -s o -l output -d 'Write to this file instead of standard output' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -s o -l output -d 'Write to this new file instead of standard output' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l strict -d 'Fail if anything could not be carried over, and write nothing'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l force -d 'Overwrite a file that is there already'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l cwd -d 'Working directory of the command [default: the current directory]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l env -d 'A variable for the command; may be given more than once' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -l json -d 'Write a failure of windtunnel itself to standard error as JSON; the command\'s output stays what it is'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand exec" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand shell" -l cwd -d 'Working directory of the command [default: the current directory]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand shell" -l env -d 'A variable for the command; may be given more than once' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand shell" -l run -d 'Folder of the live run' -r -F
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand shell" -l json -d 'Write a failure of windtunnel itself to standard error as JSON; the command\'s output stays what it is'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand shell" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand ps" -l run -d 'Folder of the live run' -r -F
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand ps" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand ps" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand ps" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -l interval -d 'Time between two looks at the run, at least 100ms' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -l run -d 'Folder of the live run' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -l once -d 'Print the tables once as plain text, with all columns'
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -l direction -d 'Only this direction: `up`, `down`, or `from-to` with the names at the link\'s ends [default: both]' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -l run -d 'Folder of the live run' -r -F
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand set" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand down" -l direction -d 'Only this direction: `up`, `down`, or `from-to` with the names at the link\'s ends [default: both]' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand down" -l run -d 'Folder of the live run' -r -F
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand down" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand down" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand down" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -l direction -d 'Only this direction: `up`, `down`, or `from-to` with the names at the link\'s ends [default: both]' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -l run -d 'Folder of the live run' -r -F
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand up" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand do" -l run -d 'Folder of the live run' -r -F
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand do" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand do" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand do" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l run -d 'Folder of the live run' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l no-wait -d 'Return at once instead of waiting until the run has ended'
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand stop" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand schema" -l json -d 'No difference: a schema is JSON in any case'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand schema" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand keygen" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand keygen" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l listen -d 'Where to hear: an address and a UDP port' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l advertise -d 'Where other machines reach this one, if that is not what this machine sees itself; without a port that of --listen. `ssh`: the address that the ssh session has reached which this is in' -r
@@ -200,23 +207,24 @@ complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l keep-res
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l slurm -d 'Tell others the name, the processors and the memory that the Slurm step has which this is in'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l until-stdin-closes -d 'Print where others reach this agent, and end when standard input does, once nobody watches a run here; then nothing is left of it'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand agent" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l measure -d 'Measure what goes through from each machine to each other, one pair after the other'
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand hosts" -s h -l help -d 'Print help'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l host -d 'A machine that has a part of the run' -r
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l out -d 'The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l key -d 'The cluster\'s key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l quiet -d 'Show the verdict only'
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand attach" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand part" -l hide -d 'A file or folder that no program may see' -r -F
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand part" -s h -l help -d 'Print help'
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand completions" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand completions" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand manual" -l out -d 'Write `windtunnel.1` into this folder instead' -r -F
-complete -c windtunnel -n "__fish_windtunnel_using_subcommand manual" -l json -d 'Write JSON to standard output, with the fields of the human output'
+complete -c windtunnel -n "__fish_windtunnel_using_subcommand manual" -l json -d 'Write JSON to standard output, with the fields of the human output; failures too'
 complete -c windtunnel -n "__fish_windtunnel_using_subcommand manual" -s h -l help -d 'Print help (see more with \'--help\')'

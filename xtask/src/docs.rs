@@ -38,9 +38,7 @@ pub fn pages(root: &Path) -> io::Result<Vec<Page>> {
         (Shell::Zsh, "_windtunnel"),
         (Shell::Fish, "windtunnel.fish"),
     ] {
-        let mut script = Vec::new();
-        clap_complete::generate(shell, &mut windtunnel_cli::command(), "windtunnel", &mut script);
-        let text = String::from_utf8_lossy(&script).into_owned();
+        let text = windtunnel_cli::completions(shell);
         pages.push(page(&format!("docs/completions/{name}"), text));
     }
     for page in &mut pages {

@@ -29,6 +29,7 @@ pub(crate) enum Verb {
     Exec(verb::exec::Arguments),
     Shell(verb::shell::Arguments),
     Ps(verb::ps::Arguments),
+    Ls(verb::ps::Everywhere),
     Top(verb::top::Arguments),
     Set(verb::set::Arguments),
     Down(verb::state::Down),
@@ -44,13 +45,25 @@ pub(crate) enum Verb {
     Part(verb::part::Arguments),
     Doctor(verb::doctor::Arguments),
     Completions(verb::completions::Arguments),
+    #[command(hide = true)]
+    Complete(verb::complete::Arguments),
     Manual(verb::manual::Arguments),
+}
+
+/// A command of a node, in the words of a shell.
+pub(crate) fn node_command(text: &str) -> Result<String, String> {
+    match shell_words::split(text) {
+        Err(_) => Err("a quote is not closed".to_owned()),
+        Ok(words) if words.is_empty() => Err("no command; leave it out for no program".to_owned()),
+        Ok(_) if text.contains('\0') => Err("it holds a NUL character".to_owned()),
+        Ok(_) => Ok(text.to_owned()),
+    }
 }
 
 /// How the answer is written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Format {
-    /// Write JSON to standard output, with the fields of the human output
+    /// Write JSON to standard output, with the fields of the human output; failures too
     #[arg(long, env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
 }

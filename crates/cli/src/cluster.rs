@@ -31,6 +31,11 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// Whether it comes from standard input.
+    pub(crate) fn is_standard_input(&self) -> bool {
+        self.key.as_deref() == Some(Path::new("-"))
+    }
+
     /// Whether none is named and none is kept.
     fn is_absent(&self) -> bool {
         self.key.is_none() && usual_path().is_ok_and(|path| !path.exists())

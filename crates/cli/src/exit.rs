@@ -42,6 +42,19 @@ impl Exit {
         self as u8
     }
 
+    /// Its name, as `kind` of a failure in JSON has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Exit::Fine => "fine",
+            Exit::Check => "check",
+            Exit::Usage => "usage",
+            Exit::Scenario => "scenario",
+            Exit::Machine => "machine",
+            Exit::Internal => "internal",
+        }
+    }
+
     /// What it means, for the manual and the reference.
     #[must_use]
     pub const fn meaning(self) -> &'static str {

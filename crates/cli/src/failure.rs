@@ -1,5 +1,7 @@
 //! What went wrong, and how it is told.
 
+mod record;
+
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
@@ -11,6 +13,8 @@ use windtunnel_scenario::{Errors, Mistake, PatchError};
 use crate::exit::Exit;
 use crate::output;
 use crate::render::quantity::count;
+
+pub(crate) use record::Record;
 
 /// Why a verb could not do its work.
 #[derive(Debug)]
@@ -76,6 +80,19 @@ impl Failure {
         if !matches!(self, Failure::ReaderGone) {
             output::talk(&self.text());
         }
+        self.code()
+    }
+
+    /// Tells it as JSON and returns the exit code.
+    pub(crate) fn tell_json(&self, to_standard_error: bool) -> u8 {
+        if !matches!(self, Failure::ReaderGone) {
+            Record::of(self).tell(to_standard_error);
+        }
+        self.code()
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::ReaderGone => Exit::Fine.code(),
             Failure::Scenario(_) | Failure::Mistake(_) | Failure::Refused(_) => {
@@ -138,7 +155,17 @@ impl Failure {
 
 /// `error: what: cause: cause`, then the hint on a line of its own.
 fn text(error: &(dyn Error + 'static), hint: Option<&str>) -> String {
-    let mut text = format!("error: {error}");
+    let mut text = format!("error: {}", chain(error));
+    if let Some(hint) = hint {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\nhint: {hint}");
+    }
+    text
+}
+
+/// `what: cause: cause`.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {
         let part = source.to_string();
@@ -148,9 +175,6 @@ fn text(error: &(dyn Error + 'static), hint: Option<&str>) -> String {
             let _ = write!(text, ": {part}");
         }
         cause = source.source();
-    }
-    if let Some(hint) = hint {
-        let _ = write!(text, "\nhint: {hint}");
     }
     text
 }

@@ -11,8 +11,10 @@
 //! | `verb` | one verb a file |
 //! | `render` | tables, lines and texts for people |
 //! | `cluster` | the cluster's key, its machines, and what goes where |
+//! | `completion` | what a word on the command line could become |
 //! | `exit` | [`Exit`]: the exit codes |
 //! | `failure` | what went wrong, and how it is told |
+//! | `line` | the command line that was given, and how its failures are told |
 //! | `live` | finding and asking a live run |
 //! | `load` | reading a scenario from a file |
 //! | `manual` | the manual page |
@@ -29,8 +31,10 @@
 
 mod arguments;
 mod cluster;
+mod completion;
 mod exit;
 mod failure;
+mod line;
 mod live;
 mod load;
 mod manual;
@@ -44,17 +48,21 @@ mod verb;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-
 pub use exit::Exit;
 pub use manual::manual_page;
 
-use arguments::Arguments;
+use line::Line;
 
 /// The whole command line, for documents and completions.
 #[must_use]
 pub fn command() -> clap::Command {
-    Arguments::command()
+    line::command()
+}
+
+/// What a shell needs to complete command lines.
+#[must_use]
+pub fn completions(shell: clap_complete::Shell) -> String {
+    completion::script(shell)
 }
 
 /// Does what the command line says and returns the exit code.
@@ -62,8 +70,11 @@ pub fn command() -> clap::Command {
 pub fn main() -> ExitCode {
     terminal::restore_on_panic();
     let code = catch_unwind(AssertUnwindSafe(|| {
-        let arguments = Arguments::parse();
-        verb::run(&arguments.verb).unwrap_or_else(|failure| failure.tell())
+        let line = match Line::read(std::env::args_os()) {
+            Ok(line) => line,
+            Err(wrong) => return wrong.tell(),
+        };
+        verb::run(&line.arguments.verb).unwrap_or_else(|failure| line.tell(&failure))
     }));
     ExitCode::from(code.unwrap_or(Exit::Internal.code()))
 }

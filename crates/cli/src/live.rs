@@ -1,31 +1,45 @@
 //! Finding and asking a live run.
 
-use std::path::PathBuf;
+mod list;
 
-use windtunnel_control::{Client, Reply, Request};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use windtunnel_control::{Client, Reply, Request, registry};
 use windtunnel_model::Plan;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 
+pub(crate) use list::{LiveRun, folders, list};
+
 /// Which live run is meant.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Live {
-    /// Folder of the live run
-    #[arg(long, value_name = "DIR", env = "WINDTUNNEL_RUN", default_value = "runs/latest")]
-    run: PathBuf,
+    /// Folder of the live run [default: the one that is live in runs/]
+    #[arg(long, value_name = "DIR", env = "WINDTUNNEL_RUN")]
+    run: Option<PathBuf>,
+    /// Which one that is, once it has been found.
+    #[arg(skip)]
+    found: OnceLock<PathBuf>,
 }
 
 impl Live {
+    /// The run in this folder, or the only one.
+    pub(crate) fn of(run: Option<PathBuf>) -> Self {
+        Live { run, ..Live::default() }
+    }
+
     /// Connects to the run.
     pub(crate) fn connect(&self) -> Result<Client, Failure> {
-        Ok(Client::connect(&self.run)?)
+        Ok(Client::connect(self.folder()?)?)
     }
 
     /// The plan of the run.
     pub(crate) fn plan(&self) -> Result<Plan, Failure> {
-        let path = self.run.join("plan.json");
-        let read = std::fs::read(&path).and_then(|json| Ok(serde_json::from_slice(&json)?));
+        let path = self.folder()?.join("plan.json");
+        let read = fs::read(&path).and_then(|json| Ok(serde_json::from_slice(&json)?));
         read.map_err(|error| {
             Failure::new(Exit::Usage, format!("cannot read {}: {error}", path.display()))
         })
@@ -38,5 +52,88 @@ impl Live {
             Reply::Done => Ok(client),
             other => Err(Failure::unexpected(other)),
         }
+    }
+
+    /// The folder that was named, or that of the run that is live in `runs`.
+    fn folder(&self) -> Result<&Path, Failure> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
+        }
+        let folder = match &self.run {
+            Some(folder) => folder.clone(),
+            None => only(&below(Path::new(RUNS)), &registry::live())?,
+        };
+        Ok(self.found.get_or_init(|| folder))
+    }
+}
+
+/// The folders of live runs in `parent`, sorted. The link `latest` may be that of a run that is over.
+fn below(parent: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut live: Vec<PathBuf> =
+        folders.map(|entry| entry.path()).filter(|path| registry::is_live(path)).collect();
+    live.sort();
+    live
+}
+
+/// The one run that is live here; `anywhere` are those of all folders.
+fn only(here: &[PathBuf], anywhere: &[PathBuf]) -> Result<PathBuf, Failure> {
+    let option = |path: &PathBuf| format!("--run {}", path.display());
+    match (here, anywhere) {
+        ([one], _) => Ok(one.clone()),
+        // Connecting says that none lives there.
+        ([], []) => Ok(Path::new(RUNS).join("latest")),
+        ([], [first, ..]) => Err(Failure::new(Exit::Usage, format!("no live run in {RUNS}")).hint(
+            format!("elsewhere there is {}; `windtunnel ps --all` lists all", option(first)),
+        )),
+        (many, _) => {
+            let options: Vec<String> = many.iter().map(option).collect();
+            let text = format!("{} runs are live in {RUNS}", many.len());
+            Err(Failure::new(Exit::Usage, text).hint(format!("name one: {}", options.join(", "))))
+        }
+    }
+}
+
+/// Where runs are whose folder nobody names.
+const RUNS: &str = "runs";
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_later_run_that_is_over_does_not_hide_the_live_one() {
+        let root = tempfile::tempdir().unwrap();
+        let [live, over] = ["demo-1", "demo-2"].map(|name| root.path().join(name));
+        for folder in [&live, &over] {
+            fs::create_dir(folder).unwrap();
+        }
+        let _socket = UnixListener::bind(live.join("control.sock")).unwrap();
+        // A killed run leaves its socket's file.
+        drop(UnixListener::bind(over.join("control.sock")).unwrap());
+        std::os::unix::fs::symlink("demo-2", root.path().join("latest")).unwrap();
+        assert_eq!(below(root.path()), [live]);
+    }
+
+    #[test]
+    fn of_several_live_runs_none_is_chosen() {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let text = |here: &[&str], anywhere: &[&str]| match only(&paths(here), &paths(anywhere)) {
+            Ok(folder) => folder.display().to_string(),
+            Err(failure) => failure.text(),
+        };
+        assert_eq!(text(&["runs/a"], &["/x/runs/a", "/y/b"]), "runs/a");
+        assert_eq!(
+            text(&["runs/a", "runs/b"], &[]),
+            "error: 2 runs are live in runs\nhint: name one: --run runs/a, --run runs/b"
+        );
+        assert_eq!(text(&[], &[]), "runs/latest");
+        assert_eq!(
+            text(&[], &["/y/b"]),
+            "error: no live run in runs\nhint: elsewhere there is --run /y/b; `windtunnel ps --all` lists all"
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! Reading a scenario from a file.
+//! Reading a scenario from a file or from standard input.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 
 use windtunnel_scenario::{Instead, LARGEST_FILE, Loaded, Source};
@@ -10,15 +10,19 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::presence;
 
-/// Reads and resolves the scenario in `file`, with what holds instead of what it says.
+/// Reads and resolves the scenario in `file` (`-`: standard input), with what holds instead of what it says.
 pub(crate) fn scenario(file: &Path, instead: Instead) -> Result<Loaded, Failure> {
+    let name = match is_standard_input(file) {
+        true => "<stdin>".to_owned(),
+        false => file.display().to_string(),
+    };
     let text = read(file).map_err(|error| {
-        let text = format!("cannot read the scenario {}: {error}", file.display());
+        let text = format!("cannot read the scenario {name}: {error}");
         let hint = "name a scenario file; the tutorial in docs/ shows how to write one";
         Failure::new(Exit::Scenario, text).hint(hint)
     })?;
-    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let name = file.display().to_string();
+    let stem = file.file_stem().filter(|_| !is_standard_input(file));
+    let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
     let default_name = stem.as_deref().unwrap_or("scenario");
     let base = folder_of(file);
     let mut loaded = resolve(&name, &text, default_name, &base, instead)?;
@@ -43,18 +47,31 @@ pub(crate) fn resolve(
 
 /// Reads a file that a scenario names; relative paths start at `folder`.
 pub(crate) fn read_named(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
-    read(&folder.join(name)).map_err(|error| error.to_string())
+    let path = folder.join(name);
+    File::open(path).and_then(read_most).map_err(|error| error.to_string())
+}
+
+/// Whether the file is standard input.
+pub(crate) fn is_standard_input(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+    match is_standard_input(file) {
+        true => read_most(stdin().lock()),
+        false => read_most(File::open(file)?),
+    }
 }
 
 /// At most one byte more than is allowed: enough for the decoder to refuse it.
-fn read(file: &Path) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
+fn read_most(source: impl Read) -> std::io::Result<Vec<u8>> {
     let most = u64::try_from(LARGEST_FILE).unwrap_or(u64::MAX).saturating_add(1);
-    File::open(file)?.take(most).read_to_end(&mut text)?;
+    let mut text = Vec::new();
+    source.take(most).read_to_end(&mut text)?;
     Ok(text)
 }
 
-/// The absolute path of the file's folder.
+/// The absolute path of the file's folder; of standard input it is the current one.
 pub(crate) fn folder_of(file: &Path) -> PathBuf {
     let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     absolute.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)

@@ -26,7 +26,24 @@ pub fn manual_page() -> String {
         page.extend(section(heading, &entries));
     }
     page.extend(section("ENVIRONMENT", &texts(ENVIRONMENT)));
-    String::from_utf8_lossy(&page).into_owned()
+    ascii(&String::from_utf8_lossy(&page))
+}
+
+/// The page with no character beyond ASCII: terminals and versions of roff differ in what they make of those, and
+/// `\[u2026]` is dropped with a warning where the terminal has no `…`.
+fn ascii(page: &str) -> String {
+    page.chars().fold(String::with_capacity(page.len()), |mut text, c| {
+        match c {
+            c if c.is_ascii() => text.push(c),
+            '…' => text.push_str("..."),
+            // groff_char(7): each has a form of its own in ASCII.
+            '·' => text.push_str("\\(pc"),
+            '–' => text.push_str("\\(en"),
+            'á' => text.push_str("\\('a"),
+            c => text.push_str(&format!("\\[u{:04X}]", u32::from(c))),
+        }
+        text
+    })
 }
 
 /// A verb as one section; what would be sections of a page of its own become its parts.
@@ -91,6 +108,16 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `man` under the locale C warns of each character that it cannot show, and leaves it out.
+    #[test]
+    fn every_terminal_can_show_the_page() {
+        let page = manual_page();
+        assert!(page.is_ascii());
+        let shown: Vec<&str> = page.lines().filter(|line| line.contains("\\[u")).collect();
+        assert!(shown.is_empty(), "{shown:?}");
+        assert!(page.contains("\\fI<KEY=VALUE...>\\fR"));
+    }
 
     #[test]
     fn the_page_has_every_verb_and_every_exit_code() {

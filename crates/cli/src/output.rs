@@ -1,8 +1,10 @@
 //! Writing to standard output (data) and standard error (talk).
 
+use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -16,13 +18,46 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::writing(&error))
 }
 
-/// Writes data to a file, or to standard output without one.
-pub(crate) fn file(path: Option<&Path>, text: &str) -> Result<(), Failure> {
-    let Some(path) = path else { return data(text) };
-    std::fs::write(path, text).map_err(|error| {
-        let text = format!("cannot write {}: {error}", path.display());
-        Failure::new(Exit::Machine, text)
-    })
+/// Where a text goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Destination {
+    /// Write to this new file instead of standard output
+    #[arg(short, long, value_name = "FILE", env = "WINDTUNNEL_OUTPUT")]
+    output: Option<PathBuf>,
+    /// Overwrite a file that is there already
+    #[arg(long, env = "WINDTUNNEL_FORCE", value_parser = FalseyValueParser::new())]
+    force: bool,
+}
+
+impl Destination {
+    /// The file, unless it is standard output.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| path.as_os_str() != "-")
+    }
+
+    /// Writes the text to the file. Without one nothing is written.
+    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
+        let Some(path) = self.path() else { return Ok(()) };
+        let mut options = OpenOptions::new();
+        options.write(true);
+        // What is no file, such as a pipe, cannot lose anything.
+        let is_special = path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir());
+        match self.force || is_special {
+            true => options.create(!is_special).truncate(!is_special),
+            false => options.create_new(true),
+        };
+        let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                let text = format!("{} is there already", path.display());
+                Failure::new(Exit::Usage, text).hint("--force overwrites it")
+            }
+            _ => {
+                let text = format!("cannot write {}: {error}", path.display());
+                Failure::new(Exit::Machine, text)
+            }
+        })
+    }
 }
 
 /// Writes a value to standard output as indented JSON.

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod attach;
 pub(crate) mod check;
+pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod exec;
@@ -40,6 +41,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Exec(arguments) => exec::run(arguments),
         Verb::Shell(arguments) => shell::run(arguments),
         Verb::Ps(arguments) => ps::run(arguments),
+        Verb::Ls(arguments) => ps::list(arguments),
         Verb::Top(arguments) => top::run(arguments),
         Verb::Set(arguments) => set::run(arguments),
         Verb::Down(arguments) => state::down(arguments),
@@ -54,6 +56,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Hosts(arguments) => hosts::run(arguments),
         Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
+        Verb::Complete(arguments) => complete::run(arguments),
         Verb::Manual(arguments) => manual::run(arguments),
     }
 }

@@ -1,6 +1,9 @@
 //! Flags, environment and streams of the binary itself. Nothing here needs rights.
 
-use std::io::Read;
+#[path = "flags/live.rs"]
+mod live;
+
+use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 
 const NET: &str = "tests/golden/check.in/net.yaml";
@@ -65,7 +68,7 @@ fn the_schema_is_json_and_completions_and_manual_are_what_they_should_be() {
     for (shell, start) in [
         ("bash", "_windtunnel() {"),
         ("zsh", "#compdef windtunnel"),
-        ("fish", "# Print an optspec"),
+        ("fish", "function __windtunnel_complete"),
         ("elvish", "\nuse builtin;"),
         ("powershell", "\nusing namespace"),
     ] {
@@ -89,4 +92,157 @@ fn a_reader_that_goes_early_is_no_failure() {
     child.stderr.take().unwrap().read_to_string(&mut talk).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(talk, "");
+}
+
+/// The JSON of a failure, from the stream that has it; nothing else is there.
+fn failure(output: &Output, verb: &str) -> serde_json::Value {
+    let (data, talk) = text(output);
+    let is_besides = ["exec", "shell"].contains(&verb);
+    let (told, other) = if is_besides { (&talk, &data) } else { (&data, &talk) };
+    assert_eq!(other, "", "{verb}");
+    let failure: serde_json::Value =
+        serde_json::from_str(told).unwrap_or_else(|error| panic!("{verb}: {error} in {told}"));
+    let keys: Vec<&str> = failure.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["code", "error", "hint", "kind", "mistakes", "more", "reasons"], "{verb}");
+    assert_eq!(failure["code"], output.status.code().unwrap(), "{verb}");
+    assert!(!failure["error"].as_str().unwrap().is_empty(), "{verb}");
+    failure
+}
+
+/// How each verb fails without a live run, a cluster or rights.
+fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
+    match verb {
+        "run" | "check" => (&["tests/no.yaml"], "scenario"),
+        "link" => (&["--latency", "fast", "--", "true"], "scenario"),
+        "generate" => (&["star", "--routers", "3"], "usage"),
+        "import" => (&["tests/no.xml"], "scenario"),
+        "exec" => (&["--run", "tests", "a", "--", "true"], "usage"),
+        "shell" => (&["--run", "tests", "a"], "usage"),
+        "ps" | "top" | "stop" => (&["--run", "tests"], "usage"),
+        "set" => (&["--run", "tests", "a--b", "loss=1%"], "usage"),
+        "down" | "up" => (&["--run", "tests", "a--b"], "usage"),
+        "do" => (&["--run", "tests", "{link: a--b, down: true}"], "usage"),
+        "keygen" => (&["Cargo.toml"], "usage"),
+        "agent" | "hosts" | "attach" => (&["--key", "tests/no.key"], "usage"),
+        "manual" => (&["--out", "/dev/null/no"], "machine"),
+        "completions" => (&["tcsh"], "usage"),
+        // They fail by a wrong command line only.
+        "doctor" | "schema" | "ls" => (&["--no-such-option"], "usage"),
+        other => panic!("{other} is a new verb: say here how it fails"),
+    }
+}
+
+#[test]
+fn every_verb_tells_its_failures_as_json_with_the_same_fields() {
+    for verb in windtunnel_cli::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        let name = verb.get_name();
+        let (arguments, kind) = failing(name);
+        let output = windtunnel(&[name, "--json"]).args(arguments).output().unwrap();
+        let told = failure(&output, name);
+        assert_eq!(told["kind"], kind, "{name}: {told}");
+        // No verb is known to be meant where the command line is wrong.
+        let output = windtunnel(&[name, "--json", "--no-such-option"]).output().unwrap();
+        assert_eq!(failure(&output, "any")["kind"], "usage", "{name}");
+        let output = windtunnel(&[name, "--no-such-option"]).env("WINDTUNNEL_JSON", "1").output();
+        assert_eq!(failure(&output.unwrap(), "any")["code"], 2, "{name}");
+    }
+}
+
+#[test]
+fn mistakes_in_a_file_have_their_places_in_json() {
+    let output = windtunnel(&["check", "--json", "-"]);
+    let output = fed(output, b"nodes: {a: {}}\nlinks: 7\nseed: x\n");
+    let failure = failure(&output, "check");
+    let places: Vec<_> = failure["mistakes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|mistake| (mistake["file"].as_str().unwrap(), mistake["line"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(places, [("<stdin>", 2), ("<stdin>", 3)]);
+    assert_eq!((&failure["kind"], &failure["more"]), (&"scenario".into(), &0.into()));
+}
+
+/// Runs a command with this on its standard input.
+fn fed(mut command: Command, input: &[u8]) -> Output {
+    let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = streams.spawn().unwrap();
+    // One that does not read to the end has said why.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_scenario_is_read_from_standard_input_with_paths_from_the_current_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("steps.csv"), "time,rate\n0s,5mbit\n").unwrap();
+    let scenario = b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], trace: steps.csv}]\n";
+    let mut command = windtunnel(&["check", "-"]);
+    command.current_dir(folder.path());
+    let (data, talk) = text(&fed(command, scenario));
+    assert!(data.contains("scenario is valid and fits"), "{data}{talk}");
+    for verb in ["check", "run"] {
+        let output = fed(windtunnel(&[verb, "-"]), b"nodes: {a: {run: 'x'}}\nlinks: 7\n");
+        assert_eq!(output.status.code(), Some(3));
+        let (_, talk) = text(&output);
+        assert!(talk.starts_with("<stdin>:2:8: `links` must be a list of links"), "{talk}");
+        let both = windtunnel(&[verb, "-", "--hosts", "x", "--key", "-"]).output().unwrap();
+        let (_, talk) = text(&both);
+        assert!(talk.starts_with("error: the scenario and the key cannot both come"), "{talk}");
+    }
+}
+
+#[test]
+fn a_file_that_is_there_is_overwritten_only_by_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("net.yaml");
+    let name = file.to_str().unwrap();
+    let xml = format!("{}/../topology/tests/data/modelnet.xml", env!("CARGO_MANIFEST_DIR"));
+    for verb in [&["generate", "star"][..], &["import", &xml][..]] {
+        std::fs::write(&file, "mine").unwrap();
+        let output = windtunnel(verb).args(["-o", name]).output().unwrap();
+        let (_, talk) = text(&output);
+        assert_eq!(output.status.code(), Some(2), "{talk}");
+        assert!(talk.ends_with("is there already\nhint: --force overwrites it\n"), "{talk}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+        let forced = windtunnel(verb).args(["-o", name, "--force", "--json"]).output().unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&forced.stdout).unwrap();
+        assert_eq!(answer["path"], name);
+        assert_eq!(answer["scenario"], std::fs::read_to_string(&file).unwrap());
+        std::fs::remove_file(&file).unwrap();
+        assert!(windtunnel(verb).args(["-o", name]).status().unwrap().success());
+        // Standard output, and what is no file, cannot lose anything.
+        let plain = windtunnel(verb).args(["-o", "-"]).output().unwrap();
+        assert_eq!(plain.stdout, std::fs::read(&file).unwrap());
+        assert!(windtunnel(verb).args(["-o", "/dev/null"]).status().unwrap().success());
+    }
+}
+
+#[test]
+fn a_negative_quantity_is_told_as_one() {
+    let first = |arguments: &[&str]| {
+        let (_, talk) = text(&windtunnel(arguments).output().unwrap());
+        talk.lines().next().unwrap_or_default().to_owned()
+    };
+    let generated = first(&["generate", "star", "--latency", "-5ms"]);
+    assert!(
+        generated.starts_with("error: invalid value '-5ms' for '--latency <TIME[..TIME]>': "),
+        "{generated}"
+    );
+    let run = first(&["run", NET, "--duration", "-5s"]);
+    assert!(run.starts_with("error: invalid value '-5s' for '--duration <TIME>': "), "{run}");
+    let link = first(&["link", "--latency", "-5ms", "--", "true"]);
+    assert!(link.contains("latency: `-5ms` is not a time"), "{link}");
+}
+
+#[test]
+fn a_command_of_generated_nodes_is_checked_before_anything_is_written() {
+    for (command, why) in
+        [("echo it's", "a quote is not closed"), ("  ", "no command"), ("", "no command")]
+    {
+        let output = windtunnel(&["generate", "star", "--run", command]).output().unwrap();
+        let (data, talk) = text(&output);
+        assert_eq!((output.status.code(), data.as_str()), (Some(2), ""));
+        assert!(talk.contains(why), "{talk}");
+    }
 }

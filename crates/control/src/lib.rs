@@ -9,6 +9,7 @@
 //! | [`message`] | [`Request`], [`Reply`] and their version |
 //! | [`socket`] | where the socket is, also in folders with long names |
 //! | [`server`] | connections as the host loop sees them: non-blocking |
+//! | [`registry`] | which runs of this user are live, in whatever folder |
 //! | [`part`] | between an agent and the part of a run on its machine |
 //! | [`frame`] | messages on a stream that is no Unix socket |
 //! | [`valid`] | the rules for each message, which what reads messages applies |
@@ -30,6 +31,7 @@ pub mod frame;
 pub mod fuzz;
 pub mod message;
 pub mod part;
+pub mod registry;
 pub mod server;
 pub mod socket;
 pub mod valid;

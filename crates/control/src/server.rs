@@ -12,6 +12,7 @@ use windtunnel_sys::unix;
 use crate::admission::Admission;
 use crate::frame;
 use crate::message::{Hello, Reply, Request, VERSION};
+use crate::registry::Registration;
 use crate::socket;
 
 /// Accepts connections in a run folder. The socket's file is removed with it.
@@ -22,6 +23,8 @@ pub struct Listener {
     admission: Admission,
     /// A descriptor to give up where there are no others, so that a client can still be refused.
     reserve: Option<File>,
+    /// How the run is found from other folders.
+    _registration: Option<Registration>,
 }
 
 /// One connection.
@@ -61,18 +64,21 @@ impl Listener {
         socket.set_nonblocking(true)?;
         let admission = Admission::here()?;
         let reserve = Some(File::open("/dev/null")?);
-        Ok(Listener { socket, path: folder.join(socket::NAME), admission, reserve })
+        let path = folder.join(socket::NAME);
+        let _registration = Registration::add(folder);
+        Ok(Listener { socket, path, admission, reserve, _registration })
     }
 
-    /// The next connection, greeted; `None` if nobody waits. Connections of other users are closed.
+    /// The next connection, greeted; `None` if nobody waits, or who did has gone. Connections of other users are
+    /// closed.
     ///
     /// # Errors
     /// What the system says, descriptor shortage included: then the connection still waits, and the listener
     /// stays readable. See [`Listener::refuse`].
     pub fn accept(&self, name: &str) -> io::Result<Option<Connection>> {
         let Some(mut connection) = self.accept_one()? else { return Ok(None) };
-        connection.greet(name, None)?;
-        Ok(Some(connection))
+        // Who only looks whether a run lives here has gone already.
+        Ok(connection.greet(name, None).is_ok().then_some(connection))
     }
 
     /// Takes the next connection only to tell it `why` there is no room, and closes it; false if nobody waits.

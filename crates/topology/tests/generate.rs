@@ -258,4 +258,15 @@ proptest! {
             Err(error) => prop_assert!(!error.to_string().is_empty()),
         }
     }
+
+    /// Quotes, colons, `#`, braces, ends of lines: nothing in a command is taken for YAML.
+    #[test]
+    fn a_command_reaches_the_node_as_it_was_given(words in prop::collection::vec("[^\\x00]{0,8}", 0..4)) {
+        let quoted: Vec<String> =
+            words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();
+        let run = Some(format!("cmd {}", quoted.join(" ")));
+        let request = Request { run, ..Request::new(Shape::Star { nodes: 2 }) };
+        let plan = load(&generate(&request).expect("a star of two"));
+        prop_assert_eq!(&plan.nodes[0].programs[0].argv[1..], &words[..]);
+    }
 }

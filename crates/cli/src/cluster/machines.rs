@@ -1,6 +1,7 @@
 //! `--hosts`: which machines of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use super::choosing::{all_names, called, choose, hearing, unknown};
 use super::starting::{Started, Starter, Words};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::load;
 
 /// Machines of a cluster, and its key.
 #[derive(Debug, clap::Args)]
@@ -53,6 +55,15 @@ impl Machines {
     /// Whether any were named.
     pub(crate) fn are_named(&self) -> bool {
         !self.hosts.is_empty()
+    }
+
+    /// Refuses a key and a scenario that are both to come from standard input.
+    pub(crate) fn refuse_two_inputs(&self, scenario: &Path) -> Result<(), Failure> {
+        if self.are_named() && self.key.is_standard_input() && load::is_standard_input(scenario) {
+            let text = "the scenario and the key cannot both come from standard input";
+            return Err(Failure::new(Exit::Usage, text).hint("name a file for one of the two"));
+        }
+        Ok(())
     }
 
     /// The key; one for this command alone if there is none.

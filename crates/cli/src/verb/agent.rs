@@ -1,6 +1,7 @@
 //! `agent`: this machine's place in a cluster.
 
 mod place;
+mod record;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use windtunnel_cluster::protocol::run::text_of;
 use windtunnel_cluster::{Agent, AgentError, Limits, Told, Worker, machine};
 use windtunnel_model::{Bytes, Rate, Span};
 
+use crate::arguments::Format;
 use crate::cluster::Key;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -84,6 +86,8 @@ pub(crate) struct Arguments {
     until_stdin_closes: bool,
     #[command(flatten)]
     key: Key,
+    #[command(flatten)]
+    format: Format,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
@@ -113,7 +117,12 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         keep_results: arguments.keep_results,
         until_stdin_closes: arguments.until_stdin_closes,
     };
-    agent.run(|told| tell(&told, arguments.until_stdin_closes)).map_err(failed)?;
+    let announces = arguments.until_stdin_closes;
+    match arguments.format.json {
+        true => agent.run(|told| record::tell(&told)),
+        false => agent.run(|told| tell(&told, announces)),
+    }
+    .map_err(failed)?;
     Ok(Exit::Fine.code())
 }
 

@@ -8,7 +8,7 @@ use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_host::Concern;
 use windtunnel_model::{Bytes, Lane, Plan, Routes, Span};
-use windtunnel_scenario::{Instead, Loaded, Mistake};
+use windtunnel_scenario::{Instead, Loaded};
 
 use crate::arguments::Format;
 use crate::cluster::machines::Machines;
@@ -32,7 +32,7 @@ use over::Over;
 /// machines of a cluster carry it, which node goes on which, and the most that can cross their uplinks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The scenario
+    /// The scenario; - for standard input, whose relative paths start in the current folder
     file: PathBuf,
     /// Show every pair of nodes [default: the first 200]
     #[arg(long, env = "WINDTUNNEL_ALL", value_parser = FalseyValueParser::new())]
@@ -115,13 +115,8 @@ struct Told {
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let several_machines = arguments.machines.are_named();
     let instead = Instead { several_machines, ..Instead::default() };
-    let loaded = match load::scenario(&arguments.file, instead) {
-        Err(Failure::Scenario(errors)) if arguments.format.json => {
-            output::json(&Mistakes { mistakes: errors.mistakes(), more: errors.more() })?;
-            return Ok(Exit::Scenario.code());
-        }
-        loaded => loaded?,
-    };
+    arguments.machines.refuse_two_inputs(&arguments.file)?;
+    let loaded = load::scenario(&arguments.file, instead)?;
     known(&loaded.plan, arguments.from.as_deref())?;
     known(&loaded.plan, arguments.to.as_deref())?;
     let over = Over::ask(&arguments.machines, &loaded.plan)?;
@@ -260,13 +255,6 @@ fn verdict(over: Option<&Over>, no_concerns: bool) -> String {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
-}
-
-/// The mistakes of a scenario, for `--json`.
-#[derive(Debug, Serialize)]
-struct Mistakes<'a> {
-    mistakes: &'a [Mistake],
-    more: usize,
 }
 
 const PATHS_SHOWN: usize = 200;

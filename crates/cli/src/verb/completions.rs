@@ -4,14 +4,16 @@ use clap_complete::Shell;
 use serde::Serialize;
 
 use crate::arguments::Format;
+use crate::completion;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::output;
 use crate::verb::Outcome;
 
 /// Print the completions of a shell
 ///
 /// For bash: windtunnel completions bash > ~/.local/share/bash-completion/completions/windtunnel
+///
+/// In bash, zsh and fish, names of live runs, their nodes and links, and of presets are completed too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The shell
@@ -28,10 +30,7 @@ struct Completions {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut crate::command(), "windtunnel", &mut script);
-    let script =
-        String::from_utf8(script).map_err(|error| Failure::caused(Exit::Internal, error))?;
+    let script = completion::script(arguments.shell);
     if arguments.format.json {
         output::json(&Completions { shell: arguments.shell.to_string(), script })?;
     } else {

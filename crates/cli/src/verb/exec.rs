@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::FalseyValueParser;
 use windtunnel_control::Request;
 
 use crate::exit::Exit;
@@ -40,6 +41,16 @@ pub(crate) struct Place {
     variables: Vec<(String, String)>,
     #[command(flatten)]
     live: Live,
+    #[command(flatten)]
+    _errors: Errors,
+}
+
+/// What is written beside what the command writes.
+#[derive(Debug, clap::Args)]
+struct Errors {
+    /// Write a failure of windtunnel itself to standard error as JSON; the command's output stays what it is
+    #[arg(long = "json", id = "json", env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
+    _json: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {

@@ -1,16 +1,18 @@
 //! `generate`: networks by rule.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::str::FromStr;
 
 use clap::ValueEnum;
+use serde::Serialize;
 use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Probability, Rate, Span};
 use windtunnel_topology::{Access, GenerateError, LatencyRange, Request, Shape};
 
+use crate::arguments::{Format, node_command};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Destination};
 use crate::verb::Outcome;
 
 /// Write the scenario of a star, a ring, a tree, a random graph and the like
@@ -90,14 +92,15 @@ pub(crate) struct Arguments {
     )]
     access_queue: Option<QueueLimit>,
     /// The command of every node [default: none; nodes are there for exec and shell]
-    #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_NODE_COMMAND")]
+    #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_NODE_COMMAND", value_parser = node_command)]
     run: Option<String>,
     /// Seed of random shapes and of latencies from a range
     #[arg(long, value_name = "N", env = "WINDTUNNEL_SEED", default_value_t = 1)]
     seed: u64,
-    /// Write to this file instead of standard output
-    #[arg(short, long, value_name = "FILE", env = "WINDTUNNEL_OUTPUT")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    destination: Destination,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// The shapes that can be asked for.
@@ -159,6 +162,14 @@ impl FromStr for Latency {
     }
 }
 
+/// For `--json`.
+#[derive(Debug, Serialize)]
+struct Generated<'a> {
+    /// `null`: it is not in a file.
+    path: Option<&'a Path>,
+    scenario: &'a str,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     arguments.refuse_strays()?;
     let shape = arguments.shape()?;
@@ -189,8 +200,14 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         seed: arguments.seed,
         ..default
     };
-    let topology = windtunnel_topology::generate(&request).map_err(refused)?;
-    output::file(arguments.output.as_deref(), &topology.to_yaml())?;
+    let scenario = windtunnel_topology::generate(&request).map_err(refused)?.to_yaml();
+    let destination = &arguments.destination;
+    destination.write(&scenario)?;
+    if arguments.format.json {
+        output::json(&Generated { path: destination.path(), scenario: &scenario })?;
+    } else if destination.path().is_none() {
+        output::data(&scenario)?;
+    }
     Ok(Exit::Fine.code())
 }
 

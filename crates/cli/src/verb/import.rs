@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use clap::builder::FalseyValueParser;
+use serde::Serialize;
 use windtunnel_model::Span;
 use windtunnel_scenario::Source;
 use windtunnel_topology::{ImportError, LARGEST_IMPORT, Note, Options, Original, Topology};
 
+use crate::arguments::{self, node_command};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Destination};
 use crate::verb::Outcome;
 
 /// Write the scenario of a network that another tool's file describes
@@ -37,14 +39,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_LATENCY", default_value = "1ms")]
     latency: Span,
     /// The command of every node [default: none; nodes are there for exec and shell]
-    #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_NODE_COMMAND")]
+    #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_NODE_COMMAND", value_parser = node_command)]
     run: Option<String>,
     /// Fail if anything could not be carried over, and write nothing
     #[arg(long, env = "WINDTUNNEL_STRICT", value_parser = FalseyValueParser::new())]
     strict: bool,
-    /// Write to this file instead of standard output
-    #[arg(short, long, value_name = "FILE", env = "WINDTUNNEL_OUTPUT")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    destination: Destination,
+    #[command(flatten)]
+    answer: arguments::Format,
 }
 
 /// The formats that can be asked for.
@@ -64,6 +67,47 @@ enum Format {
     Containerlab,
 }
 
+/// For `--json`.
+#[derive(Debug, Serialize)]
+struct Imported<'a> {
+    format: &'static str,
+    /// `null`: it is not in a file.
+    path: Option<&'a Path>,
+    scenario: &'a str,
+    assumed: Vec<Told<'a>>,
+    left_out: Vec<Told<'a>>,
+    not_carried_over: Vec<Told<'a>>,
+}
+
+/// A note.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    text: &'a str,
+    items: &'a [String],
+}
+
+impl<'a> Imported<'a> {
+    fn new(
+        format: windtunnel_topology::Format,
+        topology: &'a Topology,
+        path: Option<&'a Path>,
+        scenario: &'a str,
+    ) -> Self {
+        let told = |notes: &'a [Note]| -> Vec<Told<'a>> {
+            notes.iter().map(|note| Told { text: &note.text, items: &note.items }).collect()
+        };
+        let notes = &topology.notes;
+        Imported {
+            format: format.title(),
+            path,
+            scenario,
+            assumed: told(&notes.assumed),
+            left_out: told(&notes.left_out),
+            not_carried_over: told(&notes.lost),
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let name = arguments.file.display().to_string();
     let text = read(&arguments.file)
@@ -79,7 +123,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         latency: arguments.latency,
     };
     let (format, topology) = windtunnel_topology::import(&original, &options).map_err(refused)?;
-    tell(&topology);
+    if !arguments.answer.json {
+        tell(&topology);
+    }
     if arguments.strict && !topology.notes.lost.is_empty() {
         let text = format!("{name} ({}) cannot be carried over whole", format.title());
         let hint = "without --strict the rest is written, with a list of what is missing";
@@ -93,7 +139,14 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         base_dir: "/",
     };
     windtunnel_scenario::load(&source)?;
-    output::file(arguments.output.as_deref(), &yaml)?;
+    let destination = &arguments.destination;
+    destination.write(&yaml)?;
+    if arguments.answer.json {
+        let path = destination.path();
+        output::json(&Imported::new(format, &topology, path, &yaml))?;
+    } else if destination.path().is_none() {
+        output::data(&yaml)?;
+    }
     Ok(Exit::Fine.code())
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
 use windtunnel_cluster::ClusterKey;
 
+use crate::arguments::Format;
 use crate::cluster;
 use crate::exit::Exit;
 use crate::output;
@@ -17,6 +19,16 @@ use crate::verb::Outcome;
 pub(crate) struct Arguments {
     /// The new file [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// For `--json`: nothing that is secret.
+#[derive(Debug, Serialize)]
+struct Made {
+    path: PathBuf,
+    /// What tells this key from others.
+    key: String,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
@@ -25,6 +37,10 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         None => cluster::usual_path()?,
     };
     let key = ClusterKey::create(&path).map_err(cluster::failed)?;
+    if arguments.format.json {
+        output::json(&Made { path, key: key.to_string() })?;
+        return Ok(Exit::Fine.code());
+    }
     output::data(&format!("{}\n", path.display()))?;
     output::talk(&format!("made the key {key}: copy the file to each machine of the cluster"));
     Ok(Exit::Fine.code())

@@ -1,12 +1,14 @@
-//! `ps`: the programs of a live run.
+//! `ps` and `ls`: the programs of a live run, and all live runs.
 
+use clap::builder::FalseyValueParser;
+use serde::Serialize;
 use windtunnel_control::{NodeStatus, ProgramStatus, Reply, Request, RunStatus};
 use windtunnel_model::Span;
 
 use crate::arguments::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::live::Live;
+use crate::live::{self, Live, LiveRun};
 use crate::output;
 use crate::render::quantity;
 use crate::render::table::{Align, Table};
@@ -15,13 +17,72 @@ use crate::verb::Outcome;
 /// List nodes and programs of a live run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
+    /// List all live runs of this user instead, in whatever folder, as `ls` does
+    #[arg(long, env = "WINDTUNNEL_ALL", value_parser = FalseyValueParser::new())]
+    all: bool,
     #[command(flatten)]
     live: Live,
     #[command(flatten)]
     format: Format,
 }
 
+/// List all live runs of this user on this machine, in whatever folder
+///
+/// The parts that this machine's agent has of runs over several machines are listed too.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Everywhere {
+    #[command(flatten)]
+    format: Format,
+}
+
+/// All live runs, for `--json`.
+#[derive(Debug, Serialize)]
+struct LiveRuns {
+    runs: Vec<LiveRun>,
+}
+
+pub(crate) fn list(arguments: &Everywhere) -> Outcome {
+    everywhere(&arguments.format)
+}
+
+fn everywhere(format: &Format) -> Outcome {
+    let runs = live::list();
+    if format.json {
+        output::json(&LiveRuns { runs })?;
+    } else if runs.is_empty() {
+        output::talk("no run is live");
+    } else {
+        output::data(&table(&runs))?;
+    }
+    Ok(Exit::Fine.code())
+}
+
+fn table(runs: &[LiveRun]) -> String {
+    let mut table = Table::new(&[
+        ("run", Align::Left),
+        ("for", Align::Right),
+        ("nodes", Align::Right),
+        ("programs", Align::Left),
+        ("folder", Align::Left),
+    ]);
+    for run in runs {
+        let folder = run.folder.display().to_string();
+        let (Some(name), Some(elapsed)) = (&run.name, run.elapsed_ns) else {
+            let nothing = ["-", "-", "does not answer"].map(str::to_owned);
+            table.row(["-".to_owned()].into_iter().chain(nothing).chain([folder]));
+            continue;
+        };
+        let programs = format!("{} of {} running", run.running, run.programs);
+        let elapsed = quantity::span(Span::from_nanos(elapsed));
+        table.row([name.clone(), elapsed, run.nodes.to_string(), programs, folder]);
+    }
+    table.render("")
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    if arguments.all {
+        return everywhere(&arguments.format);
+    }
     let status = match arguments.live.connect()?.ask(&Request::Ps)? {
         Reply::Ps(status) => status,
         other => return Err(Failure::unexpected(other)),

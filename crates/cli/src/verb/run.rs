@@ -34,7 +34,7 @@ use results_file::ResultsFile;
 /// programs that do not listen.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The scenario
+    /// The scenario; - for standard input, whose relative paths start in the current folder
     file: PathBuf,
     #[command(flatten)]
     manner: How,
@@ -96,6 +96,7 @@ pub(crate) struct Showing {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    arguments.machines.refuse_two_inputs(&arguments.file)?;
     let mut instead = arguments.manner.instead();
     instead.several_machines = arguments.machines.are_named();
     let loaded = load::scenario(&arguments.file, instead)?;

@@ -1,0 +1,173 @@
+//! The command line that was given, and how its failures are told.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::error::Error;
+use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
+
+use crate::arguments::Arguments;
+use crate::failure::{Failure, Record};
+
+/// A command line that is right.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) arguments: Arguments,
+    failures: Failures,
+}
+
+/// A command line that is wrong, or asks for help.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    error: Error,
+    json: bool,
+}
+
+/// How failures are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failures {
+    /// In words on standard error.
+    Words,
+    /// As JSON on standard output.
+    Json,
+    /// As JSON on standard error: standard output is that of the user's own command.
+    JsonBesides,
+}
+
+impl Line {
+    /// Reads the words of a command line, the program's name first.
+    pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, Box<Wrong>> {
+        let words: Vec<OsString> = words.into_iter().collect();
+        let read = command().try_get_matches_from(&words).and_then(|matches| {
+            let failures = Failures::of(&matches);
+            Ok(Line { arguments: Arguments::from_arg_matches(&matches)?, failures })
+        });
+        read.map_err(|error| Box::new(Wrong { error, json: asks_for_json(&words) }))
+    }
+
+    /// Tells a failure and returns the exit code.
+    pub(crate) fn tell(&self, failure: &Failure) -> u8 {
+        match self.failures {
+            Failures::Words => failure.tell(),
+            Failures::Json => failure.tell_json(false),
+            Failures::JsonBesides => failure.tell_json(true),
+        }
+    }
+}
+
+impl Wrong {
+    /// Tells what is wrong, or the help that was asked for, and returns the exit code.
+    pub(crate) fn tell(&self) -> u8 {
+        let code = u8::try_from(self.error.exit_code()).unwrap_or(u8::MAX);
+        if self.json && self.error.use_stderr() {
+            let (error, hint) = parts(&self.error.render().to_string());
+            Record::new(code, error, hint).tell(false);
+        } else {
+            // Who has closed the stream does not want to know.
+            let _ = self.error.print();
+        }
+        code
+    }
+}
+
+impl Failures {
+    fn of(matches: &ArgMatches) -> Self {
+        let Some((verb, matches)) = matches.subcommand() else { return Failures::Words };
+        let json = matches.try_get_one::<bool>("json").ok().flatten();
+        match (json.copied().unwrap_or_default(), verb) {
+            (false, _) => Failures::Words,
+            (true, "exec" | "shell") => Failures::JsonBesides,
+            (true, _) => Failures::Json,
+        }
+    }
+}
+
+/// The command line as it is read.
+pub(crate) fn command() -> Command {
+    Arguments::command().mut_subcommands(|verb| verb.mut_args(takes_negative))
+}
+
+/// A value such as `-5ms` is wrong as a quantity, and not because it looks like an option.
+fn takes_negative(argument: Arg) -> Arg {
+    let names = argument.get_value_names().unwrap_or_default();
+    let is_quantity = names.iter().any(|name| QUANTITIES.contains(&name.as_str()));
+    match is_quantity && argument.get_long().is_some() {
+        true => argument.allow_hyphen_values(true),
+        false => argument,
+    }
+}
+
+/// Whether a command line that cannot be read asks for JSON.
+fn asks_for_json(words: &[OsString]) -> bool {
+    let own = words.iter().take_while(|word| *word != "--");
+    let no = ["", "0", "n", "no", "f", "false", "off"];
+    let variable = std::env::var_os("WINDTUNNEL_JSON");
+    let says_yes = |text: &OsStr| !no.iter().any(|no| text.eq_ignore_ascii_case(no));
+    own.into_iter().any(|word| word == "--json") || variable.as_deref().is_some_and(says_yes)
+}
+
+/// The message of clap's text, and its tips or the usage.
+fn parts(text: &str) -> (String, Option<String>) {
+    let mut paragraphs = text.trim().split("\n\n").map(str::trim);
+    let message = paragraphs.next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let rest: Vec<&str> = paragraphs.collect();
+    let tip = rest.iter().find_map(|text| text.strip_prefix("tip: "));
+    let usage = rest.iter().find(|text| text.starts_with("Usage: ")).copied();
+    (message.to_owned(), tip.or(usage).map(str::to_owned))
+}
+
+/// What values with a unit, and numbers, are called.
+const QUANTITIES: [&str; 11] = [
+    "TIME",
+    "TIME[..TIME]",
+    "RATE",
+    "SIZE",
+    "BYTES",
+    "SHARE",
+    "QUEUE",
+    "P",
+    "N",
+    "D",
+    "ROWSxCOLUMNS",
+];
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_negative_value_is_never_taken_for_an_option() {
+        let command = command();
+        let mut seen = 0;
+        for verb in command.get_subcommands() {
+            let numbers = verb.get_arguments().filter(|argument| {
+                let names = argument.get_value_names().unwrap_or_default();
+                names.iter().any(|name| QUANTITIES.contains(&name.as_str()))
+            });
+            for argument in numbers.filter(|argument| argument.get_long().is_some()) {
+                let option = format!("--{}", argument.get_long().unwrap_or_default());
+                let words = ["windtunnel", verb.get_name(), &option, "-5ms"];
+                let error = super::command().try_get_matches_from(words).err();
+                let kind = error.as_ref().map(Error::kind);
+                assert_ne!(kind, Some(ErrorKind::UnknownArgument), "{} {option}", verb.get_name());
+                seen += 1;
+            }
+        }
+        assert!(seen > 40, "{seen}");
+    }
+
+    #[test]
+    fn a_message_of_clap_has_its_tip_or_its_usage_as_a_hint() {
+        let read = |words: &[&str]| {
+            let words = words.iter().map(OsString::from);
+            parts(&Line::read(words).unwrap_err().error.render().to_string())
+        };
+        let (error, hint) = read(&["windtunnel", "check", "net.yaml", "--jsom"]);
+        assert_eq!(error, "unexpected argument '--jsom' found");
+        assert_eq!(hint.as_deref(), Some("a similar argument exists: '--json'"));
+        let (_, hint) = read(&["windtunnel", "check"]);
+        assert!(hint.is_some_and(|hint| hint.starts_with("Usage: windtunnel check")));
+    }
+}
