@@ -1,5 +1,7 @@
 //! Flags, environment and streams of the binary itself. Nothing here needs rights.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "flags/live.rs"]
 mod live;
 
