@@ -54,7 +54,7 @@ fn answer(listener: &Listener, name: &str, end: &AtomicBool) {
         open.extend(listener.accept(name).unwrap());
         for connection in &mut open {
             let _ = connection.flush();
-            for incoming in connection.receive() {
+            while let Some(incoming) = connection.receive() {
                 if matches!(&incoming, Incoming::Request(request, _) if **request == Request::Ps) {
                     let _ = connection.reply(&Reply::Ps(status(name)));
                 }
