@@ -155,7 +155,7 @@ mod tests {
         let (place, run) = (root.path().join("registry"), private(root.path(), "run"));
         let socket = UnixListener::bind(run.join(socket::NAME)).unwrap();
         let registration = Registration::add_in(&place, &run).unwrap();
-        assert_eq!(live_in(&place), [run.clone()]);
+        assert_eq!(live_in(&place), std::slice::from_ref(&run));
         assert_eq!(fs::metadata(&place).unwrap().mode() & 0o777, 0o700);
         // The socket is dead, and the process is this one: it may be about to listen again.
         drop(socket);

@@ -48,8 +48,12 @@ pub fn fuzz_one(data: &[u8], plan: &Plan, results: &[(&str, Vec<u8>)], scratch: 
 /// # Panics
 /// As [`fuzz_one`]; and if the corpus is not there.
 pub fn fuzz_alone(data: &[u8]) {
-    static KNOWN: OnceLock<(Plan, Vec<(&str, Vec<u8>)>)> = OnceLock::new();
-    let (plan, results) = KNOWN.get_or_init(|| {
+    struct Known {
+        plan: Plan,
+        results: Vec<(&'static str, Vec<u8>)>,
+    }
+    static KNOWN: OnceLock<Known> = OnceLock::new();
+    let Known { plan, results } = KNOWN.get_or_init(|| {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
         // The first byte is the kind.
         let read = |name: &str| fs::read(corpus.join(name)).map(|bytes| bytes[1..].to_vec());
@@ -58,7 +62,7 @@ pub fn fuzz_alone(data: &[u8]) {
         let results: Result<Vec<_>, _> = results.into_iter().collect();
         let plan = read("plan").map(|bytes| serde_json::from_slice(&bytes));
         match (plan, results) {
-            (Ok(Ok(plan)), Ok(results)) => (plan, results),
+            (Ok(Ok(plan)), Ok(results)) => Known { plan, results },
             other => panic!("the corpus cannot be read: {other:?}"),
         }
     });
@@ -116,7 +120,7 @@ mod tests {
         let text = b"nodes:\n  a: {run: [sleep, '1'], ready: listen}\n  b: {run: x, after: a}\nrouters: [r]\nlinks:\n\
 - {between: [a, r], rate: 1mbit, discipline: codel}\n- {between: [b, r], loss: 1%}\n\
 expect:\n- {link: a--r, direction: up, rate: {max: 1mbit}}\n- {path: [a, b], throughput: {min: 1kbit}}\n\
-- {path: [a, b], rtt: {max: 1s}}\n- {node: a, log: ok, count: 1}\n";
+- {path: [a, b], rtt: {max: 1s}}\n- {node: a, log: {match: ok, count: 1}}\n";
         let source = windtunnel_scenario::Source {
             name: "net.yaml",
             text,

@@ -51,8 +51,8 @@ impl Audience {
     }
 
     /// Those who hear at once, and others who hear later.
-    pub(crate) fn with_later(at_once: Vec<u32>, later: Vec<u32>) -> Self {
-        let members = sorted([&at_once[..], &later].concat());
+    pub(crate) fn with_later(at_once: Vec<u32>, later: &[u32]) -> Self {
+        let members = sorted([&at_once[..], later].concat());
         Audience { members: members.into(), at_once: sorted(at_once).into() }
     }
 

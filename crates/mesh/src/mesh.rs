@@ -289,7 +289,7 @@ impl Mesh {
         at_once: impl IntoIterator<Item = AgentId>,
         others: impl IntoIterator<Item = AgentId>,
     ) -> Result<Audience, RunError> {
-        Ok(Audience::with_later(self.positions(run, at_once)?, self.positions(run, others)?))
+        Ok(Audience::with_later(self.positions(run, at_once)?, &self.positions(run, others)?))
     }
 
     /// The nodes of a run that this agent has: it tells others whose flows meet on the way into one.

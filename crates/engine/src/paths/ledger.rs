@@ -214,7 +214,7 @@ impl Mark {
         if self.until < oldest {
             *self = Mark { until: oldest, carry: 0 };
         }
-        self.until = self.until + rate.serialise(bytes, &mut self.carry);
+        self.until += rate.serialise(bytes, &mut self.carry);
     }
 
     /// As many bytes ahead with another rate; without one before or then, none.

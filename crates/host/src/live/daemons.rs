@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use windtunnel_model::plan::Interface;
 use windtunnel_model::{NodeId, Span, Time};
 
 use super::Live;
@@ -41,9 +42,7 @@ impl Live {
         let busy: BTreeSet<usize> = programs().map(|(key, _)| key.node).collect();
         let gone = self.plan.nodes.iter().enumerate().filter(|(node, _)| !busy.contains(node));
         let gone: BTreeSet<IpAddr> = gone
-            .flat_map(|(_, node)| {
-                node.interfaces.iter().flat_map(|interface| interface.addresses())
-            })
+            .flat_map(|(_, node)| node.interfaces.iter().flat_map(Interface::addresses))
             .collect();
         let here = busy.iter().filter_map(|node| self.village.node(NodeId::from_index(*node)));
         here.into_iter().any(|node| {

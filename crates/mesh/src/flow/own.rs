@@ -80,10 +80,8 @@ impl OwnFlows {
             }
         }
         let audience = audience.clone();
-        let told = Audience::with_later(
-            audience.at_once().chain(gone.iter()).collect(),
-            audience.iter().collect(),
-        );
+        let later: Vec<u32> = audience.iter().collect();
+        let told = Audience::with_later(audience.at_once().chain(gone.iter()).collect(), &later);
         for member in audience.iter() {
             self.views[member as usize].add(digest(&key, self.version + 1));
         }
@@ -195,7 +193,7 @@ mod tests {
     #[test]
     fn who_was_not_told_of_a_flow_need_not_hear_that_it_has_ended() {
         let mut own = OwnFlows::new(3);
-        let audience = Audience::with_later(vec![1], vec![2]);
+        let audience = Audience::with_later(vec![1], &[2]);
         own.set(key(1), flow(10), &audience);
         own.set(key(1), flow(20), &audience);
         assert_eq!(own.end(&key(1)), Some(audience));
