@@ -222,8 +222,8 @@ pub(crate) mod tests {
             counters: Default::default(),
             lateness: lateness.clone(),
             late: Some((Time::from_nanos(5), Time::from_nanos(9))),
-            phases: vec![phase(100), phase(200)],
-            series: Some(Series((1..25).map(sample).collect())),
+            phases: vec![phase(2)],
+            series: Some(Series((1..4).map(sample).collect())),
         };
         let supervisor = Supervisor::new(plan);
         let programs = supervisor.programs().map(|(key, program)| (key, program.clone()));
@@ -262,7 +262,7 @@ pub(crate) mod tests {
             began_late: Span::ZERO,
         };
         let mut json = serde_json::to_value(&results).unwrap();
-        let counts: Vec<(u64, u64)> = (1..25).map(|tenth| (tenth * 100_000_000, 500)).collect();
+        let counts: Vec<(u64, u64)> = (1..4).map(|tenth| (tenth * 100_000_000, 500)).collect();
         json["tally"]["flows"] =
             json!([{"from": 0, "to": 1, "payload": {"start": 0, "counts": counts}, "counted": 5}]);
         let key = json!({"node": 0, "program": 0});
