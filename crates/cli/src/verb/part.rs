@@ -12,8 +12,8 @@ use crate::verb::Outcome;
 /// Do one machine's part of a run, as the agent at the other end of standard input wants it
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A file or folder that no program may see
-    #[arg(long = "hide", value_name = "PATH")]
+    /// Files and folders that no program may see, with absolute paths
+    #[arg(value_name = "PATH")]
     hidden: Vec<PathBuf>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) const NAME: &str = "part";
 
 /// The arguments with which an agent starts it.
 pub(crate) fn arguments(hidden: &[PathBuf]) -> Vec<OsString> {
-    let hidden = hidden.iter().flat_map(|path| ["--hide".into(), path.clone().into_os_string()]);
+    let hidden = hidden.iter().map(|path| path.clone().into_os_string());
     [OsString::from(NAME)].into_iter().chain(hidden).collect()
 }
 
