@@ -6,6 +6,7 @@
 mod discipline;
 mod event;
 mod expect;
+mod routing;
 mod text;
 mod trace;
 
@@ -17,7 +18,8 @@ use discipline::Discipline;
 use event::Event;
 use expect::Expect;
 pub(crate) use expect::OccupancyBounds;
-use text::{Overhead, Probability, Queue, Ready, ReorderText, Size, Time, TimeOrNever, TimeOrNone};
+use routing::Routing;
+use text::{Overhead, Probability, Queue, Ready, ReorderText, Size, Time, TimeOrNone};
 use trace::{PresetName, RateOrTrace, TraceFile};
 
 /// A Windtunnel scenario: nodes with real programs, and the network between them. As in compose files, keys that
@@ -146,26 +148,6 @@ pub(crate) enum OnHostLoss {
     Continue,
 }
 
-/// How routers find their ways.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-pub(crate) enum Routing {
-    /// What a shortest route minimises.
-    Metric(Metric),
-    /// All of it.
-    Form(RoutingForm),
-}
-
-/// What a shortest route minimises.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case")]
-pub(crate) enum Metric {
-    /// The sum of latencies; ties go to fewer hops, then to the link named first.
-    Latency,
-    /// The number of links; a LAN counts as one.
-    Hops,
-}
-
 /// What is done when this machine has less processor time than programs and emulation need.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
@@ -176,20 +158,6 @@ pub(crate) enum OnOverload {
     Abort,
     /// Every program is paused until the emulation has caught up; each time is counted and reported.
     Freeze,
-}
-
-/// How routers find their ways.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct RoutingForm {
-    /// What a shortest route minimises; default latency.
-    metric: Option<Metric>,
-    /// Whether a router spreads flows over all its shortest ways, each flow on one of them, instead of
-    /// using the first; default false. Nodes, also those that forward, use one.
-    ecmp: Option<bool>,
-    /// Computes the shortest routes again so long after a link went down or up, a partition or its end;
-    /// default `never`. Fixed routes stay.
-    reroute: Option<TimeOrNever>,
 }
 
 /// A struct with the keys of programs in front of its own.
