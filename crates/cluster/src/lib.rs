@@ -29,8 +29,6 @@ mod attend;
 mod background;
 mod carrier;
 pub mod client;
-#[cfg(test)]
-mod double;
 mod fetch;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;

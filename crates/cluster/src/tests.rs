@@ -1,5 +1,6 @@
 //! Agents and those who ask them, where the other end is hostile, of another version, or without the key.
 
+mod double;
 mod flood;
 mod hostile;
 mod versions;

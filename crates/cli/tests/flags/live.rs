@@ -52,14 +52,17 @@ fn answer(listener: &Listener, name: &str, end: &AtomicBool) {
     let mut open: Vec<Connection> = Vec::new();
     while !end.load(Ordering::Relaxed) {
         open.extend(listener.accept(name).unwrap());
-        for connection in &mut open {
+        open.retain_mut(|connection| {
             let _ = connection.flush();
-            while let Some(incoming) = connection.receive() {
-                if matches!(&incoming, Incoming::Request(request, _) if **request == Request::Ps) {
+            match connection.receive() {
+                Some(Incoming::Closed) => return false,
+                Some(Incoming::Request(request, _)) if *request == Request::Ps => {
                     let _ = connection.reply(&Reply::Ps(status(name)));
                 }
+                _ => {}
             }
-        }
+            true
+        });
         thread::yield_now();
     }
 }

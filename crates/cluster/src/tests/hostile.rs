@@ -3,8 +3,8 @@ use std::fs;
 use serde_json::{Value, json};
 use windtunnel_control::frame;
 
+use super::double::Double;
 use super::key;
-use crate::double::Double;
 use crate::hello::Hello;
 use crate::protocol::valid::tests::run;
 use crate::protocol::{Answer, Ask};

@@ -1,7 +1,7 @@
 use windtunnel_control::Version;
 
+use super::double::Double;
 use super::{Live, key};
-use crate::double::Double;
 use crate::hello::Hello;
 use crate::{Client, ClientError, Told};
 
