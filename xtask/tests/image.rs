@@ -95,7 +95,9 @@ fn its_port_and_its_user_are_those_of_the_agent_and_the_manifests() {
     let listen = agent.get_arguments().find(|option| option.get_id() == "listen").unwrap();
     let usual = listen.get_default_values()[0].to_str().unwrap();
     let (_, port) = usual.rsplit_once(':').unwrap();
-    assert_eq!(only(&stages[1], "EXPOSE"), format!("{port}/udp"));
+    // The agent's own, and the hundred behind it for the parts of runs (docs/cluster.md).
+    let last = port.parse::<u16>().unwrap() + 100;
+    assert_eq!(only(&stages[1], "EXPOSE"), format!("{port}-{last}/udp"));
 
     let (user, group) = only(&stages[1], "USER").split_once(':').unwrap();
     assert_eq!(user, group);
