@@ -216,7 +216,7 @@ impl Agent {
     }
 
     async fn live<F: Future<Output = io::Result<()>>>(
-        self,
+        mut self,
         end: impl FnOnce() -> F,
         mut tell: impl FnMut(Told),
     ) -> Result<(), AgentError> {
@@ -234,6 +234,10 @@ impl Agent {
         let host = self.name.clone().unwrap_or_else(machine::name);
         let carrier = Carrier::new(endpoint.clone(), heard.clone(), Hello::own(host));
         let has_runs = self.worker.is_some();
+        // Parts are told of it, whose working folder is another.
+        if let Ok(folder) = std::path::absolute(&self.folder) {
+            self.folder = folder;
+        }
         let own = has_runs.then(|| PartsFolder::open(&self.folder)).transpose();
         let _own =
             own.map_err(|source| AgentError::Folder { path: self.folder.clone(), source })?;
