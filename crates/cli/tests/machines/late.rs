@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
+use windtunnel_control::Version;
 use windtunnel_control::frame::{self, Frames};
 use windtunnel_control::part::{FromPart, Manner, PartSetup, ToPart};
 use windtunnel_model::{Bytes, Span};
@@ -54,6 +55,10 @@ impl Part {
         let child = command.spawn().unwrap();
         drop(command);
         let mut part = Part { child, stream, frames: Frames::default() };
+        part.stream.write_all(&frame::encode(&Version::own()).unwrap()).unwrap();
+        while part.frames.take::<Version>().unwrap().is_none() {
+            part.read();
+        }
         part.tell(&ToPart::Setup(Box::new(setup(folder))));
         part
     }
@@ -62,10 +67,17 @@ impl Part {
         self.stream.write_all(&frame::encode(message).unwrap()).unwrap();
     }
 
+    #[track_caller]
+    fn read(&mut self) {
+        let mut buffer = [0; 4096];
+        let got = self.stream.read(&mut buffer).unwrap();
+        assert!(got > 0, "the part has ended");
+        self.frames.add(&buffer[..got]);
+    }
+
     /// Waits until it says this. Its end is the end of the stream.
     #[track_caller]
     fn wait_for(&mut self, wanted: impl Fn(&FromPart) -> bool) {
-        let mut buffer = [0; 4096];
         loop {
             while let Some(said) = self.frames.take::<FromPart>().unwrap() {
                 assert!(!matches!(said, FromPart::Failed { .. }), "{said:?}");
@@ -73,9 +85,7 @@ impl Part {
                     return;
                 }
             }
-            let got = self.stream.read(&mut buffer).unwrap();
-            assert!(got > 0, "the part has ended");
-            self.frames.add(&buffer[..got]);
+            self.read();
         }
     }
 }

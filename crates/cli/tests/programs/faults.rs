@@ -39,11 +39,11 @@ fn a_full_disk_ends_in_a_verdict_and_a_warning() {
         lab.folder("small");
         lab.write(
             "net.yaml",
-            "nodes: {a: {run: [sh, -c, 'yes | head -c 5000000']}, b: {}}
+            "nodes: {a: {run: [sh, -c, 'yes | head -c 20000000']}, b: {}}
 links: [{between: [a, b]}]
 ",
         );
-        let script = "mount -t tmpfs -o size=1m none small && chmod 777 small && \
+        let script = "mount -t tmpfs -o size=8m none small && chmod 777 small && \
                       ./windtunnel run net.yaml --out small/run --max-lateness 5s; \
                       echo code $?";
         let namespaces = if is_root() && user == User::Invoker { "-m" } else { "-Urm" };
