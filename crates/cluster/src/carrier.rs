@@ -301,7 +301,7 @@ impl Carrier {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// IPv4 addresses as themselves, also on a socket for both families.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {

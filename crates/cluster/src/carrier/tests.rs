@@ -11,7 +11,7 @@ use crate::key::ClusterKey;
 use crate::tls::{self, IDLE_MS, STREAMS_MAX};
 
 /// A carrier that hears, where it does, and what it hears.
-fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, UnboundedReceiver<Heard>) {
+pub(crate) fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, UnboundedReceiver<Heard>) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let (server, client) = tls::settings(key).unwrap();

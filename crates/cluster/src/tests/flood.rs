@@ -1,17 +1,16 @@
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quinn::{Endpoint, EndpointConfig, TokioRuntime};
-use tokio::sync::mpsc::unbounded_channel;
+use quinn::Endpoint;
 
 use super::{Live, key};
 use crate::admission::{HALF_OPEN_MAX, HALF_OPEN_OF_ADDRESS_MAX};
-use crate::carrier::{Carrier, Heard};
-use crate::hello::Hello;
-use crate::key::{ClusterKey, NAME};
+use crate::carrier::Heard;
+use crate::carrier::tests::carrier;
+use crate::key::NAME;
 use crate::{Client, Told, tls};
 
 /// Between a client and an agent: proves the client's address (passes Retry packets back), and lets nothing else of the
@@ -44,21 +43,6 @@ async fn hold(agent: SocketAddr, address: [u8; 4], began: Rc<AtomicUsize>) {
             }
         }
     }
-}
-
-/// A carrier that takes connections, as an agent's.
-fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, tokio::sync::mpsc::UnboundedReceiver<Heard>) {
-    let (server, client) = tls::settings(key).unwrap();
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
-    let runtime = Arc::new(TokioRuntime);
-    let mut endpoint =
-        Endpoint::new(EndpointConfig::default(), Some(server), socket, runtime).unwrap();
-    endpoint.set_default_client_config(client);
-    let (heard, hearing) = unbounded_channel();
-    let carrier = Carrier::new(endpoint, heard, Hello::own("here".to_owned()));
-    tokio::task::spawn_local(carrier.clone().accept());
-    (carrier, address, hearing)
 }
 
 #[test]
