@@ -4,10 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 const WINDTUNNEL: &str = env!("CARGO_BIN_EXE_windtunnel");
 
@@ -106,17 +107,24 @@ fn agents_are_started_where_there_are_none_and_are_gone_with_the_command() {
     assert_eq!(files(&user.path("home")), Vec::<PathBuf>::new());
 }
 
+/// An agent that has said that it listens; it ends when its standard input closes.
+#[track_caller]
+fn listening_agent(user: &User, address: &str) -> Child {
+    let mut agent = windtunnel(&["agent", "--until-stdin-closes", "--listen", address]);
+    agent.arg("--key").arg(user.path("key")).arg("--folder").arg(user.path("agent"));
+    let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut announced = String::new();
+    let mut out = BufReader::new(agent.stdout.as_mut().unwrap());
+    out.read_line(&mut announced).unwrap();
+    assert_eq!(announced, format!("windtunnel agent at {address}\n"));
+    agent
+}
+
 #[test]
 fn an_agent_that_runs_already_is_used_and_the_other_one_joins_it() {
     let user = User::new();
     let [first, second] = free();
-    let mut agent = windtunnel(&["agent", "--until-stdin-closes", "--listen", &first]);
-    agent.arg("--key").arg(user.path("key")).arg("--folder").arg(user.path("agent"));
-    let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut announced = String::new();
-    let mut out = std::io::BufReader::new(agent.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut out, &mut announced).unwrap();
-    assert_eq!(announced, format!("windtunnel agent at {first}\n"));
+    let mut agent = listening_agent(&user, &first);
     let output = user.check(&format!("{second},{first}"), &[]);
     let (told, talk) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{talk}{told}");
@@ -133,12 +141,7 @@ fn an_agent_that_runs_already_is_used_and_the_other_one_joins_it() {
 fn agents_that_are_there_wait_for_an_ssh_that_takes_longer_than_a_connection_lives_idle() {
     let user = User::new();
     let [first, second] = free();
-    let mut agent = windtunnel(&["agent", "--until-stdin-closes", "--listen", &first]);
-    agent.arg("--key").arg(user.path("key")).arg("--folder").arg(user.path("agent"));
-    let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut announced = String::new();
-    let mut out = std::io::BufReader::new(agent.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut out, &mut announced).unwrap();
+    let mut agent = listening_agent(&user, &first);
     // Idle connections are given up after 5 s.
     user.program(
         "ssh",
