@@ -1,4 +1,5 @@
-//! What can be checked mechanically in the tree. Counts are by lines, of code that rustfmt has laid out.
+//! What can be checked mechanically in the tree. Counts are by lines, of code that rustfmt has laid
+//! out.
 
 mod rings;
 mod rust;

@@ -1,5 +1,5 @@
-//! `deploy/Dockerfile` against what it builds, and the manifests that use the image against what is in it. Nothing here
-//! builds it: that needs a container engine.
+//! `deploy/Dockerfile` against what it builds, and the manifests that use the image against what is
+//! in it. Nothing here builds it: that needs a container engine.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! The manifests in `deploy/kubernetes` against Kubernetes' published schema, whose types are those of
-//! `k8s-openapi`: they leave out what they do not know, so a misspelt field does not come back.
+//! The manifests in `deploy/kubernetes` against Kubernetes' published schema, whose types are those
+//! of `k8s-openapi`: they leave out what they do not know, so a misspelt field does not come back.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

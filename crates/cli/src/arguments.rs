@@ -7,9 +7,9 @@ use crate::verb;
 
 /// Runs unmodified programs on an emulated network: one file, one machine, no root.
 ///
-/// A scenario file describes nodes with their programs, routers, and links with latency, loss, rate and
-/// queue. `windtunnel run` builds that network out of namespaces, runs the programs on it, and leaves a
-/// folder that says what happened and how faithful the emulation was.
+/// A scenario file describes nodes with their programs, routers, and links with latency, loss, rate
+/// and queue. `windtunnel run` builds that network out of namespaces, runs the programs on it, and
+/// leaves a folder that says what happened and how faithful the emulation was.
 #[derive(Debug, Parser)]
 #[command(name = "windtunnel", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(disable_help_subcommand = true)]

@@ -24,8 +24,8 @@ use crate::failure::Failure;
 /// Which key.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Key {
-    /// The cluster's key, `-` for standard input [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or
-    /// ~/.config]
+    /// The cluster's key, `-` for standard input [default: windtunnel/cluster.key in
+    /// $XDG_CONFIG_HOME or ~/.config]
     #[arg(long, value_name = "FILE", env = "WINDTUNNEL_KEY")]
     key: Option<PathBuf>,
 }
@@ -41,8 +41,8 @@ impl Key {
         self.key.is_none() && usual_path().is_ok_and(|path| !path.exists())
     }
 
-    /// Reads the key; where none is named and none is kept, makes one that is nowhere else: it is for agents that this
-    /// command starts, and ends with it.
+    /// Reads the key; where none is named and none is kept, makes one that is nowhere else: it is
+    /// for agents that this command starts, and ends with it.
     pub(crate) fn read_or_make(&self) -> Result<ClusterKey, Failure> {
         if self.is_absent() {
             protect_memory()?;
@@ -51,8 +51,8 @@ impl Key {
         self.read()
     }
 
-    /// Reads the key. From standard input it can be read once. From now on no other process of the same user can
-    /// look into this one.
+    /// Reads the key. From standard input it can be read once. From now on no other process of the
+    /// same user can look into this one.
     pub(crate) fn read(&self) -> Result<ClusterKey, Failure> {
         protect_memory()?;
         let path = match &self.key {
@@ -88,8 +88,8 @@ fn protect_memory() -> Result<(), Failure> {
     })
 }
 
-/// Where keys of this user are unless somebody says otherwise: the whole folder, so that a key which takes the place
-/// of another is hidden from nodes as well.
+/// Where keys of this user are unless somebody says otherwise: the whole folder, so that a key
+/// which takes the place of another is hidden from nodes as well.
 pub(crate) fn places() -> Vec<PathBuf> {
     let usual = usual_path().ok().and_then(|path| path.parent().map(Path::to_owned));
     let named = std::env::var_os("WINDTUNNEL_KEY").filter(|path| !path.is_empty() && path != "-");
@@ -113,7 +113,8 @@ pub(crate) fn usual_path() -> Result<PathBuf, Failure> {
     Ok(config.join("windtunnel").join("cluster.key"))
 }
 
-/// A failure of a key. What the system does not allow is the machine's; all else is the command line's.
+/// A failure of a key. What the system does not allow is the machine's; all else is the command
+/// line's.
 pub(crate) fn failed(error: KeyError) -> Failure {
     let code = match error {
         KeyError::Make(_) => Exit::Machine,

@@ -1,4 +1,5 @@
-//! Completing a command line in a shell: verbs, options and their values, and the names of live runs.
+//! Completing a command line in a shell: verbs, options and their values, and the names of live
+//! runs.
 
 mod names;
 mod script;
@@ -46,7 +47,8 @@ struct Point<'c> {
 }
 
 impl<'c> Point<'c> {
-    /// After these words. `None`: in a command of the user's own, or behind a verb that is not known.
+    /// After these words. `None`: in a command of the user's own, or behind a verb that is not
+    /// known.
     fn find(command: &'c Command, words: &[String]) -> Option<Self> {
         let mut point = Point::default();
         for word in words {

@@ -1,6 +1,7 @@
 //! The exit codes.
 
-/// What windtunnel's exit code means. `link`, `exec` and `shell` pass the code of their command through.
+/// What windtunnel's exit code means. `link`, `exec` and `shell` pass the code of their command
+/// through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {

@@ -36,7 +36,8 @@ pub(crate) enum Failure {
         /// The exit code.
         code: u8,
     },
-    /// Whoever read standard output has gone (`| head`): nobody is left to tell, and nothing is wrong.
+    /// Whoever read standard output has gone (`| head`): nobody is left to tell, and nothing is
+    /// wrong.
     ReaderGone,
 }
 

@@ -1,9 +1,9 @@
 //! The command `windtunnel`: verbs in, host and control asked, people and programs answered.
 //!
-//! Promises: data on standard output and talk on standard error; `--json` with the fields of the tables;
-//! every failure ends with the cause, a hint where there is one, and a documented exit code
-//! ([`Exit`]). Refuses: any behaviour that another face (Python, a web page) would miss: that lives in the
-//! rooms below.
+//! Promises: data on standard output and talk on standard error; `--json` with the fields of the
+//! tables; every failure ends with the cause, a hint where there is one, and a documented exit code
+//! ([`Exit`]). Refuses: any behaviour that another face (Python, a web page) would miss: that lives
+//! in the rooms below.
 //!
 //! | module | what |
 //! | --- | --- |

@@ -67,7 +67,8 @@ impl Live {
     }
 }
 
-/// The folders of live runs in `parent`, sorted. The link `latest` may be that of a run that is over.
+/// The folders of live runs in `parent`, sorted. The link `latest` may be that of a run that is
+/// over.
 fn below(parent: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));

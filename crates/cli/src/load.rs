@@ -10,7 +10,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::presence;
 
-/// Reads and resolves the scenario in `file` (`-`: standard input), with what holds instead of what it says.
+/// Reads and resolves the scenario in `file` (`-`: standard input), with what holds instead of what
+/// it says.
 pub(crate) fn scenario(file: &Path, instead: Instead) -> Result<Loaded, Failure> {
     let name = match is_standard_input(file) {
         true => "<stdin>".to_owned(),
@@ -33,7 +34,8 @@ pub(crate) fn scenario(file: &Path, instead: Instead) -> Result<Loaded, Failure>
     Ok(loaded)
 }
 
-/// Resolves a scenario's text; `name` is what mistakes are found in, `base` where files that it names are.
+/// Resolves a scenario's text; `name` is what mistakes are found in, `base` where files that it
+/// names are.
 pub(crate) fn resolve(
     name: &str,
     text: &[u8],

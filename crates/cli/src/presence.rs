@@ -8,8 +8,8 @@ use windtunnel_scenario::{Errors, Loaded, Mistake, Notice, Place, nearest};
 
 use crate::failure::Failure;
 
-/// Refuses a scenario with programs or working folders that are not there. What other programs may make before it
-/// is needed becomes a notice.
+/// Refuses a scenario with programs or working folders that are not there. What other programs may
+/// make before it is needed becomes a notice.
 pub(crate) fn check(
     loaded: &mut Loaded,
     name: &str,

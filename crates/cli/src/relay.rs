@@ -9,8 +9,9 @@ use windtunnel_sys::terminal;
 
 use crate::terminal::Raw;
 
-/// Whether a command gets a terminal of its own: where both its input and its output are the user's terminal. Where
-/// only one is, such as in `… | less`, the terminal stays as it is, for who is at the other end of the pipe needs it.
+/// Whether a command gets a terminal of its own: where both its input and its output are the user's
+/// terminal. Where only one is, such as in `… | less`, the terminal stays as it is, for who is at
+/// the other end of the pipe needs it.
 pub(crate) fn is_wanted() -> bool {
     terminal::is_terminal(rustix::stdio::stdin()) && terminal::is_terminal(rustix::stdio::stdout())
 }
@@ -168,7 +169,8 @@ impl Relay {
     }
 }
 
-/// To the user's terminal, wherever standard output goes: it is the terminal that shows the command's.
+/// To the user's terminal, wherever standard output goes: it is the terminal that shows the
+/// command's.
 fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     let out = [rustix::stdio::stdout(), rustix::stdio::stderr(), rustix::stdio::stdin()];
     let is_terminal = |end: &BorrowedFd<'_>| terminal::is_terminal(end);
@@ -183,8 +185,8 @@ fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The descriptors of a command with the terminal `terminal`: what the user has sent elsewhere (`2> log`) goes there
-/// and not through the terminal.
+/// The descriptors of a command with the terminal `terminal`: what the user has sent elsewhere (`2>
+/// log`) goes there and not through the terminal.
 pub(crate) fn through<'a>(terminal: &'a OwnedFd) -> [BorrowedFd<'a>; 3] {
     let own: [BorrowedFd<'a>; 3] =
         [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];

@@ -39,8 +39,8 @@ impl Drop for Raw {
     }
 }
 
-/// A screen of one's own on the terminal, in raw mode, for as long as this value lives; then the user's is as it
-/// was.
+/// A screen of one's own on the terminal, in raw mode, for as long as this value lives; then the
+/// user's is as it was.
 #[derive(Debug)]
 pub(crate) struct Screen {
     _raw: Raw,

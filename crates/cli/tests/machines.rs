@@ -1,10 +1,10 @@
-//! Runs over several machines: network namespaces joined by a bridge, each with an agent of an ordinary user, and
-//! the built `windtunnel` drives real programs over them.
+//! Runs over several machines: network namespaces joined by a bridge, each with an agent of an
+//! ordinary user, and the built `windtunnel` drives real programs over them.
 //!
-//! As root, machines are made by root and agents run as uid 65534; else all is in one user namespace of whoever runs
-//! the tests. What is missing on this machine is said (`missing: …`) and passed over;
-//! `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of that. Bounds are asserted, never exact times, and no test asks
-//! for speed.
+//! As root, machines are made by root and agents run as uid 65534; else all is in one user
+//! namespace of whoever runs the tests. What is missing on this machine is said (`missing: …`) and
+//! passed over; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of that. Bounds are asserted,
+//! never exact times, and no test asks for speed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 

@@ -1,5 +1,5 @@
-//! `--hosts` where no agent runs: a stand-in for ssh starts them here, as a shell on another machine would.
-//! Needs no rights.
+//! `--hosts` where no agent runs: a stand-in for ssh starts them here, as a shell on another
+//! machine would. Needs no rights.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

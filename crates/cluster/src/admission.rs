@@ -1,5 +1,5 @@
-//! How many connections may be in the making: whoever lacks the key can begin handshakes, so what they cost is bounded,
-//! altogether and for each address.
+//! How many connections may be in the making: whoever lacks the key can begin handshakes, so what
+//! they cost is bounded, altogether and for each address.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,7 +1,7 @@
 //! An agent: one process for each machine of a cluster, of an ordinary user.
 //!
-//! One thread with one runtime. Everything that is heard goes through one channel to one loop, which owns
-//! the mesh; answers that take longer are tasks of their own.
+//! One thread with one runtime. Everything that is heard goes through one channel to one loop,
+//! which owns the mesh; answers that take longer are tasks of their own.
 
 mod answer;
 mod end;
@@ -47,8 +47,8 @@ pub struct Agent {
     pub listen: SocketAddr,
     /// Where others reach it, with port 0 at that of `listen`; `None`: found out.
     pub advertise: Option<SocketAddr>,
-    /// Agents to look for: names or addresses, with or without a port. Names that mean nothing are tried
-    /// again.
+    /// Agents to look for: names or addresses, with or without a port. Names that mean nothing are
+    /// tried again.
     pub join: Vec<String>,
     /// The machine's name; `None`: its own.
     pub name: Option<String>,
@@ -66,13 +66,13 @@ pub struct Agent {
     pub worker: Option<Worker>,
     /// What runs may use.
     pub limits: Limits,
-    /// Where parts of runs have their folders until their results are fetched. Those that are there are removed;
-    /// a folder with anything else, or of another agent, is refused.
+    /// Where parts of runs have their folders until their results are fetched. Those that are
+    /// there are removed; a folder with anything else, or of another agent, is refused.
     pub folder: PathBuf,
     /// How long the files of a part that is over wait for somebody to fetch them.
     pub keep_results: Span,
-    /// Whether the agent ends when its standard input does, once nobody watches a run that has a part
-    /// here; then its folder goes, too.
+    /// Whether the agent ends when its standard input does, once nobody watches a run that has a
+    /// part here; then its folder goes, too.
     pub until_stdin_closes: bool,
 }
 
@@ -187,8 +187,8 @@ pub enum Told {
 }
 
 impl Agent {
-    /// Runs until SIGINT, SIGTERM or SIGHUP, or as [`Agent::until_stdin_closes`] says; then the others are
-    /// told.
+    /// Runs until SIGINT, SIGTERM or SIGHUP, or as [`Agent::until_stdin_closes`] says; then the
+    /// others are told.
     ///
     /// # Errors
     /// [`AgentError`] if it cannot start.
@@ -205,8 +205,8 @@ impl Agent {
         end: impl FnOnce() -> F,
         tell: impl FnMut(Told),
     ) -> Result<(), AgentError> {
-        // Others take it for lost if it does not answer soon, on a machine with more work than processors; a
-        // wish, not a need. Parts of runs do not keep it.
+        // Others take it for lost if it does not answer soon, on a machine with more work than
+        // processors; a wish, not a need. Parts of runs do not keep it.
         let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -263,8 +263,8 @@ impl Agent {
         ended.map_err(step("wait for signals"))
     }
 
-    /// Where others reach this machine: the address from which it would speak to the first agent that it
-    /// looks for, or to anybody; or else one that it has.
+    /// Where others reach this machine: the address from which it would speak to the first agent
+    /// that it looks for, or to anybody; or else one that it has.
     fn advertised(&self, listen: SocketAddr, known: &[SocketAddr]) -> SocketAddr {
         if let Some(mut address) = self.advertise {
             if address.port() == 0 {
@@ -284,8 +284,8 @@ impl Agent {
     }
 }
 
-/// Where there is no way to anybody, as on a switch without a router: the first address of the machine that others can
-/// use, IPv4 first.
+/// Where there is no way to anybody, as on a switch without a router: the first address of the
+/// machine that others can use, IPv4 first.
 fn first_for_others(all: impl Iterator<Item = IpAddr>, listen: IpAddr) -> Option<IpAddr> {
     let may = |address: &IpAddr| match address {
         IpAddr::V4(v4) => !v4.is_loopback(),

@@ -16,8 +16,8 @@ use crate::protocol::{ANSWER_BYTES_MAX, Answer, Ask};
 use crate::stream;
 
 impl Client {
-    /// Asks for [`Ask::Part`] or [`Ask::Watch`], passes on what is ordered, and hands everything over that is
-    /// answered, until there is nothing more of either.
+    /// Asks for [`Ask::Part`] or [`Ask::Watch`], passes on what is ordered, and hands everything
+    /// over that is answered, until there is nothing more of either.
     ///
     /// # Errors
     /// [`ClientError::Broken`] if the agent has gone.

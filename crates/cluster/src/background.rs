@@ -1,5 +1,6 @@
-//! The runtime of all connections to agents that are made to ask something: on a thread of its own, so that a connection
-//! lives on while whoever made it does something else, such as waiting for another machine.
+//! The runtime of all connections to agents that are made to ask something: on a thread of its own,
+//! so that a connection lives on while whoever made it does something else, such as waiting for
+//! another machine.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};

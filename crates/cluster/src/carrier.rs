@@ -1,5 +1,6 @@
-//! Datagrams to addresses, over connections that are made when they are first needed, end when they are needed no more, and
-//! are made again when they are, or have broken. What cannot be sent is lost, as datagrams may be: the mesh repeats what matters.
+//! Datagrams to addresses, over connections that are made when they are first needed, end when they
+//! are needed no more, and are made again when they are, or have broken. What cannot be sent is
+//! lost, as datagrams may be: the mesh repeats what matters.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -39,7 +40,8 @@ pub(crate) enum Heard {
     Asked { ask: Ask, to: quinn::SendStream, rest: quinn::RecvStream },
     /// What the part of a run says; or why it says nothing more.
     Part { run: u64, said: Result<FromPart, String> },
-    /// What a watcher of a run wants, `None` if it has gone. `watcher` is the run and the watcher's number.
+    /// What a watcher of a run wants, `None` if it has gone. `watcher` is the run and the watcher's
+    /// number.
     Ordered { watcher: (u64, u64), order: Option<Order> },
     /// What another agent has to say of its part of a run.
     Word { run: u64, member: u16, word: Word },
@@ -109,8 +111,8 @@ impl Carrier {
         }
     }
 
-    /// Waits until what was sent has left this machine, for a little while at the most: closing the endpoint
-    /// would throw away what waits.
+    /// Waits until what was sent has left this machine, for a little while at the most: closing the
+    /// endpoint would throw away what waits.
     pub(crate) async fn drain(&self) {
         let full = |way: &Way| match way {
             Way::There(connection) => connection.datagram_send_buffer_space() < DATAGRAM_BUFFER,
@@ -260,8 +262,8 @@ impl Carrier {
         }
     }
 
-    /// What waits goes out over it. A connection that works already stays in use: this one may be for one
-    /// question only.
+    /// What waits goes out over it. A connection that works already stays in use: this one may be
+    /// for one question only.
     fn adopt(&self, from: SocketAddr, connection: &Connection) {
         let mut ways = self.ways();
         let works = |way: &Way| matches!(way, Way::There(known) if known.close_reason().is_none());

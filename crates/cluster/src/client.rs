@@ -235,8 +235,8 @@ async fn reach(
             return Err(no_agent(format!("nothing was heard within {} s", PATIENCE.as_secs())));
         }
     };
-    // In TLS 1.3 the client has finished before the server has seen its certificate: only what it says first tells
-    // that the key was taken.
+    // In TLS 1.3 the client has finished before the server has seen its certificate: only what it
+    // says first tells that the key was taken.
     let own = Hello::own(machine::name());
     match tokio::time::timeout(PATIENCE, hello::exchange(&connection, &own)).await {
         Ok(Ok(_)) => Ok((endpoint, connection)),
@@ -251,8 +251,9 @@ async fn reach(
     }
 }
 
-/// Is over when the other machine's kernel says that nobody hears at that port (ICMP, RFC 1122, 4.1.3.1), which
-/// QUIC does not listen to because anybody could say so. Here it is only about how soon we give up.
+/// Is over when the other machine's kernel says that nobody hears at that port (ICMP, RFC 1122,
+/// 4.1.3.1), which QUIC does not listen to because anybody could say so. Here it is only about how
+/// soon we give up.
 async fn refused(address: SocketAddr) {
     let probe = async {
         let socket = tokio::net::UdpSocket::bind(any_for(address)).await?;

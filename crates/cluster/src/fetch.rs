@@ -1,6 +1,6 @@
-//! The files of a part that is over, copied into a folder. Their names come from another machine, which may be hostile:
-//! [`Answer::File`] is refused unless its path is plain ([`is_plain`]), and files are made relative to the open folder,
-//! through no symbolic link, each once.
+//! The files of a part that is over, copied into a folder. Their names come from another machine,
+//! which may be hostile: [`Answer::File`] is refused unless its path is plain ([`is_plain`]), and
+//! files are made relative to the open folder, through no symbolic link, each once.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -47,8 +47,8 @@ impl Client {
     }
 }
 
-/// Whether a path is one of a file below a folder, in its plain form: no `..`, no `.`, not absolute, nothing empty, no NUL,
-/// and not longer than the kernel takes.
+/// Whether a path is one of a file below a folder, in its plain form: no `..`, no `.`, not
+/// absolute, nothing empty, no NUL, and not longer than the kernel takes.
 pub(crate) fn is_plain(path: &str) -> bool {
     let is_name = |name: &str| {
         !name.is_empty() && name != "." && name != ".." && name.len() <= NAME_BYTES_MAX

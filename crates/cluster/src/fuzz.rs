@@ -10,7 +10,8 @@ use crate::protocol::exec::{FromCommand, ToCommand};
 use crate::protocol::run::{Order, RunSetup, Word};
 use crate::protocol::{Answer, Ask};
 
-/// Reads arbitrary bytes as each kind of message. A run that is taken can be counted with and routed.
+/// Reads arbitrary bytes as each kind of message. A run that is taken can be counted with and
+/// routed.
 ///
 /// # Panics
 /// When that does, or a message that was taken comes back as another.
@@ -53,7 +54,8 @@ mod tests {
     use super::*;
     use crate::protocol::valid::tests::run;
 
-    /// One message of each kind that has something in it; `WINDTUNNEL_CLUSTER_CORPUS=write` makes the files again.
+    /// One message of each kind that has something in it; `WINDTUNNEL_CLUSTER_CORPUS=write` makes
+    /// the files again.
     fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         let card = json!({"agent": "0000000000000001", "host": "a", "address": "10.0.0.1:7447", "labels": ["ssd"],
             "windtunnel": "0.1.0", "kernel": "6.8", "cpus": 8, "load_hundredths": 105, "memory": "16GB",

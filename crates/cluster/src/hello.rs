@@ -1,5 +1,5 @@
-//! The first thing on a connection, from both ends: which version each is of. If they differ, neither goes on, and both
-//! know both versions.
+//! The first thing on a connection, from both ends: which version each is of. If they differ,
+//! neither goes on, and both know both versions.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The cluster's key: a private key (ECDSA, P-256) and the certificate that it signs itself, in one file of
-//! PEM blocks (RFC 7468). Who has it is the cluster.
+//! The cluster's key: a private key (ECDSA, P-256) and the certificate that it signs itself, in one
+//! file of PEM blocks (RFC 7468). Who has it is the cluster.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -160,8 +160,8 @@ impl ClusterKey {
         Self::parse(&text).map_err(|why| KeyError::NoKey { path: path.to_owned(), why })
     }
 
-    /// Reads a key from a stream up to its end, or to the end of the block that makes it complete: what
-    /// follows is left there.
+    /// Reads a key from a stream up to its end, or to the end of the block that makes it complete:
+    /// what follows is left there.
     ///
     /// # Errors
     /// [`KeyError`]; `name` is what the stream is called in it.

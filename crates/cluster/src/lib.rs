@@ -1,9 +1,11 @@
-//! Agents on many machines: keys, encrypted connections between them, who is there and what they have.
+//! Agents on many machines: keys, encrypted connections between them, who is there and what they
+//! have.
 //!
-//! Promises: nobody joins, reads or is answered who lacks the cluster's key, and that costs an agent no
-//! more than a refused handshake; what agents agree on is the room `mesh`, fed and carried here; agents
-//! need no root and no configuration beyond the key and one address. Refuses: deciding what agents agree
-//! on; running programs itself; packets of emulated nodes, which never go over these connections.
+//! Promises: nobody joins, reads or is answered who lacks the cluster's key, and that costs an
+//! agent no more than a refused handshake; what agents agree on is the room `mesh`, fed and carried
+//! here; agents need no root and no configuration beyond the key and one address. Refuses: deciding
+//! what agents agree on; running programs itself; packets of emulated nodes, which never go over
+//! these connections.
 //!
 //! | module | what |
 //! | --- | --- |
@@ -53,8 +55,8 @@ pub use parts::Parts;
 /// The port of agents, unless they are told otherwise.
 pub const PORT: u16 = 7447;
 
-/// The first and the last of the UDP ports for packets of runs on a machine whose agent hears at `port`: those behind it. Each
-/// run takes one.
+/// The first and the last of the UDP ports for packets of runs on a machine whose agent hears at
+/// `port`: those behind it. Each run takes one.
 #[must_use]
 pub fn part_ports(port: u16) -> (u16, u16) {
     let first = port.saturating_add(1);

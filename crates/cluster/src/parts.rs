@@ -1,4 +1,5 @@
-//! All parts of one run, as who starts or watches it sees them: a thread for each agent, and one channel.
+//! All parts of one run, as who starts or watches it sees them: a thread for each agent, and one
+//! channel.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -162,15 +163,15 @@ pub struct Runner {
 pub type Teller = tokio::sync::mpsc::Sender<ToCommand>;
 
 impl Runner {
-    /// The way to the command, and what [`Runner::run`] reads from it. Bounded: who types faster than the
-    /// network carries has to wait.
+    /// The way to the command, and what [`Runner::run`] reads from it. Bounded: who types faster
+    /// than the network carries has to wait.
     #[must_use]
     pub fn teller() -> (Teller, tokio::sync::mpsc::Receiver<ToCommand>) {
         tokio::sync::mpsc::channel(16)
     }
 
-    /// Runs the command of `request`, with a terminal of `size` (lines, characters in a line) if there is
-    /// one, until it ends.
+    /// Runs the command of `request`, with a terminal of `size` (lines, characters in a line) if
+    /// there is one, until it ends.
     ///
     /// # Errors
     /// If it cannot be run, or the agent has gone.

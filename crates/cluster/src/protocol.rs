@@ -27,7 +27,8 @@ pub enum Ask {
         /// Whether the throughput between each two of them is measured.
         measure: bool,
     },
-    /// Bytes follow on the stream until it ends; they are counted and forgotten. Answer: [`Answer::Taken`].
+    /// Bytes follow on the stream until it ends; they are counted and forgotten. Answer:
+    /// [`Answer::Taken`].
     Take,
     /// Sends bytes to another agent for a while. Answer: [`Answer::Throughput`].
     Send {
@@ -39,8 +40,9 @@ pub enum Ask {
         /// Where it hears.
         address: SocketAddr,
     },
-    /// Do a part of a run. The stream stays open: [`run::Order`]s follow on it, and what the part says comes
-    /// back as [`Answer::Part`]s. If it closes before the run has begun, there is no run.
+    /// Do a part of a run. The stream stays open: [`run::Order`]s follow on it, and what the part
+    /// says comes back as [`Answer::Part`]s. If it closes before the run has begun, there is no
+    /// run.
     Part {
         /// The whole run.
         run: Box<run::RunSetup>,
@@ -67,8 +69,8 @@ pub enum Ask {
         /// Number of the run.
         run: u64,
     },
-    /// Run a command in a node of the part. After [`Answer::Done`], [`exec::ToCommand`]s go one way and
-    /// [`exec::FromCommand`]s the other. If the stream closes, the command ends.
+    /// Run a command in a node of the part. After [`Answer::Done`], [`exec::ToCommand`]s go one way
+    /// and [`exec::FromCommand`]s the other. If the stream closes, the command ends.
     Exec {
         /// Number of the run.
         run: u64,
@@ -169,7 +171,8 @@ pub struct Card {
     /// The most nodes that runs may have here, where its owner has said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes_max: Option<u32>,
-    /// Thousandths of a processor that runs may ask for here at the most, where its owner has said so.
+    /// Thousandths of a processor that runs may ask for here at the most, where its owner has said
+    /// so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_millis_max: Option<u64>,
     /// What the runs that are there have.

@@ -17,8 +17,8 @@ pub(crate) async fn send(to: &mut SendStream, message: &impl Serialize) -> io::R
     Ok(to.write_all(&bytes).await?)
 }
 
-/// The next message, which is at most `most` bytes long, and valid. Memory is taken as its bytes come, not as its length
-/// says.
+/// The next message, which is at most `most` bytes long, and valid. Memory is taken as its bytes
+/// come, not as its length says.
 ///
 /// # Errors
 /// If the other end has gone or says what is no message.

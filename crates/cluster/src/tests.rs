@@ -1,4 +1,5 @@
-//! Agents and those who ask them, where the other end is hostile, of another version, or without the key.
+//! Agents and those who ask them, where the other end is hostile, of another version, or without
+//! the key.
 
 mod double;
 mod flood;

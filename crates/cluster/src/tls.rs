@@ -12,8 +12,8 @@ use rustls::server::WebPkiClientVerifier;
 
 use crate::key::ClusterKey;
 
-/// The protocol's name (RFC 7301), with the version of what comes first on a connection ([`crate::hello`]). That tells the
-/// versions of all else.
+/// The protocol's name (RFC 7301), with the version of what comes first on a connection
+/// ([`crate::hello`]). That tells the versions of all else.
 const ALPN: &[u8] = b"windtunnel-agent/2";
 
 /// An agent's settings as a server and as a client, for holders of `key`.
@@ -24,7 +24,8 @@ pub(crate) fn settings(key: &ClusterKey) -> Result<(ServerConfig, ClientConfig),
     with_transport(key, between_agents())
 }
 
-/// A command's settings. It keeps its connection open for as long as it lives, and notices soon if the agent has gone.
+/// A command's settings. It keeps its connection open for as long as it lives, and notices soon if
+/// the agent has gone.
 ///
 /// # Errors
 /// What is wrong with the key.
@@ -91,8 +92,9 @@ fn client(
     QuicClientConfig::try_from(config).map_err(|error| error.to_string())
 }
 
-/// A connection between agents ends when nothing has gone over it for some time, and is made again when it is needed: an
-/// idle cluster of many agents keeps only those of neighbours open. That an agent is lost, the mesh notices.
+/// A connection between agents ends when nothing has gone over it for some time, and is made again
+/// when it is needed: an idle cluster of many agents keeps only those of neighbours open. That an
+/// agent is lost, the mesh notices.
 fn between_agents() -> TransportConfig {
     let mut transport = TransportConfig::default();
     transport.max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_MS))));
@@ -107,8 +109,9 @@ fn between_agents() -> TransportConfig {
 pub(crate) const DATAGRAM_BUFFER: usize = 1 << 20;
 /// Three times as long as a neighbour is asked again at the latest.
 pub(crate) const IDLE_MS: u32 = 15_000;
-/// Streams that the other end may have open: one for each run that an agent can have ([`windtunnel_mesh::config::Limits`]),
-/// and questions. An idle stream costs nothing before it is opened.
+/// Streams that the other end may have open: one for each run that an agent can have
+/// ([`windtunnel_mesh::config::Limits`]), and questions. An idle stream costs nothing before it is
+/// opened.
 pub(crate) const STREAMS_MAX: u32 = 4096;
 const COMMAND_IDLE_MS: u32 = 5_000;
 const COMMAND_KEEP_ALIVE: Duration = Duration::from_secs(1);

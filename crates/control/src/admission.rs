@@ -1,4 +1,5 @@
-//! Who may connect to a run beyond what the socket's file says, which only its owner and the machine's root may open.
+//! Who may connect to a run beyond what the socket's file says, which only its owner and the
+//! machine's root may open.
 
 use std::fs;
 use std::io;
@@ -6,7 +7,8 @@ use std::io;
 #[derive(Debug)]
 pub(crate) struct Admission {
     own: u32,
-    /// What the machine's other users are called here if none of them has a number of its own here.
+    /// What the machine's other users are called here if none of them has a number of its own
+    /// here.
     unmapped: Option<u32>,
 }
 

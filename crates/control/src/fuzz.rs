@@ -9,7 +9,8 @@ use crate::message::{Hello, Reply, Request};
 use crate::part::{FromPart, ToPart};
 use crate::version::Version;
 
-/// Reads arbitrary bytes as each kind of message, and as frames in pieces. What is taken can be written and read again.
+/// Reads arbitrary bytes as each kind of message, and as frames in pieces. What is taken can be
+/// written and read again.
 ///
 /// # Panics
 /// When reading does, or a message that was taken comes back as another.

@@ -1,4 +1,5 @@
-//! How a live run is asked and told: versioned requests and replies over a Unix socket in the run folder.
+//! How a live run is asked and told: versioned requests and replies over a Unix socket in the run
+//! folder.
 //!
 //! Promises: one JSON object a line in both directions; field names are those of the run's files; a
 //! message that cannot be read gets an answer that says why. Refuses: starting or stopping anything

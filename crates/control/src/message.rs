@@ -7,8 +7,8 @@ use windtunnel_model::LinkPatch;
 use windtunnel_model::plan::Event;
 use windtunnel_trace::event::Event as Told;
 
-/// Version of the messages. The run greets each connection with it; a client of another version stops.
-/// A new request does not change it: a run that does not know the request says so.
+/// Version of the messages. The run greets each connection with it; a client of another version
+/// stops. A new request does not change it: a run that does not know the request says so.
 pub const VERSION: u32 = 3;
 
 /// The first line on a connection, from the run.
@@ -32,9 +32,9 @@ pub enum Request {
     Ps,
     /// What links do and the state of every program. Answer: [`Reply::Snapshot`].
     Snapshot,
-    /// Runs a command in a node; the message carries three descriptors (standard input, output, error).
-    /// Answers: [`Reply::Started`], then [`Reply::Exited`]. If the connection closes first, the command
-    /// gets SIGHUP and then SIGKILL.
+    /// Runs a command in a node; the message carries three descriptors (standard input, output,
+    /// error). Answers: [`Reply::Started`], then [`Reply::Exited`]. If the connection closes
+    /// first, the command gets SIGHUP and then SIGKILL.
     Exec {
         /// The node.
         node: String,
@@ -68,8 +68,8 @@ pub enum Request {
         /// Whether it carries packets from now on.
         up: bool,
     },
-    /// Lets events happen, each at its time from now on. Answer: [`Reply::Happened`], when those that
-    /// are due at once have been done.
+    /// Lets events happen, each at its time from now on. Answer: [`Reply::Happened`], when those
+    /// that are due at once have been done.
     Do {
         /// The events; `at` counts from the moment in which the run reads them.
         events: Vec<Event>,
@@ -125,7 +125,8 @@ pub enum Reply {
     NotRun {
         /// Why, naming it.
         message: String,
-        /// The exit code that says this, where it was the command itself: 127 if it was not found, else 126.
+        /// The exit code that says this, where it was the command itself: 127 if it was not found,
+        /// else 126.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit: Option<u8>,
     },
@@ -153,11 +154,11 @@ pub struct Snapshot {
     /// The state of every program.
     #[serde(flatten)]
     pub status: RunStatus,
-    /// When the newest sample of the links was taken, after the run began, in nanoseconds; zero before
-    /// the first. Samples are those of `links.csv`, one each 100 ms.
+    /// When the newest sample of the links was taken, after the run began, in nanoseconds; zero
+    /// before the first. Samples are those of `links.csv`, one each 100 ms.
     pub sampled_ns: u64,
-    /// How far back rates and the fields `recent_*` reach from then, in nanoseconds: a second, or less at
-    /// the beginning of the run.
+    /// How far back rates and the fields `recent_*` reach from then, in nanoseconds: a second, or
+    /// less at the beginning of the run.
     pub window_ns: u64,
     /// Every direction of every link: first up, then down, links in the order of the file.
     pub links: Vec<LaneStatus>,

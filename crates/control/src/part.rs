@@ -1,5 +1,6 @@
-//! Between an agent and the part of a run on its machine: a process of its own, whose standard input is the
-//! socket that this goes over. What parts tell each other and those who watch is text to the agent.
+//! Between an agent and the part of a run on its machine: a process of its own, whose standard
+//! input is the socket that this goes over. What parts tell each other and those who watch is text
+//! to the agent.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -14,7 +15,8 @@ pub enum ToPart {
     /// The first message: all that the part is made of. Answers: [`FromPart::Bound`], then
     /// [`FromPart::Prepared`].
     Setup(Box<PartSetup>),
-    /// Where the parts' packets go, by member; `None` for the part itself. Answer: [`FromPart::Reached`].
+    /// Where the parts' packets go, by member; `None` for the part itself. Answer:
+    /// [`FromPart::Reached`].
     Peers {
         /// By member.
         addresses: Vec<Option<SocketAddr>>,
@@ -46,17 +48,19 @@ pub enum ToPart {
         member: u16,
         /// Why it is taken for lost.
         why: String,
-        /// Whether the network was cut between the machines, and those on the other side are the run.
+        /// Whether the network was cut between the machines, and those on the other side are the
+        /// run.
         #[serde(default)]
         apart: bool,
     },
-    /// A member's part of the run is over, for some time: what it had to say has come by now, or never will.
+    /// A member's part of the run is over, for some time: what it had to say has come by now, or
+    /// never will.
     Left {
         /// Which.
         member: u16,
     },
-    /// How members' monotonic clocks stand to this machine's: which member, and the nanoseconds by which its
-    /// clock is ahead.
+    /// How members' monotonic clocks stand to this machine's: which member, and the nanoseconds by
+    /// which its clock is ahead.
     Clocks {
         /// Those that are known.
         ahead_ns: Vec<(u16, i64)>,
@@ -88,8 +92,8 @@ pub enum FromPart {
     },
     /// The nodes are up.
     Prepared,
-    /// Some other parts have not been heard yet (or, before the nodes are up, other agents have not confirmed the run); said
-    /// again and again until they have.
+    /// Some other parts have not been heard yet (or, before the nodes are up, other agents have not
+    /// confirmed the run); said again and again until they have.
     Unreached {
         /// Which members.
         members: Vec<u16>,
@@ -143,7 +147,8 @@ pub struct PartSetup {
     pub members: Vec<String>,
     /// By node: on which member it is.
     pub placement: Vec<u16>,
-    /// The key that packets between machines are sealed with, 64 hexadecimal digits; absent: they are not.
+    /// The key that packets between machines are sealed with, 64 hexadecimal digits; absent: they
+    /// are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The part's folder, new.

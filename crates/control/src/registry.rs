@@ -1,6 +1,6 @@
-//! Which runs of this user are live on this machine, in whatever folder: a link to the folder of each, in a folder
-//! that is the user's own. There is no daemon: a run adds its link and removes it again, and who lists the links
-//! removes those of runs that were killed.
+//! Which runs of this user are live on this machine, in whatever folder: a link to the folder of
+//! each, in a folder that is the user's own. There is no daemon: a run adds its link and removes it
+//! again, and who lists the links removes those of runs that were killed.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
@@ -19,8 +19,8 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Adds a link to `folder`, the folder of a run of this process whose control socket is open. `None` where
-    /// this user has no folder for it: the run is found by its own folder only.
+    /// Adds a link to `folder`, the folder of a run of this process whose control socket is open.
+    /// `None` where this user has no folder for it: the run is found by its own folder only.
     #[must_use]
     pub fn add(folder: &Path) -> Option<Self> {
         let folder = std::path::absolute(folder).ok()?;
@@ -111,7 +111,8 @@ fn process_lives(link: &Path) -> bool {
     pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
 }
 
-/// Where links may be: a session may know its runtime folder when another of the same user does not.
+/// Where links may be: a session may know its runtime folder when another of the same user does
+/// not.
 fn places() -> Vec<PathBuf> {
     let uid = process::current_user().uid;
     let named = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());

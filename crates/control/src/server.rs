@@ -1,5 +1,5 @@
-//! The run's side: a listener and connections that never block the loop that owns them, and never have it do
-//! more than one thing at a time for one client.
+//! The run's side: a listener and connections that never block the loop that owns them, and never
+//! have it do more than one thing at a time for one client.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -69,23 +69,24 @@ impl Listener {
         Ok(Listener { socket, path, admission, reserve, _registration })
     }
 
-    /// The next connection, greeted; `None` if nobody waits, or who did has gone. Connections of other users are
-    /// closed.
+    /// The next connection, greeted; `None` if nobody waits, or who did has gone. Connections of
+    /// other users are closed.
     ///
     /// # Errors
-    /// What the system says, descriptor shortage included: then the connection still waits, and the listener
-    /// stays readable. See [`Listener::refuse`].
+    /// What the system says, descriptor shortage included: then the connection still waits, and the
+    /// listener stays readable. See [`Listener::refuse`].
     pub fn accept(&self, name: &str) -> io::Result<Option<Connection>> {
         let Some(mut connection) = self.accept_one()? else { return Ok(None) };
         // Who only looks whether a run lives here has gone already.
         Ok(connection.greet(name, None).is_ok().then_some(connection))
     }
 
-    /// Takes the next connection only to tell it `why` there is no room, and closes it; false if nobody waits.
+    /// Takes the next connection only to tell it `why` there is no room, and closes it; false if
+    /// nobody waits.
     ///
     /// # Errors
-    /// What the system says: a shortage that even the descriptor kept for this does not help. Then only time
-    /// does.
+    /// What the system says: a shortage that even the descriptor kept for this does not help. Then
+    /// only time does.
     pub fn refuse(&mut self, name: &str, why: &str) -> io::Result<bool> {
         self.reserve = None;
         let refused = match self.accept_one() {
@@ -171,14 +172,15 @@ impl Connection {
         Some(Incoming::Closed)
     }
 
-    /// Whether a whole line has been read that [`Connection::receive`] has not given yet: the socket need not
-    /// be readable for it.
+    /// Whether a whole line has been read that [`Connection::receive`] has not given yet: the
+    /// socket need not be readable for it.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.broken || self.partial[self.scanned..].contains(&b'\n')
     }
 
-    /// Whether so many replies wait that the client should read some before it is asked what else it wants.
+    /// Whether so many replies wait that the client should read some before it is asked what else
+    /// it wants.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.unsent.len() > UNSENT_BYTES_SOFT

@@ -1,5 +1,5 @@
-//! Where the control socket is. Socket addresses hold 107 bytes of path (unix(7)), run folders may be
-//! deeper; so the folder is opened and the socket is named through `/proc/self/fd`.
+//! Where the control socket is. Socket addresses hold 107 bytes of path (unix(7)), run folders may
+//! be deeper; so the folder is opened and the socket is named through `/proc/self/fd`.
 
 use std::fs::File;
 use std::io;
@@ -13,13 +13,14 @@ use windtunnel_sys::unix;
 /// Name of the socket in the run folder.
 pub const NAME: &str = "control.sock";
 
-/// Listens in `folder`, replacing a socket that a dead run has left. Only the owner can connect, and the machine's
-/// root: the kernel looks at the permissions of the file with the identities of the machine, whereas the
-/// credentials of a connection are numbers of the user namespace in which they are read.
+/// Listens in `folder`, replacing a socket that a dead run has left. Only the owner can connect,
+/// and the machine's root: the kernel looks at the permissions of the file with the identities of
+/// the machine, whereas the credentials of a connection are numbers of the user namespace in which
+/// they are read.
 ///
 /// # Errors
-/// What the system says about the folder or the socket; `PermissionDenied` where the file system keeps no
-/// permissions.
+/// What the system says about the folder or the socket; `PermissionDenied` where the file system
+/// keeps no permissions.
 pub(crate) fn listen(folder: &Path) -> io::Result<UnixListener> {
     let (_open, short) = shortened(folder)?;
     match std::fs::remove_file(&short) {

@@ -1,5 +1,5 @@
-//! What holds of every message, whoever sent it. Names are those of the file, numbers that index are within what there
-//! can be, texts are bounded.
+//! What holds of every message, whoever sent it. Names are those of the file, numbers that index
+//! are within what there can be, texts are bounded.
 
 pub mod part;
 

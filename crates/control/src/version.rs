@@ -1,5 +1,6 @@
-//! Which windtunnel a process is. Agents, commands that ask them and the parts of runs say it to each other before
-//! anything else, and go no further if it differs: what follows may not mean the same to both.
+//! Which windtunnel a process is. Agents, commands that ask them and the parts of runs say it to
+//! each other before anything else, and go no further if it differs: what follows may not mean the
+//! same to both.
 
 use std::fmt;
 
@@ -7,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::name;
 use windtunnel_model::valid::{Invalid, Validate, ensure};
 
-/// Number of what agents, commands and parts say to each other. It changes with every message that an earlier
-/// windtunnel would not read as it is meant.
+/// Number of what agents, commands and parts say to each other. It changes with every message that
+/// an earlier windtunnel would not read as it is meant.
 pub const PROTOCOL: u32 = 2;
 
 /// A version of windtunnel. Its form never changes.

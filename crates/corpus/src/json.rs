@@ -1,7 +1,7 @@
 //! JSON texts with one value replaced by one that nobody should send.
 
-/// The texts that come of `json` when each of its numbers, texts and other plain values in turn is replaced by each hostile
-/// value; `pick` chooses one of them, whatever its value.
+/// The texts that come of `json` when each of its numbers, texts and other plain values in turn is
+/// replaced by each hostile value; `pick` chooses one of them, whatever its value.
 #[must_use]
 pub fn with_hostile_value(json: &[u8], pick: usize) -> Vec<u8> {
     let tokens = tokens(json);

@@ -1,7 +1,7 @@
 //! Inputs for fuzzers that are kept as files, and what tests do with them.
 //!
-//! Promises: files are read in the order of their names, so that a test meets them in the same order on every machine.
-//! Refuses: to ship (it is a workshop), to know what the bytes mean.
+//! Promises: files are read in the order of their names, so that a test meets them in the same
+//! order on every machine. Refuses: to ship (it is a workshop), to know what the bytes mean.
 //!
 //! ```
 //! // Everything that is a byte away from a good input, and all of its beginnings.
@@ -44,8 +44,8 @@ pub fn replay(root: impl AsRef<Path>, least: usize, entry: impl Fn(&[u8])) {
     assert!(files.len() >= least, "{} files", files.len());
 }
 
-/// The same, where the corpus began with `seeds`, by name. With `write` in the environment variable `switch` their
-/// files are made again, as after a change of the format.
+/// The same, where the corpus began with `seeds`, by name. With `write` in the environment variable
+/// `switch` their files are made again, as after a change of the format.
 ///
 /// # Panics
 /// As [`replay`], if there are fewer files than seeds; and if one cannot be written.
@@ -61,8 +61,8 @@ pub fn replay_seeds<N: AsRef<Path>>(
     replay(root, seeds.len(), entry);
 }
 
-/// Gives `entry` each beginning of `bytes` that is shorter than `end`, and after each of them `bytes` with
-/// the byte at its end replaced by each of those that `wrong` has for it.
+/// Gives `entry` each beginning of `bytes` that is shorter than `end`, and after each of them
+/// `bytes` with the byte at its end replaced by each of those that `wrong` has for it.
 ///
 /// # Panics
 /// As `entry` does.

@@ -1,5 +1,5 @@
-//! Where packet bytes live: buffers of a few sizes, lent out and given back, so that a running engine
-//! allocates nothing.
+//! Where packet bytes live: buffers of a few sizes, lent out and given back, so that a running
+//! engine allocates nothing.
 
 use std::ops::{Deref, DerefMut};
 
@@ -44,7 +44,8 @@ impl DerefMut for PacketBuf {
     }
 }
 
-/// The largest frame that fits a buffer: a 64 KiB IP packet with its Ethernet header, and some room.
+/// The largest frame that fits a buffer: a 64 KiB IP packet with its Ethernet header, and some
+/// room.
 pub(crate) const FRAME_LEN_MAX: usize = 66 * 1024;
 
 /// Small packets (acknowledgements, calls, games), kept close together so that many of them fit the
@@ -71,8 +72,8 @@ impl Pool {
         Pool { free, vacant: Vec::new(), held: 0, limit }
     }
 
-    /// A buffer for a frame of `len` bytes, their values unspecified; `None` where the limit would be
-    /// passed or no buffer is that long.
+    /// A buffer for a frame of `len` bytes, their values unspecified; `None` where the limit would
+    /// be passed or no buffer is that long.
     pub(crate) fn take(&mut self, len: usize) -> Option<PacketBuf> {
         let class = CLASSES.iter().position(|size| len <= *size)?;
         if self.held.saturating_add(charge(CLASSES[class])) > self.limit {
@@ -81,7 +82,8 @@ impl Pool {
         Some(self.lend(class, len))
     }
 
-    /// A buffer that takes the place of another one, which comes back at once: the limit is not asked.
+    /// A buffer that takes the place of another one, which comes back at once: the limit is not
+    /// asked.
     pub(crate) fn take_instead(&mut self, len: usize) -> Option<PacketBuf> {
         let class = CLASSES.iter().position(|size| len <= *size)?;
         Some(self.lend(class, len))
@@ -130,8 +132,8 @@ impl Pool {
     }
 }
 
-/// What a buffer counts as in the account: a small one like an ordinary one, so that the number of packets
-/// for which there is room does not depend on what is in them.
+/// What a buffer counts as in the account: a small one like an ordinary one, so that the number of
+/// packets for which there is room does not depend on what is in them.
 fn charge(size: usize) -> u64 {
     bytes64(size.max(ORDINARY))
 }

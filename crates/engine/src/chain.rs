@@ -1,10 +1,11 @@
 //! One lane: the chain of elements that every packet passes, and the packets that are in it.
 //!
 //! Theory of operation. A packet is *offered* at the time of its first segment. Cut, MTU, loss,
-//! duplicate and corrupt decide at once, and cut a train only where they touch a segment; parts whose
-//! first segment has not arrived yet wait in `ingress`. Then comes the queue with its server, where the
-//! lane has a rate, and the delay. What comes out goes to the engine through [`Work::exits`]; at a router
-//! when its first segment is there, so that the next link can begin with it, at a node when its last is.
+//! duplicate and corrupt decide at once, and cut a train only where they touch a segment; parts
+//! whose first segment has not arrived yet wait in `ingress`. Then comes the queue with its server,
+//! where the lane has a rate, and the delay. What comes out goes to the engine through
+//! [`Work::exits`]; at a router when its first segment is there, so that the next link can begin
+//! with it, at a node when its last is.
 //!
 //! INVARIANT: every segment offered is delivered, dropped with a reason, or counted by
 //! [`Chain::in_lane`].
@@ -43,8 +44,8 @@ pub(crate) struct Work {
     pub(crate) pool: Pool,
     pub(crate) timers: Timers,
     pub(crate) book: Book,
-    /// The moment at which all of this happens. With the model of paths packets are looked at with the times that they
-    /// will have on lanes further on.
+    /// The moment at which all of this happens. With the model of paths packets are looked at with
+    /// the times that they will have on lanes further on.
     pub(crate) now: Time,
     /// With the model of paths: what the lanes have been given to carry.
     pub(crate) ledger: Ledger,
@@ -79,7 +80,8 @@ pub(crate) struct Chain {
     line: Line<Packet>,
     /// Segments in `ingress` and `line`.
     lined_up: u64,
-    /// By origin: no packet of it whose order is kept leaves earlier. With the model of paths only.
+    /// By origin: no packet of it whose order is kept leaves earlier. With the model of paths
+    /// only.
     floors: BTreeMap<PortId, Time>,
     /// Of a shaper of the model of paths.
     pacing: Option<Pacing>,
@@ -92,11 +94,13 @@ pub(crate) struct Site {
     pub(crate) ends_at_node: bool,
     /// It leads to or from a LAN.
     pub(crate) on_lan: bool,
-    /// It starts where packets may be fragmented and senders told of an MTU: not at a LAN, which knows
-    /// of frames only, nor at a node on a LAN, whose kernel has fragmented what it wanted to.
+    /// It starts where packets may be fragmented and senders told of an MTU: not at a LAN, which
+    /// knows of frames only, nor at a node on a LAN, whose kernel has fragmented what it
+    /// wanted to.
     pub(crate) routed: bool,
-    /// It is a part of paths: it has no queue and no rate of its own, and what enters it is brought to
-    /// its end at once, with the times that it will have there. At nodes it waits for them.
+    /// It is a part of paths: it has no queue and no rate of its own, and what enters it is
+    /// brought to its end at once, with the times that it will have there. At nodes it waits
+    /// for them.
     pub(crate) of_paths: bool,
     /// It ends at a node of another machine: what enters it does not wait there either.
     pub(crate) is_away: bool,
@@ -173,13 +177,14 @@ impl Chain {
         self.lined_up + self.queue.packets() + self.server.packets()
     }
 
-    /// The number of the next segment that is offered, not counting what kernels send to a LAN of their own accord.
+    /// The number of the next segment that is offered, not counting what kernels send to a LAN of
+    /// their own accord.
     pub(crate) fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// Whether a segment that was offered under this number, or before it, is in the queue or in transmission. For
-    /// queues that keep the order.
+    /// Whether a segment that was offered under this number, or before it, is in the queue or in
+    /// transmission. For queues that keep the order.
     pub(crate) fn waits_for(&self, number: u64) -> bool {
         let oldest = self.server.number().or_else(|| self.queue.oldest());
         oldest.is_some_and(|oldest| oldest <= number)
@@ -300,6 +305,6 @@ impl Chain {
     }
 }
 
-/// The first number of what kernels send of their own accord on a LAN: far from those of programs, whose
-/// luck it must not change.
+/// The first number of what kernels send of their own accord on a LAN: far from those of programs,
+/// whose luck it must not change.
 pub(crate) const OWN_NUMBERS: u64 = 1 << 63;

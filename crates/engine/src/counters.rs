@@ -83,8 +83,8 @@ impl IndexMut<DropReason> for Drops {
     }
 }
 
-/// The counters of one lane. A *packet* is an MTU segment; bytes are those of IP packets unless the name
-/// says wire.
+/// The counters of one lane. A *packet* is an MTU segment; bytes are those of IP packets unless the
+/// name says wire.
 ///
 /// At any time `offered_packets + duplicated + (fragments − fragmented) = delivered_packets +
 /// dropped.total() + Engine::in_lane_packets`.
@@ -108,8 +108,8 @@ pub struct LaneCounters {
     pub corrupted: u64,
     /// Packets that were held back so that others overtake, or overtook because of jitter.
     pub reordered: u64,
-    /// Packets that came out marked with congestion experienced by this lane; those that were marked and then
-    /// dropped are among the dropped only.
+    /// Packets that came out marked with congestion experienced by this lane; those that were
+    /// marked and then dropped are among the dropped only.
     pub marked: u64,
     /// Packets that were fragmented.
     pub fragmented: u64,
@@ -127,21 +127,23 @@ pub struct LaneCounters {
     pub transmitted_wire_bytes: u64,
     /// How long the rate was transmitting them.
     pub busy_ns: u64,
-    /// Packets that the rate transmitted right behind another one: the line was not idle in between.
+    /// Packets that the rate transmitted right behind another one: the line was not idle in
+    /// between.
     pub backlogged_packets: u64,
     /// Their bytes with overhead.
     pub backlogged_wire_bytes: u64,
     /// How long that took.
     pub backlogged_ns: u64,
-    /// Sum of the delays of the packets delivered: from the end of the transmission to the lane's end.
+    /// Sum of the delays of the packets delivered: from the end of the transmission to the lane's
+    /// end.
     pub delay_sum_ns: u64,
     /// The number of packets in that sum.
     pub delay_count: u64,
 }
 
 impl LaneCounters {
-    /// Adds what another part of the network counted on the same lane. What is a maximum is so of each part
-    /// by itself: parts do not know of each other's queues.
+    /// Adds what another part of the network counted on the same lane. What is a maximum is so of
+    /// each part by itself: parts do not know of each other's queues.
     pub fn add(&mut self, other: &LaneCounters) {
         let more = { *other }.sums().map(|sum| *sum);
         let sums = self.sums().into_iter().zip(more);
@@ -152,8 +154,8 @@ impl LaneCounters {
         self.queue_bytes_max = self.queue_bytes_max.max(other.queue_bytes_max);
     }
 
-    /// What was counted after `earlier`, which these counters were before. What is present or a maximum stays
-    /// as it is.
+    /// What was counted after `earlier`, which these counters were before. What is present or a
+    /// maximum stays as it is.
     #[must_use]
     pub fn since(&self, earlier: &LaneCounters) -> LaneCounters {
         let mut since = *self;
@@ -233,8 +235,8 @@ pub struct RouterCounters {
     pub ttl_expired: u64,
     /// Had no route, or an address that nobody has.
     pub no_route: u64,
-    /// Must not be forwarded (multicast, broadcast, link-local), or were for the router itself and of no
-    /// use to it.
+    /// Must not be forwarded (multicast, broadcast, link-local), or were for the router itself and
+    /// of no use to it.
     pub not_forwarded: u64,
     /// Were no IP packets, or contradicted themselves.
     pub malformed: u64,

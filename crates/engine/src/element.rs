@@ -1,9 +1,10 @@
-//! What a lane does to packets, one element a file, in the order in which a packet meets them: [`cut`],
-//! [`mtu`], [`loss`], [`duplicate`], [`corrupt`], [`queue`] with its disciplines, [`rate`], [`delay`]
-//! with [`jitter`] and [`reorder`]; [`trace`] is what rate, delay and loss may follow.
+//! What a lane does to packets, one element a file, in the order in which a packet meets them:
+//! [`cut`], [`mtu`], [`loss`], [`duplicate`], [`corrupt`], [`queue`] with its disciplines,
+//! [`rate`], [`delay`] with [`jitter`] and [`reorder`]; [`trace`] is what rate, delay and loss may
+//! follow.
 //!
-//! Each file opens with the same headings: parameters, effect on time, order and bytes, drop reasons,
-//! and the model that it follows.
+//! Each file opens with the same headings: parameters, effect on time, order and bytes, drop
+//! reasons, and the model that it follows.
 
 pub(crate) mod corrupt;
 pub(crate) mod cut;

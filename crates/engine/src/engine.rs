@@ -39,34 +39,37 @@ use reroute::Reroutes;
 ///
 /// The contract, in the order in which to call:
 ///
-/// 1. Say what happened, with the time at which it did: [`handle_packet`](Engine::handle_packet) for each
-///    frame that a node sent, [`apply`](Engine::apply) for each change, and
-///    [`handle_timeout`](Engine::handle_timeout) when the time of `poll_timeout` has come. `now` never
-///    decreases over these calls. Each of them first does everything that was intended for `now` or
-///    before, in the intended order.
-/// 2. Ask what to do: [`poll_output`](Engine::poll_output) until it is empty (a departure is given out at
-///    or after its intended time, never before); [`poll_event`](Engine::poll_event) and
-///    [`poll_handoff`](Engine::poll_handoff) likewise; then
-///    [`poll_timeout`](Engine::poll_timeout) for the next wake-up. Buffers that were sent go back through
-///    [`recycle`](Engine::recycle).
+/// 1. Say what happened, with the time at which it did: [`handle_packet`](Engine::handle_packet)
+///    for each frame that a node sent, [`apply`](Engine::apply) for each change, and
+///    [`handle_timeout`](Engine::handle_timeout) when the time of `poll_timeout` has come. `now`
+///    never decreases over these calls. Each of them first does everything that was intended for
+///    `now` or before, in the intended order.
+/// 2. Ask what to do: [`poll_output`](Engine::poll_output) until it is empty (a departure is given
+///    out at or after its intended time, never before); [`poll_event`](Engine::poll_event) and
+///    [`poll_handoff`](Engine::poll_handoff) likewise; then [`poll_timeout`](Engine::poll_timeout)
+///    for the next wake-up. Buffers that were sent go back through [`recycle`](Engine::recycle).
 /// 3. Read counters at any time.
 ///
-/// An engine may be one machine's part of the network ([`of_part`](Engine::of_part)). Then, beside that:
+/// An engine may be one machine's part of the network ([`of_part`](Engine::of_part)). Then, beside
+/// that:
 ///
-/// - Departures to ports that are elsewhere ([`is_here`](Engine::is_here)) are given out as soon as they are known, with
-///   their intended time in the future: the host sends them to their machine, which holds them until then. The first
-///   rule of 2. does not hold for them, nor do they come in the order of their times; those from one port to
-///   one port do, unless the network reorders them.
+/// - Departures to ports that are elsewhere ([`is_here`](Engine::is_here)) are given out as soon as
+///   they are known, with their intended time in the future: the host sends them to their machine,
+///   which holds them until then. The first rule of 2. does not hold for them, nor do they come in
+///   the order of their times; those from one port to one port do, unless the network reorders
+///   them.
 /// - [`poll_flow`](Engine::poll_flow) says what other machines have to know of the flows here, and
 ///   [`handle_flows`](Engine::handle_flows) hears what they said.
-/// - Counters are of what nodes here sent, on all lanes of its way. What is added up over the machines is the network's.
+/// - Counters are of what nodes here sent, on all lanes of its way. What is added up over the
+///   machines is the network's.
 ///
-/// The same calls in the same order give the same bytes, on any machine. A packet keeps its intended
-/// time through all elements: that it was looked at late delays nothing behind it, so lateness never
-/// adds up. Nothing is allocated for a packet once the engine has been under its full load.
+/// The same calls in the same order give the same bytes, on any machine. A packet keeps its
+/// intended time through all elements: that it was looked at late delays nothing behind it, so
+/// lateness never adds up. Nothing is allocated for a packet once the engine has been under its
+/// full load.
 ///
-/// Frames are Ethernet frames as a packet socket with `PACKET_VNET_HDR` shows them, perhaps trains of
-/// segments; what comes out may be a train too.
+/// Frames are Ethernet frames as a packet socket with `PACKET_VNET_HDR` shows them, perhaps trains
+/// of segments; what comes out may be a train too.
 #[derive(Debug)]
 pub struct Engine {
     work: Work,
@@ -103,13 +106,13 @@ pub struct Engine {
 /// What an engine may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of packet buffers held at most, in queues, on the way and not yet recycled. A packet for
-    /// which there is no room is dropped as [`DropReason::Memory`].
+    /// Bytes of packet buffers held at most, in queues, on the way and not yet recycled. A packet
+    /// for which there is no room is dropped as [`DropReason::Memory`].
     pub packet_memory: u64,
 }
 
-/// A packet that leaves without delay: send the very bytes that were handed in, now; if its port is elsewhere, to there,
-/// and the intended time is that at which it was handed in.
+/// A packet that leaves without delay: send the very bytes that were handed in, now; if its port is
+/// elsewhere, to there, and the intended time is that at which it was handed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Express {
     /// Where.
@@ -125,8 +128,8 @@ pub struct Express {
 pub struct Departure {
     /// Where.
     pub port: PortId,
-    /// The lane that it came by (for a message from the far end of a node's own link, the lane towards
-    /// the node).
+    /// The lane that it came by (for a message from the far end of a node's own link, the lane
+    /// towards the node).
     pub lane: Lane,
     /// When it should leave; never after the `now` of the call that made it, if its port is here.
     pub intended: Time,
@@ -148,8 +151,8 @@ pub enum NetworkChange<'a> {
         /// Whether they are mended.
         up: bool,
     },
-    /// Cuts every link between vertices of different groups, and on LANs every frame between attachments
-    /// of different groups, broadcasts among them; replaces an earlier partition.
+    /// Cuts every link between vertices of different groups, and on LANs every frame between
+    /// attachments of different groups, broadcasts among them; replaces an earlier partition.
     Partition(&'a [Vec<Vertex>]),
     /// Cuts what leads from a vertex of the first group to one of the second, and not the way back;
     /// replaces an earlier partition.
@@ -175,8 +178,9 @@ impl Engine {
     /// The engine of one machine, for its part of `plan`; the other nodes are on other machines.
     ///
     /// # Panics
-    /// As [`new`](Engine::new); if `part` says of more or fewer nodes than the plan has where they are; and if some are
-    /// elsewhere and the model is that of hops, whose queues cannot be in two places.
+    /// As [`new`](Engine::new); if `part` says of more or fewer nodes than the plan has where they
+    /// are; and if some are elsewhere and the model is that of hops, whose queues cannot be in
+    /// two places.
     #[must_use]
     pub fn of_part(plan: &Plan, limits: Limits, part: &Part) -> Engine {
         assert_eq!(part.here.len(), plan.nodes.len(), "a part says of each node where it is");
@@ -222,8 +226,8 @@ impl Engine {
         }
     }
 
-    /// Says when the plan's traces start: the beginning of the run. Without it they start at time zero. It
-    /// is to be called before any packet is handed in.
+    /// Says when the plan's traces start: the beginning of the run. Without it they start at time
+    /// zero. It is to be called before any packet is handed in.
     pub fn start_traces(&mut self, origin: Time) {
         self.work.book.origin = origin;
         for chain in &mut self.chains {
@@ -233,13 +237,14 @@ impl Engine {
 
     /// A frame that a node sent through `port` at `now`; it is modified in place.
     ///
-    /// What kernels say to the link itself (multicast membership, neighbour discovery), and multicast
-    /// towards a router, stays out of the lanes: it would take packet numbers at moments of its own. On a
-    /// LAN all of it travels, and has numbers of its own.
+    /// What kernels say to the link itself (multicast membership, neighbour discovery), and
+    /// multicast towards a router, stays out of the lanes: it would take packet numbers at
+    /// moments of its own. On a LAN all of it travels, and has numbers of its own.
     ///
-    /// `Some`: every element let it pass at once, and the caller sends these bytes. `None`: the engine has
-    /// copied what it keeps, and will give out what comes of it. Bytes that are no Ethernet frame, or more
-    /// than 66 KiB of them, are counted by [`refused_frames`](Engine::refused_frames).
+    /// `Some`: every element let it pass at once, and the caller sends these bytes. `None`: the
+    /// engine has copied what it keeps, and will give out what comes of it. Bytes that are no
+    /// Ethernet frame, or more than 66 KiB of them, are counted by
+    /// [`refused_frames`](Engine::refused_frames).
     ///
     /// # Panics
     /// If `now` is before an earlier one, or the plan has no such port, or it is elsewhere.
@@ -285,10 +290,10 @@ impl Engine {
         self.finish();
     }
 
-    /// Changes the network at `now`, all at one instant. No change loses packets by itself: what is in
-    /// transmission or on the way keeps its departure. New routes hold for what comes to a router from
-    /// `now` on, so that packets of one flow may be reordered, or cross a loop that the old and the new
-    /// routes make together.
+    /// Changes the network at `now`, all at one instant. No change loses packets by itself: what is
+    /// in transmission or on the way keeps its departure. New routes hold for what comes to a
+    /// router from `now` on, so that packets of one flow may be reordered, or cross a loop that
+    /// the old and the new routes make together.
     ///
     /// # Panics
     /// If `now` is before an earlier one, or the plan has no such lane.
@@ -328,8 +333,8 @@ impl Engine {
         self.finish();
     }
 
-    /// The next packet to send: those to ports here by intended time and, within one time, in the order of
-    /// sequence; those to ports elsewhere as they became known.
+    /// The next packet to send: those to ports here by intended time and, within one time, in the
+    /// order of sequence; those to ports elsewhere as they became known.
     pub fn poll_output(&mut self) -> Option<Departure> {
         let departure = self.outbox.pop_front()?;
         self.unpolled[departure.lane.index()] -= 1;
@@ -349,8 +354,8 @@ impl Engine {
         self.events.pop()
     }
 
-    /// How late a packet was taken off a lane that ends at a router or a LAN: the `now` of the call that did it
-    /// minus the intended time.
+    /// How late a packet was taken off a lane that ends at a router or a LAN: the `now` of the call
+    /// that did it minus the intended time.
     pub fn poll_handoff(&mut self) -> Option<(Lane, Span)> {
         self.handoffs.pop()
     }
@@ -374,8 +379,8 @@ impl Engine {
         &self.chains[lane.index()].counters
     }
 
-    /// The most packets and bytes (with overhead) that waited in a lane's queue at any time since the last
-    /// call.
+    /// The most packets and bytes (with overhead) that waited in a lane's queue at any time since
+    /// the last call.
     pub fn take_queue_peak(&mut self, lane: Lane) -> (u64, u64) {
         self.chains[lane.index()].take_queue_peak()
     }

@@ -5,13 +5,16 @@ use windtunnel_sharing::Terms;
 
 /// The name of a flow that another machine can read: with the plan it says which way the flow goes.
 ///
-/// `number` is, in mixed radix, ((*serial* · *classes* + *class*) · *places* + *place*) · *interfaces* + *interface*:
+/// `number` is, in mixed radix, ((*serial* · *classes* + *class*) · *places* + *place*) ·
+/// *interfaces* + *interface*:
 ///
 /// - *interface*: by which of its `interfaces` the source sends;
-/// - *place*: which of the destination's interfaces the flow is aimed at, of so many as it has. Where `destination` is
-///   the source itself: which of its own interfaces, then which router, counted behind them;
-/// - *class*: what chooses among ways of equal cost (12 bits of the hash of the flow's addresses and ports; with the
-///   model of paths nothing else does), of 4096 with `routing.ecmp`, else of one;
+/// - *place*: which of the destination's interfaces the flow is aimed at, of so many as it has.
+///   Where `destination` is the source itself: which of its own interfaces, then which router,
+///   counted behind them;
+/// - *class*: what chooses among ways of equal cost (12 bits of the hash of the flow's addresses
+///   and ports; with the model of paths nothing else does), of 4096 with `routing.ecmp`, else of
+///   one;
 /// - *serial*: what tells flows apart that all this is the same of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RemoteKey {

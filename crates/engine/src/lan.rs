@@ -1,11 +1,12 @@
 //! A LAN's segment: a learning switch (IEEE 802.1D, 7.8 and 7.9) with one port for each attachment.
 //!
-//! It learns behind which attachment an Ethernet address is from the frames that come by it, and sends
-//! frames for that address only there; frames for groups and for unknown addresses leave by all others.
-//! It takes no time, touches no byte and loses nothing: all that happens on the attachments' lanes.
+//! It learns behind which attachment an Ethernet address is from the frames that come by it, and
+//! sends frames for that address only there; frames for groups and for unknown addresses leave by
+//! all others. It takes no time, touches no byte and loses nothing: all that happens on the
+//! attachments' lanes.
 //!
-//! Not done: spanning trees (no two LANs are joined, so there is no loop), VLANs, and snooping of multicast
-//! membership: all stations get every group's frames, as on a switch without that option.
+//! Not done: spanning trees (no two LANs are joined, so there is no loop), VLANs, and snooping of
+//! multicast membership: all stations get every group's frames, as on a switch without that option.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,8 @@ pub(crate) struct Segment {
     stations: BTreeMap<[u8; 6], Station>,
 }
 
-/// The sides of a partition that something is on: what it sends reaches nothing that hears on another.
+/// The sides of a partition that something is on: what it sends reaches nothing that hears on
+/// another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sides {
     /// As a sender; `None`: on no side.
@@ -81,7 +83,8 @@ impl Segment {
         self.attachments.get(position).map(|(lane, _)| *lane)
     }
 
-    /// Whether a partition lies between the far ends of two lanes, one that came and one that leaves.
+    /// Whether a partition lies between the far ends of two lanes, one that came and one that
+    /// leaves.
     pub(crate) fn parts(&self, came: Lane, leaves: Lane) -> bool {
         let sides = |lane| {
             let known = self.attachments.iter().find(|(known, _)| *known == lane);

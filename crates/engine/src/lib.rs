@@ -1,15 +1,15 @@
 //! The room `engine`: the emulated network.
 //!
-//! **Promises:** given packets and times, it says which packets leave where and when, exactly: to the
-//! nanosecond, hop by hop through real queues, each random decision a function of the seed and the
-//! packet's number on its link direction alone. The same calls in the same order give the same bytes.
-//! A super-packet (GSO) travels as one object with the timing and the fate of its segments.
+//! **Promises:** given packets and times, it says which packets leave where and when, exactly: to
+//! the nanosecond, hop by hop through real queues, each random decision a function of the seed and
+//! the packet's number on its link direction alone. The same calls in the same order give the same
+//! bytes. A super-packet (GSO) travels as one object with the timing and the fate of its segments.
 //!
 //! **Refuses:** clocks, entropy, descriptors, threads, logs; to keep more packet bytes than it was
 //! allowed; to lose a packet without counting a reason.
 //!
-//! Where trains of several flows meet, the order in which their segments interleave is kept to 100 µs
-//! only (the longest that a train is ever spread); within a flow it is exact.
+//! Where trains of several flows meet, the order in which their segments interleave is kept to 100
+//! µs only (the longest that a train is ever spread); within a flow it is exact.
 //!
 //! | module | what it knows |
 //! | --- | --- |

@@ -1,9 +1,9 @@
 //! The Ethernet addresses that one router knows on one LAN.
 //!
-//! What is not known is asked for (ARP, RFC 826; neighbour discovery, RFC 4861), and packets wait for the
-//! answer. An entry older than [`FRESH`] is asked for again while it goes on being used; without an
-//! answer it is forgotten, and so are entries that were asked for [`TRIES`] times in vain. An entry also
-//! becomes fresh with every message in which its owner names itself.
+//! What is not known is asked for (ARP, RFC 826; neighbour discovery, RFC 4861), and packets wait
+//! for the answer. An entry older than [`FRESH`] is asked for again while it goes on being used;
+//! without an answer it is forgotten, and so are entries that were asked for [`TRIES`] times in
+//! vain. An entry also becomes fresh with every message in which its owner names itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -81,8 +81,8 @@ impl Neighbours {
         if waiting.len() > WAITING_MAX { waiting.pop_front() } else { None }
     }
 
-    /// `address` is at `mac`: answers with the packets that waited for that. An address that nobody has
-    /// asked for is noted only where `unasked` is set.
+    /// `address` is at `mac`: answers with the packets that waited for that. An address that nobody
+    /// has asked for is noted only where `unasked` is set.
     pub(crate) fn hear(
         &mut self,
         now: Time,

@@ -25,7 +25,8 @@ pub(crate) enum End {
     Lan(LanId),
 }
 
-/// The Ethernet addresses of what is delivered to a node; on a LAN they stay as the sender wrote them.
+/// The Ethernet addresses of what is delivered to a node; on a LAN they stay as the sender wrote
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Addressing {
     pub(crate) destination: [u8; 6],
@@ -41,8 +42,8 @@ pub(crate) struct Station {
     pub(crate) v6: Option<Ipv6Addr>,
 }
 
-/// With the model of paths, equal ways are chosen by so many classes of flows, so that one machine can tell another one
-/// in few bits how a flow goes.
+/// With the model of paths, equal ways are chosen by so many classes of flows, so that one machine
+/// can tell another one in few bits how a flow goes.
 pub(crate) const CLASSES: u64 = 1 << 12;
 
 #[derive(Debug)]
@@ -126,8 +127,8 @@ impl Network {
         self.stations.get(&lane).copied()
     }
 
-    /// The address whose owner, on a LAN that a router's packet enters, takes it on: its destination, or
-    /// who leads there.
+    /// The address whose owner, on a LAN that a router's packet enters, takes it on: its
+    /// destination, or who leads there.
     pub(crate) fn neighbour(
         &self,
         lan: LanId,
@@ -163,8 +164,8 @@ impl Network {
         self.router_addresses[router.index()][usize::from(like.is_ipv6())]
     }
 
-    /// The lane on which `router` sends a packet of `source` on; `flow` is a hash of the packet's flow,
-    /// asked for where there is a choice.
+    /// The lane on which `router` sends a packet of `source` on; `flow` is a hash of the packet's
+    /// flow, asked for where there is a choice.
     pub(crate) fn next_hop(
         &mut self,
         router: RouterId,

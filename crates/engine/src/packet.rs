@@ -64,8 +64,8 @@ impl Shape {
     }
 }
 
-/// When the segments of a train pass a point: evenly from the first to the last but one, then the last,
-/// which may be shorter and so closer.
+/// When the segments of a train pass a point: evenly from the first to the last but one, then the
+/// last, which may be shorter and so closer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Times {
     /// The first.
@@ -124,8 +124,8 @@ impl Fate {
 
 /// A packet, or a train of segments, or a part of a train whose bytes have not been cut out yet.
 ///
-/// It goes through a dozen functions and queues, so it is moved as one pointer; what it points to comes
-/// from the [`Pool`] and goes back there.
+/// It goes through a dozen functions and queues, so it is moved as one pointer; what it points to
+/// comes from the [`Pool`] and goes back there.
 #[derive(Debug)]
 pub(crate) struct Packet(Box<Body>);
 
@@ -153,8 +153,8 @@ pub(crate) struct Body {
     pub(crate) marked: bool,
     /// The lane by which it came to where its present lane starts.
     pub(crate) came_by: Option<Lane>,
-    /// With the model of paths: the port through which its source sent it, and whether it may overtake
-    /// others from there.
+    /// With the model of paths: the port through which its source sent it, and whether it may
+    /// overtake others from there.
     pub(crate) origin: Option<PortId>,
     pub(crate) unordered: bool,
 }
@@ -234,8 +234,8 @@ impl Packet {
         pool.vacate(self.0);
     }
 
-    /// Cuts the first `count` segments off: (those, the rest). `Err` with the rest where there is no
-    /// memory for the cut; those segments are gone then.
+    /// Cuts the first `count` segments off: (those, the rest). `Err` with the rest where there is
+    /// no memory for the cut; those segments are gone then.
     pub(crate) fn split(
         self,
         count: u32,
@@ -331,8 +331,8 @@ impl Packet {
         self.total = self.shape.count;
     }
 
-    /// The frame of some segments, in a buffer from `take`. `None` only where there is no buffer: the
-    /// range lies in the train, and the buffer is as long as the cut needs.
+    /// The frame of some segments, in a buffer from `take`. `None` only where there is no buffer:
+    /// the range lies in the train, and the buffer is as long as the cut needs.
     fn cut(
         &self,
         range: Range<u32>,

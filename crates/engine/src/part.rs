@@ -2,11 +2,13 @@
 
 use windtunnel_model::Plan;
 
-/// One machine's part of a run that is spread over several machines, each with an engine of the whole plan.
+/// One machine's part of a run that is spread over several machines, each with an engine of the
+/// whole plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Which part: 0 upwards, another one on each machine. Machines have the same lanes, and the number keeps
-    /// their luck apart: part 0 draws what a machine with everything draws, each other one has streams of its own.
+    /// Which part: 0 upwards, another one on each machine. Machines have the same lanes, and the
+    /// number keeps their luck apart: part 0 draws what a machine with everything draws, each
+    /// other one has streams of its own.
     pub number: u32,
     /// By node: whether it is on this machine.
     pub here: Vec<bool>,

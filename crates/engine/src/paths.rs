@@ -1,19 +1,22 @@
-//! The model of paths: a packet waits at its source, for the share that its flow has of the links on its way.
+//! The model of paths: a packet waits at its source, for the share that its flow has of the links
+//! on its way.
 //!
-//! Theory of operation. What a node sends to a place (a node's interface or a router) goes a *way*, and
-//! waits there in a *shaper*: a queue and a rate as a lane has them. The rate is the sum of the shares of the way's
-//! flows, and of what nobody else has of its links. Behind the shaper the packet passes the lanes of its
-//! way, whose elements are those of the model of hops but for queue and rate, at once and with the times that
-//! it will have there; so nothing that comes later can touch it. At the node at the end it waits until it is there.
+//! Theory of operation. What a node sends to a place (a node's interface or a router) goes a *way*,
+//! and waits there in a *shaper*: a queue and a rate as a lane has them. The rate is the sum of the
+//! shares of the way's flows, and of what nobody else has of its links. Behind the shaper the
+//! packet passes the lanes of its way, whose elements are those of the model of hops but for queue
+//! and rate, at once and with the times that it will have there; so nothing that comes later can
+//! touch it. At the node at the end it waits until it is there.
 //!
 //! Flows are seen from their packets: [`traffic`]. Their shares are those of the room `sharing`.
 //!
-//! **Model**: `SplayNet` (Schiavoni, Rivière, Felber; Middleware 2013, 3.3). It differs in that several flows between
-//! two places may have different ways (ECMP), in that loss, jitter and the others are drawn for each link, and in that
-//! a flow that uses less than its share does not keep it.
+//! **Model**: `SplayNet` (Schiavoni, Rivière, Felber; Middleware 2013, 3.3). It differs in that
+//! several flows between two places may have different ways (ECMP), in that loss, jitter and the
+//! others are drawn for each link, and in that a flow that uses less than its share does not keep
+//! it.
 //!
-//! On one machine of several ([`Abroad`]) the ways are those of the nodes that are here; flows of the others take part in
-//! the division as they were told of, and have no shaper.
+//! On one machine of several ([`Abroad`]) the ways are those of the nodes that are here; flows of
+//! the others take part in the division as they were told of, and have no shaper.
 
 pub(crate) mod division;
 pub(crate) mod ledger;
@@ -213,7 +216,8 @@ impl Paths {
         abroad.news.poll(now, |id| division.terms(id).map(|terms| FlowTerms::of(&terms)))
     }
 
-    /// Divides the bandwidth anew; the lanes that may have other terms, and the ways that may have another rate, in order.
+    /// Divides the bandwidth anew; the lanes that may have other terms, and the ways that may have
+    /// another rate, in order.
     pub(crate) fn divide(&mut self) -> (Vec<usize>, BTreeSet<usize>) {
         let Touched { lanes, ways } = self.division.settle();
         let mut touched: BTreeSet<usize> = ways.into_iter().collect();
@@ -235,8 +239,8 @@ impl Paths {
         Rate::from_bits_per_second(shares.fold(0, u64::saturating_add))
     }
 
-    /// What a way may send at the most now, by which its queue is measured: its flows' shares and what is left of its
-    /// lanes, or all of them where it has no flow.
+    /// What a way may send at the most now, by which its queue is measured: its flows' shares and
+    /// what is left of its lanes, or all of them where it has no flow.
     pub(crate) fn rate(&self, way: usize, capacity: impl Fn(Lane) -> Option<Rate>) -> Option<Rate> {
         let way = &self.ways[way];
         let (_, least) = way.bottleneck?;

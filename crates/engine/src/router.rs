@@ -1,8 +1,8 @@
 //! What a router does with a packet that has come to it.
 //!
-//! The order is that of Linux: for the router itself; then the route; then the TTL. Errors are sent only
-//! where RFC 1812 (4.3.2.7) and RFC 4443 (2.4) allow, one for a train of segments, from the address of
-//! the interface by which the packet came.
+//! The order is that of Linux: for the router itself; then the route; then the TTL. Errors are sent
+//! only where RFC 1812 (4.3.2.7) and RFC 4443 (2.4) allow, one for a train of segments, from the
+//! address of the interface by which the packet came.
 
 use std::net::IpAddr;
 

@@ -14,7 +14,8 @@ pub(crate) enum Activity {
     Server,
     /// The next packet to come out of the delay.
     Delay,
-    /// The next question of the router that sends by this lane to a LAN, or the end of its patience.
+    /// The next question of the router that sends by this lane to a LAN, or the end of its
+    /// patience.
     Ask,
 }
 
@@ -58,8 +59,9 @@ impl Alarms {
 
 /// The heap, by time and then by the order in which the wake-ups were set.
 ///
-/// A lane that is woken mostly waits for something else at once. So the place of the wake-up that was
-/// taken stays open, and the next one that is set goes there: one way down the heap instead of two.
+/// A lane that is woken mostly waits for something else at once. So the place of the wake-up that
+/// was taken stays open, and the next one that is set goes there: one way down the heap instead of
+/// two.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Entry>,

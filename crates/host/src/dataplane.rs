@@ -1,13 +1,14 @@
 //! The loop that moves packets: socket → engine → socket, on a thread of its own.
 //!
-//! Theory of operation. The kernel stamps each frame when it enters the ring; that stamp, brought to the
-//! monotonic clock, is the packet's `now` for the engine. So time that this thread loses (a late wake-up,
-//! a busy processor) is not added to the emulated delay: it shows only where a packet should have left
-//! already, and there it is measured. One turn of the loop:
+//! Theory of operation. The kernel stamps each frame when it enters the ring; that stamp, brought
+//! to the monotonic clock, is the packet's `now` for the engine. So time that this thread loses (a
+//! late wake-up, a busy processor) is not added to the emulated delay: it shows only where a packet
+//! should have left already, and there it is measured. One turn of the loop:
 //!
-//! 1. take orders; 2. for each arrived frame: let the engine catch up to its stamp, hand it in; 3. let the
-//!    engine catch up to the present; 4. send what is due, in order, and record how late it was; 5. sample every
-//!    100 ms; 6. sleep until the engine's next time-out, an arrival or an order.
+//! 1. take orders; 2. for each arrived frame: let the engine catch up to its stamp, hand it in; 3.
+//!    let the engine catch up to the present; 4. send what is due, in order, and record how late it
+//!    was; 5. sample every 100 ms; 6. sleep until the engine's next time-out, an arrival or an
+//!    order.
 //!
 //! Scheduled changes are applied between two packets at their exact time, by the same catching up.
 
@@ -103,8 +104,8 @@ impl Dataplane {
         let _ = self.wake.raise();
     }
 
-    /// Stops the loop and returns what it counted, but not before so many datagrams have come from other machines,
-    /// by their numbers: those that are still missing a while later are lost.
+    /// Stops the loop and returns what it counted, but not before so many datagrams have come from
+    /// other machines, by their numbers: those that are still missing a while later are lost.
     #[must_use]
     pub(crate) fn finish(self, await_datagrams: Vec<(u16, u64)>) -> Tally {
         self.order(Order::Finish { await_datagrams });
@@ -453,7 +454,8 @@ pub(crate) fn now() -> Time {
     Time::from_nanos(sys_clock::monotonic_ns())
 }
 
-/// Slots of 68 KiB each that the kernel fills: room for 1 ms of small packets at a million a second.
+/// Slots of 68 KiB each that the kernel fills: room for 1 ms of small packets at a million a
+/// second.
 const RING_SLOTS: usize = 1020;
 const SEND_BUFFER_BYTES: usize = 16 << 20;
 const FRAMES_PER_TURN: usize = 256;

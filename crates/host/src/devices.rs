@@ -1,4 +1,5 @@
-//! What the kernel's devices dropped between a node and the engine: /proc/PID/net/dev (proc_pid_net(5)).
+//! What the kernel's devices dropped between a node and the engine: /proc/PID/net/dev
+//! (proc_pid_net(5)).
 
 use std::fs;
 
@@ -17,9 +18,9 @@ pub(crate) struct DeviceDrops {
 impl DeviceDrops {
     /// What was dropped until now, by devices of the nodes and of the fabric since they were made.
     ///
-    /// A veth device counts a packet as dropped on transmission when the processor's backlog is full
-    /// (`net.core.netdev_max_backlog`), or the other end is down: neither program nor engine would notice
-    /// otherwise.
+    /// A veth device counts a packet as dropped on transmission when the processor's backlog is
+    /// full (`net.core.netdev_max_backlog`), or the other end is down: neither program nor
+    /// engine would notice otherwise.
     pub(crate) fn until_now(village: &Village) -> Self {
         let fabric = drops_in("/proc/thread-self/net/dev");
         let nodes = village.nodes().iter().map(|n| drops_in(&format!("/proc/{}/net/dev", n.pid())));

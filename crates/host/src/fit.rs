@@ -86,8 +86,8 @@ fn fastest_link(plan: &Plan) -> Option<Concern> {
     })
 }
 
-/// Where all stations of the LANs talk to all others, each kernel keeps a neighbour for each; all namespaces
-/// of the machine share the room for them, one a family.
+/// Where all stations of the LANs talk to all others, each kernel keeps a neighbour for each; all
+/// namespaces of the machine share the room for them, one a family.
 fn neighbours(plan: &Plan) -> Option<Concern> {
     let stations = plan.lans.iter().map(|lan| lan.attachments.len() as u64);
     let needed: u64 = stations.map(|count| count * count.saturating_sub(1)).sum();

@@ -31,8 +31,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes `root` with a folder for each node. An existing folder must be empty: results of another run
-    /// are never mixed or overwritten.
+    /// Makes `root` with a folder for each node. An existing folder must be empty: results of
+    /// another run are never mixed or overwritten.
     ///
     /// # Errors
     /// If it cannot be made or is not empty.
@@ -47,7 +47,8 @@ impl Folder {
         let folder = Folder { root };
         for node in &plan.nodes {
             let path = folder.node(&node.name);
-            // A plan may come from another machine: whatever else has looked at it, nothing leaves this folder.
+            // A plan may come from another machine: whatever else has looked at it, nothing leaves
+            // this folder.
             if let Err(error) = check_label(&node.name, LABEL_LETTERS_MAX) {
                 let strange = format!("`{}` cannot name a node: {error}", shown(&node.name));
                 let source = io::Error::new(io::ErrorKind::InvalidInput, strange);
@@ -58,7 +59,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Points `latest` beside the folder to it. Only called for folders that windtunnel itself has named.
+    /// Points `latest` beside the folder to it. Only called for folders that windtunnel itself has
+    /// named.
     ///
     /// # Errors
     /// If the link cannot be made.
@@ -80,8 +82,8 @@ impl Folder {
         fs::read_link(self.root.parent()?.join("latest")).ok()
     }
 
-    /// Lets `latest` point to what it pointed to before [`Folder::link_latest`], if it points to this folder: what is in it
-    /// is not the run.
+    /// Lets `latest` point to what it pointed to before [`Folder::link_latest`], if it points to
+    /// this folder: what is in it is not the run.
     pub fn unlink_latest(&self, former: Option<&Path>) {
         let (Some(parent), Some(name)) = (self.root.parent(), self.root.file_name()) else {
             return;

@@ -18,9 +18,9 @@ use crate::supervisor::Supervisor;
 /// What the first byte chooses to be read of the rest.
 pub const KINDS: u8 = 6;
 
-/// Reads arbitrary bytes as what another machine's part of a run of `plan` tells or leaves behind, in a folder below
-/// `scratch` that is removed. The first byte says as what: news, a notice, a plan, or one of three files of its results,
-/// of which the others are those that `results` has.
+/// Reads arbitrary bytes as what another machine's part of a run of `plan` tells or leaves behind,
+/// in a folder below `scratch` that is removed. The first byte says as what: news, a notice, a
+/// plan, or one of three files of its results, of which the others are those that `results` has.
 ///
 /// # Panics
 /// When reading does, or putting the files together, or a plan that was taken cannot be used.

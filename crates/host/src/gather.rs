@@ -1,5 +1,5 @@
-//! A run over several machines, when it is over: what each part has seen becomes one run folder and one
-//! verdict, as if it had been one machine.
+//! A run over several machines, when it is over: what each part has seen becomes one run folder and
+//! one verdict, as if it had been one machine.
 
 mod events;
 mod files;
@@ -220,7 +220,8 @@ impl Whole {
     }
 }
 
-/// All parts end for the same reason, which the first tells the others; if they differ, the worst counts.
+/// All parts end for the same reason, which the first tells the others; if they differ, the worst
+/// counts.
 fn ending(results: &[Results]) -> Ending {
     let weight = |ending: &Ending| match ending {
         Ending::Interrupted(_) => 5,

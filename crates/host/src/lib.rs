@@ -1,7 +1,8 @@
 //! The one event loop of a machine: real clock, packet socket, engine, programs, and the verdict.
 //!
-//! Promises: [`run`] does a whole run and leaves nothing behind; every packet's lateness is measured;
-//! what was not faithful is said. Refuses: dropping or delaying anything itself; parsing text; rendering.
+//! Promises: [`run`] does a whole run and leaves nothing behind; every packet's lateness is
+//! measured; what was not faithful is said. Refuses: dropping or delaying anything itself; parsing
+//! text; rendering.
 //!
 //! | module | what |
 //! | --- | --- |

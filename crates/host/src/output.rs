@@ -1,8 +1,9 @@
-//! What programs write: a thread carries it from their pipes to files in the run folder and to the observer.
+//! What programs write: a thread carries it from their pipes to files in the run folder and to the
+//! observer.
 //!
-//! A program is never held up by a slow reader: pipes are always drained. What a stream writes beyond its
-//! limit, or what a full disk refuses, is discarded and counted. An observer sees a bounded number of lines
-//! a second of each stream; the files have them all.
+//! A program is never held up by a slow reader: pipes are always drained. What a stream writes
+//! beyond its limit, or what a full disk refuses, is discarded and counted. An observer sees a
+//! bounded number of lines a second of each stream; the files have them all.
 
 mod stream;
 

@@ -1,8 +1,10 @@
-//! One machine's part of a run over several: a process of its own, which its agent starts and talks to.
+//! One machine's part of a run over several: a process of its own, which its agent starts and talks
+//! to.
 //!
-//! The stages are those of [`crate::run`], with the agent between them: the socket to the other machines is
-//! opened before the process leaves the machine's network; the run begins when all machines can begin it;
-//! and in the place of a verdict there are results, of which the verdict on the whole run is made.
+//! The stages are those of [`crate::run`], with the agent between them: the socket to the other
+//! machines is opened before the process leaves the machine's network; the run begins when all
+//! machines can begin it; and in the place of a verdict there are results, of which the verdict on
+//! the whole run is made.
 
 pub(crate) mod audience;
 pub(crate) mod link;
@@ -28,9 +30,9 @@ use crate::run::{ENDING, Options, RunError, prepare, step};
 use link::Link;
 use results::Results;
 
-/// Does this machine's part of a run, as the agent at the other end of `stream` wants it, and tells it how
-/// that went. No program of a node sees the files and folders that are `hidden`. The calling thread must be the
-/// process's only one.
+/// Does this machine's part of a run, as the agent at the other end of `stream` wants it, and tells
+/// it how that went. No program of a node sees the files and folders that are `hidden`. The calling
+/// thread must be the process's only one.
 ///
 /// # Errors
 /// If the agent has gone before it said anything that makes sense.
@@ -93,8 +95,8 @@ fn in_folder(
     let members = setup.members.clone();
     let side = Side::new(link, setup.member, members, setup.placement.clone());
     let mut live = prepared.start(plan, &options, folder, observer, Some((side, abroad)))?;
-    // Nodes are there, and start programs: from now on this thread carries news between the agent and the packet
-    // loop, which are to be soon there. A wish, not a need.
+    // Nodes are there, and start programs: from now on this thread carries news between the agent
+    // and the packet loop, which are to be soon there. A wish, not a need.
     let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
     if !live.until_measure() {
         return Err(live.not_begun());

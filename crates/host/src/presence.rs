@@ -1,5 +1,5 @@
-//! Whether this machine has what a plan's programs need: their executables and working folders. Looked at before
-//! anything starts.
+//! Whether this machine has what a plan's programs need: their executables and working folders.
+//! Looked at before anything starts.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,8 @@ pub struct Missing {
     pub program: usize,
     /// What is missing.
     pub what: Needed,
-    /// Whether something that runs before may still make it: the program waits for others, or for a time.
+    /// Whether something that runs before may still make it: the program waits for others, or for
+    /// a time.
     pub may_come: bool,
 }
 
@@ -91,8 +92,8 @@ impl Missing {
     }
 }
 
-/// What programs of the plan's nodes, of those that are `here`, need and this machine does not have. Programs that
-/// name no folder of their own start in `base_dir`.
+/// What programs of the plan's nodes, of those that are `here`, need and this machine does not
+/// have. Programs that name no folder of their own start in `base_dir`.
 #[must_use]
 pub fn missing(plan: &Plan, base_dir: &Path, here: Option<&[bool]>) -> Vec<Missing> {
     let is_here = |node: usize| here.is_none_or(|here| here.get(node).copied().unwrap_or(false));
@@ -112,7 +113,8 @@ pub fn missing(plan: &Plan, base_dir: &Path, here: Option<&[bool]>) -> Vec<Missi
         .collect()
 }
 
-/// Whether the program `name` can be run with this `PATH` (the environment's without one) in `folder`.
+/// Whether the program `name` can be run with this `PATH` (the environment's without one) in
+/// `folder`.
 ///
 /// # Errors
 /// Why not.

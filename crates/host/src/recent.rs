@@ -1,4 +1,5 @@
-//! What links did in the last second and since the beginning: copies of the samples for who watches a live run.
+//! What links did in the last second and since the beginning: copies of the samples for who watches
+//! a live run.
 //!
 //! The recorder's thread adds, the main loop reads; the packet loop does not know of it.
 
@@ -42,8 +43,8 @@ impl Recent {
         }
     }
 
-    /// When the newest sample was taken, how far back the window reaches from then, and what each lane did;
-    /// no lanes before the first sample.
+    /// When the newest sample was taken, how far back the window reaches from then, and what each
+    /// lane did; no lanes before the first sample.
     pub(crate) fn lanes(&self) -> (Time, Span, Vec<LaneStatus>) {
         let window = self.lock();
         let begin = window.intervals.front().map_or(window.last, |interval| interval.0);

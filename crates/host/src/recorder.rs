@@ -1,7 +1,7 @@
 //! A thread that writes `links.csv` and `events.jsonl`, so that a slow disk never delays a packet.
 //!
-//! Records reach it through a bounded channel. What does not fit is counted, and a disk that is full is
-//! reported once at the end; neither stops the run.
+//! Records reach it through a bounded channel. What does not fit is counted, and a disk that is
+//! full is reported once at the end; neither stops the run.
 
 mod lines;
 
@@ -231,7 +231,8 @@ impl Peaks {
             let window = &mut self.window[lane];
             self.whole[lane] = self.whole[lane].saturating_add(row.delivered_wire_bytes);
             window.push_back((self.last, at, row.delivered_wire_bytes));
-            // A window begins where an interval began; drop intervals that a whole second does not need.
+            // A window begins where an interval began; drop intervals that a whole second does not
+            // need.
             while window.get(1).is_some_and(|next| at.since(next.0).as_nanos() >= SECOND_NS) {
                 window.pop_front();
             }

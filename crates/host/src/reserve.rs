@@ -1,5 +1,5 @@
-//! Room on the disk that is kept for what is written last: the report of a run, whose programs may have filled
-//! the disk meanwhile.
+//! Room on the disk that is kept for what is written last: the report of a run, whose programs may
+//! have filled the disk meanwhile.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -50,8 +50,8 @@ impl Reserve {
     }
 }
 
-/// Keeps room for `bytes` of the file from `offset` on, without changing its length (fallocate(2)). Where the
-/// file system cannot do that, nothing is kept.
+/// Keeps room for `bytes` of the file from `offset` on, without changing its length (fallocate(2)).
+/// Where the file system cannot do that, nothing is kept.
 ///
 /// # Errors
 /// If there is no room.

@@ -52,8 +52,9 @@ pub struct Options {
     pub base_dir: PathBuf,
     /// Identifies the plan in the report.
     pub plan_hash: String,
-    /// A packet that leaves later than this after it should have counts as late; more than 0.1 % late
-    /// packets, of all or of a link direction, or one that is 20 times as late, make the run unfaithful.
+    /// A packet that leaves later than this after it should have counts as late; more than 0.1 %
+    /// late packets, of all or of a link direction, or one that is 20 times as late, make the
+    /// run unfaithful.
     pub max_lateness: Span,
     /// Bytes kept of each stream that a program writes.
     pub output_limit: Bytes,
@@ -168,8 +169,8 @@ impl RunError {
         }
     }
 
-    /// The exit code that says this: 4, the machine cannot do it; 3, it has not what the file names; 128+n for a
-    /// signal.
+    /// The exit code that says this: 4, the machine cannot do it; 3, it has not what the file
+    /// names; 128+n for a signal.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -198,8 +199,8 @@ fn check_presence(plan: &Plan, options: &Options, here: Option<&[bool]>) -> Resu
     if missing.is_empty() { Ok(()) } else { Err(RunError::Missing { missing }) }
 }
 
-/// Does a whole run. The calling thread must be the process's only one; it leaves the machine's network
-/// for good, and SIGINT, SIGTERM and SIGHUP end the run instead of the process.
+/// Does a whole run. The calling thread must be the process's only one; it leaves the machine's
+/// network for good, and SIGINT, SIGTERM and SIGHUP end the run instead of the process.
 ///
 /// # Errors
 /// If the network cannot be set up; nothing is left behind then.
@@ -207,8 +208,8 @@ pub fn run(plan: Plan, options: &Options, observer: Arc<dyn Observer>) -> Result
     whole_run(plan, options, observer, None)
 }
 
-/// Does a whole run as [`run`], in which one program stands for the calling process: it has its standard streams,
-/// and while it runs it gets the signals that would end the run.
+/// Does a whole run as [`run`], in which one program stands for the calling process: it has its
+/// standard streams, and while it runs it gets the signals that would end the run.
 ///
 /// # Errors
 /// As [`run`].
@@ -363,8 +364,9 @@ impl Prepared {
     }
 }
 
-/// The nice value of programs, below which windtunnel itself stays: packets must not wait for programs.
-/// Where windtunnel may not raise itself (only root may), programs are made a little nicer than it.
+/// The nice value of programs, below which windtunnel itself stays: packets must not wait for
+/// programs. Where windtunnel may not raise itself (only root may), programs are made a little
+/// nicer than it.
 fn nice_of_programs() -> i32 {
     let own = schedule::nice().unwrap_or(0);
     match schedule::set_nice(own - NICE_DISTANCE) {

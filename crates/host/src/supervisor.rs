@@ -1,7 +1,8 @@
-//! Which program starts when, and what its end means: a state machine fed with what happened and the time.
+//! Which program starts when, and what its end means: a state machine fed with what happened and
+//! the time.
 //!
-//! It owns no process. The run loop tells it what it sees (`on_*`), asks when it wants to be called again
-//! ([`Supervisor::next_wake`]) and does what [`Supervisor::poll_command`] says.
+//! It owns no process. The run loop tells it what it sees (`on_*`), asks when it wants to be called
+//! again ([`Supervisor::next_wake`]) and does what [`Supervisor::poll_command`] says.
 
 mod program;
 
@@ -28,7 +29,8 @@ pub(crate) enum Command {
         /// Which program.
         key: ProgramKey,
     },
-    /// Tell when this holds in the program's node ([`Ready::Tcp`], [`Ready::Listen`] or [`Ready::Unix`]).
+    /// Tell when this holds in the program's node ([`Ready::Tcp`], [`Ready::Listen`] or
+    /// [`Ready::Unix`]).
     Watch {
         /// Which program.
         key: ProgramKey,
@@ -99,7 +101,8 @@ impl Supervisor {
         }
     }
 
-    /// These nodes were on a machine that is lost. Who waits for one of their programs waits in vain.
+    /// These nodes were on a machine that is lost. Who waits for one of their programs waits in
+    /// vain.
     pub(crate) fn on_lost(&mut self, nodes: &[usize], host: &str) {
         let keys = self.programs.keys().filter(|key| nodes.contains(&key.node));
         for key in keys.copied().collect::<Vec<_>>() {
@@ -211,8 +214,8 @@ impl Supervisor {
         Some((key, became_ready))
     }
 
-    /// A node has died and everything in it with it, by SIGKILL. Returns the programs that it ran; they are not
-    /// started again.
+    /// A node has died and everything in it with it, by SIGKILL. Returns the programs that it ran;
+    /// they are not started again.
     pub(crate) fn on_node_died(&mut self, node: usize, now: Span) -> Vec<ProgramKey> {
         self.spawns.retain(|_, key| key.node != node);
         let exit = Exit { code: 137, signal: Some(9) };
@@ -245,7 +248,8 @@ impl Supervisor {
         self.stopping
     }
 
-    /// A node leaves, or is absent from the beginning. The signals themselves are sent by the run loop.
+    /// A node leaves, or is absent from the beginning. The signals themselves are sent by the run
+    /// loop.
     pub(crate) fn on_leave(&mut self, node: NodeId, now: Span) {
         let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node.index());
         programs.for_each(|(_, program)| program.leave(now));
@@ -396,7 +400,8 @@ impl Supervisor {
         }
     }
 
-    /// A program that ended without having been ready never will be; who waits for it waits in vain.
+    /// A program that ended without having been ready never will be; who waits for it waits in
+    /// vain.
     fn fail_those_that_waited_for(&mut self, key: ProgramKey) {
         let Some(ended) = self.programs.get(&key) else { return };
         let Life::Exited { exit } = ended.life else { return };

@@ -48,11 +48,13 @@ pub(crate) struct Evidence<'a> {
     pub(crate) processors: Processors,
     /// What the set-up could not do as it should.
     pub(crate) notes: &'a [String],
-    /// What each machine has seen, in a run over several. Then all above is of all of them together.
+    /// What each machine has seen, in a run over several. Then all above is of all of them
+    /// together.
     pub(crate) hosts: &'a [PartEvidence<'a>],
     /// Machines that were lost, of whose part nothing is known.
     pub(crate) lost: &'a [Lost],
-    /// Whether the run is what the lost machines did: the network was cut, and this is the other side.
+    /// Whether the run is what the lost machines did: the network was cut, and this is the other
+    /// side.
     pub(crate) apart: bool,
 }
 
@@ -199,8 +201,8 @@ fn apart(evidence: &Evidence<'_>) -> Vec<String> {
     evidence.apart.then(text).into_iter().collect()
 }
 
-/// Machines without which the file does not want to go on, also if they were lost with their results only when
-/// all was over. The first that is lost ends the run, and is told as its ending.
+/// Machines without which the file does not want to go on, also if they were lost with their
+/// results only when all was over. The first that is lost ends the run, and is told as its ending.
 fn lost(evidence: &Evidence<'_>) -> Vec<String> {
     if evidence.plan.on_host_loss == OnHostLoss::Continue {
         return Vec::new();

@@ -1,20 +1,22 @@
 //! How another agent's clock stands to ours.
 //!
-//! A request that left at t₁ (our clock) and came at t₂ (theirs), answered at t₃ (theirs), back at t₄ (ours):
-//! no packet arrives before it is sent, so the offset theirs − ours was at most t₂ − t₁ at t₁, and at least
-//! t₃ − t₄ at t₄. Both bounds age: they widen by what two clocks can drift apart. The least upper and the
-//! greatest lower bound of all exchanges so far make an *envelope*, each side of it from the fastest packet
-//! in its direction: a minimum filter without a window. The estimate is its middle, and half of its width is
-//! a bound on the error that holds whatever the paths are like.
+//! A request that left at t₁ (our clock) and came at t₂ (theirs), answered at t₃ (theirs), back at
+//! t₄ (ours): no packet arrives before it is sent, so the offset theirs − ours was at most t₂ − t₁
+//! at t₁, and at least t₃ − t₄ at t₄. Both bounds age: they widen by what two clocks can drift
+//! apart. The least upper and the greatest lower bound of all exchanges so far make an *envelope*,
+//! each side of it from the fastest packet in its direction: a minimum filter without a window. The
+//! estimate is its middle, and half of its width is a bound on the error that holds whatever the
+//! paths are like.
 //!
-//! There are two envelopes. The *sure* one ages by [`SKEW_MAX`]; an exchange outside of it proves a step.
-//! The *sharp* one ages by the skew as measured, the slope between an older envelope (the anchor) and the
-//! present one; an exchange outside of it alone proves that the skew has changed, and it begins anew from the
-//! sure one.
+//! There are two envelopes. The *sure* one ages by [`SKEW_MAX`]; an exchange outside of it proves a
+//! step. The *sharp* one ages by the skew as measured, the slope between an older envelope (the
+//! anchor) and the present one; an exchange outside of it alone proves that the skew has changed,
+//! and it begins anew from the sure one.
 
 use windtunnel_model::{Span, Time};
 
-/// By how much two clocks drift apart at the most, in parts per billion: 200 ppm, and something to spare.
+/// By how much two clocks drift apart at the most, in parts per billion: 200 ppm, and something to
+/// spare.
 pub(crate) const SKEW_MAX: i128 = 250_000;
 /// By how much the bounds of the measured skew widen in a second, in parts per billion.
 const WANDER: i128 = 20;
@@ -31,8 +33,9 @@ const BILLION: i128 = 1_000_000_000;
 pub struct Clock {
     /// Nanoseconds by which it is ahead of ours, about.
     pub offset: i64,
-    /// The offset is wrong by no more than this, unless a clock has stepped since the last exchange, or by so
-    /// little that the exchanges do not prove it: by less than the bounds were wide.
+    /// The offset is wrong by no more than this, unless a clock has stepped since the last
+    /// exchange, or by so little that the exchanges do not prove it: by less than the bounds
+    /// were wide.
     pub error: Span,
     /// By how much it goes faster than ours, in parts per billion, about.
     pub skew_ppb: i64,
@@ -40,8 +43,8 @@ pub struct Clock {
     pub rtt: Span,
     /// The least round trip of the last 10 to 20 seconds.
     pub rtt_min: Span,
-    /// The least time one way: half of that. Two clocks alone cannot tell a slower way out from a slower way
-    /// back; `error` bounds what that hides.
+    /// The least time one way: half of that. Two clocks alone cannot tell a slower way out from a
+    /// slower way back; `error` bounds what that hides.
     pub one_way: Span,
     /// Exchanges since the agent came or a clock stepped.
     pub exchanges: u64,
@@ -327,9 +330,9 @@ mod tests {
 
     #[test]
     fn a_skew_of_200_ppm_is_followed() {
-        // 50 µs each way and up to 200 µs more: the fastest of some hundred packets takes about 52 µs, so
-        // the estimate is good to a few microseconds once the skew is known, against 50 µs of drift between
-        // two exchanges.
+        // 50 µs each way and up to 200 µs more: the fastest of some hundred packets takes about 52
+        // µs, so the estimate is good to a few microseconds once the skew is known, against
+        // 50 µs of drift between two exchanges.
         let mut pair = Pair::new(200_000, -5 * SECOND, 1);
         let mut worst = 0;
         for number in 0..400 {

@@ -11,7 +11,8 @@ use crate::id::AgentId;
 pub struct Config {
     /// Who this agent is.
     pub agent: AgentId,
-    /// This start's number: greater than those of the agent's former starts ([`crate::Identity::epoch`]).
+    /// This start's number: greater than those of the agent's former starts
+    /// ([`crate::Identity::epoch`]).
     pub epoch: u64,
     /// Where other agents reach this one.
     pub address: SocketAddr,
@@ -27,8 +28,9 @@ pub struct Config {
     pub limits: Limits,
 }
 
-/// How lost agents are noticed: SWIM's parameters, for round trips up to 10 ms. Each probe of an agent further away takes
-/// them as [`Detection::stretched`] to the round trip that was measured. [`Detection::noticed_within`] is their sum.
+/// How lost agents are noticed: SWIM's parameters, for round trips up to 10 ms. Each probe of an
+/// agent further away takes them as [`Detection::stretched`] to the round trip that was measured.
+/// [`Detection::noticed_within`] is their sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Detection {
     /// Each agent asks one other whether it lives, once in this time. Default 25 ms.
@@ -46,26 +48,30 @@ pub struct Detection {
 /// How often things are said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Changes of flows are collected for this time; the first after a silence leaves at once. Default 2 ms.
+    /// Changes of flows are collected for this time; the first after a silence leaves at once.
+    /// Default 2 ms.
     pub batch: Span,
-    /// Who is not known to share a link with a flow hears of it within this time, together with what else there is to tell
-    /// it, and never of a flow that has ended meanwhile. Default 250 ms.
+    /// Who is not known to share a link with a flow hears of it within this time, together with
+    /// what else there is to tell it, and never of a flow that has ended meanwhile. Default
+    /// 250 ms.
     pub later: Span,
-    /// A missing announcement is asked for after this time, in which it may still come. Default 3 ms.
+    /// A missing announcement is asked for after this time, in which it may still come. Default 3
+    /// ms.
     pub patience: Span,
-    /// After the last change a peer is told what it should have by now: first after this time, then after
-    /// eight times that, and so on until `digest_steady`. Default 50 ms.
+    /// After the last change a peer is told what it should have by now: first after this time,
+    /// then after eight times that, and so on until `digest_steady`. Default 50 ms.
     pub digest_first: Span,
-    /// In quiet, each peer is told that often what it should have. Default 1 s; with more than 100 peers, 100 of them
-    /// in a second.
+    /// In quiet, each peer is told that often what it should have. Default 1 s; with more than 100
+    /// peers, 100 of them in a second.
     pub digest_steady: Span,
-    /// Time stamps are exchanged with each peer of a run that often, or up to twice as often along with
-    /// something else. Default 250 ms; with more than 6 peers, 25 of them in a second, with more than 12
-    /// each 500 ms, with more than 50, 100 of them in a second. With agents outside of any common run: 2400 times more
-    /// rarely, with more than 300 of them one each 2 s.
+    /// Time stamps are exchanged with each peer of a run that often, or up to twice as often along
+    /// with something else. Default 250 ms; with more than 6 peers, 25 of them in a second,
+    /// with more than 12 each 500 ms, with more than 50, 100 of them in a second. With agents
+    /// outside of any common run: 2400 times more rarely, with more than 300 of them one each
+    /// 2 s.
     pub clock: Span,
-    /// Who is not known here, or was lost, is asked that often whether it is there. Default 1 s; with more
-    /// than 50 agents, a 50th of a second for each.
+    /// Who is not known here, or was lost, is asked that often whether it is there. Default 1 s;
+    /// with more than 50 agents, a 50th of a second for each.
     pub rejoin: Span,
 }
 
@@ -78,8 +84,8 @@ pub struct Limits {
     pub runs: usize,
     /// Flows of one agent in one run. Default 65 536.
     pub flows: usize,
-    /// Ended flows of this agent in one run that are remembered, so that who missed their end can be told
-    /// it alone instead of all flows. Default 4096.
+    /// Ended flows of this agent in one run that are remembered, so that who missed their end can
+    /// be told it alone instead of all flows. Default 4096.
     pub ended: usize,
 }
 
@@ -110,8 +116,8 @@ impl Detection {
         Detection::default().stretched(rtt)
     }
 
-    /// Settings without a common run: each agent asks one of its neighbours a second, and no connection has to be kept
-    /// open for more than these.
+    /// Settings without a common run: each agent asks one of its neighbours a second, and no
+    /// connection has to be kept open for more than these.
     #[must_use]
     pub const fn idle() -> Self {
         Detection {
@@ -123,7 +129,8 @@ impl Detection {
         }
     }
 
-    /// The same for an agent to which a round trip takes `rtt`: nothing that waits for an answer is shorter than it takes.
+    /// The same for an agent to which a round trip takes `rtt`: nothing that waits for an answer is
+    /// shorter than it takes.
     #[must_use]
     pub fn stretched(&self, rtt: Span) -> Self {
         let longer = |base: Span, trips_tenths: u64| {
@@ -138,15 +145,15 @@ impl Detection {
         }
     }
 
-    /// The time within which every one of `agents` agents knows that another is lost, except one time in
-    /// a million:
+    /// The time within which every one of `agents` agents knows that another is lost, except one
+    /// time in a million:
     ///
-    /// periods until somebody asks the lost one + the period in which it does not answer + the time to
-    /// object + the time that the news takes.
+    /// periods until somebody asks the lost one + the period in which it does not answer + the time
+    /// to object + the time that the news takes.
     ///
-    /// Each of the n − 1 others asks in an order of chance, so that n − 1 agents all pass over the lost
-    /// one for k periods with a chance of (1 − 1/(n−1))^(k(n−1)) < e⁻ᵏ; k = 14 makes that one in a
-    /// million. Nobody passes over anyone for more than 2(n−1) − 1 periods.
+    /// Each of the n − 1 others asks in an order of chance, so that n − 1 agents all pass over the
+    /// lost one for k periods with a chance of (1 − 1/(n−1))^(k(n−1)) < e⁻ᵏ; k = 14 makes that
+    /// one in a million. Nobody passes over anyone for more than 2(n−1) − 1 periods.
     #[must_use]
     pub fn noticed_within(&self, agents: usize) -> Span {
         let others = u64::try_from(agents.saturating_sub(1)).unwrap_or(u64::MAX).max(1);
@@ -155,9 +162,9 @@ impl Detection {
         asked + self.probe_period + self.suspicion + self.spread
     }
 
-    /// The same without a common run, where each agent asks [`NEIGHBOURS`] others in turn and, once in
-    /// [`FAR_PROBE`] times, somebody else: the lost one's turn comes within `NEIGHBOURS + 1` periods. If all who ask it are
-    /// lost as well, their own neighbours notice that first.
+    /// The same without a common run, where each agent asks [`NEIGHBOURS`] others in turn and, once
+    /// in [`FAR_PROBE`] times, somebody else: the lost one's turn comes within `NEIGHBOURS + 1`
+    /// periods. If all who ask it are lost as well, their own neighbours notice that first.
     #[must_use]
     pub fn noticed_by_neighbours_within(&self) -> Span {
         let turns = u64::try_from(NEIGHBOURS).unwrap_or(u64::MAX).saturating_add(2);
@@ -166,10 +173,11 @@ impl Detection {
     }
 }
 
-/// How many others an agent without a common run asks whether they live; as many ask it, more or less.
+/// How many others an agent without a common run asks whether they live; as many ask it, more or
+/// less.
 pub const NEIGHBOURS: usize = 3;
-/// Once in so many times it asks an agent by chance instead: lists of agents are compared with whoever is asked, and
-/// neighbours alone may all be wrong.
+/// Once in so many times it asks an agent by chance instead: lists of agents are compared with
+/// whoever is asked, and neighbours alone may all be wrong.
 pub const FAR_PROBE: u32 = 16;
 
 impl Default for Detection {

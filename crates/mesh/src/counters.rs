@@ -42,7 +42,8 @@ pub struct Counters {
     pub odd_clocks: u64,
     /// Requests for what is missing that were answered.
     pub repairs: u64,
-    /// How often this agent was not there when it wanted to be, for longer than an answer may take.
+    /// How often this agent was not there when it wanted to be, for longer than an answer may
+    /// take.
     pub stalls: u64,
 }
 

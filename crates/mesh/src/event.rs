@@ -28,9 +28,9 @@ pub enum Event {
         /// How it ended.
         how: Ending,
     },
-    /// The others had declared this agent lost, or know a life of it that began with a greater number: it
-    /// goes on as `now`. Runs that the others have cut it out of are told one by one, as
-    /// [`Event::RunLost`]. If this comes again and again, two agents have the same id.
+    /// The others had declared this agent lost, or know a life of it that began with a greater
+    /// number: it goes on as `now`. Runs that the others have cut it out of are told one by
+    /// one, as [`Event::RunLost`]. If this comes again and again, two agents have the same id.
     Renewed {
         /// The life that is over for the others.
         was: Identity,
@@ -87,15 +87,16 @@ pub enum Event {
         /// Each flow that is not as it was.
         changes: Vec<FlowChange>,
     },
-    /// A member has announced more flows than [`crate::config::Limits::flows`]; those beyond are not known
-    /// here. Told once for each member and run.
+    /// A member has announced more flows than [`crate::config::Limits::flows`]; those beyond are
+    /// not known here. Told once for each member and run.
     FlowsRefused {
         /// The run.
         run: RunId,
         /// Whose.
         agent: AgentId,
     },
-    /// An agent's clock, or ours, is not where it was: what had been measured is void and measured anew.
+    /// An agent's clock, or ours, is not where it was: what had been measured is void and measured
+    /// anew.
     ClockStepped {
         /// Against whose clock.
         agent: AgentId,

@@ -15,11 +15,12 @@ use crate::wire::message::Sender;
 
 const RUN: RunId = RunId(7);
 
-/// Gives arbitrary bytes to an agent in a run with a second one: datagrams, each after its length in two
-/// bytes and a time in milliseconds in one.
+/// Gives arbitrary bytes to an agent in a run with a second one: datagrams, each after its length
+/// in two bytes and a time in milliseconds in one.
 ///
 /// # Panics
-/// When the mesh panics, sends more than its MTU or what it does not read itself, or does not come to rest.
+/// When the mesh panics, sends more than its MTU or what it does not read itself, or does not come
+/// to rest.
 pub fn fuzz_one(data: &[u8]) {
     let mut now = Time::from_nanos(1_000_000_000);
     let mut mesh = agent(now);

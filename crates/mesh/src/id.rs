@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use windtunnel_model::NodeId;
 
-/// An agent: one for each machine, the same over restarts. The caller draws it by chance once and keeps it.
+/// An agent: one for each machine, the same over restarts. The caller draws it by chance once and
+/// keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(pub u64);
 
@@ -19,13 +20,14 @@ pub struct PlanHash(pub [u8; 32]);
 
 /// One life of an agent: from its start until it ends, or until the others have declared it lost.
 ///
-/// A later life of an agent (by `epoch`, then `renewal`) replaces an earlier one everywhere, and what the
-/// earlier one had announced is over.
+/// A later life of an agent (by `epoch`, then `renewal`) replaces an earlier one everywhere, and
+/// what the earlier one had announced is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// Who.
     pub agent: AgentId,
-    /// Which start of it: greater than that of all former starts. The wall clock in microseconds will do.
+    /// Which start of it: greater than that of all former starts. The wall clock in microseconds
+    /// will do.
     pub epoch: u64,
     /// How often it has been declared lost since that start, although it lived.
     pub renewal: u32,

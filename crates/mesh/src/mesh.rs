@@ -38,10 +38,11 @@ const SWIM_HEAD: usize = 2;
 ///    [`Mesh::poll_timeout`] for the time at which [`Mesh::handle_timeout`] is next to be called;
 /// 3. getters tell what is known; 4. all is built from a [`Config`] and a seed.
 ///
-/// `now` is this machine's monotonic clock, which the clocks of the others are compared with; it never
-/// decreases (asserted). The same calls in the same order give the same bytes. There is no authentication
-/// here: whoever carries the datagrams encrypts and authenticates them, and hands in only those that come
-/// from holders of the cluster's key. Bytes of any kind are survived all the same, and counted.
+/// `now` is this machine's monotonic clock, which the clocks of the others are compared with; it
+/// never decreases (asserted). The same calls in the same order give the same bytes. There is no
+/// authentication here: whoever carries the datagrams encrypts and authenticates them, and hands in
+/// only those that come from holders of the cluster's key. Bytes of any kind are survived all the
+/// same, and counted.
 #[derive(Debug)]
 pub struct Mesh {
     config: Config,
@@ -157,8 +158,8 @@ impl Mesh {
         mesh
     }
 
-    /// A datagram came, as the carrier had it after it was decrypted. `from` is where an answer goes to if
-    /// its sender is not known here yet.
+    /// A datagram came, as the carrier had it after it was decrypted. `from` is where an answer
+    /// goes to if its sender is not known here yet.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         self.advance(now);
         self.out.counters.received.count(datagram.len());
@@ -194,12 +195,14 @@ impl Mesh {
         }
     }
 
-    /// The next datagram to send. To be asked until there is none, after each call that takes `now`.
+    /// The next datagram to send. To be asked until there is none, after each call that takes
+    /// `now`.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.out.transmits.pop_front()
     }
 
-    /// The next thing that happened. To be asked until there is none, after each call that takes `now`.
+    /// The next thing that happened. To be asked until there is none, after each call that takes
+    /// `now`.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
     }
@@ -233,7 +236,8 @@ impl Mesh {
         self.timers = Timers::default();
     }
 
-    /// Takes part in a run with these members, all of whom have to have the same `plan` and members.
+    /// Takes part in a run with these members, all of whom have to have the same `plan` and
+    /// members.
     ///
     /// # Errors
     /// [`RunError`], for instance if this agent is not among the members.
@@ -263,8 +267,9 @@ impl Mesh {
         Ok(())
     }
 
-    /// The members of a run who are to hear of a flow: for each pair of nodes, the agents with nodes that
-    /// can share a link with it. This agent itself may be among them. Takes a binary search for each.
+    /// The members of a run who are to hear of a flow: for each pair of nodes, the agents with
+    /// nodes that can share a link with it. This agent itself may be among them. Takes a binary
+    /// search for each.
     ///
     /// # Errors
     /// [`RunError::Unknown`], or [`RunError::NoMember`] if one is no member.
@@ -276,10 +281,11 @@ impl Mesh {
         Ok(Audience::new(self.positions(run, agents)?))
     }
 
-    /// The same, of whom only those `at_once` hear of the flow at once: whose nodes can share a link with it that others
-    /// cross than the flows to its destination, and the agent of the destination. All `others` who can share a link with it
-    /// hear within [`crate::config::Pace::later`], if it has not ended by then, and at once if they turn out to have a flow
-    /// to the same node ([`Mesh::set_nodes`]).
+    /// The same, of whom only those `at_once` hear of the flow at once: whose nodes can share a
+    /// link with it that others cross than the flows to its destination, and the agent of the
+    /// destination. All `others` who can share a link with it hear within
+    /// [`crate::config::Pace::later`], if it has not ended by then, and at once if they turn out to
+    /// have a flow to the same node ([`Mesh::set_nodes`]).
     ///
     /// # Errors
     /// As [`Mesh::audience`].
@@ -292,7 +298,8 @@ impl Mesh {
         Ok(Audience::with_later(self.positions(run, at_once)?, &self.positions(run, others)?))
     }
 
-    /// The nodes of a run that this agent has: it tells others whose flows meet on the way into one.
+    /// The nodes of a run that this agent has: it tells others whose flows meet on the way into
+    /// one.
     ///
     /// # Errors
     /// [`RunError::Unknown`].
@@ -511,7 +518,8 @@ impl Mesh {
         }
     }
 
-    /// How often a message goes to each of `count` receivers so that no more than 500 leave in a second.
+    /// How often a message goes to each of `count` receivers so that no more than 500 leave in a
+    /// second.
     fn paced(base: Span, count: usize) -> Span {
         Mesh::spread(base, count, Span::from_millis(2))
     }

@@ -213,7 +213,8 @@ impl Run {
         self.others().all(|member| self.peers[member as usize].part == Part::Confirmed)
     }
 
-    /// What is said of our part to a member: a message for each page with lost members, at least one.
+    /// What is said of our part to a member: a message for each page with lost members, at least
+    /// one.
     pub(crate) fn states(&self, run: RunId, member: u32, ask: bool) -> Vec<RunState> {
         let heard = self.peers[member as usize].part == Part::Confirmed;
         let mut pages = vec![(0, Vec::new())];

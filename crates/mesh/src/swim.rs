@@ -1,9 +1,10 @@
 //! Membership, by foca: what is known of each agent, and how news of that spread.
 //!
-//! foca neither sends nor waits: what it wants done is collected here, beside what is due for the detection of failures,
-//! which is the mesh's own (`mesh/probes.rs`): foca would probe all agents at one pace. The rest of the mesh adds a second
-//! hearing (a suspected agent is told directly, see [`crate::config::Detection::notice_period`]), comparison
-//! of whole lists, and the search for lost agents.
+//! foca neither sends nor waits: what it wants done is collected here, beside what is due for the
+//! detection of failures, which is the mesh's own (`mesh/probes.rs`): foca would probe all agents
+//! at one pace. The rest of the mesh adds a second hearing (a suspected agent is told directly, see
+//! [`crate::config::Detection::notice_period`]), comparison of whole lists, and the search for lost
+//! agents.
 
 pub(crate) mod codec;
 
@@ -181,9 +182,9 @@ impl Swim {
         true
     }
 
-    /// This agent was not there for a time that ends now: what it waits for is due so much later. What was due
-    /// meanwhile is due `slack` from now, in which what came meanwhile can be taken in; so often only that
-    /// an agent that is always late goes on.
+    /// This agent was not there for a time that ends now: what it waits for is due so much later.
+    /// What was due meanwhile is due `slack` from now, in which what came meanwhile can be
+    /// taken in; so often only that an agent that is always late goes on.
     pub(crate) fn make_up_for(&mut self, late: Span, now: Time, slack: Span) {
         for ((at, number), mut waiting) in std::mem::take(&mut self.timers) {
             let mut due = at + late;
@@ -225,8 +226,9 @@ impl Swim {
         let _ = self.with(now, |foca, wishes| foca.change_identity(life, wishes));
     }
 
-    /// Forgets who is down, and what it had to tell of that: this agent was cut off from the others, and what
-    /// it found out about them meanwhile is worth nothing. `agents` are those who are there.
+    /// Forgets who is down, and what it had to tell of that: this agent was cut off from the
+    /// others, and what it found out about them meanwhile is worth nothing. `agents` are those
+    /// who are there.
     pub(crate) fn forget_downs(&mut self, now: Time, agents: Vec<Identity>) {
         let luck = self.luck.fork(&self.identity().renewal.to_string());
         self.foca = Foca::new(self.identity(), self.settings.clone(), luck, Codec);
@@ -332,7 +334,8 @@ fn settings(config: &Config, room: usize) -> foca::Config {
         suspect_to_down_after: config.detection.suspicion.into(),
         remove_down_after: Some(MEMORY),
         max_packet_size: NonZeroUsize::new(room).unwrap_or(NonZeroUsize::MIN),
-        // foca 2.0 tells a member that it is down also when it has objected in time; the mesh does it instead.
+        // foca 2.0 tells a member that it is down also when it has objected in time; the mesh does
+        // it instead.
         notify_down_members: false,
         // Whole lists are compared, and lost agents searched for, by the mesh itself.
         periodic_announce: None,

@@ -11,7 +11,8 @@ use windtunnel_model::{NodeId, Span, Time};
 use crate::flow::Flow;
 use crate::id::{AgentId, FlowKey, Identity};
 
-/// What is left to read. Every method answers `None` where the bytes end or are not what they should be.
+/// What is left to read. Every method answers `None` where the bytes end or are not what they
+/// should be.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -213,7 +214,8 @@ impl Writer {
 
     pub(crate) fn flow(&mut self, flow: &Flow) {
         self.varint(flow.rtt.as_nanos());
-        // Nought stands for a flow that takes what it gets; the greatest rate that can be said is 2⁶⁴ − 2.
+        // Nought stands for a flow that takes what it gets; the greatest rate that can be said is
+        // 2⁶⁴ − 2.
         self.varint(flow.demand.map_or(0, |demand| demand.saturating_add(1)));
         self.varint(flow.window);
         self.varint(flow.since.as_nanos());

@@ -29,8 +29,9 @@ pub enum Discipline {
 }
 
 impl Discipline {
-    /// The queue's limit where the file has none and the discipline keeps the queue short itself: the
-    /// 10 240 packets of RFC 8290, section 5.2.3; Linux's 1000 for PIE, whose bursts of 150 ms need room.
+    /// The queue's limit where the file has none and the discipline keeps the queue short itself:
+    /// the 10 240 packets of RFC 8290, section 5.2.3; Linux's 1000 for PIE, whose bursts of 150
+    /// ms need room.
     #[must_use]
     pub fn default_packets(&self) -> Option<Packets> {
         match self {
@@ -63,7 +64,8 @@ impl Default for Codel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct FlowQueues {
-    /// Number of queues that flows are hashed to; default 1024, at most [`FlowQueues::MOST_FLOWS`].
+    /// Number of queues that flows are hashed to; default 1024, at most
+    /// [`FlowQueues::MOST_FLOWS`].
     pub flows: u32,
     /// Bytes with overhead that a flow may send in its turn; default 1514.
     pub quantum: u32,
@@ -115,21 +117,22 @@ pub struct Red {
     pub probability: Probability,
     /// Weight of a new sample in the average; default 0.2 %.
     pub weight: Probability,
-    /// Size of a typical packet, by which the average decays while nothing waits; default 1000 bytes.
+    /// Size of a typical packet, by which the average decays while nothing waits; default 1000
+    /// bytes.
     pub packet: Bytes,
-    /// Whether the probability rises on to 1 from `max` to twice of it, instead of at once (Floyd 2000);
-    /// default false.
+    /// Whether the probability rises on to 1 from `max` to twice of it, instead of at once (Floyd
+    /// 2000); default false.
     pub gentle: bool,
-    /// Whether `probability` is adapted so that the average stays midway (Floyd, Gummadi and Shenker
-    /// 2001); default false.
+    /// Whether `probability` is adapted so that the average stays midway (Floyd, Gummadi and
+    /// Shenker 2001); default false.
     pub adaptive: bool,
     /// Whether ECN-capable packets are marked instead of dropped; default true.
     pub ecn: bool,
 }
 
 impl Red {
-    /// `min` and `max` in bytes with overhead on a link of this profile at `rate`; `max` is above `min`
-    /// where the setting is sound ([`Red::is_sound`]).
+    /// `min` and `max` in bytes with overhead on a link of this profile at `rate`; `max` is above
+    /// `min` where the setting is sound ([`Red::is_sound`]).
     #[must_use]
     pub fn thresholds(&self, profile: &LinkProfile, rate: Rate) -> (u64, u64) {
         let bytes = |limit: QueueLimit| match limit {
@@ -179,7 +182,8 @@ pub struct Pie {
     pub update: Span,
     /// How long a burst after calm is left alone; default 150 ms.
     pub burst: Span,
-    /// Whether drops are spread more evenly than chance would (RFC 8033, section 5.4); default false.
+    /// Whether drops are spread more evenly than chance would (RFC 8033, section 5.4); default
+    /// false.
     pub derandomise: bool,
     /// Whether ECN-capable packets are marked instead of dropped up to a drop probability of 10 %;
     /// default true.

@@ -1,4 +1,5 @@
-//! What must hold at the end of a run: claims about programs, paths and link directions, each with bounds.
+//! What must hold at the end of a run: claims about programs, paths and link directions, each with
+//! bounds.
 
 mod percentile;
 
@@ -17,8 +18,8 @@ pub use percentile::Percentile;
 /// Something that must hold at the end of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expectation {
-    /// The line of the file that asks for it, from 1; 0 where there is no file. Not part of the plan's
-    /// hash: a comment added to the file makes no other experiment.
+    /// The line of the file that asks for it, from 1; 0 where there is no file. Not part of the
+    /// plan's hash: a comment added to the file makes no other experiment.
     #[serde(skip)]
     pub line: u32,
     /// The part of the run that it is about; `None`: all of it.
@@ -55,7 +56,8 @@ pub enum Claim {
         to: NodeId,
         /// What is claimed of it.
         fact: PathFact,
-        /// How often echo requests are sent in the window; `None`: 20 of them before the run begins.
+        /// How often echo requests are sent in the window; `None`: 20 of them before the run
+        /// begins.
         every: Option<Span>,
     },
     /// One direction of a link.

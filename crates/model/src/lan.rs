@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::id::{LanId, Lane, LinkId, RouterId, Vertex};
 use crate::plan::{LinkEnd, Plan, RouterInterface};
 
-/// One Ethernet segment. Each attachment is a link between a node or router and the segment; what comes
-/// to the segment by one leaves by another, or by all others (broadcast, multicast, unknown addresses).
+/// One Ethernet segment. Each attachment is a link between a node or router and the segment; what
+/// comes to the segment by one leaves by another, or by all others (broadcast, multicast, unknown
+/// addresses).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lan {
     /// Unique among nodes, routers and LANs.
@@ -70,8 +71,8 @@ impl Subnet {
         Some(Ipv4Addr::from_bits(network.to_bits() | hosts))
     }
 
-    /// The lowest and the highest address that a host may have, as numbers: IPv4 keeps the first and the
-    /// last back (RFC 919), IPv6 the first (RFC 4291, 2.6.1).
+    /// The lowest and the highest address that a host may have, as numbers: IPv4 keeps the first
+    /// and the last back (RFC 919), IPv6 the first (RFC 4291, 2.6.1).
     #[must_use]
     pub fn hosts(&self) -> (u128, u128) {
         match self.network {
@@ -152,7 +153,8 @@ impl Plan {
 }
 
 impl RouterInterface {
-    /// Its Ethernet address on a LAN: locally administered, unique in the plan, the same in every run.
+    /// Its Ethernet address on a LAN: locally administered, unique in the plan, the same in every
+    /// run.
     #[must_use]
     pub fn mac(&self) -> [u8; 6] {
         let [_, b, c, d] = self.link.0.to_be_bytes();

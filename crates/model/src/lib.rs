@@ -1,7 +1,7 @@
 //! The nouns that every room of Windtunnel shares.
 //!
-//! Promises: values only, the same on every machine; integers in all state; text with a unit in every
-//! file, so that what is printed parses back to the same value.
+//! Promises: values only, the same on every machine; integers in all state; text with a unit in
+//! every file, so that what is printed parses back to the same value.
 //! Refuses: clocks, files, entropy, floating point in stored state.
 //!
 //! | module | nouns |

@@ -1,9 +1,10 @@
-//! What nodes, links and experiments may be called. Names become parts of paths and host names, so the same rules
-//! hold for a file that a person writes and for a plan that another process sends.
+//! What nodes, links and experiments may be called. Names become parts of paths and host names, so
+//! the same rules hold for a file that a person writes and for a plan that another process sends.
 
 use std::fmt;
 
-/// Why a text is not the name of something in a network: a host name's label (RFC 1123) in lower case.
+/// Why a text is not the name of something in a network: a host name's label (RFC 1123) in lower
+/// case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LabelError {
@@ -54,8 +55,8 @@ pub fn check_label(text: &str, most: usize) -> Result<(), LabelError> {
     }
 }
 
-/// Whether `text` may name a link, with at most `most` letters: letters, digits, `-`, `_`, `.`, and first a letter or a
-/// digit.
+/// Whether `text` may name a link, with at most `most` letters: letters, digits, `-`, `_`, `.`, and
+/// first a letter or a digit.
 #[must_use]
 pub fn is_link(text: &str, most: usize) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -78,7 +79,8 @@ pub fn is_experiment(text: &str) -> bool {
     starts && text.len() <= EXPERIMENT_BYTES_MAX && text.chars().all(sane)
 }
 
-/// Whether `text` may name a machine or be a label of one: it is shown, and compared with what files say.
+/// Whether `text` may name a machine or be a label of one: it is shown, and compared with what
+/// files say.
 #[must_use]
 pub fn is_machine(text: &str) -> bool {
     !text.is_empty() && text.len() <= MACHINE_BYTES_MAX && !text.chars().any(char::is_control)
@@ -88,7 +90,8 @@ pub fn is_machine(text: &str) -> bool {
 pub const LABEL_LETTERS_MAX: usize = 63;
 /// The most letters in the name that a file gives to a link.
 pub const LINK_LETTERS_MAX: usize = 100;
-/// The most letters in a link's name of any origin: two labels with `--` between them, and a number.
+/// The most letters in a link's name of any origin: two labels with `--` between them, and a
+/// number.
 pub const PLAN_LINK_LETTERS_MAX: usize = 2 * LABEL_LETTERS_MAX + 16;
 /// The most bytes in the name of an experiment.
 pub const EXPERIMENT_BYTES_MAX: usize = 100;

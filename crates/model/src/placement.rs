@@ -1,17 +1,17 @@
-//! What a plan says about the machines that it runs on: which node where, how much each needs, and what is
-//! done when a machine is lost.
+//! What a plan says about the machines that it runs on: which node where, how much each needs, and
+//! what is done when a machine is lost.
 
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::Bytes;
 
-/// How nodes are put on machines; within it, capacities hold and nodes that talk over fast or short links
-/// stay together.
+/// How nodes are put on machines; within it, capacities hold and nodes that talk over fast or short
+/// links stay together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// Over all machines in proportion to what they have free, give or take a tenth where that keeps more
-    /// neighbours together; over fewer, where all of them cannot carry it.
+    /// Over all machines in proportion to what they have free, give or take a tenth where that
+    /// keeps more neighbours together; over fewer, where all of them cannot carry it.
     #[default]
     Auto,
     /// On as few machines as carry it.
@@ -36,7 +36,8 @@ impl Strategy {
     }
 }
 
-/// What a node is expected to use of its machine. Placement counts with it; nothing limits the node to it.
+/// What a node is expected to use of its machine. Placement counts with it; nothing limits the node
+/// to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 pub struct Demand {
     /// Processors in thousandths; `None`: nothing is known.

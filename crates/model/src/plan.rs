@@ -1,4 +1,5 @@
-//! The resolved experiment: what is left when a file's shorthands, defaults and names are worked out.
+//! The resolved experiment: what is left when a file's shorthands, defaults and names are worked
+//! out.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,15 +16,16 @@ use crate::profile::{LinkPatch, LinkProfile};
 use crate::time::Span;
 use crate::trace::Trace;
 
-/// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of nodes
-/// that must talk has a route.
+/// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of
+/// nodes that must talk has a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Name of the experiment.
     pub name: String,
     /// Seed of every random stream.
     pub seed: u64,
-    /// How long the run lasts at the most; `None`: until every program that is no daemon has exited.
+    /// How long the run lasts at the most; `None`: until every program that is no daemon has
+    /// exited.
     pub duration: Option<Span>,
     /// How routers find their ways.
     pub routing: Routing,
@@ -88,7 +90,8 @@ impl Plan {
         }
     }
 
-    /// Every interface of every node with its owner, by port number (ports are dense and in this order).
+    /// Every interface of every node with its owner, by port number (ports are dense and in this
+    /// order).
     pub fn ports(&self) -> impl Iterator<Item = (NodeId, &Interface)> {
         let nodes = self.nodes.iter().enumerate();
         nodes
@@ -120,10 +123,11 @@ impl Plan {
 pub struct Routing {
     /// What a shortest route minimises.
     pub metric: RoutingMetric,
-    /// Whether a router spreads flows over all its ways of equal cost (RFC 2991), or uses the first.
+    /// Whether a router spreads flows over all its ways of equal cost (RFC 2991), or uses the
+    /// first.
     pub ecmp: bool,
-    /// Shortest routes are computed again so long after a lane went down or up (a change of its own, a
-    /// partition, its end); `None`: never.
+    /// Shortest routes are computed again so long after a lane went down or up (a change of its
+    /// own, a partition, its end); `None`: never.
     pub reroute: Option<Span>,
 }
 
@@ -151,8 +155,9 @@ pub enum NetworkModel {
     /// Packet by packet through the queue of every link.
     #[default]
     Hops,
-    /// At the source of each path: its delay and loss as they are, and a share of its links' bandwidth
-    /// that is divided between flows (`SplayNet`: Schiavoni, Rivière, Felber; Middleware 2013, section 3.3).
+    /// At the source of each path: its delay and loss as they are, and a share of its links'
+    /// bandwidth that is divided between flows (`SplayNet`: Schiavoni, Rivière, Felber;
+    /// Middleware 2013, section 3.3).
     Paths(Sharing),
 }
 
@@ -214,13 +219,16 @@ pub struct UnknownOnOverload(String);
 pub struct Node {
     /// Unique name, valid as a host name.
     pub name: String,
-    /// The name in the file: differs from `name` where `count` made several (`client` for `client-2`).
+    /// The name in the file: differs from `name` where `count` made several (`client` for
+    /// `client-2`).
     pub group: String,
-    /// Whether its kernel forwards packets between its interfaces, so that routes may pass through it.
+    /// Whether its kernel forwards packets between its interfaces, so that routes may pass through
+    /// it.
     pub forward: bool,
     /// Who its programs are.
     pub user: User,
-    /// Whether its programs have temporary folders and homes of their own, all empty at the beginning.
+    /// Whether its programs have temporary folders and homes of their own, all empty at the
+    /// beginning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
     /// `net.*` settings of its network namespace.
@@ -309,8 +317,8 @@ pub struct RouterInterface {
 /// A link: two directions with properties of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Unique name: as given, else `a--b` (`a--b-2` for a second one between the same ends). It names
-    /// the link's random streams, so it does not depend on the other links.
+    /// Unique name: as given, else `a--b` (`a--b-2` for a second one between the same ends). It
+    /// names the link's random streams, so it does not depend on the other links.
     pub name: String,
     /// The first and the second vertex named in `between`.
     pub ends: [LinkEnd; 2],
@@ -343,7 +351,8 @@ pub struct Program {
     pub daemon: bool,
     /// When it counts as ready; `None`: as soon as it has started.
     pub ready: Option<Ready>,
-    /// How long after its start it may take to be ready; `None`: a minute, or for `exit` as long as it takes.
+    /// How long after its start it may take to be ready; `None`: a minute, or for `exit` as long
+    /// as it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_within: Option<Span>,
     /// Nodes all of whose programs must be ready first.
@@ -414,8 +423,8 @@ pub struct Event {
 pub enum Action {
     /// Sets properties and/or the state of links.
     Link(LinkChange),
-    /// One phase of a flap: cuts lanes or mends them. A lane carries packets only if no flap holds it
-    /// cut; every cut is followed by one mend.
+    /// One phase of a flap: cuts lanes or mends them. A lane carries packets only if no flap holds
+    /// it cut; every cut is followed by one mend.
     Flap {
         /// The lanes.
         lanes: Vec<Lane>,
@@ -443,7 +452,8 @@ pub enum Action {
         /// The nodes.
         nodes: Vec<NodeId>,
     },
-    /// Cuts every link between different groups, until healed. Vertices in no group keep their links.
+    /// Cuts every link between different groups, until healed. Vertices in no group keep their
+    /// links.
     Partition {
         /// Disjoint groups.
         groups: Vec<Vec<Vertex>>,
@@ -459,7 +469,8 @@ pub enum Action {
     Reroute,
 }
 
-/// Routes that change at one instant. What is under way goes on by the new ones, so it may be reordered.
+/// Routes that change at one instant. What is under way goes on by the new ones, so it may be
+/// reordered.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RouteChange {
     /// Pairs of source and destination that use the shortest route again. Done first.
@@ -476,7 +487,8 @@ impl Action {
     }
 }
 
-/// A change of lanes at one instant. `up`/`down` of [`LinkChange::state`] are independent of partitions.
+/// A change of lanes at one instant. `up`/`down` of [`LinkChange::state`] are independent of
+/// partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkChange {
     /// The lanes and what changes on each.

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use crate::quantity::{self, QuantityError, Unit};
 
-/// A probability in parts per billion (0 to 10⁹), written in percent. Finer than 0.0000001 % is refused.
+/// A probability in parts per billion (0 to 10⁹), written in percent. Finer than 0.0000001 % is
+/// refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Probability(u32);
 

@@ -28,7 +28,8 @@ pub struct LinkProfile {
     pub reorder: Reorder,
     /// Bandwidth; without one there is no queue and no overhead.
     pub rate: Option<Rate>,
-    /// Framing bytes charged per MTU segment; `None` is the default (Ethernet where a rate is set).
+    /// Framing bytes charged per MTU segment; `None` is the default (Ethernet where a rate is
+    /// set).
     pub overhead: Option<Overhead>,
     /// Largest IP packet in bytes that passes unfragmented.
     pub mtu: u32,
@@ -49,8 +50,8 @@ impl LinkProfile {
     /// The default queue holds at least what the rate carries in this time.
     pub const DEFAULT_QUEUE_TIME: Span = Span::from_millis(50);
 
-    /// Framing bytes charged for each segment: what was asked, else Ethernet's where a rate is set, or
-    /// mahimahi's where the rate is a trace of delivery opportunities.
+    /// Framing bytes charged for each segment: what was asked, else Ethernet's where a rate is set,
+    /// or mahimahi's where the rate is a trace of delivery opportunities.
     #[must_use]
     pub fn effective_overhead(&self) -> Overhead {
         match (self.overhead, self.rate) {
@@ -139,15 +140,16 @@ pub enum Distribution {
     Uniform,
     /// The absolute value of a normal variable with standard deviation J (half-normal), cut at 4·J.
     Normal,
-    /// Pareto of the second kind (Lomax) with shape 3 and mean J: density 3·(2J)³/(x+2J)⁴, cut at 40·J.
+    /// Pareto of the second kind (Lomax) with shape 3 and mean J: density 3·(2J)³/(x+2J)⁴, cut at
+    /// 40·J.
     Pareto,
-    /// Quantiles at equal steps of probability from 0 to 1, at least two and not decreasing; linear in
-    /// between. The spread is not used.
+    /// Quantiles at equal steps of probability from 0 to 1, at least two and not decreasing; linear
+    /// in between. The spread is not used.
     Table(Vec<Span>),
 }
 
-/// Which packets vanish. Packets are numbered per link direction from 1 in the order in which they were offered;
-/// every MTU segment of a super-packet counts.
+/// Which packets vanish. Packets are numbered per link direction from 1 in the order in which they
+/// were offered; every MTU segment of a super-packet counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
@@ -155,14 +157,16 @@ pub enum Loss {
     None,
     /// Each with this probability, independently.
     Independent(Probability),
-    /// Bursts: a two-state chain (Gilbert 1960, Elliott 1963). The state changes before each packet.
+    /// Bursts: a two-state chain (Gilbert 1960, Elliott 1963). The state changes before each
+    /// packet.
     GilbertElliott(GilbertElliott),
     /// Exactly the packets with these numbers (sorted, from 1).
     Listed(Vec<u64>),
 }
 
 impl Loss {
-    /// The share of packets lost in the long run (zero for a list), rounded down to parts per billion.
+    /// The share of packets lost in the long run (zero for a list), rounded down to parts per
+    /// billion.
     #[must_use]
     pub fn long_run(&self) -> Probability {
         match self {
@@ -188,7 +192,8 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// Stationary loss: (r·g + p·b)/(p + r), with p, r the transitions and g, b the losses per state.
+    /// Stationary loss: (r·g + p·b)/(p + r), with p, r the transitions and g, b the losses per
+    /// state.
     #[must_use]
     pub fn long_run(&self) -> Probability {
         let parts = |p: Probability| u64::from(p.parts_per_billion());
@@ -300,8 +305,8 @@ pub struct LinkPatch {
     /// New discipline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discipline: Option<Discipline>,
-    /// Traces that the new rate, latency and loss follow; where one of these changes without a trace
-    /// here, it follows none any more.
+    /// Traces that the new rate, latency and loss follow; where one of these changes without a
+    /// trace here, it follows none any more.
     #[serde(default, skip_serializing_if = "Traces::is_none")]
     pub traces: Traces,
 }

@@ -1,7 +1,7 @@
 //! Text forms of quantities: a number and a unit, exact or refused.
 //!
-//! A bare number is refused (100 of what?), and so is a text whose value is not a whole number of the
-//! quantity's base unit, because rounding would silently change what was asked.
+//! A bare number is refused (100 of what?), and so is a text whose value is not a whole number of
+//! the quantity's base unit, because rounding would silently change what was asked.
 
 use std::fmt;
 use std::str::FromStr;
@@ -117,12 +117,14 @@ impl Unit {
     }
 }
 
-/// The sum of counts, or the largest number if it does not fit: counts may come from another machine.
+/// The sum of counts, or the largest number if it does not fit: counts may come from another
+/// machine.
 pub fn total<N: std::borrow::Borrow<u64>>(counts: impl IntoIterator<Item = N>) -> u64 {
     counts.into_iter().fold(0, |sum: u64, count| sum.saturating_add(*count.borrow()))
 }
 
-/// A length in bytes (octets). Units: `B KB MB GB TB` (powers of 1000), `KiB MiB GiB` (powers of 1024).
+/// A length in bytes (octets). Units: `B KB MB GB TB` (powers of 1000), `KiB MiB GiB` (powers of
+/// 1024).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
@@ -209,8 +211,8 @@ pub(crate) fn parse(
     u64::try_from(scaled / divisor).map_err(|_| too_large())
 }
 
-/// Prints with the largest unit that holds the value exactly with at most three decimals (none for units
-/// that are no power of ten), so that it parses back to itself.
+/// Prints with the largest unit that holds the value exactly with at most three decimals (none for
+/// units that are no power of ten), so that it parses back to itself.
 pub(crate) fn print(f: &mut fmt::Formatter<'_>, value: u64, units: &[Unit]) -> fmt::Result {
     let fits =
         |unit: &&Unit| unit.shown && value >= unit.scale && value.is_multiple_of(unit.step());

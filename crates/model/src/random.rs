@@ -1,7 +1,8 @@
 //! Luck as a pure function: a draw is named by (seed, link name, direction, element, index).
 //!
-//! Because a draw depends on nothing else, adding a link changes no other link's luck, and the decision
-//! about the n-th packet of a link does not depend on when it came or on what other packets did.
+//! Because a draw depends on nothing else, adding a link changes no other link's luck, and the
+//! decision about the n-th packet of a link does not depend on when it came or on what other
+//! packets did.
 
 use sha2::{Digest, Sha256};
 
@@ -9,8 +10,8 @@ use crate::id::Direction;
 
 /// A stream of independent uniform 64-bit draws with random access.
 ///
-/// The draws are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) started from a key, read at a
-/// position instead of in sequence; the key is a SHA-256 of the stream's name.
+/// The draws are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) started from a key, read at
+/// a position instead of in sequence; the key is a SHA-256 of the stream's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
     key: u64,
@@ -64,8 +65,8 @@ impl Draws {
         Draws { stream, next: 0 }
     }
 
-    /// A whole number from 0 to below `bound`, each as likely as any other (to 2⁻⁶⁴ · `bound`); 0 for
-    /// a bound of 0.
+    /// A whole number from 0 to below `bound`, each as likely as any other (to 2⁻⁶⁴ · `bound`); 0
+    /// for a bound of 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         let draw = self.stream.at(self.next);
         self.next += 1;

@@ -27,16 +27,16 @@ impl Rate {
         self.0.get()
     }
 
-    /// The time that `bytes` take, rounded down to a nanosecond (saturating). Elements that add up many
-    /// packets use [`Rate::serialise`], which carries the remainder.
+    /// The time that `bytes` take, rounded down to a nanosecond (saturating). Elements that add up
+    /// many packets use [`Rate::serialise`], which carries the remainder.
     #[must_use]
     pub fn time_for(self, bytes: u64) -> Span {
         let mut carry = 0;
         self.serialise(bytes, &mut carry)
     }
 
-    /// The time that `bytes` take, given the `carry` left by the packets before them (in bit·ns, less
-    /// than the rate), which is updated: no fraction of a nanosecond is ever lost.
+    /// The time that `bytes` take, given the `carry` left by the packets before them (in bit·ns,
+    /// less than the rate), which is updated: no fraction of a nanosecond is ever lost.
     #[must_use]
     pub fn serialise(self, bytes: u64, carry: &mut u64) -> Span {
         const BIT_NANOS_PER_BYTE: u64 = 8 * 1_000_000_000;
@@ -81,8 +81,9 @@ impl fmt::Display for Rate {
 
 quantity::serde_as_text!(Rate, "a rate with a unit, such as 10mbit");
 
-/// `bit` families are bits a second as in tc(8); the byte families need `/s` and a capital B, so that
-/// nobody has to guess. tc's `mbps` (megabytes) is not read: half of its users mean bits by it.
+/// `bit` families are bits a second as in tc(8); the byte families need `/s` and a capital B, so
+/// that nobody has to guess. tc's `mbps` (megabytes) is not read: half of its users mean bits by
+/// it.
 const UNITS: &[Unit] = &[
     Unit::shown("bit", 1),
     Unit::shown("kbit", 1_000),

@@ -1,15 +1,15 @@
 //! Who sends what where: shortest ways over a plan, and the routes that are fixed instead.
 //!
-//! A *target* is where an address lives: an interface of a node, or a router. Routes to an interface end
-//! on its own link where that is possible, as they would with one subnet a link; so a node with two access
-//! links is reached over the one whose address was used.
+//! A *target* is where an address lives: an interface of a node, or a router. Routes to an
+//! interface end on its own link where that is possible, as they would with one subnet a link; so a
+//! node with two access links is reached over the one whose address was used.
 //!
-//! Only routers, LANs and nodes that forward carry what is not theirs; they are the *core*. One tree over the
-//! core per *attachment* (the vertex at the far end of the target's link) is computed, when it is first
-//! needed, so a thousand leaves behind one router cost one tree.
+//! Only routers, LANs and nodes that forward carry what is not theirs; they are the *core*. One
+//! tree over the core per *attachment* (the vertex at the far end of the target's link) is
+//! computed, when it is first needed, so a thousand leaves behind one router cost one tree.
 //!
-//! Routes are a value: a change makes new ones, which share with the old what did not change, and trees
-//! that are computed later still belong to the moment of the change.
+//! Routes are a value: a change makes new ones, which share with the old what did not change, and
+//! trees that are computed later still belong to the moment of the change.
 
 mod fixed;
 mod graph;
@@ -54,7 +54,8 @@ struct Ways {
     costs: Costs,
     /// Trees towards a vertex, by vertex.
     trees: Vec<OnceLock<Tree>>,
-    /// By port of a node that forwards: from where the way to its attachment passes the node itself.
+    /// By port of a node that forwards: from where the way to its attachment passes the node
+    /// itself.
     through_owner: Vec<OnceLock<Vec<bool>>>,
 }
 
@@ -77,8 +78,8 @@ impl Routes {
         }
     }
 
-    /// The shortest routes anew, for lanes with these latencies; `None` for a lane that takes nothing, over
-    /// which no shortest route leads. Fixed routes stay.
+    /// The shortest routes anew, for lanes with these latencies; `None` for a lane that takes
+    /// nothing, over which no shortest route leads. Fixed routes stay.
     #[must_use]
     pub fn recomputed(&self, latency: impl Fn(Lane) -> Option<Span>) -> Self {
         let ways = Arc::new(Ways::new(&self.graph, self.metric, latency));
@@ -108,8 +109,8 @@ impl Routes {
         }
     }
 
-    /// The lane on which `at` sends a packet for `target`; of several that are equal, the first. `None` if
-    /// there is no route or `at` is the target's owner.
+    /// The lane on which `at` sends a packet for `target`; of several that are equal, the first.
+    /// `None` if there is no route or `at` is the target's owner.
     #[must_use]
     pub fn next_hop(&self, at: Vertex, target: Target) -> Option<Lane> {
         let here = self.graph.index(at);
@@ -119,8 +120,8 @@ impl Routes {
         }
     }
 
-    /// All lanes on which `at` may send a packet for `target`: one, or with equal-cost routing those of a
-    /// router that lead there at the least cost, in the order of the links.
+    /// All lanes on which `at` may send a packet for `target`: one, or with equal-cost routing
+    /// those of a router that lead there at the least cost, in the order of the links.
     #[must_use]
     pub fn next_hops(&self, at: Vertex, target: Target) -> Vec<Lane> {
         let here = self.graph.index(at);
@@ -179,7 +180,8 @@ impl Routes {
         self.fixed.contains(from, to)
     }
 
-    /// The fixed routes that lead through `at` without ending there: source, destination, and the lane on.
+    /// The fixed routes that lead through `at` without ending there: source, destination, and the
+    /// lane on.
     pub fn fixed_through(
         &self,
         at: Vertex,
@@ -187,16 +189,17 @@ impl Routes {
         self.fixed.through(at)
     }
 
-    /// The lanes from one node to the first interface of another, or `None` if it cannot be reached; of
-    /// several ways that are equal, the first.
+    /// The lanes from one node to the first interface of another, or `None` if it cannot be
+    /// reached; of several ways that are equal, the first.
     #[must_use]
     pub fn path(&self, plan: &Plan, from: NodeId, to: NodeId) -> Option<Vec<Lane>> {
         let (paths, _) = self.paths(plan, from, to, 1);
         paths.into_iter().next()
     }
 
-    /// The ways from one node to the first interface of another, at most `most` of them (two or more), and
-    /// how many there are in all, counted to 1001; more than one only with equal-cost routing.
+    /// The ways from one node to the first interface of another, at most `most` of them (two or
+    /// more), and how many there are in all, counted to 1001; more than one only with
+    /// equal-cost routing.
     #[must_use]
     pub fn paths(
         &self,
@@ -211,7 +214,8 @@ impl Routes {
         }
     }
 
-    /// Whether a packet of `node` that has come to `from` gets to `target` without passing `node` again.
+    /// Whether a packet of `node` that has come to `from` gets to `target` without passing `node`
+    /// again.
     #[must_use]
     pub fn avoids(&self, plan: &Plan, from: Vertex, node: NodeId, target: Target) -> bool {
         let (start, avoided) = (self.graph.index(from), node.0);
@@ -270,8 +274,9 @@ impl Routes {
         self.ways.costs[lane.index()].is_some()
     }
 
-    /// In how many places routers send packets elsewhere than with `before`, of the same plan: pairs of a
-    /// router and an interface or router that it sends to, and fixed routes that differ.
+    /// In how many places routers send packets elsewhere than with `before`, of the same plan:
+    /// pairs of a router and an interface or router that it sends to, and fixed routes that
+    /// differ.
     #[must_use]
     pub fn differences(&self, before: &Routes, plan: &Plan) -> usize {
         let ports = (0..self.graph.ports().len()).map(|id| Target::Port(PortId::from_index(id)));
@@ -339,7 +344,8 @@ impl Routes {
         self.ways.trees[root as usize].get_or_init(|| Tree::towards(&self.graph, costs, root))
     }
 
-    /// From where the way to a port's attachment passes its owner; `None` if nothing leads through that.
+    /// From where the way to a port's attachment passes its owner; `None` if nothing leads through
+    /// that.
     fn passes_owner(&self, port: usize) -> Option<&Vec<bool>> {
         let Port { owner, attachment, .. } = self.graph.port(port)?;
         self.graph.core(owner)?;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::{self, QuantityError, Unit};
 
-/// A point in time: nanoseconds since the origin of the run's one clock (CLOCK_MONOTONIC of the host
-/// loop in real time, zero at the start in virtual time).
+/// A point in time: nanoseconds since the origin of the run's one clock (CLOCK_MONOTONIC of the
+/// host loop in real time, zero at the start in virtual time).
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]

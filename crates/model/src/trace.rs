@@ -87,8 +87,8 @@ impl Series {
         Span::from_nanos(self.time_ns.0.last().copied().unwrap_or(0))
     }
 
-    /// The mean of a column from the trace's start to its last row, rounded down. Before the first row
-    /// its value holds.
+    /// The mean of a column from the trace's start to its last row, rounded down. Before the first
+    /// row its value holds.
     #[must_use]
     pub fn mean(&self, column: &Column, mode: TraceMode) -> u64 {
         let (times, values) = (&self.time_ns.0, &column.0);
@@ -105,8 +105,8 @@ impl Series {
     }
 }
 
-/// Numbers that are written as one text with blanks between them, so that a plan with long traces stays
-/// small and readable.
+/// Numbers that are written as one text with blanks between them, so that a plan with long traces
+/// stays small and readable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Column(pub Vec<u64>);
 

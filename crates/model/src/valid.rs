@@ -1,5 +1,5 @@
-//! Whether a plan is one: what the resolver of a file promises of it, checked anew where a plan comes from another
-//! process or machine.
+//! Whether a plan is one: what the resolver of a file promises of it, checked anew where a plan
+//! comes from another process or machine.
 
 mod action;
 mod expect;
@@ -25,8 +25,9 @@ impl Invalid {
     }
 }
 
-/// A message of another process or machine. What reads messages looks at each before anything is done with it, so that
-/// the rules for a message are in one place; what only its receiver can tell (of which run it is) is checked there.
+/// A message of another process or machine. What reads messages looks at each before anything is
+/// done with it, so that the rules for a message are in one place; what only its receiver can tell
+/// (of which run it is) is checked there.
 pub trait Validate {
     /// Whether it can be a message.
     ///
@@ -79,8 +80,9 @@ impl Plan {
     /// The most vertices that a fixed route passes.
     pub const ROUTE_VERTICES_MAX: usize = Self::LINKS_MAX + 1;
 
-    /// Whether the plan is what a file can mean: names by the file's rules, ids that index the lists, values that
-    /// the emulation has a place for. What is valid can be run, and its names are parts of paths.
+    /// Whether the plan is what a file can mean: names by the file's rules, ids that index the
+    /// lists, values that the emulation has a place for. What is valid can be run, and its
+    /// names are parts of paths.
     ///
     /// # Errors
     /// The first thing that is wrong.

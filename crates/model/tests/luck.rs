@@ -1,5 +1,6 @@
-//! Random streams: known answers, uniformity, independence. Bounds are the 0.1 % and 99.9 % quantiles of
-//! chi-square with 255 degrees of freedom; the draws are fixed, so these tests cannot fail by chance.
+//! Random streams: known answers, uniformity, independence. Bounds are the 0.1 % and 99.9 %
+//! quantiles of chi-square with 255 degrees of freedom; the draws are fixed, so these tests cannot
+//! fail by chance.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,8 +27,8 @@ fn assert_uniform(statistic: f64) {
     assert!((190.9..330.5).contains(&statistic), "chi-square {statistic}");
 }
 
-/// Computed by another program (SHA-256 and SplitMix64 in Python, whose SplitMix64 gives the published
-/// 6457827717110365317, 3203168211198807973 … for the seed 1234567).
+/// Computed by another program (SHA-256 and SplitMix64 in Python, whose SplitMix64 gives the
+/// published 6457827717110365317, 3203168211198807973 … for the seed 1234567).
 #[test]
 fn the_draws_are_the_known_ones() {
     let stream = loss();

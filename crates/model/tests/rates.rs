@@ -9,8 +9,8 @@ fn rate(bits_per_second: u64) -> Rate {
     Rate::from_bits_per_second(bits_per_second).unwrap()
 }
 
-/// A full frame takes 4 101 333 1/3 ns at 3 Mbit/s; the 877 764th passes the hour, and as three frames
-/// are 12 304 000 ns, it ends at 292 588 · 12 304 000 ns.
+/// A full frame takes 4 101 333 1/3 ns at 3 Mbit/s; the 877 764th passes the hour, and as three
+/// frames are 12 304 000 ns, it ends at 292 588 · 12 304 000 ns.
 #[test]
 fn an_hour_of_frames_ends_at_the_exact_nanosecond() {
     let (rate, frame) = (rate(3_000_000), 1538u64);

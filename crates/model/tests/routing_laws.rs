@@ -120,8 +120,8 @@ impl Sketch {
 }
 
 impl Sketch {
-    /// All pairs by Floyd (1962) and Warshall (1962), from the lanes that are up: the least cost and, of the
-    /// ways of that cost, the least number of lanes, through vertices that carry.
+    /// All pairs by Floyd (1962) and Warshall (1962), from the lanes that are up: the least cost
+    /// and, of the ways of that cost, the least number of lanes, through vertices that carry.
     fn all_pairs(&self, up: &[bool]) -> Vec<Vec<Option<(u64, u64)>>> {
         let count = self.forwards.len() + self.routers;
         let mut far: Vec<Vec<Option<(u64, u64)>>> = vec![vec![None; count]; count];

@@ -1,5 +1,5 @@
-//! What this machine allows, found by trying: each mechanism in a process of its own, which goes away
-//! with all that it has made.
+//! What this machine allows, found by trying: each mechanism in a process of its own, which goes
+//! away with all that it has made.
 
 mod checks;
 mod trial;
@@ -20,8 +20,8 @@ pub struct Check {
     pub hint: Option<String>,
 }
 
-/// Tries each mechanism. The caller must have one thread only: otherwise no process can be made to try
-/// in, and each check says so.
+/// Tries each mechanism. The caller must have one thread only: otherwise no process can be made to
+/// try in, and each check says so.
 #[must_use]
 pub fn diagnose() -> Vec<Check> {
     let settings = checks::SETTINGS.iter().map(checks::Setting::check);

@@ -3,9 +3,9 @@
 //! Stages of [`enter`], for which the process must have one thread only:
 //!
 //! 1. raise the limit of open descriptors: a run needs several per node;
-//! 2. move into a new user namespace: an ordinary user is mapped to itself; root keeps every identity
-//!    that it has, and goes on without a user namespace where that is denied; where nodes have programs that are
-//!    root, an ordinary user's subordinate identities are mapped as well;
+//! 2. move into a new user namespace: an ordinary user is mapped to itself; root keeps every
+//!    identity that it has, and goes on without a user namespace where that is denied; where nodes
+//!    have programs that are root, an ordinary user's subordinate identities are mapped as well;
 //! 3. move into a new network namespace, the *fabric*, where the host's ends of all links will be;
 //! 4. switch IPv6 off there, so that the fabric itself never says a word.
 
@@ -86,9 +86,10 @@ impl Enclosure {
         self.identities.is_some()
     }
 
-    /// Who is who in the user namespace of a node's programs, where they have one of their own: whoever is root
-    /// in a node must not be able to undo what the node's init has set up, so the init stays outside of it. An
-    /// ordinary user's programs that are not root need none: they have no rights to undo anything.
+    /// Who is who in the user namespace of a node's programs, where they have one of their own:
+    /// whoever is root in a node must not be able to undo what the node's init has set up, so
+    /// the init stays outside of it. An ordinary user's programs that are not root need none:
+    /// they have no rights to undo anything.
     pub(crate) fn identities_inside(&self, user: plan::User) -> Option<IdMap> {
         let outside = self.identities.as_ref()?;
         if self.invoker.uid == 0 {
@@ -124,8 +125,8 @@ impl Enclosure {
 /// Leaves the machine's network for good, for this process and its children.
 ///
 /// # Errors
-/// The stage that failed; [`EnterError::hint`] says what to do about it. The process may be half-way
-/// in then and should end.
+/// The stage that failed; [`EnterError::hint`] says what to do about it. The process may be
+/// half-way in then and should end.
 pub fn enter() -> Result<Enclosure, EnterError> {
     leave(false)
 }

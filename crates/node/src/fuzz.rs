@@ -3,7 +3,8 @@
 use crate::message::{ExitStatus, Reply, Request, decode, encode};
 use crate::netlink::answers;
 
-/// Reads arbitrary bytes as a request to an init, as an init's reply, and as the kernel's answers on a netlink socket.
+/// Reads arbitrary bytes as a request to an init, as an init's reply, and as the kernel's answers
+/// on a netlink socket.
 ///
 /// # Panics
 /// When reading does, or a message that was taken cannot be written.
@@ -35,7 +36,8 @@ mod tests {
 
     use super::*;
 
-    /// An acknowledgement as the kernel sends it (netlink(7)): header, error code, the request's header.
+    /// An acknowledgement as the kernel sends it (netlink(7)): header, error code, the request's
+    /// header.
     fn answer(sequence: u32, code: i32) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(36_u32.to_ne_bytes());

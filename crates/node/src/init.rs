@@ -1,14 +1,14 @@
-//! A node's first process. It is forked from the host process and never runs another program itself:
-//! it configures its own namespaces, then starts, signals and reaps the node's programs.
+//! A node's first process. It is forked from the host process and never runs another program
+//! itself: it configures its own namespaces, then starts, signals and reaps the node's programs.
 //!
 //! Stages, each named in failures:
 //!
-//! 1. *process*: die with the host process; signals as something to read; where programs are to be root, make
-//!    the user namespace in which they are, and let nobody look into this process;
-//! 2. *mounts*: a private tree of mounts with the node's own /proc and devices in /sys, without what is hidden
-//!    from all nodes, and with folders of its own where the node is private;
-//! 3. *names*: host name, /etc/hosts, /etc/hostname, /etc/resolv.conf, no name caches; then the mounts are
-//!    locked: from now on nothing that runs in the node can take one away;
+//! 1. *process*: die with the host process; signals as something to read; where programs are to be
+//!    root, make the user namespace in which they are, and let nobody look into this process;
+//! 2. *mounts*: a private tree of mounts with the node's own /proc and devices in /sys, without
+//!    what is hidden from all nodes, and with folders of its own where the node is private;
+//! 3. *names*: host name, /etc/hosts, /etc/hostname, /etc/resolv.conf, no name caches; then the
+//!    mounts are locked: from now on nothing that runs in the node can take one away;
 //! 4. *settings*: the defaults of the network namespace, before any device exists; then `Prepared`,
 //!    and wait for `Continue`;
 //! 5. *devices*: lo and the links up, addresses, routes, rules;

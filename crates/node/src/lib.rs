@@ -1,9 +1,9 @@
 //! The life of virtual nodes: namespaces, devices, addresses, routes, names, programs, exits and
 //! clean-up.
 //!
-//! Promises: a node's programs see a machine of their own on the network (devices, addresses, names,
-//! ports, processes) and the real file system; a set-up that fails says at which node, at what and
-//! what to do; nothing outlives the process that called [`create`], however it ends.
+//! Promises: a node's programs see a machine of their own on the network (devices, addresses,
+//! names, ports, processes) and the real file system; a set-up that fails says at which node, at
+//! what and what to do; nothing outlives the process that called [`create`], however it ends.
 //! Refuses: reading or writing data packets; deciding when programs start or what their exit means.
 //!
 //! | module | nouns |

@@ -50,20 +50,22 @@ pub enum Request {
         /// Nanoseconds from one request to the next.
         interval_ns: u64,
     },
-    /// No more requests of an [`Request::Echo`]; the reply comes once those that were sent are answered, or
-    /// [`ECHO_PATIENCE_NS`] have passed.
+    /// No more requests of an [`Request::Echo`]; the reply comes once those that were sent are
+    /// answered, or [`ECHO_PATIENCE_NS`] have passed.
     EndEcho {
         /// The token of the request.
         token: u64,
     },
-    /// Change the kernel's routes. Sent by [`Village::change_routes`](crate::Village::change_routes).
+    /// Change the kernel's routes. Sent by
+    /// [`Village::change_routes`](crate::Village::change_routes).
     Routes(RouteEdit),
 }
 
 /// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spawn {
-    /// Chosen by the asker, unique among the node's programs; later messages name the program by it.
+    /// Chosen by the asker, unique among the node's programs; later messages name the program by
+    /// it.
     pub id: u64,
     /// The words of the command. A first word without a slash is looked up in `PATH`.
     pub argv: Vec<String>,
@@ -116,7 +118,8 @@ pub enum Reply {
         message: String,
         /// Why the kernel refused, an errno; 0 if it was not asked.
         errno: i32,
-        /// Whether it was the program itself that could not be run, and not something on the way there.
+        /// Whether it was the program itself that could not be run, and not something on the way
+        /// there.
         #[serde(default)]
         by_program: bool,
     },
@@ -150,8 +153,8 @@ pub enum Reply {
         token: u64,
         /// When the first request was sent, in nanoseconds of the monotonic clock.
         began_ns: u64,
-        /// For each request, in order: microseconds after the first, and nanoseconds of its round trip if
-        /// it was answered.
+        /// For each request, in order: microseconds after the first, and nanoseconds of its round
+        /// trip if it was answered.
         echoes: Vec<(u64, Option<u64>)>,
         /// Why the first of the requests that could not even be sent could not.
         error: Option<String>,

@@ -94,9 +94,9 @@ impl Recipe {
         }
     }
 
-    /// Destinations that are better reached otherwise than by the default. With several devices also a
-    /// table for each, so that what comes from its address leaves by it wherever that leads to the
-    /// destination at all, unless the route to it is fixed.
+    /// Destinations that are better reached otherwise than by the default. With several devices
+    /// also a table for each, so that what comes from its address leaves by it wherever that
+    /// leads to the destination at all, unless the route to it is fixed.
     fn add_choices(&mut self, exits: &Exits<'_>) {
         let ways: Vec<(Destination, usize)> = exits
             .destinations()
@@ -158,9 +158,9 @@ impl Recipe {
         Some((passing.position, via))
     }
 
-    /// The prefixes of a table that leads to each destination by the device that `choose` says, beside a
-    /// default route by `default`. Addresses that nobody has may go anywhere, but for those of LANs: these
-    /// go with their subnet.
+    /// The prefixes of a table that leads to each destination by the device that `choose` says,
+    /// beside a default route by `default`. Addresses that nobody has may go anywhere, but for
+    /// those of LANs: these go with their subnet.
     fn table(
         &self,
         exits: &Exits<'_>,
@@ -169,7 +169,8 @@ impl Recipe {
         (default, table): (Option<usize>, u32),
         choose: impl Fn(&Destination, usize) -> usize,
     ) -> Vec<(Prefix, Hop)> {
-        // The ways that devices have by themselves come first, so that a way's number is its position.
+        // The ways that devices have by themselves come first, so that a way's number is its
+        // position.
         let mut known: Vec<Way> = (0..self.devices.len())
             .map(|position| (position, self.devices[position].usual(like)))
             .collect();
@@ -387,7 +388,8 @@ mod tests {
             // c hangs on eth1 only, so even what comes from eth0's address goes there.
             "10.0.0.5/32 dev 101 src 10.0.0.2 table 254",
             "10.0.0.5/32 dev 101 src 10.0.0.2 table 1000",
-            // b (3) and the router (6 and 7) are behind eth0 only, and so is all that is near them but c.
+            // b (3) and the router (6 and 7) are behind eth0 only, and so is all that is near them
+            // but c.
             "10.0.0.0/29 dev 100 src 10.0.0.1 table 1001",
             "10.0.0.5/32 dev 101 src 10.0.0.2 table 1001",
             "default dev 100 src 10.0.0.1 table 1000",

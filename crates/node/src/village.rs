@@ -26,19 +26,23 @@ pub(crate) use files::NodeFiles;
 pub struct Options {
     /// The run folder, absolute; the nodes' own `hosts`, `hostname` and `resolv.conf` go there.
     pub run_dir: PathBuf,
-    /// Whether the nodes' kernels may hand over packets of up to 64 KiB that are yet to be cut into
-    /// segments. Without, each packet fits the MTU; checksums may be unfinished all the same.
+    /// Whether the nodes' kernels may hand over packets of up to 64 KiB that are yet to be cut
+    /// into segments. Without, each packet fits the MTU; checksums may be unfinished all the
+    /// same.
     pub offload: bool,
-    /// The nice value of programs (setpriority(2)). It should be above that of the thread that carries the
-    /// packets, so that busy programs do not make packets late.
+    /// The nice value of programs (setpriority(2)). It should be above that of the thread that
+    /// carries the packets, so that busy programs do not make packets late.
     pub nice: i32,
     /// How long a node may take to answer during set-up.
     pub patience: Duration,
-    /// Files and folders that no program of a node may see, such as keys: they are there, and empty.
+    /// Files and folders that no program of a node may see, such as keys: they are there, and
+    /// empty.
     pub hidden: Vec<PathBuf>,
-    /// What private nodes see beside the run folder, though it may be in a home or a temporary folder.
+    /// What private nodes see beside the run folder, though it may be in a home or a temporary
+    /// folder.
     pub kept: Vec<PathBuf>,
-    /// Which nodes are made, by their position in the plan; `None`: all. The others are on other machines.
+    /// Which nodes are made, by their position in the plan; `None`: all. The others are on other
+    /// machines.
     pub here: Option<Vec<bool>>,
 }
 
@@ -84,8 +88,8 @@ impl Options {
     }
 }
 
-/// Makes the nodes of a plan that are on this machine, complete with devices, addresses, routes and names, without programs.
-/// `progress` is told how many of how many nodes are done.
+/// Makes the nodes of a plan that are on this machine, complete with devices, addresses, routes and
+/// names, without programs. `progress` is told how many of how many nodes are done.
 ///
 /// The process must have one thread only, and that thread must outlive the village: the nodes die
 /// with it.
@@ -115,9 +119,9 @@ impl Village {
         self.nodes.get((*self.places.get(id.index())?)?)
     }
 
-    /// The index of each port's device in the fabric, which is the network namespace of the process:
-    /// a packet socket sees the packets of the port's node there, and sends to it. Ports of nodes on other
-    /// machines have an index that no device has.
+    /// The index of each port's device in the fabric, which is the network namespace of the
+    /// process: a packet socket sees the packets of the port's node there, and sends to it.
+    /// Ports of nodes on other machines have an index that no device has.
     #[must_use]
     pub fn fabric(&self) -> &[u32] {
         &self.fabric
@@ -130,9 +134,9 @@ impl Village {
         (position < self.fabric.len()).then(|| PortId::from_index(position))
     }
 
-    /// Brings the kernels of nodes with several interfaces from one set of routes to another. Returns who
-    /// has something to change, and for each whether it could be told; what a node then cannot do, it reports
-    /// ([`Reply::RoutesFailed`]).
+    /// Brings the kernels of nodes with several interfaces from one set of routes to another.
+    /// Returns who has something to change, and for each whether it could be told; what a node
+    /// then cannot do, it reports ([`Reply::RoutesFailed`]).
     pub fn change_routes(
         &self,
         plan: &Plan,
@@ -156,8 +160,8 @@ impl Village {
         &self.notes
     }
 
-    /// Ends every process of every node, and returns when all are gone. Devices vanish with the last
-    /// process of their namespace.
+    /// Ends every process of every node, and returns when all are gone. Devices vanish with the
+    /// last process of their namespace.
     pub fn close(self) {}
 
     /// All first, then wait: the kernel takes the namespaces down in one batch.
@@ -205,8 +209,8 @@ impl Node {
     /// Sends a request, with descriptors where it takes some.
     ///
     /// # Errors
-    /// [`ChannelError::Gone`] when the node's init has ended, [`ChannelError::Stuck`] when it has not
-    /// taken messages for five seconds.
+    /// [`ChannelError::Gone`] when the node's init has ended, [`ChannelError::Stuck`] when it has
+    /// not taken messages for five seconds.
     pub fn send(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(), ChannelError> {
         self.channel.send(request, fds)
     }

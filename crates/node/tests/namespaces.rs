@@ -1,9 +1,9 @@
-//! What needs namespaces. Not the usual harness: a process must be single-threaded to fork nodes, and
-//! `enter` changes it for good, so each case runs in a host process of its own.
+//! What needs namespaces. Not the usual harness: a process must be single-threaded to fork nodes,
+//! and `enter` changes it for good, so each case runs in a host process of its own.
 //!
-//! As root, all cases run twice: as root and as an ordinary user. `ok`, `FAILED` or `skipped` is said
-//! of each; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of what is skipped. A word on the command
-//! line chooses the cases whose names contain it.
+//! As root, all cases run twice: as root and as an ordinary user. `ok`, `FAILED` or `skipped` is
+//! said of each; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of what is skipped. A word on
+//! the command line chooses the cases whose names contain it.
 
 #![expect(clippy::unwrap_used, reason = "a case fails by a panic")]
 

@@ -1,9 +1,9 @@
 //! Which nodes are nearer to each other in the plan than machines are in the world.
 //!
-//! Which nodes belong together is told by the shortest tree over them (single linkage): two nodes are joined
-//! by ways shorter than *t* exactly if the tree joins them by edges shorter than *t*. It comes from one search
-//! from all nodes at once (Mehlhorn 1988). Whether a placement keeps to the round-trip times is then checked for
-//! real routes.
+//! Which nodes belong together is told by the shortest tree over them (single linkage): two nodes
+//! are joined by ways shorter than *t* exactly if the tree joins them by edges shorter than *t*. It
+//! comes from one search from all nodes at once (Mehlhorn 1988). Whether a placement keeps to the
+//! round-trip times is then checked for real routes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -96,8 +96,8 @@ pub(crate) fn is_nearer(plan: &Plan, routes: &Routes, net: &Net, near: Near, lim
     })
 }
 
-/// The paths that are shorter than half the round trip between their ends' machines (one for each ordered pair
-/// of machines), and what else there is to say about distances.
+/// The paths that are shorter than half the round trip between their ends' machines (one for each
+/// ordered pair of machines), and what else there is to say about distances.
 pub(crate) fn check(
     plan: &Plan,
     routes: &Routes,
@@ -198,7 +198,8 @@ impl Search<'_> {
     }
 }
 
-/// The other nodes that are nearer than `limit` nanoseconds to some of `starts`, with their distance.
+/// The other nodes that are nearer than `limit` nanoseconds to some of `starts`, with their
+/// distance.
 fn distances(net: &Net, starts: &[usize], limit: u64) -> Vec<(usize, u64)> {
     let mut distance = vec![u64::MAX; net.vertices()];
     let mut open: BinaryHeap<Reverse<(u64, usize)>> =
@@ -223,8 +224,8 @@ fn distances(net: &Net, starts: &[usize], limit: u64) -> Vec<(usize, u64)> {
         .collect()
 }
 
-/// The route from one node to an interface of another that has the least latency, with the least that each
-/// lane has at any time of the run.
+/// The route from one node to an interface of another that has the least latency, with the least
+/// that each lane has at any time of the run.
 fn shortest_route(
     plan: &Plan,
     routes: &Routes,

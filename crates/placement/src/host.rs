@@ -102,7 +102,8 @@ impl Rtts {
         self.known.insert((a.min(b), a.max(b)), rtt);
     }
 
-    /// The round-trip time between two machines: none inside of one, `None` if it was never measured.
+    /// The round-trip time between two machines: none inside of one, `None` if it was never
+    /// measured.
     #[must_use]
     pub fn between(&self, a: usize, b: usize) -> Option<Span> {
         if a == b {

@@ -1,11 +1,12 @@
 //! The room `placement`: which node of a plan runs on which machine.
 //!
-//! **Promises:** every node is on one machine; pins hold; no machine gets more processors, memory or nodes than
-//! it has free, and no uplink more than its nodes can send. What cannot be carried is [`Refused`] with
-//! numbers. The same plan, machines and round-trip times give the same placement everywhere.
+//! **Promises:** every node is on one machine; pins hold; no machine gets more processors, memory
+//! or nodes than it has free, and no uplink more than its nodes can send. What cannot be carried is
+//! [`Refused`] with numbers. The same plan, machines and round-trip times give the same placement
+//! everywhere.
 //!
-//! **Refuses:** clocks, luck and floats; to promise the best placement (that is a hard problem): what is refused
-//! for its uplinks or round-trip times may still fit with pins of a person's own.
+//! **Refuses:** clocks, luck and floats; to promise the best placement (that is a hard problem):
+//! what is refused for its uplinks or round-trip times may still fit with pins of a person's own.
 //!
 //! | module | what it knows |
 //! | --- | --- |

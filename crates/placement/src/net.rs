@@ -1,5 +1,5 @@
-//! The plan's network as placement sees it: lanes with the highest rate and the least latency that the file
-//! gives them at any time of the run.
+//! The plan's network as placement sees it: lanes with the highest rate and the least latency that
+//! the file gives them at any time of the run.
 
 use windtunnel_model::plan::Action;
 use windtunnel_model::{Lane, LinkProfile, Plan, Vertex};
@@ -80,7 +80,8 @@ fn widen_by_events(plan: &Plan, lanes: &mut [LaneFacts]) {
     }
 }
 
-/// What full packets of the lane need between machines: they lose the lane's framing and get the tunnel's.
+/// What full packets of the lane need between machines: they lose the lane's framing and get the
+/// tunnel's.
 fn tunnel_rate(profile: &LinkProfile) -> Option<u64> {
     let rate = u128::from(profile.rate?.bits_per_second());
     let carried = rate * (u128::from(profile.mtu) + u128::from(TUNNEL_BYTES));

@@ -28,7 +28,8 @@ impl Placement {
 pub struct Load {
     /// Nodes.
     pub nodes: u32,
-    /// Processors that its nodes are expected to use, in thousandths; nodes that say nothing count nothing.
+    /// Processors that its nodes are expected to use, in thousandths; nodes that say nothing count
+    /// nothing.
     pub cpu_millis: u64,
     /// Memory that its nodes are expected to use, with the network's own for each node.
     pub memory: Bytes,
@@ -54,14 +55,16 @@ pub enum Traffic {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Nobody has measured how far two machines are from each other, so no path was compared with it.
+    /// Nobody has measured how far two machines are from each other, so no path was compared with
+    /// it.
     UnknownRtt {
         /// A machine.
         a: String,
         /// Another.
         b: String,
     },
-    /// Two nodes on different machines have a path without any latency: what lies between the machines adds to it.
+    /// Two nodes on different machines have a path without any latency: what lies between the
+    /// machines adds to it.
     NoLatency {
         /// Where the path starts.
         from: String,

@@ -14,13 +14,13 @@ use crate::{search, uplink};
 /// What the namespaces, devices and init of a node take of its machine's memory.
 pub const BYTES_PER_NODE: u64 = 1_000_000;
 
-/// Puts every node of `plan` on one of `hosts`, by the plan's strategy. With [`Strategy::Auto`] fewer machines are
-/// used where all of them together cannot carry it.
+/// Puts every node of `plan` on one of `hosts`, by the plan's strategy. With [`Strategy::Auto`]
+/// fewer machines are used where all of them together cannot carry it.
 ///
 /// # Errors
-/// With every reason that was found if there is a pin that means no machine, if processors, memory or room for
-/// nodes do not suffice, if a path between machines is shorter than half their round trip, or if nodes
-/// can send more than an uplink carries.
+/// With every reason that was found if there is a pin that means no machine, if processors, memory
+/// or room for nodes do not suffice, if a path between machines is shorter than half their round
+/// trip, or if nodes can send more than an uplink carries.
 pub fn place(plan: &Plan, hosts: &[Host], rtts: &Rtts) -> Result<Placement, Refused> {
     let refused = |reasons| Refused { reasons, attempt: None };
     if hosts.is_empty() {
@@ -93,8 +93,8 @@ impl<'a> Site<'a> {
         Site { plan, hosts, rtts, tree, routes, nodes: units(plan, hosts), net }
     }
 
-    /// The first `count` machines: those that pins need, then those with the most free; `None` if some node may be
-    /// on none of them.
+    /// The first `count` machines: those that pins need, then those with the most free; `None` if
+    /// some node may be on none of them.
     fn first(&self, count: usize) -> Option<Vec<bool>> {
         let only = |host: usize| {
             self.nodes.iter().any(|node| {
@@ -149,8 +149,9 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Nodes that must share a machine, whichever it is: their paths are shorter than between any two. They stay
-    /// apart where pins or room leave no machine for all of them; that is then refused with numbers.
+    /// Nodes that must share a machine, whichever it is: their paths are shorter than between any
+    /// two. They stay apart where pins or room leave no machine for all of them; that is then
+    /// refused with numbers.
     fn groups(&self, used: &[bool]) -> (Vec<Unit>, Vec<usize>) {
         let mut groups = Groups::new(self.nodes.len());
         let mut units = self.nodes.clone();
@@ -191,7 +192,8 @@ impl<'a> Site<'a> {
         let is_near =
             |near: &Near| closeness::is_nearer(self.plan, &self.routes, &self.net, *near, limit);
         let mut found: Vec<Near> = some.into_iter().filter(is_near).collect();
-        // Nodes without latency between them are free to part, unless one has a near neighbour: then so has the other.
+        // Nodes without latency between them are free to part, unless one has a near neighbour:
+        // then so has the other.
         let mut alike = Groups::new(self.nodes.len());
         for near in &none {
             alike.join(near.a, near.b);

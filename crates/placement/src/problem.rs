@@ -1,4 +1,5 @@
-//! What the search works on: units that are moved as a whole, what joins them, and what machines have room for.
+//! What the search works on: units that are moved as a whole, what joins them, and what machines
+//! have room for.
 
 use windtunnel_model::placement::Strategy;
 
@@ -137,7 +138,8 @@ impl Problem {
         }
     }
 
-    /// What each machine should get: in proportion to its free processors, up to what else it has room for.
+    /// What each machine should get: in proportion to its free processors, up to what else it has
+    /// room for.
     fn shares(&self, used: &[bool], total: i64, most: impl Fn(Need) -> i64) -> Vec<i64> {
         let mut shares: Vec<Option<i64>> =
             used.iter().map(|used| if *used { None } else { Some(0) }).collect();
@@ -192,7 +194,8 @@ fn clamp(rate: u64) -> i64 {
 
 /// What counts for a lane without a rate where no lane has one.
 const NO_RATE: u64 = 1_000_000_000;
-/// 20 Tbit/s: both directions of 50 000 links add up to less than `i64` holds, also where they weigh 16 times.
+/// 20 Tbit/s: both directions of 50 000 links add up to less than `i64` holds, also where they
+/// weigh 16 times.
 const HIGHEST: i64 = 20_000_000_000_000;
 /// No bound, and room for sums.
 const PLENTY: i64 = i64::MAX / 4;

@@ -1,15 +1,16 @@
 //! What the nodes of a machine can send to nodes elsewhere, and be sent from there.
 //!
-//! Whatever flows there are, they use the plan's links. So no more can leave a machine than the maximum flow
-//! from its nodes to all others over these links, and with the right flows as much as that does where routes
-//! allow it. A node that forwards ends what comes to it and sends it on itself, as its kernel does.
+//! Whatever flows there are, they use the plan's links. So no more can leave a machine than the
+//! maximum flow from its nodes to all others over these links, and with the right flows as much as
+//! that does where routes allow it. A node that forwards ends what comes to it and sends it on
+//! itself, as its kernel does.
 
 use crate::flow::Flow;
 use crate::net::{LaneFacts, Net};
 use crate::outcome::Traffic;
 
-/// Bytes that each datagram between machines costs on top of the IP packet in it: IPv4 20, UDP 8, our
-/// header 16, authentication 16.
+/// Bytes that each datagram between machines costs on top of the IP packet in it: IPv4 20, UDP 8,
+/// our header 16, authentication 16.
 pub const TUNNEL_BYTES: u64 = 60;
 
 /// The most that nodes on `host` can send to those elsewhere, for a machine of each node.

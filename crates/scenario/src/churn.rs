@@ -1,7 +1,8 @@
 //! Churn: who leaves and who joins when, as a pure function of a description and a seed.
 //!
-//! Members are numbered from 0; a [`Move`] says what happens at one instant. Three descriptions come to
-//! moves: a rate ([`by_rate`]), statements in the churn language ([`Script`]), and a trace ([`Trace`]).
+//! Members are numbered from 0; a [`Move`] says what happens at one instant. Three descriptions
+//! come to moves: a rate ([`by_rate`]), statements in the churn language ([`Script`]), and a trace
+//! ([`Trace`]).
 
 mod ledger;
 mod rate;
@@ -28,7 +29,8 @@ pub(crate) struct Move {
     pub(crate) join: Vec<usize>,
 }
 
-/// Where in a text something is wrong, and what. Lines and columns count from 1, columns in characters.
+/// Where in a text something is wrong, and what. Lines and columns count from 1, columns in
+/// characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TextError {
     pub(crate) line: usize,

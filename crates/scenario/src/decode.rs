@@ -55,7 +55,8 @@ pub(crate) struct Fields<'t> {
     /// The map itself, or the key that it belongs to where the map has no mark of its own.
     pub(crate) place: Place,
     entries: &'t [(Key, Value)],
-    /// Whether the keys are those of the file's language, so that `x-` ones are extensions, and no names.
+    /// Whether the keys are those of the file's language, so that `x-` ones are extensions, and no
+    /// names.
     keyed: bool,
     /// Whether a key was not known, so that a missing one is no mistake of its own.
     pub(crate) unknown: bool,
@@ -145,8 +146,8 @@ impl Findings {
                 unknown = true;
             }
         }
-        // The other keys are judged all the same: their mistakes do not follow from this one. But what
-        // is missing may be what the unknown key was meant to be.
+        // The other keys are judged all the same: their mistakes do not follow from this one. But
+        // what is missing may be what the unknown key was meant to be.
         let place = if fields.place.length == 0 { field.place } else { fields.place };
         Some(Fields { place, keyed: true, unknown, ..fields })
     }

@@ -12,8 +12,8 @@ use crate::trace::TraceFiles;
 
 /// One mistake in a file.
 ///
-/// This is a record and not an enum of kinds: a mistake is read by people, and programs that want to
-/// show it at its place need the place and the texts.
+/// This is a record and not an enum of kinds: a mistake is read by people, and programs that want
+/// to show it at its place need the place and the texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Mistake {
@@ -108,7 +108,8 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// Something that is allowed and probably not what was meant, or a choice that was made for the file.
+/// Something that is allowed and probably not what was meant, or a choice that was made for the
+/// file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Notice {

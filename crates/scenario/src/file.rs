@@ -1,7 +1,8 @@
-//! Every key of the file with its description: what the JSON Schema and the reference are made from.
+//! Every key of the file with its description: what the JSON Schema and the reference are made
+//! from.
 //!
-//! Nothing is read through these types (`decode` reads the tree itself, for the sake of its messages);
-//! a test holds that both know the same keys.
+//! Nothing is read through these types (`decode` reads the tree itself, for the sake of its
+//! messages); a test holds that both know the same keys.
 
 mod discipline;
 mod event;
@@ -22,18 +23,20 @@ use routing::Routing;
 use text::{Overhead, Probability, Queue, Ready, ReorderText, Size, Time, TimeOrNone};
 use trace::{PresetName, RateOrTrace, TraceFile};
 
-/// A Windtunnel scenario: nodes with real programs, and the network between them. As in compose files, keys that
-/// begin with `x-` mean nothing here and are free for other uses, and `<<: *name` merges a map that is marked with
-/// `&name` elsewhere (of several, `<<: [*first, *second]`, the first that has a key wins; keys that are written out
-/// win over all).
+/// A Windtunnel scenario: nodes with real programs, and the network between them. As in compose
+/// files, keys that begin with `x-` mean nothing here and are free for other uses, and `<<: *name`
+/// merges a map that is marked with `&name` elsewhere (of several, `<<: [*first, *second]`, the
+/// first that has a key wins; keys that are written out win over all).
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct File {
     /// Name of the experiment; default: the file's name without `.yaml`.
     name: Option<String>,
-    /// Seed of every random stream; default 1. The same seed and the same packets give the same luck.
+    /// Seed of every random stream; default 1. The same seed and the same packets give the same
+    /// luck.
     seed: Option<u64>,
-    /// How long the run lasts at the most; default: until every program that is no daemon has exited.
+    /// How long the run lasts at the most; default: until every program that is no daemon has
+    /// exited.
     duration: Option<Time>,
     /// Pools that addresses come from: an IPv4 range, an IPv6 range, or a list of both; default
     /// 10.0.0.0/16 and fd00::/64.
@@ -48,23 +51,25 @@ pub(crate) struct File {
     nodes: BTreeMap<String, Option<Node>>,
     /// Names of routers: they forward packets and answer ICMP, and run no programs.
     routers: Option<Vec<String>>,
-    /// LANs: Ethernet segments that nodes and routers share, each attached by a link (`between: [laptop,
-    /// office]`). A list of names, or a map with the subnet of each.
+    /// LANs: Ethernet segments that nodes and routers share, each attached by a link (`between:
+    /// [laptop, office]`). A list of names, or a map with the subnet of each.
     lans: Option<Lans>,
     /// The links. Nodes have one interface a link, `eth0`, `eth1` … in this order.
     links: Option<Vec<Link>>,
-    /// How routers find their ways: what a shortest route minimises (`latency`, the default, or `hops`),
-    /// or a map that says more.
+    /// How routers find their ways: what a shortest route minimises (`latency`, the default, or
+    /// `hops`), or a map that says more.
     routing: Option<Routing>,
     /// Routes to use instead of the shortest.
     routes: Option<Vec<Route>>,
     /// Accept nodes that cannot reach each other; default false.
     allow_unreachable: Option<bool>,
-    /// What is done when this machine has less processor time than programs and emulation need; default report.
+    /// What is done when this machine has less processor time than programs and emulation need;
+    /// default report.
     on_overload: Option<OnOverload>,
     /// How the network between nodes is emulated; default hops.
     model: Option<NetworkModel>,
-    /// With `model: paths`: how flows divide the bandwidth of a link that they share; default rtt-aware.
+    /// With `model: paths`: how flows divide the bandwidth of a link that they share; default
+    /// rtt-aware.
     sharing: Option<Sharing>,
     /// Where a run has several machines: how nodes are put on them; default auto.
     placement: Option<Placement>,
@@ -100,7 +105,8 @@ pub(crate) enum Lans {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Lan {
-    /// Its subnet, such as 192.168.1.0/24, or an IPv4 and an IPv6 one; default: from the end of the pools.
+    /// Its subnet, such as 192.168.1.0/24, or an IPv4 and an IPv6 one; default: from the end of
+    /// the pools.
     address: Option<OneOrTwo>,
 }
 
@@ -110,7 +116,8 @@ pub(crate) struct Lan {
 pub(crate) enum NetworkModel {
     /// Each packet passes the queue of every link on its way.
     Hops,
-    /// Each packet waits at its source only, for the share of its path that its flow has; delay and loss are those of the path.
+    /// Each packet waits at its source only, for the share of its path that its flow has; delay and
+    /// loss are those of the path.
     Paths,
 }
 
@@ -124,13 +131,14 @@ pub(crate) enum Sharing {
     Equal,
 }
 
-/// How nodes are put on machines. Whatever is chosen, no machine gets more than it has free, pinned nodes stay
-/// where they are pinned, and neighbours over fast or short links stay together where that is possible.
+/// How nodes are put on machines. Whatever is chosen, no machine gets more than it has free, pinned
+/// nodes stay where they are pinned, and neighbours over fast or short links stay together where
+/// that is possible.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 pub(crate) enum Placement {
-    /// Over all machines in proportion to what they have free, give or take a tenth where that keeps more
-    /// neighbours together.
+    /// Over all machines in proportion to what they have free, give or take a tenth where that
+    /// keeps more neighbours together.
     Auto,
     /// On as few machines as carry it.
     Pack,
@@ -156,7 +164,8 @@ pub(crate) enum OnOverload {
     Report,
     /// The run ends at once, not faithful.
     Abort,
-    /// Every program is paused until the emulation has caught up; each time is counted and reported.
+    /// Every program is paused until the emulation has caught up; each time is counted and
+    /// reported.
     Freeze,
 }
 
@@ -284,7 +293,8 @@ pub(crate) struct ReadyForm {
     log: Option<String>,
     /// `true`: it has exited with 0.
     exit: Option<bool>,
-    /// How long after its start; then the run ends as failed. Default: 1min, for `exit` as long as it takes.
+    /// How long after its start; then the run ends as failed. Default: 1min, for `exit` as long as
+    /// it takes.
     timeout: Option<Time>,
 }
 
@@ -384,12 +394,12 @@ pub(crate) enum Jitter {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct JitterForm {
-    /// The scale: the most for `uniform`, the standard deviation of the whole normal variable for `normal`, the mean for
-    /// `pareto`. As only delays are added, `normal` is its absolute value: a spread of 10ms has a mean of 7.98 ms and a
-    /// standard deviation of 6.03 ms.
+    /// The scale: the most for `uniform`, the standard deviation of the whole normal variable for
+    /// `normal`, the mean for `pareto`. As only delays are added, `normal` is its absolute
+    /// value: a spread of 10ms has a mean of 7.98 ms and a standard deviation of 6.03 ms.
     spread: Option<Time>,
-    /// `uniform` (default), `normal` (half-normal, cut at 4 spreads) or `pareto` (Lomax with shape 3,
-    /// cut at 40 spreads).
+    /// `uniform` (default), `normal` (half-normal, cut at 4 spreads) or `pareto` (Lomax with shape
+    /// 3, cut at 40 spreads).
     distribution: Option<Distribution>,
     /// Quantiles at equal steps of probability, two or more, not decreasing, linear in between.
     #[schemars(length(min = 2, max = 1000))]
@@ -460,21 +470,22 @@ pub(crate) struct ReorderForm {
     by_jitter: Option<bool>,
 }
 
-/// A route to use instead of the shortest: a whole `path`, or two ends (`from`, `to`) and what to pass on
-/// the shortest way in between (`via`).
+/// A route to use instead of the shortest: a whole `path`, or two ends (`from`, `to`) and what to
+/// pass on the shortest way in between (`via`).
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Route {
-    /// The way from node to node, each neighbours joined by a link (the shortest if there are several).
-    /// An end may be a group: its members all have such a route.
+    /// The way from node to node, each neighbours joined by a link (the shortest if there are
+    /// several). An end may be a group: its members all have such a route.
     #[schemars(length(min = 2))]
     path: Option<Vec<String>>,
     /// Where it begins: a node or group.
     from: Option<String>,
     /// Where it ends: a node or group.
     to: Option<String>,
-    /// A router or forwarding node, or several in order, that the route passes; shortest ways, as they are
-    /// at the start, lead from one to the next. In an event also `shortest`: the route is no longer fixed.
+    /// A router or forwarding node, or several in order, that the route passes; shortest ways, as
+    /// they are at the start, lead from one to the next. In an event also `shortest`: the
+    /// route is no longer fixed.
     via: Option<Names>,
     /// Whether the way back is left as it is; default false: it is the same way.
     one_way: Option<bool>,

@@ -1,8 +1,8 @@
 //! The file a person writes, and the plan that it means.
 //!
-//! Promises: every mistake is one error with line, column, the offending text and, where that can be
-//! told, how to repair it; any input is answered quickly and within bounded memory (16 MB of text,
-//! 10 000 nodes, 50 000 links); the same text always gives the same plan.
+//! Promises: every mistake is one error with line, column, the offending text and, where that can
+//! be told, how to repair it; any input is answered quickly and within bounded memory (16 MB of
+//! text, 10 000 nodes, 50 000 links); the same text always gives the same plan.
 //! Refuses: touching the operating system (the text is given), and knowing the engine.
 //!
 //! | module | what it does |
@@ -96,8 +96,9 @@ pub struct Loaded {
     pub notices: Vec<Notice>,
     /// Links with values that the file only names, by a preset or a trace, and by which.
     pub described: Vec<(LinkId, String)>,
-    /// Where the programs of the plan are written: by [`Node::group`](windtunnel_model::plan::Node::group), in the
-    /// order of the node's programs.
+    /// Where the programs of the plan are written: by
+    /// [`Node::group`](windtunnel_model::plan::Node::group), in the order of the node's
+    /// programs.
     pub programs: BTreeMap<String, Vec<WrittenProgram>>,
 }
 
@@ -125,22 +126,22 @@ pub type ReadFile<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 /// Reads a scenario and, through `files`, the files that it names: traces, scripts of churn.
 ///
 /// # Errors
-/// Every mistake of the first stage that finds any: syntax, then single keys with the traces, then names,
-/// then the network as a whole.
+/// Every mistake of the first stage that finds any: syntax, then single keys with the traces, then
+/// names, then the network as a whole.
 pub fn load_with(source: &Source<'_>, files: &ReadFile<'_>) -> Result<Loaded, Errors> {
     load_instead(source, files, Instead::default())
 }
 
-/// What holds instead of what a file says. It must be known before the plan is made: who takes part in an
-/// event is drawn by the seed, and what goes on ends with the run.
+/// What holds instead of what a file says. It must be known before the plan is made: who takes part
+/// in an event is drawn by the seed, and what goes on ends with the run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Instead {
     /// Of every random stream.
     pub seed: Option<u64>,
     /// How long the run lasts at the most.
     pub duration: Option<Span>,
-    /// Whether the run has more than one machine. Then the model of paths is used whether the file says so or
-    /// not, and what it has no place for, `model: hops` among it, is a mistake.
+    /// Whether the run has more than one machine. Then the model of paths is used whether the file
+    /// says so or not, and what it has no place for, `model: hops` among it, is a mistake.
     pub several_machines: bool,
 }
 

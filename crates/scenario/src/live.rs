@@ -1,5 +1,5 @@
-//! The words of the file on the command line: properties (`windtunnel set LINK key=value…`) and events
-//! (`windtunnel do EVENT`).
+//! The words of the file on the command line: properties (`windtunnel set LINK key=value…`) and
+//! events (`windtunnel do EVENT`).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -54,10 +54,12 @@ pub fn parse_patch(pairs: &[(&str, &str)]) -> Result<LinkPatch, PatchError> {
     Ok(patch)
 }
 
-/// What only the whole plan can tell: IPv6 needs an MTU of 1280, and a network model has not everything.
+/// What only the whole plan can tell: IPv6 needs an MTU of 1280, and a network model has not
+/// everything.
 ///
 /// # Errors
-/// If the patch asks for a smaller MTU and the plan has IPv6, or for what the plan's model has no place for.
+/// If the patch asks for a smaller MTU and the plan has IPv6, or for what the plan's model has no
+/// place for.
 pub fn check_patch(patch: &LinkPatch, plan: &Plan) -> Result<(), PatchError> {
     let unfit = (plan.model != NetworkModel::Hops).then(|| resolve::model::unfit(patch)).flatten();
     if let Some((key, message)) = unfit {
@@ -85,8 +87,8 @@ pub struct Moment<'a> {
     pub absent: &'a BTreeSet<NodeId>,
 }
 
-/// Reads an event as `events` of a file has it, or a list of them, without `at`: `{link: ocean, down:
-/// true}`. Returns what they come to, by time from now on, and what there is to notice.
+/// Reads an event as `events` of a file has it, or a list of them, without `at`: `{link: ocean,
+/// down: true}`. Returns what they come to, by time from now on, and what there is to notice.
 ///
 /// # Errors
 /// All mistakes, as for a file called `event`.

@@ -12,7 +12,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where the parser found something; what spans several lines is marked to the end of its first.
+    /// Where the parser found something; what spans several lines is marked to the end of its
+    /// first.
     pub(crate) fn of(span: saphyr_parser::Span) -> Self {
         let length = if span.start.line() == span.end.line() {
             span.end.col().saturating_sub(span.start.col())
@@ -52,7 +53,8 @@ pub(crate) fn snippet(text: &str, place: Place) -> String {
     format!("{number:>5} | {cut}{}\n      | {indent}{blank}{carets}", shown.trim_end())
 }
 
-/// A line of `text`, from 1, without its end. As in YAML, a carriage return alone ends a line as well.
+/// A line of `text`, from 1, without its end. As in YAML, a carriage return alone ends a line as
+/// well.
 pub(crate) fn line(text: &str, number: u32) -> &str {
     let mut rest = text;
     for _ in 1..number {

@@ -1,5 +1,5 @@
-//! Access links by name. This table is the only place where their values are; docs/presets.md is checked
-//! against it.
+//! Access links by name. This table is the only place where their values are; docs/presets.md is
+//! checked against it.
 
 use windtunnel_model::LinkPatch;
 use windtunnel_model::profile::{Distribution, Jitter, Loss, Setting};
@@ -14,8 +14,8 @@ pub struct Preset {
     pub name: &'static str,
     /// What it is.
     pub about: &'static str,
-    /// From the first end of `between` to the second, and back: where the first is the user's end, up
-    /// is what the user sends.
+    /// From the first end of `between` to the second, and back: where the first is the user's end,
+    /// up is what the user sends.
     pub lanes: [PresetLane; 2],
     /// Where the values are from; Markdown.
     pub source: &'static str,

@@ -1,6 +1,6 @@
-//! From the file's own terms to the plan: names, groups, addresses, defaults, and what only the whole
-//! file can tell. Each stage runs only if those before it found nothing wrong, so that one mistake is
-//! reported once.
+//! From the file's own terms to the plan: names, groups, addresses, defaults, and what only the
+//! whole file can tell. Each stage runs only if those before it found nothing wrong, so that one
+//! mistake is reported once.
 
 mod address;
 mod amount;
@@ -57,8 +57,8 @@ pub(crate) fn resolve(
     Some(plan)
 }
 
-/// The events that `drafts` come to in a run of `plan` that has got to `now`, with `absent` outside the
-/// population; their times count from now.
+/// The events that `drafts` come to in a run of `plan` that has got to `now`, with `absent` outside
+/// the population; their times count from now.
 pub(crate) fn resolve_now(
     found: &mut Findings,
     drafts: &[EventDraft],

@@ -3,7 +3,8 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-/// The JSON Schema (draft 7, which editors know best) of a scenario, with a description of every key.
+/// The JSON Schema (draft 7, which editors know best) of a scenario, with a description of every
+/// key.
 #[must_use]
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft07().into_generator();
@@ -17,8 +18,8 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Types say that a key may be missing, by `Option`; that it may be `null` does not follow. Doc comments are
-/// wrapped where editors would not. And each map with fixed keys takes extensions.
+/// Types say that a key may be missing, by `Option`; that it may be `null` does not follow. Doc
+/// comments are wrapped where editors would not. And each map with fixed keys takes extensions.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(tidy),

@@ -1,4 +1,5 @@
-//! The file as a tree of values with their places, built from the parser's events within fixed bounds.
+//! The file as a tree of values with their places, built from the parser's events within fixed
+//! bounds.
 
 mod map;
 
@@ -18,8 +19,8 @@ pub struct Value {
     pub kind: Kind,
 }
 
-/// What a value is. YAML's guesses about plain scalars (is `1e3` a number?) are left to the reader of
-/// each key, who knows what it needs.
+/// What a value is. YAML's guesses about plain scalars (is `1e3` a number?) are left to the reader
+/// of each key, who knows what it needs.
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// Nothing, `null` or `~`.
@@ -62,7 +63,8 @@ const MOST_REPEATED: usize = 4 << 20;
 /// Reads one document. `None` for an empty one.
 ///
 /// # Errors
-/// If the text is no YAML, holds tags or doubled keys, or is larger or deeper than the bounds of this room.
+/// If the text is no YAML, holds tags or doubled keys, or is larger or deeper than the bounds of
+/// this room.
 pub fn parse(text: &str) -> Result<Option<Value>, TreeError> {
     let mut parser = Parser::new_from_str(text);
     let mut builder = Builder::default();

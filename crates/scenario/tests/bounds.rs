@@ -1,4 +1,5 @@
-//! Input that no person writes: large, deep, multiplied, or not text at all. Each gets one clear error.
+//! Input that no person writes: large, deep, multiplied, or not text at all. Each gets one clear
+//! error.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -70,7 +71,8 @@ fn merges_cannot_multiply_without_bound() {
     }
     let (_, _, message) = mistake(bomb);
     assert_eq!(message, "anchors and aliases repeat more than 4 MB");
-    // Merging the same map again and again adds nothing to what it is merged into, and is bounded all the same.
+    // Merging the same map again and again adds nothing to what it is merged into, and is bounded
+    // all the same.
     let same = format!("x-a: &a {{k: 1}}\nx-b: {{<<: [{}]}}\n", "*a,".repeat(500_000));
     let (_, _, message) = mistake(same);
     assert_eq!(message, "anchors and aliases repeat more than 4 MB");

@@ -1,6 +1,7 @@
 //! Files with a mistake, and the exact error that each gets. A bug report becomes a file here.
 //!
-//! `BLESS=1 cargo test -p windtunnel-scenario --test cases` writes the errors of new cases; review them.
+//! `BLESS=1 cargo test -p windtunnel-scenario --test cases` writes the errors of new cases; review
+//! them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

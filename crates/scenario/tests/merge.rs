@@ -1,4 +1,5 @@
-//! Merge keys, aliases and extension keys: a file with them means what the file means that is written out.
+//! Merge keys, aliases and extension keys: a file with them means what the file means that is
+//! written out.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

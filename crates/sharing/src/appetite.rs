@@ -19,18 +19,18 @@ pub struct Use {
 ///
 /// A new flow wants all that it can get. After each period:
 ///
-/// - It **used its share** (15/16 of it or more): it is held back, and may want anything. Its demand doubles
-///   at once, and is without bound after three such periods in a row.
-/// - It **did not**: its demand does not rise. What it used and a quarter more would do; a demand that is more than
-///   an eighth too great goes a quarter of the way there.
+/// - It **used its share** (15/16 of it or more): it is held back, and may want anything. Its
+///   demand doubles at once, and is without bound after three such periods in a row.
+/// - It **did not**: its demand does not rise. What it used and a quarter more would do; a demand
+///   that is more than an eighth too great goes a quarter of the way there.
 ///
-/// It does not swing: a flow that brings a steady u ends with a demand of 11/8 to 10/7 u, of which it uses about
-/// 7/10. That is well below 15/16: a noise of a tenth of u changes nothing, neither up nor down, once the demand
-/// has come down to 9/7 u.
+/// It does not swing: a flow that brings a steady u ends with a demand of 11/8 to 10/7 u, of which
+/// it uses about 7/10. That is well below 15/16: a noise of a tenth of u changes nothing, neither
+/// up nor down, once the demand has come down to 9/7 u.
 ///
-/// The least demand is one full packet (1538 bytes on Ethernet) a period, so that a flow that pauses can begin
-/// again. A flow that has been silent for many periods should rather be stopped: it then holds nothing back, and
-/// starts anew, with no bound, with its next packet.
+/// The least demand is one full packet (1538 bytes on Ethernet) a period, so that a flow that
+/// pauses can begin again. A flow that has been silent for many periods should rather be stopped:
+/// it then holds nothing back, and starts anew, with no bound, with its next packet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Appetite {
     demand: Option<Rate>,
@@ -51,8 +51,8 @@ impl Appetite {
         self.demand
     }
 
-    /// A period has passed; what the flow wants now. A period of no length, and one without a limit on
-    /// the flow, tell nothing.
+    /// A period has passed; what the flow wants now. A period of no length, and one without a limit
+    /// on the flow, tell nothing.
     pub fn observe(&mut self, seen: Use) -> Option<Rate> {
         let (Some(share), Some(used)) = (seen.share, rate(seen.bytes, seen.over)) else {
             return self.demand;

@@ -1,15 +1,15 @@
-//! The room `sharing`: how flows divide the bandwidth of the links that they share, in the *paths* model
-//! of the network, where no packet meets another one in a queue.
+//! The room `sharing`: how flows divide the bandwidth of the links that they share, in the *paths*
+//! model of the network, where no packet meets another one in a queue.
 //!
 //! **Promises:** weighted max-min shares, by a [`Model`] that says how much each flow counts:
-//! [`RttAware`] (SplayNet's, weight 1/RTT) or [`Equal`]. [`Shares`] keeps them up to date while flows come,
-//! go and change, at a cost that grows with the part of the network that the change reaches, and says
-//! whose share changed. The shares are a function of the flows and the capacities alone: the same bits on
-//! every machine, whatever came first and whatever came together.
+//! [`RttAware`] (SplayNet's, weight 1/RTT) or [`Equal`]. [`Shares`] keeps them up to date while
+//! flows come, go and change, at a cost that grows with the part of the network that the change
+//! reaches, and says whose share changed. The shares are a function of the flows and the capacities
+//! alone: the same bits on every machine, whatever came first and whatever came together.
 //!
-//! **Refuses:** clocks and floats; to give a link away twice (the shares of its flows never add up to more
-//! than its capacity, to the bit a second); to leave anything of it that a flow wants (but for the fraction of
-//! a bit a second that each flow loses by rounding down).
+//! **Refuses:** clocks and floats; to give a link away twice (the shares of its flows never add up
+//! to more than its capacity, to the bit a second); to leave anything of it that a flow wants (but
+//! for the fraction of a bit a second that each flow loses by rounding down).
 //!
 //! | module | what it knows |
 //! | --- | --- |

@@ -4,26 +4,27 @@ use windtunnel_model::{Rate, Span};
 
 use crate::Terms;
 
-/// A sharing model: the weight and the ceiling of a flow. What the flows then get is for all models the same
-/// *weighted max-min*: no flow could have more without another one having less that has, for its weight,
-/// no more.
+/// A sharing model: the weight and the ceiling of a flow. What the flows then get is for all models
+/// the same *weighted max-min*: no flow could have more without another one having less that has,
+/// for its weight, no more.
 ///
 /// # Contract
 ///
-/// - Both functions are functions of the model and of the terms alone: no clock, no luck, no memory. The
-///   table calls them when a flow starts and when its terms change, as often as it likes, and two tables with
-///   the same model must hear the same, on any machine.
-/// - Only the ratios of weights matter where flows meet. [`Weight`] has 40 bits: choose a scale
-///   in which the ratios that occur are held well, and exactly where that is possible.
+/// - Both functions are functions of the model and of the terms alone: no clock, no luck, no
+///   memory. The table calls them when a flow starts and when its terms change, as often as it
+///   likes, and two tables with the same model must hear the same, on any machine.
+/// - Only the ratios of weights matter where flows meet. [`Weight`] has 40 bits: choose a scale in
+///   which the ratios that occur are held well, and exactly where that is possible.
 /// - A ceiling is what a flow can use at the most, whatever the others do. `None` is no ceiling.
 ///
-/// A model that is not weighted max-min (proportional fairness, priorities) does not belong behind this trait
-/// but beside [`Shares`](crate::Shares).
+/// A model that is not weighted max-min (proportional fairness, priorities) does not belong behind
+/// this trait but beside [`Shares`](crate::Shares).
 pub trait Model {
     /// How much the flow counts on each lane of its path.
     fn weight(&self, terms: &Terms) -> Weight;
 
-    /// The most that the flow may have: as a rule the lesser of its demand and of what its window allows.
+    /// The most that the flow may have: as a rule the lesser of its demand and of what its window
+    /// allows.
     fn ceiling(&self, terms: &Terms) -> Option<Rate> {
         terms.ceiling()
     }
@@ -56,15 +57,15 @@ impl Weight {
     }
 }
 
-/// SplayNet's model (Middleware 2013, section 3.2): TCP flows share a bottleneck in inverse proportion to
-/// their round-trip times, ρᵢ = F·(1/RTTᵢ)/Σ(1/RTTⱼ), and what one of them cannot use (since it has its
-/// bottleneck elsewhere, or since its window W bounds it, ρᵢ ≤ Wᵢ/RTTᵢ) is divided in the same way among the
-/// others, until no refinement is possible.
+/// SplayNet's model (Middleware 2013, section 3.2): TCP flows share a bottleneck in inverse
+/// proportion to their round-trip times, ρᵢ = F·(1/RTTᵢ)/Σ(1/RTTⱼ), and what one of them cannot use
+/// (since it has its bottleneck elsewhere, or since its window W bounds it, ρᵢ ≤ Wᵢ/RTTᵢ) is
+/// divided in the same way among the others, until no refinement is possible.
 ///
-/// The weight is 7 207 200 000 000 000 / RTT in nanoseconds, rounded. It is exact for every RTT that divides
-/// this number, such as 1 to 16, 18, 20, 24, 25, 30, 40, 50, 60, 75, 80, 100, 120, 150, 200 and 300 ms; else it
-/// is off by less than RTT/14 million seconds: one part in 10⁸ at 140 ms. An RTT below 10 µs counts as 10 µs:
-/// no two kernels are nearer to each other.
+/// The weight is 7 207 200 000 000 000 / RTT in nanoseconds, rounded. It is exact for every RTT
+/// that divides this number, such as 1 to 16, 18, 20, 24, 25, 30, 40, 50, 60, 75, 80, 100, 120,
+/// 150, 200 and 300 ms; else it is off by less than RTT/14 million seconds: one part in 10⁸ at 140
+/// ms. An RTT below 10 µs counts as 10 µs: no two kernels are nearer to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RttAware;
 
@@ -114,7 +115,8 @@ impl Model for Sharing {
 /// Round-trip times below this one count as this one.
 const NEAREST: Span = Span::from_micros(10);
 
-/// 720 720 (the least number that 1 to 16 divide) · 10¹⁰: weights of 10 µs to 1 s have 40 to 23 bits.
+/// 720 720 (the least number that 1 to 16 divide) · 10¹⁰: weights of 10 µs to 1 s have 40 to 23
+/// bits.
 const RTT_SCALE: u64 = 720_720 * 10_000_000_000;
 
 #[cfg(test)]

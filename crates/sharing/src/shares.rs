@@ -2,49 +2,52 @@
 //!
 //! # Which shares
 //!
-//! Every flow has a *level*, and gets its weight times its level. Levels rise together from zero; when the
-//! flows of a lane fill it, they stay at the level that they have (the lane is their bottleneck), and the
-//! others rise on; a flow that has reached its ceiling stays there. That is weighted max-min.
+//! Every flow has a *level*, and gets its weight times its level. Levels rise together from zero;
+//! when the flows of a lane fill it, they stay at the level that they have (the lane is their
+//! bottleneck), and the others rise on; a flow that has reached its ceiling stays there. That is
+//! weighted max-min.
 //!
-//! In whole numbers: rates are counted in *grains*, 2⁻⁶⁰ bit/s; levels, in grains for each unit of weight,
-//! are whole numbers; a flow's ceiling is the least level at which its weight gives what it may have at the
-//! most; and
+//! In whole numbers: rates are counted in *grains*, 2⁻⁶⁰ bit/s; levels, in grains for each unit of
+//! weight, are whole numbers; a flow's ceiling is the least level at which its weight gives what it
+//! may have at the most; and
 //!
 //! > the level of a lane is the least one at which its flows fill it: the least L for which
-//! > Σ wᵢ · min(yᵢ, L) ≥ C, where yᵢ is the least of flow i's ceiling and of the levels of the *other* lanes
+//! > Σ wᵢ · min(yᵢ, L) ≥ C, where yᵢ is the least of flow i's ceiling and of the levels of the
+//! > *other* lanes
 //! > of its path. A lane that its flows do not fill has no level.
 //!
 //! The level xᵢ of a flow is the least of its ceiling and of the levels of its lanes.
 //!
-//! **There is exactly one such assignment of levels.** By induction on L: suppose it is known which flows
-//! stay below L, and where. Whether Σ wᵢ · min(yᵢ, L) reaches C depends on nothing else, since a flow that is
-//! not below L adds wᵢ · L wherever it stays. So it is known which lanes have the level L, thus which flows
-//! stay at L. Hence however the levels were found, they are the right ones if they fit together, and two
-//! tables with the same flows and capacities agree to the grain. `fill` finds them from nothing, `relax`
-//! from those that fitted before a change; tests hold both against each other and against a solver in
-//! fractions.
+//! **There is exactly one such assignment of levels.** By induction on L: suppose it is known which
+//! flows stay below L, and where. Whether Σ wᵢ · min(yᵢ, L) reaches C depends on nothing else,
+//! since a flow that is not below L adds wᵢ · L wherever it stays. So it is known which lanes have
+//! the level L, thus which flows stay at L. Hence however the levels were found, they are the right
+//! ones if they fit together, and two tables with the same flows and capacities agree to the grain.
+//! `fill` finds them from nothing, `relax` from those that fitted before a change; tests hold both
+//! against each other and against a solver in fractions.
 //!
-//! Whether they fit together can be seen lane by lane. Let U be what the flows of a lane get in all, and S the
-//! weights of those that have the lane's level. One level less would give U − S. So a lane fits if
-//! **U − S < C ≤ U**, or if U < C and it has no level. (Had levels been rounded down, a lane that looks as if it
-//! fitted would have to look at its neighbours: two lanes with the same level can each leave the other the
-//! remainder.)
+//! Whether they fit together can be seen lane by lane. Let U be what the flows of a lane get in
+//! all, and S the weights of those that have the lane's level. One level less would give U − S. So
+//! a lane fits if **U − S < C ≤ U**, or if U < C and it has no level. (Had levels been rounded
+//! down, a lane that looks as if it fitted would have to look at its neighbours: two lanes with the
+//! same level can each leave the other the remainder.)
 //!
 //! # How exact
 //!
-//! As U < C + S, what is given away is max-min to the grain for capacities that are greater than the asked ones
-//! by less than S grains each: 6·10⁻⁶ bit/s for 1000 flows with round trips of 1 ms, less than half a bit a second
-//! ever (that is what bounds the number of flows: S < 2¹⁹ · 2⁴⁰ grains). Then each share is rounded down to a
-//! whole bit a second, except that what lacks less than 2⁻²⁰ is made whole. So
+//! As U < C + S, what is given away is max-min to the grain for capacities that are greater than
+//! the asked ones by less than S grains each: 6·10⁻⁶ bit/s for 1000 flows with round trips of 1 ms,
+//! less than half a bit a second ever (that is what bounds the number of flows: S < 2¹⁹ · 2⁴⁰
+//! grains). Then each share is rounded down to a whole bit a second, except that what lacks less
+//! than 2⁻²⁰ is made whole. So
 //!
-//! - the shares of a lane's n < 2¹⁹ flows add up to its capacity at most, to the bit a second: they are less than
-//!   U + n · 2⁻²⁰ < C + 1/2 + 1/2, and whole;
+//! - the shares of a lane's n < 2¹⁹ flows add up to its capacity at most, to the bit a second: they
+//!   are less than U + n · 2⁻²⁰ < C + 1/2 + 1/2, and whole;
 //! - what a bottleneck has left over is less than one bit a second for each of its flows;
-//! - a share that is a whole number in theory is that number, where S stays below 2⁴⁰: with 150 flows of 1 ms,
-//!   15 000 of 100 ms.
+//! - a share that is a whole number in theory is that number, where S stays below 2⁴⁰: with 150
+//!   flows of 1 ms, 15 000 of 100 ms.
 //!
-//! A share is never less than 1 bit/s, as [`Rate`] has no zero: where it is less in theory, the shares may add up
-//! to more than there is, by less than one bit a second for each such flow.
+//! A share is never less than 1 bit/s, as [`Rate`] has no zero: where it is less in theory, the
+//! shares may add up to more than there is, by less than one bit a second for each such flow.
 
 mod fill;
 mod flow;
@@ -62,10 +65,12 @@ use flow::{Flow, Path, Record, Stand};
 use lane::{Crowd, Lane};
 use relax::Scratch;
 
-/// Flows at a time, at the most: their weights then add up to less than 2⁵⁹, half a bit a second in grains.
+/// Flows at a time, at the most: their weights then add up to less than 2⁵⁹, half a bit a second in
+/// grains.
 pub(crate) const FLOWS_MAX: u32 = (1 << 19) - 1;
 
-/// The name of a flow: whoever keeps the table chooses it. The order of changes is the order of these.
+/// The name of a flow: whoever keeps the table chooses it. The order of changes is the order of
+/// these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);
 
@@ -89,15 +94,15 @@ pub enum Limit {
     Lane(u32),
 }
 
-/// The shares of all flows over a fixed number of lanes (directions of links, numbered densely from 0, such as
-/// by `windtunnel_model::Lane::index`).
+/// The shares of all flows over a fixed number of lanes (directions of links, numbered densely from
+/// 0, such as by `windtunnel_model::Lane::index`).
 ///
-/// Tell it what changed, in any order; then [`Shares::settle`] makes the shares fit again, and says whose are
-/// other ones. Between the two, questions about shares are answered as of the last time.
+/// Tell it what changed, in any order; then [`Shares::settle`] makes the shares fit again, and says
+/// whose are other ones. Between the two, questions about shares are answered as of the last time.
 ///
-/// What it costs: to start, stop or change a flow, a step for each lane of its path, and the logarithm of
-/// the number of flows; to settle, a step for each flow on each lane whose level changes, or as much as
-/// all shares from nothing where that is less.
+/// What it costs: to start, stop or change a flow, a step for each lane of its path, and the
+/// logarithm of the number of flows; to settle, a step for each flow on each lane whose level
+/// changes, or as much as all shares from nothing where that is less.
 #[derive(Debug, Clone)]
 pub struct Shares<M> {
     model: M,
@@ -122,8 +127,9 @@ pub struct Shares<M> {
 }
 
 impl<M: Model> Shares<M> {
-    /// A table without flows. `capacities` are those of the lanes, in bits a second of the wire; `None` is
-    /// a lane without limit. (A lane that carries nothing at all is not a matter of shares.)
+    /// A table without flows. `capacities` are those of the lanes, in bits a second of the wire;
+    /// `None` is a lane without limit. (A lane that carries nothing at all is not a matter of
+    /// shares.)
     ///
     /// # Errors
     /// If a capacity is 2⁴⁸ bit/s or more.
@@ -238,9 +244,9 @@ impl<M: Model> Shares<M> {
         Ok(())
     }
 
-    /// Makes the shares fit again, and gives the flows whose share is not what was said before, in the
-    /// order of their ids: those that started, and those whose share changed by a bit a second or more.
-    /// One that has stopped is not among them.
+    /// Makes the shares fit again, and gives the flows whose share is not what was said before, in
+    /// the order of their ids: those that started, and those whose share changed by a bit a
+    /// second or more. One that has stopped is not among them.
     pub fn settle(&mut self) -> &[Change] {
         if self.news > FEW + self.places.len() / MANY || !self.relax() {
             self.fill();
@@ -248,14 +254,15 @@ impl<M: Model> Shares<M> {
         self.collect()
     }
 
-    /// The same, with all shares found from nothing whatever has changed: what [`Shares::settle`] is
-    /// measured and tested against.
+    /// The same, with all shares found from nothing whatever has changed: what [`Shares::settle`]
+    /// is measured and tested against.
     pub fn settle_from_nothing(&mut self) -> &[Change] {
         self.fill();
         self.collect()
     }
 
-    /// What the flow may send; the inner `None` is without limit. `None`: no such flow, or not settled yet.
+    /// What the flow may send; the inner `None` is without limit. `None`: no such flow, or not
+    /// settled yet.
     #[must_use]
     pub fn share(&self, id: FlowId) -> Option<Option<Rate>> {
         self.records[self.place(id)? as usize].told
@@ -267,8 +274,8 @@ impl<M: Model> Shares<M> {
         Some(self.records[self.place(id)? as usize].terms)
     }
 
-    /// Why the flow has no more, as of the last time shares were settled (of several lanes, the first).
-    /// `None`: no such flow.
+    /// Why the flow has no more, as of the last time shares were settled (of several lanes, the
+    /// first). `None`: no such flow.
     #[must_use]
     pub fn limit(&self, id: FlowId) -> Option<Limit> {
         let place = self.place(id)? as usize;
@@ -330,7 +337,8 @@ impl<M: Model> Shares<M> {
         self.records[place as usize].seats[at] = seat;
     }
 
-    /// Lets a flow take part: at once at the levels that its lanes have, as if they could carry it too.
+    /// Lets a flow take part: at once at the levels that its lanes have, as if they could carry it
+    /// too.
     fn enter(&mut self, place: u32) {
         let (flow, record) = (&mut self.flows[place as usize], &self.records[place as usize]);
         let weight = self.model.weight(&record.terms).value();

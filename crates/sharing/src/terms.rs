@@ -10,8 +10,9 @@ pub struct Terms {
     /// The bytes that the flow may have in flight (for TCP, the window): it never goes faster than
     /// a window a round trip. `None`: no bound.
     pub window: Option<Bytes>,
-    /// What the flow wants, in bits a second of the wire; what is left of its share goes to others.
-    /// `None`: all that it can get. [`Appetite`](crate::Appetite) finds it from what a flow uses.
+    /// What the flow wants, in bits a second of the wire; what is left of its share goes to
+    /// others. `None`: all that it can get. [`Appetite`](crate::Appetite) finds it from what a
+    /// flow uses.
     pub demand: Option<Rate>,
 }
 
@@ -34,8 +35,9 @@ impl Terms {
         Terms { demand: Some(demand), ..self }
     }
 
-    /// What the window allows: a window a round trip (SplayNet, section 3.2: ρ ≤ W/RTT), rounded down to a
-    /// bit a second, but never to nothing. `None` without a window, or when the round trip takes no time.
+    /// What the window allows: a window a round trip (SplayNet, section 3.2: ρ ≤ W/RTT), rounded
+    /// down to a bit a second, but never to nothing. `None` without a window, or when the round
+    /// trip takes no time.
     #[must_use]
     pub fn window_rate(&self) -> Option<Rate> {
         const BIT_NANOS_PER_BYTE: u128 = 8 * 1_000_000_000;

@@ -22,8 +22,8 @@ fn told(changes: &[Change]) -> Vec<(u64, u64)> {
     changes.iter().map(|change| (change.flow.0, change.share.unwrap().bits_per_second())).collect()
 }
 
-/// Figure 3.5. Node 0 sends over 0→1 (2 Mbit/s); 1→2 and 1→4 lead on; node 3 joins at 4; 4→5 is shared
-/// by 0→5 and 3→5.
+/// Figure 3.5. Node 0 sends over 0→1 (2 Mbit/s); 1→2 and 1→4 lead on; node 3 joins at 4; 4→5 is
+/// shared by 0→5 and 3→5.
 mod figure_3_5 {
     use super::*;
 

@@ -100,7 +100,8 @@ fn the_greatest_rates_and_weights_fit() {
     assert!(given < 1 << 48 && given > (1 << 48) - 1000, "{given}");
 }
 
-/// A flow that uses a tenth of what it could have leaves the rest to the other one, until it wants it again.
+/// A flow that uses a tenth of what it could have leaves the rest to the other one, until it wants
+/// it again.
 #[test]
 fn what_a_flow_does_not_use_goes_to_others() {
     let mut table = shares(1);
@@ -124,8 +125,8 @@ fn what_a_flow_does_not_use_goes_to_others() {
     assert_eq!(again[2], 5_000_000, "{again:?}");
 }
 
-/// Chains of bottlenecks over many lanes, paths of up to 12: after each change, all shares are those that
-/// are found from nothing.
+/// Chains of bottlenecks over many lanes, paths of up to 12: after each change, all shares are
+/// those that are found from nothing.
 #[test]
 fn long_chains_of_changes_end_where_a_new_table_begins() {
     let mut draws = 0;

@@ -1,6 +1,6 @@
-//! What the mesh sends, how soon a flow is known and a loss is noticed, in virtual time; `bench/mesh` runs it.
-//! With an argument: only worlds up to that many agents (default 1000). With a second one: only worlds from that many,
-//! and no flows.
+//! What the mesh sends, how soon a flow is known and a loss is noticed, in virtual time;
+//! `bench/mesh` runs it. With an argument: only worlds up to that many agents (default 1000). With
+//! a second one: only worlds from that many, and no flows.
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,8 @@ use windtunnel_simlab::mesh::Weather;
 use windtunnel_simlab::mesh::measure::{Company, Load, Sent, Times, idle, losses, quiet, spread};
 
 const SEED: u64 = 42;
-/// What QUIC adds to a datagram: flags, connection id (8), packet number (2), frame header (3), tag (16).
+/// What QUIC adds to a datagram: flags, connection id (8), packet number (2), frame header (3), tag
+/// (16).
 const QUIC: u64 = 30;
 
 fn main() {

@@ -1,5 +1,5 @@
-//! What it costs to place a plan: rows of name, asked, ours (median, least to greatest), uplinks together, and those
-//! of dealing nodes out in turn.
+//! What it costs to place a plan: rows of name, asked, ours (median, least to greatest), uplinks
+//! together, and those of dealing nodes out in turn.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the workshop")]
 

@@ -1,7 +1,7 @@
-//! What it costs to divide bandwidth: all shares from nothing, and one change, in networks of 1000 lanes and
-//! 10 000 flows. `bench/sharing` runs it. Rows of name, asked, ours and shares changed, between tabs: the
-//! median of the rounds (least to greatest). With arguments (network, changes) it only makes so many changes
-//! in one network: for a profiler, or to count instructions.
+//! What it costs to divide bandwidth: all shares from nothing, and one change, in networks of 1000
+//! lanes and 10 000 flows. `bench/sharing` runs it. Rows of name, asked, ours and shares changed,
+//! between tabs: the median of the rounds (least to greatest). With arguments (network, changes) it
+//! only makes so many changes in one network: for a profiler, or to count instructions.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -95,7 +95,8 @@ impl<'a> Bench<'a> {
         self.luck.below(self.network.flows.len() as u64)
     }
 
-    /// Half of what it takes that a flow goes and comes again, each settled; shares changed by the latter.
+    /// Half of what it takes that a flow goes and comes again, each settled; shares changed by the
+    /// latter.
     fn restart(&mut self) -> (u128, usize) {
         let id = self.any_flow();
         let (lanes, terms) = &self.network.flows[usize::try_from(id).unwrap_or(0)];
@@ -135,8 +136,9 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Hosts in 20 regions for each unit of scale, every region behind a router, routers in a full mesh by way of
-/// 12 more: a path is an access link, a region's, a link between the 12, a region's and an access link.
+/// Hosts in 20 regions for each unit of scale, every region behind a router, routers in a full mesh
+/// by way of 12 more: a path is an access link, a region's, a link between the 12, a region's and
+/// an access link.
 fn regions(scale: u32) -> Network {
     const CORES: u32 = 12;
     let (regions, hosts) = (20 * scale, 400 * scale);

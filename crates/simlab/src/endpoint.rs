@@ -68,8 +68,8 @@ impl Endpoint for Echo {
     }
 }
 
-/// Takes the packets of a [`Window`] and acknowledges each with the first number that is missing, and with one byte
-/// more where the packet was marked as having met congestion.
+/// Takes the packets of a [`Window`] and acknowledges each with the first number that is missing,
+/// and with one byte more where the packet was marked as having met congestion.
 #[derive(Debug, Clone, Default)]
 pub struct Sink {
     next: u64,
@@ -96,9 +96,9 @@ impl Endpoint for Sink {
     }
 }
 
-/// A bulk sender with a window, after Reno (RFC 5681): slow start, congestion avoidance, fast retransmit
-/// after three duplicate acknowledgements with one packet resent for each partial one (RFC 6582), and a
-/// fixed time-out. It always has something to send.
+/// A bulk sender with a window, after Reno (RFC 5681): slow start, congestion avoidance, fast
+/// retransmit after three duplicate acknowledgements with one packet resent for each partial one
+/// (RFC 6582), and a fixed time-out. It always has something to send.
 #[derive(Debug, Clone)]
 pub struct Window {
     from: SocketAddr,

@@ -1,9 +1,9 @@
-//! Agents of the mesh in virtual time: machines with clocks of their own, and a network that loses, delays,
-//! doubles and reorders datagrams, or is cut.
+//! Agents of the mesh in virtual time: machines with clocks of their own, and a network that loses,
+//! delays, doubles and reorders datagrams, or is cut.
 //!
-//! The world keeps the truth beside what the agents know: which of them live, in which runs, with which
-//! flows. [`MeshWorld::settle`] waits until everybody knows the truth. Each event of an agent is checked when
-//! it comes (see [`view`]).
+//! The world keeps the truth beside what the agents know: which of them live, in which runs, with
+//! which flows. [`MeshWorld::settle`] waits until everybody knows the truth. Each event of an agent
+//! is checked when it comes (see [`view`]).
 
 pub mod check;
 pub mod machine;
@@ -108,8 +108,8 @@ impl MeshWorld {
         }
     }
 
-    /// A world of `count` machines whose clocks differ by hours and up to 200 ppm, all with agents that know
-    /// each other.
+    /// A world of `count` machines whose clocks differ by hours and up to 200 ppm, all with agents
+    /// that know each other.
     ///
     /// # Panics
     /// If they do not find each other within 30 s.
@@ -184,8 +184,8 @@ impl MeshWorld {
         self.sides.fill(0);
     }
 
-    /// The agent of a machine gets no processor for a time. What comes meanwhile waits, and is read only after
-    /// it has looked at its clock.
+    /// The agent of a machine gets no processor for a time. What comes meanwhile waits, and is read
+    /// only after it has looked at its clock.
     pub fn stall(&mut self, index: usize, span: Span) {
         self.machines[index].stalled = self.now + span;
     }

@@ -7,7 +7,8 @@ use windtunnel_model::{PortId, Span, Time};
 
 use crate::Chance;
 
-/// Carries packets and news from machine to machine. News of one machine come to another one in their order.
+/// Carries packets and news from machine to machine. News of one machine come to another one in
+/// their order.
 #[derive(Debug)]
 pub struct Wire {
     /// How long a packet takes.

@@ -1,4 +1,5 @@
-//! The engine and its nodes in virtual time; perhaps several engines, on machines with a wire between them.
+//! The engine and its nodes in virtual time; perhaps several engines, on machines with a wire
+//! between them.
 
 use std::net::SocketAddr;
 
@@ -62,8 +63,8 @@ impl World {
         World::placed(plan, places, Wire::default(), packet_memory)
     }
 
-    /// The same network on several machines, whose nodes `machines` names: each has an engine of the whole plan, and `wire` is
-    /// between them.
+    /// The same network on several machines, whose nodes `machines` names: each has an engine of
+    /// the whole plan, and `wire` is between them.
     ///
     /// # Panics
     /// As [`World::new`], and if a node is on no machine.

@@ -46,8 +46,8 @@ fn seen(world: &World, n: usize, from: u64, to: u64) -> f64 {
     rate(world.deliveries(&format!("r{n}")), ms(from), ms(to))
 }
 
-/// The most bytes by which what came is above what a rate carries, over all spans of time: the level of a bucket that
-/// leaks at the rate.
+/// The most bytes by which what came is above what a rate carries, over all spans of time: the
+/// level of a bucket that leaks at the rate.
 fn burst(world: &World, mbit: u64) -> u64 {
     let mut all: Vec<(Time, u64)> = Vec::new();
     for n in 0..6 {
@@ -65,7 +65,8 @@ fn burst(world: &World, mbit: u64) -> u64 {
     most / 8000
 }
 
-/// 15 ms of the rate, and three packets for each way; with eight packets where those are more than 10 ms.
+/// 15 ms of the rate, and three packets for each way; with eight packets where those are more than
+/// 10 ms.
 fn allowed(mbit: u64, ways: u64) -> u64 {
     let credit = (mbit * 1250).max(8 * FULL_ON_WIRE);
     credit + mbit * 625 + ways * 3 * FULL_ON_WIRE
@@ -102,7 +103,8 @@ fn what_is_left_is_divided_as_the_shares_are() {
     assert_near(near / far, 3.0, 0.02);
 }
 
-/// It sends at the whole rate for 100 ms of each 300 ms; the other one has what is left in the long run.
+/// It sends at the whole rate for 100 ms of each 300 ms; the other one has what is left in the long
+/// run.
 #[test]
 fn what_a_flow_leaves_in_its_pauses_is_used() {
     let mut world = star("sharing: equal\n", "rate: 10mbit, queue: 200p", [0; 6]);
@@ -119,7 +121,8 @@ fn what_a_flow_leaves_in_its_pauses_is_used() {
     assert!(burst(&world, 10) <= allowed(10, 2), "{}", burst(&world, 10));
 }
 
-/// Streams with a window start and end; what they leave and take never adds up to more than there is.
+/// Streams with a window start and end; what they leave and take never adds up to more than there
+/// is.
 #[test]
 fn no_link_carries_more_than_it_can_when_flows_begin_and_end() {
     for seed in 0..30 {
@@ -138,7 +141,8 @@ fn no_link_carries_more_than_it_can_when_flows_begin_and_end() {
             }
         }
         world.run_until(ms(12_000));
-        // Shares that move to a nearer source are there before what is under way from the farther one has passed.
+        // Shares that move to a nearer source are there before what is under way from the farther
+        // one has passed.
         let most = allowed(mbit, 6) + mbit * 125 * SPREAD_MS;
         let burst = burst(&world, mbit);
         assert!(burst <= most, "seed {seed}: {burst} of {most}");
@@ -146,7 +150,8 @@ fn no_link_carries_more_than_it_can_when_flows_begin_and_end() {
     }
 }
 
-/// Three modest flows that pause and go on together: each has what the shares leave, but not all of them at once.
+/// Three modest flows that pause and go on together: each has what the shares leave, but not all of
+/// them at once.
 #[test]
 fn modest_flows_that_burst_together_do_not_use_what_is_left_twice() {
     let mut world = star("sharing: equal\n", "rate: 6mbit", [0; 6]);
@@ -165,7 +170,8 @@ fn modest_flows_that_burst_together_do_not_use_what_is_left_twice() {
     assert!(burst(&world, 6) <= allowed(6, 3), "{} of {}", burst(&world, 6), allowed(6, 3));
 }
 
-/// The farther flow ends while 100 ms of its packets are under way: the nearer one waits for them to pass.
+/// The farther flow ends while 100 ms of its packets are under way: the nearer one waits for them
+/// to pass.
 #[test]
 fn what_is_still_under_way_of_a_flow_that_ended_is_waited_for() {
     for kbit in [3000, 20_000] {

@@ -1,4 +1,5 @@
-//! The model of paths: flows of several kinds between the same two nodes, which wait in one queue at their source.
+//! The model of paths: flows of several kinds between the same two nodes, which wait in one queue
+//! at their source.
 
 use std::net::SocketAddr;
 
@@ -84,7 +85,8 @@ fn a_connection_that_says_little_beside_a_greedy_flow_keeps_what_it_needs() {
     world.assert_conservation();
 }
 
-/// The same connection begins to send all that it can: it takes part with its weight from the next packets on.
+/// The same connection begins to send all that it can: it takes part with its weight from the next
+/// packets on.
 #[test]
 fn a_connection_beside_a_greedy_flow_has_a_share_of_its_own_when_it_wants_one() {
     let mut world = near_and_far("12mbit");

@@ -1,5 +1,5 @@
-//! The engine against closed forms, in virtual time: waiting, loss and transmission times that are known
-//! beforehand.
+//! The engine against closed forms, in virtual time: waiting, loss and transmission times that are
+//! known beforehand.
 
 use windtunnel_engine::{DropReason, Engine, Limits};
 use windtunnel_model::{Lane, Plan, PortId, Rate, Time};
@@ -66,12 +66,12 @@ fn exponential(chance: &mut Chance, mean: f64) -> u64 {
     std::time::Duration::from_secs_f64(time / 1e9).as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
-/// M/D/1 (Pollaczek 1930, Khinchine 1932): packets that come as a Poisson process at load ρ and take one
-/// service time each wait ρ/(2(1 − ρ)) service times on average.
+/// M/D/1 (Pollaczek 1930, Khinchine 1932): packets that come as a Poisson process at load ρ and
+/// take one service time each wait ρ/(2(1 − ρ)) service times on average.
 ///
-/// The mean over n packets has a standard error of about √(T·V/n), V = ρ/(3(1−ρ)) + (ρ/(2(1−ρ)))² being
-/// the variance of the wait and T ≈ 2/(1−ρ)² packets the time over which waits are correlated (Asmussen,
-/// *Applied Probability and Queues*, IV.6). Four of it are allowed.
+/// The mean over n packets has a standard error of about √(T·V/n), V = ρ/(3(1−ρ)) + (ρ/(2(1−ρ)))²
+/// being the variance of the wait and T ≈ 2/(1−ρ)² packets the time over which waits are correlated
+/// (Asmussen, *Applied Probability and Queues*, IV.6). Four of it are allowed.
 #[test]
 fn poisson_arrivals_wait_as_long_as_in_md1() {
     const COUNT: u32 = 200_000;
@@ -97,8 +97,8 @@ fn poisson_arrivals_wait_as_long_as_in_md1() {
     }
 }
 
-/// A constant λ over a rate of C, both in packets: of n that come, the line takes one each 1/C and the
-/// queue keeps its limit; all others are dropped. In the long run that is 1 − C/λ.
+/// A constant λ over a rate of C, both in packets: of n that come, the line takes one each 1/C and
+/// the queue keeps its limit; all others are dropped. In the long run that is 1 − C/λ.
 #[test]
 fn drop_tail_loses_just_the_excess_of_a_constant_overload() {
     // λ/C of 5/4, 3/2, 2 and 1000/999: each packet takes 1 ms.
@@ -121,8 +121,8 @@ fn drop_tail_loses_just_the_excess_of_a_constant_overload() {
     }
 }
 
-/// The n-th departure of a line that is never idle is n·bits/rate after the start, rounded down to a
-/// nanosecond: no rate drifts over an hour.
+/// The n-th departure of a line that is never idle is n·bits/rate after the start, rounded down to
+/// a nanosecond: no rate drifts over an hour.
 #[test]
 fn transmission_times_do_not_drift_by_a_nanosecond_in_an_hour() {
     let rates = ["3mbit", "7mbit", "999999bit", "1234567bit", "64001bit"];

@@ -1,8 +1,8 @@
 //! Meshes of agents from seeds: once it is quiet, everybody knows the truth.
 //!
-//! `WINDTUNNEL_SEEDS` says how many seeds of small worlds are tried (default 4000; of others in proportion),
-//! `WINDTUNNEL_SEED` which one alone, and `WINDTUNNEL_AGENTS` how many agents the worlds of many have: 1000 take
-//! minutes for each seed, with `--release`.
+//! `WINDTUNNEL_SEEDS` says how many seeds of small worlds are tried (default 4000; of others in
+//! proportion), `WINDTUNNEL_SEED` which one alone, and `WINDTUNNEL_AGENTS` how many agents the
+//! worlds of many have: 1000 take minutes for each seed, with `--release`.
 
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +18,8 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Runs `check` for every seed on all processors; the least seed that fails is told, with the command for it:
-/// `again` is its beginning, and the test.
+/// Runs `check` for every seed on all processors; the least seed that fails is told, with the
+/// command for it: `again` is its beginning, and the test.
 fn every_seed(
     again: [&str; 2],
     count: u64,

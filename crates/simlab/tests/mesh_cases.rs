@@ -75,15 +75,17 @@ fn members_far_away_are_asked_no_more_than_near_ones_and_their_loss_is_noticed()
 
 #[test]
 fn agents_without_a_run_send_little_and_to_few() {
-    // A second: one probe and one comparison of lists to a neighbour, one answer to whoever has this one for a
-    // neighbour (three ask it once in three seconds, by chance a few more), and now and then a time stamp.
+    // A second: one probe and one comparison of lists to a neighbour, one answer to whoever has
+    // this one for a neighbour (three ask it once in three seconds, by chance a few more), and
+    // now and then a time stamp.
     for agents in [3, 12, 30, 100] {
         let (sent, spoken) = measure::idle(agents, Weather::LAN, Span::from_secs(30), 1);
         assert!(sent.datagrams <= 8, "{agents} agents: {} datagrams a second", sent.datagrams);
         // QUIC's 30 bytes for each of them included.
         let bits = sent.bits + 8 * 30 * sent.datagrams;
         assert!(bits < 10_000, "{agents} agents: {bits} bit/s");
-        // Three neighbours, those whose neighbour it is, and two by chance in 30 s: what a connection is kept for.
+        // Three neighbours, those whose neighbour it is, and two by chance in 30 s: what a
+        // connection is kept for.
         assert!(spoken <= 25.min(agents), "{agents} agents: speaks to {spoken}");
     }
 }
@@ -113,8 +115,8 @@ fn nobody_is_declared_lost_at_a_loss_of_five_percent() {
 
 #[test]
 fn agents_that_get_a_processor_only_now_and_then_take_nobody_for_lost() {
-    // As on a machine with far more work than processors: each is away for up to 450 ms, again and again, which
-    // is less than a suspected agent has to object.
+    // As on a machine with far more work than processors: each is away for up to 450 ms, again and
+    // again, which is less than a suspected agent has to object.
     for seed in 0..8 {
         let mut world = measure::in_run(16, seed, Weather::LAN);
         for step in 0..400 {
@@ -163,8 +165,9 @@ fn an_agent_that_is_always_late_still_notices_a_loss() {
 
 #[test]
 fn a_flow_is_known_to_all_sixteen_agents_within_the_targets() {
-    // Deltas wait 2 ms at the most, and mostly not at all: 18.75 starts and ends a second of each agent come
-    // with 37.5 · 2 ms = 7.5 % within the time of a batch. Network: 50 µs in the mean, 60 at the most.
+    // Deltas wait 2 ms at the most, and mostly not at all: 18.75 starts and ends a second of each
+    // agent come with 37.5 · 2 ms = 7.5 % within the time of a batch. Network: 50 µs in the
+    // mean, 60 at the most.
     let span = Span::from_secs(5);
     let load = Load { machines: 16, nodes: 150, starts: 300, span, weather: Weather::LAN };
     let result = measure::spread(&load, 5);
@@ -215,7 +218,8 @@ fn told_of_flows(world: &MeshWorld, machine: usize) -> u64 {
     counters.flows.datagrams
 }
 
-/// A run of 16 machines on a star: node n is on machine n % 16, and the links of nodes are all that there is to share.
+/// A run of 16 machines on a star: node n is on machine n % 16, and the links of nodes are all that
+/// there is to share.
 fn star(weather: Weather) -> MeshWorld {
     let mut world = measure::in_run(16, 1, weather);
     for machine in 0..16 {
@@ -233,7 +237,8 @@ fn between(source: u32, destination: u32) -> FlowKey {
 
 #[test]
 fn a_short_flow_on_a_star_is_two_messages_and_not_thirty() {
-    // Its start and its end, to the machine of its destination; within a quarter of a second it is over.
+    // Its start and its end, to the machine of its destination; within a quarter of a second it is
+    // over.
     let mut world = star(Weather::LAN);
     world.run_for(SECOND);
     let before: u64 = ALL.iter().map(|machine| told_of_flows(&world, *machine)).sum();
@@ -275,8 +280,8 @@ fn machines_whose_flows_meet_at_a_node_know_each_others_within_three_trips() {
             // The other one comes before the first is told to everybody.
             world.run_for(Span::from_millis(u64::from(1 + round)));
             world.set_flow_for(2, RUN, (b, flow()), &[to], &ALL);
-            // To the destination's machine, from there to the two, from each to the other: 60 µs at the most each, and
-            // each may wait 2 ms for a batch.
+            // To the destination's machine, from there to the two, from each to the other: 60 µs at
+            // the most each, and each may wait 2 ms for a batch.
             world.run_for(Span::from_micros(3 * 60 + 3 * 2000));
             if weather == Weather::LAN {
                 assert_eq!([1, 2, to].map(|machine| flows(&world, machine)), [1, 1, 2]);
@@ -402,8 +407,8 @@ fn an_agent_that_cannot_speak_for_a_while_is_cut_off_and_knows_it() {
     world.told();
     world.heal();
     settle(&mut world);
-    // Alone, it had lost the others too. Either side may begin a new life; the two that could hear each other
-    // have not lost each other.
+    // Alone, it had lost the others too. Either side may begin a new life; the two that could hear
+    // each other have not lost each other.
     let renewals: u64 = world.machines().iter().map(|machine| machine.view.renewals).sum();
     assert!(renewals > 0);
     assert_eq!(

@@ -142,8 +142,8 @@ fn a_machine_that_is_lost_leaves_its_share() {
     assert_eq!(world.engines()[0].remote_flows(), 1);
 }
 
-/// Flows that come and go on three machines: over any time, a link carries no more than its rate, and for each start of
-/// a flow what it sends before the others know.
+/// Flows that come and go on three machines: over any time, a link carries no more than its rate,
+/// and for each start of a flow what it sends before the others know.
 #[test]
 fn a_link_carries_no_more_than_its_rate_and_what_starts_cost() {
     for most in [200, 5000] {
@@ -163,7 +163,8 @@ fn a_link_carries_no_more_than_its_rate_and_what_starts_cost() {
             .iter()
             .map(|to| rate(world.deliveries(to), ms(0), ms(10_000)) * 10.0)
             .sum();
-        // A flow of no connection sends at the link's rate until its first 50 ms are over, and news take their time.
+        // A flow of no connection sends at the link's rate until its first 50 ms are over, and news
+        // take their time.
         let unknown = 0.05 + most as f64 / 1e6;
         assert!(carried <= 10.0 * 10.0 + starts * 10.0 * unknown, "{carried} Mbit");
         let busy = [("y", 1500), ("z", 1500), ("x", 1500)]

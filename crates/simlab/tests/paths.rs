@@ -45,8 +45,8 @@ fn a_lone_window_fills_its_narrowest_link() {
     world.assert_conservation();
 }
 
-/// A flow alone meets the same queue in both models, and no packet is there before its time, though the last link
-/// takes none.
+/// A flow alone meets the same queue in both models, and no packet is there before its time, though
+/// the last link takes none.
 #[test]
 fn a_lone_window_goes_as_with_the_model_of_hops() {
     let run = |model: &str| {

@@ -20,8 +20,9 @@ fn stream(red: &str, ecn: bool) -> World {
     world
 }
 
-/// Its slow start, whose hundreds of losses take it a round trip each, brings the average above `max`, where packets that are sent again, which are not capable, are
-/// dropped: with an average that fell only by arrivals it would never come back.
+/// Its slow start, whose hundreds of losses take it a round trip each, brings the average above
+/// `max`, where packets that are sent again, which are not capable, are dropped: with an average
+/// that fell only by arrivals it would never come back.
 #[test]
 fn red_lets_a_stream_recover_from_its_slow_start_and_keep_its_rate() {
     for red in ["red", "{red: {adaptive: true}}"] {

@@ -1,6 +1,8 @@
-//! Random networks, loads and changes from seeds: nothing is lost unseen, and every run repeats itself.
+//! Random networks, loads and changes from seeds: nothing is lost unseen, and every run repeats
+//! itself.
 //!
-//! `WINDTUNNEL_SEEDS` says how many seeds are tried (default 20), `WINDTUNNEL_SEED` which one alone.
+//! `WINDTUNNEL_SEEDS` says how many seeds are tried (default 20), `WINDTUNNEL_SEED` which one
+//! alone.
 
 use windtunnel_engine::NetworkChange;
 use windtunnel_model::plan::LinkChange;

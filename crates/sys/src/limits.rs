@@ -94,7 +94,8 @@ pub fn schedule_of(thread: Pid) -> io::Result<Schedule> {
     parse_schedule(&text).ok_or_else(|| malformed(&path, &text))
 }
 
-/// What all processors together have done since the machine started, in ticks of [`ticks_per_second`].
+/// What all processors together have done since the machine started, in ticks of
+/// [`ticks_per_second`].
 ///
 /// # Errors
 /// What reading /proc/stat says.

@@ -84,7 +84,8 @@ pub fn tmpfs(target: impl AsRef<Path>, options: &str) -> io::Result<()> {
     file_system(c"tmpfs", target.as_ref(), MountFlags::empty(), &CString::new(options)?)
 }
 
-/// A copy of the files at `tree` with what is mounted below, for [`attach`]: it stays when `tree` is covered.
+/// A copy of the files at `tree` with what is mounted below, for [`attach`]: it stays when `tree`
+/// is covered.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_ADMIN`, `ENOENT`, `EINVAL` outside of the caller's mount namespace.

@@ -107,16 +107,17 @@ pub fn unshare(flags: Flags) -> io::Result<()> {
 /// Forks a child into new namespaces (with none, an ordinary fork): clone3(2) without sharing
 /// memory, so the child is a copy of the caller with its own everything.
 ///
-/// The process must have one thread only. A lock that another one holds, such as the allocator's, would stay
-/// locked in the child for ever, and what it guards half changed. So this is checked in each call, in
-/// `/proc/self/task`; as nobody but the caller could start a thread, it then holds until the fork is done.
+/// The process must have one thread only. A lock that another one holds, such as the allocator's,
+/// would stay locked in the child for ever, and what it guards half changed. So this is checked in
+/// each call, in `/proc/self/task`; as nobody but the caller could start a thread, it then holds
+/// until the fork is done.
 ///
-/// The child has copies of all descriptors. Those that it does not need it closes by dropping the values that own
-/// them: closing them by number would be a lie to these values.
+/// The child has copies of all descriptors. Those that it does not need it closes by dropping the
+/// values that own them: closing them by number would be a lie to these values.
 ///
 /// # Errors
-/// `EDEADLK` when the process has other threads, `ENOENT` when that cannot be seen because /proc does not show the
-/// caller; otherwise as [`unshare`], and `EAGAIN`.
+/// `EDEADLK` when the process has other threads, `ENOENT` when that cannot be seen because /proc
+/// does not show the caller; otherwise as [`unshare`], and `EAGAIN`.
 pub fn fork_into(flags: Flags) -> io::Result<Fork> {
     if crate::process::thread_count()? != 1 {
         return Err(io::Error::from_raw_os_error(libc::EDEADLK));
@@ -128,8 +129,9 @@ pub fn fork_into(flags: Flags) -> io::Result<Fork> {
     arguments.flags = kinds | u64::from(libc::CLONE_PIDFD.cast_unsigned());
     arguments.pidfd = (&raw mut pidfd).expose_provenance() as u64;
     arguments.exit_signal = u64::from(libc::SIGCHLD.cast_unsigned());
-    // SAFETY: without CLONE_VM the child has its own copy of all memory; as counted above, there is no other
-    // thread whose locks or half-made changes it could inherit; `arguments` is as long as said.
+    // SAFETY: without CLONE_VM the child has its own copy of all memory; as counted above, there is
+    // no other thread whose locks or half-made changes it could inherit; `arguments` is as long
+    // as said.
     let returned = unsafe {
         libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>())
     };

@@ -173,7 +173,8 @@ fn arrival_of(message: &libc::msghdr) -> Option<u64> {
     }
     // SAFETY: `first` is a header, which its data follows.
     let data = unsafe { libc::CMSG_DATA(first) };
-    // SAFETY: data of this level and type is a timespec, perhaps not aligned, and all of it is there.
+    // SAFETY: data of this level and type is a timespec, perhaps not aligned, and all of it is
+    // there.
     let time = unsafe { data.cast::<libc::timespec>().read_unaligned() };
     let (tv_sec, tv_nsec) = (time.tv_sec, time.tv_nsec);
     Some(crate::ffi::nanoseconds(rustix::time::Timespec { tv_sec, tv_nsec }))

@@ -168,9 +168,10 @@ pub fn wait_pidfd(pidfd: impl AsFd, nohang: bool) -> io::Result<Option<Status>> 
     Ok(ended.as_ref().and_then(Status::of_id))
 }
 
-/// Sets whether other processes of the same user may look into the caller: trace it, read its memory, take
-/// its descriptors, and whether it leaves a core dump. Running a program, and most changes of identity or
-/// capabilities, set the kernel's default again. A forked child is like its parent.
+/// Sets whether other processes of the same user may look into the caller: trace it, read its
+/// memory, take its descriptors, and whether it leaves a core dump. Running a program, and most
+/// changes of identity or capabilities, set the kernel's default again. A forked child is like its
+/// parent.
 ///
 /// # Errors
 /// What prctl(2) says.

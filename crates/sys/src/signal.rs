@@ -9,8 +9,8 @@ use crate::ffi::check;
 
 /// Signals to the process (or the thread that opened it), read instead of handled. Nonblocking.
 ///
-/// When it is dropped, in the thread that opened it, the signals have their usual effects again; those that
-/// have come by then and were not read are forgotten.
+/// When it is dropped, in the thread that opened it, the signals have their usual effects again;
+/// those that have come by then and were not read are forgotten.
 #[derive(Debug)]
 pub struct Reader {
     descriptor: OwnedFd,

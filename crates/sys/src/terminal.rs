@@ -67,8 +67,8 @@ pub fn is_terminal(descriptor: impl AsFd) -> bool {
     rustix::termios::isatty(descriptor)
 }
 
-/// Gives up the controlling terminal; the session and with it the scheduler's autogroup (sched(7)) stay.
-/// Without one, nothing happens.
+/// Gives up the controlling terminal; the session and with it the scheduler's autogroup (sched(7))
+/// stay. Without one, nothing happens.
 ///
 /// # Errors
 /// What ioctl(2) says of `TIOCNOTTY`.

@@ -48,15 +48,16 @@ pub fn seqpacket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
-/// Listens at `path`, where nothing may be yet. The file has at most the permissions of `mode`, whatever the umask:
-/// it gets them before it appears, and nobody can connect before that.
+/// Listens at `path`, where nothing may be yet. The file has at most the permissions of `mode`,
+/// whatever the umask: it gets them before it appears, and nobody can connect before that.
 ///
 /// # Errors
 /// `EADDRINUSE` for an existing file; what socket(2), bind(2) and listen(2) say.
 pub fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // On Linux the file takes over the mode of the socket's own inode (unix_bind_bsd of the kernel's af_unix.c).
+    // On Linux the file takes over the mode of the socket's own inode (unix_bind_bsd of the
+    // kernel's af_unix.c).
     rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(mode))?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
     rustix::net::listen(&socket, BACKLOG)?;

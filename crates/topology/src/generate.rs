@@ -19,8 +19,8 @@ use shape::Skeleton;
 pub struct Request {
     /// The shape.
     pub shape: Shape,
-    /// How many nodes, dealt out in turn to the routers that take nodes; `None`: one for each of these.
-    /// A star and a dumbbell have their nodes in their shape.
+    /// How many nodes, dealt out in turn to the routers that take nodes; `None`: one for each of
+    /// these. A star and a dumbbell have their nodes in their shape.
     pub nodes: Option<u32>,
     /// Latency of the shape's links.
     pub latency: LatencyRange,

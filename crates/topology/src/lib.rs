@@ -1,9 +1,9 @@
-//! Networks that were not written for Windtunnel: generated ones, those of other tools' files, and the
-//! scenario file that they become.
+//! Networks that were not written for Windtunnel: generated ones, those of other tools' files, and
+//! the scenario file that they become.
 //!
-//! Promises: what is written loads as a scenario and means what the [`Topology`] says; the same request
-//! gives the same bytes on every machine; nothing is guessed without a line of comment that says so.
-//! Refuses: files and clocks (texts are given and returned), and running anything.
+//! Promises: what is written loads as a scenario and means what the [`Topology`] says; the same
+//! request gives the same bytes on every machine; nothing is guessed without a line of comment that
+//! says so. Refuses: files and clocks (texts are given and returned), and running anything.
 //!
 //! | module | what it does |
 //! | --- | --- |

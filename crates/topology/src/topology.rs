@@ -31,7 +31,8 @@ pub struct Topology {
     pub fewest_hops: bool,
     /// Whether some nodes cannot reach each other.
     pub unreachable: bool,
-    /// Routers that may get a node of its own, with the properties of that node's link up and down.
+    /// Routers that may get a node of its own, with the properties of that node's link up and
+    /// down.
     pub(crate) access: BTreeMap<String, [Properties; 2]>,
 }
 
@@ -155,7 +156,8 @@ pub struct Note {
 }
 
 impl Notes {
-    /// Notes an assumption about `item`; equal texts share one note. An empty item only makes the note.
+    /// Notes an assumption about `item`; equal texts share one note. An empty item only makes the
+    /// note.
     pub(crate) fn assume(&mut self, text: &str, item: impl Into<String>) {
         add(&mut self.assumed, text, item.into());
     }

@@ -235,7 +235,8 @@ fn comment(text: &mut String, paragraph: &str, indent: &str) {
     let _ = writeln!(text, "{}", format!("# {current}").trim_end());
 }
 
-/// What YAML lets stand in a comment (YAML 1.2, rule 1): everything that moves or ends a line becomes a blank.
+/// What YAML lets stand in a comment (YAML 1.2, rule 1): everything that moves or ends a line
+/// becomes a blank.
 fn printable(text: &str) -> String {
     let plain = |c: char| match c {
         c if c.is_control() => ' ',

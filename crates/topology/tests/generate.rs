@@ -12,8 +12,8 @@ use windtunnel_topology::{
     Access, GenerateError, LatencyRange, Request, Shape, Topology, generate,
 };
 
-/// A shape with the numbers of nodes, routers and links that it must have: links of the shape and of
-/// the nodes.
+/// A shape with the numbers of nodes, routers and links that it must have: links of the shape and
+/// of the nodes.
 fn known() -> Vec<(Shape, usize, usize, usize)> {
     vec![
         (Shape::Star { nodes: 7 }, 7, 1, 7),

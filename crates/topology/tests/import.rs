@@ -66,7 +66,8 @@ fn places_become_routers_with_a_node_each_but_for_hyperedges() {
 #[test]
 fn latency_is_the_great_circle_at_two_thirds_of_light_speed_where_both_places_are_known() {
     let topology = read(PLACES, Format::GraphMl);
-    // A quarter of the equator: 50.072 ms (see `geography`); two links between the same places stay two.
+    // A quarter of the equator: 50.072 ms (see `geography`); two links between the same places stay
+    // two.
     let quarter = Span::from_micros(50_072);
     let links: Vec<_> = topology.links[..6].iter().map(|link| link.up.latency).collect();
     let default = Span::from_millis(1);
@@ -162,8 +163,8 @@ fn a_single_shadow_node_is_a_switch_whose_latency_counts_once() {
 #[test]
 fn modelnet_paths_are_those_of_the_published_vectors() {
     let topology = read(MODELNET, Format::ModelNet);
-    // Five hops: 100.5 + 30 + 40.25 + 30 + 30.25 = 231 ms, and the least rate is 1024 kbit/s. Two more hops
-    // without properties lead from each node to its router.
+    // Five hops: 100.5 + 30 + 40.25 + 30 + 30.25 = 231 ms, and the least rate is 1024 kbit/s. Two
+    // more hops without properties lead from each node to its router.
     assert_eq!(path(&load(&topology), "n-1", "n-2"), ("231ms".to_owned(), Some(1_024_000), 5 + 2));
     // Through vertex 0 it is 200 + 120 = 320 ms at 64 kbit/s: what is left without the fast way.
     let lines = MODELNET.lines().filter(|line| !line.contains("\"fast\""));

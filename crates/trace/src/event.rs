@@ -1,4 +1,5 @@
-//! `events.jsonl`: what happened in a run, one JSON object a line, in the order in which it happened.
+//! `events.jsonl`: what happened in a run, one JSON object a line, in the order in which it
+//! happened.
 
 use serde::{Deserialize, Serialize};
 
@@ -139,11 +140,11 @@ pub enum What {
         /// Why.
         why: WhyRerouted,
     },
-    /// Packets take other ways than before. Those under way may arrive out of order, and may cross a loop
-    /// that old and new routes make together.
+    /// Packets take other ways than before. Those under way may arrive out of order, and may cross
+    /// a loop that old and new routes make together.
     RoutesChanged {
-        /// Pairs of a router and a destination for which the router has another way, and routes that are
-        /// fixed otherwise.
+        /// Pairs of a router and a destination for which the router has another way, and routes
+        /// that are fixed otherwise.
         places: usize,
         /// Nodes with several interfaces whose kernels get other routes.
         nodes: Vec<String>,
@@ -164,7 +165,8 @@ pub enum What {
         /// The largest lateness, in nanoseconds.
         lateness_max_ns: u64,
     },
-    /// The emulation has fallen behind: the machine has less processor time than it and the programs need.
+    /// The emulation has fallen behind: the machine has less processor time than it and the
+    /// programs need.
     Overloaded {
         /// How late it was with its oldest work, in nanoseconds.
         behind_ns: u64,
@@ -193,7 +195,8 @@ pub enum What {
         /// How late, in nanoseconds.
         late_ns: u64,
     },
-    /// A machine of the run has got no answer of another one for a while: packets between the two are lost.
+    /// A machine of the run has got no answer of another one for a while: packets between the two
+    /// are lost.
     PeerSilent {
         /// The machine's name.
         host: String,

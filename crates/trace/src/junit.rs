@@ -1,9 +1,9 @@
 //! The verdict of a run as JUnit XML, which CI systems show as tests.
 //!
-//! The form is the one that Ant's `junitreport` began and Jenkins, GitLab and others read: `testsuites` with
-//! one `testsuite`, in it a `testcase` each with at most one `failure` or `error`. A run is a suite. Its cases
-//! are the emulation's fidelity, the run's end, each program and each expectation, so that a failed case
-//! says what failed.
+//! The form is the one that Ant's `junitreport` began and Jenkins, GitLab and others read:
+//! `testsuites` with one `testsuite`, in it a `testcase` each with at most one `failure` or
+//! `error`. A run is a suite. Its cases are the emulation's fidelity, the run's end, each program
+//! and each expectation, so that a failed case says what failed.
 
 use std::fmt::Write;
 
@@ -230,8 +230,8 @@ fn escaped(text: &str) -> String {
 /// `2026-11-21T03:48:00`, in UTC, without a zone as the form has it.
 fn iso_8601(unix_s: u64) -> String {
     let (days, second) = (unix_s / 86_400, unix_s % 86_400);
-    // Howard Hinnant, "chrono-compatible low-level date algorithms": days from 0000-03-01, in eras of
-    // 400 years.
+    // Howard Hinnant, "chrono-compatible low-level date algorithms": days from 0000-03-01, in eras
+    // of 400 years.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =

@@ -111,8 +111,8 @@ impl Lateness {
         self.max = Span::ZERO;
     }
 
-    /// The lateness that so great a part of the packets (0 to 1) does not exceed, to the histogram's
-    /// precision of 1 %.
+    /// The lateness that so great a part of the packets (0 to 1) does not exceed, to the
+    /// histogram's precision of 1 %.
     #[must_use]
     pub fn at_quantile(&self, quantile: f64) -> Span {
         Span::from_nanos(self.histogram.value_at_quantile(quantile)).min(self.max)

@@ -1,8 +1,8 @@
 //! Records of a run and how they come back.
 //!
-//! Promises: plain data in, common formats out (JSON, JSON lines, CSV); every field name carries its unit;
-//! what had to be left out is counted. Refuses: deciding anything, reading clocks, opening files (writers
-//! take any [`std::io::Write`]).
+//! Promises: plain data in, common formats out (JSON, JSON lines, CSV); every field name carries
+//! its unit; what had to be left out is counted. Refuses: deciding anything, reading clocks,
+//! opening files (writers take any [`std::io::Write`]).
 //!
 //! | module | what |
 //! | --- | --- |

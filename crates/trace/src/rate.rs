@@ -31,8 +31,8 @@ impl Intervals {
         self.stretch(0, self.counts.len())
     }
 
-    /// The second with the highest rate, of all that end with an interval; the mean if there is no whole
-    /// second.
+    /// The second with the highest rate, of all that end with an interval; the mean if there is no
+    /// whole second.
     #[must_use]
     pub fn best_second(&self) -> Option<Stretch> {
         // The first of equals.
@@ -45,8 +45,9 @@ impl Intervals {
         self.seconds().into_iter().min_by_key(|second| second.bits_per_second)
     }
 
-    /// The standard deviation of the rates of consecutive seconds, in parts per billion of their mean. The
-    /// rest that is no whole second does not count. `None` for fewer than two seconds, or without traffic.
+    /// The standard deviation of the rates of consecutive seconds, in parts per billion of their
+    /// mean. The rest that is no whole second does not count. `None` for fewer than two
+    /// seconds, or without traffic.
     #[must_use]
     pub fn deviation_ppb(&self) -> Option<u64> {
         let rates: Vec<u128> = self.bins().iter().map(|bin| bin.bits_per_second.into()).collect();
@@ -174,7 +175,8 @@ mod tests {
 
     #[test]
     fn the_deviation_is_that_of_whole_seconds() {
-        // Seconds of 9, 11, 9 and 11 kB: mean 10, standard deviation 1; the rest of 0.5 s does not count.
+        // Seconds of 9, 11, 9 and 11 kB: mean 10, standard deviation 1; the rest of 0.5 s does not
+        // count.
         let mut bytes = Vec::new();
         for second in [900, 1100, 900, 1100] {
             bytes.extend([second; 10]);

@@ -30,8 +30,8 @@ pub struct Report {
     pub ended: String,
     /// The judgement.
     pub verdict: Verdict,
-    /// Whether this is not the run but a part of it: the network between the machines was cut, and the run is what the
-    /// machines on the other side did.
+    /// Whether this is not the run but a part of it: the network between the machines was cut, and
+    /// the run is what the machines on the other side did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
     /// Machines that were lost during the run.
@@ -112,7 +112,8 @@ pub struct Host {
     /// What went between it and each other machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<Peer>,
-    /// How soon it knew of flows of the other machines that share a link with one of its own, since both were there.
+    /// How soon it knew of flows of the other machines that share a link with one of its own,
+    /// since both were there.
     #[serde(default)]
     pub flow_starts: FlowStarts,
 }
@@ -124,15 +125,16 @@ pub struct LostHost {
     pub host: String,
     /// How many nodes it had.
     pub nodes: usize,
-    /// Since when, in nanoseconds after the run began; absent if it was lost with its results when all was over.
+    /// Since when, in nanoseconds after the run began; absent if it was lost with its results when
+    /// all was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_ns: Option<u64>,
     /// How that is known.
     pub why: String,
 }
 
-/// What went between a machine of a run and another one. What one has sent and the other has not received was
-/// lost between the machines.
+/// What went between a machine of a run and another one. What one has sent and the other has not
+/// received was lost between the machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
     /// Name of the other machine.
@@ -153,8 +155,8 @@ pub struct Peer {
     pub silent_ns: u64,
 }
 
-/// How soon a machine reckoned with flows of the other machines that share a link with one of its own, since both were
-/// there, with `model: paths`.
+/// How soon a machine reckoned with flows of the other machines that share a link with one of its
+/// own, since both were there, with `model: paths`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FlowStarts {
     /// Flows that began on the other machines, of which it was told.
@@ -201,8 +203,8 @@ pub struct Machine {
     pub engine_ran_ns: u64,
     /// Time that it was ready but had no processor, in nanoseconds.
     pub engine_waited_ns: u64,
-    /// How much of their time the machine's processors ran something, in percent: windtunnel, the programs
-    /// and everything else.
+    /// How much of their time the machine's processors ran something, in percent: windtunnel, the
+    /// programs and everything else.
     pub busy_percent: u8,
     /// Time that the hypervisor took from the machine's processors, in nanoseconds.
     pub stolen_ns: u64,
@@ -231,7 +233,8 @@ pub struct Program {
     pub ready_ns: Option<u64>,
     /// When it last exited, likewise; absent while it ran until the end.
     pub exited_ns: Option<u64>,
-    /// Its last exit code, or 128+n for a signal n; absent while it ran until the end, or never started.
+    /// Its last exit code, or 128+n for a signal n; absent while it ran until the end, or never
+    /// started.
     pub exit: Option<u8>,
     /// How its life ended, in words.
     pub ended: String,
@@ -291,8 +294,8 @@ pub struct Link {
     pub duplicated_packets: u64,
     /// Packets that were cut because of the link's MTU.
     pub fragmented_packets: u64,
-    /// The pieces that came of them. At any time offered + duplicated + pieces − cut = delivered + dropped +
-    /// in flight.
+    /// The pieces that came of them. At any time offered + duplicated + pieces − cut = delivered +
+    /// dropped + in flight.
     pub fragments_packets: u64,
     /// Packets with a flipped bit.
     pub corrupted_packets: u64,
@@ -313,14 +316,14 @@ pub struct Link {
     /// Packets that left this link later than the bound.
     #[serde(default)]
     pub late_packets: u64,
-    /// The times between changes of its properties, each with what was asked and achieved in it; absent if nothing
-    /// was changed.
+    /// The times between changes of its properties, each with what was asked and achieved in it;
+    /// absent if nothing was changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
 }
 
-/// A part of a run in which the properties of a link direction stayed the same. Packets count where they come to each
-/// step: one that was offered in a phase may be delivered in the next.
+/// A part of a run in which the properties of a link direction stayed the same. Packets count where
+/// they come to each step: one that was offered in a phase may be delivered in the next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// Its beginning, in nanoseconds after the run began.
@@ -344,12 +347,15 @@ pub struct Phase {
 /// Achieved figures of a link direction; absent where nothing was there to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Achieved {
-    /// Mean time from the end of a packet's transmission to the link's end, of the packets delivered: what latency,
-    /// jitter, reordering and the order that is kept made of it, and the mean lateness; in nanoseconds.
+    /// Mean time from the end of a packet's transmission to the link's end, of the packets
+    /// delivered: what latency, jitter, reordering and the order that is kept made of it, and
+    /// the mean lateness; in nanoseconds.
     pub latency_mean_ns: Option<u64>,
-    /// Wire bits a second while packets followed one another without a gap; absent if fewer than 10 packets did.
+    /// Wire bits a second while packets followed one another without a gap; absent if fewer than
+    /// 10 packets did.
     pub rate_busy_bit_per_s: Option<u64>,
-    /// Wire bits a second over the best whole second (over the run if it was shorter); not of phases.
+    /// Wire bits a second over the best whole second (over the run if it was shorter); not of
+    /// phases.
     pub rate_peak_bit_per_s: Option<u64>,
     /// Packets lost by the link's loss, in parts per billion of those offered to it.
     pub loss_ppb: Option<u32>,

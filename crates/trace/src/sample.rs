@@ -4,10 +4,11 @@ use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
-/// What one link direction did in one interval of 100 ms. Bytes are IP bytes; `wire` bytes include the overhead.
-/// The first and the last interval have a row for each direction. In between, a direction without a row in an interval
-/// was idle: all its counts were 0, and nothing waited. Where no direction has a row, all were idle. A last line that
-/// has no line end was cut when windtunnel was killed, and is to be left out.
+/// What one link direction did in one interval of 100 ms. Bytes are IP bytes; `wire` bytes include
+/// the overhead. The first and the last interval have a row for each direction. In between, a
+/// direction without a row in an interval was idle: all its counts were 0, and nothing waited.
+/// Where no direction has a row, all were idle. A last line that has no line end was cut when
+/// windtunnel was killed, and is to be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Row {
     /// Packets (MTU segments) offered.
@@ -48,7 +49,8 @@ impl Row {
         *self == Row::default()
     }
 
-    /// Adds the line of `link` in `direction` for the interval that ended `time_ns` after the run began.
+    /// Adds the line of `link` in `direction` for the interval that ended `time_ns` after the run
+    /// began.
     pub fn write_line(&self, out: &mut Vec<u8>, time_ns: u64, link: &str, direction: &str) {
         let (secs, micros) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000 / 1_000);
         // Writing to memory cannot fail.
@@ -74,8 +76,8 @@ impl Row {
 }
 
 impl Row {
-    /// Reads what [`Row::write_line`] has written: time, link, direction and row. `None` if it is something
-    /// else, or a part of a line.
+    /// Reads what [`Row::write_line`] has written: time, link, direction and row. `None` if it is
+    /// something else, or a part of a line.
     #[must_use]
     pub fn read(line: &str) -> Option<(u64, &str, &str, Row)> {
         let mut fields = line.strip_suffix('\n')?.split(',');
@@ -104,8 +106,8 @@ impl Row {
         fields.next().is_none().then_some((time_ns, link, direction, row))
     }
 
-    /// Adds what another part of the network counted on the same lane in the same interval. Maxima are
-    /// those of each part by itself.
+    /// Adds what another part of the network counted on the same lane in the same interval. Maxima
+    /// are those of each part by itself.
     pub fn add(&mut self, other: &Row) {
         self.offered_packets = self.offered_packets.saturating_add(other.offered_packets);
         self.offered_bytes = self.offered_bytes.saturating_add(other.offered_bytes);

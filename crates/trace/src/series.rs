@@ -27,7 +27,8 @@ pub struct Sample {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Series(pub Vec<Sample>);
 
-/// Samples of a part of the run. It begins and ends with a sample: with those nearest to what was asked.
+/// Samples of a part of the run. It begins and ends with a sample: with those nearest to what was
+/// asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut<'a> {
     /// The beginning of the first interval.

@@ -1,6 +1,7 @@
-//! Frames a second between two threads over the loopback device: a plain UDP socket, a plain TCP connection, the tunnel
-//! plain and sealed, in turns. `bench/tunnel` runs it. Rows of size, carrier, frames/s and Gbit/s, between tabs: median
-//! (least to greatest) of the rounds. Then what it costs to refuse what a stranger sends, and what it forges.
+//! Frames a second between two threads over the loopback device: a plain UDP socket, a plain TCP
+//! connection, the tunnel plain and sealed, in turns. `bench/tunnel` runs it. Rows of size,
+//! carrier, frames/s and Gbit/s, between tabs: median (least to greatest) of the rounds. Then what
+//! it costs to refuse what a stranger sends, and what it forges.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -137,7 +138,8 @@ fn tunnel(shared: &Shared, size: usize, security: Security) -> f64 {
     })
 }
 
-/// Lets `send` (which says how many frames it has sent) run against `receive`, with 1 MiB or 256 frames under way at the most.
+/// Lets `send` (which says how many frames it has sent) run against `receive`, with 1 MiB or 256
+/// frames under way at the most.
 fn measure(
     shared: &Shared,
     size: usize,
@@ -169,8 +171,8 @@ fn measure(
     })
 }
 
-/// Nanoseconds to take in one datagram of 1200 bytes from an address of no peer, or from a peer's with a broken seal; what it
-/// takes to receive it at all included.
+/// Nanoseconds to take in one datagram of 1200 bytes from an address of no peer, or from a peer's
+/// with a broken seal; what it takes to receive it at all included.
 fn flood(forged: bool) -> f64 {
     const DATAGRAMS: u64 = 20_000;
     const AT_ONCE: u64 = 50;

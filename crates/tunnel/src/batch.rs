@@ -1,10 +1,12 @@
-//! Frames for one peer, packed into datagrams of one size that lie one behind the other, as UDP GSO wants them.
+//! Frames for one peer, packed into datagrams of one size that lie one behind the other, as UDP GSO
+//! wants them.
 
 use windtunnel_wire::tunnel::{HEADER_LEN, Label, Piece};
 
 /// Datagrams of one GSO send at the most (`UDP_MAX_SEGMENTS` of older kernels).
 const DATAGRAMS_MAX: usize = 64;
-/// Bytes of one send at the most: what fits into an IP packet of 65 535 bytes with IPv6 and UDP headers.
+/// Bytes of one send at the most: what fits into an IP packet of 65 535 bytes with IPv6 and UDP
+/// headers.
 pub(crate) const BYTES_MAX: usize = 65_487;
 
 /// A row of datagrams that is being filled. Each has room for its header in front and a tag behind.
@@ -30,7 +32,8 @@ impl Batch {
         Batch { bytes, size, tag, start: 0, at: HEADER_LEN, frames: 0 }
     }
 
-    /// Adds as much of `frame` from `offset` on as the open datagram holds, and returns how much. Zero: it is full.
+    /// Adds as much of `frame` from `offset` on as the open datagram holds, and returns how much.
+    /// Zero: it is full.
     pub(crate) fn add(&mut self, number: u32, label: &Label, frame: &[u8], offset: usize) -> usize {
         let end = self.start + self.size - self.tag;
         let room = self.bytes.get_mut(self.at..end).unwrap_or_default();
@@ -47,8 +50,8 @@ impl Batch {
         self.at > self.start + HEADER_LEN
     }
 
-    /// Ends the open datagram and returns it, its header and tag still to be written. With `more` to follow it is
-    /// filled up with zeros, as all but the last are of one size.
+    /// Ends the open datagram and returns it, its header and tag still to be written. With `more`
+    /// to follow it is filled up with zeros, as all but the last are of one size.
     pub(crate) fn close(&mut self, more: bool) -> &mut [u8] {
         let end = self.start + self.size;
         if more {

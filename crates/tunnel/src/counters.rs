@@ -15,12 +15,13 @@ pub struct Counters {
     pub refused: Refused,
     /// Frames of which some pieces came, and the rest did not in time.
     pub incomplete: u64,
-    /// Datagrams with frames that others have overtaken and that have not come. Those that still come are counted
-    /// no more.
+    /// Datagrams with frames that others have overtaken and that have not come. Those that still
+    /// come are counted no more.
     pub lost: u64,
 }
 
-/// What went between this machine and one other, in datagrams with frames: probes and answers are not counted.
+/// What went between this machine and one other, in datagrams with frames: probes and answers are
+/// not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PeerCounters {
     /// What the kernel has taken for it.
@@ -51,12 +52,13 @@ pub struct Unsent {
     pub too_big: u64,
     /// The kernel refused them: no route, a device that is down.
     pub failed: u64,
-    /// An empty frame, one longer than [`FRAME_MAX`](windtunnel_wire::tunnel::FRAME_MAX), or for nobody.
+    /// An empty frame, one longer than [`FRAME_MAX`](windtunnel_wire::tunnel::FRAME_MAX), or for
+    /// nobody.
     pub unfit: u64,
 }
 
-/// Datagrams that were not accepted, by reason, in the order in which they are looked for. All before `forged` are found
-/// without any cryptography.
+/// Datagrams that were not accepted, by reason, in the order in which they are looked for. All
+/// before `forged` are found without any cryptography.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Refused {
     /// None of ours, cut, or of contradictory content.

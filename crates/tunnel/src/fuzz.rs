@@ -7,8 +7,9 @@ use windtunnel_model::{Span, Time};
 use crate::members::Members;
 use crate::setup::{Security, Setup};
 
-/// Gives arbitrary datagrams to a sealed and a plain member: each is two bytes of length (the first also says how much
-/// later it comes), then the datagram, with its length field and its run put right for half of them.
+/// Gives arbitrary datagrams to a sealed and a plain member: each is two bytes of length (the first
+/// also says how much later it comes), then the datagram, with its length field and its run put
+/// right for half of them.
 ///
 /// # Panics
 /// When the tunnel does, or something breaks one of the laws asserted here.
@@ -43,7 +44,8 @@ pub fn fuzz_one(data: &[u8]) {
     }
 }
 
-/// Makes a header say version, run, members and length as they should be, so that what follows is looked at.
+/// Makes a header say version, run, members and length as they should be, so that what follows is
+/// looked at.
 fn mend(datagram: &mut [u8]) {
     let behind = datagram.len().saturating_sub(24);
     if let (Some(front), Ok(behind)) = (datagram.first_chunk_mut::<16>(), u16::try_from(behind)) {

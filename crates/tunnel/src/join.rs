@@ -45,7 +45,8 @@ struct Unfinished {
 pub(crate) struct Contradiction;
 
 impl Joiner {
-    /// Adds a piece. The one that makes its frame whole hands it to `hand`, which may leave another buffer in its place.
+    /// Adds a piece. The one that makes its frame whole hands it to `hand`, which may leave another
+    /// buffer in its place.
     ///
     /// # Errors
     /// The frame is given up if the piece contradicts others.

@@ -1,15 +1,16 @@
 //! The room `tunnel`: frames of emulated nodes on their way between the machines of one run.
 //!
-//! Each machine has one UDP socket for a run. Frames for one peer are packed into datagrams of the path's MTU, cut
-//! where a datagram ends, sealed with AES-128-GCM, and sent by one system call for up to 64 KiB (UDP GSO). The other side
-//! takes them in batches (GRO), opens, and hands whole frames over.
+//! Each machine has one UDP socket for a run. Frames for one peer are packed into datagrams of the
+//! path's MTU, cut where a datagram ends, sealed with AES-128-GCM, and sent by one system call for
+//! up to 64 KiB (UDP GSO). The other side takes them in batches (GRO), opens, and hands whole
+//! frames over.
 //!
-//! **Promises:** frames arrive whole and unchanged, each at most once, or are counted as lost; what is not
-//! from a member of the run is counted and changes nothing. No call waits for longer than 5 ms, and none allocates
-//! for a packet once buffers are there. The caller says what time it is.
+//! **Promises:** frames arrive whole and unchanged, each at most once, or are counted as lost; what
+//! is not from a member of the run is counted and changes nothing. No call waits for longer than 5
+//! ms, and none allocates for a packet once buffers are there. The caller says what time it is.
 //!
-//! **Refuses:** to repeat what was lost, to keep frames in order, to slow down senders: the emulated network decides
-//! about all of these.
+//! **Refuses:** to repeat what was lost, to keep frames in order, to slow down senders: the
+//! emulated network decides about all of these.
 //!
 //! `docs/internals/tunnel.md` has the format, the keys, and what a hostile sender can do.
 //!

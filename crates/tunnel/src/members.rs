@@ -1,5 +1,5 @@
-//! The members of a run and all that is between this one and the others, without a socket: datagrams and time come in,
-//! datagrams and frames go out.
+//! The members of a run and all that is between this one and the others, without a socket:
+//! datagrams and time come in, datagrams and frames go out.
 
 mod frame;
 mod incoming;
@@ -51,7 +51,8 @@ pub struct Flushed {
 
 /// What takes datagrams to another machine.
 pub(crate) trait Carrier {
-    /// Takes `bytes`: datagrams of `size` bytes, the last perhaps shorter. With `patience` it may wait for room.
+    /// Takes `bytes`: datagrams of `size` bytes, the last perhaps shorter. With `patience` it may
+    /// wait for room.
     fn carry(
         &mut self,
         to: SocketAddr,
@@ -169,8 +170,8 @@ fn peers(
     Ok(peers)
 }
 
-/// An address as a socket bound to `local` names it: one for IPv6 names IPv4 addresses in the mapped form
-/// (RFC 4291, 2.5.5.2).
+/// An address as a socket bound to `local` names it: one for IPv6 names IPv4 addresses in the
+/// mapped form (RFC 4291, 2.5.5.2).
 fn in_family_of(local: SocketAddr, address: SocketAddr) -> Option<SocketAddr> {
     let canonical = SocketAddr::new(address.ip().to_canonical(), address.port());
     match (local, canonical) {

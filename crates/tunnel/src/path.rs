@@ -1,14 +1,17 @@
-//! How large a datagram may be on the way to one peer, how long the way takes, and whether it is there at all.
+//! How large a datagram may be on the way to one peer, how long the way takes, and whether it is
+//! there at all.
 //!
-//! A state machine without a socket, in the manner of RFC 8899: sizes are tried with probes that are longer than the
-//! data, and used when they have been answered. It never trusts an ICMP message, which anybody can send.
+//! A state machine without a socket, in the manner of RFC 8899: sizes are tried with probes that
+//! are longer than the data, and used when they have been answered. It never trusts an ICMP
+//! message, which anybody can send.
 
 use windtunnel_model::{Span, Time};
 
 use crate::batch::BYTES_MAX;
 use crate::silence::Silence;
 
-/// Bytes of a datagram that every path carries: the least IPv6 MTU, 1280, without headers, and some room for tunnels.
+/// Bytes of a datagram that every path carries: the least IPv6 MTU, 1280, without headers, and some
+/// room for tunnels.
 pub(crate) const SAFE: usize = 1200;
 /// Sizes that are tried first: common MTUs without the headers of IPv4 or IPv6, and UDP.
 const USUAL: [usize; 15] = [
@@ -50,8 +53,8 @@ pub(crate) struct Path {
     rtt: [Option<Span>; 2],
     rtt_since: Time,
     silence: Silence,
-    /// When the present size is tried again, also in the middle of a search: what is too large tells nothing of whether the
-    /// peer is there.
+    /// When the present size is tried again, also in the middle of a search: what is too large
+    /// tells nothing of whether the peer is there.
     keep: Time,
 }
 
@@ -209,7 +212,8 @@ mod tests {
 
     const RTT: Span = Span::from_micros(100);
 
-    /// A device and a way behind it that carry so much, and a peer that answers unless it is `deaf`.
+    /// A device and a way behind it that carry so much, and a peer that answers unless it is
+    /// `deaf`.
     struct World {
         device: usize,
         way: usize,
@@ -317,7 +321,8 @@ mod tests {
             let since = world.now;
             world.run(&mut path, Span::from_secs(4));
             let silent = path.silent_since(world.now).unwrap();
-            // A probe that has to arrive goes once a second, and after the three tries of a size at most.
+            // A probe that has to arrive goes once a second, and after the three tries of a size at
+            // most.
             assert!(
                 silent.since(since) <= KEEP + Span::from_millis(750),
                 "{searching} {silent:?} {since:?}"

@@ -90,8 +90,8 @@ impl Peer {
 }
 
 impl Outgoing {
-    /// Writes the header of a datagram that is complete but for it and the tag, and seals it. The number that it
-    /// takes is used up, whatever becomes of the datagram.
+    /// Writes the header of a datagram that is complete but for it and the tag, and seals it. The
+    /// number that it takes is used up, whatever becomes of the datagram.
     pub(crate) fn finish(&mut self, kind: Kind, datagram: &mut [u8]) {
         let series = index(Series::of(kind));
         let number = self.next[series];

@@ -1,13 +1,14 @@
-//! Keys, and what they seal. Every datagram is sealed with AES-128-GCM (NIST SP 800-38D) under a key that only
-//! one direction of one pair of members uses, for one series and for [`EPOCH`] datagrams of it.
+//! Keys, and what they seal. Every datagram is sealed with AES-128-GCM (NIST SP 800-38D) under a
+//! key that only one direction of one pair of members uses, for one series and for [`EPOCH`]
+//! datagrams of it.
 
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 use windtunnel_wire::tunnel::{HEADER_LEN, Kind, TAG_LEN};
 
-/// Datagrams under one key: 2²², below the 2²³ that RFC 9001 (section 6.6, appendix B.1) allows with AES-GCM for
-/// packets of up to 64 KiB.
+/// Datagrams under one key: 2²², below the 2²³ that RFC 9001 (section 6.6, appendix B.1) allows
+/// with AES-GCM for packets of up to 64 KiB.
 const EPOCH: u64 = 1 << 22;
 const KEY_LEN: usize = 16;
 const NONCE_LEN: usize = 12;
@@ -163,8 +164,8 @@ impl KeyType for Length {
     }
 }
 
-/// Where a series begins: anywhere below 2⁶². So even if a run's key is used once more against the rules, numbers, and
-/// with them nonces, do not meet.
+/// Where a series begins: anywhere below 2⁶². So even if a run's key is used once more against the
+/// rules, numbers, and with them nonces, do not meet.
 ///
 /// # Errors
 /// If the system has no entropy to give.

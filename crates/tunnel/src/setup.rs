@@ -11,8 +11,9 @@ pub struct Setup {
     pub run: u64,
     /// Member number of this machine.
     pub own: u16,
-    /// Addresses of the machines by member number; `None` for this one, and for numbers that nobody has. A peer's datagrams must come
-    /// from exactly its address, so on a machine with several the socket is bound to the one that peers know.
+    /// Addresses of the machines by member number; `None` for this one, and for numbers that
+    /// nobody has. A peer's datagrams must come from exactly its address, so on a machine with
+    /// several the socket is bound to the one that peers know.
     pub peers: Vec<Option<SocketAddr>>,
     /// Whether datagrams are sealed.
     pub security: Security,
@@ -23,8 +24,8 @@ pub struct Setup {
 pub enum Security {
     /// Authenticated and encrypted under a key of this run that all members share.
     ///
-    /// A key is for one run, and for one opening by each member: what guards against replays forgets when a
-    /// tunnel is closed.
+    /// A key is for one run, and for one opening by each member: what guards against replays
+    /// forgets when a tunnel is closed.
     Sealed([u8; 32]),
     /// In the clear, for a trusted network: whoever can forge a source address can inject frames.
     Plain,

@@ -23,9 +23,10 @@ const TRAIN_MAX: usize = 1 << 16;
 
 /// One UDP socket to all other machines of a run. For one thread; for polling it is a descriptor.
 ///
-/// The caller's loop: [`push`](Self::push) frames and [`flush`](Self::flush); [`receive`](Self::receive) until it returns
-/// 0, when the descriptor is readable; [`handle_timeout`](Self::handle_timeout) when the time that
-/// [`poll_timeout`](Self::poll_timeout) says has come. `now` is of one clock, and does not go back.
+/// The caller's loop: [`push`](Self::push) frames and [`flush`](Self::flush);
+/// [`receive`](Self::receive) until it returns 0, when the descriptor is readable;
+/// [`handle_timeout`](Self::handle_timeout) when the time that [`poll_timeout`](Self::poll_timeout)
+/// says has come. `now` is of one clock, and does not go back.
 pub struct Tunnel {
     members: Members,
     link: Link,
@@ -38,8 +39,9 @@ pub struct Tunnel {
 pub struct ReceiveError(#[source] io::Error);
 
 impl Tunnel {
-    /// Opens the tunnel over a bound socket, which may be of another network namespace than the process. The socket is made
-    /// non-blocking, never lets IP fragment, and asks for large buffers.
+    /// Opens the tunnel over a bound socket, which may be of another network namespace than the
+    /// process. The socket is made non-blocking, never lets IP fragment, and asks for large
+    /// buffers.
     ///
     /// # Errors
     /// A socket that cannot be used; peers that it cannot reach or tell apart.
@@ -50,13 +52,14 @@ impl Tunnel {
         Ok(Tunnel { members, link, inbox: vec![0; BATCH_SIZE * TRAIN_MAX] })
     }
 
-    /// Adds a frame to those that [`flush`](Self::flush) sends. Datagrams that are full may be sent at once.
+    /// Adds a frame to those that [`flush`](Self::flush) sends. Datagrams that are full may be sent
+    /// at once.
     pub fn push(&mut self, now: Time, outgoing: &Outgoing<'_>) {
         self.members.push(now, outgoing, &mut self.link);
     }
 
-    /// Sends what has been pushed, and says what has become of all frames since the last flush. It waits for room in the socket's
-    /// send buffer for 5 ms at the most.
+    /// Sends what has been pushed, and says what has become of all frames since the last flush. It
+    /// waits for room in the socket's send buffer for 5 ms at the most.
     pub fn flush(&mut self, now: Time) -> Flushed {
         self.link.rest();
         let flushed = self.members.flush(now, &mut self.link);
@@ -64,8 +67,8 @@ impl Tunnel {
         flushed
     }
 
-    /// Takes a batch of datagrams in and hands over the frames that are whole now. Returns how many datagrams there were:
-    /// 0, and nothing is left for now.
+    /// Takes a batch of datagrams in and hands over the frames that are whole now. Returns how many
+    /// datagrams there were: 0, and nothing is left for now.
     ///
     /// # Errors
     /// If the socket cannot be read.
@@ -103,15 +106,15 @@ impl Tunnel {
         Ok(taken)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called; perhaps too early, never too late. `None` without
-    /// peers.
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called; perhaps too early, never
+    /// too late. `None` without peers.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.members.poll_timeout()
     }
 
-    /// Greets peers, tries how large datagrams may be, and gives up frames that stay unfinished. Called too early, it
-    /// does nothing.
+    /// Greets peers, tries how large datagrams may be, and gives up frames that stay unfinished.
+    /// Called too early, it does nothing.
     pub fn handle_timeout(&mut self, now: Time) {
         self.members.handle_timeout(now, &mut self.link);
     }
@@ -122,14 +125,15 @@ impl Tunnel {
         self.members.peer(peer).is_some_and(|peer| peer.reached)
     }
 
-    /// The least round trip to this peer in the last seconds, its time to answer included. With one, both directions have
-    /// carried a datagram.
+    /// The least round trip to this peer in the last seconds, its time to answer included. With
+    /// one, both directions have carried a datagram.
     #[must_use]
     pub fn rtt(&self, peer: u16) -> Option<Span> {
         self.members.peer(peer)?.path.rtt()
     }
 
-    /// Bytes of a datagram to this peer, our header and tag included, those of IP and UDP not; `None` for no peer.
+    /// Bytes of a datagram to this peer, our header and tag included, those of IP and UDP not;
+    /// `None` for no peer.
     #[must_use]
     pub fn mtu(&self, peer: u16) -> Option<usize> {
         Some(self.members.peer(peer)?.path.size())
@@ -141,22 +145,23 @@ impl Tunnel {
         self.members.counters()
     }
 
-    /// What went between this machine and a peer; `None` for no peer. Once one side sends nothing more and what is under way
-    /// has arrived, its `sent` and the other's `received` differ by what was lost.
+    /// What went between this machine and a peer; `None` for no peer. Once one side sends nothing
+    /// more and what is under way has arrived, its `sent` and the other's `received` differ by
+    /// what was lost.
     #[must_use]
     pub fn peer_counters(&self, peer: u16) -> Option<PeerCounters> {
         Some(self.members.peer(peer)?.counters())
     }
 
-    /// Since when this peer has answered none of the probes that the way to it should carry, if that is for two
-    /// seconds or longer.
+    /// Since when this peer has answered none of the probes that the way to it should carry, if
+    /// that is for two seconds or longer.
     #[must_use]
     pub fn silent_since(&self, peer: u16, now: Time) -> Option<Time> {
         self.members.peer(peer)?.path.silent_since(now)
     }
 
-    /// What the kernel grants the socket. A receive buffer of less than a few MB loses datagrams in bursts: the owner
-    /// of the machine raises `net.core.rmem_max`.
+    /// What the kernel grants the socket. A receive buffer of less than a few MB loses datagrams in
+    /// bursts: the owner of the machine raises `net.core.rmem_max`.
     ///
     /// # Errors
     /// What getsockopt(2) says.

@@ -1,6 +1,7 @@
-//! The path MTU over a device of which the test sets the MTU, so in a network namespace of its own. Not the usual
-//! harness: a process must be single-threaded to fork into namespaces. Works as root and, where user namespaces are
-//! allowed, as anybody. `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of what is skipped.
+//! The path MTU over a device of which the test sets the MTU, so in a network namespace of its own.
+//! Not the usual harness: a process must be single-threaded to fork into namespaces. Works as root
+//! and, where user namespaces are allowed, as anybody. `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a
+//! failure of what is skipped.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers are tests as well")]
 

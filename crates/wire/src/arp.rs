@@ -42,8 +42,8 @@ impl Message {
         }
     }
 
-    /// Writes the frame that carries it to `destination` and answers its length; `None` where `out` is
-    /// shorter than [`FRAME_LEN`].
+    /// Writes the frame that carries it to `destination` and answers its length; `None` where `out`
+    /// is shorter than [`FRAME_LEN`].
     pub fn write(&self, destination: [u8; 6], out: &mut [u8]) -> Option<usize> {
         let at = ethernet::HEADER_LEN;
         let frame = out.get_mut(..FRAME_LEN)?;

@@ -8,14 +8,16 @@ use crate::{bytes, checksum, icmp, tcp, udp, vnet};
 
 /// Flips one bit of a packet so that it still arrives and the receiver finds its checksum wrong.
 ///
-/// A checksum that is still partial is completed first, and `vnet` afterwards is that of a plain packet, which
-/// the receiver has to check for itself. `random` chooses the bit evenly in the transport payload; without
-/// payload, in the transport header except ports and UDP's length. What has no checksum keeps none: UDP whose
-/// checksum field is 0, fragments, and protocols whose checksum we do not know get their error too, and their
-/// receivers read wrong bytes unless something above notices.
+/// A checksum that is still partial is completed first, and `vnet` afterwards is that of a plain
+/// packet, which the receiver has to check for itself. `random` chooses the bit evenly in the
+/// transport payload; without payload, in the transport header except ports and UDP's length. What
+/// has no checksum keeps none: UDP whose checksum field is 0, fragments, and protocols whose
+/// checksum we do not know get their error too, and their receivers read wrong bytes unless
+/// something above notices.
 ///
-/// Answers `false`, and leaves the frame alone, for trains of several packets (cut them first: cutting would repair
-/// the checksum), for what is no IP packet, and for packets without a byte to damage.
+/// Answers `false`, and leaves the frame alone, for trains of several packets (cut them first:
+/// cutting would repair the checksum), for what is no IP packet, and for packets without a byte to
+/// damage.
 pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::Header, random: u64) -> bool {
     let Ok(info) = Info::parse(frame) else { return false };
     if Train::with_info(&info, frame, vnet).count > 1 {

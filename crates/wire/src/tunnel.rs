@@ -1,8 +1,8 @@
 //! Datagrams that carry frames of emulated nodes between the machines of one run.
 //!
-//! A datagram is a [`Header`], a payload and, when it is sealed, a tag of [`TAG_LEN`] bytes. The payload
-//! of [`Kind::Data`] is a row of [`Piece`]s: whole frames, the end of one that began in an earlier datagram, the
-//! beginning of one that goes on in a later one. All fields are big-endian.
+//! A datagram is a [`Header`], a payload and, when it is sealed, a tag of [`TAG_LEN`] bytes. The
+//! payload of [`Kind::Data`] is a row of [`Piece`]s: whole frames, the end of one that began in an
+//! earlier datagram, the beginning of one that goes on in a later one. All fields are big-endian.
 //!
 //! The format is ours; `docs/internals/tunnel.md` has it byte by byte.
 
@@ -50,7 +50,8 @@ pub struct Header {
     pub receiver: u16,
     /// The run.
     pub run: u64,
-    /// Number of the datagram from this sender to this receiver, one series for data and one for the rest.
+    /// Number of the datagram from this sender to this receiver, one series for data and one for
+    /// the rest.
     pub sequence: u64,
 }
 
@@ -104,8 +105,8 @@ impl Header {
         })
     }
 
-    /// Writes the header of a datagram with `behind` bytes behind it, tag included; `None` for more than a
-    /// datagram can have.
+    /// Writes the header of a datagram with `behind` bytes behind it, tag included; `None` for more
+    /// than a datagram can have.
     #[must_use]
     pub fn emit(&self, behind: usize) -> Option<[u8; HEADER_LEN]> {
         let kind = match self.kind {

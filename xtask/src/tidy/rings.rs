@@ -48,7 +48,8 @@ pub(super) fn check(name: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// Names below `[dependencies]` and `[target.….dependencies]`, with their lines. What only tests use is free.
+/// Names below `[dependencies]` and `[target.….dependencies]`, with their lines. What only tests
+/// use is free.
 fn dependencies(text: &str) -> Vec<(usize, &str)> {
     let (mut found, mut inside) = (Vec::new(), false);
     for (index, line) in text.lines().enumerate() {

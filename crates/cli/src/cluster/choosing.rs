@@ -10,8 +10,8 @@ use super::machines::{ALL, SLURM};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Positions of the machines that `names` mean. `answers` has who answers to a name that may be neither a machine's
-/// name nor its address, and `slurm` the agents of the Slurm allocation.
+/// Positions of the machines that `names` mean. `answers` has who answers to a name that may be
+/// neither a machine's name nor its address, and `slurm` the agents of the Slurm allocation.
 pub(super) fn choose(
     hosts: &Hosts,
     names: &[String],
@@ -109,8 +109,8 @@ mod tests {
         Hosts { asked: 1, hosts, silent, throughput: Vec::new() }
     }
 
-    /// Positions, or what is said instead; who is at 10.1.1.3 is `box-3`, at 10.1.1.8 somebody else, and Slurm
-    /// has started a and b.
+    /// Positions, or what is said instead; who is at 10.1.1.3 is `box-3`, at 10.1.1.8 somebody
+    /// else, and Slurm has started a and b.
     fn chosen(names: &str) -> Result<Vec<usize>, String> {
         let names: Vec<String> = names.split(',').map(str::to_owned).collect();
         let answers = [("10.1.1.3", "box-3"), ("10.1.1.8", "stranger"), ("alias", "b-2")];

@@ -1,5 +1,5 @@
-//! A command in a node on another machine, for somebody who asked for it in the run folder: what it reads and
-//! writes goes between the descriptors that came with the request and the machine.
+//! A command in a node on another machine, for somebody who asked for it in the run folder: what it
+//! reads and writes goes between the descriptors that came with the request and the machine.
 
 use std::fs::File;
 use std::io::{Read, Write};

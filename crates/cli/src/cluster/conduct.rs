@@ -1,5 +1,5 @@
-//! Leads the parts of a run through their stages: nothing begins anywhere before it can begin everywhere.
-//! Once it has begun, the parts go on without us.
+//! Leads the parts of a run through their stages: nothing begins anywhere before it can begin
+//! everywhere. Once it has begun, the parts go on without us.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -171,8 +171,8 @@ impl Conductor {
         Ok(())
     }
 
-    /// A machine that is lost to another and is not heard here either is not waited for. (On both sides of a cut
-    /// network all take the others for lost, and may still be heard.)
+    /// A machine that is lost to another and is not heard here either is not waited for. (On both
+    /// sides of a cut network all take the others for lost, and may still be heard.)
     fn anybody_is_left(&self) -> bool {
         let silent = |state: &State| state.clock.is_none_or(|(_, at)| at.elapsed() > SILENCE);
         let is_waited_for =
@@ -287,7 +287,8 @@ impl Conductor {
         }
     }
 
-    /// Whether a member is on the smaller side of a cut network, of which each takes the other for lost.
+    /// Whether a member is on the smaller side of a cut network, of which each takes the other for
+    /// lost.
     fn is_lost(&self, state: &State) -> bool {
         let votes = |member: &u16| self.members[usize::from(*member)].lost_to.len();
         state.lost_to.iter().map(votes).max().is_some_and(|most| state.lost_to.len() > most)
@@ -363,9 +364,9 @@ impl Conductor {
     }
 }
 
-/// How much later than the last word of the first machine (whose clock it was said by) a run can begin. That word has taken up to
-/// a round trip to come, and the order takes up to one to each machine, and some more if it is lost on the way
-/// and sent again.
+/// How much later than the last word of the first machine (whose clock it was said by) a run can
+/// begin. That word has taken up to a round trip to come, and the order takes up to one to each
+/// machine, and some more if it is lost on the way and sent again.
 fn lead(rtts: &[Duration]) -> Duration {
     let first = rtts.first().copied().unwrap_or_default();
     let longest = rtts.iter().copied().max().unwrap_or_default();

@@ -19,8 +19,9 @@ use crate::load;
 /// Machines of a cluster, and its key.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Machines {
-    /// Machines of a cluster, with commas: agents' names or addresses, `all`, or `slurm` for those of the Slurm
-    /// allocation that this is in. Where no agent answers, one is started over ssh; it ends with this command
+    /// Machines of a cluster, with commas: agents' names or addresses, `all`, or `slurm` for those
+    /// of the Slurm allocation that this is in. Where no agent answers, one is started over
+    /// ssh; it ends with this command
     #[arg(
         long,
         value_name = "HOST",
@@ -32,8 +33,8 @@ pub(crate) struct Machines {
     /// With --hosts: how agents are started; a host and a command are added
     #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_SSH", default_value = "ssh")]
     ssh: Words,
-    /// With --hosts: windtunnel on machines where an agent is started, as a shell there reads it [default:
-    /// windtunnel; for `slurm` the path of this program]
+    /// With --hosts: windtunnel on machines where an agent is started, as a shell there reads it
+    /// [default: windtunnel; for `slurm` the path of this program]
     #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_REMOTE_WINDTUNNEL")]
     remote_windtunnel: Option<Words>,
     #[command(flatten)]
@@ -132,7 +133,8 @@ impl Reached {
                     reached.answers.insert(name.clone(), agent);
                 }
                 Err(ClientError::NoHost { .. } | ClientError::NoAgent { .. }) => {}
-                // Somebody is there, so it is meant, and nobody else can say better why it does not do.
+                // Somebody is there, so it is meant, and nobody else can say better why it does not
+                // do.
                 Err(error) => {
                     let no_host = ClientError::NoAgent { host: String::new(), why: String::new() };
                     return Err(std::mem::replace(error, no_host).into());
@@ -158,8 +160,8 @@ impl Reached {
         self.any().ok_or_else(|| Failure::new(Exit::Usage, "no agent"))
     }
 
-    /// The names at which no agent is, neither of itself nor as somebody knows it; and whether somebody was
-    /// known.
+    /// The names at which no agent is, neither of itself nor as somebody knows it; and whether
+    /// somebody was known.
     fn missing(&mut self) -> Result<(Vec<Missing>, bool), Failure> {
         let hosts = self.any().map(|client| client.hosts(false)).transpose()?;
         let mut is_known = !self.answers.is_empty();
@@ -207,8 +209,8 @@ pub(super) fn agent_of(name: &str, client: &Client) -> Result<Card, Failure> {
     }
 }
 
-/// Makes one cluster of all, and waits until they know each other and their clocks. `needs_teller`: who was
-/// there belongs to it.
+/// Makes one cluster of all, and waits until they know each other and their clocks. `needs_teller`:
+/// who was there belongs to it.
 fn unite(reached: &Reached, started: &Started, needs_teller: bool) -> Result<Hosts, Failure> {
     let teller = reached.any().filter(|_| needs_teller);
     let anchor = teller.or_else(|| started.agents.first().map(|agent| &agent.client));

@@ -177,7 +177,8 @@ fn members(cards: &[Card], site: &Site, placement: &Placement) -> (Vec<Member>, 
 fn has(load: &Load) -> Reserved {
     let bounded = |traffic| match traffic {
         Traffic::Bounded(bit_per_s) => bit_per_s,
-        // It may fill the uplink, and then shares it with others as the network between the machines does.
+        // It may fill the uplink, and then shares it with others as the network between the
+        // machines does.
         Traffic::Unbounded { .. } => 0,
     };
     Reserved {

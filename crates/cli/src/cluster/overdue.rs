@@ -21,7 +21,8 @@ pub(super) struct Overdue {
 }
 
 impl Stage {
-    /// How long nothing may move in this stage; less where all that is waited for are machines that others do not hear.
+    /// How long nothing may move in this stage; less where all that is waited for are machines that
+    /// others do not hear.
     pub(super) fn patience(self, only_unreached: bool) -> Duration {
         Duration::from_secs(match self {
             // A part sends a greeting several times a second.

@@ -26,7 +26,8 @@ impl Site {
         let mut rtts = Rtts::default();
         for (at, a) in cards.iter().enumerate() {
             for (to, b) in cards.iter().enumerate().skip(at + 1) {
-                // Each measures for itself; what one sees beyond the other is waiting, not distance.
+                // Each measures for itself; what one sees beyond the other is waiting, not
+                // distance.
                 if let Some(rtt) = [rtt(a, b), rtt(b, a)].into_iter().flatten().min() {
                     rtts.set(at, to, Span::from_nanos(rtt));
                 }
@@ -44,8 +45,8 @@ pub(crate) fn placed(plan: &Plan, site: &Site) -> Result<Placement, Failure> {
     place(plan, &site.hosts, &site.rtts).map_err(|refused| Failure::Refused(Box::new(refused)))
 }
 
-/// What may go wrong although nothing was refused: machines that are busy with something else now, and
-/// uplinks that nobody has told.
+/// What may go wrong although nothing was refused: machines that are busy with something else now,
+/// and uplinks that nobody has told.
 pub(crate) fn concerns(cards: &[Card], site: &Site, placement: &Placement) -> Vec<Concern> {
     let all = || cards.iter().zip(&site.hosts).zip(&placement.loads);
     let used = all().filter(|(_, load)| load.nodes > 0);
@@ -68,7 +69,8 @@ pub(crate) fn concerns(cards: &[Card], site: &Site, placement: &Placement) -> Ve
     concerns
 }
 
-/// Machines of the same name are told apart by their addresses; the name means any of them then, as a label.
+/// Machines of the same name are told apart by their addresses; the name means any of them then, as
+/// a label.
 fn host(card: &Card, is_only: bool) -> Host {
     let mut labels = card.labels.clone();
     let name = if is_only {

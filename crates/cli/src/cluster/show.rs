@@ -37,8 +37,8 @@ impl Show {
         }
     }
 
-    /// A part's notice, in its own words. Those of another version are left out. Answers which machine is
-    /// lost, if it says that.
+    /// A part's notice, in its own words. Those of another version are left out. Answers which
+    /// machine is lost, if it says that.
     pub(crate) fn notice(&mut self, member: u16, text: &str) -> Option<String> {
         let seen = Seen::read(text, &self.plan)?;
         let member = usize::from(member);

@@ -1,5 +1,5 @@
-//! Agents that a command starts for itself, where none answers: over ssh, or in a Slurm allocation. The
-//! agents get the key through standard input, and end when that closes.
+//! Agents that a command starts for itself, where none answers: over ssh, or in a Slurm allocation.
+//! The agents get the key through standard input, and end when that closes.
 
 mod session;
 mod slurm;

@@ -1,4 +1,5 @@
-//! Names that are not on the command line: of live runs, their nodes and links, of presets and keys.
+//! Names that are not on the command line: of live runs, their nodes and links, of presets and
+//! keys.
 
 use std::path::{Path, PathBuf};
 
@@ -72,7 +73,8 @@ fn directions(plan: &Plan) -> Vec<String> {
     ["up", "down"].map(str::to_owned).into_iter().chain(names).collect()
 }
 
-/// The keys of `windtunnel set`: those of a direction in the file. A trace is read with the file only.
+/// The keys of `windtunnel set`: those of a direction in the file. A trace is read with the file
+/// only.
 fn keys() -> Vec<String> {
     let schema = windtunnel_scenario::schema();
     let keys = schema["definitions"]["Direction"]["properties"].as_object();

@@ -2,7 +2,8 @@
 
 use clap_complete::Shell;
 
-/// The completions of a shell. In bash, zsh and fish, names of live runs, nodes and links are completed too.
+/// The completions of a shell. In bash, zsh and fish, names of live runs, nodes and links are
+/// completed too.
 pub(crate) fn script(shell: Shell) -> String {
     match shell {
         Shell::Bash => BASH.to_owned(),
@@ -16,7 +17,8 @@ pub(crate) fn script(shell: Shell) -> String {
     }
 }
 
-/// `=` and `:` end a word in bash: windtunnel gets the pieces and answers with what follows the last of them.
+/// `=` and `:` end a word in bash: windtunnel gets the pieces and answers with what follows the
+/// last of them.
 const BASH: &str = r#"_windtunnel() {
     local IFS=$'\n' line
     COMPREPLY=()

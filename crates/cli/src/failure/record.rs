@@ -66,8 +66,8 @@ impl Record {
         }
     }
 
-    /// Writes it to standard output, or to standard error where the former is a command's own. If nobody reads
-    /// it, nobody misses it.
+    /// Writes it to standard output, or to standard error where the former is a command's own. If
+    /// nobody reads it, nobody misses it.
     pub(crate) fn tell(&self, to_standard_error: bool) {
         if !to_standard_error {
             let _ = output::json(self);

@@ -5,14 +5,15 @@ use windtunnel_trace::event::{Event, What, WhyRerouted};
 
 use crate::render::quantity;
 
-/// One line about an event: when it happened, what it was, and, for what was to happen at a time, that
-/// time and how much later it was.
+/// One line about an event: when it happened, what it was, and, for what was to happen at a time,
+/// that time and how much later it was.
 pub(crate) fn text(event: &Event) -> String {
     let line = format!("{}{}", at(event.at_ns), what(&event.what));
     match event.intended_ns {
         Some(intended) => {
             let late = quantity::nanos(event.at_ns.saturating_sub(intended));
-            // Exact: rounded up it could be after the event itself, whose time is cut to milliseconds.
+            // Exact: rounded up it could be after the event itself, whose time is cut to
+            // milliseconds.
             format!("{line} (due at {}, {late} late)", Span::from_nanos(intended))
         }
         None => line,

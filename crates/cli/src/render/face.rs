@@ -1,8 +1,8 @@
 //! What a person sees while a run goes on.
 //!
-//! Lines are written by a thread of their own, so that a terminal that stands still (Ctrl-S, a pager) never
-//! holds up the run: what does not fit into its channel is not shown, and counted. The thread starts
-//! when the network is up, because setting it up needs a process with one thread.
+//! Lines are written by a thread of their own, so that a terminal that stands still (Ctrl-S, a
+//! pager) never holds up the run: what does not fit into its channel is not shown, and counted. The
+//! thread starts when the network is up, because setting it up needs a process with one thread.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -62,8 +62,8 @@ fn machines(hosts: &Hosts) -> Table {
     table
 }
 
-/// How a machine's clock stands to that of the agent that was asked. Clocks that count from the machine's
-/// start differ by days: what matters is how well the difference is known.
+/// How a machine's clock stands to that of the agent that was asked. Clocks that count from the
+/// machine's start differ by days: what matters is how well the difference is known.
 fn clock(asked: &Card, host: &Card) -> String {
     if asked.agent == host.agent {
         return "asked".to_owned();

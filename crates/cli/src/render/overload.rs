@@ -1,5 +1,5 @@
-//! Overloads on the terminal: at most a line a second, however often the emulation falls behind. `events.jsonl` has
-//! each.
+//! Overloads on the terminal: at most a line a second, however often the emulation falls behind.
+//! `events.jsonl` has each.
 
 use windtunnel_trace::event::{Event, What};
 
@@ -26,7 +26,8 @@ struct Unshown {
 }
 
 impl Overloads {
-    /// Takes an event of an overload, and answers with the line to be shown now. `Err`: it is another event.
+    /// Takes an event of an overload, and answers with the line to be shown now. `Err`: it is
+    /// another event.
     pub(crate) fn take(&mut self, event: &Event) -> Result<Option<String>, ()> {
         match event.what {
             What::Overloaded { behind_ns, frozen } => {

@@ -35,8 +35,8 @@ pub(crate) struct Filter<'a> {
     pub(crate) to: Option<&'a str>,
 }
 
-/// The first `most` paths between ordered pairs of nodes, and how many more pairs there are. Pairs that
-/// cannot reach each other (where the file allows that) are left out.
+/// The first `most` paths between ordered pairs of nodes, and how many more pairs there are. Pairs
+/// that cannot reach each other (where the file allows that) are left out.
 pub(crate) fn paths(
     plan: &Plan,
     routes: &Routes,

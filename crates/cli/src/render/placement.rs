@@ -61,7 +61,8 @@ struct Uplink {
     free: Option<u64>,
 }
 
-/// A placement, to be serialised; of one that was refused the best that was found, with the reasons.
+/// A placement, to be serialised; of one that was refused the best that was found, with the
+/// reasons.
 pub(crate) fn json(placed: Result<&Placement, &Refused>, plan: &Plan, hosts: &[Host]) -> Placed {
     let (placement, reasons) = match placed {
         Ok(placement) => (Some(placement), &[][..]),

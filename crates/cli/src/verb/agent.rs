@@ -22,8 +22,8 @@ use place::{Advertise, Slurm};
 
 /// Make this machine part of a cluster, until Ctrl-C
 ///
-/// Agents that have the same key (`windtunnel keygen`) and know one of the others find all of them, and notice
-/// within a second when one is lost. No root is needed. `windtunnel hosts` lists them.
+/// Agents that have the same key (`windtunnel keygen`) and know one of the others find all of them,
+/// and notice within a second when one is lost. No root is needed. `windtunnel hosts` lists them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Where to hear: an address and a UDP port
@@ -34,12 +34,13 @@ pub(crate) struct Arguments {
         default_value = "0.0.0.0:7447"
     )]
     listen: SocketAddr,
-    /// Where other machines reach this one, if that is not what this machine sees itself; without a port that of
-    /// --listen. `ssh`: the address that the ssh session has reached which this is in
+    /// Where other machines reach this one, if that is not what this machine sees itself; without
+    /// a port that of --listen. `ssh`: the address that the ssh session has reached which this
+    /// is in
     #[arg(long, value_name = "ADDRESS", env = "WINDTUNNEL_ADVERTISE")]
     advertise: Option<Advertise>,
-    /// Other agents to look for, with commas; one that is there is enough, and a name of which nothing is known yet
-    /// is looked up again
+    /// Other agents to look for, with commas; one that is there is enough, and a name of which
+    /// nothing is known yet is looked up again
     #[arg(long, value_name = "HOST", env = "WINDTUNNEL_JOIN", value_delimiter = ',')]
     join: Vec<String>,
     /// The machine's name, instead of its own
@@ -69,19 +70,20 @@ pub(crate) struct Arguments {
     /// Programs that files may not start here, with commas; `*` stands for any text: `nc*,/opt/*`
     #[arg(long, value_name = "PATTERN", env = "WINDTUNNEL_DENY_EXEC", value_delimiter = ',')]
     deny_exec: Vec<String>,
-    /// Where runs keep their files until somebody fetches them; nothing else may be there [default:
-    /// windtunnel/agent-MACHINE-PORT in $XDG_STATE_HOME or ~/.local/state]
+    /// Where runs keep their files until somebody fetches them; nothing else may be there
+    /// [default: windtunnel/agent-MACHINE-PORT in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_AGENT_FOLDER")]
     folder: Option<PathBuf>,
-    /// How long the results of a run that is over wait for somebody to fetch them (`windtunnel attach`); then they are
-    /// removed
+    /// How long the results of a run that is over wait for somebody to fetch them (`windtunnel
+    /// attach`); then they are removed
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_KEEP_RESULTS", default_value = "24h")]
     keep_results: Span,
-    /// Tell others the name, the processors and the memory that the Slurm step has which this is in
+    /// Tell others the name, the processors and the memory that the Slurm step has which this is
+    /// in
     #[arg(long, env = "WINDTUNNEL_SLURM", value_parser = FalseyValueParser::new())]
     slurm: bool,
-    /// Print where others reach this agent, and end when standard input does, once nobody watches a run here;
-    /// then nothing is left of it
+    /// Print where others reach this agent, and end when standard input does, once nobody watches
+    /// a run here; then nothing is left of it
     #[arg(long, env = "WINDTUNNEL_UNTIL_STDIN_CLOSES", value_parser = FalseyValueParser::new())]
     until_stdin_closes: bool,
     #[command(flatten)]

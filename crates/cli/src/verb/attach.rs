@@ -16,8 +16,8 @@ use crate::verb::run::{Showing, new_run_folder, show};
 
 /// Follow a run over several machines, from any machine that has the cluster's key
 ///
-/// What programs write from now on is shown, the control verbs work in the run folder, and at the end all results
-/// come here. Ctrl-C ends the run.
+/// What programs write from now on is shown, the control verbs work in the run folder, and at the
+/// end all results come here. Ctrl-C ends the run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Number of the run [default: the only one]

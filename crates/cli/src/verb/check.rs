@@ -26,10 +26,11 @@ use over::Over;
 
 /// Validate a scenario and show its paths, without running anything
 ///
-/// Needs no rights. Prints latency, bottleneck, loss and hops for each ordered pair of nodes (each of their ways,
-/// where routers spread flows over several), the values of links that have a preset or follow a trace, the lengths
-/// of queues that the file leaves to the default, and whether the plan fits this machine. With --hosts: whether
-/// machines of a cluster carry it, which node goes on which, and the most that can cross their uplinks.
+/// Needs no rights. Prints latency, bottleneck, loss and hops for each ordered pair of nodes (each
+/// of their ways, where routers spread flows over several), the values of links that have a preset
+/// or follow a trace, the lengths of queues that the file leaves to the default, and whether the
+/// plan fits this machine. With --hosts: whether machines of a cluster carry it, which node goes on
+/// which, and the most that can cross their uplinks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The scenario; - for standard input, whose relative paths start in the current folder

@@ -1,4 +1,5 @@
-//! `complete`: what the last word of a command line could become. The scripts of `completions` ask, people do not.
+//! `complete`: what the last word of a command line could become. The scripts of `completions` ask,
+//! people do not.
 
 use clap::ValueEnum;
 
@@ -40,7 +41,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     Ok(Exit::Fine.code())
 }
 
-/// The words as they were written: bash takes them apart at `=` and `:`, and these are words of their own.
+/// The words as they were written: bash takes them apart at `=` and `:`, and these are words of
+/// their own.
 fn joined(words: &[String]) -> Vec<String> {
     let is_break = |word: &str| !word.is_empty() && word.chars().all(|c| BREAKS.contains(&c));
     let mut joined: Vec<String> = Vec::new();

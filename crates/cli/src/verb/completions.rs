@@ -13,7 +13,8 @@ use crate::verb::Outcome;
 ///
 /// For bash: windtunnel completions bash > ~/.local/share/bash-completion/completions/windtunnel
 ///
-/// In bash, zsh and fish, names of live runs, their nodes and links, and of presets are completed too.
+/// In bash, zsh and fish, names of live runs, their nodes and links, and of presets are completed
+/// too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The shell

@@ -16,9 +16,10 @@ use crate::verb::Outcome;
 
 /// Run a command in a node of a live run
 ///
-/// Standard input, output and error are passed to the command; where input and output are a terminal, it gets a
-/// terminal of its own. Exits with the command's exit code, or 128+n if signal n ended it; 127 if it is not found, 126 if it
-/// cannot be executed. Options come before the command; `--` in front of it is only needed where it begins with `-`.
+/// Standard input, output and error are passed to the command; where input and output are a
+/// terminal, it gets a terminal of its own. Exits with the command's exit code, or 128+n if signal
+/// n ended it; 127 if it is not found, 126 if it cannot be executed. Options come before the
+/// command; `--` in front of it is only needed where it begins with `-`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The node
@@ -48,7 +49,8 @@ pub(crate) struct Place {
 /// What is written beside what the command writes.
 #[derive(Debug, clap::Args)]
 struct Errors {
-    /// Write a failure of windtunnel itself to standard error as JSON; the command's output stays what it is
+    /// Write a failure of windtunnel itself to standard error as JSON; the command's output stays
+    /// what it is
     #[arg(long = "json", id = "json", env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
     _json: bool,
 }
@@ -69,7 +71,8 @@ pub(crate) fn command(node: &str, argv: &[OsString], place: &Place) -> Outcome {
             .hint("name one with --cwd DIR")
     })?;
     let mut env: BTreeMap<String, String> = place.variables.iter().cloned().collect();
-    // A terminal's type belongs to the terminal that is used, not to the one the run was started from.
+    // A terminal's type belongs to the terminal that is used, not to the one the run was started
+    // from.
     if let Ok(terminal) = std::env::var("TERM") {
         env.entry("TERM".to_owned()).or_insert(terminal);
     }

@@ -18,8 +18,9 @@ use crate::verb::Outcome;
 /// Write the scenario of a star, a ring, a tree, a random graph and the like
 ///
 /// The file goes to standard output, ready for `check` and `run`. Routers have the shape; nodes are
-/// attached to them in turn (at the leaves of a tree, at the first and the last level of a butterfly). The
-/// same options and seed give the same bytes everywhere. An option that the shape has no use for is refused.
+/// attached to them in turn (at the leaves of a tree, at the first and the last level of a
+/// butterfly). The same options and seed give the same bytes everywhere. An option that the shape
+/// has no use for is refused.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The shape
@@ -28,7 +29,8 @@ pub(crate) struct Arguments {
     /// Nodes in all [default: one for each router that takes nodes; 10 for star and dumbbell]
     #[arg(long, value_name = "N", env = "WINDTUNNEL_NODES")]
     nodes: Option<u32>,
-    /// Routers of a chain, ring, full-mesh, random or scale-free shape [default: as many as --nodes, else 10]
+    /// Routers of a chain, ring, full-mesh, random or scale-free shape [default: as many as
+    /// --nodes, else 10]
     #[arg(long, value_name = "N", env = "WINDTUNNEL_ROUTERS")]
     routers: Option<u32>,
     /// Rows and columns of a grid or torus, such as 3x5 [default: 4x4]

@@ -21,11 +21,11 @@ use crate::verb::Outcome;
 
 /// Let an event happen in a live run, in the words of the scenario file
 ///
-/// The event is one of `events` in a scenario file, without `at`: `{link: ocean, direction: up, down: true}`,
-/// `{node: peers, do: kill, some: 20%}`, `partition: [[a, b], [c]]`, `{flap: {link: ocean, every: 500ms,
-/// down: 100ms, for: 10s}}`, `{churn: {nodes: peers, rate: 20%, every: 10s, for: 60s}}`; or a list of them,
-/// all at one instant. What is done now is answered with its time; what comes later is done by the run.
-/// docs/faults.md has the whole vocabulary.
+/// The event is one of `events` in a scenario file, without `at`: `{link: ocean, direction: up,
+/// down: true}`, `{node: peers, do: kill, some: 20%}`, `partition: [[a, b], [c]]`, `{flap: {link:
+/// ocean, every: 500ms, down: 100ms, for: 10s}}`, `{churn: {nodes: peers, rate: 20%, every: 10s,
+/// for: 60s}}`; or a list of them, all at one instant. What is done now is answered with its time;
+/// what comes later is done by the run. docs/faults.md has the whole vocabulary.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The event, or a list of events

@@ -19,9 +19,9 @@ use crate::verb::Outcome;
 
 /// Write the scenario of a network that another tool's file describes
 ///
-/// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML, Kollaps' XML and
-/// containerlab's YAML. The scenario goes to standard output. What had to be assumed and what could not be
-/// carried over is told on standard error and in comments at the head of the scenario.
+/// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML, Kollaps' XML
+/// and containerlab's YAML. The scenario goes to standard output. What had to be assumed and what
+/// could not be carried over is told on standard error and in comments at the head of the scenario.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The file; - for standard input
@@ -29,7 +29,8 @@ pub(crate) struct Arguments {
     /// What the file is [default: told from its content]
     #[arg(long, value_name = "FORMAT", env = "WINDTUNNEL_FORMAT")]
     format: Option<Format>,
-    /// Nodes to attach to each router [default: 1 where the file has no end hosts of its own, else 0]
+    /// Nodes to attach to each router [default: 1 where the file has no end hosts of its own, else
+    /// 0]
     #[arg(long, value_name = "N", env = "WINDTUNNEL_HOSTS")]
     hosts: Option<u32>,
     /// Attach nodes to these routers only: names, or labels of the file

@@ -13,8 +13,8 @@ use crate::verb::Outcome;
 
 /// Make the key of a cluster: who has it may use all of its machines
 ///
-/// Copy the file to each machine of the cluster, and let nobody else read it. A file that is there already is
-/// left alone.
+/// Copy the file to each machine of the cluster, and let nobody else read it. A file that is there
+/// already is left alone.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The new file [default: windtunnel/cluster.key in $XDG_CONFIG_HOME or ~/.config]

@@ -25,14 +25,15 @@ use wrapper::Wrapper;
 
 /// Run a command across one emulated link, without a file
 ///
-/// The command runs in a node called `client`; the other end of the link is a node called `server`. With --server,
-/// a program runs there too: the command starts once it listens, and when the command has exited the run is over.
-/// The command has windtunnel's own standard input, output, error and terminal, gets its signals, and gives it its
-/// exit code (127 if it is not found, 126 if it cannot be executed). How faithful the run was is told on standard
-/// error, with --json as JSON; --strict makes it count. Options come before the command; `--` in front of it is only
+/// The command runs in a node called `client`; the other end of the link is a node called `server`.
+/// With --server, a program runs there too: the command starts once it listens, and when the
+/// command has exited the run is over. The command has windtunnel's own standard input, output,
+/// error and terminal, gets its signals, and gives it its exit code (127 if it is not found, 126 if
+/// it cannot be executed). How faithful the run was is told on standard error, with --json as JSON;
+/// --strict makes it count. Options come before the command; `--` in front of it is only
 /// needed where it begins with `-`.
-/// Properties hold for each direction, in the words of a scenario file; --up (client to server) and --down
-/// (server to client) take `key=value` pairs for one of them.
+/// Properties hold for each direction, in the words of a scenario file; --up (client to server) and
+/// --down (server to client) take `key=value` pairs for one of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -59,7 +60,8 @@ pub(crate) struct Arguments {
     /// Write the scenario that this means, to begin a file with, and run nothing
     #[arg(long, env = "WINDTUNNEL_LINK_PRINT", value_parser = FalseyValueParser::new())]
     print: bool,
-    /// Exit with 1 where the command exits with 0 and the run was not faithful, or the server failed
+    /// Exit with 1 where the command exits with 0 and the run was not faithful, or the server
+    /// failed
     #[arg(long, env = "WINDTUNNEL_LINK_STRICT", value_parser = FalseyValueParser::new())]
     strict: bool,
     #[command(flatten)]

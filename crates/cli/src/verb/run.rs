@@ -29,9 +29,9 @@ use results_file::ResultsFile;
 
 /// Run a scenario: build its network, run its programs, judge the run, leave nothing behind
 ///
-/// Programs' lines go to standard output behind the name of their node, what happens to standard error, and
-/// everything to the run folder. The last line is the verdict. Ctrl-C ends the run; a second one ends
-/// programs that do not listen.
+/// Programs' lines go to standard output behind the name of their node, what happens to standard
+/// error, and everything to the run folder. The last line is the verdict. Ctrl-C ends the run; a
+/// second one ends programs that do not listen.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The scenario; - for standard input, whose relative paths start in the current folder
@@ -60,12 +60,12 @@ pub(crate) struct How {
     /// How long the run lasts at the most, instead of the file's
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_DURATION", value_parser = duration)]
     duration: Option<Span>,
-    /// Packets that leave later than this are late; more than 0.1% of all or of a link direction, or one that
-    /// is 20 times as late, make the run unfaithful
+    /// Packets that leave later than this are late; more than 0.1% of all or of a link direction,
+    /// or one that is 20 times as late, make the run unfaithful
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_MAX_LATENESS", default_value = "1ms")]
     max_lateness: Span,
-    /// What is done when this machine cannot keep up, instead of what the file says: `report` it; `abort` the
-    /// run; or `freeze` all programs until the emulation has caught up
+    /// What is done when this machine cannot keep up, instead of what the file says: `report` it;
+    /// `abort` the run; or `freeze` all programs until the emulation has caught up
     #[arg(long, value_name = "WHAT", env = "WINDTUNNEL_ON_OVERLOAD")]
     on_overload: Option<OnOverload>,
     /// How much is kept of each stream that a program writes
@@ -77,8 +77,8 @@ pub(crate) struct How {
     /// Memory for packets in queues and in flight
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_PACKET_MEMORY", default_value = "1GB")]
     packet_memory: Bytes,
-    /// Write the results as JUnit XML to this file too, for a CI system; the run folder always has them as
-    /// `junit.xml`
+    /// Write the results as JUnit XML to this file too, for a CI system; the run folder always has
+    /// them as `junit.xml`
     #[arg(long, value_name = "FILE", env = "WINDTUNNEL_JUNIT")]
     junit: Option<PathBuf>,
     #[command(flatten)]
@@ -165,7 +165,8 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Has `run` do what was loaded, with everything around it: warnings before, JUnit's file after.
+    /// Has `run` do what was loaded, with everything around it: warnings before, JUnit's file
+    /// after.
     pub(crate) fn of(
         loaded: Loaded,
         base_dir: PathBuf,
@@ -222,7 +223,8 @@ fn plan_of(loaded: Loaded, arguments: &How) -> Plan {
     plan
 }
 
-/// The run folder, all that the run needs to know beside its plan, and the file for its JUnit results.
+/// The run folder, all that the run needs to know beside its plan, and the file for its JUnit
+/// results.
 fn places(
     arguments: &How,
     plan: &Plan,
@@ -297,7 +299,8 @@ fn failed(error: RunError) -> Failure {
     Failure::Told { error: error.into(), hint, code }
 }
 
-/// A folder below `parent` that nobody else has: made here, so that two runs in one second do not meet.
+/// A folder below `parent` that nobody else has: made here, so that two runs in one second do not
+/// meet.
 fn new_folder(parent: &Path, name: &str, time: &str) -> Result<PathBuf, Failure> {
     let cannot = |path: &Path, error: io::Error| {
         let text = format!("cannot make the run folder {}: {error}", path.display());

@@ -14,7 +14,8 @@ use crate::verb::Outcome;
 /// Change properties of a link in a live run
 ///
 /// Only what is named changes, all of it at one instant. Keys and values are those of links in the
-/// scenario file: latency, jitter, loss, duplicate, corrupt, reorder, rate, overhead, mtu, queue, discipline.
+/// scenario file: latency, jitter, loss, duplicate, corrupt, reorder, rate, overhead, mtu, queue,
+/// discipline.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Name of the link

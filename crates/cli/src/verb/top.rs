@@ -28,9 +28,10 @@ use crate::verb::Outcome;
 
 /// Watch the links and programs of a live run in the terminal, and change links
 ///
-/// Links with what they deliver, queue, drop and are late by, and nodes with their programs; to be sorted,
-/// filtered and changed with keys, which `?` shows. Rates are of IP bytes in the last second. `q` ends top,
-/// not the run. Where standard input or output is no terminal, the tables are printed once.
+/// Links with what they deliver, queue, drop and are late by, and nodes with their programs; to be
+/// sorted, filtered and changed with keys, which `?` shows. Rates are of IP bytes in the last
+/// second. `q` ends top, not the run. Where standard input or output is no terminal, the tables are
+/// printed once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Print the tables once as plain text, with all columns

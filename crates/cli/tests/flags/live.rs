@@ -1,4 +1,5 @@
-//! Live runs are found, listed and completed. Runs here are sockets that answer: no rights are needed.
+//! Live runs are found, listed and completed. Runs here are sockets that answer: no rights are
+//! needed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

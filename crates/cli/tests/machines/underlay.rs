@@ -82,7 +82,8 @@ fn a_run_whose_agents_do_not_hear_each_other_does_not_begin_and_names_them() {
 #[test]
 fn agents_on_a_switch_without_a_default_route_find_each_other_by_one_address() {
     let anywhere: &[&str] = &["--listen", "0.0.0.0:7447"];
-    // As docs/cluster.md says: the first knows nobody, the others know the first. They meet or this fails.
+    // As docs/cluster.md says: the first knows nobody, the others know the first. They meet or this
+    // fails.
     let Some(machines) = Machines::with(&[anywhere; 3]) else { return };
     let hosts = machines.ask(2, &["hosts", "--key", "../key", "--json"]);
     let hosts: serde_json::Value = serde_json::from_slice(&hosts.stdout).unwrap();

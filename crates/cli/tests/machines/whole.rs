@@ -27,7 +27,8 @@ fn one_file_over_three_machines_is_one_run_with_one_verdict_and_one_folder() {
         assert!(!outcome.exit(node).is_empty(), "{node}");
     }
 
-    // What happens to the run happens once, whoever tells it; what happens to a program is told by its machine.
+    // What happens to the run happens once, whoever tells it; what happens to a program is told by
+    // its machine.
     for kind in ["run-began", "run-ended"] {
         assert_eq!(outcome.events(kind).len(), 1, "{kind}: {}", outcome.file("events.jsonl"));
     }
@@ -64,7 +65,8 @@ fn one_file_over_three_machines_is_one_run_with_one_verdict_and_one_folder() {
     );
 }
 
-/// Two servers of each other's kind, with clients on other machines, one of them behind a narrow link.
+/// Two servers of each other's kind, with clients on other machines, one of them behind a narrow
+/// link.
 const FILE: &str = "
 nodes:
   web: {run: [nginx, -p, ., -e, stderr, -c, nginx.conf], daemon: true, ready: tcp:80, pin: two}

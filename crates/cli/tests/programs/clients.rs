@@ -86,7 +86,8 @@ fn a_static_binary_is_no_different() {
         let lab = Lab::new(user);
         lab.folder("www");
         lab.write("www/page", "static\n");
-        // A file, because busybox's nc ends when the other side has nothing to say, even if its own input is late.
+        // A file, because busybox's nc ends when the other side has nothing to say, even if its own
+        // input is late.
         lab.write("hello", "hello\n");
         let outcome = lab.pass(
             "nodes:

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use super::support::{Lab, User, is_missing, is_root, missing, users};
 
-/// The run folder `full/out` and the file for JUnit lie on a file system of 12 MB of their own, of which a
-/// program takes all. What is left when the run is over is copied to `copy`.
+/// The run folder `full/out` and the file for JUnit lie on a file system of 12 MB of their own, of
+/// which a program takes all. What is left when the run is over is copied to `copy`.
 const SCRIPT: &str = "
 mount -t tmpfs -o size=12m,mode=0777 tmpfs full || exit 99
 ./windtunnel run scenario.yaml --out full/out --junit full/results.xml --max-lateness 5s

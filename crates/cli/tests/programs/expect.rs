@@ -14,7 +14,8 @@ fn every_kind_of_expectation_can_be_met() {
         let outcome = lab.pass(&scenario(MET));
         let unmet: Vec<Value> = expectations(&outcome, false);
         assert!(unmet.is_empty(), "{unmet:?}");
-        // The files that judge are there to look at: 10 requests a second, and the payload that arrived.
+        // The files that judge are there to look at: 10 requests a second, and the payload that
+        // arrived.
         let echoes = outcome.file("echoes.csv");
         assert!(
             echoes.lines().count() >= 6 && echoes.starts_with("from,to,sent_s,rtt_s\n"),

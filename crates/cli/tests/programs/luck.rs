@@ -162,7 +162,8 @@ for _ in range(200):
     sender.sendto(b'x' * 1000, ('b', 9))
 ";
 
-/// Shows the node's counters as soon as most of the datagrams have been counted, at the latest after 20 s.
+/// Shows the node's counters as soon as most of the datagrams have been counted, at the latest
+/// after 20 s.
 const COUNTERS: &str = "import time
 deadline = time.monotonic() + 20
 while True:

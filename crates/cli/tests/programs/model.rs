@@ -9,8 +9,9 @@ fn greedy_flows_share_a_link_by_their_round_trips_and_have_it_all_when_alone() {
     }
     for user in users() {
         let lab = Lab::new(user);
-        // Round trips of 20 and 60 ms: 8.78 and 2.93 Mbit/s of IP packets, and 11.7 alone. Both send more than
-        // that; TCP would use less than its share while it recovers from a loss.
+        // Round trips of 20 and 60 ms: 8.78 and 2.93 Mbit/s of IP packets, and 11.7 alone. Both
+        // send more than that; TCP would use less than its share while it recovers from a
+        // loss.
         let outcome = lab.pass(
             "model: paths
 nodes:

@@ -1,5 +1,5 @@
-//! More work than the machine has processor time for. With a bound of nanoseconds every machine is overloaded
-//! by a flood: what is tested is what is done about it, not how fast this machine is.
+//! More work than the machine has processor time for. With a bound of nanoseconds every machine is
+//! overloaded by a flood: what is tested is what is done about it, not how fast this machine is.
 
 use super::support::{Lab, is_missing, users};
 

@@ -176,7 +176,8 @@ fn datagrams_of_every_size_pass_a_smaller_link() {
     }
 }
 
-/// Sends datagrams that may be cut, or tells the sizes of those that come until the largest has come.
+/// Sends datagrams that may be cut, or tells the sizes of those that come until the largest has
+/// come.
 const DATAGRAMS: &str = "import socket, sys
 datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 if sys.argv[1:]:

@@ -1,5 +1,5 @@
-//! The main loop of a run under hard conditions: impatient users, dead nodes, short descriptors, clients that
-//! ask without end. It always answers, and never spins.
+//! The main loop of a run under hard conditions: impatient users, dead nodes, short descriptors,
+//! clients that ask without end. It always answers, and never spins.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -43,7 +43,8 @@ events:
         );
         let seen = [0, 1, 2].map(|program| second_hop(&outcome, program));
         assert_eq!(seen, ["fast", "slow", "slow"], "{}", outcome.describe());
-        // 12 ms there and back by each of the two: 24 ms, then 84 ms, then 24 ms; by one there and the other back: 54 ms.
+        // 12 ms there and back by each of the two: 24 ms, then 84 ms, then 24 ms; by one there and
+        // the other back: 54 ms.
         let text = outcome.file("nodes/a/stdout.3");
         let times: Vec<f64> = text
             .lines()
@@ -64,8 +65,8 @@ events:
     }
 }
 
-/// The kernel of a node with two links follows as well: its second link carries what the first no longer
-/// can, and after the repair the first does again.
+/// The kernel of a node with two links follows as well: its second link carries what the first no
+/// longer can, and after the repair the first does again.
 #[test]
 fn routes_follow_a_dead_link_of_a_node_with_two() {
     if is_missing(&["ping", "ip"]) {
@@ -107,7 +108,8 @@ expect: [{node: a, exit: any}]
         assert_eq!(follows.len(), 2, "{}", outcome.describe());
         assert_eq!(follows[0]["intended_ns"], 1_200_000_000);
         assert_eq!(devices, ["eth0", "eth1", "eth0"], "{}", outcome.describe());
-        // Bound to the first address or not, what was sent in the 200 ms is lost, and the rest is not.
+        // Bound to the first address or not, what was sent in the 200 ms is lost, and the rest is
+        // not.
         let text = outcome.file("nodes/a/stdout.0");
         let received = text.matches("time=").count();
         assert!((38..50).contains(&received), "{text}");

@@ -107,7 +107,8 @@ links: [{between: [a, b], latency: 20ms}]
             assert!(outcome.stderr.contains(&line), "{}", outcome.describe());
         }
         assert!(outcome.output("a").contains("3 received"), "{}", outcome.describe());
-        // A command that is ended has results, and one that is killed takes its agents with it all the same.
+        // A command that is ended has results, and one that is killed takes its agents with it all
+        // the same.
         let long = net.replace("-c 3 -i 0.2", "-c 1000");
         let ended = interrupted(&lab, &long, &options, "TERM").finish();
         ended.assert_code(143);

@@ -20,7 +20,8 @@ links: [{between: [client, server], latency: 5ms, rate: 10mbit}]
         );
         let result: Value = serde_json::from_str(&outcome.output("client")).unwrap();
         let goodput = result["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
-        // 1448 B of 1538 B on the wire are payload (TCP with timestamps): 9.415 Mbit/s. Less where the machine stalls.
+        // 1448 B of 1538 B on the wire are payload (TCP with timestamps): 9.415 Mbit/s. Less where
+        // the machine stalls.
         let least = if outcome.is_faithful() { 8.9e6 } else { 8e6 };
         assert!((least..9.5e6).contains(&goodput), "{goodput}");
         let peak = outcome.link("client-server")["achieved"]["rate_peak_bit_per_s"].as_u64();

@@ -17,8 +17,8 @@ pub(super) async fn signalled() -> io::Result<()> {
     Ok(())
 }
 
-/// Tells when standard input closes. In a thread, because what is read may be a file, for which there is
-/// no waiting.
+/// Tells when standard input closes. In a thread, because what is read may be a file, for which
+/// there is no waiting.
 pub(super) fn watch_stdin(heard: UnboundedSender<Heard>) {
     thread::spawn(move || {
         let mut input = io::stdin().lock();

@@ -1,4 +1,5 @@
-//! Commands in nodes of a part: between a stream and the part's control socket, which wants descriptors.
+//! Commands in nodes of a part: between a stream and the part's control socket, which wants
+//! descriptors.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,7 +19,8 @@ use crate::protocol::Answer;
 use crate::protocol::exec::{FromCommand, Octets, ToCommand};
 use crate::stream;
 
-/// Runs the command of `request` in a node of the part in `folder`, with a terminal if there is a size of one.
+/// Runs the command of `request` in a node of the part in `folder`, with a terminal if there is a
+/// size of one.
 pub(super) async fn exec(
     folder: Result<PathBuf, String>,
     limits: Limits,
@@ -166,8 +168,8 @@ fn read_all(error: bool, mut output: File, tell: &Sender<FromCommand>) {
     }
 }
 
-/// All that the command wrote comes before its end. What it has left behind may go on writing: nobody waits for
-/// that.
+/// All that the command wrote comes before its end. What it has left behind may go on writing:
+/// nobody waits for that.
 fn finish(readers: &[thread::JoinHandle<()>]) {
     for _ in 0..FINISH_STEPS {
         if readers.iter().all(thread::JoinHandle::is_finished) {

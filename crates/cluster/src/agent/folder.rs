@@ -19,7 +19,8 @@ impl PartsFolder {
     /// Makes it, or removes the parts that an earlier agent has left there.
     ///
     /// # Errors
-    /// If another agent has it; and if anything else is there, which may be precious: then nothing is removed.
+    /// If another agent has it; and if anything else is there, which may be precious: then nothing
+    /// is removed.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         // Results and sockets of runs are nobody else's business, whatever the umask.
         DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(path)?;

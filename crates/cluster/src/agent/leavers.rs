@@ -1,5 +1,5 @@
-//! Members that have left a run while the part here goes on. As a rule they have said before that the run is over,
-//! on another way than the news that they have left.
+//! Members that have left a run while the part here goes on. As a rule they have said before that
+//! the run is over, on another way than the news that they have left.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ impl Leavers {
         self.0.entry(member).or_insert(at);
     }
 
-    /// Those that have left long ago: what they said before has come by now, or never will. Each once.
+    /// Those that have left long ago: what they said before has come by now, or never will. Each
+    /// once.
     pub(super) fn take(&mut self, now: Time) -> Vec<u16> {
         let is_due = |at: &Time| now.since(*at) >= PATIENCE;
         let due = self.0.iter().filter(|(_, at)| is_due(at)).map(|(member, _)| *member).collect();

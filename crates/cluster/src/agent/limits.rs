@@ -68,7 +68,8 @@ impl Limits {
         Ok(())
     }
 
-    /// The pattern that a program's name matches: the whole of it, or what is behind the last slash.
+    /// The pattern that a program's name matches: the whole of it, or what is behind the last
+    /// slash.
     pub(crate) fn denied(&self, word: &str) -> Option<&str> {
         let name = word.rsplit('/').next().unwrap_or(word);
         let matches = |pattern: &&String| fits(pattern, word) || fits(pattern, name);

@@ -1,4 +1,5 @@
-//! Which side of a cut network goes on with a run whose file says `continue`: the other would outlive it.
+//! Which side of a cut network goes on with a run whose file says `continue`: the other would
+//! outlive it.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +26,8 @@ impl Losses {
         self.0.entry(member).or_insert(at);
     }
 
-    /// How those who are left of so many members stand. Losses within a short time count as one: a cut is not
-    /// noticed for all behind it at once.
+    /// How those who are left of so many members stand. Losses within a short time count as one: a
+    /// cut is not noticed for all behind it at once.
     pub(super) fn stand(&self, members: u16, now: Time) -> Stand {
         let just = |member: &u16| self.0.get(member).is_some_and(|at| now.since(*at) <= AT_ONCE);
         let before: Vec<u16> =

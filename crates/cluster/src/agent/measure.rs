@@ -1,8 +1,9 @@
 //! What goes through between agents.
 //!
-//! Pairs are measured in rounds as in a tournament: in each, every agent is in one pair at the most, and all pairs of the
-//! round are measured at the same time. So the time grows with the number of agents, not with that of their pairs, and no
-//! two measurements share a machine. Of many agents only some pairs are measured.
+//! Pairs are measured in rounds as in a tournament: in each, every agent is in one pair at the
+//! most, and all pairs of the round are measured at the same time. So the time grows with the
+//! number of agents, not with that of their pairs, and no two measurements share a machine. Of many
+//! agents only some pairs are measured.
 
 use std::io;
 use std::net::SocketAddr;
@@ -56,9 +57,10 @@ async fn one_way(from: &Card, to: &Card, own: &str, carrier: &Carrier) -> Throug
     Throughput { from: from.address, to: to.address, bit_per_s }
 }
 
-/// Who is measured with whom, round by round: each pair once, if that takes no more than `most` rounds; else each with as
-/// many others as there are rounds, who stand at all distances in the list. One stays in its place and the others go
-/// around it (the circle method); of an odd number one rests in each round.
+/// Who is measured with whom, round by round: each pair once, if that takes no more than `most`
+/// rounds; else each with as many others as there are rounds, who stand at all distances in the
+/// list. One stays in its place and the others go around it (the circle method); of an odd number
+/// one rests in each round.
 fn rounds(count: usize, most: usize) -> Vec<Vec<(usize, usize)>> {
     let seats = count + count % 2;
     let circle = seats.saturating_sub(1);
@@ -100,7 +102,8 @@ async fn send_for(connection: &quinn::Connection) -> io::Result<u64> {
     Ok(u64::try_from(u128::from(bytes) * 8_000_000_000 / nanos).unwrap_or(u64::MAX))
 }
 
-/// Rounds at the most; a round takes some 0.7 s: two directions of [`MEASURE`] each, and a connection for each.
+/// Rounds at the most; a round takes some 0.7 s: two directions of [`MEASURE`] each, and a
+/// connection for each.
 const ROUNDS_MAX: usize = 32;
 /// No round begins later than this after the first: an agent that does not answer delays its round.
 const ALL: Duration = Duration::from_secs(45);

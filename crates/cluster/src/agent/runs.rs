@@ -1,5 +1,5 @@
-//! The parts of runs that an agent does: between the process of each part, the mesh, the other agents, and
-//! those who watch.
+//! The parts of runs that an agent does: between the process of each part, the mesh, the other
+//! agents, and those who watch.
 
 mod begin;
 mod expiry;
@@ -141,8 +141,8 @@ impl Runs {
         remove(&known.folder)
     }
 
-    /// Removes what is left of parts that are over and that nobody has watched for long. How that went is
-    /// heard later: it may take a while.
+    /// Removes what is left of parts that are over and that nobody has watched for long. How that
+    /// went is heard later: it may take a while.
     pub(super) fn expire(&mut self, time: Time) {
         let is_idle = |run: &&Run| run.part.is_none() && run.watchers.is_empty();
         let idle = self.all.values().filter(is_idle).map(|run| run.setup.run);

@@ -1,4 +1,5 @@
-//! Agents to look for, by their names: a name may mean something later, and something else later still.
+//! Agents to look for, by their names: a name may mean something later, and something else later
+//! still.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! The streams of runs: to those who watch, to the other agents, to a part's control socket, and of files.
+//! The streams of runs: to those who watch, to the other agents, to a part's control socket, and of
+//! files.
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,7 +33,8 @@ pub(super) async fn hear(mut from: RecvStream, watcher: (u64, u64), heard: Unbou
     let _ = heard.send(Heard::Ordered { watcher, order: None });
 }
 
-/// To another agent: what is sent goes to its part of the run, in order. `from` is the run and this member.
+/// To another agent: what is sent goes to its part of the run, in order. `from` is the run and this
+/// member.
 pub(crate) fn speaker(carrier: Carrier, to: SocketAddr, from: (u64, u16)) -> UnboundedSender<Word> {
     let (say, said) = unbounded_channel();
     tokio::task::spawn_local(async move {

@@ -22,7 +22,8 @@ pub struct RunSetup {
     pub members: Vec<Member>,
     /// By node: on which member it is.
     pub placement: Vec<u16>,
-    /// The key that packets between machines are sealed with, 64 hexadecimal digits; absent: they are not.
+    /// The key that packets between machines are sealed with, 64 hexadecimal digits; absent: they
+    /// are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Where programs start that name no folder of their own.

@@ -206,7 +206,8 @@ const AGENTS_MAX: usize = 100_000;
 const LABELS_MAX: usize = 1_000;
 /// Runs with parts at one agent.
 const RUNS_MAX: usize = 1 << 20;
-/// An exabyte, a billion gigabits a second, a nanosecond's clock of 36 years: sums of what runs and machines have fit.
+/// An exabyte, a billion gigabits a second, a nanosecond's clock of 36 years: sums of what runs and
+/// machines have fit.
 pub(crate) const AMOUNT_MAX: u64 = 1 << 60;
 /// A day.
 const RTT_NS_MAX: u64 = 86_400 * 1_000_000_000;

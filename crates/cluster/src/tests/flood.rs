@@ -13,8 +13,9 @@ use crate::carrier::tests::carrier;
 use crate::key::NAME;
 use crate::{Client, Told, tls};
 
-/// Between a client and an agent: proves the client's address (passes Retry packets back), and lets nothing else of the
-/// agent's through, so that the client repeats its beginning and the handshake is never finished.
+/// Between a client and an agent: proves the client's address (passes Retry packets back), and lets
+/// nothing else of the agent's through, so that the client repeats its beginning and the handshake
+/// is never finished.
 async fn hold(agent: SocketAddr, address: [u8; 4], began: Rc<AtomicUsize>) {
     let front = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let back = tokio::net::UdpSocket::bind((std::net::IpAddr::from(address), 0)).await.unwrap();

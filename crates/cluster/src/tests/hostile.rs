@@ -39,7 +39,8 @@ fn an_agents_answer_that_names_nodes_outside_the_run_folder_is_not_taken() {
 
 #[test]
 fn lengths_that_do_not_come_true_and_lines_of_nothing_are_errors() {
-    // A gigabyte is more than an answer has; 60 megabytes never come, and no memory is taken for them.
+    // A gigabyte is more than an answer has; 60 megabytes never come, and no memory is taken for
+    // them.
     let broken: [&[u8]; 5] =
         [&[], &[0], &[0xff; 4], &[3, 0x93, 0x87, 0, b'{'], &[0, 0, 0, 2, b'{', b']']];
     for bytes in broken {

@@ -185,7 +185,8 @@ impl Chain {
         if segments == packet.shape.count {
             return TooBig { packet, mtu };
         }
-        // Only the last segment of a train may fit. It is the one that is cut out, and the rest quoted.
+        // Only the last segment of a train may fit. It is the one that is cut out, and the rest
+        // quoted.
         let count = packet.shape.count;
         let last = packet.cut_last(&mut work.pool);
         match last {

@@ -1,4 +1,5 @@
-//! How fast a shaper sends: with the model of paths, at the shares of its flows and what others leave.
+//! How fast a shaper sends: with the model of paths, at the shares of its flows and what others
+//! leave.
 
 use windtunnel_model::{Rate, Span, Time};
 
@@ -42,8 +43,8 @@ impl Chain {
         self.server.set_rate(pacing.pace);
     }
 
-    /// Charges its lanes with the transmission that has begun, which ends at `first` at the earliest; when
-    /// it does, or is to be looked at again.
+    /// Charges its lanes with the transmission that has begun, which ends at `first` at the
+    /// earliest; when it does, or is to be looked at again.
     pub(super) fn charge(&mut self, now: Time, bytes: u64, first: Time, work: &mut Work) -> Time {
         let Some(pacing) = &self.pacing else { return first };
         let has_share = pacing.share.is_some();
@@ -52,8 +53,8 @@ impl Chain {
         self.next_look(now, first)
     }
 
-    /// Looks at a transmission again whose time has not come: what is left of it has the rate of now. Whether there
-    /// is one.
+    /// Looks at a transmission again whose time has not come: what is left of it has the rate of
+    /// now. Whether there is one.
     pub(super) fn look_again(&mut self, now: Time, work: &mut Work) -> bool {
         let Some(pacing) = &mut self.pacing else { return false };
         let Some((first, bytes)) = self.server.sending(now) else { return false };

@@ -215,8 +215,8 @@ impl Chain {
         }
     }
 
-    /// Drops what has to go while more waits than may, and more than `before`: a limit that has been lowered
-    /// drops nothing by itself.
+    /// Drops what has to go while more waits than may, and more than `before`: a limit that has
+    /// been lowered drops nothing by itself.
     fn trim(&mut self, now: Time, before: (u64, u64), work: &mut Work) {
         if self.queue.overflow() == Overflow::Newcomer {
             return;
@@ -242,8 +242,9 @@ impl Chain {
         }
     }
 
-    /// Sends a packet that no rate holds up, and whose first segment is there now, on its way to the end
-    /// of the lane. What is behind a cut waits until it is there, so that others can come between.
+    /// Sends a packet that no rate holds up, and whose first segment is there now, on its way to
+    /// the end of the lane. What is behind a cut waits until it is there, so that others can
+    /// come between.
     fn delay(&mut self, now: Time, packet: Packet, work: &mut Work) {
         let run = self.delay.run(&packet);
         if run == packet.shape.count {

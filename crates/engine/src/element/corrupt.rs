@@ -2,12 +2,12 @@
 //!
 //! - **Parameters**: a probability, default 0.
 //! - **Time, order**: unchanged.
-//! - **Bytes**: a random bit of the transport payload (of the header, where there is none), after the
-//!   checksum has been completed, so that the receiver's check really fails. Packets that are no IP, or
-//!   have no byte to damage, pass unharmed and uncounted.
+//! - **Bytes**: a random bit of the transport payload (of the header, where there is none), after
+//!   the checksum has been completed, so that the receiver's check really fails. Packets that are
+//!   no IP, or have no byte to damage, pass unharmed and uncounted.
 //! - **Drop reasons**: none; it is the receiver that drops.
-//! - **Model**: `corrupt` of tc-netem(8), which flips a bit anywhere and leaves checksums that are still
-//!   to be computed alone, so that on a virtual link nobody notices.
+//! - **Model**: `corrupt` of tc-netem(8), which flips a bit anywhere and leaves checksums that are
+//!   still to be computed alone, so that on a virtual link nobody notices.
 
 use windtunnel_model::{LinkProfile, Probability};
 use windtunnel_wire::{corrupt, vnet};

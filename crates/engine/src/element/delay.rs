@@ -1,13 +1,17 @@
-//! Delay: the time from the end of a packet's transmission to its arrival: latency, jitter, reorder.
+//! Delay: the time from the end of a packet's transmission to its arrival: latency, jitter,
+//! reorder.
 //!
-//! - **Parameters**: the latency (default 0), perhaps of a [`trace`](super::trace), [`jitter`](super::jitter), [`reorder`](super::reorder).
-//! - **Time**: adds latency and jitter. A change holds for packets that enter afterwards; a trace is asked
-//!   when a packet enters.
-//! - **Order**: kept: a packet leaves no earlier than the one before it, so a shorter delay waits for the
-//!   longer one in front. Not kept where `reorder.by_jitter` is set, nor by packets that reorder holds
-//!   back, which nobody waits for.
-//! - **Bytes**: unchanged. Trains stay whole except where jitter, reorder or a trace touches a segment.
-//! - **Drop reasons**: none; the number of packets on the way is bounded by the engine's memory only.
+//! - **Parameters**: the latency (default 0), perhaps of a [`trace`](super::trace),
+//!   [`jitter`](super::jitter), [`reorder`](super::reorder).
+//! - **Time**: adds latency and jitter. A change holds for packets that enter afterwards; a trace
+//!   is asked when a packet enters.
+//! - **Order**: kept: a packet leaves no earlier than the one before it, so a shorter delay waits
+//!   for the longer one in front. Not kept where `reorder.by_jitter` is set, nor by packets that
+//!   reorder holds back, which nobody waits for.
+//! - **Bytes**: unchanged. Trains stay whole except where jitter, reorder or a trace touches a
+//!   segment.
+//! - **Drop reasons**: none; the number of packets on the way is bounded by the engine's memory
+//!   only.
 //! - **Model**: `delay` of tc-netem(8), whose `limit` counts packets on the way as if they queued.
 
 use windtunnel_model::{LinkProfile, Span, Time};
@@ -96,7 +100,8 @@ impl Delay {
         (0..packet.shape.count).find(held).map_or(packet.shape.count, |index| index.max(1))
     }
 
-    /// When a packet that enters at its times leaves. It must be no longer than [`Delay::run`] says.
+    /// When a packet that enters at its times leaves. It must be no longer than [`Delay::run`]
+    /// says.
     pub(crate) fn depart(&mut self, packet: &Packet) -> Departure {
         let (number, copy) = (packet.number, packet.copy);
         let latency = self.trace.as_ref().map(|trace| trace.at(packet.times.first));

@@ -1,13 +1,13 @@
 //! Jitter: random delay on top of the latency, never negative.
 //!
 //! - **Parameters**: the spread J (default 0) and a distribution: uniform over [0, J] (default);
-//!   half-normal with standard deviation J, cut at 4·J; Pareto of the second kind with shape 3 and mean
-//!   J, cut at 40·J; or a table of quantiles, linear in between.
-//! - **Time**: each packet has a delay of its own, so trains travel in single segments. **Order**: see
-//!   [`delay`](super::delay). **Bytes**: unchanged.
+//!   half-normal with standard deviation J, cut at 4·J; Pareto of the second kind with shape 3 and
+//!   mean J, cut at 40·J; or a table of quantiles, linear in between.
+//! - **Time**: each packet has a delay of its own, so trains travel in single segments. **Order**:
+//!   see [`delay`](super::delay). **Bytes**: unchanged.
 //! - **Drop reasons**: none.
-//! - **Model**: `delay TIME JITTER distribution` of tc-netem(8), whose jitter lies around the delay and may
-//!   make it shorter, and whose tables are of 4096 steps too.
+//! - **Model**: `delay TIME JITTER distribution` of tc-netem(8), whose jitter lies around the delay
+//!   and may make it shorter, and whose tables are of 4096 steps too.
 //!
 //! Draws are turned into delays by inverting the distribution with integer tables, so that they are
 //! the same bits on every machine.

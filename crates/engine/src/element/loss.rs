@@ -1,13 +1,15 @@
 //! Loss: packets vanish.
 //!
-//! - **Parameters**: none (default); a probability; a Gilbert–Elliott chain of four probabilities; a
-//!   list of packet numbers; or a [`trace`](super::trace) of probabilities, asked when a packet is offered.
-//! - **Time, order, bytes**: unchanged for those that remain; a train loses just the segments concerned.
+//! - **Parameters**: none (default); a probability; a Gilbert–Elliott chain of four probabilities;
+//!   a list of packet numbers; or a [`trace`](super::trace) of probabilities, asked when a packet
+//!   is offered.
+//! - **Time, order, bytes**: unchanged for those that remain; a train loses just the segments
+//!   concerned.
 //! - **Drop reasons**: `loss`.
-//! - **Model**: `loss random` and `loss gemodel` of tc-netem(8); Gilbert 1960, Elliott 1963. Here the
-//!   chain's state changes *before* each packet, it starts in the good state (also when it is set anew),
-//!   and its steps count packets offered to the lane, so also those that a cut kept out. netem's
-//!   correlation parameter is not offered: its own page calls it wrong.
+//! - **Model**: `loss random` and `loss gemodel` of tc-netem(8); Gilbert 1960, Elliott 1963. Here
+//!   the chain's state changes *before* each packet, it starts in the good state (also when it is
+//!   set anew), and its steps count packets offered to the lane, so also those that a cut kept out.
+//!   netem's correlation parameter is not offered: its own page calls it wrong.
 //!
 //! The fate of packet n depends on seed, link, direction and n alone.
 
@@ -99,7 +101,8 @@ impl Loss {
             Kind::None => false,
             Kind::Independent(probability) => probability.decides(self.draws.at(number)),
             Kind::Bursts(chain) => {
-                // What kernels send of their own accord finds the times as programs' packets left them.
+                // What kernels send of their own accord finds the times as programs' packets left
+                // them.
                 if number < OWN_NUMBERS {
                     chain.advance(&self.states, number);
                 }

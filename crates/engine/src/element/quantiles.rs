@@ -1,7 +1,7 @@
 //! Inverted distributions as integer tables.
 //!
-//! The tables are computed once with libm's software arithmetic, which rounds alike on every machine,
-//! and rounded to 2⁻³² of the spread.
+//! The tables are computed once with libm's software arithmetic, which rounds alike on every
+//! machine, and rounded to 2⁻³² of the spread.
 
 use std::sync::LazyLock;
 

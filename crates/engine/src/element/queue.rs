@@ -1,17 +1,18 @@
 //! Queue: what waits for the rate.
 //!
-//! - **Parameters**: a limit in packets (MTU segments), bytes (IP packets with overhead) or time (what the
-//!   rate of the moment carries in it); default: the larger of 100 packets and 50 ms of the rate, or the
-//!   discipline's own. The discipline: [`drop_tail`] (default), [`drop_head`], [`codel`], [`red`], [`pie`],
+//! - **Parameters**: a limit in packets (MTU segments), bytes (IP packets with overhead) or time
+//!   (what the rate of the moment carries in it); default: the larger of 100 packets and 50 ms of
+//!   the rate, or the discipline's own. The discipline: [`drop_tail`] (default), [`drop_head`],
+//!   [`codel`], [`red`], [`pie`], [`flows`].
+//! - **Time**: packets wait until the line is free. **Order**: first in, first out, but for
 //!   [`flows`].
-//! - **Time**: packets wait until the line is free. **Order**: first in, first out, but for [`flows`].
 //! - **Bytes**: unchanged, apart from the marks of active queue management.
 //! - **Drop reasons**: `queue_full` at the limit, `aqm` where the discipline decides before.
-//! - **Change**: a lower limit or another discipline drops nothing that waits already; without a rate all
-//!   leave at once.
-//! - **Model**: `pfifo` and `bfifo` of tc(8). The packet in transmission does not count, as in a router and
-//!   unlike the limit of tc-netem(8). Trains wait as one object that counts its segments; of a train whose
-//!   segments are still arriving, all count from the first one on.
+//! - **Change**: a lower limit or another discipline drops nothing that waits already; without a
+//!   rate all leave at once.
+//! - **Model**: `pfifo` and `bfifo` of tc(8). The packet in transmission does not count, as in a
+//!   router and unlike the limit of tc-netem(8). Trains wait as one object that counts its
+//!   segments; of a train whose segments are still arriving, all count from the first one on.
 
 mod codel;
 mod discipline;
@@ -38,8 +39,8 @@ pub(crate) use discipline::{Admission, Overflow};
 use discipline::{Discipline, Head, Newcomer, Verdict};
 use limit::Limit;
 
-/// With room for so many packets, flow queues are taken not to overflow within the 100 µs of a part of a
-/// train.
+/// With room for so many packets, flow queues are taken not to overflow within the 100 µs of a part
+/// of a train.
 const NO_OVERFLOW: u64 = 1000;
 
 #[derive(Debug)]
@@ -118,7 +119,8 @@ impl Queue {
         self.discipline.admit(&comer)
     }
 
-    /// Whether all segments of a packet, all here now, may wait unmarked; then it has been decided so.
+    /// Whether all segments of a packet, all here now, may wait unmarked; then it has been decided
+    /// so.
     pub(crate) fn admits_whole(&mut self, now: Time, packet: &Packet, server: &Server) -> bool {
         let room = self.room(packet, server.waiting(now), server.is_free());
         let Some(mut trial) = self.discipline.trial().filter(|_| room == packet.shape.count) else {
@@ -165,8 +167,8 @@ impl Queue {
         self.discipline.overflow()
     }
 
-    /// How many segments of `packet` there is room for, `busy` (packets, bytes) waiting elsewhere. If the
-    /// line is free, the first segment needs no room.
+    /// How many segments of `packet` there is room for, `busy` (packets, bytes) waiting elsewhere.
+    /// If the line is free, the first segment needs no room.
     pub(crate) fn room(&self, packet: &Packet, busy: (u64, u64), line_is_free: bool) -> u32 {
         let shape = packet.shape;
         let direct = u32::from(line_is_free && self.packets == 0);

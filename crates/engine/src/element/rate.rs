@@ -1,20 +1,22 @@
 //! Rate: one segment after the other goes onto the line, each for as long as its bits take.
 //!
-//! - **Parameters**: the rate in bit/s (default: none, no time at all), or a [`trace`](super::trace) of it;
-//!   the overhead in bytes charged for each segment (default with a rate: Ethernet's 38; with delivery
-//!   opportunities 4, as in mahimahi).
-//! - **Time**: segment i leaves at d(i) = max(d(i−1), arrival(i)) + (IP bytes + overhead)·8/rate (Lindley
-//!   1952). Fractions of a nanosecond are carried on while the line is busy, so that no rate drifts. A
-//!   train's segments are served as if they came singly; its first and last departures are computed
-//!   at once. What would take longer than 100 µs is served in parts of at most that.
-//!   With a trace of rates the quotient becomes an integral, and segments are served singly. With delivery
-//!   opportunities what waits leaves at their instants: see [`slots`](super::trace::Slots).
+//! - **Parameters**: the rate in bit/s (default: none, no time at all), or a
+//!   [`trace`](super::trace) of it; the overhead in bytes charged for each segment (default with a
+//!   rate: Ethernet's 38; with delivery opportunities 4, as in mahimahi).
+//! - **Time**: segment i leaves at d(i) = max(d(i−1), arrival(i)) + (IP bytes + overhead)·8/rate
+//!   (Lindley 1952). Fractions of a nanosecond are carried on while the line is busy, so that no
+//!   rate drifts. A train's segments are served as if they came singly; its first and last
+//!   departures are computed at once. What would take longer than 100 µs is served in parts of at
+//!   most that. With a trace of rates the quotient becomes an integral, and segments are served
+//!   singly. With delivery opportunities what waits leaves at their instants: see
+//!   [`slots`](super::trace::Slots).
 //! - **Order, bytes**: unchanged.
 //! - **Drop reasons**: none; see [`queue`](super::queue).
-//! - **Change**: what is in transmission keeps its end; what waits gets the new rate. A packet that has used
-//!   some opportunities needs only the rest; one that a trace would never let end is begun anew.
-//! - **Model**: a serial line. tc-tbf(8) allows bursts; here there are none. Traces:
-//!   mm-link(1), whose opportunities are not rounded to the millisecond in which a packet comes here.
+//! - **Change**: what is in transmission keeps its end; what waits gets the new rate. A packet that
+//!   has used some opportunities needs only the rest; one that a trace would never let end is begun
+//!   anew.
+//! - **Model**: a serial line. tc-tbf(8) allows bursts; here there are none. Traces: mm-link(1),
+//!   whose opportunities are not rounded to the millisecond in which a packet comes here.
 
 use windtunnel_model::trace::Opportunities;
 use windtunnel_model::{LinkProfile, Rate, Span, Time, TraceUse};
@@ -114,8 +116,8 @@ impl Server {
         (times.first > now).then(|| (times.first, packet.shape.charge(self.overhead)))
     }
 
-    /// Sends what is left of the packet in transmission, begun at the rate `from`, at the rate `to`; when
-    /// it ends then.
+    /// Sends what is left of the packet in transmission, begun at the rate `from`, at the rate
+    /// `to`; when it ends then.
     pub(crate) fn go_on(&mut self, now: Time, from: Rate, to: Rate) -> Time {
         let State::Sending(_, times) = &mut self.state else { return now };
         let scaled = |time: Time| {
@@ -181,8 +183,8 @@ impl Server {
         awaited.map(|slot| slot.at)
     }
 
-    /// The bytes of the opportunity that is there now, and the time since the one before it; `None` where
-    /// none was waited for.
+    /// The bytes of the opportunity that is there now, and the time since the one before it; `None`
+    /// where none was waited for.
     pub(crate) fn take_slot(&mut self, now: Time) -> Option<(u64, Span)> {
         let Supply::Slots(_, awaited) = &mut self.supply else { return None };
         let slot = awaited.take_if(|slot| slot.at <= now)?;
@@ -196,8 +198,8 @@ impl Server {
         self.pending = Some((packet, bytes));
     }
 
-    /// Uses bytes of the opportunity at `now`; answers with what is left of them, and with the packet if
-    /// these were its last. A packet that is not there yet uses none.
+    /// Uses bytes of the opportunity at `now`; answers with what is left of them, and with the
+    /// packet if these were its last. A packet that is not there yet uses none.
     pub(crate) fn use_slot(&mut self, now: Time, bytes: u64) -> (u64, Option<Packet>) {
         let Some((mut packet, needed)) = self.pending.take() else { return (bytes, None) };
         if packet.times.first >= now {
@@ -212,8 +214,8 @@ impl Server {
         (bytes - needed, Some(packet))
     }
 
-    /// Takes the packet that is begun, and the bytes that it needs, where a rate or none has taken the
-    /// place of what began it.
+    /// Takes the packet that is begun, and the bytes that it needs, where a rate or none has taken
+    /// the place of what began it.
     pub(crate) fn take_pending(&mut self) -> Option<(Packet, u64)> {
         self.pending.take()
     }
@@ -271,7 +273,8 @@ impl Server {
         self.rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(count) * bytes))
     }
 
-    /// Whether a packet that begins at `now` follows the one before it without a gap, all of its segments.
+    /// Whether a packet that begins at `now` follows the one before it without a gap, all of its
+    /// segments.
     pub(crate) fn follows(&self, now: Time, packet: &Packet) -> bool {
         self.free_at == now && now > Time::ZERO && packet.times.last <= now
     }
@@ -309,8 +312,8 @@ impl Server {
         (times.first, busy)
     }
 
-    /// The end of what was being waited for: the packet, where its first segment has left; and when the
-    /// server is to be asked again, `None` when it is idle now.
+    /// The end of what was being waited for: the packet, where its first segment has left; and when
+    /// the server is to be asked again, `None` when it is idle now.
     pub(crate) fn end(&mut self) -> (Option<Packet>, Option<Time>) {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Sending(mut packet, times) => {
@@ -325,7 +328,8 @@ impl Server {
         }
     }
 
-    /// Segments of the train in transmission that still wait for the line at `now`, and their bytes.
+    /// Segments of the train in transmission that still wait for the line at `now`, and their
+    /// bytes.
     pub(crate) fn waiting(&self, now: Time) -> (u64, u64) {
         let (shape, times) = match &self.state {
             State::Idle => return (0, 0),
@@ -341,8 +345,8 @@ impl Server {
         (u64::from(waiting), rest.charge(self.overhead))
     }
 
-    /// Departures of a train: each is the greatest of what its predecessors and its arrival allow, and
-    /// as arrivals are even, the greatest is found at the ends.
+    /// Departures of a train: each is the greatest of what its predecessors and its arrival allow,
+    /// and as arrivals are even, the greatest is found at the ends.
     fn serve(&mut self, rate: Rate, start: Time, packet: &Packet, bytes: u64) -> (Times, Span) {
         let (shape, at) = (packet.shape, packet.times);
         let full = u64::from(shape.each) + u64::from(self.overhead);

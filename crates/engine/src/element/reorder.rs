@@ -1,12 +1,13 @@
 //! Reorder: some packets are held back so that later ones overtake them.
 //!
-//! - **Parameters**: a probability (default 0) and the time `extra` that a chosen packet is held back on
-//!   top of its delay; `by_jitter` (default false): whether jitter alone may change the order.
-//! - **Time**: a chosen packet leaves `extra` later. **Order**: the others do not wait for it. **Bytes**:
-//!   unchanged.
+//! - **Parameters**: a probability (default 0) and the time `extra` that a chosen packet is held
+//!   back on top of its delay; `by_jitter` (default false): whether jitter alone may change the
+//!   order.
+//! - **Time**: a chosen packet leaves `extra` later. **Order**: the others do not wait for it.
+//!   **Bytes**: unchanged.
 //! - **Drop reasons**: none.
-//! - **Model**: `reorder` of tc-netem(8) the other way round: there the chosen packets skip the delay and
-//!   all others are delayed; here the latency stays the least that a packet can take.
+//! - **Model**: `reorder` of tc-netem(8) the other way round: there the chosen packets skip the
+//!   delay and all others are delayed; here the latency stays the least that a packet can take.
 
 use windtunnel_model::profile::Reorder as Setting;
 use windtunnel_model::{LinkProfile, Span};

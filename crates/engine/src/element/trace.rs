@@ -1,11 +1,13 @@
 //! Traces: how a lane's rate, latency and loss follow a recording.
 //!
-//! - **Parameters**: a trace of the plan, where in it the run begins (the offset), whether it repeats, and
-//!   what it means between two of its times.
-//! - **Time**: every trace of a run starts at the same instant, the run's beginning, also one that a lane
-//!   begins to follow later. No wake-up comes from a trace by itself: it is asked when a packet needs it.
+//! - **Parameters**: a trace of the plan, where in it the run begins (the offset), whether it
+//!   repeats, and what it means between two of its times.
+//! - **Time**: every trace of a run starts at the same instant, the run's beginning, also one that
+//!   a lane begins to follow later. No wake-up comes from a trace by itself: it is asked when a
+//!   packet needs it.
 //! - **Order, bytes, drop reasons**: those of the element that follows.
-//! - **Model**: [`slots`] is the link of mahimahi (Netravali et al. 2015); [`series`] is a table of values.
+//! - **Model**: [`slots`] is the link of mahimahi (Netravali et al. 2015); [`series`] is a table of
+//!   values.
 
 mod series;
 mod slots;

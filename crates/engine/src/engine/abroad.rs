@@ -1,4 +1,5 @@
-//! One machine's part of a network: what it tells the other machines of its flows, and what they tell.
+//! One machine's part of a network: what it tells the other machines of its flows, and what they
+//! tell.
 
 use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_sharing::FlowId;
@@ -18,21 +19,24 @@ impl Engine {
         self.here[port.index()]
     }
 
-    /// What the other machines do not know of the flows here: that one began, goes on under other terms, or ended. Of
-    /// each flow only the latest is given out, so that what waits is bounded by the flows, and each
-    /// news holds whatever was given out of the flow before. It is to reach all machines whose nodes can share a link with the
-    /// flow ([`lanes_of`](Engine::lanes_of)), or more. That a flow wants less is given out 100 ms after the former
-    /// news of it at the earliest, and 200 ms after its begin. Nothing where all nodes are here.
+    /// What the other machines do not know of the flows here: that one began, goes on under other
+    /// terms, or ended. Of each flow only the latest is given out, so that what waits is
+    /// bounded by the flows, and each news holds whatever was given out of the flow before. It
+    /// is to reach all machines whose nodes can share a link with the
+    /// flow ([`lanes_of`](Engine::lanes_of)), or more. That a flow wants less is given out 100 ms
+    /// after the former news of it at the earliest, and 200 ms after its begin. Nothing where
+    /// all nodes are here.
     pub fn poll_flow(&mut self) -> Option<FlowNews> {
         let now = self.now;
         self.paths.as_mut()?.poll_flow(now)
     }
 
-    /// What part `part` told of its flows, known here at `now`. All of it is taken over at once, so that many news
-    /// cost one division. Only the latest of a flow counts; an end of a flow that is not known is none.
+    /// What part `part` told of its flows, known here at `now`. All of it is taken over at once, so
+    /// that many news cost one division. Only the latest of a flow counts; an end of a flow
+    /// that is not known is none.
     ///
-    /// News that no engine of the same plan gives out, and those of flows for which there is no room, are counted by
-    /// [`refused_flows`](Engine::refused_flows).
+    /// News that no engine of the same plan gives out, and those of flows for which there is no
+    /// room, are counted by [`refused_flows`](Engine::refused_flows).
     ///
     /// # Panics
     /// If `now` is before an earlier one.
@@ -65,8 +69,9 @@ impl Engine {
         self.finish();
     }
 
-    /// The lanes over which a flow goes, by the present routes: nothing if there is no such name, or all nodes are
-    /// here. A number of 0 names the way from the first interface of the source to the first of the destination.
+    /// The lanes over which a flow goes, by the present routes: nothing if there is no such name,
+    /// or all nodes are here. A number of 0 names the way from the first interface of the
+    /// source to the first of the destination.
     #[must_use]
     pub fn lanes_of(&mut self, key: RemoteKey) -> Vec<Lane> {
         let abroad = self.paths.as_ref().and_then(|paths| paths.abroad.as_ref());
@@ -86,8 +91,9 @@ impl Engine {
         self.refused_flows
     }
 
-    /// Flows here of which the other machines cannot be told, since more are on one route than there are names for
-    /// (4 billion, divided by what [`RemoteKey`] needs for the rest). Each makes the sharing of links wrong.
+    /// Flows here of which the other machines cannot be told, since more are on one route than
+    /// there are names for (4 billion, divided by what [`RemoteKey`] needs for the rest). Each
+    /// makes the sharing of links wrong.
     #[must_use]
     pub fn nameless_flows(&self) -> u64 {
         self.abroad().map_or(0, |abroad| abroad.news.nameless())

@@ -17,8 +17,8 @@ struct Effort {
     heap: usize,
 }
 
-/// Sends three times as many packets as fly at a time, in turn over the links, and counts over the last third:
-/// by then as many leave as come.
+/// Sends three times as many packets as fly at a time, in turn over the links, and counts over the
+/// last third: by then as many leave as come.
 fn effort(profile: &LinkProfile, links: u32, flying: u64) -> Effort {
     let mut engine = Engine::new(&parallel(profile, links), Limits { packet_memory: 1 << 30 });
     let gap = LATENCY.as_nanos() / flying;
@@ -90,8 +90,9 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
     }
 }
 
-/// One wake-up for the end of the latency. The heap holds one for each lane with packets, never one for
-/// each packet, so that a hop costs the logarithm of the links and nothing for what is in flight.
+/// One wake-up for the end of the latency. The heap holds one for each lane with packets, never one
+/// for each packet, so that a hop costs the logarithm of the links and nothing for what is in
+/// flight.
 #[test]
 fn a_hop_with_latency_costs_one_wake_up_however_many_links_and_packets_there_are() {
     let profile = LinkProfile { latency: LATENCY, ..LinkProfile::default() };

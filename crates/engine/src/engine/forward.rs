@@ -57,7 +57,8 @@ impl Engine {
         None
     }
 
-    /// The lane on which a router sends a frame on, now and changed, where nothing else is to be done.
+    /// The lane on which a router sends a frame on, now and changed, where nothing else is to be
+    /// done.
     fn route_at_once(
         &mut self,
         now: Time,

@@ -39,7 +39,8 @@ impl Engine {
         }
     }
 
-    /// The lane by which alone a frame leaves a segment; `None`: it is not one, or a partition cuts it.
+    /// The lane by which alone a frame leaves a segment; `None`: it is not one, or a partition cuts
+    /// it.
     pub(super) fn only_outlet(
         &mut self,
         now: Time,
@@ -76,7 +77,8 @@ impl Engine {
         false
     }
 
-    /// Writes the Ethernet addresses of a router's frame that enters `lane`, where that needs no question.
+    /// Writes the Ethernet addresses of a router's frame that enters `lane`, where that needs no
+    /// question.
     pub(super) fn address_next(&self, now: Time, lane: Lane, frame: &mut [u8]) -> bool {
         let End::Lan(lan) = self.network.end(lane) else { return true };
         let Some(station) = self.network.station(lane.reverse()) else { return false };

@@ -22,8 +22,8 @@ use crate::paths::{Way, shaper_profile};
 const CROWD: u64 = 4;
 
 impl Engine {
-    /// Puts a packet of a node into the queue at its source; `false` where it has none, so that it enters
-    /// its first lane at once.
+    /// Puts a packet of a node into the queue at its source; `false` where it has none, so that it
+    /// enters its first lane at once.
     pub(super) fn queue_at_source(
         &mut self,
         now: Time,

@@ -1,10 +1,10 @@
 //! What routers have been asked: the answer for a packet of a known kind is one look-up.
 //!
-//! Answers are worked out when they are first needed and forgotten when routes change. Where several ways
-//! are equal, the flow chooses: each of the lanes draws a weight from the flow's hash and the lane's own
-//! number, and the heaviest wins (highest random weight; RFC 2991, 6). So a flow stays on its way, routers
-//! choose independently of each other, and when a way comes or goes only the flows that it wins or carried
-//! move.
+//! Answers are worked out when they are first needed and forgotten when routes change. Where
+//! several ways are equal, the flow chooses: each of the lanes draws a weight from the flow's hash
+//! and the lane's own number, and the heaviest wins (highest random weight; RFC 2991, 6). So a flow
+//! stays on its way, routers choose independently of each other, and when a way comes or goes only
+//! the flows that it wins or carried move.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,8 @@ impl Table {
         self.groups.clear();
     }
 
-    /// The way of a packet; `owner` is its source where that matters, `ask` tells what is not known.
+    /// The way of a packet; `owner` is its source where that matters, `ask` tells what is not
+    /// known.
     pub(super) fn way(
         &mut self,
         router: RouterId,

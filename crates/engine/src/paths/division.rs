@@ -1,10 +1,11 @@
 //! Which flow has how much of which lane, and what is left.
 //!
-//! **What is left** of a lane may be used by flows that have a share and turn out to want more, until the shares know
-//! (50 ms at the most). On one machine every way may take all of it, as it always has. Where flows of other machines are
-//! on the lane too, a machine may take the part of it that its modest flows, those with a demand, are of all modest
-//! ones there; the others are held back by some lane that has nothing left. As every machine knows the same flows,
-//! the parts add up to what is left at the most.
+//! **What is left** of a lane may be used by flows that have a share and turn out to want more,
+//! until the shares know (50 ms at the most). On one machine every way may take all of it, as it
+//! always has. Where flows of other machines are on the lane too, a machine may take the part of it
+//! that its modest flows, those with a demand, are of all modest ones there; the others are held
+//! back by some lane that has nothing left. As every machine knows the same flows, the parts add up
+//! to what is left at the most.
 
 use std::collections::BTreeMap;
 
@@ -178,8 +179,8 @@ impl Division {
         u64::try_from(part).unwrap_or(left)
     }
 
-    /// What flows here may give a lane of this capacity, and whether flows of other machines are on it: its
-    /// capacity, or the shares of the flows here and their part of what is left.
+    /// What flows here may give a lane of this capacity, and whether flows of other machines are on
+    /// it: its capacity, or the shares of the flows here and their part of what is left.
     pub(crate) fn available(&self, lane: Lane, capacity: Option<Rate>) -> (Option<Rate>, bool) {
         let load = &self.lanes[lane.index()];
         let Some(rate) = capacity.filter(|_| load.away > 0) else { return (capacity, false) };

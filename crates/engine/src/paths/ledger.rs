@@ -1,25 +1,27 @@
-//! What the lanes have been given to carry, so that what flows leave unused goes to others and no lane carries
-//! more than it can.
+//! What the lanes have been given to carry, so that what flows leave unused goes to others and no
+//! lane carries more than it can.
 //!
-//! Every limited lane has two accounts, of what the sources have *sent* and of what has *come* to it, a latency
-//! later. An account is the time at which a serial line of the lane's rate would have carried all of it. It is
-//! *behind* the present while the lane had less than it could carry, by at most a credit ([`CREDIT`], or eight full
-//! packets), and *ahead* while it had more. Three rules follow:
+//! Every limited lane has two accounts, of what the sources have *sent* and of what has *come* to
+//! it, a latency later. An account is the time at which a serial line of the lane's rate would have
+//! carried all of it. It is *behind* the present while the lane had less than it could carry, by at
+//! most a credit ([`CREDIT`], or eight full packets), and *ahead* while it had more. Three rules
+//! follow:
 //!
-//! - A shaper whose lanes are behind sends faster than the shares of its flows: at share · c/(c − b), where c is the
-//!   credit and b the least by which an account is behind, up to the rate of the narrowest lane (of a lane
-//!   with flows of other machines, up to what this machine may give it). All flows of a lane speed up by the same
-//!   factor, so that what is left is divided as the shares are; the factor settles where nothing is left.
-//! - A shaper of which a lane is ahead sends at the shares of its flows. As these add up to what there is, a
-//!   lane stays ahead by about a packet for each shaper.
-//! - What has no share (acknowledgements, the first 50 ms of what is not TCP), and what is still under way of flows that
-//!   had a greater share, brings a lane further ahead. Beyond [`DEBT`] and two packets for each shaper,
-//!   whatever would come to it has to wait at its source.
+//! - A shaper whose lanes are behind sends faster than the shares of its flows: at share · c/(c −
+//!   b), where c is the credit and b the least by which an account is behind, up to the rate of the
+//!   narrowest lane (of a lane with flows of other machines, up to what this machine may give it).
+//!   All flows of a lane speed up by the same factor, so that what is left is divided as the shares
+//!   are; the factor settles where nothing is left.
+//! - A shaper of which a lane is ahead sends at the shares of its flows. As these add up to what
+//!   there is, a lane stays ahead by about a packet for each shaper.
+//! - What has no share (acknowledgements, the first 50 ms of what is not TCP), and what is still
+//!   under way of flows that had a greater share, brings a lane further ahead. Beyond [`DEBT`] and
+//!   two packets for each shaper, whatever would come to it has to wait at its source.
 //!
-//! So what sources give a lane in any time is at most what its rate carries in that time, in the credit and in `DEBT`, and
-//! three packets for each way with flows on it: the two, and the one in service. What comes to the lane is more
-//! only while shares move from a farther source to a nearer one, and by no more than the rate carries in the difference
-//! of their latencies.
+//! So what sources give a lane in any time is at most what its rate carries in that time, in the
+//! credit and in `DEBT`, and three packets for each way with flows on it: the two, and the one in
+//! service. What comes to the lane is more only while shares move from a farther source to a nearer
+//! one, and by no more than the rate carries in the difference of their latencies.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -55,8 +57,8 @@ pub(crate) struct Terms {
     pub(crate) rate: Option<Rate>,
     /// Ways with flows over it.
     pub(crate) ways: usize,
-    /// Whether flows of other machines are on it: then what has no share is not counted, as they would not
-    /// see it.
+    /// Whether flows of other machines are on it: then what has no share is not counted, as they
+    /// would not see it.
     pub(crate) divided: bool,
 }
 
@@ -94,8 +96,8 @@ impl Ledger {
         }
     }
 
-    /// How fast a shaper whose flows have `share` may send over `lanes` now, up to `line`; `own` bytes have been charged
-    /// for what it sends already.
+    /// How fast a shaper whose flows have `share` may send over `lanes` now, up to `line`; `own`
+    /// bytes have been charged for what it sends already.
     pub(crate) fn pace(
         &mut self,
         now: Time,
@@ -116,7 +118,8 @@ impl Ledger {
         pace
     }
 
-    /// Gives `lanes` so many bytes to carry, of flows with a share or without; when they may leave at the earliest.
+    /// Gives `lanes` so many bytes to carry, of flows with a share or without; when they may leave
+    /// at the earliest.
     pub(crate) fn charge(
         &mut self,
         now: Time,

@@ -9,14 +9,15 @@ use super::names::{Names, Route};
 use super::traffic::PERIOD;
 use crate::flow::{FlowNews, FlowTerms, RemoteKey};
 
-/// That a flow only wants less is told this time after the former news of it: its demand goes down step by step, a
-/// step each period, and each would be a message to every machine. No link is overfull meanwhile.
+/// That a flow only wants less is told this time after the former news of it: its demand goes down
+/// step by step, a step each period, and each would be a message to every machine. No link is
+/// overfull meanwhile.
 const LESS: Span = Span::from_nanos(2 * PERIOD.as_nanos());
 /// Likewise after its begin. What is over within this time is two messages.
 const LESS_FIRST: Span = Span::from_nanos(4 * PERIOD.as_nanos());
 
-/// The own flows, and what of them has been told. News of a flow that nobody asked for are replaced by later ones, so there
-/// are never more than flows here and flows told of.
+/// The own flows, and what of them has been told. News of a flow that nobody asked for are replaced
+/// by later ones, so there are never more than flows here and flows told of.
 #[derive(Debug, Default)]
 pub(crate) struct News {
     names: BTreeMap<FlowId, (Route, u64, RemoteKey)>,
@@ -24,7 +25,8 @@ pub(crate) struct News {
     serials: BTreeMap<Route, Serials>,
     /// Flows of which there may be something to tell.
     noted: BTreeSet<RemoteKey>,
-    /// Flows that want less, and when that is to be told. Each runs, so that a period ends then or soon after.
+    /// Flows that want less, and when that is to be told. Each runs, so that a period ends then or
+    /// soon after.
     held: BTreeSet<(Time, RemoteKey)>,
     /// And from when on less may be told.
     told: BTreeMap<RemoteKey, (FlowTerms, Time)>,

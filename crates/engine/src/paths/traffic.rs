@@ -1,8 +1,9 @@
 //! The flows that a machine's nodes send, as their packets show them.
 //!
-//! A TCP flow begins with its first byte of data (what only acknowledges has no share of its own) and ends
-//! when it has said so (FIN, RST) and its queue is empty, or has been silent for a second. All others are
-//! counted by periods of 50 ms, and have a share from the end of the first until one without a packet.
+//! A TCP flow begins with its first byte of data (what only acknowledges has no share of its own)
+//! and ends when it has said so (FIN, RST) and its queue is empty, or has been silent for a second.
+//! All others are counted by periods of 50 ms, and have a share from the end of the first until one
+//! without a packet.
 
 use std::collections::BTreeMap;
 

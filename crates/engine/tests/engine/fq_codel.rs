@@ -93,7 +93,8 @@ impl Reference {
     }
 }
 
-/// When and what: five flows of their own sizes and paces, together 1.24 times the rate for a second.
+/// When and what: five flows of their own sizes and paces, together 1.24 times the rate for a
+/// second.
 fn load() -> Vec<(u64, usize, usize)> {
     let flows = [(400, 3), (1500, 2), (1000, 4), (64, 2), (700, 9)];
     let mut load: Vec<_> = (0..5)

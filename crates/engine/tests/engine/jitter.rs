@@ -28,8 +28,8 @@ fn float(value: u64) -> f64 {
     value as f64
 }
 
-/// The greatest distance between the empirical distribution and `cdf`, times √n; above 1.95 it happens
-/// once in a thousand seeds.
+/// The greatest distance between the empirical distribution and `cdf`, times √n; above 1.95 it
+/// happens once in a thousand seeds.
 fn assert_distributed(delays: &[u64], cdf: impl Fn(f64) -> f64) {
     let count = f64::from(COUNT);
     let distance = (0u32..).zip(delays).fold(0f64, |most, (index, delay)| {
@@ -124,7 +124,8 @@ fn a_packet_that_is_held_back_holds_back_nobody() {
     assert!(order.is_sorted());
 }
 
-/// Packets every 2 ms, and the mean of what the lane says of their delay beside that of what arrived.
+/// Packets every 2 ms, and the mean of what the lane says of their delay beside that of what
+/// arrived.
 fn mean_delays(profile: LinkProfile) -> (u64, u64) {
     const PACKETS: u32 = 100_000;
     let sent = |tag: u32| u64::from(tag) * 2 * MS;
@@ -137,9 +138,9 @@ fn mean_delays(profile: LinkProfile) -> (u64, u64) {
     (lane.delay_sum_ns / lane.delay_count, seen / u64::from(PACKETS))
 }
 
-/// A packet leaves in order with the greatest of its own delay and those of its predecessors, each 2 ms
-/// less than the one behind it: P(delay of 5 ms + x or less) is the product of (x + 2j)/40 over all j with
-/// x + 2j below 40.
+/// A packet leaves in order with the greatest of its own delay and those of its predecessors, each
+/// 2 ms less than the one behind it: P(delay of 5 ms + x or less) is the product of (x + 2j)/40
+/// over all j with x + 2j below 40.
 fn mean_of_uniform_jitter_in_order_ns() -> f64 {
     let steps = 100_000;
     let width = 40.0 / f64::from(steps);

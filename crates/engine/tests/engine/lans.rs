@@ -213,7 +213,8 @@ fn address_resolution_takes_no_luck_from_programs_packets() {
     assert_eq!(net.engine.lane(up(0)).offered_packets, 6);
 }
 
-/// A host (port 0) on a LAN with another one (port 1) and a router, which leads to a node (port 2) beyond.
+/// A host (port 0) on a LAN with another one (port 1) and a router, which leads to a node (port 2)
+/// beyond.
 fn branch() -> Net {
     let mut plan = Topology::new(1);
     let lan = plan.lan("office");

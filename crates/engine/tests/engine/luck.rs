@@ -36,8 +36,8 @@ fn lost_by_hundreds(survivors: &[u32], count: u32) -> Vec<u32> {
 fn loss_is_independent_with_its_probability() {
     let count = 100_000;
     let tags = survivors(pair(5, lossy(Loss::Independent(percent("3%")))), count);
-    // Chi-square of the losses of each hundred packets against 100·p, with 999 degrees of freedom (p is
-    // given): its mean is 999, its standard deviation 44.7.
+    // Chi-square of the losses of each hundred packets against 100·p, with 999 degrees of freedom
+    // (p is given): its mean is 999, its standard deviation 44.7.
     let variance = 100.0 * 0.03 * 0.97;
     let deviation = |lost: &u32| (f64::from(*lost) - 3.0).powi(2) / variance;
     let statistic: f64 = lost_by_hundreds(&tags, count).iter().map(deviation).sum();

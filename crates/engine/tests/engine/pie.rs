@@ -1,4 +1,5 @@
-//! PIE against a transcription of RFC 8033, appendix A, in floating point, and against what it promises.
+//! PIE against a transcription of RFC 8033, appendix A, in floating point, and against what it
+//! promises.
 
 use std::collections::VecDeque;
 
@@ -107,7 +108,8 @@ impl Reference {
     }
 }
 
-/// Overload, calm, bursts, a pause; never at a whole microsecond, so that no update falls on a packet.
+/// Overload, calm, bursts, a pause; never at a whole microsecond, so that no update falls on a
+/// packet.
 fn arrivals() -> Vec<u64> {
     let mut at = 0;
     (0..14_000u64)

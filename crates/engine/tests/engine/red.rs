@@ -1,5 +1,5 @@
-//! RED against a transcription of Floyd and Jacobson 1993, figure 2, in floating point, and against the
-//! distances between drops that it promises.
+//! RED against a transcription of Floyd and Jacobson 1993, figure 2, in floating point, and against
+//! the distances between drops that it promises.
 
 use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{Discipline, QueueLimit, Red};
@@ -207,8 +207,9 @@ fn drops_and_departures_of_any_bursts_and_pauses_are_those_of_the_paper() {
     }
 }
 
-/// 900 capable packets at 1.15 times the rate are marked or find no room, and bring the average far above `max`. An idle
-/// second is 1250 packets of 1000 bytes at 10 Mbit/s: 0.998¹²⁵⁰ leaves 8 % of it.
+/// 900 capable packets at 1.15 times the rate are marked or find no room, and bring the average far
+/// above `max`. An idle second is 1250 packets of 1000 bytes at 10 Mbit/s: 0.998¹²⁵⁰ leaves 8 % of
+/// it.
 #[test]
 fn an_idle_link_lets_pings_through_after_an_overload_with_ecn() {
     for (gentle, adaptive) in [(false, false), (true, false), (false, true)] {
@@ -232,8 +233,8 @@ fn an_idle_link_lets_pings_through_after_an_overload_with_ecn() {
     }
 }
 
-/// What comes more often than a typical packet takes must not keep an idle link's average up: of 1 s in steps of
-/// 0.3 ms, 0.98¹⁰⁰⁰ is left, though no step is a whole packet of 1 ms.
+/// What comes more often than a typical packet takes must not keep an idle link's average up: of 1
+/// s in steps of 0.3 ms, 0.98¹⁰⁰⁰ is left, though no step is a whole packet of 1 ms.
 #[test]
 fn drops_on_an_idle_link_do_not_stop_its_idle_time() {
     let mut net = Net::new(pair(1, profile(Red { ecn: true, ..setting() })));
@@ -253,7 +254,8 @@ fn drops_on_an_idle_link_do_not_stop_its_idle_time() {
 }
 
 /// With the average held at min + (max − min)/2 the base is p/2 = 5 %, and the distance between two
-/// drops is uniform over 1 … 1/5 % − 1 (section 7 of the paper; figure 2 counts from 1 after a drop).
+/// drops is uniform over 1 … 1/5 % − 1 (section 7 of the paper; figure 2 counts from 1 after a
+/// drop).
 #[test]
 fn the_distance_between_drops_is_uniform() {
     let setting = Red {
@@ -278,8 +280,8 @@ fn the_distance_between_drops_is_uniform() {
     let gaps: Vec<usize> = marked.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(net.lane(0).dropped.total(), 0);
     assert_eq!(gaps.iter().max(), Some(&19));
-    // 2000 gaps of 10 on average: the mean's standard error is √(30/2000) = 0.12, so 4 of it are 0.49;
-    // each length comes 105 ± 10 times, so 4.5 of it are 45.
+    // 2000 gaps of 10 on average: the mean's standard error is √(30/2000) = 0.12, so 4 of it are
+    // 0.49; each length comes 105 ± 10 times, so 4.5 of it are 45.
     let mean = gaps.iter().sum::<usize>() as f64 / gaps.len() as f64;
     assert!((mean - 10.0).abs() < 0.49, "{mean} over {} gaps", gaps.len());
     for length in 1..=19 {
@@ -323,7 +325,8 @@ fn an_average_that_was_high_is_forgotten_while_nothing_comes() {
     assert_eq!(net.lane(0).dropped.total(), before);
 }
 
-/// A queue of 20 packets and an average above `max`: all are marked, and what the queue has no room for is dropped.
+/// A queue of 20 packets and an average above `max`: all are marked, and what the queue has no room
+/// for is dropped.
 #[test]
 fn those_that_are_marked_and_then_dropped_are_not_counted_as_marked() {
     let limit = Some(QueueLimit::Packets(Packets(20)));

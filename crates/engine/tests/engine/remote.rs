@@ -185,7 +185,8 @@ fn two_machines_do_not_take_the_same_spare_capacity() {
         }
         second = millis;
     }
-    // A burst of ten packets: at which pace do they leave? Each flow has its demand and a third of what is left.
+    // A burst of ten packets: at which pace do they leave? Each flow has its demand and a third of
+    // what is left.
     let pace = |engine: &mut Engine, node: usize, port: u16| {
         outputs(engine);
         let start = (second + 1) * MS;
@@ -288,7 +289,8 @@ fn names_say_which_interfaces_and_which_router() {
     sorted.sort();
     assert_eq!(sorted, [vec![1, 0, 3], vec![1, 0, 5], vec![2, 0], vec![2, 0, 4]]);
     let numbers: Vec<u32> = told.iter().map(|news| news.number).collect();
-    // To x: place · 2 + interface. To r, named after a itself: place 3 (two interfaces, one router before) · 2 + 1.
+    // To x: place · 2 + interface. To r, named after a itself: place 3 (two interfaces, one router
+    // before) · 2 + 1.
     let keys: Vec<RemoteKey> = told.iter().map(FlowNews::key).collect();
     assert_eq!(keys, [key(0, 0, 7), key(0, 1, 0), key(0, 1, 3), key(0, 1, 4)], "{numbers:?}");
     hearer.handle_flows(at(50 * MS), 0, &told);

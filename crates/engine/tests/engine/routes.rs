@@ -13,9 +13,9 @@ use super::support::{MS, Net, Topology, delayed, up};
 const PLAIN: vnet::Header =
     vnet::Header { flags: 0, gso_type: 0, hdr_len: 0, gso_size: 0, csum_start: 0, csum_offset: 0 };
 
-/// Node a, router `in`, so many routers side by side, router `out`, node b. By hops all ways are equal;
-/// the n-th (from 0) takes n + 1 ms, so the time of a packet tells its way. Link 0 is a's, 1 is b's, and
-/// 2 + 2n leads to the n-th middle router.
+/// Node a, router `in`, so many routers side by side, router `out`, node b. By hops all ways are
+/// equal; the n-th (from 0) takes n + 1 ms, so the time of a packet tells its way. Link 0 is a's, 1
+/// is b's, and 2 + 2n leads to the n-th middle router.
 fn fan(seed: u64, ways: u32, ecmp: bool) -> Plan {
     let mut plan = Topology::new(seed);
     let (a, b) = (plan.node("a"), plan.node("b"));
@@ -66,8 +66,8 @@ fn ways_of(plan: Plan, ports: std::ops::Range<u16>, packets: u64) -> BTreeMap<u1
     ways
 }
 
-/// 4000 flows over 4 ways: χ² with 3 degrees of freedom stays below 16.27 in 99.9 % of all cases, and a
-/// seed that is fixed is one case.
+/// 4000 flows over 4 ways: χ² with 3 degrees of freedom stays below 16.27 in 99.9 % of all cases,
+/// and a seed that is fixed is one case.
 #[test]
 fn flows_spread_evenly_over_ways_of_equal_cost() {
     let ways = ways_of(fan(1, 4, true), 1000..5000, 1);

@@ -13,8 +13,8 @@ use windtunnel_model::{
 use windtunnel_wire::segment::{Train, write_range};
 use windtunnel_wire::{build, vnet};
 
-/// Builds a plan link by link. Ports are numbered node by node, so every node has to be complete before
-/// its packets are sent.
+/// Builds a plan link by link. Ports are numbered node by node, so every node has to be complete
+/// before its packets are sent.
 pub(crate) struct Topology {
     plan: Plan,
 }
@@ -161,8 +161,8 @@ pub(crate) fn pair(seed: u64, profile: LinkProfile) -> Plan {
     plan.build()
 }
 
-/// Nodes a (port 0) and b (port 1) with a router between each two of `profiles`, which lie on the way
-/// from a to b; the way back is without properties.
+/// Nodes a (port 0) and b (port 1) with a router between each two of `profiles`, which lie on the
+/// way from a to b; the way back is without properties.
 pub(crate) fn path(seed: u64, profiles: Vec<LinkProfile>) -> Plan {
     let mut plan = Topology::new(seed);
     let (a, b) = (plan.node("a"), plan.node("b"));

@@ -1,4 +1,5 @@
-//! Lanes that follow a trace, against figures worked out by hand and a reference that knows no engine.
+//! Lanes that follow a trace, against figures worked out by hand and a reference that knows no
+//! engine.
 
 use std::collections::VecDeque;
 
@@ -351,7 +352,8 @@ fn a_trace_like_a_mobile_links_gives_what_the_reference_gives() {
     }
 }
 
-/// Each opportunity takes one packet whole, so that none is left over when the queue is empty; it is idle from then on.
+/// Each opportunity takes one packet whole, so that none is left over when the queue is empty; it
+/// is idle from then on.
 #[test]
 fn red_forgets_its_average_while_no_opportunity_is_needed() {
     let red = Red { weight: "100%".parse().unwrap(), ..Red::default() };

@@ -1,5 +1,5 @@
-//! Lazy segmentation: a train has the times, the losses and the bytes that its segments would have had
-//! alone.
+//! Lazy segmentation: a train has the times, the losses and the bytes that its segments would have
+//! had alone.
 
 use proptest::prelude::*;
 use windtunnel_engine::LaneCounters;

@@ -1,8 +1,9 @@
 //! Packets to and from nodes on other machines, and the flows there.
 //!
-//! A packet for another machine goes there at once, with the time at which it is to leave that machine's
-//! engine for its node. There it is held until that time, so that what the network between the machines
-//! takes is no delay of its own; what could not be hidden is lateness, counted where the packet arrives.
+//! A packet for another machine goes there at once, with the time at which it is to leave that
+//! machine's engine for its node. There it is held until that time, so that what the network
+//! between the machines takes is no delay of its own; what could not be hidden is lateness, counted
+//! where the packet arrives.
 
 mod held;
 mod pairs;
@@ -52,7 +53,8 @@ pub(crate) struct Abroad {
     remote: BTreeMap<(u16, RemoteKey), FlowTerms>,
     /// What the flows here cross.
     crossed: Crossed,
-    /// How long after their start flows of the others were reckoned with that share a link with one here.
+    /// How long after their start flows of the others were reckoned with that share a link with
+    /// one here.
     starts: Lateness,
     reached: bool,
     unreached_next: Time,
@@ -254,8 +256,8 @@ impl Abroad {
         }
     }
 
-    /// Sends nothing more, and says how many datagrams with packets have gone to each other machine. From here on nobody has
-    /// to answer.
+    /// Sends nothing more, and says how many datagrams with packets have gone to each other
+    /// machine. From here on nobody has to answer.
     pub(super) fn close(&mut self, now: Time) -> Vec<(u16, u64)> {
         self.flush(now);
         self.is_closed = true;
@@ -280,8 +282,9 @@ impl Abroad {
         self.pairs.traffic(&self.tunnel)
     }
 
-    /// Counts from zero, with a new engine that knows of no flows yet. Returns what the others are to be
-    /// told: flows that they know of are no more. What came early of others that have begun is kept.
+    /// Counts from zero, with a new engine that knows of no flows yet. Returns what the others are
+    /// to be told: flows that they know of are no more. What came early of others that have
+    /// begun is kept.
     pub(super) fn begin(&mut self, now: Time, origin: Time, engine: &mut Engine) -> Vec<FlowNews> {
         self.traffic = Traffic::default();
         self.before = self.tunnel.counters();
@@ -337,8 +340,8 @@ impl Abroad {
         self.record_starts(member, &began);
     }
 
-    /// Flows of a member that began then, on its clock, are reckoned with from now on; and since when a flow here shares a
-    /// link with each.
+    /// Flows of a member that began then, on its clock, are reckoned with from now on; and since
+    /// when a flow here shares a link with each.
     fn record_starts(&mut self, member: u16, began: &[(Time, Time)]) {
         let Some(ahead) = self.ahead.get(usize::from(member)).copied().flatten() else { return };
         let present = now();
@@ -348,8 +351,8 @@ impl Abroad {
         }
     }
 
-    /// How long after their start flows of the others were reckoned with, of those that shared a link with a flow here
-    /// then: since both were there.
+    /// How long after their start flows of the others were reckoned with, of those that shared a
+    /// link with a flow here then: since both were there.
     pub(super) fn into_starts(self) -> Lateness {
         self.starts
     }

@@ -5,8 +5,9 @@ use windtunnel_sys::clock;
 
 /// Converts stamps; what it returns never decreases and is never in the future.
 ///
-/// The two clocks' distance is read once a turn. If somebody sets the machine's clock between a stamp and
-/// its conversion, the stamp is wrong by that step; the bounds keep the error below one turn of the loop.
+/// The two clocks' distance is read once a turn. If somebody sets the machine's clock between a
+/// stamp and its conversion, the stamp is wrong by that step; the bounds keep the error below one
+/// turn of the loop.
 #[derive(Debug)]
 pub(super) struct ArrivalClock {
     /// Realtime minus monotonic, in nanoseconds.
@@ -27,8 +28,9 @@ impl ArrivalClock {
         self.update_from(clock::monotonic_ns, clock::realtime_ns);
     }
 
-    /// A processor lost between two readings would move all stamps of a turn. Of a few tries the closest
-    /// counts, and what is left of the error makes stamps later: no packet may leave before its time.
+    /// A processor lost between two readings would move all stamps of a turn. Of a few tries the
+    /// closest counts, and what is left of the error makes stamps later: no packet may leave
+    /// before its time.
     fn update_from(
         &mut self,
         mut monotonic: impl FnMut() -> u64,

@@ -1,4 +1,5 @@
-//! Which lanes the flows of this machine cross: only flows of other machines that cross one of them matter here.
+//! Which lanes the flows of this machine cross: only flows of other machines that cross one of them
+//! matter here.
 
 use std::collections::BTreeMap;
 

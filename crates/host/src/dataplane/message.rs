@@ -113,7 +113,8 @@ pub(crate) enum Order {
     Close,
     /// Stop and hand in the results.
     Finish {
-        /// What is still to come of other machines: how many datagrams with packets each has sent to this one.
+        /// What is still to come of other machines: how many datagrams with packets each has sent
+        /// to this one.
         await_datagrams: Vec<(u16, u64)>,
     },
 }

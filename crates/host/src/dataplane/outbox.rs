@@ -12,7 +12,8 @@ use windtunnel_wire::vnet;
 use super::abroad::{Abroad, Packet};
 use super::sampler::Sampler;
 
-/// A batch that is being filled. It may hold frames that still lie in the ring; these are sent from there.
+/// A batch that is being filled. It may hold frames that still lie in the ring; these are sent from
+/// there.
 pub(super) struct Outbox<'a> {
     parcels: Vec<Parcel<'a>>,
     interfaces: &'a [u32],
@@ -95,7 +96,8 @@ impl<'a> Outbox<'a> {
         self.abroad.as_ref()?.next()
     }
 
-    /// Takes in what other machines have sent, and adds what is due of it. Answers whether anything came.
+    /// Takes in what other machines have sent, and adds what is due of it. Answers whether anything
+    /// came.
     pub(super) fn receive(
         &mut self,
         now: Time,
@@ -169,8 +171,8 @@ impl Body<'_> {
     }
 }
 
-/// Sends all of `batch` and returns how many packets were refused. A full send buffer is waited for: the
-/// kernel is still delivering what it took, and a packet must not be lost to that.
+/// Sends all of `batch` and returns how many packets were refused. A full send buffer is waited
+/// for: the kernel is still delivering what it took, and a packet must not be lost to that.
 fn send_all(sender: &mut Sender<'_>, batch: &[Outgoing<'_>]) -> u64 {
     let (mut rest, mut refused) = (batch, 0);
     while !rest.is_empty() {
@@ -178,7 +180,8 @@ fn send_all(sender: &mut Sender<'_>, batch: &[Outgoing<'_>]) -> u64 {
             Ok(sent) => rest = &rest[sent..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => wait_for_room(sender),
-            // The device is gone (its node has ended), is down, or has no room: this packet is lost.
+            // The device is gone (its node has ended), is down, or has no room: this packet is
+            // lost.
             Err(_) => {
                 refused += 1;
                 rest = &rest[1..];

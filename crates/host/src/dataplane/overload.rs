@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use windtunnel_model::{Span, Time};
 
-/// Tells overload from a stall. After a stall (a late wake-up, a lost processor) the loop has caught up
-/// after a turn or two; under overload each turn begins as far behind as the one before, or further.
+/// Tells overload from a stall. After a stall (a late wake-up, a lost processor) the loop has
+/// caught up after a turn or two; under overload each turn begins as far behind as the one before,
+/// or further.
 #[derive(Debug)]
 pub(super) struct Overload {
     /// Behind by more than this counts.
@@ -33,7 +34,8 @@ pub(crate) struct Overloads {
     pub furthest: Span,
 }
 
-/// All stalls of a run: the loop stood still for longer than makes a packet late, and caught up at once.
+/// All stalls of a run: the loop stood still for longer than makes a packet late, and caught up at
+/// once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stalls {
     /// How many there were.

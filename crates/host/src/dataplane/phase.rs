@@ -53,7 +53,8 @@ impl Phases {
     }
 }
 
-/// The phases of a direction that several machines have seen, together; none where they do not agree.
+/// The phases of a direction that several machines have seen, together; none where they do not
+/// agree.
 pub(crate) fn merge<'a>(parts: impl Iterator<Item = &'a [LanePhase]>) -> Vec<LanePhase> {
     let mut all: Option<Vec<LanePhase>> = None;
     for part in parts {

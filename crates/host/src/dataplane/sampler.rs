@@ -48,7 +48,8 @@ pub(crate) struct Tally {
     pub late: u64,
     /// When packets were late, and on which lane most.
     pub late_intervals: Vec<LateInterval>,
-    /// Packets that the kernel dropped before the engine saw them, with the time after the beginning.
+    /// Packets that the kernel dropped before the engine saw them, with the time after the
+    /// beginning.
     pub kernel_drops: Vec<(Time, u64)>,
     /// Packets too long for the ring or the engine.
     pub truncated: u64,
@@ -172,8 +173,8 @@ impl Sampler {
         self.handed_off(lane, lateness);
     }
 
-    /// The properties of a lane are about to change at `at`. Beyond so many phases the last one is that of all
-    /// changes that follow.
+    /// The properties of a lane are about to change at `at`. Beyond so many phases the last one is
+    /// that of all changes that follow.
     pub(super) fn end_phase(&mut self, at: Time, lane: Lane, engine: &Engine) {
         let Some(origin) = self.origin.filter(|_| self.phases < PHASES_MAX) else { return };
         let sampler = &mut self.lanes[lane.index()];
@@ -200,8 +201,9 @@ impl Sampler {
         lane.lateness_max = lane.lateness_max.max(lateness);
     }
 
-    /// The rows of the interval that has ended, if one has, with its end after the beginning. `now` is what
-    /// the engine has caught up with: a later reading would count a longer interval than its packets.
+    /// The rows of the interval that has ended, if one has, with its end after the beginning. `now`
+    /// is what the engine has caught up with: a later reading would count a longer interval
+    /// than its packets.
     pub(super) fn sample(
         &mut self,
         now: Time,

@@ -1,12 +1,14 @@
 //! Whether the loop may wait awake.
 //!
-//! A sleeper wakes late: some 30 µs on a good machine, and milliseconds where an idle processor is given
-//! back to a hypervisor. Where a processor has nothing else to do, the loop therefore wakes early and waits
-//! the rest awake. Where programs want the processors, it sleeps: they need them more.
+//! A sleeper wakes late: some 30 µs on a good machine, and milliseconds where an idle processor is
+//! given back to a hypervisor. Where a processor has nothing else to do, the loop therefore wakes
+//! early and waits the rest awake. Where programs want the processors, it sleeps: they need them
+//! more.
 //!
-//! Where they want all of them and packets come fast, waking for each is dear: the programs lose the processor, and
-//! the packet behind it wakes the loop anew. Between machines, where that happens on both sides of the network for data and
-//! acknowledgements, the loop then lets packets gather for a moment, as network cards do (interrupt moderation).
+//! Where they want all of them and packets come fast, waking for each is dear: the programs lose
+//! the processor, and the packet behind it wakes the loop anew. Between machines, where that
+//! happens on both sides of the network for data and acknowledgements, the loop then lets packets
+//! gather for a moment, as network cards do (interrupt moderation).
 
 use std::time::Duration;
 
@@ -97,15 +99,15 @@ impl Vigil {
     }
 }
 
-/// Whether, of `all` ticks of `cpus` processors, so many were idle that one processor can be spared. One
-/// that is awake already has taken its processor: it needs only some rest to be idle.
+/// Whether, of `all` ticks of `cpus` processors, so many were idle that one processor can be
+/// spared. One that is awake already has taken its processor: it needs only some rest to be idle.
 fn may_stay_awake(awake: bool, cpus: u64, idle: u64, all: u64) -> bool {
     let wanted = if awake { SPARE_PERCENT } else { 100 + SPARE_PERCENT };
     cpus >= 2 && idle_percent(cpus, idle, all).is_some_and(|percent| percent >= wanted)
 }
 
-/// Whether, of `all` ticks of `cpus` processors, so few were idle that waking costs programs their time. Packets that
-/// `gathers` say are let gather leave more of it.
+/// Whether, of `all` ticks of `cpus` processors, so few were idle that waking costs programs their
+/// time. Packets that `gathers` say are let gather leave more of it.
 fn is_crowded(gathers: bool, cpus: u64, idle: u64, all: u64) -> bool {
     let percent = if gathers { CROWDED_STILL_PERCENT } else { CROWDED_PERCENT };
     idle_percent(cpus, idle, all).is_some_and(|idle| idle < percent)
@@ -119,9 +121,9 @@ fn idle_percent(cpus: u64, idle: u64, all: u64) -> Option<u64> {
 const INTERVAL: Span = Span::from_millis(100);
 /// Of one processor, beyond the one that waiting awake takes.
 const SPARE_PERCENT: u64 = 20;
-/// How early to wake: beyond what a sleeper oversleeps but in one of some thousand times. Waking 1 ms early
-/// was worse (4 paired runs, p99 1.0 to 1.6 ms against 0.2 to 0.4 ms): who waits awake uses up the credit that
-/// lets a sleeper in at once.
+/// How early to wake: beyond what a sleeper oversleeps but in one of some thousand times. Waking 1
+/// ms early was worse (4 paired runs, p99 1.0 to 1.6 ms against 0.2 to 0.4 ms): who waits awake
+/// uses up the credit that lets a sleeper in at once.
 const MARGIN: Duration = Duration::from_micros(250);
 /// Shorter sleeps cost more than they save.
 const MARGIN_LEAST: Duration = Duration::from_micros(15);
@@ -129,7 +131,8 @@ const MARGIN_LEAST: Duration = Duration::from_micros(15);
 const GATHER: Duration = Duration::from_micros(50);
 /// So many waits after work in an interval are many.
 const OFTEN: u64 = 50;
-/// Of one processor: less idle than this, and all are wanted; and more idle than that, and they are not any more.
+/// Of one processor: less idle than this, and all are wanted; and more idle than that, and they are
+/// not any more.
 const CROWDED_PERCENT: u64 = 50;
 const CROWDED_STILL_PERCENT: u64 = 100;
 

@@ -36,7 +36,8 @@ impl BoundedLines {
     }
 }
 
-/// The longest line that means something: an event with all words of a command (execve(2): 128 KiB each).
+/// The longest line that means something: an event with all words of a command (execve(2): 128 KiB
+/// each).
 const LINE_BYTES_MAX: u64 = 4 << 20;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Whether the numbers of a JSON text of another machine are such that sums of them mean something.
 
-/// Whether no whole number in the text is above [`NUMBER_MAX`]. Texts and fractions are left to who reads them.
+/// Whether no whole number in the text is above [`NUMBER_MAX`]. Texts and fractions are left to who
+/// reads them.
 pub(crate) fn are_sane(json: &[u8]) -> bool {
     let (mut in_text, mut escaped, mut number) = (false, false, 0_u64);
     for byte in json {
@@ -21,8 +22,8 @@ pub(crate) fn are_sane(json: &[u8]) -> bool {
     true
 }
 
-/// Nanoseconds of four years and a half, or the bytes that a link of 1 Tbit/s carries in a fortnight: what one part counts
-/// stays below.
+/// Nanoseconds of four years and a half, or the bytes that a link of 1 Tbit/s carries in a
+/// fortnight: what one part counts stays below.
 const NUMBER_MAX: u64 = 1 << 57;
 
 #[cfg(test)]

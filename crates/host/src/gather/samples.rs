@@ -11,8 +11,8 @@ use super::{ByInterval, interval_of};
 use crate::folder::{Folder, FolderError, failed};
 use crate::recorder::{Lines, Peaks, lane_names, write_rows};
 
-/// Writes the sums and returns the peaks by lane index. A part whose file was cut short (its disk was full)
-/// says so itself.
+/// Writes the sums and returns the peaks by lane index. A part whose file was cut short (its disk
+/// was full) says so itself.
 pub(super) fn merge(
     plan: &Plan,
     folder: &Folder,
@@ -47,7 +47,8 @@ pub(super) fn merge(
     Ok(peaks.finish())
 }
 
-/// By lane index: only what is there, since a file of another machine tells how many intervals there are.
+/// By lane index: only what is there, since a file of another machine tells how many intervals
+/// there are.
 type Rows = BTreeMap<usize, Row>;
 
 fn read(

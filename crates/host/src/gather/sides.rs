@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::Parts;
 use crate::part::results::Results;
 
-/// Leaves out the parts that were cut off from the run, unless there are no others. Both sides have gone on and
-/// taken the other for lost, so what they saw is no whole.
+/// Leaves out the parts that were cut off from the run, unless there are no others. Both sides have
+/// gone on and taken the other for lost, so what they saw is no whole.
 pub(super) fn only_the_run(parts: &Parts, all: &mut Vec<(Results, PathBuf)>) -> Parts {
     let mut parts = parts.clone();
     if all.iter().all(|(results, _)| results.apart) {

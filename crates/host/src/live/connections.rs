@@ -67,7 +67,8 @@ impl Connections {
         listener.into_iter().chain(open)
     }
 
-    /// Accepts who waits, a few a turn. Returns what is to be told of a shortage, but not again and again.
+    /// Accepts who waits, a few a turn. Returns what is to be told of a shortage, but not again and
+    /// again.
     pub(super) fn accept(&mut self, name: &str) -> Option<String> {
         let mut told = None;
         for _ in 0..ACCEPTED_PER_TURN {
@@ -117,7 +118,8 @@ impl Connections {
         Some(format!("commands on this run (`ps`, `exec` …) are refused: {error}"))
     }
 
-    /// Sends what waits, and says in which order clients are heard: those behind who was heard last come first.
+    /// Sends what waits, and says in which order clients are heard: those behind who was heard last
+    /// come first.
     pub(super) fn turn(&mut self) -> Vec<u64> {
         for open in self.open.values_mut() {
             // Who has gone is told by the next line.

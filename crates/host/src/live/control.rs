@@ -12,8 +12,8 @@ use super::Live;
 use crate::verdict::Ending;
 
 impl Live {
-    /// Accepts connections and answers requests: a few a turn of the loop, at most one of each client, so that
-    /// neither the run nor another client waits for one that asks without end.
+    /// Accepts connections and answers requests: a few a turn of the loop, at most one of each
+    /// client, so that neither the run nor another client waits for one that asks without end.
     pub(super) fn serve(&mut self) {
         if let Some(shortage) = self.connections.accept(&self.plan.name) {
             self.warn(shortage);
@@ -154,6 +154,7 @@ fn list<'a>(intro: &str, names: impl Iterator<Item = &'a str>) -> String {
 }
 
 const NAMES_LISTED: usize = 12;
-/// Requests that are answered before the loop looks at everything else again. One takes up to a millisecond (the
-/// state of thousands of nodes), and a program or an event that is due waits no longer than all of them.
+/// Requests that are answered before the loop looks at everything else again. One takes up to a
+/// millisecond (the state of thousands of nodes), and a program or an event that is due waits no
+/// longer than all of them.
 const REQUESTS_PER_TURN: usize = 8;

@@ -1,10 +1,10 @@
-//! Daemons at the end of a run: one that ends by itself when its clients have gone (`iperf3 -s -1`) gets the time
-//! for it.
+//! Daemons at the end of a run: one that ends by itself when its clients have gone (`iperf3 -s -1`)
+//! gets the time for it.
 //!
 //! A client's end reaches its server when the last packets do: after the link's latency, and after
-//! retransmissions where they were lost. Until then the server's connection to it is open. So daemons get SIGTERM
-//! when no connection of theirs to a node is left in which no program runs any more, and they have had a
-//! moment since to end by themselves; or after [`FAREWELL_MOST`].
+//! retransmissions where they were lost. Until then the server's connection to it is open. So
+//! daemons get SIGTERM when no connection of theirs to a node is left in which no program runs any
+//! more, and they have had a moment since to end by themselves; or after [`FAREWELL_MOST`].
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,7 +17,8 @@ use crate::dataplane::now;
 use crate::verdict::Ending;
 
 impl Live {
-    /// Gives daemons the time to see that their clients have gone, where the run ends because these have.
+    /// Gives daemons the time to see that their clients have gone, where the run ends because these
+    /// have.
     pub(super) fn let_daemons_end(&mut self, ending: &Ending) {
         if *ending != Ending::Finished {
             return;
@@ -55,8 +56,8 @@ impl Live {
     }
 }
 
-/// The other ends of open connections in a table of proc_pid_net(5): `sl: local_address rem_address st …`, addresses
-/// as words of hexadecimal digits in the machine's byte order.
+/// The other ends of open connections in a table of proc_pid_net(5): `sl: local_address rem_address
+/// st …`, addresses as words of hexadecimal digits in the machine's byte order.
 fn peers(table: &str) -> impl Iterator<Item = IpAddr> {
     table.lines().skip(1).filter_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(2);
@@ -79,13 +80,14 @@ fn address_of(text: &str) -> Option<IpAddr> {
     Some(Ipv6Addr::from(bytes).to_canonical())
 }
 
-/// States of the kernel's include/net/tcp_states.h in which the other end has something to do with this one:
-/// established, both kinds of waiting for a FIN, close-wait, last acknowledgement, closing. A connection that was
-/// never made, is only remembered (time-wait) or listens is none.
+/// States of the kernel's include/net/tcp_states.h in which the other end has something to do with
+/// this one: established, both kinds of waiting for a FIN, close-wait, last acknowledgement,
+/// closing. A connection that was never made, is only remembered (time-wait) or listens is none.
 const OPEN: [&str; 6] = ["01", "04", "05", "08", "09", "0B"];
 /// What a program needs to end when its last client has gone.
 const MOMENT: Span = Span::from_millis(100);
-/// What is waited at the most: a FIN that is lost twice on a path with a round trip of 100 ms has come by then.
+/// What is waited at the most: a FIN that is lost twice on a path with a round trip of 100 ms has
+/// come by then.
 const FAREWELL_MOST: Span = Span::from_secs(1);
 const LOOK_EVERY: Span = Span::from_millis(10);
 

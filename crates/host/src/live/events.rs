@@ -1,4 +1,5 @@
-//! The plan's events: those of nodes are done here, those of the network by the packet loop, which tells.
+//! The plan's events: those of nodes are done here, those of the network by the packet loop, which
+//! tells.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +47,8 @@ impl Live {
         self.agenda.add(at, action);
     }
 
-    /// Does the events about programs that are due, after the starts that were due before each: however late
-    /// both are, their order is the file's.
+    /// Does the events about programs that are due, after the starts that were due before each:
+    /// however late both are, their order is the file's.
     pub(super) fn do_node_events(&mut self, elapsed: Span) {
         while let Some((at, action)) = self.agenda.due(elapsed) {
             if !at.is_zero() {

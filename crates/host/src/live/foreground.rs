@@ -27,8 +27,8 @@ impl Live {
         self.front = Some(Front { key, stdio: Some(stdio), has_terminal, spawn: None });
     }
 
-    /// The standard streams of a program that is about to start, if they are this process's, and whether the first
-    /// is its terminal.
+    /// The standard streams of a program that is about to start, if they are this process's, and
+    /// whether the first is its terminal.
     pub(super) fn streams_of_front(
         &mut self,
         key: ProgramKey,
@@ -40,8 +40,8 @@ impl Live {
         Some((stdio, front.has_terminal))
     }
 
-    /// Passes a signal on to the program in the foreground. False if none runs, or the run is ending: then the
-    /// signal is for the run.
+    /// Passes a signal on to the program in the foreground. False if none runs, or the run is
+    /// ending: then the signal is for the run.
     pub(super) fn pass_on(&self, signal: i32) -> bool {
         let Some(Front { key, spawn: Some(spawn), .. }) = &self.front else { return false };
         let runs = self.supervisor.program(*key).is_some_and(|program| program.life.is_running());

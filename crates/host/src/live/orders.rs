@@ -72,8 +72,8 @@ impl Live {
         self.threads.dataplane.order(Order::Change { id, at, action: Box::new(action) });
     }
 
-    /// Events from outside, each at its time from now on. The answer follows when those that are due at
-    /// once have been done.
+    /// Events from outside, each at its time from now on. The answer follows when those that are
+    /// due at once have been done.
     pub(super) fn happen(&mut self, id: u64, planned: Vec<Planned>) -> Result<(), Refusal> {
         self.check_events(&planned)?;
         if let Some(began) = self.soonest() {
@@ -111,8 +111,8 @@ impl Live {
         Ok(())
     }
 
-    /// On several machines, `began` is when all of them know. What is to be done to programs is told by the
-    /// machine that they are on, and so counts as later here.
+    /// On several machines, `began` is when all of them know. What is to be done to programs is
+    /// told by the machine that they are on, and so counts as later here.
     fn happen_everywhere(
         &mut self,
         id: u64,

@@ -1,4 +1,5 @@
-//! What a run over several machines adds to the main loop: its stages; the agent is heard, other parts are told.
+//! What a run over several machines adds to the main loop: its stages; the agent is heard, other
+//! parts are told.
 
 mod begin;
 mod hear;
@@ -157,8 +158,8 @@ impl Live {
         nodes.iter().copied().filter(|node| self.is_here(*node)).collect()
     }
 
-    /// Waits until every other machine has been heard, and then until the agent wants paths measured.
-    /// False if the run is to end instead.
+    /// Waits until every other machine has been heard, and then until the agent wants paths
+    /// measured. False if the run is to end instead.
     pub(crate) fn until_measure(&mut self) -> bool {
         self.until(|side| side.reached);
         self.tell_agent(&FromPart::Reached);

@@ -1,6 +1,6 @@
-//! Round-trip times that windtunnel measures itself: echo requests through the nodes' own kernels and the
-//! real packet loop. Before the programs start, the engine is reset afterwards, so that they cost no luck;
-//! in a window of the run they are packets like any other.
+//! Round-trip times that windtunnel measures itself: echo requests through the nodes' own kernels
+//! and the real packet loop. Before the programs start, the engine is reset afterwards, so that
+//! they cost no luck; in a window of the run they are packets like any other.
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::expect::{Claim, Expectation, PathFact, Window};
@@ -23,7 +23,8 @@ pub(crate) struct Probe {
 /// What the echo requests on one path saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EchoesSeen {
-    /// For each request, when it was sent after the run began (zero for those before), and its round trip.
+    /// For each request, when it was sent after the run began (zero for those before), and its
+    /// round trip.
     pub(crate) echoes: Vec<(Span, Option<Span>)>,
     /// Why requests could not be sent.
     pub(crate) error: Option<String>,
@@ -61,7 +62,8 @@ impl Probe {
 }
 
 impl Probe {
-    /// What a node has measured: for each request, when it was sent after the run began, and its round trip.
+    /// What a node has measured: for each request, when it was sent after the run began, and its
+    /// round trip.
     pub(super) fn seen(
         &self,
         origin: Time,
@@ -108,7 +110,8 @@ impl EchoesSeen {
 }
 
 impl Live {
-    /// Measures every path that is to be measured before the run, all at once, and waits for the results.
+    /// Measures every path that is to be measured before the run, all at once, and waits for the
+    /// results.
     pub(crate) fn measure_paths(&mut self) {
         let before: Vec<usize> = self.probes_where(|probe| probe.during.is_none()).collect();
         if before.is_empty() {

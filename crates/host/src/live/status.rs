@@ -7,8 +7,8 @@ use windtunnel_model::{Lane, LinkProfile, NodeId, Plan, Rate, Vertex};
 use super::Live;
 use crate::supervisor::{Life, Supervised};
 
-/// What a direction of a link is asked to be like, changes included. What cuts it is as in the engine:
-/// each cause by itself.
+/// What a direction of a link is asked to be like, changes included. What cuts it is as in the
+/// engine: each cause by itself.
 #[derive(Debug)]
 pub(super) struct Asked {
     down: bool,

@@ -1,6 +1,7 @@
-//! Which machines have nodes that can share a link with a flow: only these hear of it. And which of them hear at once: flows
-//! to one node share the link into it whoever sends them, so that on a connected network everybody can share that one with
-//! nearly every flow. Who really does, the machine of that node finds out, which hears of all flows to it at once.
+//! Which machines have nodes that can share a link with a flow: only these hear of it. And which of
+//! them hear at once: flows to one node share the link into it whoever sends them, so that on a
+//! connected network everybody can share that one with nearly every flow. Who really does, the
+//! machine of that node finds out, which hears of all flows to it at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +11,8 @@ use windtunnel_model::{Lane, NodeId, Plan, Routes, Vertex};
 /// Who hears of flows, under the routes of one moment.
 #[derive(Debug)]
 pub(crate) struct Audiences {
-    /// By member: the lanes that packets of its nodes may cross. `None` where a route is fixed: then all
-    /// hear of everything.
+    /// By member: the lanes that packets of its nodes may cross. `None` where a route is fixed:
+    /// then all hear of everything.
     lanes: Option<Vec<BTreeSet<Lane>>>,
     placement: Vec<u16>,
     known: BTreeMap<(NodeId, NodeId), Option<Hearing>>,
@@ -22,7 +23,8 @@ pub(crate) struct Audiences {
 pub(crate) struct Hearing {
     /// Members with nodes that can share a link with it.
     pub(crate) members: Vec<u16>,
-    /// Those of them who can share another one than the link into its destination; and the member of the destination.
+    /// Those of them who can share another one than the link into its destination; and the member
+    /// of the destination.
     pub(crate) at_once: Vec<u16>,
 }
 
@@ -78,8 +80,9 @@ impl Audiences {
     }
 }
 
-/// All lanes that packets from some nodes may cross on their way to some targets, by whichever interface they leave
-/// and of whichever equal ways they take. A target has an owner, who sends nothing to it.
+/// All lanes that packets from some nodes may cross on their way to some targets, by whichever
+/// interface they leave and of whichever equal ways they take. A target has an owner, who sends
+/// nothing to it.
 fn lanes_to(
     plan: &Plan,
     routes: &Routes,
@@ -142,7 +145,8 @@ mod tests {
         // Each node on a machine of its own.
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
         let mut hear = |from, to| audiences.hear_of(&plan, &routes, (NodeId(from), NodeId(to)));
-        // On a-r only a sends; on r-s a and b; on s-c everybody but c. c's machine tells who meets there.
+        // On a-r only a sends; on r-s a and b; on s-c everybody but c. c's machine tells who meets
+        // there.
         let hearing = |members: &[u16], at_once: &[u16]| {
             Some(Hearing { members: members.to_vec(), at_once: at_once.to_vec() })
         };

@@ -1,4 +1,5 @@
-//! A file of lines that ends with a whole one, whatever happens: the process is killed, or the disk is full.
+//! A file of lines that ends with a whole one, whatever happens: the process is killed, or the disk
+//! is full.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, Write};
@@ -38,8 +39,8 @@ impl Lines {
         &mut self.waiting
     }
 
-    /// Writes what waits, in one write. After a failure the file ends with the last line that is whole, and
-    /// nothing more is written: a gap would be worse than an end.
+    /// Writes what waits, in one write. After a failure the file ends with the last line that is
+    /// whole, and nothing more is written: a gap would be worse than an end.
     pub(crate) fn commit(&mut self) {
         let lines = std::mem::take(&mut self.waiting);
         if self.failure.is_none() {
@@ -66,8 +67,8 @@ impl Lines {
         self.failure.map_or(ended, Err)
     }
 
-    /// Keeps room beyond what is about to be written. A disk that has none left lets the file grow into
-    /// the room that it has.
+    /// Keeps room beyond what is about to be written. A disk that has none left lets the file grow
+    /// into the room that it has.
     fn reserve_ahead(&mut self, more: usize) {
         let end = self.length.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
         let wanted = end.saturating_add(self.ahead);

@@ -160,7 +160,8 @@ impl Supervised {
         self.spec.ready.as_ref().filter(|_| !self.ready && self.life.is_running())
     }
 
-    /// When a running program that is not ready has had its time; `None`: it may take as long as it takes.
+    /// When a running program that is not ready has had its time; `None`: it may take as long as it
+    /// takes.
     pub(super) fn ready_before(&self) -> Option<Span> {
         let Life::Running { since, .. } = self.life else { return None };
         Some(since + self.ready_within()?)
@@ -229,7 +230,8 @@ impl Supervised {
         self.absent = true;
     }
 
-    /// Its node joins: it starts, again or for the first time. If it still ends, it starts when it has.
+    /// Its node joins: it starts, again or for the first time. If it still ends, it starts when it
+    /// has.
     pub(super) fn join(&mut self, now: Span) {
         if !std::mem::take(&mut self.absent) {
             return;

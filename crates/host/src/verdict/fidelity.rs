@@ -60,7 +60,8 @@ fn began_late(late: Span) -> Option<String> {
     })
 }
 
-/// What one machine knows to have lost of other machines' packets, which no link of the file has lost.
+/// What one machine knows to have lost of other machines' packets, which no link of the file has
+/// lost.
 fn abroad(traffic: Traffic) -> Vec<String> {
     let counts = [
         (traffic.incomplete_packets, "packets of other machines came only in part"),
@@ -95,7 +96,8 @@ fn lane_text(evidence: &Evidence<'_>, lane: Lane) -> String {
     format!("{link} ({})", evidence.plan.lane_name(lane))
 }
 
-/// What kept the engine's thread from being on time by up to `worst`, by what the kernel says of it.
+/// What kept the engine's thread from being on time by up to `worst`, by what the kernel says of
+/// it.
 fn cause(evidence: &Evidence<'_>, worst: Span) -> String {
     let elapsed = evidence.elapsed.as_nanos().max(1);
     let share =

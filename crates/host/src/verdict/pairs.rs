@@ -1,5 +1,6 @@
-//! What the network between the machines of a run has lost: each machine counts what it sends to each other one and
-//! what comes from it, and the two counts of a direction are the same unless something was lost.
+//! What the network between the machines of a run has lost: each machine counts what it sends to
+//! each other one and what comes from it, and the two counts of a direction are the same unless
+//! something was lost.
 
 use windtunnel_model::Span;
 
@@ -37,12 +38,13 @@ fn losses(hosts: &[PartEvidence<'_>], to: &PartEvidence<'_>, came: &PeerTraffic)
     })
 }
 
-/// Datagrams that were sent after the run began and have not come. What the sender says may not be known.
+/// Datagrams that were sent after the run began and have not come. What the sender says may not be
+/// known.
 fn missing(sent: Option<OneWay>, came: &PeerTraffic) -> u64 {
     let all = |way: OneWay| way.datagrams_before + way.datagrams;
     let compared = sent.map_or(0, |sent| {
-        // Machines do not begin at exactly the same time: what was lost before is not to be counted, but what is only
-        // on the other side of the beginning is not lost.
+        // Machines do not begin at exactly the same time: what was lost before is not to be
+        // counted, but what is only on the other side of the beginning is not lost.
         let before = sent.datagrams_before.saturating_sub(came.received.datagrams_before);
         all(sent).saturating_sub(all(came.received)).saturating_sub(before)
     });

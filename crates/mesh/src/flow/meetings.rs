@@ -1,6 +1,6 @@
-//! Flows to the same node meet on the last link of their way, which no others cross. So that not every flow has to be told
-//! to everybody at once, the agent of the node, which hears of all flows to it at once, tells the agents of those that meet
-//! there of each other.
+//! Flows to the same node meet on the last link of their way, which no others cross. So that not
+//! every flow has to be told to everybody at once, the agent of the node, which hears of all flows
+//! to it at once, tells the agents of those that meet there of each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,8 @@ struct Met {
 }
 
 impl Meetings {
-    /// A member has a flow. If it is its first one to a node of this agent: the members whose flows it meets.
+    /// A member has a flow. If it is its first one to a node of this agent: the members whose flows
+    /// it meets.
     pub(crate) fn begin(&mut self, member: u32, key: FlowKey) -> Vec<u32> {
         if !self.nodes.contains(&key.destination) {
             return Vec::new();
@@ -76,7 +77,8 @@ impl Meetings {
         }
     }
 
-    /// Members have flows to a node. Answers whether this agent has one, so that they are to hear of it.
+    /// Members have flows to a node. Answers whether this agent has one, so that they are to hear
+    /// of it.
     pub(crate) fn meet(&mut self, node: NodeId, members: &[u32]) -> bool {
         let met = self.met.get_mut(&node);
         met.map(|met| met.members.extend(members)).is_some()

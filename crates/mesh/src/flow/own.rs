@@ -1,8 +1,9 @@
 //! The flows that this agent announces in one run.
 //!
-//! Each change takes the next version number. A flow has one record, at the version of its last change; an
-//! ended flow keeps its record for as long as there is room, so that whoever has heard everything up to a
-//! version can be told the rest alone. Who lags further behind than that is told all flows.
+//! Each change takes the next version number. A flow has one record, at the version of its last
+//! change; an ended flow keeps its record for as long as there is room, so that whoever has heard
+//! everything up to a version can be told the rest alone. Who lags further behind than that is told
+//! all flows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,7 +98,8 @@ impl OwnFlows {
         Some(audience)
     }
 
-    /// Forgets the oldest end if there are more than `limit`. Answers its version, and who had to hear of it.
+    /// Forgets the oldest end if there are more than `limit`. Answers its version, and who had to
+    /// hear of it.
     pub(crate) fn forget_beyond(&mut self, limit: usize) -> Option<(u64, Audience)> {
         if self.ended.len() <= limit {
             return None;
@@ -107,8 +109,8 @@ impl OwnFlows {
         Some((version, self.records.remove(&version)?.audience))
     }
 
-    /// What `member` has to hear of what changed after `version`, oldest first; of ends, only those of flows that began by
-    /// version `ends`.
+    /// What `member` has to hear of what changed after `version`, oldest first; of ends, only those
+    /// of flows that began by version `ends`.
     pub(crate) fn after(
         &self,
         version: u64,

@@ -1,8 +1,8 @@
 //! The flows that another member announces.
 //!
-//! A message covers a range of the sender's versions, from `prev` to `top`. What has been covered without a
-//! gap is `have`. Entries beyond a gap hold at once; ends among them are remembered until the gap is filled,
-//! so that an older announcement that comes late changes nothing.
+//! A message covers a range of the sender's versions, from `prev` to `top`. What has been covered
+//! without a gap is `have`. Entries beyond a gap hold at once; ends among them are remembered until
+//! the gap is filled, so that an older announcement that comes late changes nothing.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,8 +56,8 @@ impl PeerFlows {
         self.flows.iter().map(|(key, (_, flow))| (*key, *flow))
     }
 
-    /// Whether this is what the sender says that it should be at `top`; `None` if that cannot be told:
-    /// more has been heard since, or the table is full.
+    /// Whether this is what the sender says that it should be at `top`; `None` if that cannot be
+    /// told: more has been heard since, or the table is full.
     pub(crate) fn agrees(&self, top: u64, should: Fingerprint) -> Option<bool> {
         match self.have.cmp(&top) {
             Ordering::Less => Some(false),

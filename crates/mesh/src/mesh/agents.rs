@@ -61,7 +61,8 @@ impl Mesh {
         }
     }
 
-    /// Somebody speaks who is down for us, and whom foca therefore does not hear: it is to know why.
+    /// Somebody speaks who is down for us, and whom foca therefore does not hear: it is to know
+    /// why.
     pub(super) fn tell_lost(&mut self, life: Identity) {
         let now = self.now;
         self.declined.retain(|_, at| now.since(*at) < DECLINE_WAIT);
@@ -87,8 +88,9 @@ impl Mesh {
         self.swim.announce(self.now, from);
     }
 
-    /// Whether a life was heard here within the time that it would have had to object. Whoever says that it is
-    /// down was cut off from it, and we are not; or it said good-bye, and will say so to us.
+    /// Whether a life was heard here within the time that it would have had to object. Whoever says
+    /// that it is down was cut off from it, and we are not; or it said good-bye, and will say
+    /// so to us.
     fn heard_lately(&self, life: &Identity) -> bool {
         let known = self.agents.get(&life.agent).filter(|agent| agent.life == *life);
         known.is_some_and(|agent| self.now.since(agent.heard) < self.config.detection.suspicion)

@@ -1,6 +1,6 @@
-//! What goes along. A packet between machines costs its sender and its receiver far more than the bytes in it, and the
-//! carrier puts what leaves for one agent at the same time into one packet. So whenever something leaves for an
-//! agent, what would soon leave for it by itself does so now.
+//! What goes along. A packet between machines costs its sender and its receiver far more than the
+//! bytes in it, and the carrier puts what leaves for one agent at the same time into one packet. So
+//! whenever something leaves for an agent, what would soon leave for it by itself does so now.
 
 use windtunnel_model::{Span, Time};
 

@@ -12,7 +12,8 @@ const HURRY: u32 = 8;
 pub(super) const HURRY_FIRST: u32 = 4;
 /// How long after each other.
 const HURRY_WAIT: Span = Span::from_millis(25);
-/// Likewise when an agent has come: a machine that begins much at once answers late, but not always.
+/// Likewise when an agent has come: a machine that begins much at once answers late, but not
+/// always.
 const HURRY_WAIT_FIRST: Span = Span::from_millis(100);
 /// Requests whose answers are waited for.
 const PINGS_MAX: usize = 8;
@@ -20,12 +21,14 @@ const PINGS_MAX: usize = 8;
 const EACH: Span = Span::from_millis(40);
 /// …up to this.
 const SELDOM: Span = Span::from_millis(500);
-/// How much more rarely agents without a common run compare clocks: each time may need a connection.
+/// How much more rarely agents without a common run compare clocks: each time may need a
+/// connection.
 const IDLE_FACTOR: u64 = 2400;
 /// With many of them, each has its turn after this time for each of them.
 const IDLE_EACH: Span = Span::from_secs(2);
-/// The first exchanges with one of them come when both begin much at once, and a connection with them: so others follow,
-/// the next after this time, and each after so many times as long as the one before.
+/// The first exchanges with one of them come when both begin much at once, and a connection with
+/// them: so others follow, the next after this time, and each after so many times as long as the
+/// one before.
 const IDLE_FIRST: Span = Span::from_secs(2);
 const IDLE_GROWTH: u64 = 4;
 

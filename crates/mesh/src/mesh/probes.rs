@@ -1,10 +1,11 @@
 //! Who is asked whether it lives: the detection of failures.
 //!
-//! As in SWIM, an agent asks one other in each period, and asks three to ask it if no answer comes. There are two
-//! *scopes* with a pace each: members of common runs are asked all in turn and quickly; of the cluster only few
-//! neighbours, once in a second, so that an agent without a run needs few connections and says next to nothing, however
-//! many agents there are. The neighbours are the successors on rings, in each of which the agents stand in another order by
-//! chance: so each agent is asked by some, and news and lists of agents get around.
+//! As in SWIM, an agent asks one other in each period, and asks three to ask it if no answer comes.
+//! There are two *scopes* with a pace each: members of common runs are asked all in turn and
+//! quickly; of the cluster only few neighbours, once in a second, so that an agent without a run
+//! needs few connections and says next to nothing, however many agents there are. The neighbours
+//! are the successors on rings, in each of which the agents stand in another order by chance: so
+//! each agent is asked by some, and news and lists of agents get around.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -81,8 +81,8 @@ impl Mesh {
         }
     }
 
-    /// A life of ours is known that began with a greater number than this one: our clock was wrong then or is
-    /// now. Only a still greater one will be heard.
+    /// A life of ours is known that began with a greater number than this one: our clock was wrong
+    /// then or is now. Only a still greater one will be heard.
     pub(super) fn on_outdated(&mut self, epoch: u64) {
         let own = self.identity();
         let Some(next) = epoch.checked_add(1).filter(|next| *next > own.epoch) else { return };
@@ -180,8 +180,8 @@ impl Mesh {
         }
     }
 
-    /// Agents of this part of the list that the other one does not name: it knows that they are gone, or does not know them
-    /// yet.
+    /// Agents of this part of the list that the other one does not name: it knows that they are
+    /// gone, or does not know them yet.
     fn doubt_unnamed(
         &mut self,
         (after, last): (Option<AgentId>, Option<AgentId>),

@@ -43,7 +43,8 @@ impl Mesh {
         Ok(true)
     }
 
-    /// Something is new for those members; whom the flow is known to `meet` hears of it at once, too.
+    /// Something is new for those members; whom the flow is known to `meet` hears of it at once,
+    /// too.
     fn tell(&mut self, id: RunId, told: &Audience, met: &[u32]) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let hears = |member: &u32| run.peers[*member as usize].part == Part::Confirmed;
@@ -181,7 +182,8 @@ impl Mesh {
         self.flush_soon(id);
     }
 
-    /// A member's flow began here, or ended: who meets at a node of this agent is told of each other.
+    /// A member's flow began here, or ended: who meets at a node of this agent is told of each
+    /// other.
     pub(super) fn note_arrivals(&mut self, id: RunId, member: u32, changes: &[FlowChange]) {
         let from = self.me();
         for FlowChange { key, flow } in changes {

@@ -6,7 +6,8 @@ use foca::{Header, Member, Message, State};
 use crate::id::Identity;
 use crate::wire::{Reader, Writer};
 
-/// Writes and reads what foca sends. An own incarnation comes first, where [`own_incarnation`] finds it.
+/// Writes and reads what foca sends. An own incarnation comes first, where [`own_incarnation`]
+/// finds it.
 #[derive(Debug)]
 pub(crate) struct Codec;
 
@@ -32,7 +33,8 @@ pub(crate) fn sender_to(own: &Identity, data: &[u8]) -> Option<Identity> {
     to_us.then_some(header.src)
 }
 
-/// A message without the news that those lives are down for which `doubted` holds; `None` if it has none.
+/// A message without the news that those lives are down for which `doubted` holds; `None` if it has
+/// none.
 pub(crate) fn without_downs(data: &[u8], doubted: impl Fn(&Identity) -> bool) -> Option<Vec<u8>> {
     let mut reader = Reader::new(data);
     header(&mut reader)?;

@@ -1,7 +1,7 @@
 //! The messages between agents: one in a datagram.
 //!
-//! A datagram begins with [`VERSION`] and the kind. Bytes beyond a message's end make it malformed; so does
-//! a value that no sender of this version writes.
+//! A datagram begins with [`VERSION`] and the kind. Bytes beyond a message's end make it malformed;
+//! so does a value that no sender of this version writes.
 
 use windtunnel_model::NodeId;
 
@@ -91,7 +91,8 @@ pub(crate) enum Message<'a> {
     Bye(Identity),
     /// This life of yours is over for me: I have declared it lost, or heard so.
     Lost { from: Identity, life: Identity },
-    /// The agents that the sender knows, in two numbers; `answer` asks for the receiver's if they differ.
+    /// The agents that the sender knows, in two numbers; `answer` asks for the receiver's if they
+    /// differ.
     RosterSum { from: Sender, agents: Fingerprint, answer: bool },
     /// Which agents are there after this one?
     RosterAsk { from: Sender, after: Option<AgentId> },
@@ -453,7 +454,8 @@ fn delta(r: &mut Reader<'_>) -> Option<Delta> {
     Some(Delta { run, prev, top, full, entries })
 }
 
-/// An entry: how far its version is beyond the last one's, whether it is a flow or an end, and what.
+/// An entry: how far its version is beyond the last one's, whether it is a flow or an end, and
+/// what.
 fn entry(r: &mut Reader<'_>, last: u64) -> Option<Entry> {
     let version = last.checked_add(r.varint()?).filter(|version| *version > last)?;
     let runs = r.flag()?;

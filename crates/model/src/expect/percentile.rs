@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A percentile by nearest rank: of n values in order, p is the one at position ⌈p·n/100⌉, the first for
-/// p0. So p50 of an even number is the lower of the middle two, and p100 is the greatest.
+/// A percentile by nearest rank: of n values in order, p is the one at position ⌈p·n/100⌉, the
+/// first for p0. So p50 of an even number is the lower of the middle two, and p100 is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32")]
 pub struct Percentile(u32);

@@ -70,7 +70,8 @@ impl Fixed {
     }
 }
 
-/// Of the links that join `from` to `to`, the shortest, and of these the first; one that is down last.
+/// Of the links that join `from` to `to`, the shortest, and of these the first; one that is down
+/// last.
 fn lane_between(graph: &Graph, costs: &Costs, from: Vertex, to: Vertex) -> Option<Lane> {
     let (from, to) = (graph.index(from), graph.index(to));
     let lanes = graph.outbound(from).iter().filter(|lane| graph.end(**lane) == to);

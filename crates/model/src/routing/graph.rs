@@ -3,8 +3,9 @@
 use crate::id::{Lane, NodeId, Vertex};
 use crate::plan::Plan;
 
-/// Vertices (nodes first, then routers, then LANs), their lanes, and the *core*: the vertices that carry what is
-/// not their own. Ways lead through the core only, so that trees span the core and not a thousand leaves.
+/// Vertices (nodes first, then routers, then LANs), their lanes, and the *core*: the vertices that
+/// carry what is not their own. Ways lead through the core only, so that trees span the core and
+/// not a thousand leaves.
 #[derive(Debug)]
 pub(super) struct Graph {
     nodes: u32,

@@ -14,8 +14,8 @@ pub struct PathSummary {
     pub latency: Span,
     /// The smallest rate, if any link has one.
     pub bottleneck: Option<Rate>,
-    /// 1 − Π(1 − p) over the independent losses, rounded to parts per billion; bursts and lists are
-    /// counted with their long-run share (zero for lists).
+    /// 1 − Π(1 − p) over the independent losses, rounded to parts per billion; bursts and lists
+    /// are counted with their long-run share (zero for lists).
     pub loss: Probability,
     /// Number of links; the two attachments by which a LAN is crossed are one, as for a TTL.
     pub hops: usize,
@@ -89,7 +89,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Follows all ways from `at`. Shortest ways have no loops, but a fixed route and shortest ways may.
+    /// Follows all ways from `at`. Shortest ways have no loops, but a fixed route and shortest ways
+    /// may.
     fn go(&mut self, at: Vertex) {
         if at == self.to {
             self.count += 1;

@@ -17,7 +17,8 @@ pub(super) struct Tree {
     steps: Vec<Option<Step>>,
 }
 
-/// How far the root is, by cost and then by lanes (those towards LANs not counted), and the lane to take.
+/// How far the root is, by cost and then by lanes (those towards LANs not counted), and the lane to
+/// take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
     far: Far,
@@ -79,8 +80,9 @@ impl Tree {
         }
     }
 
-    /// All lanes from `at` that lead to the root at the least cost. Whoever follows them from vertex to
-    /// vertex gets nearer by cost, or by lanes at the same cost, and so meets no loop.
+    /// All lanes from `at` that lead to the root at the least cost. Whoever follows them from
+    /// vertex to vertex gets nearer by cost, or by lanes at the same cost, and so meets no
+    /// loop.
     pub(super) fn equals(&self, graph: &Graph, costs: &Costs, at: u32) -> Vec<Lane> {
         let Some(here) = self.far(graph, at).filter(|_| at != self.root) else { return Vec::new() };
         let fits = |lane: &&Lane| {

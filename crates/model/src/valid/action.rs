@@ -5,7 +5,8 @@ use crate::plan::{Action, NodeVerb, Plan, RouteChange};
 use super::{Invalid, ensure};
 
 impl Plan {
-    /// Whether an action fits the plan: everything that it names exists, and every value is one that a file can set.
+    /// Whether an action fits the plan: everything that it names exists, and every value is one
+    /// that a file can set.
     ///
     /// # Errors
     /// The first thing that does not fit.

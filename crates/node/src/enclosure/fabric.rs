@@ -9,10 +9,11 @@ use super::EnterError;
 
 /// Silences the fabric's own IP stack and keeps packets in order.
 ///
-/// Order: a node may send from several processors at once, and each processor hands its packets over in its
-/// own time. Steering by flow (receive packet steering, Documentation/networking/scaling.rst) sends
-/// all packets of one flow through one processor. Without it, one TCP stream at 15 Gbit/s across no-property
-/// links was reordered 150 to 300 times a second; with it, never.
+/// Order: a node may send from several processors at once, and each processor hands its packets
+/// over in its own time. Steering by flow (receive packet steering,
+/// Documentation/networking/scaling.rst) sends all packets of one flow through one processor.
+/// Without it, one TCP stream at 15 Gbit/s across no-property links was reordered 150 to 300 times
+/// a second; with it, never.
 pub(super) fn settle(notes: &mut Vec<String>) -> Result<(), EnterError> {
     for path in IPV6_OFF {
         // A kernel without IPv6 needs no silencing.
@@ -32,7 +33,8 @@ fn write_if_there(path: &str, value: &str) -> io::Result<()> {
     }
 }
 
-/// Processors as the kernel reads bitmaps: groups of 32 in hexadecimal, the highest first, with commas.
+/// Processors as the kernel reads bitmaps: groups of 32 in hexadecimal, the highest first, with
+/// commas.
 fn mask(cpus: &[usize]) -> String {
     let groups = cpus.iter().max().map_or(0, |highest| highest / GROUP + 1);
     let group = |index: usize| {

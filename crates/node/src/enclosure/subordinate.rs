@@ -1,5 +1,6 @@
-//! Subordinate identities: those that an administrator has given to an ordinary user for namespaces of its own
-//! (subuid(5), subgid(5)). With them a program that is root of a node can become another user, as `tcpdump` does.
+//! Subordinate identities: those that an administrator has given to an ordinary user for namespaces
+//! of its own (subuid(5), subgid(5)). With them a program that is root of a node can become another
+//! user, as `tcpdump` does.
 
 use std::fs;
 use std::io;
@@ -18,7 +19,8 @@ pub(super) fn identities(invoker: User) -> Option<IdMap> {
     Some(IdMap { users: with(invoker.uid, users), groups: with(invoker.gid, groups) })
 }
 
-/// Writes the maps of a process, from outside, with the programs that may: newuidmap(1), newgidmap(1).
+/// Writes the maps of a process, from outside, with the programs that may: newuidmap(1),
+/// newgidmap(1).
 pub(super) fn write(process: Pid, maps: &IdMap) -> io::Result<()> {
     run("newgidmap", process, &maps.groups)?;
     run("newuidmap", process, &maps.users)

@@ -1,14 +1,17 @@
 //! The user namespace in which a node's programs are root, while its init stays outside.
 //!
-//! Who is root of the user namespace that owns a tree of mounts can take each of them away, and can trace each
-//! process of that namespace. So the mounts are made in a tree that belongs to the init's own user namespace, and
-//! the programs get a copy of it that belongs to theirs: the kernel locks what a less privileged tree has got
-//! from a more privileged one (mount_namespaces(7)). What is below `/proc` or a masked file stays unseen, and the
-//! init has rights that no program can match.
+//! Who is root of the user namespace that owns a tree of mounts can take each of them away, and can
+//! trace each process of that namespace. So the mounts are made in a tree that belongs to the
+//! init's own user namespace, and the programs get a copy of it that belongs to theirs: the kernel
+//! locks what a less privileged tree has got from a more privileged one (mount_namespaces(7)). What
+//! is below `/proc` or a masked file stays unseen, and the init has rights that no program can
+//! match.
 //!
-//! A *holder* makes the inner namespaces, because the init itself must not be in the user namespace:
+//! A *holder* makes the inner namespaces, because the init itself must not be in the user
+//! namespace:
 //!
-//! 1. the init forks it into a new user namespace with the network, host name and IPC that belong to it;
+//! 1. the init forks it into a new user namespace with the network, host name and IPC that belong
+//!    to it;
 //! 2. the init writes the maps, and joins all but the user namespace;
 //! 3. once the init has made all mounts, the holder copies them;
 //! 4. the init joins the copy, and the holder ends.
@@ -45,13 +48,15 @@ impl Inner {
         };
         drop(theirs);
         let (number, user_namespace) = introduction(&channel)?;
-        // Who may not change its groups outside may not do so inside either, whatever is written here.
+        // Who may not change its groups outside may not do so inside either, whatever is written
+        // here.
         namespace::write_id_maps(Target::Process(number), maps, false)?;
         namespace::setns(&pidfd, PROGRAMS_OWN)?;
         Ok(Inner { holder, pidfd, channel, user_namespace })
     }
 
-    /// Joins a copy of the mounts in which none can be taken away by the programs; their user namespace.
+    /// Joins a copy of the mounts in which none can be taken away by the programs; their user
+    /// namespace.
     pub(super) fn lock_mounts(self) -> io::Result<OwnedFd> {
         unix::send(&self.channel, GO, &[])?;
         if unix::receive(&self.channel, &mut [0; 16])?.bytes == 0 {
@@ -66,7 +71,8 @@ impl Inner {
 
 /// The holder's life.
 fn hold(channel: &OwnedFd) -> io::Result<()> {
-    // The /proc of this moment is the machine's, and knows this process by another number than the init does.
+    // The /proc of this moment is the machine's, and knows this process by another number than the
+    // init does.
     let number = fs::read_link("/proc/self")?;
     let user_namespace = File::open("/proc/self/ns/user")?;
     unix::send(channel, number.as_os_str().as_encoded_bytes(), &[user_namespace.as_fd()])?;

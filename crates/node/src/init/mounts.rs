@@ -1,4 +1,5 @@
-//! The node's own view of processes and devices; everything else of the file system is the machine's.
+//! The node's own view of processes and devices; everything else of the file system is the
+//! machine's.
 
 use std::io;
 use std::path::Path;

@@ -9,7 +9,8 @@ use windtunnel_sys::mount;
 
 use crate::message::Failure;
 
-/// Covers what is shared or somebody's own with empty folders in memory; what is `kept` stays where it is.
+/// Covers what is shared or somebody's own with empty folders in memory; what is `kept` stays where
+/// it is.
 pub(super) fn cover(kept: &[PathBuf]) -> Result<(), Failure> {
     let folders = folders(std::env::var_os("HOME").map(PathBuf::from));
     let kept = within(&folders, kept)?;

@@ -49,8 +49,9 @@ impl Programs {
         let mut plan = SpawnPlan::new(&arguments, &environment, stdio);
         plan.folder = folder.as_deref();
         plan.user_namespace = self.user_namespace.as_ref().map(OwnedFd::as_fd);
-        // Not a session of its own: the scheduler would weigh each session like all the others together
-        // (autogroups, sched(7)), the packet loop's included, whatever the nice values.
+        // Not a session of its own: the scheduler would weigh each session like all the others
+        // together (autogroups, sched(7)), the packet loop's included, whatever the nice
+        // values.
         plan.session = if spawn.terminal { Session::NewWithTerminal } else { Session::NewGroup };
         match process::spawn(&plan) {
             Ok(pid) => {
@@ -67,8 +68,8 @@ impl Programs {
         }
     }
 
-    /// Signals a program's process group, or all processes of the node. It is no failure that nobody
-    /// is there (any more).
+    /// Signals a program's process group, or all processes of the node. It is no failure that
+    /// nobody is there (any more).
     pub(super) fn signal(&self, id: Option<u64>, number: i32) -> Option<Reply> {
         let failed = |error: &io::Error| {
             let message = format!("cannot send signal {number}: {error}");

@@ -101,5 +101,6 @@ fn flag(on: bool) -> &'static str {
     if on { "1" } else { "0" }
 }
 
-/// The largest group in `ping_group_range` (`GID_T_MAX` in the kernel's net/ipv4/sysctl_net_ipv4.c).
+/// The largest group in `ping_group_range` (`GID_T_MAX` in the kernel's
+/// net/ipv4/sysctl_net_ipv4.c).
 const GROUP_MAX: u32 = i32::MAX.cast_unsigned();

@@ -9,8 +9,8 @@ use super::mounts;
 use crate::hint;
 use crate::message::Failure;
 
-/// Writes each setting, and reads it again: a number that the kernel has silently changed is refused
-/// as well.
+/// Writes each setting, and reads it again: a number that the kernel has silently changed is
+/// refused as well.
 pub(super) fn apply(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
     for (key, value) in settings {
         let path = path_of(key).ok_or_else(|| Failure {

@@ -113,8 +113,8 @@ pub(crate) fn up(device: u32) -> RouteNetlinkMessage {
     RouteNetlinkMessage::SetLink(message)
 }
 
-/// Gives a device an address: one of its own, without a subnet, or one of a LAN's subnet, to which the
-/// kernel then makes the route.
+/// Gives a device an address: one of its own, without a subnet, or one of a LAN's subnet, to which
+/// the kernel then makes the route.
 pub(crate) fn address(device: u32, own: Own) -> RouteNetlinkMessage {
     let Own { address, subnet } = own;
     let mut message = AddressMessage::default();
@@ -223,9 +223,9 @@ fn rule_message(rule: Rule) -> RuleMessage {
     message
 }
 
-/// The next hop of every route on a link: nobody has the address, and nobody asks for it, because the devices
-/// resolve no addresses. Without one the kernel would keep a neighbour for each destination, and all
-/// namespaces of the machine share room for 1024.
+/// The next hop of every route on a link: nobody has the address, and nobody asks for it, because
+/// the devices resolve no addresses. Without one the kernel would keep a neighbour for each
+/// destination, and all namespaces of the machine share room for 1024.
 fn gateway(source: IpAddr) -> IpAddr {
     match source {
         IpAddr::V4(_) => Ipv4Addr::new(169, 254, 1, 1).into(),

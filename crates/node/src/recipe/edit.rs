@@ -22,8 +22,8 @@ pub struct RouteEdit {
 }
 
 impl RouteEdit {
-    /// What makes a node's settings under `before` those under `after`. A node with one interface that is
-    /// on no LAN never has to change anything.
+    /// What makes a node's settings under `before` those under `after`. A node with one interface
+    /// that is on no LAN never has to change anything.
     pub(crate) fn of(plan: &Plan, before: &Routes, after: &Routes, node: NodeId) -> RouteEdit {
         let interfaces = &plan.nodes[node.index()].interfaces;
         let on_lan = interfaces.iter().any(|interface| plan.lan_of(interface.link).is_some());

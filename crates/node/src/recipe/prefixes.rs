@@ -1,9 +1,9 @@
 //! Few prefixes for many addresses.
 //!
 //! A node with several devices has a way out for every address of the plan. Thousands of routes in
-//! hundreds of nodes take seconds to install, so they are merged: the optimal set of prefixes whose longest
-//! match gives each address its way (Draves, King, Venkatachary, Zill, *Constructing optimal IP routing
-//! tables*, INFOCOM 1999), where addresses that nobody has may go anywhere.
+//! hundreds of nodes take seconds to install, so they are merged: the optimal set of prefixes whose
+//! longest match gives each address its way (Draves, King, Venkatachary, Zill, *Constructing
+//! optimal IP routing tables*, INFOCOM 1999), where addresses that nobody has may go anywhere.
 
 use std::net::IpAddr;
 
@@ -27,8 +27,8 @@ impl std::fmt::Display for Prefix {
     }
 }
 
-/// The fewest prefixes that give each of `ways` (addresses of one family with the position of a device)
-/// its device, next to a default route by device `default`.
+/// The fewest prefixes that give each of `ways` (addresses of one family with the position of a
+/// device) its device, next to a default route by device `default`.
 pub(crate) fn merge(mut ways: Vec<(IpAddr, usize)>, default: usize) -> Vec<(Prefix, usize)> {
     ways.sort_unstable();
     ways.dedup_by_key(|(address, _)| *address);
@@ -155,8 +155,8 @@ mod tests {
         assert_eq!(merged(&[(4, 1), (5, 1), (6, 1)], 0), ["10.0.0.4/30 1"]);
     }
 
-    /// A pseudo-random table: every address has its own device by the longest prefix, in both families,
-    /// whatever the default is.
+    /// A pseudo-random table: every address has its own device by the longest prefix, in both
+    /// families, whatever the default is.
     #[test]
     fn every_address_keeps_its_way() {
         let mut state = 1u64;

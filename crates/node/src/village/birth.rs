@@ -1,7 +1,8 @@
 //! How the nodes come to life. Stages, each for all nodes before the next:
 //!
 //! 1. write the files that nodes show in place of those in `/etc`;
-//! 2. fork an init for each node into its namespaces; it starts by itself with what needs no devices;
+//! 2. fork an init for each node into its namespaces; it starts by itself with what needs no
+//!    devices;
 //! 3. when an init has said that it is prepared, its namespace's defaults are set, and its devices
 //!    may come: they are made from here, the far end put straight into the node's namespace;
 //! 4. tell all inits to go on, and wait for all of them.
@@ -67,8 +68,8 @@ pub(super) fn create(
     Ok(village)
 }
 
-/// Forks an init. Where its programs have a user namespace of their own, it makes that itself, with the
-/// namespaces that belong to it.
+/// Forks an init. Where its programs have a user namespace of their own, it makes that itself, with
+/// the namespaces that belong to it.
 fn fork(birth: &Birth<'_>, village: &mut Village) -> Result<Node, CreateError> {
     let name = birth.node().name.clone();
     let failed = |source| CreateError::Fork { node: name.clone(), source };
@@ -77,7 +78,8 @@ fn fork(birth: &Birth<'_>, village: &mut Village) -> Result<Node, CreateError> {
     let flags = if birth.inside.is_some() { outer } else { outer | init::PROGRAMS_OWN };
     match namespace::fork_into(flags).map_err(failed)? {
         Fork::Child => {
-            // The copies of what is the host process's: the other nodes' channels, and this one's other end.
+            // The copies of what is the host process's: the other nodes' channels, and this one's
+            // other end.
             drop(std::mem::take(&mut village.nodes));
             drop(host_end);
             init::live(birth, &init_end)

@@ -133,8 +133,8 @@ pub(crate) fn read_to_end(descriptor: OwnedFd) -> String {
     text
 }
 
-/// Nodes on one router, each by a link of its own: 10.0.0.1 and fd00::1 for the first, and so on; the
-/// router's ends have 10.1 and fd01.
+/// Nodes on one router, each by a link of its own: 10.0.0.1 and fd00::1 for the first, and so on;
+/// the router's ends have 10.1 and fd01.
 pub(crate) fn star(names: &[&str]) -> Plan {
     let links = names.iter().enumerate().map(|(position, name)| {
         let ends = [end(Vertex::Node(NodeId::from_index(position)), 0), end(HUB, position)];

@@ -1,4 +1,5 @@
-//! What is minimised. The first field that differs decides: no sum of light faults outweighs a grave one.
+//! What is minimised. The first field that differs decides: no sum of light faults outweighs a
+//! grave one.
 
 use std::ops::{Add, AddAssign, Sub};
 

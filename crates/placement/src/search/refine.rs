@@ -1,5 +1,6 @@
-//! Passes of moves (Fiduccia and Mattheyses 1982, for several parts): each unit moves at most once a pass, the
-//! best move first even if it makes things worse for now; what remains of a pass is its best prefix.
+//! Passes of moves (Fiduccia and Mattheyses 1982, for several parts): each unit moves at most once
+//! a pass, the best move first even if it makes things worse for now; what remains of a pass is its
+//! best prefix.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,8 +23,8 @@ impl State<'_> {
         }
     }
 
-    /// Improves the division until nothing is found: groups with routers that follow them, then all on their own, then
-    /// exchanges.
+    /// Improves the division until nothing is found: groups with routers that follow them, then all
+    /// on their own, then exchanges.
     pub(super) fn refine(&mut self) {
         for _ in 0..PASSES {
             let better = self.pass(0..self.problem.groups, true);

@@ -10,7 +10,8 @@ pub(super) fn starts(problem: &Problem) -> Vec<Vec<usize>> {
     vec![grown(problem), poured(problem, &order), dealt(problem), fitted(problem)]
 }
 
-/// Each machine grows from a seed by the unit that is tied most to what it has, until its share is full.
+/// Each machine grows from a seed by the unit that is tied most to what it has, until its share is
+/// full.
 fn grown(problem: &Problem) -> Vec<usize> {
     let nowhere = problem.rooms.len();
     let mut labels = vec![nowhere; problem.units.len()];
@@ -99,7 +100,8 @@ fn dealt(problem: &Problem) -> Vec<usize> {
     labels
 }
 
-/// The neediest first, each where it leaves the least room (best fit, decreasing): for tight machines.
+/// The neediest first, each where it leaves the least room (best fit, decreasing): for tight
+/// machines.
 fn fitted(problem: &Problem) -> Vec<usize> {
     let hosts = problem.rooms.len();
     let mut labels = vec![hosts; problem.units.len()];

@@ -3,7 +3,8 @@
 use super::cost::Cost;
 use crate::problem::{Need, Problem, Room};
 
-/// A machine for every unit. Units without weight may be nowhere: the label after the last machine's.
+/// A machine for every unit. Units without weight may be nowhere: the label after the last
+/// machine's.
 #[derive(Debug, Clone)]
 pub(super) struct State<'p> {
     pub(super) problem: &'p Problem,
@@ -96,7 +97,8 @@ impl<'p> State<'p> {
         Load {
             need: load.need.plus(moved.need, sign),
             weight: load.weight + sign * moved.weight,
-            // Links to others of the machine are cut while the unit is elsewhere, those to others while it is here.
+            // Links to others of the machine are cut while the unit is elsewhere, those to others
+            // while it is here.
             up: load.up + sign * (out - own.out - own.back),
             down: load.down + sign * (back - own.back - own.out),
         }

@@ -1,9 +1,9 @@
 //! The churn language: statements that happen together, one population.
 //!
 //! Everything is a step at an instant: a period of `join 10` is ten joins at the ends of ten equal
-//! parts, churn is so many replacements at the middles of equal parts. Periods that overlap simply both
-//! add their steps. Shares are of the population at the instant at which a statement (or a time of its
-//! `per`) begins.
+//! parts, churn is so many replacements at the middles of equal parts. Periods that overlap simply
+//! both add their steps. Shares are of the population at the instant at which a statement (or a
+//! time of its `per`) begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,8 @@ impl Script {
         Ok(Script { statements })
     }
 
-    /// What happens to `members`, of whom `inside` are there at the beginning, in at most `most` steps.
+    /// What happens to `members`, of whom `inside` are there at the beginning, in at most `most`
+    /// steps.
     pub(crate) fn moves(
         &self,
         members: usize,
@@ -85,7 +86,8 @@ enum Step {
     Swap,
 }
 
-/// Time, whether something begins (what ends at an instant is before what begins), statement, order.
+/// Time, whether something begins (what ends at an instant is before what begins), statement,
+/// order.
 type When = (Span, bool, usize, u64);
 
 struct Play<'s> {

@@ -21,8 +21,8 @@ fn play(script: &str, members: usize) -> Outcome {
     script.moves(members, &BTreeSet::new(), draws(), 100_000).unwrap()
 }
 
-/// Who is there after everything that happens at `at` or before; panics if somebody leaves who is not
-/// there, or joins who is.
+/// Who is there after everything that happens at `at` or before; panics if somebody leaves who is
+/// not there, or joins who is.
 fn inside(moves: &[Move], at: Span, mut inside: BTreeSet<usize>) -> BTreeSet<usize> {
     for step in moves.iter().filter(|step| step.at <= at) {
         for who in &step.leave {

@@ -14,8 +14,8 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Reads lines of ascending seconds with up to nine decimals. Empty lines, and what follows `#`,
-    /// are passed over.
+    /// Reads lines of ascending seconds with up to nine decimals. Empty lines, and what follows
+    /// `#`, are passed over.
     pub(crate) fn parse(text: &str) -> Result<Trace, TextError> {
         let mut members = Vec::new();
         for (index, line) in text.lines().enumerate() {

@@ -251,7 +251,8 @@ impl Findings {
         } else {
             self.quantity::<Bytes>(field, "a number of bytes such as 1500")?.0
         };
-        // 68 is the least that every IPv4 link carries (RFC 791); IPv6 is judged with the whole file.
+        // 68 is the least that every IPv4 link carries (RFC 791); IPv6 is judged with the whole
+        // file.
         match u32::try_from(bytes) {
             Ok(mtu) if (68..=65_535).contains(&mtu) => Some(mtu),
             _ => {

@@ -62,14 +62,15 @@ pub(crate) struct Codel {
     ecn: Option<bool>,
 }
 
-/// The parameters of RED. Lengths are in packets of one MTU, bytes with overhead, or time at the rate.
+/// The parameters of RED. Lengths are in packets of one MTU, bytes with overhead, or time at the
+/// rate.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Red {
     /// Average length of the queue from which on packets are dropped; default: a third of `max`.
     min: Option<Queue>,
-    /// Average length at which `probability` is reached, and beyond which all are dropped; default: a
-    /// quarter of the queue's limit.
+    /// Average length at which `probability` is reached, and beyond which all are dropped;
+    /// default: a quarter of the queue's limit.
     max: Option<Queue>,
     /// Probability of a drop just below `max`; default 2%.
     probability: Option<Probability>,
@@ -97,8 +98,8 @@ pub(crate) struct Pie {
     burst: Option<Time>,
     /// Whether drops are spread more evenly than chance would, as Linux does; default false.
     derandomise: Option<bool>,
-    /// Whether packets that can carry ECN are marked instead of dropped, up to a probability of 10%;
-    /// default true.
+    /// Whether packets that can carry ECN are marked instead of dropped, up to a probability of
+    /// 10%; default true.
     ecn: Option<bool>,
 }
 
@@ -125,10 +126,12 @@ pub(crate) struct FqCodel {
 pub(crate) struct Fair {
     /// Which address of a packet is its host: `destination` (default) or `source`.
     by: Option<Side>,
-    /// Number of queues that flows are hashed to, and of those for hosts, 1 to 65536; default 1024.
+    /// Number of queues that flows are hashed to, and of those for hosts, 1 to 65536; default
+    /// 1024.
     #[schemars(range(min = 1, max = 65_536))]
     flows: Option<u32>,
-    /// Bytes with overhead that a host, and a flow of it, sends in its turn, 64B to 1MB; default 1514B.
+    /// Bytes with overhead that a host, and a flow of it, sends in its turn, 64B to 1MB; default
+    /// 1514B.
     quantum: Option<Size>,
     /// Acceptable standing delay of a flow; default 5ms.
     target: Option<Time>,

@@ -15,16 +15,16 @@ pub(crate) enum EventRoute {
     Form(Route),
 }
 
-/// A change at a time: of links (`link` with `set`, `down`, `up`), of a node's programs (`node` with
-/// `do`), a `partition`, its end (`heal`), a `route`, or of all shortest routes (`reroute`), a `flap`, or
-/// `churn`. With `every` it happens again and again.
+/// A change at a time: of links (`link` with `set`, `down`, `up`), of a node's programs (`node`
+/// with `do`), a `partition`, its end (`heal`), a `route`, or of all shortest routes (`reroute`), a
+/// `flap`, or `churn`. With `every` it happens again and again.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Event {
     /// When, counted from the start of the run. Only `churn` may leave it out: then it is 0s.
     at: Option<Time>,
-    /// It happens again each time that this has passed, until `times`, `for`, `until` or the duration of
-    /// the run ends it.
+    /// It happens again each time that this has passed, until `times`, `for`, `until` or the
+    /// duration of the run ends it.
     every: Option<Time>,
     /// How often it happens.
     #[schemars(range(min = 1))]
@@ -47,18 +47,19 @@ pub(crate) struct Event {
     node: Option<Names>,
     /// What happens to them.
     r#do: Option<Verb>,
-    /// Only so many of the nodes, or this share of them (rounded, at least one), chosen by the seed.
+    /// Only so many of the nodes, or this share of them (rounded, at least one), chosen by the
+    /// seed.
     some: Option<Amount>,
-    /// Cuts every link between these groups of nodes, routers and LANs, and on a LAN every frame between
-    /// attachments of different groups; it takes the place of an earlier partition.
+    /// Cuts every link between these groups of nodes, routers and LANs, and on a LAN every frame
+    /// between attachments of different groups; it takes the place of an earlier partition.
     partition: Option<Partition>,
     /// Ends the partition. Links that are down or flapping stay so.
     heal: Option<bool>,
-    /// Fixes a route from now on, or with `via: shortest` sets it free. Packets under way may arrive out of
-    /// order.
+    /// Fixes a route from now on, or with `via: shortest` sets it free. Packets under way may
+    /// arrive out of order.
     route: Option<EventRoute>,
-    /// Computes all shortest routes again, for the latencies and links as they are now, and around links
-    /// that are down. Packets under way may arrive out of order.
+    /// Computes all shortest routes again, for the latencies and links as they are now, and around
+    /// links that are down. Packets under way may arrive out of order.
     reroute: Option<bool>,
     /// Cuts links again and again for a short time.
     flap: Option<Flap>,
@@ -98,7 +99,8 @@ pub(crate) struct Flap {
     every: Time,
     /// How long each cut lasts; less than `every`.
     down: Time,
-    /// Whether each phase lasts from nothing to twice as long, uniformly, by the seed; default false.
+    /// Whether each phase lasts from nothing to twice as long, uniformly, by the seed; default
+    /// false.
     random: Option<bool>,
     /// How many cuts.
     #[schemars(range(min = 1))]

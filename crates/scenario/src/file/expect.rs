@@ -4,14 +4,15 @@ use schemars::JsonSchema;
 
 use super::text::{Occupancy, PlainRate, Probability, SignalOrAny, Time, TimeOrEnd};
 
-/// What must hold at the end: of the programs of a `node`, of the `path` between two nodes, or of one
-/// `direction` of a `link`. Everything named must hold; of a group, for each member.
+/// What must hold at the end: of the programs of a `node`, of the `path` between two nodes, or of
+/// one `direction` of a `link`. Everything named must hold; of a group, for each member.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Expect {
     /// The node or group whose programs are meant.
     node: Option<String>,
-    /// How its programs exit: a code (128+n also for a signal n), a signal such as `SIGTERM`, or `any`.
+    /// How its programs exit: a code (128+n also for a signal n), a signal such as `SIGTERM`, or
+    /// `any`.
     exit: Option<ExitCode>,
     /// When its programs have exited, after the run began.
     exited: Option<TimeBounds>,
@@ -26,11 +27,11 @@ pub(crate) struct Expect {
     /// The two nodes of a path.
     #[schemars(length(equal = 2))]
     path: Option<Vec<String>>,
-    /// Bounds of the round-trip time of windtunnel's own echo requests: sent in the window `between`, or
-    /// without one 20 before the programs start.
+    /// Bounds of the round-trip time of windtunnel's own echo requests: sent in the window
+    /// `between`, or without one 20 before the programs start.
     rtt: Option<RttBounds>,
-    /// Bounds of the rate of TCP and UDP payload that the path's first node got delivered to its second,
-    /// repetitions included.
+    /// Bounds of the rate of TCP and UDP payload that the path's first node got delivered to its
+    /// second, repetitions included.
     throughput: Option<RateFigures>,
     /// How often echo requests are sent in the window; default 100ms.
     every: Option<Time>,
@@ -40,9 +41,11 @@ pub(crate) struct Expect {
     direction: Option<String>,
     /// Bounds of the rate that it delivered, with overhead.
     rate: Option<RateFigures>,
-    /// Of a link, the share of packets that its loss took; of a path, of echo requests without reply.
+    /// Of a link, the share of packets that its loss took; of a path, of echo requests without
+    /// reply.
     loss: Option<ShareBounds>,
-    /// Bounds of the number of packets dropped, of its share, or by cause; a number alone is exact.
+    /// Bounds of the number of packets dropped, of its share, or by cause; a number alone is
+    /// exact.
     drops: Option<Drops>,
     /// Bounds of what waited in its queue, in packets, bytes or time.
     queue: Option<QueueBounds>,

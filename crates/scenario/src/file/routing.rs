@@ -30,10 +30,10 @@ pub(crate) enum Metric {
 pub(crate) struct RoutingForm {
     /// What a shortest route minimises; default latency.
     metric: Option<Metric>,
-    /// Whether a router spreads flows over all its shortest ways, each flow on one of them, instead of
-    /// using the first; default false. Nodes, also those that forward, use one.
+    /// Whether a router spreads flows over all its shortest ways, each flow on one of them,
+    /// instead of using the first; default false. Nodes, also those that forward, use one.
     ecmp: Option<bool>,
-    /// Computes the shortest routes again so long after a link went down or up, a partition or its end;
-    /// default `never`. Fixed routes stay.
+    /// Computes the shortest routes again so long after a link went down or up, a partition or its
+    /// end; default `never`. Fixed routes stay.
     reroute: Option<TimeOrNever>,
 }

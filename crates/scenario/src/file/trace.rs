@@ -20,8 +20,8 @@ pub(crate) enum RateOrTrace {
 pub(crate) struct RateTrace {
     /// The file, relative to the scenario's folder.
     trace: String,
-    /// Whether it begins again after its last line; default true. After the end of one that does not,
-    /// nothing passes.
+    /// Whether it begins again after its last line; default true. After the end of one that does
+    /// not, nothing passes.
     repeat: Option<bool>,
     /// The run begins so far into the trace; default 0s.
     offset: Option<Time>,
@@ -37,16 +37,18 @@ pub(crate) enum TraceFile {
     Form(TraceForm),
 }
 
-/// A table over time: a header with `time` and some of `rate`, `latency`, `loss`; then rows, such as
-/// `0s,10mbit,40ms,0.1%`.
+/// A table over time: a header with `time` and some of `rate`, `latency`, `loss`; then rows, such
+/// as `0s,10mbit,40ms,0.1%`.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct TraceForm {
     /// The file, relative to the scenario's folder.
     file: String,
-    /// What holds between two rows: the earlier (`hold`, default), or the straight line (`interpolate`).
+    /// What holds between two rows: the earlier (`hold`, default), or the straight line
+    /// (`interpolate`).
     mode: Option<TraceMode>,
-    /// Whether it begins again at the time of its last row; default false: the last row holds for ever.
+    /// Whether it begins again at the time of its last row; default false: the last row holds for
+    /// ever.
     repeat: Option<bool>,
     /// The run begins so far into the trace; default 0s.
     offset: Option<Time>,

@@ -12,9 +12,9 @@ use crate::decode::{Draft, Pool, is_usable};
 use crate::error::Findings;
 use crate::position::Place;
 
-/// Gives every interface its addresses. On LANs: routers in the order of the links, then nodes, from the
-/// LAN's subnet. Elsewhere: every node's first interface in the file's order, then nodes' further
-/// interfaces, then routers'.
+/// Gives every interface its addresses. On LANs: routers in the order of the links, then nodes,
+/// from the LAN's subnet. Elsewhere: every node's first interface in the file's order, then nodes'
+/// further interfaces, then routers'.
 pub(super) fn assign(found: &mut Findings, draft: &Draft, plan: &mut Plan) {
     subnets::assign(found, draft, plan);
     if !found.is_clean() {
@@ -109,8 +109,8 @@ fn fix(found: &mut Findings, draft: &Draft, plan: &mut Plan) -> BTreeMap<IpAddr,
     taken
 }
 
-/// The position of a node's interface that a fixed address is for: the one on the LAN that the address
-/// belongs to, else the first.
+/// The position of a node's interface that a fixed address is for: the one on the LAN that the
+/// address belongs to, else the first.
 fn position_for(plan: &Plan, id: NodeId, address: IpAddr) -> usize {
     let lan = plan.lan_with(address);
     let mut interfaces = plan.nodes[id.index()].interfaces.iter();
@@ -182,7 +182,8 @@ fn assign_on(
         .iter()
         .map(|lane| plan.links[lane.link.index()].ends[1 - lane.direction.index()])
         .collect();
-    // Stable: within a kind the order of the links; routers have the lowest addresses, as is the custom.
+    // Stable: within a kind the order of the links; routers have the lowest addresses, as is the
+    // custom.
     ends.sort_by_key(|end| match end.vertex {
         Vertex::Router(_) | Vertex::Lan(_) => 0,
         Vertex::Node(id) => 1 + id.index(),

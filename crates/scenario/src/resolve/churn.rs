@@ -312,7 +312,8 @@ fn merged(moves: impl Iterator<Item = Move>) -> Vec<Move> {
     moves.filter(|step| !step.leave.is_empty() || !step.join.is_empty()).collect()
 }
 
-/// Where a place of a text in several lines is in the file; `None` if the file writes it differently.
+/// Where a place of a text in several lines is in the file; `None` if the file writes it
+/// differently.
 fn inner(file: &str, start: Place, text: &str, error: &TextError) -> Option<Place> {
     let (first, opening) = text.lines().enumerate().find(|(_, line)| !line.trim().is_empty())?;
     let lines = u32::try_from(file.lines().count()).ok()?;

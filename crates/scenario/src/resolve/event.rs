@@ -174,7 +174,8 @@ pub(super) fn weight(action: &Action) -> usize {
     }
 }
 
-/// A partition whose sides have no link between them, and no LAN in common, does nothing, which is hardly meant.
+/// A partition whose sides have no link between them, and no LAN in common, does nothing, which is
+/// hardly meant.
 fn notice_idle(found: &mut Findings, plan: &Plan, groups: &[Vec<Vertex>], place: Place) {
     let owners: BTreeMap<Vertex, usize> = groups
         .iter()

@@ -183,7 +183,8 @@ fn number_ports(plan: &mut Plan) {
     }
 }
 
-/// Built-in, then `defaults.link`, then the link's own keys; in each, `up` and `down` win over both.
+/// Built-in, then `defaults.link`, then the link's own keys; in each, `up` and `down` win over
+/// both.
 fn profiles(defaults: &LinkKeys, own: &LinkKeys) -> [LinkProfile; 2] {
     [0, 1].map(|direction| {
         let mut profile = LinkProfile::default();

@@ -7,7 +7,8 @@ use windtunnel_model::{LinkPatch, Plan};
 use crate::decode::{Draft, LinkKeys, Paths};
 use crate::error::Findings;
 
-/// Shares are exact below this many bits a second (`windtunnel_sharing::SharesError::CapacityTooLarge`).
+/// Shares are exact below this many bits a second
+/// (`windtunnel_sharing::SharesError::CapacityTooLarge`).
 const RATE_END: u64 = 1 << 48;
 
 /// Refuses what the file's network model has no place for.

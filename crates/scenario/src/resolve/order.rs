@@ -41,8 +41,8 @@ impl<'d> Graph<'d> {
         Graph { waits: waits.collect() }
     }
 
-    /// The names along a cycle that is reached from `start`, if there is one. It keeps its own stack,
-    /// for a chain may be ten thousand nodes long.
+    /// The names along a cycle that is reached from `start`, if there is one. It keeps its own
+    /// stack, for a chain may be ten thousand nodes long.
     fn cycle_from(
         &self,
         start: usize,

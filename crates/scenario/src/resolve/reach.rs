@@ -1,8 +1,8 @@
 //! Whether every two nodes with links can reach each other.
 //!
-//! Vertices that forward (routers, LANs, and nodes with `forward`) fall into connected components. A node
-//! reaches another if both touch one component, or if a link joins them. Nodes that touch the same
-//! components are alike, so that kinds of nodes are compared and not all pairs.
+//! Vertices that forward (routers, LANs, and nodes with `forward`) fall into connected components.
+//! A node reaches another if both touch one component, or if a link joins them. Nodes that touch
+//! the same components are alike, so that kinds of nodes are compared and not all pairs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

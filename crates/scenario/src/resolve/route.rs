@@ -1,4 +1,5 @@
-//! Routes that are fixed: names worked out, groups expanded, ways between those that are named found.
+//! Routes that are fixed: names worked out, groups expanded, ways between those that are named
+//! found.
 
 use std::collections::BTreeSet;
 

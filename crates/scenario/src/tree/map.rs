@@ -49,8 +49,8 @@ impl OpenMap {
         Ok(())
     }
 
-    /// The entries in the order of the text. Merged ones stand where `<<` does; keys that are written out win,
-    /// and of several maps the first that has a key (<https://yaml.org/type/merge.html>).
+    /// The entries in the order of the text. Merged ones stand where `<<` does; keys that are
+    /// written out win, and of several maps the first that has a key (<https://yaml.org/type/merge.html>).
     pub(super) fn close(mut self) -> Vec<(Key, Value)> {
         let Some(Merge { before, maps, .. }) = self.merge.take() else { return self.entries };
         let mut known = self.known;

@@ -2,8 +2,8 @@
 
 use windtunnel_scenario::{Instead, Loaded, Source, load_instead};
 
-/// Loads a text as `name`.yaml in /home/me, with trace files from tests/traces; over several machines if the
-/// name starts with `machines-`.
+/// Loads a text as `name`.yaml in /home/me, with trace files from tests/traces; over several
+/// machines if the name starts with `machines-`.
 pub(crate) fn load_text(name: &str, text: &[u8]) -> Result<Loaded, windtunnel_scenario::Errors> {
     let file = format!("{name}.yaml");
     let source = Source { name: &file, text, default_name: name, base_dir: "/home/me" };

@@ -1,10 +1,10 @@
 //! All levels from nothing: progressive filling.
 //!
-//! The lane that would be full first, if all its flows rose, is taken from a heap. Levels only rise while
-//! others are held back, so an entry of the heap is never later than the lane: it is looked at again when
-//! it comes. Flows whose ceiling is below that level are held back by it before the lane is. What one lane
-//! costs is a step for each of its flows and for each lane of theirs, so everything is linear in the sum of
-//! the lengths of the paths, but for the heap.
+//! The lane that would be full first, if all its flows rose, is taken from a heap. Levels only rise
+//! while others are held back, so an entry of the heap is never later than the lane: it is looked
+//! at again when it comes. Flows whose ceiling is below that level are held back by it before the
+//! lane is. What one lane costs is a step for each of its flows and for each lane of theirs, so
+//! everything is linear in the sum of the lengths of the paths, but for the heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,8 +35,8 @@ impl<M> Shares<M> {
         self.add_up();
     }
 
-    /// What the flows have of each lane. A full lane's level is the greatest of its flows': were all below
-    /// it, they would fill the lane one level lower as well.
+    /// What the flows have of each lane. A full lane's level is the greatest of its flows': were
+    /// all below it, they would fill the lane one level lower as well.
     fn add_up(&mut self) {
         for (lane, crowd) in self.lanes.iter_mut().zip(&self.crowds) {
             (lane.used, lane.level, lane.held, lane.touched) = (0, level::NONE, 0, false);
@@ -124,8 +124,9 @@ impl<'a> Filling<'a> {
         self.levels
     }
 
-    /// Holds back the flows of a lane whose ceilings are below `level`: all other lanes are full at that level
-    /// at the earliest, so nothing but the ceilings holds them. Whether there was one.
+    /// Holds back the flows of a lane whose ceilings are below `level`: all other lanes are full at
+    /// that level at the earliest, so nothing but the ceilings holds them. Whether there was
+    /// one.
     fn hold_at_ceilings(&mut self, lane: u32, level: u128) -> bool {
         let mut any = false;
         for place in &self.crowds[lane as usize].members {

@@ -1,5 +1,5 @@
-//! What the table keeps of a flow: where it stands, what is needed to find levels, and the rest. Apart, since
-//! what is read for every flow of a lane should fit the caches.
+//! What the table keeps of a flow: where it stands, what is needed to find levels, and the rest.
+//! Apart, since what is read for every flow of a lane should fit the caches.
 
 use windtunnel_model::{Rate, Span};
 
@@ -9,7 +9,8 @@ use crate::Terms;
 /// Where a flow stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stand {
-    /// INVARIANT: the least of the flow's ceiling and of the levels of its lanes, between two calls.
+    /// INVARIANT: the least of the flow's ceiling and of the levels of its lanes, between two
+    /// calls.
     pub level: u128,
     pub weight: u64,
 }

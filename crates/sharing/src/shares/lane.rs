@@ -2,7 +2,8 @@
 
 use super::level;
 
-/// A lane and what its flows have of it. Sums are kept for limited lanes only. One line of the cache.
+/// A lane and what its flows have of it. Sums are kept for limited lanes only. One line of the
+/// cache.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 pub(super) struct Lane {

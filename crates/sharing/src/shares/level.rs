@@ -1,8 +1,9 @@
 //! Rates in grains and levels in grains for each unit of weight, both whole numbers of 128 bits.
 //!
-//! Nothing overflows: a flow of weight below 2⁴⁰ has, on a lane below 2⁴⁸ bit/s, never more than the lane and
-//! a part of a bit a second, and there are fewer than 2¹⁹ flows. Their sum, while shares do not fit yet, is
-//! below 2²⁰ · 2⁴⁸ · 2⁶⁰. A flow without a limited lane has less than 2⁶⁵ bit/s, and is in no sum.
+//! Nothing overflows: a flow of weight below 2⁴⁰ has, on a lane below 2⁴⁸ bit/s, never more than
+//! the lane and a part of a bit a second, and there are fewer than 2¹⁹ flows. Their sum, while
+//! shares do not fit yet, is below 2²⁰ · 2⁴⁸ · 2⁶⁰. A flow without a limited lane has less than 2⁶⁵
+//! bit/s, and is in no sum.
 
 use windtunnel_model::Rate;
 
@@ -15,8 +16,8 @@ pub(super) const CAPACITY_END: u64 = 1 << 48;
 /// A grain is 2⁻⁶⁰ bit/s.
 const GRAIN_BITS: u32 = 60;
 
-/// 2⁻²⁰ bit/s: what lacks less to a whole bit a second is one. So what other flows have too much, by the rounding
-/// of levels, takes no bit from a flow that should have a whole number of them.
+/// 2⁻²⁰ bit/s: what lacks less to a whole bit a second is one. So what other flows have too much,
+/// by the rounding of levels, takes no bit from a flow that should have a whole number of them.
 const NEARLY: u128 = 1 << (GRAIN_BITS - 20);
 
 /// A rate in grains.
@@ -34,8 +35,8 @@ pub(super) fn reaching(grains: u128, weight: u64) -> u128 {
     (grains + (weight - 1)) / weight
 }
 
-/// What a flow of that weight has at that level, rounded down to a bit a second (if it is not nearly the next
-/// one), but at least one.
+/// What a flow of that weight has at that level, rounded down to a bit a second (if it is not
+/// nearly the next one), but at least one.
 pub(super) fn rate(level: u128, weight: u64) -> Option<Rate> {
     if level == NONE {
         return None;

@@ -1,18 +1,19 @@
 //! The levels that a change reaches.
 //!
-//! Before the change all levels fitted together. Whoever started or stopped has taken or given back a part of
-//! the lanes of its path, so some of these no longer fit. Now one lane at a time gets the level that it should
-//! have by what its neighbours have, and its flows with it; lanes whose flows thereby get more or less may no
-//! longer fit, and wait for their turn. When all fit, these are *the* levels: there is one such
-//! assignment only (see `shares`), so it does not matter where they came from, in which order lanes had their
-//! turn, or how often.
+//! Before the change all levels fitted together. Whoever started or stopped has taken or given back
+//! a part of the lanes of its path, so some of these no longer fit. Now one lane at a time gets the
+//! level that it should have by what its neighbours have, and its flows with it; lanes whose flows
+//! thereby get more or less may no longer fit, and wait for their turn. When all fit, these are
+//! *the* levels: there is one such assignment only (see `shares`), so it does not matter where they
+//! came from, in which order lanes had their turn, or how often.
 //!
-//! The order matters for the effort. What a lane should have depends only on flows that stay below its level,
-//! and a change of a flow's level is seen only by lanes with levels above the lesser of both. So the lane with
-//! the lowest level (before or after, whichever is less) goes first, like the nearest vertex in Dijkstra's
-//! algorithm; then nearly every lane that is reached has one turn. Since the level after is only
-//! estimated from below while a lane waits, some have more. Should that take more than twice as many steps as
-//! there are flows on lanes, all levels are found from nothing instead, which also bounds the effort.
+//! The order matters for the effort. What a lane should have depends only on flows that stay below
+//! its level, and a change of a flow's level is seen only by lanes with levels above the lesser of
+//! both. So the lane with the lowest level (before or after, whichever is less) goes first, like
+//! the nearest vertex in Dijkstra's algorithm; then nearly every lane that is reached has one turn.
+//! Since the level after is only estimated from below while a lane waits, some have more. Should
+//! that take more than twice as many steps as there are flows on lanes, all levels are found from
+//! nothing instead, which also bounds the effort.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -48,8 +49,8 @@ struct Filled {
 }
 
 impl<M> Shares<M> {
-    /// Makes all lanes fit, from the few that do not. False when that took too long: then nothing fits, but
-    /// what `fill` needs is there.
+    /// Makes all lanes fit, from the few that do not. False when that took too long: then nothing
+    /// fits, but what `fill` needs is there.
     pub(super) fn relax(&mut self) -> bool {
         let most = 2 * self.length + 64;
         self.scratch.effort = 0;
@@ -92,8 +93,8 @@ impl<M> Shares<M> {
         }
     }
 
-    /// The flows that the lane holds back can have more: until they fill it, or until each is held back by
-    /// something else.
+    /// The flows that the lane holds back can have more: until they fill it, or until each is held
+    /// back by something else.
     fn raise(&mut self, index: u32) {
         let lane = &self.lanes[index as usize];
         let (capacity, old, held) = (lane.capacity, lane.level, lane.held);
@@ -151,7 +152,8 @@ impl<M> Shares<M> {
         debug_assert_eq!(lane.fit(), Fit::Even, "a lane fits after its turn");
     }
 
-    /// A flow has another level now, as the lanes of its path get to know, except the one that is in turn.
+    /// A flow has another level now, as the lanes of its path get to know, except the one that is
+    /// in turn.
     fn move_to(&mut self, place: u32, level: u128, turn: u32) {
         let stand = &mut self.stands[place as usize];
         let weight = stand.weight;
@@ -183,8 +185,8 @@ impl<M> Shares<M> {
     }
 }
 
-/// A level that a lane whose flows have too much will not go below: the one at which it would be full if
-/// flows that are below its old level stayed, or if all flows had it.
+/// A level that a lane whose flows have too much will not go below: the one at which it would be
+/// full if flows that are below its old level stayed, or if all flows had it.
 fn lowest(lane: &Lane, load: u64) -> u128 {
     if lane.held > 0 {
         let others = lane.used - u128::from(lane.held) * lane.level;
@@ -195,11 +197,11 @@ fn lowest(lane: &Lane, load: u64) -> u128 {
     level::reaching(lane.capacity, load)
 }
 
-/// The least level at which a lane is full, if its flows would else have the levels that `each` gives with their
-/// weights, which fill it, and others have `others`. `level` is not above it.
+/// The least level at which a lane is full, if its flows would else have the levels that `each`
+/// gives with their weights, which fill it, and others have `others`. `level` is not above it.
 ///
-/// Newton's method on a function that rises, ever slower and in straight pieces: from below it never
-/// goes too far, and it ends in the right piece.
+/// Newton's method on a function that rises, ever slower and in straight pieces: from below it
+/// never goes too far, and it ends in the right piece.
 fn filling<I: Iterator<Item = (u128, u64)>>(
     capacity: u128,
     others: u128,

@@ -56,7 +56,8 @@ impl Network {
         (0..).zip(&self.paths).filter(move |(_, path)| path.lanes.contains(&lane))
     }
 
-    /// The same for the solver in fractions. Weights are 1/RTT in themselves, not those of the crate.
+    /// The same for the solver in fractions. Weights are 1/RTT in themselves, not those of the
+    /// crate.
     pub(crate) fn reference(&self, model: Sharing) -> Vec<reference::Flow> {
         let flow = |path: &Path| reference::Flow {
             lanes: path.lanes.iter().map(|lane| *lane as usize).collect(),
@@ -121,8 +122,8 @@ pub(crate) fn model() -> impl Strategy<Value = Sharing> {
     prop_oneof![2 => Just(Sharing::RttAware), 1 => Just(Sharing::Equal)]
 }
 
-/// Few different ones, so that lanes tie; some odd ones; some without limit; some narrower than a bit for
-/// each flow.
+/// Few different ones, so that lanes tie; some odd ones; some without limit; some narrower than a
+/// bit for each flow.
 fn capacity() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![
         6 => prop::sample::select(vec![1_000_000, 2_000_000, 10_000_000]).prop_map(Some),

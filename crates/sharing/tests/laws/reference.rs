@@ -1,5 +1,5 @@
-//! Weighted max-min in exact fractions, as in a textbook: all flows rise together until a lane is full or
-//! a flow has what it may have. Slow, and independent of the crate.
+//! Weighted max-min in exact fractions, as in a textbook: all flows rise together until a lane is
+//! full or a flow has what it may have. Slow, and independent of the crate.
 
 use num_rational::BigRational;
 

@@ -102,8 +102,8 @@ impl MeshWorld {
         stale.map(|life| format!("knows the former life {life}"))
     }
 
-    /// Of each run: who is in it is Confirmed on both sides or Lost on both, and flows are those of the
-    /// confirmed that are meant for this agent.
+    /// Of each run: who is in it is Confirmed on both sides or Lost on both, and flows are those of
+    /// the confirmed that are meant for this agent.
     fn parts(&self, index: usize, machine: &Machine, mesh: &Mesh) -> Option<String> {
         for (run, own) in &machine.runs {
             for member in mesh.members(*run).filter(|member| member.agent != machine.agent) {

@@ -1,4 +1,5 @@
-//! Figures from simulated worlds: how soon a loss is noticed and a flow is known, and what it all sends.
+//! Figures from simulated worlds: how soon a loss is noticed and a flow is known, and what it all
+//! sends.
 
 use std::collections::BTreeMap;
 
@@ -83,8 +84,8 @@ pub enum Company {
     Idle,
 }
 
-/// Kills agents one after the other in a world of `count`, at times by chance, and tells after how long each
-/// was known to be lost by every other.
+/// Kills agents one after the other in a world of `count`, at times by chance, and tells after how
+/// long each was known to be lost by every other.
 ///
 /// # Panics
 /// If a loss is not noticed at all within 30 s, or an agent that lives is declared lost.
@@ -131,8 +132,8 @@ fn kill(world: &mut MeshWorld, victim: usize) -> Span {
     last.since(begin)
 }
 
-/// Starts and ends flows between nodes by chance, and tells when each agent knew of each start. All agents
-/// hear of all flows, which is the worst case.
+/// Starts and ends flows between nodes by chance, and tells when each agent knew of each start. All
+/// agents hear of all flows, which is the worst case.
 ///
 /// # Panics
 /// If some agent does not know of some start in the end.
@@ -183,8 +184,8 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
     Spread { known: Times::of(known), sent, counters: counters.unwrap_or_default() }
 }
 
-/// What the busiest of `count` agents in one run sends in `span` if nothing happens, and how long they took
-/// to find each other and to agree on the run.
+/// What the busiest of `count` agents in one run sends in `span` if nothing happens, and how long
+/// they took to find each other and to agree on the run.
 #[must_use]
 pub fn quiet(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, Span) {
     let start = MeshWorld::new(0, weather).now();
@@ -196,8 +197,8 @@ pub fn quiet(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, Sp
     (most(&world, &before, span), settled)
 }
 
-/// What the busiest of `count` agents without any run sends in `span`, a quarter of an hour after they found each other, and
-/// to how many others that agent speaks which speaks to most.
+/// What the busiest of `count` agents without any run sends in `span`, a quarter of an hour after
+/// they found each other, and to how many others that agent speaks which speaks to most.
 #[must_use]
 pub fn idle(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, usize) {
     let mut world = MeshWorld::of(count, seed, weather);
@@ -209,7 +210,8 @@ pub fn idle(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, usi
     (most(&world, &before, span), spoken.max().unwrap_or(0))
 }
 
-/// How long the exchanges of time stamps take that agents in a common run begin with: the more they are, the longer.
+/// How long the exchanges of time stamps take that agents in a common run begin with: the more they
+/// are, the longer.
 fn at_rest(count: usize) -> Span {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     Span::from_secs(3).max(Span::from_millis(count.saturating_mul(12)))

@@ -12,9 +12,9 @@ use crate::Chance;
 /// How long everybody may take to know the truth after the last change.
 const LIMIT: Span = Span::from_secs(30);
 
-/// The least step of a clock that the next exchange proves in any weather: bounds are as wide as a round trip,
-/// 12.4 ms at the most, and what 20 s without one add, 5 ms. A smaller step may hide in them for minutes, as
-/// [`windtunnel_mesh::Clock::error`] says.
+/// The least step of a clock that the next exchange proves in any weather: bounds are as wide as a
+/// round trip, 12.4 ms at the most, and what 20 s without one add, 5 ms. A smaller step may hide in
+/// them for minutes, as [`windtunnel_mesh::Clock::error`] says.
 const STEP_MIN: Span = Span::from_millis(20);
 
 /// What a seed came to.
@@ -36,8 +36,8 @@ struct Script {
     violent: bool,
 }
 
-/// Plays a world of that many machines, or of two to six if none is named: a weather, up to fifty operations,
-/// and then quiet.
+/// Plays a world of that many machines, or of two to six if none is named: a weather, up to fifty
+/// operations, and then quiet.
 ///
 /// # Panics
 /// If an event makes no sense, or if somebody does not know the truth in the end.
@@ -161,8 +161,8 @@ impl Script {
         self.runs.get(index).cloned()
     }
 
-    /// Who met nobody before all whom it was to ask had ended is told of the others: nobody can be found whom
-    /// nobody knows.
+    /// Who met nobody before all whom it was to ask had ended is told of the others: nobody can be
+    /// found whom nobody knows.
     fn introduce_strangers(&mut self) {
         let machines = self.world.machines();
         let is_alone = |machine: &&Machine| {

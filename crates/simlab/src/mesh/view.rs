@@ -1,4 +1,5 @@
-//! What a caller of the mesh knows from events alone, each of which has to make sense after those before.
+//! What a caller of the mesh knows from events alone, each of which has to make sense after those
+//! before.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -13,9 +13,9 @@ const ATTEMPTS: u64 = 100;
 /// About so many pairs are drawn in all.
 const MOST_DRAWS: u64 = 200_000_000;
 
-/// A connected graph of G(n, p): each pair of routers is joined with this probability (Gilbert 1959;
-/// Erdős, Rényi 1959). Graphs that are not connected are thrown away, so that the result is one of
-/// G(n, p) under the condition that it is connected.
+/// A connected graph of G(n, p): each pair of routers is joined with this probability (Gilbert
+/// 1959; Erdős, Rényi 1959). Graphs that are not connected are thrown away, so that the result is
+/// one of G(n, p) under the condition that it is connected.
 pub(super) fn gilbert(
     routers: u32,
     probability: Probability,
@@ -54,8 +54,9 @@ pub(super) fn comfortable(routers: u32) -> Probability {
     parts(2.0 * libm::log(n) / n)
 }
 
-/// Preferential attachment (Barabási, Albert 1999): a clique of `attach + 1` routers, then each further
-/// router is joined to `attach` different ones, drawn with probability proportional to their degrees.
+/// Preferential attachment (Barabási, Albert 1999): a clique of `attach + 1` routers, then each
+/// further router is joined to `attach` different ones, drawn with probability proportional to
+/// their degrees.
 pub(super) fn barabasi(routers: u32, attach: u32, seed: u64) -> Vec<[usize; 2]> {
     let (count, attach) = (index(routers), index(attach));
     let draws = stream(seed, "scale-free");

@@ -310,8 +310,8 @@ fn lattice(rows: u32, columns: u32, closed: bool) -> Skeleton {
     Skeleton { names: names.collect(), edges, takers: (0..height * width).collect() }
 }
 
-/// Leighton, Introduction to Parallel Algorithms and Architectures (1992), 3.2: the vertices of level L
-/// and L+1 are joined where their rows are equal or differ in bit L alone.
+/// Leighton, Introduction to Parallel Algorithms and Architectures (1992), 3.2: the vertices of
+/// level L and L+1 are joined where their rows are equal or differ in bit L alone.
 fn butterfly(dimension: u32) -> Skeleton {
     let (levels, rows) = (index(dimension), 1_usize << dimension);
     let names = (0..=levels).flat_map(|level| (0..rows).map(move |row| format!("r-{level}-{row}")));

@@ -112,8 +112,8 @@ fn parts(topology: &mut Topology) {
             parts.push(part);
         }
     }
-    // A group whose members have no link among them but through one router is joined by that router; a
-    // node without any link is noticed by `check`.
+    // A group whose members have no link among them but through one router is joined by that
+    // router; a node without any link is noticed by `check`.
     let has_node = |part: &&Vec<usize>| {
         part.iter().any(|at| *at < topology.nodes.len() && !neighbours[*at].is_empty())
     };

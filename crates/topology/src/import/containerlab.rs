@@ -13,8 +13,8 @@ use super::{Options, decimal};
 use crate::topology::{Link, Node, Notes, Properties, Router, Topology};
 use kind::Definitions;
 
-/// Kinds whose nodes are hosts for programs; `bridge` and `ovs-bridge` are switches; all others are routers
-/// with an operating system of their own.
+/// Kinds whose nodes are hosts for programs; `bridge` and `ovs-bridge` are switches; all others are
+/// routers with an operating system of their own.
 const HOSTS: [&str; 2] = ["linux", "ext-container"];
 /// Ends of links that are no nodes.
 const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];

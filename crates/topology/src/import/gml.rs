@@ -1,4 +1,5 @@
-//! GML: keys with numbers, texts or lists of such (M. Himsolt, GML: A portable Graph File Format, 1997).
+//! GML: keys with numbers, texts or lists of such (M. Himsolt, GML: A portable Graph File Format,
+//! 1997).
 //!
 //! No library reads it: the format is three rules long.
 
@@ -88,7 +89,8 @@ fn required(
         .ok_or_else(|| input.mistake(offset, of.len(), format!("this {of} has no `{key}`")))
 }
 
-/// The scalars of a list by key; of equal keys the first. Inner lists, such as `graphics`, are drawings.
+/// The scalars of a list by key; of equal keys the first. Inner lists, such as `graphics`, are
+/// drawings.
 fn flat(pairs: Vec<Pair>, unread: &mut Vec<String>) -> Attributes {
     let mut attributes = Attributes::new();
     for pair in pairs {

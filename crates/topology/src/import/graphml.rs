@@ -1,4 +1,5 @@
-//! GraphML: typed attributes on nodes and edges (Brandes, Eiglsperger, Herman, Himsolt, Marshall 2002).
+//! GraphML: typed attributes on nodes and edges (Brandes, Eiglsperger, Herman, Himsolt, Marshall
+//! 2002).
 
 use std::collections::BTreeMap;
 

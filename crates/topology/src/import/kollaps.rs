@@ -136,8 +136,8 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    /// Where the links of a service with several of them end: paths may lead through it, so it is attached to
-    /// a router of its own. Replicas have their links each and forward themselves.
+    /// Where the links of a service with several of them end: paths may lead through it, so it is
+    /// attached to a router of its own. Replicas have their links each and forward themselves.
     fn place(&mut self, node: &str, many: bool) -> String {
         if many {
             let text = "Paths may lead through these services: they have `forward: true`";

@@ -205,8 +205,9 @@ fn links(vertices: &mut Vertices, edges: Vec<OneWay>, topology: &mut Topology) {
     topology.links.append(&mut own);
 }
 
-/// Makes nodes and routers, and tells where each vertex's links end: at the node, at the router, or, since
-/// ModelNet's paths may lead through a virtual node, at a router that its node is attached to.
+/// Makes nodes and routers, and tells where each vertex's links end: at the node, at the router,
+/// or, since ModelNet's paths may lead through a virtual node, at a router that its node is
+/// attached to.
 fn place(vertices: &mut Vertices, degrees: &[usize], topology: &mut Topology) -> Vec<String> {
     let mut meetings = vertices.names.clone();
     for (at, name) in vertices.names.iter().enumerate() {

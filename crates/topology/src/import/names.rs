@@ -12,8 +12,8 @@ pub(super) struct Namer {
 }
 
 impl Namer {
-    /// A name for `label`: lower-case letters, digits and `-`; a number behind it where it is taken.
-    /// `kind` stands in front of a label without letters.
+    /// A name for `label`: lower-case letters, digits and `-`; a number behind it where it is
+    /// taken. `kind` stands in front of a label without letters.
     pub(super) fn take(&mut self, label: &str, kind: &str) -> String {
         let base = host_name(label, kind);
         let numbered = (2_u64..).map(|number| format!("{base}-{number}"));

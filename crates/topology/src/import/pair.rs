@@ -38,7 +38,8 @@ pub(super) fn pair(edges: Vec<OneWay>) -> Vec<Paired> {
     links
 }
 
-/// Adds links between routers for edges; one without an edge back goes both ways alike, noted as `lonely`.
+/// Adds links between routers for edges; one without an edge back goes both ways alike, noted as
+/// `lonely`.
 pub(super) fn connect(topology: &mut Topology, edges: Vec<OneWay>, lonely: &str) {
     for paired in pair(edges) {
         let between = paired.ends.map(|end| topology.routers[end].name.clone());

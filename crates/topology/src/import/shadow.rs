@@ -87,8 +87,8 @@ fn links(
     Ok(())
 }
 
-/// An edge from a node to itself is what lies between two hosts of that node. It is exact where the graph
-/// has one node: all of it is put on the way from a host into the router.
+/// An edge from a node to itself is what lies between two hosts of that node. It is exact where the
+/// graph has one node: all of it is put on the way from a host into the router.
 fn within(
     graph: &Graph,
     options: &Options,

@@ -1,6 +1,6 @@
-//! Rates and latencies of graphs whose attributes have no fixed names, as those of NetworkX: read where their
-//! unit can be told from the value (`100 Mbps`), the name (`bandwidth_mbps`), or an attribute beside it
-//! (`bandwidth_unit`).
+//! Rates and latencies of graphs whose attributes have no fixed names, as those of NetworkX: read
+//! where their unit can be told from the value (`100 Mbps`), the name (`bandwidth_mbps`), or an
+//! attribute beside it (`bandwidth_unit`).
 
 use windtunnel_model::{Rate, Span};
 
@@ -74,8 +74,8 @@ fn unit_beside<'a>(attributes: &'a Attributes, of: &str) -> Option<&'a str> {
     attributes.iter().find(|(key, _)| of_it(key)).map(|(_, unit)| unit.text.trim())
 }
 
-/// What an attribute's name says: `Bandwidth (Mbit/s)` is (`bandwidth`, `Mbit/s`), `link_delay_us` is
-/// (`delay`, `us`), `data_rate` is (`datarate`, ``).
+/// What an attribute's name says: `Bandwidth (Mbit/s)` is (`bandwidth`, `Mbit/s`), `link_delay_us`
+/// is (`delay`, `us`), `data_rate` is (`datarate`, ``).
 fn parts(key: &str) -> (String, String) {
     let words = key.split(|c: char| c.is_whitespace() || "_-.()[]".contains(c));
     let mut words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -97,7 +97,8 @@ fn is_unit(word: &str) -> bool {
         || decimal::time(&format!("1 {word}"), None).is_some()
 }
 
-/// A rate of bits, or of bytes where the unit says so. Of `MBPS` and `MB` nobody can tell which they are.
+/// A rate of bits, or of bytes where the unit says so. Of `MBPS` and `MB` nobody can tell which
+/// they are.
 fn bits_per_second(number: &str, unit: &str) -> Option<Rate> {
     let each = ["/s", "/sec", "ps"].iter().find_map(|each| unit.strip_suffix(each));
     let of_bytes = |size: &str| match size.strip_suffix("Bytes").or(size.strip_suffix("bytes")) {

@@ -10,8 +10,9 @@ use super::input::{Input, shorten};
 /// The most elements, texts and comments.
 const MOST_NODES: u32 = 2_000_000;
 
-/// The text with blanks in place of an XML declaration that comments or blanks stand before: it may only be the
-/// very first thing (XML 1.0, section 2.8), and says nothing that is needed. All other places stay what they are.
+/// The text with blanks in place of an XML declaration that comments or blanks stand before: it may
+/// only be the very first thing (XML 1.0, section 2.8), and says nothing that is needed. All other
+/// places stay what they are.
 pub(super) fn without_late_declaration(text: Cow<'_, str>) -> Cow<'_, str> {
     let mut rest = text.trim_start();
     while let Some(comment) = rest.strip_prefix("<!--") {

@@ -1,4 +1,5 @@
-//! Graphs of places, as of the Internet Topology Zoo (Knight, Nguyen, Falkner, Bowden, Roughan 2011).
+//! Graphs of places, as of the Internet Topology Zoo (Knight, Nguyen, Falkner, Bowden, Roughan
+//! 2011).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,7 +117,8 @@ fn coordinates(input: &Input<'_>, vertex: &Vertex) -> Result<Option<Coordinates>
     }
 }
 
-/// Attributes of edges that were read though their names are not fixed, by the position of the edge.
+/// Attributes of edges that were read though their names are not fixed, by the position of the
+/// edge.
 type Read<'a> = BTreeSet<(usize, &'a str)>;
 
 /// What is needed to make links of edges.
@@ -180,8 +182,8 @@ impl<'a> Edges<'a> {
         Ok(read)
     }
 
-    /// The file's latency, else that of light, else the default. Whether it is that of light. The attribute that
-    /// it is from goes to `keys`.
+    /// The file's latency, else that of light, else the default. Whether it is that of light. The
+    /// attribute that it is from goes to `keys`.
     fn latency(
         &self,
         edge: &'a Edge,

@@ -58,7 +58,8 @@ fn report() -> Report {
     }
 }
 
-/// The tags in order: name, attributes as written, and whether it is an end; panics where they do not nest.
+/// The tags in order: name, attributes as written, and whether it is an end; panics where they do
+/// not nest.
 fn tags(document: &str) -> Vec<(String, String)> {
     let (mut open, mut seen): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
     let mut rest = document.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();

@@ -11,7 +11,8 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// Adds the part from `start` to before `end`. `false`: it is empty, overlaps another, or there are too many.
+    /// Adds the part from `start` to before `end`. `false`: it is empty, overlaps another, or there
+    /// are too many.
     pub(super) fn insert(&mut self, start: u32, end: u32) -> bool {
         let parts = &self.parts[..self.count];
         let at = parts.partition_point(|part| part.0 < start);

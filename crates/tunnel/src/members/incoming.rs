@@ -26,7 +26,8 @@ enum Cause {
 }
 
 impl Members {
-    /// Takes in one datagram. Frames that it makes whole go to `hand`; a probe's answer is returned for the member that asked.
+    /// Takes in one datagram. Frames that it makes whole go to `hand`; a probe's answer is returned
+    /// for the member that asked.
     pub(crate) fn accept(
         &mut self,
         now: Time,
@@ -98,7 +99,8 @@ impl Members {
     }
 }
 
-/// Proves a datagram genuine and new, and returns its payload in the clear. Only then is its number taken note of.
+/// Proves a datagram genuine and new, and returns its payload in the clear. Only then is its number
+/// taken note of.
 fn open<'a>(
     peer: &mut Peer,
     header: &Header,

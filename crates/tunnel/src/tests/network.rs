@@ -134,7 +134,8 @@ fn small_frames_share_datagrams_and_a_train_is_cut_into_full_ones() {
         a.push(ms(1), port, &frame(1, 64));
     }
     assert_eq!(a.flush(ms(1)).sent, 100);
-    // 1160 bytes of payload hold eleven frames with their 38 bytes, and the 38 bytes left over no byte of another.
+    // 1160 bytes of payload hold eleven frames with their 38 bytes, and the 38 bytes left over no
+    // byte of another.
     assert_eq!(a.wire.datagrams.len(), 10);
     a.wire.datagrams.clear();
     let train = a.send(ms(1), &frame(1, 65_000));
@@ -164,7 +165,8 @@ fn sizes_grow_to_what_the_way_carries_and_reach_both_sides() {
         assert_eq!(side.members.counters().lost, 0, "probes are no loss");
     }
     assert_eq!(a.send(ms(300), &frame(1, 1300)).len(), 1);
-    // The device became narrower: what is under way is lost and said to be, what follows is smaller.
+    // The device became narrower: what is under way is lost and said to be, what follows is
+    // smaller.
     a.wire.limit = 1300;
     a.push(ms(301), 1, &frame(1, 3000));
     let unsent = Unsent { too_big: 1, ..Unsent::default() };

@@ -12,8 +12,8 @@ use windtunnel_sys::poll::{self, PollFd, PollFlags};
 
 use crate::members::{Carrier, Refusal};
 
-/// Bytes that are asked for on either side of the socket; an ordinary user gets `net.core.rmem_max` and
-/// `wmem_max` at the most.
+/// Bytes that are asked for on either side of the socket; an ordinary user gets `net.core.rmem_max`
+/// and `wmem_max` at the most.
 const BUFFER_BYTES: usize = 16 << 20;
 /// How often is waited between two rests, each time for up to [`WAIT`].
 const WAITS_MAX: u32 = 5;

@@ -52,8 +52,8 @@ impl Neighbour {
         Some(Neighbour { asks, source, target: target.into(), mac })
     }
 
-    /// Writes the solicitation that `source` with the Ethernet address `mac` sends to find `target`, and
-    /// answers its length; `None` where `out` is shorter than [`FRAME_LEN`].
+    /// Writes the solicitation that `source` with the Ethernet address `mac` sends to find
+    /// `target`, and answers its length; `None` where `out` is shorter than [`FRAME_LEN`].
     pub fn write_solicitation(
         source: Ipv6Addr,
         mac: [u8; 6],
@@ -67,8 +67,8 @@ impl Neighbour {
         body.write([0x33, 0x33, 0xff, b, c, d], mac, source, group, out)
     }
 
-    /// Writes a router's answer to this solicitation for its address `self.target` with the Ethernet
-    /// address `own`, sent to whoever has `destination`; as above.
+    /// Writes a router's answer to this solicitation for its address `self.target` with the
+    /// Ethernet address `own`, sent to whoever has `destination`; as above.
     pub fn write_answer(
         &self,
         own: [u8; 6],

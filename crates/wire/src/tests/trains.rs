@@ -67,7 +67,8 @@ fn a_gso_type_that_contradicts_the_frame_makes_a_plain_packet() {
 
 #[test]
 fn the_middle_packet_of_a_literal_train_is_exact() {
-    // 10.0.0.1:1000 to 10.0.0.2:2000, id 0x1234, sequence 0xffffffff, ACK|PSH|FIN, "abcdef" in twos.
+    // 10.0.0.1:1000 to 10.0.0.2:2000, id 0x1234, sequence 0xffffffff, ACK|PSH|FIN, "abcdef" in
+    // twos.
     let [(from, to), _] = pairs();
     let flags = tcp::ACK | tcp::PSH | tcp::FIN;
     let (frame, header) = build::tcp_train(from, to, u32::MAX, flags, b"abcdef", 2);

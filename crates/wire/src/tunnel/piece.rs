@@ -4,7 +4,8 @@ use crate::{bytes, vnet};
 
 use super::{FRAME_MAX, Malformed};
 
-/// A piece of a frame, or a whole one. It reaches to the frame's end or to the payload's, whichever comes first.
+/// A piece of a frame, or a whole one. It reaches to the frame's end or to the payload's, whichever
+/// comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     /// Number of the frame among those from this sender to this receiver.
@@ -45,8 +46,8 @@ impl Piece {
     /// Bytes before a piece.
     pub const LEN: usize = 12;
 
-    /// Reads the piece that begins at `at`. `None`: there is none any more, what follows is padding, which is to say
-    /// fewer bytes than a piece has, or a frame of no bytes.
+    /// Reads the piece that begins at `at`. `None`: there is none any more, what follows is
+    /// padding, which is to say fewer bytes than a piece has, or a frame of no bytes.
     ///
     /// # Errors
     /// A piece beyond its frame's end, a frame that is too long, a first piece without its label.
@@ -77,8 +78,9 @@ impl Piece {
         Ok(Some(Placed { piece, label, start, end }))
     }
 
-    /// Writes as much as `out` holds of a piece of `frame` from `offset` on, with the label where that is 0. Returns the bytes
-    /// written and how many of them are the frame's; `None`, and nothing written, if there is no room for even one.
+    /// Writes as much as `out` holds of a piece of `frame` from `offset` on, with the label where
+    /// that is 0. Returns the bytes written and how many of them are the frame's; `None`, and
+    /// nothing written, if there is no room for even one.
     pub fn write(
         number: u32,
         label: &Label,

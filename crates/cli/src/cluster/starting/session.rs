@@ -1,5 +1,5 @@
-//! Programs that hold agents elsewhere, such as ssh: each gets the key through its standard input, which
-//! then stays open, passes on what the agents say, and ends with them.
+//! Programs that hold agents elsewhere, such as ssh: each gets the key through its standard input,
+//! which then stays open, passes on what the agents say, and ends with them.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -190,8 +190,8 @@ impl Session {
 }
 
 impl Drop for Sessions {
-    /// All agents hear that they may end; a session that does not end in time is ended without its agents, which
-    /// others may still need.
+    /// All agents hear that they may end; a session that does not end in time is ended without its
+    /// agents, which others may still need.
     fn drop(&mut self) {
         for session in &mut self.0 {
             session.shared.is_needed.store(false, Ordering::Relaxed);
@@ -265,7 +265,8 @@ fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a session may take to end.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// How long standard error may be open after the program has ended: a shared connection of ssh keeps it.
+/// How long standard error may be open after the program has ended: a shared connection of ssh
+/// keeps it.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(5);
 const LINES_KEPT: usize = 20;

@@ -1,5 +1,5 @@
-//! Agents on the machines of a Slurm allocation: one step with a task on each. The allocation is the user's;
-//! windtunnel asks for none.
+//! Agents on the machines of a Slurm allocation: one step with a task on each. The allocation is
+//! the user's; windtunnel asks for none.
 
 use super::Words;
 use super::session::{Plan, Why};
@@ -9,8 +9,8 @@ use crate::failure::Failure;
 /// What an agent's machine is called until it says so itself.
 pub(super) const JOB: &str = "a machine of the allocation";
 
-/// How the agents of the allocation are started that this process is in: srun(1), with the variables of sbatch(1)
-/// and salloc(1).
+/// How the agents of the allocation are started that this process is in: srun(1), with the
+/// variables of sbatch(1) and salloc(1).
 pub(super) fn plan(remote: Option<&Words>) -> Result<Plan, Failure> {
     let nodes = nodes(|name| std::env::var(name).ok())?;
     let program = match remote {
@@ -56,8 +56,8 @@ fn nodes(variable: impl Fn(&str) -> Option<String>) -> Result<usize, Failure> {
     })
 }
 
-/// A step beside others, with all that the allocation has on each of its machines. Each agent takes a free
-/// port: other jobs may have agents on the same machines.
+/// A step beside others, with all that the allocation has on each of its machines. Each agent takes
+/// a free port: other jobs may have agents on the same machines.
 fn words(nodes: usize, program: Vec<String>) -> Vec<String> {
     let mut words =
         vec!["srun".to_owned(), format!("--nodes={nodes}"), format!("--ntasks={nodes}")];

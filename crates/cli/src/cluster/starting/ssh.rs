@@ -76,7 +76,8 @@ pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> Failure {
     Failure::new(Exit::Machine, format!("{what}: {cause}")).hint(hint)
 }
 
-/// What to do about an end of ssh with this exit code: 255 is its own, all else the shell's or the agent's there.
+/// What to do about an end of ssh with this exit code: 255 is its own, all else the shell's or the
+/// agent's there.
 fn hint(ssh: &Words, host: &str, code: Option<i32>, said: &[String]) -> String {
     let has = |text: &str| said.iter().any(|line| line.contains(text));
     match code {

@@ -86,7 +86,8 @@ fn reached_by_ssh(connection: &str) -> Option<SocketAddr> {
     others_reach(ip.to_canonical())
 }
 
-/// The address from which this machine speaks to the one that has started the step: on the cluster's network.
+/// The address from which this machine speaks to the one that has started the step: on the
+/// cluster's network.
 fn towards(launcher: &str) -> Option<SocketAddr> {
     let launcher: IpAddr = launcher.parse().ok()?;
     others_reach(speaking_to(SocketAddr::new(launcher, DISCARD))?)

@@ -1,5 +1,5 @@
-//! The time in which a command runs in a node and this process stands for it: its streams, its terminal, its exit
-//! code. Nothing of windtunnel's own is on standard output.
+//! The time in which a command runs in a node and this process stands for it: its streams, its
+//! terminal, its exit code. Nothing of windtunnel's own is on standard output.
 
 use std::collections::VecDeque;
 use std::io;

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::until;
 
-/// A network namespace, for as long as this lives. Whatever ends the test, its end closes the pipe that the process
-/// waits at that holds the namespace.
+/// A network namespace, for as long as this lives. Whatever ends the test, its end closes the pipe
+/// that the process waits at that holds the namespace.
 #[derive(Debug)]
 pub(crate) struct Machine {
     holder: Child,
@@ -17,8 +17,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The first one: where the others are plugged in. With `own_users` in a user namespace of its own, in which
-    /// whoever runs the tests is root.
+    /// The first one: where the others are plugged in. With `own_users` in a user namespace of its
+    /// own, in which whoever runs the tests is root.
     pub(crate) fn first(own_users: bool) -> Machine {
         let mut command = Command::new("unshare");
         command.args(if own_users {

@@ -61,8 +61,8 @@ impl Machines {
         all.own(all.path());
         let built = env!("CARGO_BIN_EXE_windtunnel");
         if fs::hard_link(built, all.binary()).is_err() {
-            // By a process of its own: another test that forks meanwhile must not inherit the open file, which
-            // nobody could execute then.
+            // By a process of its own: another test that forks meanwhile must not inherit the open
+            // file, which nobody could execute then.
             must(Command::new("cp").arg(built).arg(all.binary()));
         }
         (0..count).for_each(|at| drop(all.folder(NAMES[at])));
@@ -175,19 +175,20 @@ impl Machines {
         self.switch.ip(&format!("link set port-{at} up"));
     }
 
-    /// From now on a machine does not get these packets of another one, and nobody is told: `which` is what `ip rule`
-    /// calls them, all if it is empty.
+    /// From now on a machine does not get these packets of another one, and nobody is told: `which`
+    /// is what `ip rule` calls them, all if it is empty.
     pub(crate) fn drop_from(&self, at: usize, from: usize, which: &str) {
         let machine = &self.machines[at];
-        // Rules come in the order of their numbers, and the one that says which addresses are the machine's own comes
-        // first otherwise.
+        // Rules come in the order of their numbers, and the one that says which addresses are the
+        // machine's own comes first otherwise.
         machine.ip("rule add pref 100 lookup local");
         machine.ip("rule del pref 0");
         let from = format!("rule add pref 10 iif uplink from 10.99.0.{}", from + 1);
         machine.ip(&[&from, which, "blackhole"].join(" ").replace("  ", " "));
     }
 
-    /// Processes of runs on a machine: all but its agent, and the command lines that the test itself has there.
+    /// Processes of runs on a machine: all but its agent, and the command lines that the test
+    /// itself has there.
     pub(crate) fn processes(&self, at: usize) -> Vec<(u32, String)> {
         let home = format!("HOME={}\0", self.home(at).display());
         let entries = fs::read_dir("/proc").unwrap().flatten();

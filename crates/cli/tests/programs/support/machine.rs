@@ -77,7 +77,8 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
 }
 
-/// Process ids, as seen from here, of the processes whose environment or arguments contain `marker`.
+/// Process ids, as seen from here, of the processes whose environment or arguments contain
+/// `marker`.
 pub(crate) fn processes_with(marker: &str) -> Vec<u32> {
     let own = std::process::id();
     let entries = fs::read_dir("/proc").expect("Linux has /proc").flatten();
@@ -85,8 +86,8 @@ pub(crate) fn processes_with(marker: &str) -> Vec<u32> {
     ids.filter(|id| *id != own).filter(|id| is_alive(*id) && mentions(*id, marker)).collect()
 }
 
-/// Nanoseconds of a processor that the main thread of a process has taken (proc_pid_schedstat(5)); `None` once it is
-/// gone.
+/// Nanoseconds of a processor that the main thread of a process has taken (proc_pid_schedstat(5));
+/// `None` once it is gone.
 pub(crate) fn cpu_time_of(process: u32) -> Option<u64> {
     let path = format!("/proc/{process}/task/{process}/schedstat");
     let spent: u64 = fs::read_to_string(path).ok()?.split(' ').next()?.parse().ok()?;

@@ -22,8 +22,8 @@ impl Expiry {
         Expiry { keep, waiting: BTreeMap::new(), expired: VecDeque::new() }
     }
 
-    /// The runs that have waited for long enough, of all that are over and that nobody watches `now`. One that
-    /// somebody has watched meanwhile begins to wait anew.
+    /// The runs that have waited for long enough, of all that are over and that nobody watches
+    /// `now`. One that somebody has watched meanwhile begins to wait anew.
     pub(super) fn take(&mut self, idle: impl Iterator<Item = u64>, now: Time) -> Vec<u64> {
         let before = mem::take(&mut self.waiting);
         let since = |run: u64| before.get(&run).copied().unwrap_or(now);

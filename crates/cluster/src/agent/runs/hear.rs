@@ -1,4 +1,5 @@
-//! What comes from the process of a part, from those who watch, from other agents and from the mesh.
+//! What comes from the process of a part, from those who watch, from other agents and from the
+//! mesh.
 
 use std::fs;
 

@@ -1,14 +1,15 @@
 //! CoDel: when packets have waited too long for too long, some are dropped or marked at the head.
 //!
-//! - **Parameters**: `target`, the acceptable standing delay (default 5 ms); `interval`, how long the delay
-//!   may stay above it (default 100 ms); `ecn`, whether packets of ECN-capable senders are marked instead
-//!   of dropped (default true). The queue's limit holds as with drop-tail.
-//! - **Time**: unchanged for those that stay. **Order**: unchanged. **Bytes**: the ECN field of marked ones.
-//!   Trains stay whole while none of their segments waits as long as the target.
+//! - **Parameters**: `target`, the acceptable standing delay (default 5 ms); `interval`, how long
+//!   the delay may stay above it (default 100 ms); `ecn`, whether packets of ECN-capable senders
+//!   are marked instead of dropped (default true). The queue's limit holds as with drop-tail.
+//! - **Time**: unchanged for those that stay. **Order**: unchanged. **Bytes**: the ECN field of
+//!   marked ones. Trains stay whole while none of their segments waits as long as the target.
 //! - **Drop reasons**: `aqm`; `queue_full` at the limit.
-//! - **Model**: RFC 8289, section 5, its pseudo-code turned inside out: the queue asks about one packet
-//!   after the other, and `step` remembers why it asks. Marks follow Linux's `codel_impl.h`: a mark counts
-//!   as a drop and ends the round. The square root is of integers, rounded down to a nanosecond.
+//! - **Model**: RFC 8289, section 5, its pseudo-code turned inside out: the queue asks about one
+//!   packet after the other, and `step` remembers why it asks. Marks follow Linux's `codel_impl.h`:
+//!   a mark counts as a drop and ends the round. The square root is of integers, rounded down to a
+//!   nanosecond.
 
 use windtunnel_model::profile::Codel as Setting;
 use windtunnel_model::{Span, Time};

@@ -60,8 +60,8 @@ impl Discipline {
         }
     }
 
-    /// Whether it is of any interest to it, at the head of the queue, who takes part in ECN: to find out
-    /// costs a look into the packet.
+    /// Whether it is of any interest to it, at the head of the queue, who takes part in ECN: to
+    /// find out costs a look into the packet.
     pub(super) fn asks_ecn(&self) -> bool {
         matches!(self, Discipline::Codel(_) | Discipline::Flows(_))
     }
@@ -75,7 +75,8 @@ impl Discipline {
         }
     }
 
-    /// One like this, to see what it would decide; `None` for those that do not decide about who comes.
+    /// One like this, to see what it would decide; `None` for those that do not decide about who
+    /// comes.
     pub(super) fn trial(&self) -> Option<Self> {
         match self {
             Discipline::Red(red) => Some(Discipline::Red(red.clone())),

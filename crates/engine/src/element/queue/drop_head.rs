@@ -1,8 +1,10 @@
 //! Drop-head: when the queue is full, what has waited longest is dropped and the newcomer stays.
 //!
 //! - **Parameters**: none beyond the queue's limit.
-//! - **Time**: the same waiting as drop-tail, but senders learn of the loss a queue's length sooner.
-//! - **Order, bytes**: unchanged. Segments are transmitted singly: any of a train may still be dropped.
+//! - **Time**: the same waiting as drop-tail, but senders learn of the loss a queue's length
+//!   sooner.
+//! - **Order, bytes**: unchanged. Segments are transmitted singly: any of a train may still be
+//!   dropped.
 //! - **Drop reasons**: `queue_full`.
 //! - **Model**: `pfifo_head_drop` of tc(8).
 

@@ -1,20 +1,23 @@
 //! Flow queues: each flow waits in a queue of its own, with CoDel in each, and they take turns.
 //!
-//! - **Parameters**: `flows`, the number of queues that flows are hashed to (default 1024); `quantum`,
-//!   bytes with overhead that a flow sends in its turn (default 1514); `target`, `interval` and `ecn` of
-//!   [`codel`](super::codel). For `fair` also `by`, the address that tells hosts apart (default the
-//!   destination). The queue's limit holds for all flows together; its default is 10 240 packets.
-//! - **Time**: a flow that has just come is served before those that have had a turn. **Order**: kept
-//!   within a flow. **Bytes**: the ECN field of marked ones. Trains are cut where a turn ends; a flow
-//!   that is alone keeps them whole, as CoDel does, while there is room for 1000 packets more.
-//! - **Drop reasons**: `aqm`, from CoDel; `queue_full` at the limit: half of the packets of the flow with
-//!   the most bytes, at most 64, the oldest first.
-//! - **Model**: FQ-CoDel is RFC 8290. The hash is of the five-tuple (of the addresses where there are no
-//!   ports, and one queue for what is no IP), and depends on seed, link and direction. As the RFC has it
-//!   and unlike Linux, CoDel looks at its flow's backlog and overflow does not advance its state. `fair`
-//!   is deficit round robin over hosts above that over each host's flows; CAKE (Høiland-Jørgensen, Täht
-//!   and Morton 2018) divides a quantum by the number of flows instead, costs more the more there are,
-//!   and has another hash, a shaper, priorities and an ACK filter, which are not here.
+//! - **Parameters**: `flows`, the number of queues that flows are hashed to (default 1024);
+//!   `quantum`, bytes with overhead that a flow sends in its turn (default 1514); `target`,
+//!   `interval` and `ecn` of [`codel`](super::codel). For `fair` also `by`, the address that tells
+//!   hosts apart (default the destination). The queue's limit holds for all flows together; its
+//!   default is 10 240 packets.
+//! - **Time**: a flow that has just come is served before those that have had a turn. **Order**:
+//!   kept within a flow. **Bytes**: the ECN field of marked ones. Trains are cut where a turn ends;
+//!   a flow that is alone keeps them whole, as CoDel does, while there is room for 1000 packets
+//!   more.
+//! - **Drop reasons**: `aqm`, from CoDel; `queue_full` at the limit: half of the packets of the
+//!   flow with the most bytes, at most 64, the oldest first.
+//! - **Model**: FQ-CoDel is RFC 8290. The hash is of the five-tuple (of the addresses where there
+//!   are no ports, and one queue for what is no IP), and depends on seed, link and direction. As
+//!   the RFC has it and unlike Linux, CoDel looks at its flow's backlog and overflow does not
+//!   advance its state. `fair` is deficit round robin over hosts above that over each host's flows;
+//!   CAKE (Høiland-Jørgensen, Täht and Morton 2018) divides a quantum by the number of flows
+//!   instead, costs more the more there are, and has another hash, a shaper, priorities and an ACK
+//!   filter, which are not here.
 
 mod rota;
 mod store;

@@ -1,19 +1,20 @@
-//! PIE: a controller computes from the queueing delay how many of those who come are dropped or marked.
+//! PIE: a controller computes from the queueing delay how many of those who come are dropped or
+//! marked.
 //!
 //! - **Parameters**: `target`, the delay to be held (default 15 ms); `update`, the time between two
-//!   computations (default 15 ms); `burst`, how long a burst after calm is left alone (default 150 ms);
-//!   `derandomise` (default false): drops keep a distance from each other; `ecn` (default true): packets
-//!   of ECN-capable senders are marked while the probability is at most 10 %. The queue's limit holds as
-//!   with drop-tail; its default is 1000 packets.
-//! - **Time**: unchanged for those that stay. **Order**: unchanged. **Bytes**: the ECN field of marked ones.
-//!   Trains stay whole while none of their segments is touched and all are here.
+//!   computations (default 15 ms); `burst`, how long a burst after calm is left alone (default 150
+//!   ms); `derandomise` (default false): drops keep a distance from each other; `ecn` (default
+//!   true): packets of ECN-capable senders are marked while the probability is at most 10 %. The
+//!   queue's limit holds as with drop-tail; its default is 1000 packets.
+//! - **Time**: unchanged for those that stay. **Order**: unchanged. **Bytes**: the ECN field of
+//!   marked ones. Trains stay whole while none of their segments is touched and all are here.
 //! - **Drop reasons**: `aqm`; `queue_full` at the limit.
-//! - **Model**: RFC 8033, section 4 and appendix A, with sections 5.1 (ECN), 5.4 (de-randomisation) and
-//!   5.5 (cap). The delay is the queue's bytes divided by the rate (a trace's mean): no departure
-//!   rate is estimated, no time-out resets it. Updates are due whether or not packets come, and are
-//!   made up for when the next one does: between packets the queue only changes by what the line takes.
-//!   The draw for a packet depends on its number alone. Probabilities are exact multiples of 2⁻¹¹/(8·10⁹),
-//!   but for the decay.
+//! - **Model**: RFC 8033, section 4 and appendix A, with sections 5.1 (ECN), 5.4 (de-randomisation)
+//!   and 5.5 (cap). The delay is the queue's bytes divided by the rate (a trace's mean): no
+//!   departure rate is estimated, no time-out resets it. Updates are due whether or not packets
+//!   come, and are made up for when the next one does: between packets the queue only changes by
+//!   what the line takes. The draw for a packet depends on its number alone. Probabilities are
+//!   exact multiples of 2⁻¹¹/(8·10⁹), but for the decay.
 
 use windtunnel_model::profile::Pie as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};

@@ -1,21 +1,22 @@
 //! RED: the longer the queue is on average, the more of those who come are dropped or marked.
 //!
 //! - **Parameters**: `min` and `max`, average lengths between which the probability rises from 0 to
-//!   `probability` (defaults: a third of `max`; a quarter of the queue's limit; 2 %); `weight` of a new
-//!   sample in the average (default 0.2 %); `packet`, a typical packet, by whose time on the line the
-//!   average decays while nothing waits (default 1000 bytes); `gentle` (default false): from `max` to its
-//!   double the probability rises on to 1, where otherwise it is 1 from `max` on; `adaptive` (default
-//!   false): `probability` follows the load; `ecn` (default true): packets of ECN-capable senders are
-//!   marked. The queue's limit holds as with drop-tail.
-//! - **Time**: unchanged for those that stay. **Order**: unchanged. **Bytes**: the ECN field of marked ones.
-//!   Trains stay whole while none of their segments is touched and all are here.
+//!   `probability` (defaults: a third of `max`; a quarter of the queue's limit; 2 %); `weight` of a
+//!   new sample in the average (default 0.2 %); `packet`, a typical packet, by whose time on the
+//!   line the average decays while nothing waits (default 1000 bytes); `gentle` (default false):
+//!   from `max` to its double the probability rises on to 1, where otherwise it is 1 from `max` on;
+//!   `adaptive` (default false): `probability` follows the load; `ecn` (default true): packets of
+//!   ECN-capable senders are marked. The queue's limit holds as with drop-tail.
+//! - **Time**: unchanged for those that stay. **Order**: unchanged. **Bytes**: the ECN field of
+//!   marked ones. Trains stay whole while none of their segments is touched and all are here.
 //! - **Drop reasons**: `aqm`; `queue_full` at the limit.
-//! - **Model**: Floyd and Jacobson 1993, figure 2, with the queue in bytes as in tc-red(8); `gentle` is
-//!   Floyd's note of 2000; `adaptive` is Floyd, Gummadi and Shenker 2001 with their constants, every
-//!   0.5 s. Like Linux, marks are made above `max` too. The packet on the line does not count. The
-//!   draw for a packet depends on its number alone. Lengths have 32 bits after the point. While the
-//!   queue is empty and the line free, time counts and not the packets that are dropped meanwhile: of the
-//!   idle time only whole packets' times are taken off, and the rest is kept for the next.
+//! - **Model**: Floyd and Jacobson 1993, figure 2, with the queue in bytes as in tc-red(8);
+//!   `gentle` is Floyd's note of 2000; `adaptive` is Floyd, Gummadi and Shenker 2001 with their
+//!   constants, every 0.5 s. Like Linux, marks are made above `max` too. The packet on the line
+//!   does not count. The draw for a packet depends on its number alone. Lengths have 32 bits after
+//!   the point. While the queue is empty and the line free, time counts and not the packets that
+//!   are dropped meanwhile: of the idle time only whole packets' times are taken off, and the rest
+//!   is kept for the next.
 
 use windtunnel_model::profile::Red as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
@@ -92,7 +93,8 @@ impl Red {
                 .map_or(self.average, |since| self.decayed(self.packets_in(next.since(since))));
             let before = self.probability;
             self.adapt(average);
-            // The average only falls until a packet comes: once it is low, nothing changes any more.
+            // The average only falls until a packet comes: once it is low, nothing changes any
+            // more.
             let low = u128::from(average) < self.fifths(2) || average == 0;
             let rests = before == self.probability && (self.idle.is_none() || low);
             let steps = if rests { now.since(next).as_nanos() / ADAPT.as_nanos() + 1 } else { 1 };

@@ -1,12 +1,13 @@
 //! Values over time, held or on straight lines, and the exact time that bytes take at such a rate.
 //!
-//! Transmission integrates the rate: a packet that starts at s leaves at the last nanosecond t for which
-//! ∫ₛᵗ rate is no more than its bits and what was left over from the packet before it; the rest is carried
-//! on. The integral is kept in 10⁻⁹ bit as an integer. Where the rate is constant that is exact; on a
-//! straight line it is rounded down at the two ends of what is asked, which does not add up.
+//! Transmission integrates the rate: a packet that starts at s leaves at the last nanosecond t for
+//! which ∫ₛᵗ rate is no more than its bits and what was left over from the packet before it; the
+//! rest is carried on. The integral is kept in 10⁻⁹ bit as an integer. Where the rate is constant
+//! that is exact; on a straight line it is rounded down at the two ends of what is asked, which
+//! does not add up.
 //!
-//! Before the first row its values hold, as do the last row's after it. A trace that repeats begins again
-//! at the time of its last row, whose values then hold for no time.
+//! Before the first row its values hold, as do the last row's after it. A trace that repeats begins
+//! again at the time of its last row, whose values then hold for no time.
 
 use std::sync::Arc;
 
@@ -61,8 +62,8 @@ impl Series {
         step.value(position - step.from)
     }
 
-    /// When `work` (in 10⁻⁹ bit) is done that begins at `start`, and what is left over for the next;
-    /// `None` if the rate stays at zero before that.
+    /// When `work` (in 10⁻⁹ bit) is done that begins at `start`, and what is left over for the
+    /// next; `None` if the rate stays at zero before that.
     pub(crate) fn finish(&self, start: Time, work: u128) -> Option<(Time, u64)> {
         let (mut position, _) = self.position(start);
         let (mut left, mut passed) = (work, 0_u64);
@@ -166,8 +167,8 @@ impl Step {
         }
     }
 
-    /// The integral from the step's beginning: bit/s times ns. The scenario bounds lengths and rates so
-    /// that it fits.
+    /// The integral from the step's beginning: bit/s times ns. The scenario bounds lengths and
+    /// rates so that it fits.
     fn supply(&self, inside: u64) -> u128 {
         let level = u128::from(self.first).saturating_mul(u128::from(inside));
         match self.length {
@@ -200,7 +201,8 @@ impl Step {
         low
     }
 
-    /// How long before the step's end the supply had reached `goal` already, because the rate was zero.
+    /// How long before the step's end the supply had reached `goal` already, because the rate was
+    /// zero.
     fn idle_end(&self, inside: u64, goal: u128) -> u64 {
         let length = self.length.unwrap_or(inside);
         let (mut low, mut high) = (inside, length);
@@ -303,8 +305,8 @@ mod tests {
                 (now, carry) = finish(&series, now, work + u128::from(carry)).expect("it goes on");
             }
             let (together, rest) = finish(&series, 0, total).expect("it goes on");
-            // On a line each of the 300 may round by 10⁻⁹ bit: far less than a nanosecond's supply here,
-            // except where 11 bit/s are reached.
+            // On a line each of the 300 may round by 10⁻⁹ bit: far less than a nanosecond's supply
+            // here, except where 11 bit/s are reached.
             assert!(now.abs_diff(together) <= 30, "{mode:?}: {now} {together}");
             if mode == TraceMode::Hold {
                 assert_eq!((now, carry), (together, rest));

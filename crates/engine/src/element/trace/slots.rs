@@ -1,10 +1,11 @@
 //! Delivery opportunities, as mahimahi's link has them.
 //!
-//! At each instant of the trace the link may carry so many times 1500 bytes (with the lane's overhead on
-//! top of each). What waits goes out byte by byte: several small packets share an opportunity, the bytes of
-//! a larger one add up over several, and a packet leaves with its last byte. An opportunity, or a part of
-//! one, for which nothing waits is lost. A packet uses opportunities that are later than its arrival.
-//! After its last instant the trace begins again, so that instant is also the repetition's zero.
+//! At each instant of the trace the link may carry so many times 1500 bytes (with the lane's
+//! overhead on top of each). What waits goes out byte by byte: several small packets share an
+//! opportunity, the bytes of a larger one add up over several, and a packet leaves with its last
+//! byte. An opportunity, or a part of one, for which nothing waits is lost. A packet uses
+//! opportunities that are later than its arrival. After its last instant the trace begins again, so
+//! that instant is also the repetition's zero.
 
 use windtunnel_model::trace::Opportunities;
 use windtunnel_model::{Span, Time, TraceUse};

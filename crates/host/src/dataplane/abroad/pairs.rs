@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::{Span, Time};
 use windtunnel_tunnel::{PeerCounters, Traffic as Counted, Tunnel};
 
-/// What went between this machine and another. The other's view of it is needed to tell what was lost.
+/// What went between this machine and another. The other's view of it is needed to tell what was
+/// lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PeerTraffic {
     /// Number of the other machine.

@@ -16,6 +16,6 @@ impl Live {
     }
 }
 
-/// A beginning this much after its time is told, and makes the run unfaithful. A program takes milliseconds to start
-/// anyway.
+/// A beginning this much after its time is told, and makes the run unfaithful. A program takes
+/// milliseconds to start anyway.
 pub(crate) const BEGIN_LATE: Span = Span::from_millis(10);

@@ -134,7 +134,8 @@ impl Live {
         }
     }
 
-    /// Parts end when the run does, and tell the others before; but who takes this machine for lost tells it nothing.
+    /// Parts end when the run does, and tell the others before; but who takes this machine for lost
+    /// tells it nothing.
     fn leave_with(&mut self, member: u16) {
         let Some(side) = &mut self.side else { return };
         side.gone.insert(member);

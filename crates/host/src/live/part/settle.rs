@@ -1,5 +1,5 @@
-//! The last stage of a run over several machines: what is under way between them arrives before anything is
-//! counted, so that what each has sent and the other received can be compared.
+//! The last stage of a run over several machines: what is under way between them arrives before
+//! anything is counted, so that what each has sent and the other received can be compared.
 
 use windtunnel_model::{Span, Time};
 use windtunnel_trace::event::What;
@@ -9,8 +9,8 @@ use crate::dataplane::{Order, Silence, now};
 use crate::part::news::News;
 
 impl Live {
-    /// Sends nothing more to other machines, tells each how much has gone to it, and waits until they have told
-    /// the same. Returns what is to come here: datagrams by member.
+    /// Sends nothing more to other machines, tells each how much has gone to it, and waits until
+    /// they have told the same. Returns what is to come here: datagrams by member.
     pub(in crate::live) fn settle(&mut self) -> Vec<(u16, u64)> {
         if self.side.is_none() {
             return Vec::new();
@@ -56,7 +56,8 @@ impl Live {
 }
 
 impl Side {
-    /// Whether all that can say what they sent here have said it, and this machine has told the same.
+    /// Whether all that can say what they sent here have said it, and this machine has told the
+    /// same.
     fn is_settled(&self) -> bool {
         let others = (0..).zip(&self.members).map(|(member, _)| member);
         let mut others = others.filter(|member: &u16| *member != self.member);

@@ -1,4 +1,5 @@
-//! Whether packets left on time: all together, on each link direction by itself, and without long stalls.
+//! Whether packets left on time: all together, on each link direction by itself, and without long
+//! stalls.
 
 use windtunnel_model::{Lane, Span, Time, Vertex};
 
@@ -124,8 +125,9 @@ impl Direction {
 
 /// The directions that are doubted by themselves, the one with the most late packets first.
 ///
-/// What is late at the end of a direction that leads to a router may leave the network on time, as the next
-/// one makes good for it. So no more of it counts than left the network late in the whole run.
+/// What is late at the end of a direction that leads to a router may leave the network on time, as
+/// the next one makes good for it. So no more of it counts than left the network late in the whole
+/// run.
 fn late_directions(
     tally: &Tally,
     late_above: Span,
@@ -153,8 +155,9 @@ fn exceeds_share(late: u64, packets: u64) -> bool {
     late.saturating_mul(LATE_ONE_IN) > packets
 }
 
-/// Whether so many late packets of so few are incompatible with a share of 0.1 %: if each were late with
-/// that probability, so many would come about in less than one run in a million (one-sided binomial test).
+/// Whether so many late packets of so few are incompatible with a share of 0.1 %: if each were late
+/// with that probability, so many would come about in less than one run in a million (one-sided
+/// binomial test).
 fn is_no_chance(late: u64, packets: u64) -> bool {
     let at_most = usize::try_from(late).unwrap_or(usize::MAX).min(PACKETS_FOR_LATE.len() - 1);
     if packets <= PACKETS_FOR_LATE[at_most] {
@@ -202,13 +205,15 @@ fn worst_lanes(evidence: &Evidence<'_>, bound: Span) -> String {
 
 /// At most one packet in so many may be late: 0.1 %.
 const LATE_ONE_IN: u64 = 1000;
-/// So many times the bound is doubted even of one packet. With the bound of 1 ms it is 20 ms: more than a
-/// scheduler's turn takes, and half of the shortest time-out of TCP (Linux delays acknowledgements by 40 ms).
+/// So many times the bound is doubted even of one packet. With the bound of 1 ms it is 20 ms: more
+/// than a scheduler's turn takes, and half of the shortest time-out of TCP (Linux delays
+/// acknowledgements by 40 ms).
 const LONG_FACTOR: u64 = 20;
 const LANES_NAMED: usize = 3;
 
-/// By the number of late packets: of so many or fewer, they are no chance: the largest n for which a binomial
-/// variable of n trials with probability 0.001 reaches that number with probability 1e-6 at most.
+/// By the number of late packets: of so many or fewer, they are no chance: the largest n for which
+/// a binomial variable of n trials with probability 0.001 reaches that number with probability 1e-6
+/// at most.
 const PACKETS_FOR_LATE: [u64; 21] = [
     0, 0, 1, 19, 72, 170, 315, 502, 728, 989, 1280, 1600, 1944, 2311, 2699, 3105, 3529, 3968, 4422,
     4890, 5370,
@@ -315,7 +320,8 @@ mod tests {
         }
     }
 
-    /// The probability that of `n` packets `k` or more are late, if each is with 0.001: by summing its terms.
+    /// The probability that of `n` packets `k` or more are late, if each is with 0.001: by summing
+    /// its terms.
     fn tail(n: u64, k: u64) -> f64 {
         let real = |n: u64| f64::from(u32::try_from(n).unwrap());
         let mut term = real(n) * 0.999_f64.ln();

@@ -9,8 +9,8 @@ use crate::decode::{At, Draft, LanDraft};
 use crate::error::Findings;
 use crate::position::Place;
 
-/// Gives every LAN its subnets. Fixed addresses of nodes that are on no LAN keep blocks of the pools free
-/// of LANs.
+/// Gives every LAN its subnets. Fixed addresses of nodes that are on no LAN keep blocks of the
+/// pools free of LANs.
 pub(super) fn assign(found: &mut Findings, draft: &Draft, plan: &mut Plan) {
     take_given(found, draft, plan);
     if !found.is_clean() {
@@ -112,8 +112,8 @@ fn too_small(found: &mut Findings, lan: &LanDraft, pool: Subnet, place: Place) {
     found.mistake_with_hint(place, message, hint);
 }
 
-/// How many bits of an address number the hosts of a LAN: 8, or 64 for IPv6, where the pool can spare them,
-/// and more for many attachments.
+/// How many bits of an address number the hosts of a LAN: 8, or 64 for IPv6, where the pool can
+/// spare them, and more for many attachments.
 fn host_bits(pool: Subnet, attachments: usize) -> Option<u32> {
     let (length, usual, spare) = if pool.network.is_ipv4() { (32, 8, 2) } else { (128, 64, 16) };
     let room = length - u32::from(pool.prefix);

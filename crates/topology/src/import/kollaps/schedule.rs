@@ -11,8 +11,8 @@ use super::super::{Options, decimal, xml};
 use super::{Experiment, loss, rate, time};
 use crate::topology::{Change, Event};
 
-/// How many replicas a schedule with `join` needs at once; `None` without one. As in Kollaps, those that
-/// left are used again unless the service says `reuse="false"`.
+/// How many replicas a schedule with `join` needs at once; `None` without one. As in Kollaps, those
+/// that left are used again unless the service says `reuse="false"`.
 pub(super) fn replicas(
     service: Element<'_, '_>,
     label: &str,
@@ -152,7 +152,8 @@ fn set(
     }
 }
 
-/// A bridge leaves or joins with all its links; a service is cut off, or its programs start and end.
+/// A bridge leaves or joins with all its links; a service is cut off, or its programs start and
+/// end.
 fn vertex(
     experiment: &mut Experiment<'_>,
     event: Element<'_, '_>,

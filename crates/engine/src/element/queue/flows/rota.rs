@@ -76,8 +76,8 @@ impl Rota {
         }
     }
 
-    /// Whose turn it is. Who has no more to send, as `is_done` says, goes: from the new list to the end
-    /// of the old one, so that it gains nothing by coming back at once, and from there out.
+    /// Whose turn it is. Who has no more to send, as `is_done` says, goes: from the new list to the
+    /// end of the old one, so that it gains nothing by coming back at once, and from there out.
     pub(super) fn select(
         &mut self,
         turns: &mut [Turn],
