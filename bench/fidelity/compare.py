@@ -1,4 +1,5 @@
 """What the samples say against what was asked: a few figures for each case and tool."""
+
 import json
 import math
 import statistics
@@ -13,9 +14,12 @@ def percentile(values, share):
 
 
 def distance(values, cdf):
-    """Kolmogorov–Smirnov: the largest difference between the values' distribution and the asked one."""
+    """Kolmogorov–Smirnov: the largest difference of the values to the asked distribution."""
     ordered, count = sorted(values), len(values)
-    return max(max((index + 1) / count - cdf(value), cdf(value) - index / count) for index, value in enumerate(ordered))
+    return max(
+        max((index + 1) / count - cdf(value), cdf(value) - index / count)
+        for index, value in enumerate(ordered)
+    )
 
 
 def discrete(values, cdf):
@@ -39,13 +43,22 @@ def delays(seen):
 def of_delay(case, seen):
     values = delays(seen)
     asked = case.figures
-    out = {"packets": len(values), "mean_error_ms": statistics.mean(values) - asked["mean"],
-           "p50_error_ms": percentile(values, 0.5) - asked["p50"], "p99_error_ms": percentile(values, 0.99) - asked["p99"],
-           "early": sum(value < case_least(case) for value in values)}
+    out = {
+        "packets": len(values),
+        "mean_error_ms": statistics.mean(values) - asked["mean"],
+        "p50_error_ms": percentile(values, 0.5) - asked["p50"],
+        "p99_error_ms": percentile(values, 0.99) - asked["p99"],
+        "early": sum(value < case_least(case) for value in values),
+    }
     if case.name.startswith("jitter"):
         out["ks"] = distance(values, case.cdf)
         # What every path adds, programs and veths, is no fault of the distribution's form.
-        shift = min(((distance([value - step / 100 for value in values], case.cdf)) for step in range(0, 100, 2)))
+        shift = min(
+            (
+                (distance([value - step / 100 for value in values], case.cdf))
+                for step in range(0, 100, 2)
+            )
+        )
         out["ks_form"] = shift
     return out
 
@@ -82,21 +95,34 @@ def of_loss(case, seen):
     lengths, gaps = bursts(count, heard)
     share = (count - len(heard)) / count
     asked = case.figures["loss"]
-    # The deviation of a share of independent losses; of bursts it is wider by what one burst's end decides.
+    # The deviation of a share of independent losses; of bursts it is wider by what one burst's end
+    # decides.
     wide = 1 if case.name != "loss-bursts" else math.sqrt((1 + (1 - 0.21)) / (1 - (1 - 0.21)))
     sigma = wide * math.sqrt(asked * (1 - asked) / count)
     burst = 1 - 1 / case.figures["burst"]
-    form = discrete(lengths, geometric(1 - burst)) if case.name == "loss-bursts" else discrete(gaps, geometric(asked))
-    return {"packets": count, "loss_percent": 100 * share, "loss_sigmas": (share - asked) / sigma,
-            "burst_error": statistics.mean(lengths) - case.figures["burst"], "ks": form}
+    form = (
+        discrete(lengths, geometric(1 - burst))
+        if case.name == "loss-bursts"
+        else discrete(gaps, geometric(asked))
+    )
+    return {
+        "packets": count,
+        "loss_percent": 100 * share,
+        "loss_sigmas": (share - asked) / sigma,
+        "burst_error": statistics.mean(lengths) - case.figures["burst"],
+        "ks": form,
+    }
 
 
 def gaps_us(case, seen):
-    """Times between arrivals of packets that had waited, the later of two for three gaps at the least: a sender that paused left no queue to
+    """Times between arrivals of packets that had waited, the later of two for three gaps at the
+    least: a sender that paused left no queue to
     be measured."""
     heard = sorted((at, at - sent) for _, sent, at in seen["heard"])
     waited = case.figures["gap"] * 3000
-    return [(at - before) / 1e3 for (before, _), (at, late) in zip(heard, heard[1:]) if late > waited]
+    return [
+        (at - before) / 1e3 for (before, _), (at, late) in zip(heard, heard[1:]) if late > waited
+    ]
 
 
 def of_spacing(case, seen):
@@ -105,8 +131,13 @@ def of_spacing(case, seen):
         return {"refused": "the sender could not fill the queue"}
     asked = case.figures["gap"]
     off = [abs(gap - asked) for gap in gaps]
-    return {"packets": len(gaps) + 1, "rate_error_percent": 100 * (asked / statistics.mean(gaps) - 1),
-            "gap_p50_error_us": percentile(gaps, 0.5) - asked, "gap_off_p50_us": percentile(off, 0.5), "gap_off_p99_us": percentile(off, 0.99)}
+    return {
+        "packets": len(gaps) + 1,
+        "rate_error_percent": 100 * (asked / statistics.mean(gaps) - 1),
+        "gap_p50_error_us": percentile(gaps, 0.5) - asked,
+        "gap_off_p50_us": percentile(off, 0.5),
+        "gap_off_p99_us": percentile(off, 0.99),
+    }
 
 
 def of_goodput(case, seen):
@@ -117,15 +148,18 @@ def of_goodput(case, seen):
         first = start + second * per
         sums.append(sum(bins.get(index, 0) for index in range(first, first + per)) * 8 / 1e6)
     asked = case.figures["goodput"]
-    return {"goodput_mbit": statistics.mean(sums), "goodput_error_percent": 100 * (statistics.mean(sums) / asked - 1),
-            "sigma_percent": 100 * statistics.pstdev(sums) / asked}
+    return {
+        "goodput_mbit": statistics.mean(sums),
+        "goodput_error_percent": 100 * (statistics.mean(sums) / asked - 1),
+        "sigma_percent": 100 * statistics.pstdev(sums) / asked,
+    }
 
 
 FIGURES = {"delay": of_delay, "loss": of_loss, "spacing": of_spacing, "goodput": of_goodput}
 
 
 def read(folder):
-    """(case, tool) to (case, samples, figures) of all results in a folder; refusals have no figures."""
+    """(case, tool) to (case, samples, figures) of a folder's results; refusals have no figures."""
     out = {}
     every = {case.name: case for case in [cases.FLOOR, *cases.CASES]}
     for file in sorted(Path(folder).glob("*.*.json")):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Asks cases of tools and writes what was seen: measure.py --out DIR TOOL... [-- CASE...]
 
-A tool is netem, tbf, htb (with -trains: with super-packets), windtunnel or rattan; `tc` is the plain veth pair, the floor of
-all of them. DIR gets a file
-TOOL.CASE.json with the samples for each. What a tool refuses is written there too.
+A tool is netem, tbf, htb (with -trains: with super-packets), windtunnel or rattan; `tc` is the
+plain veth pair, the floor of all of them. DIR gets a file TOOL.CASE.json with the samples for each.
+What a tool refuses is written there too.
 """
+
 import json
 import os
 import platform
@@ -24,8 +25,12 @@ def main(words):
         sys.exit(__doc__)
     at = words.index("--out")
     folder = Path(words[at + 1])
-    del words[at:at + 2]
-    tools, names = (words[:words.index("--")], words[words.index("--") + 1:]) if "--" in words else (words, [])
+    del words[at : at + 2]
+    tools, names = (
+        (words[: words.index("--")], words[words.index("--") + 1 :])
+        if "--" in words
+        else (words, [])
+    )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "machine.txt").write_text(machine() + "\n")
     for case in cases.named(names):
@@ -36,8 +41,16 @@ def main(words):
 
 def machine():
     """What this is measured on, in a line."""
-    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
-    return f"{os.cpu_count()} × {model or platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}"
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        "",
+    )
+    processors = f"{os.cpu_count()} × {model or platform.machine()}"
+    return f"{processors}, Linux {platform.release()}, Python {platform.python_version()}"
 
 
 def ask(tool, case, folder):
@@ -55,22 +68,40 @@ def datagrams(tool, case):
     with tempfile.TemporaryDirectory(prefix="wt-heard-") as scratch:
         file = Path(scratch) / "heard"
         with networks.TOOLS[tool](case.tell[tool]) as network:
-            network.run([[networks.PYTHON, str(HERE / "probe.py"), "send", "HOST", "5005", str(case.count), str(case.step_ns), str(case.size)]],
-                        [networks.PYTHON, str(HERE / "probe.py"), "hear", "5005", str(file)])
+            network.run(
+                [
+                    [
+                        networks.PYTHON,
+                        str(HERE / "probe.py"),
+                        "send",
+                        "HOST",
+                        "5005",
+                        str(case.count),
+                        str(case.step_ns),
+                        str(case.size),
+                    ]
+                ],
+                [networks.PYTHON, str(HERE / "probe.py"), "hear", "5005", str(file)],
+            )
         if not file.exists():
             raise networks.Failed("nothing was heard")
         lines = [tuple(map(int, line.split())) for line in file.read_text().splitlines()]
     if not lines:
         raise networks.Failed("nothing was heard")
     first = min(sent for _, sent, _ in lines)
-    return {"count": case.count, "heard": [(number, sent - first, at - first) for number, sent, at in lines]}
+    return {
+        "count": case.count,
+        "heard": [(number, sent - first, at - first) for number, sent, at in lines],
+    }
 
 
 def stream(tool, case):
     """What one TCP stream brought, in bins."""
     with networks.TOOLS[tool](case.tell[tool]) as network:
-        said = network.run([[networks.PYTHON, str(TRAFFIC), "stream", "HOST", "5000", f"{case.count}s"]],
-                           [networks.PYTHON, str(HERE / "ready.py"), str(TRAFFIC), "sink", "5000", "1"])
+        said = network.run(
+            [[networks.PYTHON, str(TRAFFIC), "stream", "HOST", "5000", f"{case.count}s"]],
+            [networks.PYTHON, str(HERE / "ready.py"), str(TRAFFIC), "sink", "5000", "1"],
+        )
     for line in said.splitlines():
         if line.startswith("{"):
             return json.loads(line)

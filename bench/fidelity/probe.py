@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Numbered UDP datagrams at a fixed pace, and when each arrived.
 
-probe.py hear PORT FILE [QUIET]             hears until QUIET seconds (default 1.5) pass without one; writes FILE
+probe.py hear PORT FILE [QUIET]     until QUIET seconds (default 1.5) pass without one
 probe.py send HOST PORT COUNT NANOSECONDS SIZE   SIZE is that of the IP packet
 
-A datagram carries its number and the time just before it was sent. The time of its arrival is the kernel's stamp
-(SO_TIMESTAMPNS), so waking the hearer costs nothing. FILE holds a line for each: number, sent, heard, in nanoseconds.
+A datagram carries its number and the time just before it was sent. The time of its arrival is the
+kernel's stamp (SO_TIMESTAMPNS), so waking the hearer costs nothing. FILE holds a line for each:
+number, sent, heard, in nanoseconds.
 """
+
 import os
 import socket
 import struct
@@ -29,7 +31,8 @@ def hear(port, file, quiet=1.5):
     ears.setblocking(False)
     print("ready", flush=True)
     heard, last = [], None
-    # The stamps are the kernel's, so there is no hurry: woken for each datagram, it would take a processor from who is measured.
+    # The stamps are the kernel's, so there is no hurry: woken for each datagram, it would take a
+    # processor from who is measured.
     while last is None or now() - last < float(quiet) * 1e9:
         time.sleep(0.02)
         try:
@@ -58,7 +61,10 @@ def send(host, port, count, nanoseconds, size):
 
 
 def pause(due):
-    """Sleeps; who watched the clock instead would take a processor from who is measured. Being late does not add up."""
+    """Sleeps; who watched the clock instead would take a processor from who is measured.
+
+    Being late does not add up.
+    """
     left = due - now()
     if left > 0:
         time.sleep(left / 1e9)

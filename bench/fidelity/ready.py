@@ -1,4 +1,5 @@
-"""ready.py PROGRAM WORDS...: runs a Python program that listens on TCP, and says `ready` first, when it listens."""
+"""ready.py PROGRAM WORDS...: a Python program that says `ready` when it listens on TCP."""
+
 import runpy
 import socket
 import sys

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Disciplines on an ideal serial line, simulated: the reference that no shaper is. serial.py [SECONDS]
+"""Disciplines on an ideal serial line, simulated: the reference that no shaper is. serial.py
+[SECONDS]
 
-10 Mbit/s and 1538 bytes a packet on the wire, UDP at 1.2 times the rate, as in aqm.py. Written from RFC 8289 (CoDel) and Floyd and Jacobson
-1993 (RED), without a look at Windtunnel's own. Times are in seconds.
+10 Mbit/s and 1538 bytes a packet on the wire, UDP at 1.2 times the rate, as in aqm.py. Written from
+RFC 8289 (CoDel) and Floyd and Jacobson 1993 (RED), without a look at Windtunnel's own. Times are in
+seconds.
 """
+
 import json
 import random
 import sys
@@ -30,7 +33,13 @@ class Codel(DropTail):
     target, interval = 0.005, 0.1
 
     def __init__(self):
-        self.first_above, self.drop_next, self.count, self.last_count, self.dropping = 0.0, 0.0, 0, 0, False
+        self.first_above, self.drop_next, self.count, self.last_count, self.dropping = (
+            0.0,
+            0.0,
+            0,
+            0,
+            False,
+        )
 
     def law(self, since):
         return since + self.interval / sqrt(self.count)
@@ -123,11 +132,18 @@ def overload(name, seconds):
     heard = line(DISCIPLINES[name](), [number * seconds / count for number in range(count)])
     late = sorted((left - entered) * 1e3 for number, entered, left in heard if number > count / 3)
     goodput = (len(heard) - 1) * PAYLOAD * 8e-6 / (heard[-1][2] - heard[0][2])
-    # What still waits at the end has not been dropped, and is heard in aqm.py: so many arrivals at the end are left out.
+    # What still waits at the end has not been dropped, and is heard in aqm.py: so many arrivals at
+    # the end are left out.
     last = heard[-1][0]
     kept = sum(1 for number, *_ in heard if count / 3 < number <= last)
     dropped = 100 * (1 - kept / (last - int(count / 3)))
-    return {"goodput": goodput, "dropped": dropped, "marked": 0, "p50": late[len(late) // 2], "p95": late[int(len(late) * 0.95)]}
+    return {
+        "goodput": goodput,
+        "dropped": dropped,
+        "marked": 0,
+        "p50": late[len(late) // 2],
+        "p95": late[int(len(late) * 0.95)],
+    }
 
 
 if __name__ == "__main__":
