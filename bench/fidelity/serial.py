@@ -2,150 +2,163 @@
 """Disciplines on an ideal serial line, simulated: the reference that no shaper is. serial.py
 [SECONDS]
 
-10 Mbit/s and 1538 bytes a packet on the wire, UDP at 1.2 times the rate, as in aqm.py. Written from
-RFC 8289 (CoDel) and Floyd and Jacobson 1993 (RED), without a look at Windtunnel's own. Times are in
-seconds.
+10 Mbit/s and 1538 bytes a full packet on the wire with the loads of aqm.py: UDP at 1.2 times the
+rate, and one or four CUBIC streams (tcp.py) beside 50 small datagrams a second, with a round trip
+of 20 ms. Times are in seconds.
 """
 
+import heapq
 import json
-import random
+import statistics
 import sys
-from collections import deque
-from math import sqrt
+from dataclasses import dataclass
+from itertools import count
 
-RATE, WIRE, PAYLOAD = 10e6, 1538, 1472
-SERVICE = WIRE * 8 / RATE
-MTU = 1538
+import tcp
+from disciplines import DISCIPLINES, RATE, WIRE
 
-
-class DropTail:
-    limit = 100
-
-    def admits(self, now, queue, idle_since):
-        return True
-
-    def next(self, now, queue):
-        return queue.popleft() if queue else None
+PAYLOAD, OVERHEAD, ROUND_TRIP = 1472, 38, 0.02
 
 
-class Codel(DropTail):
-    limit = 1000
-    target, interval = 0.005, 0.1
+@dataclass
+class Packet:
+    flow: str
+    number: int
+    size: int
+    sent: float
+    entered: float = 0.0
+
+
+class World:
+    """What is to happen, in order of time and then of asking."""
 
     def __init__(self):
-        self.first_above, self.drop_next, self.count, self.last_count, self.dropping = (
-            0.0,
-            0.0,
-            0,
-            0,
+        self.now, self.due, self.order = 0.0, [], count()
+
+    def at(self, when, deed, *about):
+        heapq.heappush(self.due, (when, next(self.order), deed, about))
+
+    def run(self, until):
+        while self.due and self.due[0][0] <= until:
+            self.now, _, deed, about = heapq.heappop(self.due)
+            deed(*about)
+
+
+class Line:
+    """Transmits one packet at a time; what has left is heard at once."""
+
+    def __init__(self, world, discipline, heard):
+        self.world, self.discipline, self.heard, self.busy, self.offered = (
+            world,
+            discipline,
+            heard,
             False,
+            0,
         )
 
-    def law(self, since):
-        return since + self.interval / sqrt(self.count)
+    def enter(self, packet):
+        self.offered += 1
+        self.discipline.enqueue(self.world.now, packet)
+        if not self.busy:
+            self.begin()
 
-    def take(self, now, queue):
-        """A packet, and whether it may be dropped."""
-        if not queue:
-            self.first_above = 0.0
-            return None, False
-        packet = queue.popleft()
-        if now - packet[1] < self.target or len(queue) * WIRE <= MTU:
-            self.first_above = 0.0
-        elif self.first_above == 0.0:
-            self.first_above = now + self.interval
-        else:
-            return packet, now >= self.first_above
-        return packet, False
+    def begin(self):
+        packet = self.discipline.dequeue(self.world.now)
+        self.busy = packet is not None
+        if self.busy:
+            self.world.at(self.world.now + packet.size * 8 / RATE, self.end, packet)
 
-    def next(self, now, queue):
-        packet, may = self.take(now, queue)
-        if self.dropping:
-            self.dropping = may
-            while self.dropping and now >= self.drop_next:
-                self.count += 1
-                packet, may = self.take(now, queue)
-                self.dropping = may
-                if may:
-                    self.drop_next = self.law(self.drop_next)
-        elif may:
-            packet, _ = self.take(now, queue)
-            self.dropping = True
-            delta = self.count - self.last_count
-            self.count = delta if delta > 1 and now - self.drop_next < 16 * self.interval else 1
-            self.drop_next = self.law(now)
-            self.last_count = self.count
-        return packet
+    def end(self, packet):
+        self.heard(packet)
+        self.begin()
 
 
-class Red(DropTail):
-    limit = 1000
-    low, high, most, weight, typical = 30e3, 90e3, 0.1, 1 / 32, 1000
-
-    def __init__(self):
-        self.average, self.count, self.luck = 0.0, -1, random.Random(1)
-
-    def admits(self, now, queue, idle_since):
-        if idle_since is not None:
-            self.average *= (1 - self.weight) ** ((now - idle_since) * RATE / 8 / self.typical)
-        else:
-            self.average += self.weight * (len(queue) * WIRE - self.average)
-        if self.average < self.low:
-            self.count = -1
-            return True
-        self.count += 1
-        base = self.most * (self.average - self.low) / (self.high - self.low)
-        spread = 1 - self.count * base
-        if self.average >= self.high or spread <= base or self.luck.random() < base / spread:
-            self.count = 0
-            return False
-        return True
-
-
-DISCIPLINES = {"drop-tail": DropTail, "codel": Codel, "red": Red}
-
-
-def line(discipline, arrivals):
-    """What leaves the line, as (number, entered, left)."""
-    queue, out, free, idle = deque(), [], 0.0, 0.0
-    for number, now in enumerate(arrivals):
-        while idle is None and free <= now:
-            packet = discipline.next(free, queue)
-            if packet is None:
-                idle = free
-            else:
-                free += SERVICE
-                out.append((*packet, free))
-        if not discipline.admits(now, queue, idle):
-            idle = None if idle is None else now
-        elif idle is not None:
-            free, idle = now + SERVICE, None
-            out.append((number, now, free))
-        elif len(queue) < discipline.limit:
-            queue.append((number, now))
-    return out
-
-
-def overload(name, seconds):
+def overload(name, seconds, seed=1):
     """The figures of aqm.py under UDP at 1.2 times the rate."""
-    count = round(seconds * 1.2 * RATE / 8 / WIRE)
-    heard = line(DISCIPLINES[name](), [number * seconds / count for number in range(count)])
-    late = sorted((left - entered) * 1e3 for number, entered, left in heard if number > count / 3)
-    goodput = (len(heard) - 1) * PAYLOAD * 8e-6 / (heard[-1][2] - heard[0][2])
-    # What still waits at the end has not been dropped, and is heard in aqm.py: so many arrivals at
-    # the end are left out.
-    last = heard[-1][0]
-    kept = sum(1 for number, *_ in heard if count / 3 < number <= last)
-    dropped = 100 * (1 - kept / (last - int(count / 3)))
+    total, heard, world = round(seconds * 1.2 * RATE / 8 / WIRE), [], World()
+    line = Line(
+        world,
+        DISCIPLINES[name](seed),
+        lambda packet: heard.append((packet.number, packet.sent, world.now)),
+    )
+    for number in range(total):
+        sent = number * seconds / total
+        world.at(sent, line.enter, Packet("udp", number, WIRE, sent))
+    world.run(2 * seconds)
+    late = [(left - sent) * 1e3 for number, sent, left in heard if number > total / 3]
+    kept = sum(number > total / 3 for number, *_ in heard)
     return {
-        "goodput": goodput,
-        "dropped": dropped,
+        "goodput": (len(heard) - 1) * PAYLOAD * 8e-6 / (heard[-1][2] - heard[0][2]),
+        "dropped": 100 * (1 - kept / (total - int(total / 3) - 1)),
         "marked": 0,
-        "p50": late[len(late) // 2],
-        "p95": late[int(len(late) * 0.95)],
+        **delays(late),
     }
 
 
+def streams(name, seconds, number, seed=1):
+    """The figures of aqm.py with so many CUBIC streams. The way back takes the whole round trip."""
+    world, late, got = World(), [], []
+
+    def heard(packet):
+        if packet.flow == "probe":
+            late.append((packet.number, (world.now - packet.sent) * 1e3))
+        else:
+            got.append(world.now)
+            receivers[packet.flow].hear(packet.number)
+
+    line = Line(world, DISCIPLINES[name](seed), heard)
+    receivers = {}
+    for index in range(number):
+        sender = tcp.Sender(
+            world,
+            lambda segment, flow=f"tcp {index}": line.enter(Packet(flow, segment, WIRE, world.now)),
+        )
+        receivers[f"tcp {index}"] = tcp.Receiver(
+            world, lambda *ack, to=sender: world.at(world.now + ROUND_TRIP, to.acknowledged, *ack)
+        )
+        # Not at the same time, and not the same in each seed.
+        world.at(0.01 * index + 0.0007 * seed, sender.send)
+    for step in range(seconds * 50):
+        world.at(
+            step / 50,
+            lambda step=step: line.enter(Packet("probe", step, 100 + OVERHEAD, world.now)),
+        )
+    world.run(seconds)
+    counted = [when for when in got if 2 <= when < seconds - 1]
+    return {
+        "goodput": len(counted) * tcp.SEGMENT * 8e-6 / (seconds - 3),
+        "dropped": 100 * line.discipline.dropped / line.offered,
+        "marked": 0,
+        **delays([delay for step, delay in late if step > seconds * 50 / 3]),
+    }
+
+
+def delays(late):
+    late = sorted(late)
+    return {"p50": late[len(late) // 2], "p95": late[int(len(late) * 0.95)]}
+
+
+def figures(name, load, seconds, rounds=3):
+    """Medians of as many seeds."""
+    told = [
+        (
+            overload(name, seconds, seed)
+            if load.startswith("udp")
+            else streams(name, seconds, 1 if load.startswith("one") else 4, seed)
+        )
+        for seed in range(1, rounds + 1)
+    ]
+    return {key: statistics.median(row[key] for row in told) for key in told[0]}
+
+
 if __name__ == "__main__":
-    length = float(sys.argv[1]) if len(sys.argv) > 1 else 12
-    print(json.dumps({name: overload(name, length) for name in DISCIPLINES}, indent=1))
+    length = int(sys.argv[1]) if len(sys.argv) > 1 else 12
+    print(
+        json.dumps(
+            {
+                name: {load: figures(name, load, length) for load in ("udp", "one", "four")}
+                for name in DISCIPLINES
+            },
+            indent=1,
+        )
+    )
