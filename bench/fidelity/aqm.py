@@ -2,21 +2,25 @@
 """Windtunnel's disciplines beside the kernel's own, same load and network: aqm.py --out DIR
 [--ours] [DISCIPLINE...]
 
-10 Mbit/s with a round trip of 20 ms, 12 s each: UDP at 1.2 times the rate, one CUBIC stream, and
-four of them beside a probe of 50 datagrams a second, whose delay is that of the queue. For the
-kernel the discipline is the child of an HTB class of 10 Mbit/s with bursts of one packet (larger
-ones refill the gap after each drop), the delay is netem's on the way back; so it needs a kernel
-that has them, such as the guest's; --ours leaves it out. Under UDP, drop-tail, CoDel and RED are
-also simulated on an ideal serial line (serial.py). Writes DIR/aqm.json.
+10 Mbit/s with a round trip of 20 ms, 12 s each, ROUNDS times (default 3): UDP at 1.2 times the
+rate, one CUBIC stream, and four of them beside a probe of 50 datagrams a second, whose delay is
+that of the queue. The kernel has its discipline twice: as the root of a device that takes one
+packet at a time at this rate (`line`, networks.Serial), and as the child of an HTB class with
+bursts of one packet (`tc`; larger ones refill the gap after each drop, and with these HTB loses
+what it could not send in time). Its delay is netem's on the way back; so it needs a kernel that has
+all these, such as the guest's; --ours leaves it out. All are also simulated on an ideal serial line
+(serial.py). Writes DIR/aqm.json, a row for each round.
 """
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
 
 import compare
 import networks
+import probe
 import serial
 
 HERE = Path(__file__).resolve().parent
@@ -52,7 +56,8 @@ def main(words):
     at = words.index("--out")
     folder = Path(words[at + 1])
     del words[at : at + 2]
-    tools = ("windtunnel",) if "--ours" in words else ("windtunnel", "tc")
+    tools = ("windtunnel",) if "--ours" in words else ("windtunnel", "line", "tc")
+    rounds = int(os.environ.get("ROUNDS", "3"))
     words = [word for word in words if word != "--ours"]
     for word in words:
         if word not in DISCIPLINES:
@@ -61,14 +66,12 @@ def main(words):
     rows = []
     for name in words or DISCIPLINES:
         for load in LOADS:
-            for tool in tools + (
-                ("serial line",) if load.startswith("udp") and name in serial.DISCIPLINES else ()
-            ):
+            for tool in (*(tool for tool in tools for _ in range(rounds)), "serial line"):
                 print(f"{tool}: {name}, {load}", file=sys.stderr, flush=True)
                 row = {"discipline": name, "load": load, "tool": tool}
                 try:
                     row |= (
-                        serial.overload(name, SECONDS)
+                        serial.figures(name, load, SECONDS)
                         if tool == "serial line"
                         else ask(tool, name, load)
                     )
@@ -80,6 +83,12 @@ def main(words):
 
 def network(tool, name):
     kernel, ours = DISCIPLINES[name]
+    if tool == "line":
+        # RED counts bytes: those of the line, as ours does.
+        return networks.Serial(
+            f"stab overhead 38 linklayer ethernet {kernel}" if name == "red" else kernel,
+            "netem limit 100000 delay 20ms",
+        )
     if tool == "tc":
         return networks.Kernel(
             [
@@ -100,7 +109,7 @@ def network(tool, name):
 
 
 def ask(tool, name, load):
-    python, probe, traffic = networks.PYTHON, str(HERE / "probe.py"), str(TRAFFIC)
+    python, prober, traffic = networks.PYTHON, str(HERE / "probe.py"), str(TRAFFIC)
     with tempfile.TemporaryDirectory(prefix="wt-aqm-") as scratch, network(tool, name) as net:
         file = Path(scratch) / "heard"
         if load.startswith("udp"):
@@ -109,7 +118,7 @@ def ask(tool, name, load):
                 [
                     [
                         python,
-                        probe,
+                        prober,
                         "send",
                         "HOST",
                         "5005",
@@ -118,11 +127,11 @@ def ask(tool, name, load):
                         "1500",
                     ]
                 ],
-                [python, probe, "hear", "5005", str(file)],
+                [python, prober, "hear", "5005", str(file)],
             )
-            heard = [tuple(map(int, line.split())) for line in file.read_text().splitlines()]
+            heard = probe.read(file)
             # The first third is the discipline's start.
-            late = [(at - sent) / 1e6 for number, sent, at in heard if number > count / 3]
+            late = [(at - sent) / 1e6 for number, sent, at, _ in heard if number > count / 3]
             span = heard[-1][2] - heard[0][2]
             got = (len(heard) - 1) * 1472 * 8e3 / span
             lost = 100 * (
@@ -134,11 +143,11 @@ def ask(tool, name, load):
             streams = 1 if load.startswith("one") else 4
             said = net.run(
                 [[python, traffic, "stream", "HOST", "5000", f"{SECONDS}s"]] * streams
-                + [[python, probe, "send", "HOST", "5005", str(SECONDS * 50), "20000000", "100"]],
-                [python, str(HERE / "both.py"), traffic, str(streams), probe, str(file)],
+                + [[python, prober, "send", "HOST", "5005", str(SECONDS * 50), "20000000", "100"]],
+                [python, str(HERE / "both.py"), traffic, str(streams), prober, str(file)],
             )
-            heard = [tuple(map(int, line.split())) for line in file.read_text().splitlines()]
-            late = [(at - sent) / 1e6 for number, sent, at in heard if number > SECONDS * 50 / 3]
+            heard = probe.read(file)
+            late = [(at - sent) / 1e6 for number, sent, at, _ in heard if number > SECONDS * 50 / 3]
             told = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
             got = goodput(told)
             lost = None
@@ -172,7 +181,7 @@ def counts(tool, counted):
             counted["offered_packets"],
             counted["marked_packets"],
         )
-    child = next((qdisc for qdisc in counted if qdisc.get("handle") == "10:"), counted[-1])
+    child = next((qdisc for qdisc in counted if qdisc.get("handle") == "10:"), counted[0])
     drops = child.get("drops", 0)
     # A super-packet that the kernel drops counts once; so do the packets that it sent.
     return (

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import cases
 import networks
+import probe
 
 HERE = Path(__file__).resolve().parent
 TRAFFIC = HERE.parent.parent / "experiments/splaynet/traffic.py"
@@ -85,13 +86,13 @@ def datagrams(tool, case):
             )
         if not file.exists():
             raise networks.Failed("nothing was heard")
-        lines = [tuple(map(int, line.split())) for line in file.read_text().splitlines()]
+        lines = probe.read(file)
     if not lines:
         raise networks.Failed("nothing was heard")
-    first = min(sent for _, sent, _ in lines)
+    first = min(sent for _, sent, *_ in lines)
     return {
         "count": case.count,
-        "heard": [(number, sent - first, at - first) for number, sent, at in lines],
+        "heard": [(number, sent - first, at - first) for number, sent, at, _ in lines],
     }
 
 

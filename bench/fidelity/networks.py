@@ -26,6 +26,11 @@ def call(*words, check=True):
     return done.stdout
 
 
+def tell(line):
+    """A command without blanks in its words."""
+    return call(*line.split())
+
+
 class Kernel:
     """Two namespaces, a forwarding one between them, and queueing disciplines of this kernel on its
     devices. Needs root.
@@ -46,96 +51,41 @@ class Kernel:
             call("ip", "netns", "add", name)
             call("ip", "-n", name, "link", "set", "lo", "up")
         call("ip", "netns", "exec", r, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
-        for number, end in enumerate((a, b)):
-            near = f"eth{number}"
-            call(
-                "ip",
-                "link",
-                "add",
-                "eth0",
-                "netns",
-                end,
-                "type",
-                "veth",
-                "peer",
-                "name",
-                near,
-                "netns",
-                r,
-            )
-            for name, device, address in (
-                (end, "eth0", f"10.9.{number}.2/24"),
-                (r, near, f"10.9.{number}.1/24"),
-            ):
-                call("ip", "-n", name, "addr", "add", address, "dev", device)
-                call("ip", "-n", name, "link", "set", device, "up")
-                if not self.trains:
-                    call("ip", "-n", name, "link", "set", device, "gso_max_segs", "1")
-            call("ip", "-n", end, "route", "add", "default", "via", f"10.9.{number}.1")
+        self._connect(0, a)
+        self._connect(1, b)
         call("ip", "netns", "exec", a, "ping", "-q", "-c", "1", "-W", "5", "10.9.1.2")
         for device, told in (("eth1", self.told), ("eth0", self.back)):
             self._tell(r, device, told)
         return self
 
+    def _connect(self, number, end):
+        """Joins an end to the middle."""
+        near = f"name eth{number} netns {self.names[1]}"
+        tell(f"ip link add eth0 netns {end} type veth peer {near}")
+        self._address(number, end)
+        for name, device in ((end, "eth0"), (self.names[1], f"eth{number}")):
+            if not self.trains:
+                tell(f"ip -n {name} link set {device} gso_max_segs 1")
+
+    def _address(self, number, end):
+        for name, device, address in (
+            (end, "eth0", f"10.9.{number}.2/24"),
+            (self.names[1], f"eth{number}", f"10.9.{number}.1/24"),
+        ):
+            tell(f"ip -n {name} addr add {address} dev {device}")
+            tell(f"ip -n {name} link set {device} up")
+        tell(f"ip -n {end} route add default via 10.9.{number}.1")
+
     @staticmethod
     def _tell(name, device, told):
         """A text is a root discipline. A list is a root, a class, and what is in the class."""
         if isinstance(told, list):
-            call(
-                "tc",
-                "-n",
-                name,
-                "qdisc",
-                "add",
-                "dev",
-                device,
-                "root",
-                "handle",
-                "1:",
-                *told[0].split(),
-            )
-            call(
-                "tc",
-                "-n",
-                name,
-                *told[1].split()[:1],
-                "add",
-                "dev",
-                device,
-                "parent",
-                "1:",
-                "classid",
-                "1:1",
-                *told[1].split()[1:],
-            )
-            call(
-                "tc",
-                "-n",
-                name,
-                "qdisc",
-                "add",
-                "dev",
-                device,
-                "parent",
-                "1:1",
-                "handle",
-                "10:",
-                *told[2].split(),
-            )
+            root, (verb, about), inside = told[0], told[1].split(maxsplit=1), told[2]
+            tell(f"tc -n {name} qdisc add dev {device} root handle 1: {root}")
+            tell(f"tc -n {name} {verb} add dev {device} parent 1: classid 1:1 {about}")
+            tell(f"tc -n {name} qdisc add dev {device} parent 1:1 handle 10: {inside}")
         elif told:
-            call(
-                "tc",
-                "-n",
-                name,
-                "qdisc",
-                "add",
-                "dev",
-                device,
-                "root",
-                "handle",
-                "1:",
-                *told.split(),
-            )
+            tell(f"tc -n {name} qdisc add dev {device} root handle 1: {told}")
 
     def run(self, send, hear):
         """Runs the hearer, then the sender's commands side by side; `HOST` there is the hearer."""
@@ -164,6 +114,44 @@ class Kernel:
     def __exit__(self, *_):
         for name in self.names:
             call("ip", "netns", "del", name, check=False)
+
+
+class Serial(Kernel):
+    """The same with a serial line of 10 Mbit/s (line.py) from the middle to the hearer.
+
+    Its device stops its queue until the packet on the line has left, which a shaper's does not: the
+    discipline is the device's root.
+    """
+
+    def __enter__(self):
+        words = [PYTHON, str(Path(__file__).resolve().parent / "line.py")]
+        self.line = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.devices = self.line.stdout.readline().split()
+        if len(self.devices) != 2:
+            raise Failed(self.line.communicate()[1].strip())
+        try:
+            return super().__enter__()
+        except Failed:
+            self.line.terminate()
+            raise
+
+    def _connect(self, number, end):
+        if number == 0:
+            super()._connect(number, end)
+            return
+        off = "cd /proc/sys/net/ipv6/conf/all 2>/dev/null || exit 0; echo 1 >disable_ipv6"
+        for device, name, called in zip(self.devices, (self.names[1], end), ("eth1", "eth0")):
+            tell(f"ip link set {device} netns {name}")
+            call("ip", "netns", "exec", name, "sh", "-c", off)
+            tell(f"ip -n {name} link set {device} name {called} mtu 1500")
+        self._address(number, end)
+
+    def __exit__(self, *_):
+        self.line.terminate()
+        self.line.communicate()
+        super().__exit__()
 
 
 class Windtunnel:

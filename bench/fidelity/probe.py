@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Numbered UDP datagrams at a fixed pace, and when each arrived.
 
-probe.py hear PORT FILE [QUIET]     until QUIET seconds (default 1.5) pass without one
-probe.py send HOST PORT COUNT NANOSECONDS SIZE   SIZE is that of the IP packet
+probe.py hear PORT FILE [QUIET]             hears until QUIET seconds (default 1.5) pass without
+one; writes FILE probe.py send HOST PORT COUNT NANOSECONDS SIZE [ECN]   SIZE is that of the IP
+packet; ECN is its ECN field, default 0
 
 A datagram carries its number and the time just before it was sent. The time of its arrival is the
 kernel's stamp (SO_TIMESTAMPNS), so waking the hearer costs nothing. FILE holds a line for each:
-number, sent, heard, in nanoseconds.
+number, sent, heard, in nanoseconds, and the ECN field that it came with.
 """
 
 import os
@@ -27,6 +28,7 @@ def hear(port, file, quiet=1.5):
         ears.setsockopt(socket.SOL_SOCKET, FORCE, 1 << 25)
     except OSError:
         ears.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+    ears.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
     ears.bind(("", int(port)))
     ears.setblocking(False)
     print("ready", flush=True)
@@ -40,17 +42,26 @@ def hear(port, file, quiet=1.5):
                 data, notes, _, _ = ears.recvmsg(2048, 128)
                 last = now()
                 number, sent = struct.unpack("!QQ", data[:16])
-                seconds, nanoseconds = struct.unpack("qq", notes[0][2])
-                heard.append((number, sent, seconds * 1_000_000_000 + nanoseconds))
+                noted = {(level, kind): value for level, kind, value in notes}
+                seconds, nanoseconds = struct.unpack("qq", noted[socket.SOL_SOCKET, STAMP])
+                ecn = noted[socket.IPPROTO_IP, socket.IP_TOS][0] & 3
+                heard.append((number, sent, seconds * 1_000_000_000 + nanoseconds, ecn))
         except BlockingIOError:
             pass
     with open(f"{file}.part", "w", encoding="ascii") as out:
-        out.writelines(f"{number} {sent} {at}\n" for number, sent, at in heard)
+        out.writelines(f"{number} {sent} {at} {ecn}\n" for number, sent, at, ecn in heard)
     os.rename(f"{file}.part", file)
 
 
-def send(host, port, count, nanoseconds, size):
+def read(file):
+    """What `hear` wrote, as (number, sent, heard, ECN field)."""
+    with open(file, encoding="ascii") as lines:
+        return [tuple(map(int, line.split())) for line in lines]
+
+
+def send(host, port, count, nanoseconds, size, ecn=0):
     mouth = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    mouth.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, int(ecn))
     mouth.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 24)
     mouth.connect((host, int(port)))
     step, padding, due = int(nanoseconds), bytes(int(size) - 28 - 16), now() + 1_000_000

@@ -7,6 +7,7 @@ docs/figures.
 """
 
 import json
+import statistics
 import sys
 from pathlib import Path
 
@@ -36,6 +37,7 @@ NAMES = {
     "tbf": "TBF",
     "rattan": "rattan 0.1.1",
     "tc": "plain veth",
+    "line": "kernel, serial device",
     "netem-trains": "netem, super-packets",
     "htb-trains": "HTB, super-packets",
     "tbf-trains": "TBF, super-packets",
@@ -92,7 +94,7 @@ def main(words):
             lines += [f"### {title}", "", machine(folder / place), ""]
             lines += tables(found)
             charts(place, found, figures)
-        lines += aqm(folder / place)
+        lines += aqm(folder / place) + red(folder / place)
     text = "\n".join(lines)
     (folder / "report.md").write_text(text)
     if "--docs" in words:
@@ -213,6 +215,24 @@ def charts(place, found, figures):
         chart.write(figures / f"fidelity-{place}-{name}.svg")
 
 
+def median(rows, keys):
+    """Of the rounds with the same keys: the median of each figure, or the refusal."""
+    rounds = {}
+    for row in rows:
+        rounds.setdefault(tuple(row.get(key) for key in keys), []).append(row)
+    for key, same in rounds.items():
+        fine = [row for row in same if "refused" not in row]
+        if not fine:
+            yield same[0]
+            continue
+        figures = {
+            name: statistics.median(row[name] for row in fine)
+            for name in fine[0]
+            if name not in (*keys, "round")
+        }
+        yield dict(zip(keys, key)) | figures
+
+
 def aqm(folder):
     """The comparison of disciplines, if aqm.py has run."""
     file = folder / "aqm.json"
@@ -222,26 +242,75 @@ def aqm(folder):
         "#### Disciplines: 10 Mbit/s, 20 ms round trip",
         "",
         "UDP at 1.2 times the rate must lose 16.67 % once the queue is steady; that of CoDel "
-        "still shrinks after 12 s.",
+        "still shrinks after 12 s. Medians of the rounds.",
         "",
-        "| discipline | load | tool | goodput, Mbit/s | dropped, % | marked | delay p50, ms "
-        "| p95, ms |",
-        "| --- | --- | --- |" + " ---: |" * 5,
+        "| discipline | load | tool | goodput, Mbit/s | dropped, % | delay p50, ms | p95, ms |",
+        "| --- | --- | --- |" + " ---: |" * 4,
     ]
-    for row in json.loads(file.read_text()):
-        tool = "kernel" if row["tool"] == "tc" else NAMES[row["tool"]]
-        if "refused" in row:
-            lines.append(
-                f"| {row['discipline']} | {row['load']} | {tool} | refused: {row['refused'][:80]} "
-                "| | | | |"
-            )
-            continue
+    for row in median(json.loads(file.read_text()), ("discipline", "load", "tool")):
+        tool = "kernel, HTB" if row["tool"] == "tc" else NAMES[row["tool"]]
+        told = (
+            f"refused: {row['refused'][:80]} | | |"
+            if "refused" in row
+            else f"{row['goodput']:.3f} | {row['dropped']:.2f} | {row['p50']:.2f} "
+            f"| {row['p95']:.2f}"
+        )
+        lines.append(f"| {row['discipline']} | {row['load']} | {tool} | {told} |")
+    return lines + [""]
+
+
+def red(folder):
+    """RED with the kernel's as a root, if red.py has run."""
+    file = folder / "red.json"
+    if not file.exists():
+        return []
+    rows = list(median(json.loads(file.read_text()), ("case", "ecn", "tool")))
+    lines = [
+        "#### RED by its defaults: 10 Mbit/s, the kernel's as root of a serial device",
+        "",
+        "| load | ECN | tool | goodput, Mbit/s | dropped | marked | delay p50, ms | p95, ms "
+        "| pings that came back |",
+        "| --- | --- | --- |" + " ---: |" * 6,
+    ]
+    cases = list(dict.fromkeys((row["case"], row["ecn"]) for row in rows))
+    for row in sorted(rows, key=lambda row: cases.index((row["case"], row["ecn"]))):
         lines.append(
-            f"| {row['discipline']} | {row['load']} | {tool} | {row['goodput']:.3f} "
-            f"| {row['dropped']:.2f} "
-            f"| {row['marked']} | {row['p50']:.2f} | {row['p95']:.2f} |"
+            "| "
+            + " | ".join(
+                [row["case"], "on" if row["ecn"] else "off", NAMES[row["tool"]], *red_cells(row)]
+            )
+            + " |"
         )
     return lines + [""]
+
+
+def red_cells(row):
+    if "pings" in row:
+        return [
+            "",
+            "",
+            f"{row['marked']:.0f} of {row['heard']:.0f}",
+            "",
+            "",
+            f"{row['pings']:.0f} of 100",
+        ]
+    if "p50" in row:
+        return [
+            f"{row['goodput']:.3f}",
+            f"{row['dropped']:.2f} %",
+            f"{row['marked']:.2f} %",
+            f"{row['p50']:.2f}",
+            f"{row['p95']:.2f}",
+            "",
+        ]
+    return [
+        f"{row['goodput']:.3f}",
+        f"{row['dropped_packets']:.0f}",
+        f"{row['marked_packets']:.0f}",
+        "",
+        "",
+        "",
+    ]
 
 
 if __name__ == "__main__":
