@@ -40,6 +40,11 @@ impl Channel {
         Ok((Channel(host), Channel(init)))
     }
 
+    /// The socket itself.
+    pub(crate) fn into_descriptor(self) -> OwnedFd {
+        self.0
+    }
+
     /// Sends a message; waits up to [`SEND_PATIENCE`] for room.
     pub(crate) fn send(
         &self,

@@ -17,6 +17,7 @@
 //! | [`signal`] | signals as something to read |
 //! | [`poll`] | waiting for descriptors, events, timers |
 //! | [`clock`] | clocks and sleeping |
+//! | [`descriptor`] | closing descriptors in bulk |
 //! | [`unix`] | local sockets that carry descriptors |
 //! | [`terminal`] | pseudoterminals, sizes, raw mode |
 //! | [`limits`] | limits of the process, load of the machine |
@@ -41,6 +42,7 @@ mod ffi;
 
 pub mod capability;
 pub mod clock;
+pub mod descriptor;
 pub mod interfaces;
 pub mod limits;
 pub mod mount;

@@ -10,9 +10,11 @@
 //! What fails drops the village, which ends what there is.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 
 use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, Routes};
+use windtunnel_sys::descriptor;
 use windtunnel_sys::namespace::{self, Flags, Fork};
 
 use super::files::{self, NodeFiles};
@@ -80,14 +82,21 @@ fn fork(birth: &Birth<'_>, village: &mut Village) -> Result<Node, CreateError> {
         Fork::Child => {
             // The copies of what is the host process's: the other nodes' channels, and this one's
             // other end.
-            drop(std::mem::take(&mut village.nodes));
-            drop(host_end);
+            let others = std::mem::take(&mut village.nodes).into_iter().flat_map(descriptors);
+            descriptor::close_all(others.chain([host_end.into_descriptor()]));
             init::live(birth, &init_end)
         }
         Fork::Parent { pid, pidfd } => {
             Ok(Node { id: birth.id, name, pid, pidfd, channel: host_end })
         }
     }
+}
+
+/// A node's descriptors. Its name is not freed: in a forked child that would copy the page it is on.
+fn descriptors(node: Node) -> [OwnedFd; 2] {
+    let Node { name, pidfd, channel, .. } = node;
+    std::mem::forget(name);
+    [pidfd, channel.into_descriptor()]
 }
 
 /// Waits for the end of a phase: its notes, or why the node failed.
