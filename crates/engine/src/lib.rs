@@ -19,6 +19,7 @@
 //! | `network`, `router` | addresses, next hops, what a router does with a packet |
 //! | `lan`, `neighbours` | the segments of LANs; the addresses that routers know there |
 //! | `paths` | the other model: queues at the sources, shares of links |
+//! | `audience` | which of several machines hear of which flow |
 //! | `part`, `flow` | that model over several machines: which nodes are here, what is told of flows |
 //! | `packet`, `buffer` | trains and their times; memory |
 //! | `housekeeping` | what never enters a lane, or has numbers of its own there |
@@ -86,6 +87,7 @@
 //! engine.recycle(departure.frame);
 //! ```
 
+mod audience;
 mod buffer;
 mod chain;
 mod counters;
@@ -104,6 +106,7 @@ mod paths;
 mod router;
 mod timer;
 
+pub use audience::{Audiences, Hearing};
 pub use buffer::PacketBuf;
 pub use counters::{DropReason, Drops, LaneCounters, RouterCounters};
 pub use engine::{Departure, Engine, Express, Limits, NetworkChange};

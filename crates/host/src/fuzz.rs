@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use windtunnel_control::frame;
+use windtunnel_engine::Audiences;
 use windtunnel_model::{Plan, Routes};
 
 use crate::folder::Folder;
 use crate::gather::{Parts, gather};
 use crate::observer::Seen;
-use crate::part::audience::Audiences;
 use crate::part::news::News;
 use crate::run::Options;
 use crate::supervisor::Supervisor;

@@ -6,7 +6,6 @@
 //! machines can begin it; and in the place of a verdict there are results, of which the verdict on
 //! the whole run is made.
 
-pub(crate) mod audience;
 pub(crate) mod link;
 pub(crate) mod news;
 pub(crate) mod results;

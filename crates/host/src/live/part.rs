@@ -10,13 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use windtunnel_control::part::FromPart;
-use windtunnel_engine::{FlowTerms as Terms, RemoteKey};
+use windtunnel_engine::{Audiences, FlowTerms as Terms, RemoteKey};
 use windtunnel_model::{NodeId, Span, Time};
 
 use super::Live;
 use crate::dataplane::now;
 use crate::output::ProgramKey;
-use crate::part::audience::Audiences;
 use crate::part::link::Link;
 use crate::part::news::News;
 use crate::supervisor::Supervised;

@@ -1,13 +1,12 @@
 //! What the other parts are to know.
 
 use windtunnel_control::part::{FlowChange, FlowTerms, FromPart};
-use windtunnel_engine::{FlowNews, FlowTerms as Terms};
+use windtunnel_engine::{Audiences, FlowNews, FlowTerms as Terms, Hearing};
 use windtunnel_model::plan::Action;
 use windtunnel_model::{Span, Time};
 
 use super::{Live, Side};
 use crate::dataplane::now;
-use crate::part::audience::{Audiences, Hearing};
 use crate::part::news::News;
 use crate::verdict::Ending;
 

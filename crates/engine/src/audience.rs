@@ -10,7 +10,7 @@ use windtunnel_model::{Lane, NodeId, Plan, Routes, Vertex};
 
 /// Who hears of flows, under the routes of one moment.
 #[derive(Debug)]
-pub(crate) struct Audiences {
+pub struct Audiences {
     /// By member: the lanes that packets of its nodes may cross. `None` where a route is fixed:
     /// then all hear of everything.
     lanes: Option<Vec<BTreeSet<Lane>>>,
@@ -20,17 +20,17 @@ pub(crate) struct Audiences {
 
 /// Who hears of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hearing {
+pub struct Hearing {
     /// Members with nodes that can share a link with it.
-    pub(crate) members: Vec<u16>,
+    pub members: Vec<u16>,
     /// Those of them who can share another one than the link into its destination; and the member
     /// of the destination.
-    pub(crate) at_once: Vec<u16>,
+    pub at_once: Vec<u16>,
 }
 
 impl Audiences {
     /// `placement` is the member by node.
-    pub(crate) fn of(plan: &Plan, routes: &Routes, placement: &[u16], members: usize) -> Self {
+    pub fn of(plan: &Plan, routes: &Routes, placement: &[u16], members: usize) -> Self {
         let lanes = |member: usize| {
             let nodes = placement.iter().enumerate();
             let nodes = nodes.filter(|(_, place)| usize::from(**place) == member);
@@ -46,7 +46,7 @@ impl Audiences {
     }
 
     /// The members who hear of a flow between two nodes; `None`: all.
-    pub(crate) fn hear_of(
+    pub fn hear_of(
         &mut self,
         plan: &Plan,
         routes: &Routes,
@@ -126,8 +126,10 @@ mod tests {
 
     /// a and b behind r, c and d behind s, and e and f by themselves behind t.
     fn plan() -> Plan {
-        let text = b"nodes: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}}\nrouters: [r, s, t]\nlinks:\n\
-- {between: [a, r]}\n- {between: [b, r]}\n- {between: [r, s]}\n- {between: [c, s]}\n- {between: [d, s]}\n\
+        let text = b"nodes: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}}\n\
+routers: [r, s, t]\nlinks:\n\
+- {between: [a, r]}\n- {between: [b, r]}\n- {between: [r, s]}\n- {between: [c, s]}\n\
+- {between: [d, s]}\n\
 - {between: [e, t]}\n- {between: [f, t]}\n- {between: [s, t]}\n";
         let source = windtunnel_scenario::Source {
             name: "net.yaml",
@@ -179,7 +181,8 @@ mod tests {
 
     #[test]
     fn flows_of_one_pair_on_links_of_their_own_are_nobodys_business() {
-        let text = b"allow-unreachable: true\nnodes: {a: {}, b: {}, c: {}, d: {}}\nlinks:\n- {between: [a, b]}\n\
+        let text = b"allow-unreachable: true\nnodes: {a: {}, b: {}, c: {}, d: {}}\n\
+links:\n- {between: [a, b]}\n\
 - {between: [c, d]}\n";
         let source = windtunnel_scenario::Source {
             name: "net.yaml",
