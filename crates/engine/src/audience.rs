@@ -1,6 +1,10 @@
-//! Which machines have nodes that can share a link with a flow: only these hear of it. And which of
-//! them hear at once: flows to one node share the link into it whoever sends them, so that on a
-//! connected network everybody can share that one with nearly every flow. Who really does, the
+//! Which machines hear of a flow: those where a share can depend on it. They have nodes that can
+//! share a link with it, or with a flow that can share a link with it, and so on: what a flow
+//! elsewhere is held back by is left for others here.
+//!
+//! And which of them hear at once: those that can share a link with the flow itself, other than the
+//! one into its destination. Flows to one node share the link into it whoever sends them, so that
+//! on a connected network everybody can share that one with nearly every flow. Who really does, the
 //! machine of that node finds out, which hears of all flows to it at once.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,14 +18,24 @@ pub struct Audiences {
     /// By member: the lanes that packets of its nodes may cross. `None` where a route is fixed:
     /// then all hear of everything.
     lanes: Option<Vec<BTreeSet<Lane>>>,
+    groups: Groups,
+    /// By member: the groups of its lanes.
+    tied: Vec<BTreeSet<usize>>,
     placement: Vec<u16>,
     known: BTreeMap<(NodeId, NodeId), Option<Hearing>>,
+}
+
+/// Lanes in groups: flows over lanes of different groups never depend on each other.
+#[derive(Debug)]
+struct Groups {
+    /// By lane: an earlier one of its group, or itself.
+    parents: Vec<usize>,
 }
 
 /// Who hears of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hearing {
-    /// Members with nodes that can share a link with it.
+    /// Members where a share can depend on it.
     pub members: Vec<u16>,
     /// Those of them who can share another one than the link into its destination; and the member
     /// of the destination.
@@ -31,18 +45,18 @@ pub struct Hearing {
 impl Audiences {
     /// `placement` is the member by node.
     pub fn of(plan: &Plan, routes: &Routes, placement: &[u16], members: usize) -> Self {
+        let mut groups = Groups::new(plan.links.len() * 2);
         let lanes = |member: usize| {
             let nodes = placement.iter().enumerate();
             let nodes = nodes.filter(|(_, place)| usize::from(**place) == member);
             let nodes: Vec<NodeId> = nodes.map(|(node, _)| NodeId::from_index(node)).collect();
             let all = plan.ports().map(|(owner, it)| (owner, Target::Port(it.port)));
-            lanes_to(plan, routes, &nodes, all)
+            lanes_to(plan, routes, &nodes, all, |lane, next| groups.join(lane, next))
         };
-        Audiences {
-            lanes: (!routes.has_fixed()).then(|| (0..members).map(lanes).collect()),
-            placement: placement.to_vec(),
-            known: BTreeMap::new(),
-        }
+        let lanes: Option<Vec<_>> =
+            (!routes.has_fixed()).then(|| (0..members).map(lanes).collect());
+        let tied = lanes.iter().flatten().map(|lanes| groups.of(lanes)).collect();
+        Audiences { lanes, groups, tied, placement: placement.to_vec(), known: BTreeMap::new() }
     }
 
     /// The members who hear of a flow between two nodes; `None`: all.
@@ -52,59 +66,117 @@ impl Audiences {
         routes: &Routes,
         (from, to): (NodeId, NodeId),
     ) -> Option<Hearing> {
-        let lanes = self.lanes.as_ref()?;
         // A router receives: it may be any.
         if from == to {
             return None;
         }
-        let members = self.known.entry((from, to)).or_insert_with(|| {
-            let ports = plan.nodes.get(to.index())?.interfaces.iter();
-            let targets = ports.map(|it| (to, Target::Port(it.port)));
-            let own = lanes_to(plan, routes, &[from], targets);
-            let into = |lane: &&Lane| plan.lane_end(**lane) == Vertex::Node(to);
-            let inner: BTreeSet<Lane> = own.iter().filter(|lane| !into(lane)).copied().collect();
-            let home = self.placement.get(to.index()).copied();
-            let sharing = |with: &BTreeSet<Lane>, home: Option<u16>| {
-                let members = (0..).zip(lanes);
-                let shares = members
-                    .filter(|(member, lanes)| Some(*member) == home || !lanes.is_disjoint(with));
-                shares.map(|(member, _)| member).collect()
-            };
-            let members: Vec<u16> = sharing(&own, None);
-            if members.iter().all(|member| self.placement.get(from.index()) == Some(member)) {
-                return Some(Hearing { at_once: members.clone(), members });
-            }
-            Some(Hearing { members: sharing(&own, home), at_once: sharing(&inner, home) })
-        });
-        members.clone()
+        if let Some(known) = self.known.get(&(from, to)) {
+            return known.clone();
+        }
+        let hearing = self.hearing(plan, routes, (from, to));
+        self.known.insert((from, to), hearing.clone());
+        hearing
     }
+
+    fn hearing(
+        &self,
+        plan: &Plan,
+        routes: &Routes,
+        (from, to): (NodeId, NodeId),
+    ) -> Option<Hearing> {
+        let lanes = self.lanes.as_ref()?;
+        let ports = plan.nodes.get(to.index())?.interfaces.iter();
+        let targets = ports.map(|it| (to, Target::Port(it.port)));
+        let own = lanes_to(plan, routes, &[from], targets, |_, _| {});
+        let into = |lane: &&Lane| plan.lane_end(**lane) == Vertex::Node(to);
+        let inner: BTreeSet<Lane> = own.iter().filter(|lane| !into(lane)).copied().collect();
+        let groups = self.groups.of(&own);
+        let here = self.placement.get(from.index());
+        let members = members_with(&self.tied, &groups, None);
+        if members.iter().all(|member| here == Some(member)) {
+            return Some(Hearing { at_once: members.clone(), members });
+        }
+        let home = self.placement.get(to.index()).copied();
+        let members = members_with(&self.tied, &groups, home);
+        Some(Hearing { members, at_once: members_with(lanes, &inner, home) })
+    }
+}
+
+impl Groups {
+    /// Each of so many lanes by itself.
+    fn new(lanes: usize) -> Self {
+        Groups { parents: (0..lanes).collect() }
+    }
+
+    /// A flow may go over both.
+    fn join(&mut self, one: Lane, other: Lane) {
+        let (one, other) = (self.find(one.index()), self.find(other.index()));
+        self.parents[one.max(other)] = one.min(other);
+    }
+
+    /// The groups of some lanes, each by its first lane.
+    fn of(&self, lanes: &BTreeSet<Lane>) -> BTreeSet<usize> {
+        let first = |lane: &Lane| {
+            let mut at = lane.index();
+            while self.parents[at] != at {
+                at = self.parents[at];
+            }
+            at
+        };
+        lanes.iter().map(first).collect()
+    }
+
+    /// The first lane of a group; ways to it become shorter.
+    fn find(&mut self, mut lane: usize) -> usize {
+        while self.parents[lane] != lane {
+            self.parents[lane] = self.parents[self.parents[lane]];
+            lane = self.parents[lane];
+        }
+        lane
+    }
+}
+
+/// The members who have some of these, and `home`.
+fn members_with<T: Ord>(
+    by_member: &[BTreeSet<T>],
+    some: &BTreeSet<T>,
+    home: Option<u16>,
+) -> Vec<u16> {
+    let members = (0..).zip(by_member);
+    let hear = members.filter(|(member, has)| Some(*member) == home || !has.is_disjoint(some));
+    hear.map(|(member, _)| member).collect()
 }
 
 /// All lanes that packets from some nodes may cross on their way to some targets, by whichever
 /// interface they leave and of whichever equal ways they take. A target has an owner, who sends
-/// nothing to it.
+/// nothing to it. `follow` hears which lane may follow on which.
 fn lanes_to(
     plan: &Plan,
     routes: &Routes,
     nodes: &[NodeId],
     targets: impl Iterator<Item = (NodeId, Target)>,
+    mut follow: impl FnMut(Lane, Lane),
 ) -> BTreeSet<Lane> {
     let first =
         nodes.iter().flat_map(|node| leaving(plan, *node).into_iter().map(|lane| (*node, lane)));
     let first: Vec<(NodeId, Lane)> = first.collect();
     let mut lanes: BTreeSet<Lane> = first.iter().map(|(_, lane)| *lane).collect();
     for (owner, target) in targets {
-        let mut seen = BTreeSet::new();
+        // By vertex: a lane on which packets go on from there.
+        let mut seen: BTreeMap<Vertex, Option<Lane>> = BTreeMap::new();
         let others = first.iter().filter(|(node, _)| *node != owner);
-        let mut open: Vec<Vertex> = others.map(|(_, lane)| plan.lane_end(*lane)).collect();
-        while let Some(at) = open.pop() {
-            if !seen.insert(at) {
+        let mut open: Vec<Lane> = others.map(|(_, lane)| *lane).collect();
+        while let Some(lane) = open.pop() {
+            let at = plan.lane_end(lane);
+            if let Some(next) = seen.get(&at) {
+                next.iter().for_each(|next| follow(lane, *next));
                 continue;
             }
-            for lane in routes.next_hops(at, target) {
-                lanes.insert(lane);
-                open.push(plan.lane_end(lane));
-            }
+            let hops = routes.next_hops(at, target);
+            seen.insert(at, hops.first().copied());
+            hops.iter().for_each(|next| follow(lane, *next));
+            lanes.extend(&hops);
+            open.extend(hops);
         }
     }
     lanes
@@ -122,6 +194,8 @@ fn leaving(plan: &Plan, node: NodeId) -> Vec<Lane> {
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_model::{Direction, Span};
+
     use super::*;
 
     /// a and b behind r, c and d behind s, and e and f by themselves behind t.
@@ -195,5 +269,49 @@ links:\n- {between: [a, b]}\n\
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3], 4);
         let hearing = Hearing { members: vec![0], at_once: vec![0] };
         assert_eq!(audiences.hear_of(&plan, &routes, (NodeId(0), NodeId(1))), Some(hearing));
+    }
+
+    #[test]
+    fn a_flow_to_where_no_route_leads_still_takes_of_the_link_on_which_it_leaves() {
+        let plan = plan();
+        // c-s is cut.
+        let routes = Routes::compute(&plan);
+        let routes = routes.recomputed(|lane| (lane.link.index() != 3).then_some(Span::ZERO));
+        let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
+        let hearing = audiences.hear_of(&plan, &routes, (NodeId(0), NodeId(2))).unwrap();
+        // What a sends to e has less of a-r then, and others share s-t with it.
+        assert_eq!(hearing.members, [0, 1, 2, 3, 4, 5]);
+        assert_eq!(hearing.at_once, [0, 2]);
+    }
+
+    /// Four routers in a row, of which the last three forward to the right only. a is behind the
+    /// third, b and c behind the first, and what they send to goes on the fourth, the fourth and
+    /// the second.
+    #[test]
+    fn whoever_cannot_share_a_link_hears_of_what_holds_back_a_flow_that_shares_one() {
+        let text =
+            b"nodes: {a: {}, b: {}, c: {}, x: {}, y: {}, z: {}}\nrouters: [p, q, r, s]\nlinks:\n\
+- {between: [p, q]}\n- {between: [q, r]}\n- {between: [r, s]}\n- {between: [a, r]}\n\
+- {between: [b, p]}\n- {between: [c, p]}\n- {between: [x, s]}\n- {between: [y, s]}\n\
+- {between: [z, q]}\n";
+        let source = windtunnel_scenario::Source {
+            name: "net.yaml",
+            text,
+            default_name: "net",
+            base_dir: "/",
+        };
+        let plan = windtunnel_scenario::load(&source).unwrap().plan;
+        // The links q-r and r-s take nothing to the left.
+        let one_way = |lane: Lane| (1..3).contains(&lane.link.index());
+        let routes = Routes::compute(&plan).recomputed(|lane| {
+            let is_cut = one_way(lane) && lane.direction == Direction::Down;
+            (!is_cut).then_some(Span::ZERO)
+        });
+        let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 3, 3], 4);
+        let mut hear = |from, to| audiences.hear_of(&plan, &routes, (NodeId(from), NodeId(to)));
+        // a and b share r-s, b and c share p-q; nothing of a can share a link with c's flow to z.
+        assert!(hear(1, 4).is_some_and(|hearing| hearing.at_once.starts_with(&[0, 1])));
+        let hearing = hear(2, 5).unwrap();
+        assert!(!hearing.at_once.contains(&0) && hearing.members.contains(&0), "{hearing:?}");
     }
 }

@@ -32,8 +32,7 @@ pub struct FlowChange {
     pub flow: Option<Flow>,
 }
 
-/// The members of a run to whom a flow is announced: those with nodes that can share a link with
-/// it.
+/// The members of a run to whom a flow is announced: those where a share can depend on it.
 ///
 /// Cheap to clone. Made once for each pair of nodes, from the plan, by [`crate::Mesh::audience`].
 #[derive(Debug, Clone, PartialEq, Eq)]

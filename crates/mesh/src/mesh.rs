@@ -267,9 +267,9 @@ impl Mesh {
         Ok(())
     }
 
-    /// The members of a run who are to hear of a flow: for each pair of nodes, the agents with
-    /// nodes that can share a link with it. This agent itself may be among them. Takes a binary
-    /// search for each.
+    /// The members of a run who are to hear of a flow: for each pair of nodes, the agents
+    /// where a share can depend on it. This agent itself may be among them. Takes a binary search
+    /// for each.
     ///
     /// # Errors
     /// [`RunError::Unknown`], or [`RunError::NoMember`] if one is no member.
@@ -283,7 +283,7 @@ impl Mesh {
 
     /// The same, of whom only those `at_once` hear of the flow at once: whose nodes can share a
     /// link with it that others cross than the flows to its destination, and the agent of the
-    /// destination. All `others` who can share a link with it hear within
+    /// destination. All `others` where a share can depend on it hear within
     /// [`crate::config::Pace::later`], if it has not ended by then, and at once if they turn out to
     /// have a flow to the same node ([`Mesh::set_nodes`]).
     ///

@@ -22,8 +22,8 @@ impl Engine {
     /// What the other machines do not know of the flows here: that one began, goes on under other
     /// terms, or ended. Of each flow only the latest is given out, so that what waits is
     /// bounded by the flows, and each news holds whatever was given out of the flow before. It
-    /// is to reach all machines whose nodes can share a link with the
-    /// flow ([`lanes_of`](Engine::lanes_of)), or more. That a flow wants less is given out 100 ms
+    /// is to reach all machines where a share can depend on the flow
+    /// ([`Audiences`](crate::Audiences)), or more. That a flow wants less is given out 100 ms
     /// after the former news of it at the earliest, and 200 ms after its begin. Nothing where
     /// all nodes are here.
     pub fn poll_flow(&mut self) -> Option<FlowNews> {
