@@ -7,6 +7,7 @@
 
 use std::fmt::Write;
 
+use crate::moment::seconds;
 use crate::report::{Expectation, Program, Report};
 
 /// The document of a run.
@@ -199,11 +200,6 @@ fn failure(kind: &'static str, message: String) -> Problem {
 /// Readers split classes at dots to make a tree.
 fn class(experiment: &str, part: &str) -> String {
     format!("{}.{part}", experiment.replace('.', "_"))
-}
-
-fn seconds(nanos: u64) -> String {
-    let millis = nanos / 1_000_000;
-    format!("{}.{:03}", millis / 1000, millis % 1000)
 }
 
 /// Text as XML 1.0 can hold it, in attributes and between tags.

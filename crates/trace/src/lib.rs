@@ -10,6 +10,7 @@
 //! | [`sample`] | a row per link direction and 100 ms in which it did something: `links.csv` |
 //! | [`rate`], [`series`] | figures of a part of a run: rates, sums, percentiles |
 //! | [`event`] | what happened in a run: `events.jsonl` |
+//! | [`moment`] | times of a run as people read them |
 //! | [`report`] | the whole run: `run.json` |
 //! | [`junit`] | the same for CI systems: `junit.xml` |
 //!
@@ -24,6 +25,7 @@
 pub mod event;
 pub mod junit;
 pub mod lateness;
+pub mod moment;
 pub mod rate;
 pub mod report;
 pub mod sample;

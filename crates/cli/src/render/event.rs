@@ -1,7 +1,7 @@
 //! Events in words.
 
-use windtunnel_model::Span;
 use windtunnel_trace::event::{Event, What, WhyRerouted};
+use windtunnel_trace::moment;
 
 use crate::render::quantity;
 
@@ -12,9 +12,7 @@ pub(crate) fn text(event: &Event) -> String {
     match event.intended_ns {
         Some(intended) => {
             let late = quantity::nanos(event.at_ns.saturating_sub(intended));
-            // Exact: rounded up it could be after the event itself, whose time is cut to
-            // milliseconds.
-            format!("{line} (due at {}, {late} late)", Span::from_nanos(intended))
+            format!("{line} (due at {}s, {late} late)", moment::seconds(intended))
         }
         None => line,
     }
@@ -22,8 +20,7 @@ pub(crate) fn text(event: &Event) -> String {
 
 /// `[   5.000s] `.
 pub(crate) fn at(at_ns: u64) -> String {
-    let millis = at_ns / 1_000_000;
-    format!("[{:>4}.{:03}s] ", millis / 1000, millis % 1000)
+    format!("[{:>8}s] ", moment::seconds(at_ns))
 }
 
 /// `a b c`, or some of them and how many more.
@@ -192,14 +189,14 @@ mod tests {
     fn what_was_planned_is_told_with_its_intended_and_its_actual_time() {
         let what = What::Node { node: "web".into(), verb: "kill".into() };
         let event = Event { at_ns: 5_000_120_000, intended_ns: Some(5_000_000_000), what };
-        assert_eq!(text(&event), "[   5.000s] web: kill (due at 5s, 120us late)");
+        assert_eq!(text(&event), "[   5.000s] web: kill (due at 5.000s, 120us late)");
     }
 
     #[test]
-    fn a_due_time_is_exact_and_so_never_after_the_event() {
+    fn an_event_and_its_due_time_are_cut_alike_so_that_it_is_never_shown_as_early() {
         let what = What::Node { node: "web".into(), verb: "kill".into() };
         let event = Event { at_ns: 62_999_970_000, intended_ns: Some(62_999_960_000), what };
-        assert_eq!(text(&event), "[  62.999s] web: kill (due at 62999.96ms, 10us late)");
+        assert_eq!(text(&event), "[  62.999s] web: kill (due at 62.999s, 10us late)");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use windtunnel_control::{Reply, Request};
 use windtunnel_model::{NodeId, Span};
 use windtunnel_scenario::{Moment, Notice};
 use windtunnel_trace::event::Event;
+use windtunnel_trace::moment;
 
 use crate::arguments::Format;
 use crate::exit::Exit;
@@ -16,7 +17,7 @@ use crate::failure::Failure;
 use crate::live::Live;
 use crate::load::read_named;
 use crate::output;
-use crate::render::{event, quantity};
+use crate::render::event;
 use crate::verb::Outcome;
 
 /// Let an event happen in a live run, in the words of the scenario file
@@ -86,16 +87,16 @@ fn text(happened: &Happened<'_>) -> String {
     for told in happened.events {
         let _ = writeln!(text, "{}", event::text(told));
     }
-    let until = quantity::nanos(happened.until_ns);
+    let until = moment::seconds(happened.until_ns);
     match happened.later {
         0 if happened.events.is_empty() => text.push_str("nothing happens\n"),
         0 => {}
         1 => {
-            let _ = writeln!(text, "one more event is to come, at {until} of the run");
+            let _ = writeln!(text, "one more event is to come, at {until}s of the run");
         }
         later => {
             let _ =
-                writeln!(text, "{later} more events are to come, the last at {until} of the run");
+                writeln!(text, "{later} more events are to come, the last at {until}s of the run");
         }
     }
     text

@@ -81,10 +81,9 @@ fn allows_share(bounds: &Bounds<windtunnel_model::Probability>, ppb: u64) -> boo
     Bounds { min: bounds.min.map(of), max: bounds.max.map(of) }.allow(&ppb)
 }
 
-/// A time of the run as files have it: `12.300`.
+/// A time of the run: `12.300`.
 fn seconds(at: Span) -> String {
-    let millis = at.as_nanos() / 1_000_000;
-    format!("{}.{:03}", millis / 1000, millis % 1000)
+    windtunnel_trace::moment::seconds(at.as_nanos())
 }
 
 /// When a stretch was.
