@@ -1,81 +1,16 @@
-//! Agents and those who ask them, where the other end is hostile, of another version, or without
-//! the key.
+//! Agents and those who ask them: that find and lose each other over loopback, and where the other
+//! end is hostile, of another version, or without the key.
 
+mod agents;
 mod double;
 mod flood;
 mod hostile;
+mod live;
 mod versions;
 
-use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-use tokio::sync::oneshot;
-
-use crate::{Agent, ClusterKey, Told};
+use crate::ClusterKey;
+use live::Live;
 
 fn key() -> ClusterKey {
     ClusterKey::generate().expect("there is randomness").0
-}
-
-/// An agent on a thread of its own.
-struct Live {
-    address: SocketAddr,
-    told: Receiver<Told>,
-    end: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Live {
-    fn start(name: &str, key: &ClusterKey, join: &[SocketAddr]) -> Live {
-        let agent = Agent {
-            listen: ([127, 0, 0, 1], 0).into(),
-            advertise: None,
-            join: join.iter().map(ToString::to_string).collect(),
-            until_stdin_closes: false,
-            name: Some(name.to_owned()),
-            labels: Default::default(),
-            cpus: Some(3),
-            memory: None,
-            uplink: None,
-            key: key.clone(),
-            worker: None,
-            limits: Default::default(),
-            folder: Default::default(),
-            keep_results: Default::default(),
-        };
-        let (tell, told) = channel();
-        let (end, ended) = oneshot::channel::<()>();
-        let ended = || async move {
-            let _ = ended.await;
-            Ok(())
-        };
-        let thread = std::thread::spawn(move || {
-            agent.run_until(ended, |what| drop(tell.send(what))).expect("it starts");
-        });
-        let Ok(Told::Listening { advertise: address, .. }) = told.recv() else {
-            panic!("{name} does not listen")
-        };
-        Live { address, told, end: Some(end), thread: Some(thread) }
-    }
-
-    /// Waits until it says so.
-    fn until(&self, wanted: impl Fn(&Told) -> bool) -> Told {
-        let patience = Instant::now() + Duration::from_secs(60);
-        loop {
-            let left = patience.saturating_duration_since(Instant::now());
-            let told = self.told.recv_timeout(left).expect("it is told in time");
-            if wanted(&told) {
-                return told;
-            }
-        }
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        drop(self.end.take());
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
 }

@@ -1,90 +1,18 @@
 //! Agents that find and lose each other over loopback, and strangers who try.
 
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
+use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
-use windtunnel_cluster::protocol::Hosts;
-use windtunnel_cluster::{Agent, Client, ClientError, ClusterKey, Told};
-
-/// An agent on a thread of its own.
-struct Live {
-    address: SocketAddr,
-    told: Receiver<Told>,
-    end: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Live {
-    fn start(name: &str, key: &ClusterKey, join: &[SocketAddr]) -> Live {
-        let agent = Agent {
-            listen: ([127, 0, 0, 1], 0).into(),
-            advertise: None,
-            join: join.iter().map(ToString::to_string).collect(),
-            until_stdin_closes: false,
-            name: Some(name.to_owned()),
-            labels: ["rack=7".to_owned()].into(),
-            cpus: Some(3),
-            memory: None,
-            uplink: Some("10gbit".parse().expect("a rate")),
-            key: key.clone(),
-            worker: None,
-            limits: Default::default(),
-            folder: Default::default(),
-            keep_results: Default::default(),
-        };
-        let (tell, told) = channel();
-        let (end, ended) = oneshot::channel::<()>();
-        let ended = || async move {
-            // Dropped or sent: both mean the end.
-            let _ = ended.await;
-            Ok(())
-        };
-        let thread = std::thread::spawn(move || {
-            agent.run_until(ended, |what| drop(tell.send(what))).expect("it starts");
-        });
-        let Ok(Told::Listening { advertise: address, .. }) = told.recv() else {
-            panic!("{name} does not listen")
-        };
-        Live { address, told, end: Some(end), thread: Some(thread) }
-    }
-
-    /// Waits until it says so.
-    fn until(&self, wanted: impl Fn(&Told) -> bool) -> Told {
-        let patience = Instant::now() + Duration::from_secs(20);
-        loop {
-            let left = patience.saturating_duration_since(Instant::now());
-            let told = self.told.recv_timeout(left).expect("it is told in time");
-            if wanted(&told) {
-                return told;
-            }
-        }
-    }
-
-    fn client(&self, key: &ClusterKey) -> Result<Client, ClientError> {
-        Client::connect(&self.address.to_string(), key)
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        drop(self.end.take());
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-fn key() -> ClusterKey {
-    ClusterKey::generate().expect("there is randomness").0
-}
+use super::{Live, key};
+use crate::protocol::{Card, Hosts};
+use crate::{Client, ClientError, Told};
 
 /// Asks until all clocks are known.
 fn complete(client: &Client, count: usize) -> Hosts {
     let patience = Instant::now() + Duration::from_secs(30);
     loop {
         let hosts = client.hosts(false).expect("the agent answers");
-        let known = |host: &windtunnel_cluster::protocol::Card| {
+        let known = |host: &Card| {
             host.peers.len() == count - 1 && host.peers.iter().all(|peer| peer.clock.is_some())
         };
         if hosts.hosts.len() == count && hosts.hosts.iter().all(known) {
