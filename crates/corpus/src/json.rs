@@ -19,6 +19,31 @@ pub fn hostile_values(json: &[u8]) -> usize {
     tokens(json).len() * HOSTILE.len()
 }
 
+/// Gives `entry` each seed with each of its values replaced by each hostile one, and
+/// [damaged](crate::damage) up to `end`.
+///
+/// # Panics
+/// As `entry` does.
+pub fn spoil<Name, const N: usize>(
+    seeds: &[(Name, Vec<u8>)],
+    end: usize,
+    wrong: impl Fn(u8) -> [u8; N],
+    entry: impl Fn(&[u8]),
+) {
+    for (_, seed) in seeds {
+        for pick in 0..hostile_values(seed) {
+            entry(&with_hostile_value(seed, pick));
+        }
+        crate::damage(seed, end, &wrong, &entry);
+    }
+}
+
+/// What becomes of `json` when values are replaced one after the other, as `picks` choose them.
+#[must_use]
+pub fn with_hostile_values(json: &[u8], picks: impl IntoIterator<Item = usize>) -> Vec<u8> {
+    picks.into_iter().fold(json.to_vec(), |json, pick| with_hostile_value(&json, pick))
+}
+
 /// Where plain values begin and end: texts with their quotes, numbers, words. Keys are among them.
 fn tokens(json: &[u8]) -> Vec<(usize, usize)> {
     let (mut tokens, mut at) = (Vec::new(), 0);
@@ -96,5 +121,18 @@ mod tests {
         assert_eq!(of(1, 0), r#"{"a\"b": [0, true], "c": ""}"#);
         assert_eq!(of(4, 23), r#"{"a\"b": [1, true], "c": "/"}"#);
         assert_eq!(with_hostile_value(b"[ ]", 7), b"[ ]");
+        // The first becomes `[]`, so that the second value is the first then.
+        assert_eq!(with_hostile_values(b"[1, 2]", [16, 2]), b"[[], -1]");
+    }
+
+    #[test]
+    fn every_seed_is_spoiled_in_every_way() {
+        let seen = std::cell::RefCell::new(Vec::new());
+        let seeds = [("one", b"7".to_vec()), ("none", b"[]".to_vec())];
+        spoil(&seeds, 1, |_| [b'x'], |bytes| seen.borrow_mut().push(bytes.to_vec()));
+        let seen = seen.into_inner();
+        let hostile: Vec<&[u8]> = HOSTILE.iter().map(|value| value.as_bytes()).collect();
+        assert_eq!(seen[..24], hostile);
+        assert_eq!(seen[24..], [&b""[..], b"x", b"", b"x]"]);
     }
 }

@@ -110,7 +110,7 @@ fn put_together(file: &str, text: &[u8], plan: &Plan, results: &[(&str, Vec<u8>)
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
-    use windtunnel_corpus::json::{hostile_values, with_hostile_value};
+    use windtunnel_corpus::json::{hostile_values, with_hostile_value, with_hostile_values};
     use windtunnel_corpus::{damage, replay_seeds};
 
     use super::*;
@@ -247,10 +247,7 @@ expect:\n- {link: a--r, direction: up, rate: {max: 1mbit}}\n- {path: [a, b], thr
             let bench = Bench::new();
             let seeds = seeds(&bench.plan);
             let (_, seed) = &seeds[1 + seed % (seeds.len() - 1)];
-            let mut bytes = seed[1..].to_vec();
-            for pick in picks.into_iter().take(6) {
-                bytes = with_hostile_value(&bytes, pick);
-            }
+            let bytes = with_hostile_values(&seed[1..], picks.into_iter().take(6));
             bench.feed(&[&seed[..1], &bytes].concat());
         }
     }
