@@ -47,6 +47,8 @@ mod patience;
 mod ping;
 #[path = "programs/routes.rs"]
 mod routes;
+#[path = "programs/secrets.rs"]
+mod secrets;
 #[path = "programs/slurm.rs"]
 mod slurm;
 #[path = "programs/starting.rs"]

@@ -1,7 +1,7 @@
 //! `--hosts`: which machines of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,6 +65,11 @@ impl Machines {
             return Err(Failure::new(Exit::Usage, text).hint("name a file for one of the two"));
         }
         Ok(())
+    }
+
+    /// Where keys are, which no program of a node may see, whether or not machines are named.
+    pub(crate) fn key_places(&self) -> Vec<PathBuf> {
+        self.key.places()
     }
 
     /// The key; one for this command alone if there is none.

@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let loaded = load::scenario(&arguments.file, instead)?;
     let base_dir = load::folder_of(&arguments.file);
     if !arguments.machines.are_named() {
-        return carry_out(loaded, base_dir, &arguments.manner);
+        return carry_out(loaded, base_dir, &arguments.manner, arguments.machines.key_places());
     }
     let key = arguments.machines.key()?;
     let found = arguments.machines.find(&key)?;
@@ -145,11 +145,13 @@ impl How {
     }
 }
 
-/// Does a whole run of what was loaded; programs start in `base_dir`.
-fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How) -> Outcome {
+/// Does a whole run of what was loaded; programs start in `base_dir`, and see nothing of what is
+/// `hidden`.
+fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How, hidden: Vec<PathBuf>) -> Outcome {
     let face = Arc::new(Face::new(&loaded.plan, arguments.showing.manner()));
-    let run = |plan, options: &_| {
-        let result = windtunnel_host::run(plan, options, Arc::<Face>::clone(&face));
+    let run = |plan, options: &Options| {
+        let options = Options { hidden, ..options.clone() };
+        let result = windtunnel_host::run(plan, &options, Arc::<Face>::clone(&face));
         face.finish();
         result
     };
