@@ -53,6 +53,8 @@ mod secrets;
 mod slurm;
 #[path = "programs/starting.rs"]
 mod starting;
+#[path = "programs/strangers.rs"]
+mod strangers;
 #[path = "programs/support.rs"]
 mod support;
 #[path = "programs/top.rs"]

@@ -70,9 +70,20 @@ impl Lab {
         self.command(&[wrapper, &[binary.to_str().unwrap()], arguments].concat())
     }
 
+    /// windtunnel in the test's folder as somebody else, whom the words of `becoming` make of who
+    /// runs the tests.
+    pub(crate) fn windtunnel_as(&self, becoming: &[&str], arguments: &[&str]) -> Command {
+        let binary = self.binary();
+        self.command_as(becoming, &[&[binary.to_str().unwrap()], arguments].concat())
+    }
+
     /// A command as the test's user, in the test's folder.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
-        let mut words = self.user.prefix().iter().chain(words).copied();
+        self.command_as(self.user.prefix(), words)
+    }
+
+    fn command_as(&self, becoming: &[&str], words: &[&str]) -> Command {
+        let mut words = becoming.iter().chain(words).copied();
         let mut command = Command::new(words.next().unwrap());
         command.args(words).current_dir(self.path()).stdin(Stdio::null());
         for (key, _) in std::env::vars_os() {
