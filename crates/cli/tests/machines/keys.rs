@@ -1,9 +1,10 @@
-//! Who has another key.
+//! Who has the key, who has another one, and who must not see it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Stdio;
 
-use super::support::{Machines, address};
+use super::support::{Machines, address, is_root, missing};
 
 #[test]
 fn who_has_another_key_runs_nothing_and_is_named() {
@@ -45,4 +46,74 @@ fn an_agent_with_another_key_does_not_get_in() {
     let run = machines.start("nodes: {a: {run: 'true', pin: two}}\n", &[]).finish();
     assert_eq!(run.code, 3, "{run:?}");
     assert!(run.stderr.contains("the machines are one"), "{}", run.stderr);
+}
+
+#[test]
+fn no_program_of_a_run_over_machines_reads_its_agents_key() {
+    let Some(mut machines) = Machines::new(2) else { return };
+    let key = machines.path().join("key");
+    assert!(fs::read_to_string(&key).unwrap().contains("PRIVATE KEY"));
+    machines.write("beside", "beside\n");
+    let beside = machines.home(0).join("beside");
+    let look = format!("cat {} {} ../key; echo end", beside.display(), key.display());
+    let run = machines.start(
+        &format!(
+            "nodes:
+  a: {{run: [sh, -c, '{look}'], pin: one}}
+  b: {{run: [sh, -c, '{look}'], pin: two}}
+  c: {{run: [sh, -c, 'umount -n -l {}; {look}'], pin: two, user: root}}
+links: [{{between: [a, b]}}, {{between: [b, c]}}]
+allow-unreachable: true
+",
+            key.display()
+        ),
+        &[],
+    );
+    let outcome = run.finish();
+    outcome.assert_code(0);
+    for node in ["a", "b", "c"] {
+        assert_eq!(outcome.output(node), "beside\nend\n", "in {node}");
+    }
+}
+
+/// What the memory and the environment of a process can be read by.
+const DOORS: [&str; 3] = ["mem", "environ", "maps"];
+
+#[test]
+fn no_process_of_the_same_user_looks_into_one_that_has_the_key() {
+    if !is_root() {
+        missing("root, so that the test's user is not the owner of its namespace");
+        return;
+    }
+    let Some(mut machines) = Machines::new(1) else { return };
+    let mut run = machines.start("nodes: {a: {run: sleep 1000}}\n", &[]);
+    run.wait_for("the run begins");
+    // Reads nothing until it is ended: whether a file can be opened is what is asked.
+    let open = |process: u32, door: &str| {
+        let path = format!("/proc/{process}/{door}");
+        let seen = machines.command(0, "sh", &["-c", &format!("exec < {path}")]).output().unwrap();
+        (seen.status.success(), String::from_utf8_lossy(&seen.stderr).into_owned())
+    };
+    let mut other = machines.command(0, "cat", &[]).stdin(Stdio::piped()).spawn().unwrap();
+    super::support::until("a process without the key", || {
+        open(other.id(), "environ").0.then_some(())
+    });
+    let agent = machines.agent_id(0);
+    for (who, process) in [("the agent", agent), ("the command", run.id())] {
+        let command = fs::read_to_string(format!("/proc/{process}/comm")).unwrap();
+        assert_eq!(command, "windtunnel\n", "{who}");
+        for door in DOORS {
+            let (opened, told) = open(process, door);
+            assert!(!opened && told.contains("Permission denied"), "{who}, {door}: {told}");
+        }
+        // Files of a process that cannot be traced are root's (proc(5)).
+        let owner = fs::metadata(format!("/proc/{process}/mem")).unwrap().uid();
+        assert_eq!(owner, 0, "{who}");
+    }
+    let owner = fs::metadata(format!("/proc/{}/mem", other.id())).unwrap().uid();
+    assert_eq!(owner, 65_534);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    run.signal("INT");
+    run.finish();
 }

@@ -11,7 +11,7 @@ mod run;
 #[path = "../common/wait.rs"]
 mod wait;
 
-pub(crate) use machine::is_missing;
+pub(crate) use machine::{is_missing, is_root, missing};
 pub(crate) use machines::{Machines, address};
 pub(crate) use run::{Outcome, Run};
 pub(crate) use wait::{until, until_within};

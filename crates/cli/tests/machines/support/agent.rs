@@ -22,6 +22,11 @@ impl Agent {
         Agent { child, log: log.to_owned() }
     }
 
+    /// Its process: every program before it has become it.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it has said this.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {

@@ -114,13 +114,23 @@ impl Machines {
         &mut self.agents[at]
     }
 
+    /// The process of a machine's agent.
+    pub(crate) fn agent_id(&self, at: usize) -> u32 {
+        self.agents[at].id()
+    }
+
     /// windtunnel on a machine, as the test's user, in the machine's folder. It ends with the test.
     pub(crate) fn windtunnel(&self, at: usize, words: &[&str]) -> Command {
+        self.command(at, self.binary().to_str().unwrap(), words)
+    }
+
+    /// Another program as the test's user.
+    pub(crate) fn command(&self, at: usize, program: &str, words: &[&str]) -> Command {
         let mut command = self.machines[at].command("setpriv");
         if is_root() {
             command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
         }
-        command.args(["--pdeathsig", "KILL", "--"]).arg(self.binary()).args(words);
+        command.args(["--pdeathsig", "KILL", "--", program]).args(words);
         for (key, _) in std::env::vars_os() {
             if key.to_string_lossy().starts_with("WINDTUNNEL_") {
                 command.env_remove(key);

@@ -37,6 +37,11 @@ impl Run {
         Run { child, folder }
     }
 
+    /// The command line's process: every program before it has become it.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until the command line has told this, on whichever stream.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
