@@ -217,6 +217,25 @@ fn what_ssh_says_is_told_with_what_can_be_done() {
 }
 
 #[test]
+fn a_line_of_ssh_without_an_end_is_an_error_that_names_the_machine() {
+    let user = User::new();
+    let [host] = free();
+    for (stream, to) in [("standard output", 1), ("standard error", 2)] {
+        // It goes on until the session is ended.
+        let endless = format!("tr '\\0' x < /dev/zero >&{to} &\ncat > /dev/null\nkill $!");
+        user.program("ssh", &endless);
+        let output = user.check(&host, &[]);
+        let talk = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{talk}");
+        let expected = format!(
+            "error: no agent answers at {host}, and none can be started there: a line of the {stream} \
+             of ssh is over 65536 bytes\nhint: "
+        );
+        assert!(talk.contains(&expected), "{talk}");
+    }
+}
+
+#[test]
 fn a_run_that_ends_with_the_command_cannot_be_left_alone() {
     let user = User::new();
     let [host] = free();

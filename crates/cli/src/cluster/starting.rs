@@ -1,6 +1,7 @@
 //! Agents that a command starts for itself, where none answers: over ssh, or in a Slurm allocation.
 //! The agents get the key through standard input, and end when that closes.
 
+mod lines;
 mod session;
 mod slurm;
 mod ssh;

@@ -2,7 +2,7 @@
 //! which then stays open, passes on what the agents say, and ends with them.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -16,6 +16,7 @@ use windtunnel_cluster::ClusterKey;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal;
 
+use super::lines::{Line, Lines};
 use crate::output;
 use crate::verb::agent::ANNOUNCED;
 
@@ -43,6 +44,8 @@ pub(super) enum Why {
     },
     /// Nothing has come for a long time.
     Silent { said: Vec<String> },
+    /// A line has no end.
+    Overlong { stream: &'static str },
 }
 
 /// Programs that hold agents until this is dropped.
@@ -68,8 +71,23 @@ struct Shared {
     is_needed: AtomicBool,
 }
 
-/// An agent's address, or the end, of one of the sessions.
-type Event = (usize, Option<SocketAddr>);
+/// What comes from one of the sessions.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Agent(SocketAddr),
+    /// Of standard output or standard error.
+    Overlong(&'static str),
+    Over,
+}
+
+/// The way of what one session has to tell.
+#[derive(Clone)]
+struct Teller {
+    number: usize,
+    what: String,
+    events: Sender<(usize, Event)>,
+    shared: Arc<Shared>,
+}
 
 impl Sessions {
     /// Opens all at the same time. What became of each: its agents' addresses.
@@ -113,13 +131,18 @@ impl Waiting {
     }
 
     /// Waits until each has all its agents, or has failed.
-    fn wait(&mut self, plans: &[Plan], events: &Receiver<Event>) {
+    fn wait(&mut self, plans: &[Plan], events: &Receiver<(usize, Event)>) {
         let until = Instant::now() + PATIENCE;
         while (0..plans.len()).any(|at| self.is_open(at, plans)) {
             match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok((at, Some(address))) => self.told[at].push(address),
-                Ok((at, None)) if self.is_open(at, plans) => self.over(at),
-                Ok((_, None)) => {}
+                Ok((at, Event::Agent(address))) if self.is_open(at, plans) => {
+                    self.told[at].push(address);
+                }
+                Ok((at, Event::Overlong(stream))) if self.is_open(at, plans) => {
+                    self.failed[at] = Some(Why::Overlong { stream });
+                }
+                Ok((at, Event::Over)) if self.is_open(at, plans) => self.over(at),
+                Ok(_) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     for at in 0..plans.len() {
                         if self.is_open(at, plans) {
@@ -149,7 +172,7 @@ impl Session {
         plan: &Plan,
         key: &ClusterKey,
         number: usize,
-        events: &Sender<Event>,
+        events: &Sender<(usize, Event)>,
     ) -> io::Result<Self> {
         let (program, arguments) = plan.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -169,15 +192,16 @@ impl Session {
         });
         let (talks, talking) = channel();
         if let (Some(out), Some(talk)) = (child.stdout.take(), child.stderr.take()) {
-            let (shared_out, shared_talk) = (Arc::clone(&shared), Arc::clone(&shared));
-            let (events, what) = (events.clone(), plan.what.clone());
+            let (events, shared) = (events.clone(), Arc::clone(&shared));
+            let teller = Teller { number, what: plan.what.clone(), events, shared };
+            let other = teller.clone();
             thread::spawn(move || {
                 leave_signals();
-                read_talk(talk, &shared_talk, &talks);
+                other.read_talk(talk, &talks);
             });
             thread::spawn(move || {
                 leave_signals();
-                read_addresses(out, number, &events, &what, &shared_out);
+                teller.read_addresses(out);
             });
         }
         Ok(Session { what: plan.what.clone(), child, input, shared, talking })
@@ -212,35 +236,44 @@ impl Drop for Sessions {
     }
 }
 
-fn read_addresses(
-    out: ChildStdout,
-    number: usize,
-    events: &Sender<Event>,
-    what: &str,
-    shared: &Shared,
-) {
-    for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
-        // Whatever else a shell says when somebody logs in is none of ours.
-        let line = String::from_utf8_lossy(&line);
-        let address = line.trim().strip_prefix(ANNOUNCED).and_then(|text| text.parse().ok());
-        if let Some(address) = address {
-            let _ = events.send((number, Some(address)));
+impl Teller {
+    fn read_addresses(&self, out: ChildStdout) {
+        for line in Lines::of(BufReader::new(out)) {
+            let Line::Text(line) = line else {
+                self.tell(Event::Overlong("standard output"));
+                continue;
+            };
+            // Whatever else a shell says when somebody logs in is none of ours.
+            let line = String::from_utf8_lossy(&line);
+            let address = line.trim().strip_prefix(ANNOUNCED).and_then(|text| text.parse().ok());
+            if let Some(address) = address {
+                self.tell(Event::Agent(address));
+            }
+        }
+        self.tell(Event::Over);
+        if self.shared.is_needed.load(Ordering::Relaxed) {
+            output::talk(&format!("warning: {} is over before the run is", self.what));
         }
     }
-    let _ = events.send((number, None));
-    if shared.is_needed.load(Ordering::Relaxed) {
-        output::talk(&format!("warning: {what} is over before the run is"));
-    }
-}
 
-fn read_talk(talk: ChildStderr, shared: &Shared, _talks: &Sender<()>) {
-    for line in BufReader::new(talk).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-        let mut said = shared.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.len() == LINES_KEPT {
-            said.pop_front();
+    fn read_talk(&self, talk: ChildStderr, _talks: &Sender<()>) {
+        for line in Lines::of(BufReader::new(talk)) {
+            let Line::Text(line) = line else {
+                self.tell(Event::Overlong("standard error"));
+                continue;
+            };
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            let mut said = self.shared.said.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.len() == LINES_KEPT {
+                said.pop_front();
+            }
+            said.push_back(line);
         }
-        said.push_back(line);
+    }
+
+    fn tell(&self, event: Event) {
+        // Once all sessions have begun, nobody listens.
+        let _ = self.events.send((self.number, event));
     }
 }
 

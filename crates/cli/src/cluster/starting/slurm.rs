@@ -2,6 +2,7 @@
 //! the user's; windtunnel asks for none.
 
 use super::Words;
+use super::lines::LINE_BYTES_MAX;
 use super::session::{Plan, Why};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -29,6 +30,10 @@ pub(super) fn failed(why: &Why) -> Failure {
         Why::Silent { said } => (
             format!("srun has not started all agents in a minute{}", lines(said)),
             "`squeue --steps` tells what the allocation is busy with",
+        ),
+        Why::Overlong { stream } => (
+            format!("a line of the {stream} of srun is over {LINE_BYTES_MAX} bytes"),
+            "see what `srun hostname` writes in this allocation",
         ),
         Why::Ended { said, .. } => {
             let has = |text: &str| said.iter().any(|line| line.contains(text));

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use windtunnel_cluster::PORT;
 
 use super::Words;
+use super::lines::LINE_BYTES_MAX;
 use super::session::{Plan, Why};
 use crate::cluster::machines::Missing;
 use crate::exit::Exit;
@@ -58,6 +59,10 @@ pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> Failure {
         Why::Silent { said } => (
             told(said, "ssh has been silent for a minute"),
             format!("try `{ssh} {host}`: it has to work without a question"),
+        ),
+        Why::Overlong { stream } => (
+            format!("a line of the {stream} of ssh is over {LINE_BYTES_MAX} bytes"),
+            format!("see what `{ssh} {host} true` writes: a shell there should say little"),
         ),
         Why::Ended { status, said } => {
             let code = status.and_then(|status| status.code());
