@@ -14,6 +14,7 @@
 //! | [`client`] | [`Client`]: asks an agent |
 //! | `attend` (private) | what those who start or watch a run do with an agent |
 //! | `background` (private) | keeps connections alive while nobody asks anything |
+//! | `double` (private) | an agent that says what a test wants; with the feature of that name |
 //! | `fetch` (private) | the files of a part, into a folder and nowhere else |
 //! | [`parts`] | all parts of a run, as who starts or watches it sees them |
 //! | [`protocol`] | what is asked and answered |
@@ -31,6 +32,8 @@ mod attend;
 mod background;
 mod carrier;
 pub mod client;
+#[cfg(any(test, feature = "double"))]
+mod double;
 mod fetch;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
@@ -47,6 +50,8 @@ mod tls;
 
 pub use agent::{Agent, AgentError, Limits, Told, Worker};
 pub use client::{Client, ClientError};
+#[cfg(any(test, feature = "double"))]
+pub use double::Double;
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
 pub use key::{ClusterKey, KeyError};

@@ -2,7 +2,6 @@
 //! end is hostile, of another version, or without the key.
 
 mod agents;
-mod double;
 mod flood;
 mod hostile;
 mod live;

@@ -3,9 +3,8 @@ use std::fs;
 use serde_json::{Value, json};
 use windtunnel_control::frame;
 
-use super::double::Double;
 use super::key;
-use crate::hello::Hello;
+use crate::double::Double;
 use crate::protocol::valid::tests::run;
 use crate::protocol::{Answer, Ask};
 use crate::{Client, ClientError};
@@ -13,8 +12,8 @@ use crate::{Client, ClientError};
 /// What a command makes of an agent's answer to [`Ask::Watch`].
 fn watch(answer: Vec<u8>) -> Result<Answer, ClientError> {
     let key = key();
-    let agent = Double::start(&key, Hello::own("hostile".to_owned()), move |_| answer.clone());
-    Client::connect(&agent.address.to_string(), &key).unwrap().ask(&Ask::Watch { run: 7 })
+    let agent = Double::start(&key, move |_| answer.clone());
+    Client::connect(&agent.address().to_string(), &key).unwrap().ask(&Ask::Watch { run: 7 })
 }
 
 fn framed(answer: &Value) -> Vec<u8> {
@@ -69,9 +68,8 @@ fn files_of_another_machine_go_into_their_folder_and_nowhere_else() {
         let key = key();
         let file = json!({"answer": "file", "path": path, "bytes": 3, "executable": false});
         let bytes = [framed(&file), b"key".to_vec(), framed(&json!({"answer": "done"}))].concat();
-        let own = Hello::own("hostile".to_owned());
-        let agent = Double::start(&key, own, move |_| bytes.clone());
-        let client = Client::connect(&agent.address.to_string(), &key).unwrap();
+        let agent = Double::start(&key, move |_| bytes.clone());
+        let client = Client::connect(&agent.address().to_string(), &key).unwrap();
         client.fetch(7, &folder).unwrap_err();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "{path:?}");
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "{path:?}");

@@ -1,4 +1,5 @@
-//! A test's double of an agent: it has the key, and says what the test wants.
+//! A test's double of an agent: it has the key, and says what the test wants. For tests, here and
+//! of other crates.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -12,32 +13,47 @@ use crate::key::ClusterKey;
 use crate::protocol::{ASK_BYTES_MAX, Ask};
 use crate::{stream, tls};
 
-/// It lives until it is dropped.
-pub(crate) struct Double {
-    pub(crate) address: SocketAddr,
+/// Hears on loopback until it is dropped.
+#[derive(Debug)]
+pub struct Double {
+    address: SocketAddr,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Double {
-    /// Answers each question with the bytes that `answer` makes of it.
-    pub(crate) fn start(
+    /// Answers each question with the bytes that `answer` makes of it, once it hears.
+    ///
+    /// # Panics
+    /// Without loopback.
+    #[must_use]
+    pub fn start(key: &ClusterKey, answer: impl Fn(Ask) -> Vec<u8> + Send + 'static) -> Self {
+        Double::start_as(key, Hello::own("hostile".to_owned()), answer)
+    }
+
+    /// Where it hears.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn start_as(
         key: &ClusterKey,
         own: Hello,
         answer: impl Fn(Ask) -> Vec<u8> + Send + 'static,
     ) -> Self {
-        let (server, client) = tls::settings(key).unwrap();
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
+        let (server, client) = tls::settings(key).expect("the key is good");
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("there is loopback");
+        let address = socket.local_addr().expect("it is bound");
         let (end, ended) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build().expect("there is a runtime");
             runtime.block_on(async {
                 let runtime = Arc::new(TokioRuntime);
                 let mut endpoint =
                     Endpoint::new(EndpointConfig::default(), Some(server), socket, runtime)
-                        .unwrap();
+                        .expect("there is an endpoint");
                 endpoint.set_default_client_config(client);
                 tokio::select! {
                     () = serve(&endpoint, &own, &answer) => {}
