@@ -1,12 +1,15 @@
 //! What needs namespaces. Not the usual harness: a process must be single-threaded to fork nodes,
 //! and `enter` changes it for good, so each case runs in a host process of its own.
 //!
-//! As root, all cases run twice: as root and as an ordinary user. `ok`, `FAILED` or `skipped` is
-//! said of each; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of what is skipped. A word on
-//! the command line chooses the cases whose names contain it.
+//! As root, all cases run twice: as root and as an ordinary user; the case of a node's root that
+//! becomes another user runs a third time, as an account with subordinate identities. `ok`,
+//! `FAILED` or `skipped` is said of each; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of what is
+//! skipped. A word on the command line chooses the cases whose names contain it.
 
 #![expect(clippy::unwrap_used, reason = "a case fails by a panic")]
 
+#[path = "namespaces/account.rs"]
+mod account;
 #[path = "namespaces/echo.rs"]
 mod echo;
 #[path = "namespaces/ending.rs"]
@@ -22,14 +25,13 @@ mod programs;
 #[path = "namespaces/support.rs"]
 mod support;
 
-use std::ffi::CString;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::panic;
-use std::path::Path;
 
 use windtunnel_sys::namespace::{self, Flags, Fork};
-use windtunnel_sys::process::{self, Session, SpawnPlan, Status, User};
+use windtunnel_sys::process::{self, Status};
+
+use account::Account;
 
 /// A case: a sentence, and what checks it.
 pub(crate) type Case = (&'static str, fn());
@@ -49,20 +51,20 @@ fn main() {
         return;
     }
     let who = if process::current_user().uid == 0 { "root" } else { "user" };
-    if let Some(missing) = missing() {
+    if let Some(missing) = missing_for_all() {
         println!("skipped: all cases as {who}: {missing}");
-        let required = std::env::var_os("WINDTUNNEL_REQUIRE_NAMESPACES");
-        process::exit_now(i32::from(required.is_some_and(|value| value == "1")));
+        process::exit_now(i32::from(is_required()));
     }
     let failed: Vec<&str> =
         chosen.iter().filter(|(name, body)| !passes(who, name, *body)).map(|case| case.0).collect();
     println!("as {who}: {} passed, {} failed", chosen.len() - failed.len(), failed.len());
-    let others = who == "user" || passes_as_user(&filters);
-    process::exit_now(i32::from(!failed.is_empty() || !others));
+    let accounts = if who == "user" { &[][..] } else { &Account::ALL };
+    let failed_as = accounts.iter().filter(|account| !account.passes(&filters)).count();
+    process::exit_now(i32::from(!failed.is_empty() || failed_as > 0));
 }
 
 /// What forbids all cases, if anything: found by entering in a process of its own.
-fn missing() -> Option<String> {
+fn missing_for_all() -> Option<String> {
     let folder = support::Folder::new("missing");
     let report = folder.path().join("report");
     let entered = in_a_process(|| {
@@ -75,6 +77,16 @@ fn missing() -> Option<String> {
     (entered != Status::Exited(0)).then(|| std::fs::read_to_string(&report).unwrap_or_default())
 }
 
+/// Says what a case misses; a failure where nothing may be missing.
+pub(crate) fn missing(what: &str) {
+    println!("skipped: missing: {what}");
+    assert!(!is_required(), "missing: {what}");
+}
+
+fn is_required() -> bool {
+    std::env::var_os("WINDTUNNEL_REQUIRE_NAMESPACES").is_some_and(|value| value == "1")
+}
+
 fn passes(who: &str, name: &str, body: fn()) -> bool {
     let started = windtunnel_sys::clock::monotonic_ns();
     let passed = in_a_process(body) == Status::Exited(0);
@@ -84,7 +96,7 @@ fn passes(who: &str, name: &str, body: fn()) -> bool {
 }
 
 /// A panic is an exit with 101.
-fn in_a_process(body: impl FnOnce() + panic::UnwindSafe) -> Status {
+pub(crate) fn in_a_process(body: impl FnOnce() + panic::UnwindSafe) -> Status {
     io::stdout().flush().expect("standard output takes text");
     match namespace::fork_into(Flags::NONE).expect("a process can be forked") {
         Fork::Child => {
@@ -95,31 +107,3 @@ fn in_a_process(body: impl FnOnce() + panic::UnwindSafe) -> Status {
         }
     }
 }
-
-/// Runs this test again as somebody who has no rights, from a place that everybody may read.
-fn passes_as_user(filters: &[String]) -> bool {
-    let folder = support::Folder::new("as-user");
-    let binary = folder.path().join("namespaces");
-    std::fs::copy("/proc/self/exe", &binary).expect("the test can be copied");
-    let words = [path_text(&binary)].into_iter().chain(filters.iter().map(String::as_str));
-    let arguments: Vec<CString> = words.map(|word| CString::new(word).expect("no zero")).collect();
-    let environment: Vec<CString> = std::env::vars()
-        .map(|(name, value)| CString::new(format!("{name}={value}")).expect("no zero"))
-        .collect();
-    let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
-    let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
-    let root = CString::new("/").expect("no zero");
-    let mut plan = SpawnPlan::new(&arguments, &environment, stdio);
-    plan.user = Some(User { uid: ORDINARY, gid: ORDINARY });
-    plan.session = Session::Inherited;
-    plan.folder = Some(&root);
-    let pid = process::spawn(&plan).expect("the test starts as an ordinary user");
-    process::wait_pid(pid, false).expect("the child is ours") == Some(Status::Exited(0))
-}
-
-fn path_text(path: &Path) -> &str {
-    path.to_str().expect("temporary paths are text")
-}
-
-/// Needs no account.
-const ORDINARY: u32 = 54_321;

@@ -16,6 +16,7 @@ use windtunnel_node::{
     enter_for,
 };
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_sys::schedule;
 
 /// A folder for everybody that goes away with the value.
 pub(crate) struct Folder(PathBuf);
@@ -75,6 +76,8 @@ impl World {
         let enclosure = enter_for(&plan).expect("was tried before");
         let routes = Routes::compute(&plan);
         let mut options = Options::new(folder.path().into());
+        // The tests may be run by nice(1), and only the machine's root may be less nice again.
+        options.nice = schedule::nice().expect("every process has one");
         change(&mut options, &enclosure);
         let village = create(&plan, &routes, &enclosure, &options, |_, _| ())?;
         Ok(World { plan, village, enclosure, folder })
