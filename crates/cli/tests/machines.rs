@@ -20,6 +20,8 @@ mod limits;
 mod live;
 #[path = "machines/loss.rs"]
 mod loss;
+#[path = "machines/names.rs"]
+mod names;
 #[path = "machines/support.rs"]
 mod support;
 #[path = "machines/underlay.rs"]

@@ -124,13 +124,32 @@ impl Machines {
         self.command(at, self.binary().to_str().unwrap(), words)
     }
 
+    /// The same behind a wrapper, which the machine's root runs.
+    pub(crate) fn windtunnel_behind(&self, at: usize, wrapper: &[&str], words: &[&str]) -> Command {
+        self.behind(at, wrapper, self.binary().to_str().unwrap(), words)
+    }
+
     /// Another program as the test's user.
     pub(crate) fn command(&self, at: usize, program: &str, words: &[&str]) -> Command {
+        self.behind(at, &[], program, words)
+    }
+
+    /// Another program as the machine's root. It ends with the test.
+    pub(crate) fn as_root(&self, at: usize, program: &str) -> Command {
         let mut command = self.machines[at].command("setpriv");
-        if is_root() {
-            command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
-        }
-        command.args(["--pdeathsig", "KILL", "--", program]).args(words);
+        command.args(["--pdeathsig", "KILL", "--", program]).stdin(Stdio::null());
+        command
+    }
+
+    fn behind(&self, at: usize, wrapper: &[&str], program: &str, words: &[&str]) -> Command {
+        let user: &[&str] = match is_root() {
+            true => &["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"],
+            false => &[],
+        };
+        let ending = ["--pdeathsig", "KILL", "--", program];
+        let line = [wrapper, &["setpriv"], user, &ending, words].concat();
+        let mut command = self.machines[at].command(line[0]);
+        command.args(&line[1..]);
         for (key, _) in std::env::vars_os() {
             if key.to_string_lossy().starts_with("WINDTUNNEL_") {
                 command.env_remove(key);
