@@ -1,5 +1,9 @@
 //! When programs start, and what their ends mean.
 
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
 use super::support::{Lab, is_missing, users};
 
 #[test]
@@ -191,4 +195,30 @@ links: [{between: [slow, client]}]
     assert!(outcome.stdout.contains(told), "{}", outcome.describe());
     assert!(outcome.stderr.contains("waiting for slow: tcp:80"), "{}", outcome.describe());
     outcome.event(&[("event", "program-awaited"), ("node", "slow"), ("condition", "tcp:80")]);
+}
+
+#[test]
+fn a_scenario_from_standard_input_runs_in_the_current_folder() {
+    for user in users() {
+        let lab = Lab::new(user);
+        lab.folder("here");
+        lab.write("here/words.txt", "beside\n");
+        let words = ["run", "-", "--out", "../out-stdin", "--max-lateness", "5s"];
+        let mut command = lab.windtunnel(&words);
+        command.current_dir(lab.path().join("here")).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // A program does not get what is left of the scenario, nor waits for more of it.
+        let scenario = "nodes: {a: {run: [sh, -c, 'pwd; cat words.txt; cat']}, b: {}}
+links: [{between: [a, b], latency: 1ms}]
+";
+        child.stdin.take().unwrap().write_all(scenario.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let said = fs::read_to_string(lab.path().join("out-stdin/nodes/a/stdout")).unwrap();
+        assert_eq!(said, format!("{}\nbeside\n", lab.path().join("here").display()));
+        let report = fs::read(lab.path().join("out-stdin/run.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        assert_eq!(report["name"], "scenario");
+        lab.assert_nothing_left();
+    }
 }
