@@ -2,7 +2,7 @@
 
 use windtunnel_control::frame;
 use windtunnel_control::fuzz::comes_back;
-use windtunnel_model::Routes;
+use windtunnel_routing::Routes;
 
 use crate::agent::Limits;
 use crate::hello::Hello;

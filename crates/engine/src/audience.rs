@@ -9,8 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::routing::Target;
-use windtunnel_model::{Lane, NodeId, Plan, Routes, Vertex};
+use windtunnel_model::{Lane, NodeId, Plan, Vertex};
+use windtunnel_routing::{Routes, Target};
 
 /// Who hears of flows, under the routes of one moment.
 #[derive(Debug)]

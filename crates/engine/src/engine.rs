@@ -13,9 +13,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange};
-use windtunnel_model::{
-    Lane, LinkProfile, Plan, PortId, Rate, RouterId, Routes, Span, Time, Vertex,
-};
+use windtunnel_model::{Lane, LinkProfile, Plan, PortId, Rate, RouterId, Span, Time, Vertex};
+use windtunnel_routing::Routes;
 use windtunnel_wire::{ethernet, vnet};
 
 use crate::buffer::{FRAME_LEN_MAX, PacketBuf, Pool};

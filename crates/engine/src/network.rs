@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use windtunnel_model::plan::{NetworkModel, Plan, ROUTER_MAC};
-use windtunnel_model::routing::{Routes, Target};
 use windtunnel_model::{Lan, LanId, Lane, NodeId, PortId, RouterId, Vertex};
+use windtunnel_routing::{Routes, Target};
 
 use table::{Table, Way};
 

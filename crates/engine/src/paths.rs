@@ -30,8 +30,8 @@ use std::net::IpAddr;
 
 use windtunnel_model::plan::{self, Plan};
 use windtunnel_model::profile::Discipline;
-use windtunnel_model::routing::Target;
 use windtunnel_model::{Lane, LinkProfile, PortId, Rate, Time};
+use windtunnel_routing::Target;
 use windtunnel_sharing::{FlowId, Sharing, Terms};
 
 use crate::flow::{FlowNews, FlowTerms};

@@ -6,8 +6,8 @@
 
 use std::net::IpAddr;
 
-use windtunnel_model::routing::Target;
 use windtunnel_model::{Lane, RouterId};
+use windtunnel_routing::Target;
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{flow, icmp, tcp, udp};
 

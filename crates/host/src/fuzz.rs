@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 
 use windtunnel_control::frame;
 use windtunnel_engine::Audiences;
-use windtunnel_model::{Plan, Routes};
+use windtunnel_model::Plan;
+use windtunnel_routing::Routes;
 
 use crate::folder::Folder;
 use crate::gather::{Parts, gather};

@@ -25,8 +25,9 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use windtunnel_control::Listener;
-use windtunnel_model::{NodeId, Plan, Routes, Span, Time, Traces};
+use windtunnel_model::{NodeId, Plan, Span, Time, Traces};
 use windtunnel_node::{Reply, Request, Village};
+use windtunnel_routing::Routes;
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::signal;
 use windtunnel_trace::event::{Event, What};

@@ -23,8 +23,9 @@ use std::sync::Arc;
 
 use windtunnel_control::Listener;
 use windtunnel_control::part::Manner;
-use windtunnel_model::{Bytes, NodeId, Plan, Routes, Span};
+use windtunnel_model::{Bytes, NodeId, Plan, Span};
 use windtunnel_node::Village;
+use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::{schedule, signal};

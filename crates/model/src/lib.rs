@@ -17,7 +17,6 @@
 //! | [`expect`] | what must hold at the end of a run |
 //! | [`placement`] | what a plan says about the machines that it runs on |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
-//! | [`routing`] | [`Routes`]: who sends what where |
 //! | [`name`] | what things may be called |
 //! | [`valid`] | [`Plan::validate`]: whether a plan that another process sent is one |
 //!
@@ -42,7 +41,6 @@ pub mod profile;
 pub mod quantity;
 pub mod random;
 pub mod rate;
-pub mod routing;
 pub mod time;
 pub mod trace;
 pub mod valid;
@@ -54,7 +52,6 @@ pub use probability::Probability;
 pub use profile::{LinkPatch, LinkProfile};
 pub use quantity::{Bytes, Packets, QuantityError};
 pub use rate::Rate;
-pub use routing::Routes;
 pub use time::{Span, Time};
 pub use trace::{Trace, TraceMode, TraceUse, Traces};
 pub use valid::Invalid;

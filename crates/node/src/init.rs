@@ -34,7 +34,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 
 use windtunnel_model::id::NodeId;
-use windtunnel_model::{Plan, Routes, plan};
+use windtunnel_model::{Plan, plan};
+use windtunnel_routing::Routes;
 use windtunnel_sys::namespace::IdMap;
 use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{schedule, signal, terminal};

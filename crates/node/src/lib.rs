@@ -24,7 +24,7 @@
 //! # let plan: windtunnel_model::Plan = unreachable!();
 //! use windtunnel_node::{Options, Request, Spawn, create, enter};
 //!
-//! let routes = windtunnel_model::Routes::compute(&plan);
+//! let routes = windtunnel_routing::Routes::compute(&plan);
 //! let enclosure = enter()?;
 //! let options = Options::new("/tmp/run".into());
 //! let village = create(&plan, &routes, &enclosure, &options, |_, _| ())?;

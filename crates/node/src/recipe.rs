@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use windtunnel_model::id::{LanId, NodeId};
 use windtunnel_model::plan::Interface;
-use windtunnel_model::{Plan, Routes, Subnet};
+use windtunnel_model::{Plan, Subnet};
+use windtunnel_routing::Routes;
 
 use crate::netlink::request::{Hop, Own, Rule, TABLE_MAIN, Via};
 use prefixes::{Prefix, merge};

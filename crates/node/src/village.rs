@@ -9,8 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use windtunnel_model::Plan;
 use windtunnel_model::id::{NodeId, PortId};
-use windtunnel_model::{Plan, Routes};
+use windtunnel_routing::Routes;
 use windtunnel_sys::process::{self, Pid, Signal};
 
 use crate::channel::{Channel, ChannelError};

@@ -8,8 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use windtunnel_model::routing::Target;
-use windtunnel_model::{Lane, NodeId, Plan, Routes, Span, Vertex};
+use windtunnel_model::{Lane, NodeId, Plan, Span, Vertex};
+use windtunnel_routing::{Routes, Target};
 
 use crate::host::{Host, Rtts};
 use crate::net::Net;

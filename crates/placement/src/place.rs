@@ -1,7 +1,8 @@
 //! From a plan and machines to who is where.
 
 use windtunnel_model::placement::Strategy;
-use windtunnel_model::{Bytes, Plan, Routes};
+use windtunnel_model::{Bytes, Plan};
+use windtunnel_routing::Routes;
 
 use crate::closeness::{self, Groups, Near};
 use crate::host::{Host, Rtts};

@@ -4,10 +4,11 @@
 
 use proptest::prelude::*;
 use windtunnel_model::placement::Strategy as Filling;
-use windtunnel_model::{Bytes, NodeId, Plan, Probability, Routes, Span};
+use windtunnel_model::{Bytes, NodeId, Plan, Probability, Span};
 use windtunnel_placement::{
     BYTES_PER_NODE, Host, Placement, Refusal, Reserved, Rtts, Traffic, place,
 };
+use windtunnel_routing::Routes;
 use windtunnel_topology::{Access, LatencyRange, Request, Shape, generate};
 
 /// A generated network.

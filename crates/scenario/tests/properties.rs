@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 
 use common::load_text;
 use proptest::prelude::*;
-use windtunnel_model::{Plan, Routes, Vertex};
+use windtunnel_model::{Plan, Vertex};
+use windtunnel_routing::Routes;
 use windtunnel_scenario::plan_hash;
 
 /// A property with values that are all valid.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use common::{assert_loads_as_it_says, load};
 use proptest::prelude::*;
 use windtunnel_model::profile::QueueLimit;
-use windtunnel_model::{Packets, Plan, Probability, Rate, Routes, Span};
+use windtunnel_model::{Packets, Plan, Probability, Rate, Span};
+use windtunnel_routing::Routes;
 use windtunnel_topology::{
     Access, GenerateError, LatencyRange, Request, Shape, Topology, generate,
 };

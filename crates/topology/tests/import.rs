@@ -4,8 +4,8 @@ mod common;
 
 use common::{assert_loads_as_it_says, load};
 use proptest::prelude::*;
-use windtunnel_model::routing::PathSummary;
-use windtunnel_model::{NodeId, Plan, Rate, Routes, Span};
+use windtunnel_model::{NodeId, Plan, Rate, Span};
+use windtunnel_routing::{PathSummary, Routes};
 use windtunnel_topology::{
     Format, ImportError, Note, Options, Original, Topology, fuzz_one, import,
 };

@@ -1,8 +1,18 @@
 //! Arrows between rooms, from the Cargo.toml files.
 
 /// The pure rooms.
-const RING_0: [&str; 9] =
-    ["model", "wire", "scenario", "engine", "sharing", "mesh", "placement", "trace", "topology"];
+const RING_0: [&str; 10] = [
+    "model",
+    "wire",
+    "routing",
+    "scenario",
+    "engine",
+    "sharing",
+    "mesh",
+    "placement",
+    "trace",
+    "topology",
+];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
 const RING_1: [&str; 6] = ["sys", "tunnel", "node", "host", "control", "cluster"];

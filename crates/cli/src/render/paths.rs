@@ -1,8 +1,8 @@
 //! The path table of `check`.
 
 use serde::Serialize;
-use windtunnel_model::routing::PathSummary;
-use windtunnel_model::{NodeId, Plan, Probability, Rate, Routes, Span};
+use windtunnel_model::{NodeId, Plan, Probability, Rate, Span};
+use windtunnel_routing::{PathSummary, Routes};
 
 use crate::render::quantity;
 use crate::render::table::{Align, Table};

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_host::Concern;
-use windtunnel_model::{Bytes, Lane, Plan, Routes, Span};
+use windtunnel_model::{Bytes, Lane, Plan, Span};
+use windtunnel_routing::Routes;
 use windtunnel_scenario::{Instead, Loaded};
 
 use crate::arguments::Format;

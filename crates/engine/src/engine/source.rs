@@ -1,8 +1,8 @@
 //! The model of paths: packets that leave their source, and flows that come and go.
 
 use windtunnel_model::profile::Setting;
-use windtunnel_model::routing::Target;
 use windtunnel_model::{Lane, LinkPatch, PortId, Rate, Span, Time};
+use windtunnel_routing::Target;
 use windtunnel_sharing::{Appetite, FlowId, Terms, Use};
 use windtunnel_wire::flow::Key;
 use windtunnel_wire::packet::Info;

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::random::Stream;
-use windtunnel_model::routing::Target;
 use windtunnel_model::{Lane, NodeId, Plan, RouterId};
+use windtunnel_routing::Target;
 
 /// Where a router sends packets of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The names of flows between machines: [`RemoteKey`] says how they are made.
 
 use windtunnel_model::plan::Plan;
-use windtunnel_model::routing::Target;
 use windtunnel_model::{NodeId, PortId, RouterId};
+use windtunnel_routing::Target;
 
 use crate::flow::RemoteKey;
 use crate::network;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use windtunnel_engine::FlowNews;
 use windtunnel_model::plan::Action;
-use windtunnel_model::{Routes, Span, Time};
+use windtunnel_model::{Span, Time};
+use windtunnel_routing::Routes;
 
 use super::abroad::Silence;
 use super::schedule::Cause;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use windtunnel_model::Time;
 use windtunnel_model::plan::RouteChange;
-use windtunnel_model::{Routes, Time};
+use windtunnel_routing::Routes;
 use windtunnel_trace::event::{What, WhyRerouted};
 
 use super::Live;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::Plan;
 use windtunnel_model::id::NodeId;
-use windtunnel_model::{Plan, Routes};
+use windtunnel_routing::Routes;
 
 use super::Recipe;
 use super::prefixes::Prefix;

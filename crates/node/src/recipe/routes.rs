@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use windtunnel_model::id::{LanId, Lane, NodeId, RouterId, Vertex};
-use windtunnel_model::routing::Target;
-use windtunnel_model::{Plan, Routes, Subnet};
+use windtunnel_model::{Plan, Subnet};
+use windtunnel_routing::{Routes, Target};
 
 use super::prefixes::Prefix;
 use crate::netlink::request::whole;

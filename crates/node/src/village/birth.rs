@@ -12,8 +12,9 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
+use windtunnel_model::Plan;
 use windtunnel_model::id::NodeId;
-use windtunnel_model::{Plan, Routes};
+use windtunnel_routing::Routes;
 use windtunnel_sys::descriptor;
 use windtunnel_sys::namespace::{self, Flags, Fork};
 

@@ -44,7 +44,7 @@ fn killed_early() {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let plan = star(&names);
         let enclosure = windtunnel_node::enter().unwrap();
-        let routes = windtunnel_model::Routes::compute(&plan);
+        let routes = windtunnel_routing::Routes::compute(&plan);
         let options = windtunnel_node::Options::new(folder.path().into());
         let stop = |done, _| {
             if done == 1 {

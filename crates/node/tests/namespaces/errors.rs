@@ -60,7 +60,7 @@ fn long_name() {
 fn folder() {
     let plan = star(&["a"]);
     let enclosure = windtunnel_node::enter().unwrap();
-    let routes = windtunnel_model::Routes::compute(&plan);
+    let routes = windtunnel_routing::Routes::compute(&plan);
     let options = windtunnel_node::Options::new("/proc/no/such".into());
     let created = windtunnel_node::create(&plan, &routes, &enclosure, &options, |_, _| ());
     assert!(matches!(created, Err(CreateError::File { .. })));

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_model::id::{Direction, LinkId, PortId, RouterId, Vertex};
 use windtunnel_model::plan::{self, Interface, Link, LinkEnd, Router, RouterInterface, User};
-use windtunnel_model::{LinkProfile, NodeId, Plan, Routes};
+use windtunnel_model::{LinkProfile, NodeId, Plan};
 use windtunnel_node::{
     CreateError, Enclosure, ExitStatus, Node, Options, Reply, Request, Spawn, Village, create,
     enter_for,
 };
+use windtunnel_routing::Routes;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::schedule;
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use windtunnel_model::plan::{FixedRoute, RouteChange};
-use windtunnel_model::routing::Target;
-use windtunnel_model::{NodeId, Plan, Routes, Vertex};
+use windtunnel_model::{NodeId, Plan, Vertex};
+use windtunnel_routing::{Routes, Target};
 
 use super::Budget;
 use super::directory::Directory;

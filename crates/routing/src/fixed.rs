@@ -2,25 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use super::graph::Graph;
-use super::tree::Costs;
-use crate::id::{Lane, NodeId, Vertex};
-use crate::plan::{FixedRoute, Plan, RouteChange};
+use crate::graph::Graph;
+use crate::tree::Costs;
+use windtunnel_model::plan::{FixedRoute, Plan, RouteChange};
+use windtunnel_model::{Lane, NodeId, Vertex};
 
 /// The fixed routes of a moment.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fixed {
+pub(crate) struct Fixed {
     next: BTreeMap<(NodeId, NodeId), Vec<(Vertex, Lane)>>,
 }
 
 impl Fixed {
-    pub(super) fn new(plan: &Plan, graph: &Graph, costs: &Costs) -> Self {
+    pub(crate) fn new(plan: &Plan, graph: &Graph, costs: &Costs) -> Self {
         let mut fixed = Fixed::default();
         plan.routes.iter().for_each(|route| fixed.fix(graph, costs, route));
         fixed
     }
 
-    pub(super) fn changed(&self, graph: &Graph, costs: &Costs, change: &RouteChange) -> Self {
+    pub(crate) fn changed(&self, graph: &Graph, costs: &Costs, change: &RouteChange) -> Self {
         let mut fixed = self.clone();
         for pair in &change.release {
             fixed.next.remove(pair);
@@ -29,21 +29,21 @@ impl Fixed {
         fixed
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.next.is_empty()
     }
 
-    pub(super) fn contains(&self, from: NodeId, to: NodeId) -> bool {
+    pub(crate) fn contains(&self, from: NodeId, to: NodeId) -> bool {
         self.next.contains_key(&(from, to))
     }
 
-    pub(super) fn next(&self, from: NodeId, to: NodeId, at: Vertex) -> Option<Lane> {
+    pub(crate) fn next(&self, from: NodeId, to: NodeId, at: Vertex) -> Option<Lane> {
         let hops = self.next.get(&(from, to))?;
         hops.iter().find(|(vertex, _)| *vertex == at).map(|(_, lane)| *lane)
     }
 
     /// Routes that pass `at` on the way: source, destination and the lane on.
-    pub(super) fn through(
+    pub(crate) fn through(
         &self,
         at: Vertex,
     ) -> impl Iterator<Item = (NodeId, NodeId, Lane)> + use<'_> {
@@ -54,7 +54,7 @@ impl Fixed {
     }
 
     /// Pairs that are fixed in one only, or otherwise.
-    pub(super) fn differences(&self, other: &Fixed) -> usize {
+    pub(crate) fn differences(&self, other: &Fixed) -> usize {
         let here = self.next.iter().filter(|(pair, hops)| other.next.get(pair) != Some(hops));
         let gone = other.next.keys().filter(|pair| !self.next.contains_key(pair));
         here.count() + gone.count()

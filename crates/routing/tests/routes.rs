@@ -1,4 +1,4 @@
-//! Routes over small plans: who sends what where.
+//! Routes over small plans.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,11 +8,11 @@ use windtunnel_model::plan::{
     FixedRoute, Interface, Link, LinkEnd, Node, Router, RouterInterface, RoutingMetric, User,
 };
 use windtunnel_model::profile::Loss;
-use windtunnel_model::routing::{PathSummary, Target};
 use windtunnel_model::{
-    Direction, Lan, Lane, LinkId, LinkProfile, NodeId, Plan, PortId, Probability, RouterId, Routes,
-    Span, Vertex,
+    Direction, Lan, Lane, LinkId, LinkProfile, NodeId, Plan, PortId, Probability, RouterId, Span,
+    Vertex,
 };
+use windtunnel_routing::{PathSummary, Routes, Target};
 
 /// Builds plans from names: `a` to `n` are nodes, what starts with `r` is a router, and a capital
 /// letter is a node that forwards.

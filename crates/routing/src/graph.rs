@@ -1,13 +1,12 @@
 //! The plan's vertices and lanes as dense numbers: what stays when routes change.
 
-use crate::id::{Lane, NodeId, Vertex};
-use crate::plan::Plan;
+use windtunnel_model::{Lane, NodeId, Plan, Vertex};
 
 /// Vertices (nodes first, then routers, then LANs), their lanes, and the *core*: the vertices that
 /// carry what is not their own. Ways lead through the core only, so that trees span the core and
 /// not a thousand leaves.
 #[derive(Debug)]
-pub(super) struct Graph {
+pub(crate) struct Graph {
     nodes: u32,
     routers: u32,
     /// By vertex: its number in the core.
@@ -27,17 +26,17 @@ pub(super) struct Graph {
 
 /// Where an interface is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Port {
+pub(crate) struct Port {
     /// The lane that enters its node there.
-    pub(super) last: Lane,
+    pub(crate) last: Lane,
     /// Its node.
-    pub(super) owner: u32,
+    pub(crate) owner: u32,
     /// The vertex at the far end of its link.
-    pub(super) attachment: u32,
+    pub(crate) attachment: u32,
 }
 
 impl Graph {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         let nodes = NodeId::from_index(plan.nodes.len()).0;
         let carries = plan.nodes.iter().map(|node| node.forward);
         let routers = NodeId::from_index(plan.routers.len()).0;
@@ -82,7 +81,7 @@ impl Graph {
         graph
     }
 
-    pub(super) fn index(&self, vertex: Vertex) -> u32 {
+    pub(crate) fn index(&self, vertex: Vertex) -> u32 {
         match vertex {
             Vertex::Node(id) => id.0,
             Vertex::Router(id) => self.nodes + id.0,
@@ -90,57 +89,57 @@ impl Graph {
         }
     }
 
-    pub(super) fn is_node(&self, vertex: u32) -> bool {
+    pub(crate) fn is_node(&self, vertex: u32) -> bool {
         vertex < self.nodes
     }
 
-    pub(super) fn is_router(&self, vertex: u32) -> bool {
+    pub(crate) fn is_router(&self, vertex: u32) -> bool {
         (self.nodes..self.nodes + self.routers).contains(&vertex)
     }
 
     /// How many hops a lane counts.
-    pub(super) fn hops(&self, lane: Lane) -> u32 {
+    pub(crate) fn hops(&self, lane: Lane) -> u32 {
         self.hops[lane.index()]
     }
 
-    pub(super) fn vertices(&self) -> usize {
+    pub(crate) fn vertices(&self) -> usize {
         self.core.len()
     }
 
     /// A vertex's number in the core; `None` if it passes nothing on.
-    pub(super) fn core(&self, vertex: u32) -> Option<u32> {
+    pub(crate) fn core(&self, vertex: u32) -> Option<u32> {
         self.core[vertex as usize]
     }
 
-    pub(super) fn core_len(&self) -> usize {
+    pub(crate) fn core_len(&self) -> usize {
         self.core_len
     }
 
-    pub(super) fn start(&self, lane: Lane) -> u32 {
+    pub(crate) fn start(&self, lane: Lane) -> u32 {
         self.ends[lane.index()].0
     }
 
-    pub(super) fn end(&self, lane: Lane) -> u32 {
+    pub(crate) fn end(&self, lane: Lane) -> u32 {
         self.ends[lane.index()].1
     }
 
-    pub(super) fn outbound(&self, vertex: u32) -> &[Lane] {
+    pub(crate) fn outbound(&self, vertex: u32) -> &[Lane] {
         &self.outbound[vertex as usize]
     }
 
-    pub(super) fn inbound(&self, vertex: u32) -> &[Lane] {
+    pub(crate) fn inbound(&self, vertex: u32) -> &[Lane] {
         &self.inbound[vertex as usize]
     }
 
-    pub(super) fn port(&self, port: usize) -> Option<Port> {
+    pub(crate) fn port(&self, port: usize) -> Option<Port> {
         self.ports.get(port).copied()
     }
 
-    pub(super) fn ports(&self) -> &[Port] {
+    pub(crate) fn ports(&self) -> &[Port] {
         &self.ports
     }
 
-    pub(super) fn lanes(&self) -> usize {
+    pub(crate) fn lanes(&self) -> usize {
         self.ends.len()
     }
 }

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use windtunnel_model::plan::{
     Interface, Link, LinkEnd, Node, Router, RouterInterface, RoutingMetric, User,
 };
-use windtunnel_model::routing::Target;
 use windtunnel_model::{
-    Direction, Lane, LinkId, LinkProfile, NodeId, Plan, PortId, RouterId, Routes, Span, Vertex,
+    Direction, Lane, LinkId, LinkProfile, NodeId, Plan, PortId, RouterId, Span, Vertex,
 };
+use windtunnel_routing::{Routes, Target};
 
 /// What a random plan is made of: which nodes forward, how many routers, and links as two vertices
 /// (nodes first, then routers) with a latency up and one down.

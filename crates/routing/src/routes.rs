@@ -1,30 +1,14 @@
-//! Who sends what where: shortest ways over a plan, and the routes that are fixed instead.
-//!
-//! A *target* is where an address lives: an interface of a node, or a router. Routes to an
-//! interface end on its own link where that is possible, as they would with one subnet a link; so a
-//! node with two access links is reached over the one whose address was used.
-//!
-//! Only routers, LANs and nodes that forward carry what is not theirs; they are the *core*. One
-//! tree over the core per *attachment* (the vertex at the far end of the target's link) is
-//! computed, when it is first needed, so a thousand leaves behind one router cost one tree.
-//!
-//! Routes are a value: a change makes new ones, which share with the old what did not change, and
-//! trees that are computed later still belong to the moment of the change.
-
-mod fixed;
-mod graph;
-mod summary;
-mod tree;
+//! The routes of a plan at one moment.
 
 use std::sync::{Arc, OnceLock};
 
-use crate::id::{LanId, Lane, NodeId, PortId, RouterId, Vertex};
-use crate::plan::{Plan, RouteChange, RoutingMetric};
-use crate::time::Span;
-use fixed::Fixed;
-use graph::{Graph, Port};
-pub use summary::PathSummary;
-use tree::{Costs, Tree};
+use windtunnel_model::plan::{Plan, RouteChange, RoutingMetric};
+use windtunnel_model::{LanId, Lane, NodeId, PortId, RouterId, Span, Vertex};
+
+use crate::fixed::Fixed;
+use crate::graph::{Graph, Port};
+use crate::summary;
+use crate::tree::{Costs, Tree};
 
 /// Where a packet is going.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,8 @@
 //! Whole ways, and what they add up to.
 
-use crate::id::{Lane, NodeId, PortId, Vertex};
-use crate::plan::Plan;
-use crate::probability::Probability;
-use crate::rate::Rate;
-use crate::routing::{Routes, Target};
-use crate::time::Span;
+use windtunnel_model::{Lane, NodeId, Plan, PortId, Probability, Rate, Span, Vertex};
+
+use crate::routes::{Routes, Target};
 
 /// What a path adds up to, for one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +50,7 @@ fn counts(plan: &Plan, lane: Lane) -> bool {
 }
 
 /// The first `most` ways from a node to an interface, and the number of all.
-pub(super) fn paths(
+pub(crate) fn paths(
     routes: &Routes,
     plan: &Plan,
     from: NodeId,

@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::graph::Graph;
-use crate::id::Lane;
+use crate::graph::Graph;
+use windtunnel_model::Lane;
 
 /// By lane index: what a lane costs; `None` while it takes nothing.
-pub(super) type Costs = Vec<Option<u64>>;
+pub(crate) type Costs = Vec<Option<u64>>;
 
 /// The way from every vertex of the core towards the root.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     root: u32,
     /// By number in the core.
     steps: Vec<Option<Step>>,
@@ -35,7 +35,7 @@ struct Far {
 
 impl Tree {
     /// The tree of shortest ways to `root`: by cost, then lanes, then the order of the links.
-    pub(super) fn towards(graph: &Graph, costs: &Costs, root: u32) -> Self {
+    pub(crate) fn towards(graph: &Graph, costs: &Costs, root: u32) -> Self {
         let mut tree = Tree { root, steps: vec![None; graph.core_len()] };
         let mut heap = BinaryHeap::new();
         let home = Far { cost: 0, lanes: 0 };
@@ -66,7 +66,7 @@ impl Tree {
     }
 
     /// The best lane from `at`.
-    pub(super) fn next(&self, graph: &Graph, costs: &Costs, at: u32) -> Option<Lane> {
+    pub(crate) fn next(&self, graph: &Graph, costs: &Costs, at: u32) -> Option<Lane> {
         match graph.core(at) {
             Some(core) => self.steps[core as usize]?.lane,
             None if at == self.root => None,
@@ -83,7 +83,7 @@ impl Tree {
     /// All lanes from `at` that lead to the root at the least cost. Whoever follows them from
     /// vertex to vertex gets nearer by cost, or by lanes at the same cost, and so meets no
     /// loop.
-    pub(super) fn equals(&self, graph: &Graph, costs: &Costs, at: u32) -> Vec<Lane> {
+    pub(crate) fn equals(&self, graph: &Graph, costs: &Costs, at: u32) -> Vec<Lane> {
         let Some(here) = self.far(graph, at).filter(|_| at != self.root) else { return Vec::new() };
         let fits = |lane: &&Lane| {
             let far = self.over(graph, costs, **lane);
@@ -93,12 +93,12 @@ impl Tree {
         graph.outbound(at).iter().filter(fits).copied().collect()
     }
 
-    pub(super) fn reaches(&self, graph: &Graph, at: u32) -> bool {
+    pub(crate) fn reaches(&self, graph: &Graph, at: u32) -> bool {
         at == self.root || self.far(graph, at).is_some()
     }
 
     /// By number in the core: whether the best way to the root passes `through`.
-    pub(super) fn passing(&self, graph: &Graph, through: u32) -> Vec<bool> {
+    pub(crate) fn passing(&self, graph: &Graph, through: u32) -> Vec<bool> {
         let mut known: Vec<Option<bool>> = vec![None; graph.core_len()];
         let number = |vertex: u32| graph.core(vertex).map(|core| core as usize);
         for (settled, vertex) in [(false, self.root), (true, through)] {

@@ -1,0 +1,71 @@
+//! Routes over a plan: shortest paths, equal-cost paths, fixed routes, recomputation.
+//!
+//! **Promises:** the same plan gives the same routes on every machine: ties are broken by cost, then
+//! hops, then the order of the links in the file. Routes are a value: a change makes new ones,
+//! which share with the old what did not change, and trees that are computed later still belong to
+//! the moment of the change.
+//!
+//! **Refuses:** packets, time, link state other than what the caller passes in.
+//!
+//! A *target* is where an address lives: an interface of a node, or a router. Routes to an
+//! interface end on its own link where that is possible, as they would with one subnet a link; so a
+//! node with two access links is reached over the one whose address was used.
+//!
+//! Only routers, LANs and nodes that forward carry packets of others; they are the *core*. One
+//! tree over the core per *attachment* (the vertex at the far end of the target's link) is
+//! computed, when it is first needed, so a thousand leaves behind one router cost one tree.
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | `routes` | [`Routes`]: next hops, paths, changes |
+//! | `tree` | shortest-path trees (Dijkstra) |
+//! | `fixed` | routes that the file or a request fixes |
+//! | `graph` | the plan as vertices and lanes |
+//! | `summary` | [`PathSummary`]: what a path adds up to |
+//!
+//! ```
+//! use windtunnel_model::plan::{Link, LinkEnd, Plan, Router, RouterInterface, RoutingMetric};
+//! use windtunnel_model::{Direction, Lane, LinkId, LinkProfile, RouterId, Vertex};
+//! use windtunnel_routing::{Routes, Target};
+//!
+//! let interface = |outward| RouterInterface { link: LinkId(0), outward, v4: None, v6: None };
+//! let router = |name: &str, outward| Router {
+//!     name: name.to_owned(),
+//!     interfaces: vec![interface(outward)],
+//! };
+//! let end = |id| LinkEnd { vertex: Vertex::Router(RouterId(id)), interface: 0 };
+//! let plan = Plan {
+//!     name: "pair".to_owned(),
+//!     seed: 1,
+//!     duration: None,
+//!     on_overload: Default::default(),
+//!     model: Default::default(),
+//!     placement: Default::default(),
+//!     on_host_loss: Default::default(),
+//!     routing: RoutingMetric::Latency.into(),
+//!     nodes: Vec::new(),
+//!     routers: vec![router("a", Direction::Up), router("b", Direction::Down)],
+//!     lans: Vec::new(),
+//!     links: vec![Link {
+//!         name: "a--b".to_owned(),
+//!         ends: [end(0), end(1)],
+//!         profiles: [LinkProfile::default(), LinkProfile::default()],
+//!     }],
+//!     routes: Vec::new(),
+//!     events: Vec::new(),
+//!     expectations: Vec::new(),
+//!     traces: Vec::new(),
+//! };
+//! let routes = Routes::compute(&plan);
+//! let next = routes.next_hop(Vertex::Router(RouterId(0)), Target::Router(RouterId(1)));
+//! assert_eq!(next, Some(Lane { link: LinkId(0), direction: Direction::Up }));
+//! ```
+
+mod fixed;
+mod graph;
+mod routes;
+mod summary;
+mod tree;
+
+pub use routes::{Routes, Target};
+pub use summary::PathSummary;
