@@ -48,8 +48,8 @@ fn use_run(run: &RunSetup, member: u16) {
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
-    use windtunnel_corpus::json::{spoil, with_hostile_values};
-    use windtunnel_corpus::replay_seeds;
+    use windtunnel_simlab::fuzzing::json::{spoil, with_hostile_values};
+    use windtunnel_simlab::fuzzing::replay_seeds;
 
     use super::*;
     use crate::protocol::valid::tests::run;

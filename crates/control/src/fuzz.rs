@@ -45,8 +45,8 @@ pub fn comes_back<T: Serialize + DeserializeOwned + Validate + PartialEq + std::
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use windtunnel_corpus::json::{spoil, with_hostile_values};
-    use windtunnel_corpus::replay_seeds;
+    use windtunnel_simlab::fuzzing::json::{spoil, with_hostile_values};
+    use windtunnel_simlab::fuzzing::replay_seeds;
 
     use super::*;
 

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::wire::message::tests::samples;
     use proptest::prelude::*;
-    use windtunnel_corpus::{damage, replay_seeds};
+    use windtunnel_simlab::fuzzing::{damage, replay_seeds};
 
     /// Inputs with all kinds of messages: each alone, and all after each other.
     fn seeds() -> Vec<(String, Vec<u8>)> {

@@ -31,8 +31,8 @@ pub fn fuzz_one(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use windtunnel_corpus::json::spoil;
-    use windtunnel_corpus::replay_seeds;
+    use windtunnel_simlab::fuzzing::json::spoil;
+    use windtunnel_simlab::fuzzing::replay_seeds;
 
     use super::*;
 

@@ -150,7 +150,7 @@ proptest! {
 fn corpus() -> &'static [Vec<u8>] {
     static CORPUS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     let folders = ["corpus", "tests/cases", "tests/good"];
-    CORPUS.get_or_init(|| windtunnel_corpus::files(env!("CARGO_MANIFEST_DIR"), &folders))
+    CORPUS.get_or_init(|| windtunnel_simlab::fuzzing::files(env!("CARGO_MANIFEST_DIR"), &folders))
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | [`wire`] | [`Wire`]: between machines that have parts of one network |
 //! | [`endpoint`] | [`Endpoint`], and [`Steady`], [`Window`], [`Sink`], [`Echo`] |
 //! | [`chance`] | [`Chance`]: choices from a seed |
+//! | [`fuzzing`] | fuzzers' inputs in plain tests; all that there is without the feature `world` |
 //! | [`mesh`] | [`MeshWorld`]: agents of the mesh on machines with clocks of their own |
 //!
 //! ```
@@ -23,14 +24,23 @@
 //! assert_eq!(world.deliveries("a")[0].at, ms(25));
 //! ```
 
+#[cfg(feature = "world")]
 pub mod chance;
+#[cfg(feature = "world")]
 pub mod endpoint;
+pub mod fuzzing;
+#[cfg(feature = "world")]
 pub mod mesh;
+#[cfg(feature = "world")]
 pub mod wire;
+#[cfg(feature = "world")]
 pub mod world;
 
-pub use chance::Chance;
-pub use endpoint::{Echo, Endpoint, Sink, Steady, Turn, Window};
-pub use mesh::{MeshWorld, Weather};
-pub use wire::Wire;
-pub use world::{At, Delivery, World, ms};
+#[cfg(feature = "world")]
+pub use self::{
+    chance::Chance,
+    endpoint::{Echo, Endpoint, Sink, Steady, Turn, Window},
+    mesh::{MeshWorld, Weather},
+    wire::Wire,
+    world::{At, Delivery, World, ms},
+};

@@ -458,7 +458,7 @@ fn depth_and_size_are_bounded() {
 
 #[test]
 fn the_corpus_is_replayed() {
-    windtunnel_corpus::replay(env!("CARGO_MANIFEST_DIR"), 10, fuzz_one);
+    windtunnel_simlab::fuzzing::replay(env!("CARGO_MANIFEST_DIR"), 10, fuzz_one);
 }
 
 /// A sample with a few bytes changed, cut, or repeated.

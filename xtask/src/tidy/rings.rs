@@ -94,7 +94,7 @@ mod tests {
             ["crates/engine/Cargo.toml:6: engine may not depend on windtunnel-sys"]
         );
         assert_eq!(faults_of("wire", "rustix = \"1\"").len(), 1);
-        assert_eq!(faults_of("wire", "windtunnel-corpus.workspace = true").len(), 1);
+        assert_eq!(faults_of("wire", "windtunnel-simlab.workspace = true").len(), 1);
         assert_eq!(faults_of("host", "windtunnel-cli.workspace = true").len(), 1);
         assert!(faults_of("cli", "windtunnel-host.workspace = true").is_empty());
     }

@@ -1,7 +1,7 @@
 //! The corpus of the fuzzer, replayed.
 
 use proptest::prelude::*;
-use windtunnel_corpus::{damage, replay_seeds};
+use windtunnel_simlab::fuzzing::{damage, replay_seeds};
 
 use super::{Side, frame, ms};
 use crate::fuzz_one;

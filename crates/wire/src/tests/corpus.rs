@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use windtunnel_corpus::{damage, replay_seeds};
+use windtunnel_simlab::fuzzing::{damage, replay_seeds};
 
 use super::{frames, pairs, payload};
 use crate::{build, fuzz_one, tcp, vnet};

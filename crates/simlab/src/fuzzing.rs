@@ -1,11 +1,11 @@
-//! Inputs for fuzzers that are kept as files, and what tests do with them.
+//! Fuzzers' inputs that are kept as files, replayed and damaged by plain tests.
 //!
-//! Promises: files are read in the order of their names, so that a test meets them in the same
-//! order on every machine. Refuses: to ship (it is a workshop), to know what the bytes mean.
+//! Files are read in the order of their names, so that a test meets them in the same order on every
+//! machine. Nothing here knows what the bytes mean.
 //!
 //! ```
 //! // Everything that is a byte away from a good input, and all of its beginnings.
-//! use windtunnel_corpus::damage;
+//! use windtunnel_simlab::fuzzing::damage;
 //! damage(b"good", 160, |byte| [0x00, 0xff, byte ^ 0x10], |bytes| assert_ne!(bytes, b"good"));
 //! ```
 
@@ -104,7 +104,7 @@ mod tests {
 
     impl Root {
         fn new(name: &str) -> Self {
-            let name = format!("windtunnel-corpus-{name}-{}", std::process::id());
+            let name = format!("windtunnel-fuzzing-{name}-{}", std::process::id());
             let root = Root(std::env::temp_dir().join(name));
             fs::create_dir_all(root.0.join("corpus")).unwrap();
             root
