@@ -19,10 +19,10 @@ use windtunnel_wire::{ethernet, vnet};
 
 use crate::buffer::{FRAME_LEN_MAX, PacketBuf, Pool};
 use crate::chain::{Chain, Site, Work};
-use crate::counters::{DropReason, LaneCounters, RouterCounters};
+use crate::counters::{LaneCounters, RouterCounters};
 use crate::element::Luck;
 use crate::element::trace::Book;
-use crate::event::{Bounded, EVENTS_MAX, Event, EventKind, HANDOFFS_MAX, Handoff};
+use crate::event::{Bounded, EVENTS_MAX, Event, HANDOFFS_MAX, Handoff, LostReports};
 use crate::housekeeping;
 use crate::lan::{Segment, Sides};
 use crate::neighbours::Neighbours;
@@ -94,9 +94,6 @@ pub struct Engine {
     paths: Option<Paths>,
     /// The latest `now`.
     now: Time,
-    /// Whether the want of memory has been told.
-    exhausted: bool,
-    memory: u64,
     refused: u64,
     /// News of flows that could not be used.
     refused_flows: u64,
@@ -106,7 +103,7 @@ pub struct Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of packet buffers held at most, in queues, on the way and not yet recycled. A packet
-    /// for which there is no room is dropped as [`DropReason::Memory`].
+    /// for which there is no room is dropped as [`crate::DropReason::Memory`].
     pub packet_memory: u64,
 }
 
@@ -218,8 +215,6 @@ impl Engine {
             here,
             paths: Paths::new(plan, part),
             now: Time::ZERO,
-            exhausted: false,
-            memory: limits.packet_memory,
             refused: 0,
             refused_flows: 0,
         }
@@ -319,7 +314,6 @@ impl Engine {
             NetworkChange::Heal => {
                 self.chains.iter_mut().for_each(|chain| chain.cut.parted = false);
                 self.part_lans(|_| Sides::default());
-                self.events.push(Event { at: now, kind: EventKind::Healed });
                 self.reroutes.lanes_changed(now);
             }
             NetworkChange::Route(change) => self.fix_routes(now, change),
@@ -343,9 +337,6 @@ impl Engine {
     /// Takes a buffer back that came with a departure.
     pub fn recycle(&mut self, buf: PacketBuf) {
         self.work.pool.give(buf);
-        if self.exhausted && self.work.pool.held() < self.memory - self.memory / 8 {
-            self.exhausted = false;
-        }
     }
 
     /// The next event that has not been polled.
@@ -426,10 +417,10 @@ impl Engine {
         self.refused
     }
 
-    /// Events and handoffs that were not polled in time and are lost.
+    /// What was not polled in time and is lost.
     #[must_use]
-    pub fn lost_reports(&self) -> (u64, u64) {
-        (self.events.lost(), self.handoffs.lost())
+    pub fn lost_reports(&self) -> LostReports {
+        LostReports { events: self.events.lost(), handoffs: self.handoffs.lost() }
     }
 
     fn keep_out(&mut self, end: End) {
@@ -497,16 +488,10 @@ impl Engine {
 
     fn change_links(&mut self, now: Time, change: &LinkChange) {
         for (lane, patch) in &change.patches {
-            let chain = &mut self.chains[lane.index()];
-            chain.patch(now, patch, &mut self.work);
-            let profile = Box::new(chain.profile().clone());
-            let kind = EventKind::LanePatched { lane: *lane, profile };
-            self.events.push(Event { at: now, kind });
+            self.chains[lane.index()].patch(now, patch, &mut self.work);
         }
         for (lane, up) in &change.state {
             self.chains[lane.index()].cut.down = !up;
-            self.events
-                .push(Event { at: now, kind: EventKind::LaneState { lane: *lane, up: *up } });
         }
         if !change.state.is_empty() {
             self.reroutes.lanes_changed(now);
@@ -517,7 +502,6 @@ impl Engine {
         for lane in lanes {
             let flaps = &mut self.chains[lane.index()].cut.flaps;
             *flaps = if up { flaps.saturating_sub(1) } else { *flaps + 1 };
-            self.events.push(Event { at: now, kind: EventKind::LaneState { lane: *lane, up } });
         }
         self.reroutes.lanes_changed(now);
     }
@@ -531,23 +515,12 @@ impl Engine {
 
     /// Parts the lanes for which `parts(start, end)` says so, and no others.
     fn part(&mut self, now: Time, parts: impl Fn(Vertex, Vertex) -> bool) {
-        let mut lanes = 0;
         for (ends, pair) in self.vertices.iter().zip(self.chains.chunks_mut(2)) {
             for (chain, [from, to]) in pair.iter_mut().zip([[0, 1], [1, 0]]) {
                 chain.cut.parted = parts(ends[from], ends[to]);
-                lanes += u32::from(chain.cut.parted);
             }
         }
-        self.events.push(Event { at: now, kind: EventKind::Partitioned { lanes } });
         self.reroutes.lanes_changed(now);
-    }
-
-    /// Tells of the want of memory, once until there is some again.
-    fn note_memory(&mut self, at: Time, lane: Lane) {
-        if !self.exhausted {
-            self.exhausted = true;
-            self.events.push(Event { at, kind: EventKind::MemoryExhausted { lane } });
-        }
     }
 }
 
@@ -572,9 +545,4 @@ fn chain_of(
         is_away: matches!(ends, End::Node { port, .. } if !here[port.index()]),
     };
     Chain::new(lane, &luck, profile, site, book)
-}
-
-/// How many segments a lane has dropped for want of memory.
-fn starved(chain: &Chain) -> u64 {
-    chain.counters.dropped[DropReason::Memory]
 }

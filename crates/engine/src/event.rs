@@ -1,11 +1,12 @@
-//! What changed in the network, told to whoever writes the log.
+//! What the engine did by itself, for the log.
 
 use std::collections::VecDeque;
 
-use windtunnel_model::{Lane, LinkProfile, Span, Time};
+use serde::{Deserialize, Serialize};
+use windtunnel_model::{Lane, Span, Time};
 
 /// Something that happened to the network (never to a single packet).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// When.
     pub at: Time,
@@ -13,31 +14,10 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What happened. Other changes take effect when they are applied, so the caller knows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A lane has new properties.
-    LanePatched {
-        /// The lane.
-        lane: Lane,
-        /// All of its properties as they are now.
-        profile: Box<LinkProfile>,
-    },
-    /// A lane was taken down or up.
-    LaneState {
-        /// The lane.
-        lane: Lane,
-        /// Up.
-        up: bool,
-    },
-    /// The network was parted.
-    Partitioned {
-        /// How many lanes that cuts; what is cut inside of LANs is not among them.
-        lanes: u32,
-    },
-    /// The partition ended.
-    Healed,
     /// Routes were fixed or set free; [`Engine::routes`](crate::Engine::routes) are the new ones.
     RoutesFixed,
     /// The shortest routes were computed again.
@@ -45,11 +25,23 @@ pub enum EventKind {
         /// Whether the engine did so by itself, because the plan asks for it after a lane changed.
         by_itself: bool,
     },
-    /// Packets are dropped for want of memory; told once until an eighth of it is free again.
-    MemoryExhausted {
-        /// The first lane that dropped one.
-        lane: Lane,
-    },
+}
+
+/// Reports for which there was no room until they were polled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostReports {
+    /// Of [`Engine::poll_event`](crate::Engine::poll_event).
+    pub events: u64,
+    /// Of [`Engine::poll_handoff`](crate::Engine::poll_handoff).
+    pub handoffs: u64,
+}
+
+impl LostReports {
+    /// Those of another part of the network, too.
+    pub fn add(&mut self, other: LostReports) {
+        self.events = self.events.saturating_add(other.events);
+        self.handoffs = self.handoffs.saturating_add(other.handoffs);
+    }
 }
 
 /// A queue that holds so many and no more.

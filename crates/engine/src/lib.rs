@@ -110,6 +110,6 @@ pub use audience::{Audiences, Hearing};
 pub use buffer::PacketBuf;
 pub use counters::{DropReason, Drops, LaneCounters, RouterCounters};
 pub use engine::{Departure, Engine, Express, Limits, NetworkChange};
-pub use event::{Event, EventKind};
+pub use event::{Event, EventKind, LostReports};
 pub use flow::{FlowNews, FlowTerms, RemoteKey};
 pub use part::Part;

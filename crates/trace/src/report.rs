@@ -210,6 +210,9 @@ pub struct Machine {
     pub stolen_ns: u64,
     /// Records that were not written because the disk was too slow.
     pub records_lost: u64,
+    /// Measurements and events of the engine that the packet loop did not read in time.
+    #[serde(default)]
+    pub reports_lost: u64,
 }
 
 /// One program.

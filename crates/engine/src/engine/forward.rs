@@ -3,7 +3,7 @@
 use windtunnel_model::{Lane, PortId, RouterId, Time};
 use windtunnel_wire::{ethernet, hop, icmp, vnet};
 
-use super::{Departure, Engine, Express, starved};
+use super::{Departure, Engine, Express};
 use crate::network::{Addressing, End};
 use crate::packet::{Packet, Shape};
 use crate::router::{self, Verdict};
@@ -78,11 +78,7 @@ impl Engine {
     /// Puts a packet on a lane at the time of its first segment.
     pub(super) fn offer(&mut self, now: Time, lane: Lane, packet: Packet) {
         let chain = &mut self.chains[lane.index()];
-        let before = starved(chain);
         let refused = chain.offer(now, packet, &mut self.work);
-        if starved(chain) > before {
-            self.note_memory(now, lane);
-        }
         if let Some(refused) = refused {
             self.report_too_big(now, lane, refused);
         }
@@ -134,10 +130,7 @@ impl Engine {
                 (packet.origin, packet.came_by) = (Some(origin), came_by);
                 self.offer(now, lane, packet);
             }
-            None => {
-                self.chains[lane.index()].offer_without_memory(&shape, frame);
-                self.note_memory(now, lane);
-            }
+            None => self.chains[lane.index()].offer_without_memory(&shape, frame),
         }
     }
 

@@ -162,7 +162,6 @@ impl Engine {
             return self.leave(now, lan, came, lane, copy);
         }
         self.chains[lane.index()].offer_without_memory(&packet.shape, packet.frame());
-        self.note_memory(now, lane);
     }
 
     fn hear_arp(&mut self, now: Time, lane: Lane, station: Station, message: &Message) {
@@ -242,7 +241,8 @@ impl Engine {
     /// Sends a message of a router's own on a lane that enters a LAN.
     fn say(&mut self, now: Time, lane: Lane, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
         let Some(mut buf) = self.work.pool.take(MESSAGE_LEN) else {
-            return self.note_memory(now, lane);
+            // It was never written, so it has no length.
+            return self.chains[lane.index()].offer_without_memory(&Shape::single(0), &[]);
         };
         let Some(len) = write(&mut buf) else { return self.work.pool.give(buf) };
         buf.truncate(len);

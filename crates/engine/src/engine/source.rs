@@ -41,7 +41,6 @@ impl Engine {
         let first = paths.way(way).lanes[0];
         let Some(buf) = self.work.pool.copy(frame) else {
             self.chains[first.index()].offer_without_memory(&shape, frame);
-            self.note_memory(now, first);
             return true;
         };
         let mut packet = Packet::new(buf, vnet, shape, now, &mut self.work.pool);
@@ -288,16 +287,12 @@ impl Engine {
         let after = chain.counters.dropped;
         let bottleneck = self.paths.as_ref().and_then(|paths| paths.way(way).bottleneck);
         let Some((lane, _)) = bottleneck.filter(|_| after != before) else { return };
-        let starved = after[DropReason::Memory] > before[DropReason::Memory];
         let counters = &mut self.chains[lane.index()].counters;
         for reason in DropReason::ALL {
             let dropped = after[reason] - before[reason];
             counters.offered_packets += dropped;
             counters.offered_bytes += dropped * each;
             counters.dropped[reason] += dropped;
-        }
-        if starved {
-            self.note_memory(now, lane);
         }
     }
 

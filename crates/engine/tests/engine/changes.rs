@@ -1,6 +1,6 @@
 //! Changes of a running network.
 
-use windtunnel_engine::{DropReason, EventKind, NetworkChange};
+use windtunnel_engine::{DropReason, LostReports, NetworkChange};
 use windtunnel_model::profile::{Jitter, Setting};
 use windtunnel_model::{LinkPatch, LinkProfile, Rate, Span};
 
@@ -63,10 +63,6 @@ fn a_link_that_goes_down_delivers_what_it_has_accepted() {
     assert_eq!(net.tags(), [0, 1, 2, 4]);
     assert_eq!(net.lane(0).dropped[DropReason::Down], 1);
     net.check_conservation();
-    let kinds: Vec<EventKind> =
-        std::iter::from_fn(|| net.engine.poll_event()).map(|event| event.kind).collect();
-    let state = |up_now| EventKind::LaneState { lane: up(0), up: up_now };
-    assert_eq!(kinds, [state(false), state(true)]);
 }
 
 #[test]
@@ -86,11 +82,6 @@ fn a_partition_cuts_links_between_groups_only_and_is_apart_from_down() {
     assert_eq!(net.lane(0).dropped[DropReason::Partition], 1);
     net.apply(2, &NetworkChange::Heal);
     assert_eq!((is_up(&net, 0), is_up(&net, 1)), ([true; 2], [false, true]));
-    let kinds = std::iter::from_fn(|| net.engine.poll_event()).map(|event| event.kind);
-    assert_eq!(
-        kinds.skip(1).collect::<Vec<_>>(),
-        [EventKind::Partitioned { lanes: 2 }, EventKind::Healed]
-    );
 }
 
 #[test]
@@ -193,6 +184,16 @@ fn lateness_at_a_router_is_told_and_does_not_add_up() {
     let departure = net.engine.poll_output().unwrap();
     assert_eq!(departure.intended, late(7 * MS));
     assert_eq!(net.engine.poll_handoff(), None);
+}
+
+#[test]
+fn reports_that_are_not_polled_are_kept_up_to_a_bound_and_then_counted() {
+    let mut net = Net::new(path(1, vec![LinkProfile::default(), LinkProfile::default()]));
+    (0..4096).for_each(|at| net.apply(at, &NetworkChange::Reroute));
+    assert_eq!(net.engine.lost_reports(), LostReports { events: 0, handoffs: 0 });
+    (4096..4099).for_each(|at| net.apply(at, &NetworkChange::Reroute));
+    assert_eq!(net.engine.lost_reports(), LostReports { events: 3, handoffs: 0 });
+    assert_eq!(std::iter::from_fn(|| net.engine.poll_event()).count(), 4096);
 }
 
 #[test]

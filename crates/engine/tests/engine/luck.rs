@@ -151,15 +151,11 @@ fn a_corrupted_packet_fails_the_receivers_checksum_and_others_do_not() {
 }
 
 #[test]
-fn what_memory_cannot_hold_is_dropped_counted_and_told_once() {
+fn what_memory_cannot_hold_is_dropped_and_counted() {
     let mut net = Net::with_memory(pair(1, rated(8_000_000)), 10 * 2048);
     (0..30).for_each(|tag| net.send_udp(0, 1000, tag));
     assert_eq!(net.engine.in_flight_bytes(), 10 * 2048);
     assert_eq!(net.lane(0).dropped[DropReason::Memory], 20);
-    let event = net.engine.poll_event().unwrap();
-    let lane = crate::support::up(0);
-    assert_eq!(event.kind, windtunnel_engine::EventKind::MemoryExhausted { lane });
-    assert_eq!(net.engine.poll_event(), None);
     net.check_conservation();
     net.finish();
     assert_eq!(net.tags(), (0..10).collect::<Vec<_>>());

@@ -3,7 +3,7 @@
 mod lane;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_engine::{Drops, Engine, LaneCounters, RouterCounters};
+use windtunnel_engine::{Drops, Engine, LaneCounters, LostReports, RouterCounters};
 use windtunnel_model::expect::Claim;
 use windtunnel_model::{Lane, Plan, PortId, RouterId, Span, Time};
 use windtunnel_sys::packet::Socket;
@@ -53,6 +53,9 @@ pub(crate) struct Tally {
     pub kernel_drops: Vec<(Time, u64)>,
     /// Packets too long for the ring or the engine.
     pub truncated: u64,
+    /// Reports of the engine that were not read in time.
+    #[serde(default)]
+    pub lost_reports: LostReports,
     /// Packets that devices did not take.
     pub refused: u64,
     /// How often, how long and how far the loop fell behind.
@@ -288,6 +291,7 @@ impl Sampler {
             kernel_drops: self.kernel_drops,
             // What is too long for the engine is as lost as what is too long for the ring.
             truncated: self.truncated + engine.refused_frames(),
+            lost_reports: engine.lost_reports(),
             ..Tally::default()
         };
         (last, tally)

@@ -31,6 +31,7 @@ pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
         all.late_intervals.extend(&tally.late_intervals);
         all.kernel_drops.extend(&tally.kernel_drops);
         all.truncated = all.truncated.saturating_add(tally.truncated);
+        all.lost_reports.add(tally.lost_reports);
         all.refused = all.refused.saturating_add(tally.refused);
         all.overloads.times = all.overloads.times.saturating_add(tally.overloads.times);
         all.overloads.lasted = all.overloads.lasted + tally.overloads.lasted;

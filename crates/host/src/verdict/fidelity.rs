@@ -2,7 +2,7 @@
 
 mod lateness;
 
-use windtunnel_engine::DropReason;
+use windtunnel_engine::{DropReason, LostReports};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Span, Time};
 
@@ -41,6 +41,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
             tally.truncated
         ));
     }
+    doubts.extend(lost_reports(tally.lost_reports));
     doubts.extend(memory(evidence));
     doubts
 }
@@ -76,6 +77,17 @@ fn abroad(traffic: Traffic) -> Vec<String> {
     ];
     let some = counts.iter().filter(|(count, _)| *count > 0);
     some.map(|(count, what)| format!("{count} {what}")).collect()
+}
+
+/// What the engine reported faster than the packet loop read it.
+fn lost_reports(lost: LostReports) -> Option<String> {
+    let LostReports { events, handoffs } = lost;
+    (events > 0 || handoffs > 0).then(|| {
+        format!(
+            "the engine's reports were not read in time: {handoffs} measurements of lateness at \
+             routers and LANs and {events} changes of routes were lost"
+        )
+    })
 }
 
 fn memory(evidence: &Evidence<'_>) -> Option<String> {
@@ -133,6 +145,15 @@ const BUSY_PERCENT: u64 = 80;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reports_that_were_lost_make_a_run_doubtful_with_their_number() {
+        assert_eq!(lost_reports(LostReports::default()), None);
+        let text = lost_reports(LostReports { events: 0, handoffs: 7 }).unwrap();
+        assert!(text.contains("7 measurements of lateness"), "{text}");
+        let text = lost_reports(LostReports { events: 1, handoffs: 0 }).unwrap();
+        assert!(text.contains("1 changes of routes"), "{text}");
+    }
 
     #[test]
     fn a_machine_on_which_the_run_began_late_is_doubted_with_the_delay() {

@@ -120,6 +120,7 @@ fn machine(evidence: &Evidence<'_>) -> Machine {
         busy_percent: busy_percent(evidence.processors),
         stolen_ns: evidence.stolen().as_nanos(),
         records_lost: evidence.recorded.lost,
+        reports_lost: total([tally.lost_reports.events, tally.lost_reports.handoffs]),
     }
 }
 
