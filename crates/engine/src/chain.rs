@@ -80,11 +80,26 @@ pub(crate) struct Chain {
     line: Line<Packet>,
     /// Segments in `ingress` and `line`.
     lined_up: u64,
-    /// By origin: no packet of it whose order is kept leaves earlier. With the model of paths
-    /// only.
-    floors: BTreeMap<PortId, Time>,
-    /// Of a shaper of the model of paths.
-    pacing: Option<Pacing>,
+    role: Role,
+}
+
+/// What a chain does in its network model.
+#[derive(Debug)]
+pub(crate) enum Role {
+    /// A lane: packets wait in its queue and on the way, and are handled when they are there.
+    Lane,
+    /// The queue at the source of a path, paced to the shares of its flows; `None`: by its rate
+    /// alone.
+    Shaper(Option<Pacing>),
+    /// A lane of paths. It has no queue and no rate of its own, and what enters it is brought to
+    /// its end at once, with the times that it will have there.
+    Ahead {
+        /// It ends at a node of another machine. At a node of this one, packets wait for their
+        /// times.
+        is_remote: bool,
+        /// By origin: no packet of it whose order is kept leaves earlier.
+        floors: BTreeMap<PortId, Time>,
+    },
 }
 
 /// Where a lane lies.
@@ -98,12 +113,6 @@ pub(crate) struct Site {
     /// knows of frames only, nor at a node on a LAN, whose kernel has fragmented what it
     /// wanted to.
     pub(crate) routed: bool,
-    /// It is a part of paths: it has no queue and no rate of its own, and what enters it is
-    /// brought to its end at once, with the times that it will have there. At nodes it waits
-    /// for them.
-    pub(crate) of_paths: bool,
-    /// It ends at a node of another machine: what enters it does not wait there either.
-    pub(crate) is_away: bool,
 }
 
 /// A packet that the MTU refused, as it was, for the message to its sender.
@@ -119,8 +128,10 @@ impl Chain {
         luck: &Luck<'_>,
         profile: &LinkProfile,
         site: Site,
+        role: Role,
         book: &Book,
     ) -> Self {
+        let is_ahead = role.is_ahead();
         let mut chain = Chain {
             lane,
             index: u32::try_from(lane.index()).unwrap_or(u32::MAX),
@@ -138,16 +149,11 @@ impl Chain {
             corrupt: Corrupt::new(luck, profile),
             ingress: Line::new(),
             queue: Queue::new(luck, profile),
-            server: if site.of_paths {
-                Server::without_rate(profile)
-            } else {
-                Server::new(profile)
-            },
-            delay: Delay::new(luck, profile, !site.of_paths),
+            server: if is_ahead { Server::without_rate(profile) } else { Server::new(profile) },
+            delay: Delay::new(luck, profile, !is_ahead),
             line: Line::new(),
             lined_up: 0,
-            floors: BTreeMap::new(),
-            pacing: None,
+            role,
         };
         chain.follow(book);
         chain
@@ -155,7 +161,7 @@ impl Chain {
 
     /// Takes its traces from `book`, which have started or are started anew.
     pub(crate) fn follow(&mut self, book: &Book) {
-        if !self.site.of_paths {
+        if !self.role.is_ahead() {
             self.server.follow(&self.profile, book, None);
         }
         self.delay.follow(&self.profile, book);
@@ -204,7 +210,10 @@ impl Chain {
 
     /// Whether everything from `origin` that has left this lane is at its end by `now`.
     pub(crate) fn is_free(&self, now: Time, origin: PortId) -> bool {
-        self.floors.get(&origin).is_none_or(|floor| *floor <= now)
+        match &self.role {
+            Role::Ahead { floors, .. } => floors.get(&origin).is_none_or(|floor| *floor <= now),
+            Role::Lane | Role::Shaper(_) => true,
+        }
     }
 
     /// Counts a packet that passes because the lane is clear.
@@ -226,7 +235,7 @@ impl Chain {
         self.duplicate.set(&self.profile);
         self.corrupt.set(&self.profile);
         self.queue.set(now, &self.profile);
-        if self.site.of_paths {
+        if self.role.is_ahead() {
             self.server = Server::without_rate(&self.profile);
         } else {
             self.server.set(&self.profile);
@@ -302,6 +311,17 @@ impl Chain {
         self.counters.delivered_packets += u64::from(shape.count);
         self.counters.delivered_bytes += shape.bytes();
         self.counters.delivered_wire_bytes += shape.charge(self.server.overhead());
+    }
+}
+
+impl Role {
+    /// A lane of paths.
+    pub(crate) fn ahead(is_remote: bool) -> Self {
+        Role::Ahead { is_remote, floors: BTreeMap::new() }
+    }
+
+    fn is_ahead(&self) -> bool {
+        matches!(self, Role::Ahead { .. })
     }
 }
 

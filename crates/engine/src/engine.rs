@@ -1,38 +1,28 @@
 //! The engine: all lanes and routers of a plan behind one contract.
 
-mod abroad;
+mod core;
 #[cfg(test)]
 mod effort;
-mod forward;
-mod report;
-mod reroute;
-mod segment;
-mod source;
+mod model;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange};
-use windtunnel_model::{Lane, LinkProfile, Plan, PortId, Rate, RouterId, Span, Time, Vertex};
+use windtunnel_model::{Lane, LinkProfile, Plan, PortId, RouterId, Span, Time, Vertex};
 use windtunnel_routing::Routes;
 use windtunnel_wire::{ethernet, vnet};
 
-use crate::buffer::{FRAME_LEN_MAX, PacketBuf, Pool};
-use crate::chain::{Chain, Site, Work};
+pub(crate) use self::core::Core;
+use self::model::Model;
+use crate::buffer::{FRAME_LEN_MAX, PacketBuf};
 use crate::counters::{LaneCounters, RouterCounters};
-use crate::element::Luck;
-use crate::element::trace::Book;
-use crate::event::{Bounded, EVENTS_MAX, Event, HANDOFFS_MAX, Handoff, LostReports};
+use crate::event::{Event, LostReports};
+use crate::flow::{FlowNews, RemoteKey};
 use crate::housekeeping;
-use crate::lan::{Segment, Sides};
-use crate::neighbours::Neighbours;
-use crate::network::{End, Network};
+use crate::network::End;
 use crate::packet::Shape;
 use crate::part::Part;
-use crate::paths::Paths;
-use crate::paths::ledger::Ledger;
-use crate::timer::{Activity, Timers};
-use reroute::Reroutes;
+use crate::paths::exchange::Exchange;
 
 /// An emulated network: every link, queue and router of a plan, packet by packet.
 ///
@@ -71,31 +61,11 @@ use reroute::Reroutes;
 /// of segments; what comes out may be a train too.
 #[derive(Debug)]
 pub struct Engine {
-    work: Work,
-    /// By lane index.
-    chains: Vec<Chain>,
-    network: Network,
-    /// By LAN.
-    segments: Vec<Segment>,
-    /// By the lane from a router to a LAN.
-    neighbours: BTreeMap<Lane, Neighbours>,
-    routers: Vec<RouterCounters>,
-    /// By link: its ends.
-    vertices: Vec<[Vertex; 2]>,
-    outbox: VecDeque<Departure>,
-    /// By lane index: departures in the outbox.
-    unpolled: Vec<u32>,
-    events: Bounded<Event>,
-    handoffs: Bounded<Handoff>,
-    reroutes: Reroutes,
-    /// By port: whether it is on this machine.
-    here: Vec<bool>,
-    /// With the model of paths. Behind the chains of the lanes then come those of its shapers.
-    paths: Option<Paths>,
-    /// The latest `now`.
-    now: Time,
+    core: Core,
+    model: Model,
+    /// Frames that were too short or too long.
     refused: u64,
-    /// News of flows that could not be used.
+    /// Announcements of flows that could not be used.
     refused_flows: u64,
 }
 
@@ -182,51 +152,17 @@ impl Engine {
         assert_eq!(part.here.len(), plan.nodes.len(), "a part says of each node where it is");
         let divided = !part.is_whole();
         assert!(!divided || plan.model != NetworkModel::Hops, "parts need the model of paths");
-        let network = Network::new(plan);
-        let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
-        let book = Book::new(&plan.traces);
-        let here: Vec<bool> = plan.ports().map(|(node, _)| part.here[node.index()]).collect();
-        let chains: Vec<Chain> =
-            lanes.map(|lane| chain_of(plan, &network, lane, (part.number, &here), &book)).collect();
-        let rates: Vec<Option<Rate>> = match plan.model {
-            NetworkModel::Hops => Vec::new(),
-            NetworkModel::Paths(_) => chains.iter().map(|chain| chain.profile().rate).collect(),
-        };
-        Engine {
-            work: Work {
-                pool: Pool::new(limits.packet_memory),
-                timers: Timers::default(),
-                book,
-                now: Time::ZERO,
-                ledger: Ledger::new(&rates),
-                exits: VecDeque::new(),
-            },
-            unpolled: vec![0; chains.len()],
-            chains,
-            network,
-            segments: Segment::all(plan),
-            neighbours: BTreeMap::new(),
-            routers: vec![RouterCounters::default(); plan.routers.len()],
-            vertices: plan.links.iter().map(|link| link.ends.map(|end| end.vertex)).collect(),
-            outbox: VecDeque::new(),
-            events: Bounded::new(EVENTS_MAX),
-            handoffs: Bounded::new(HANDOFFS_MAX),
-            reroutes: Reroutes::new(plan.routing.reroute),
-            here,
-            paths: Paths::new(plan, part),
-            now: Time::ZERO,
-            refused: 0,
-            refused_flows: 0,
-        }
+        let model = Model::new(plan, part);
+        let core = Core::new(plan, limits, part, &model);
+        Engine { core, model, refused: 0, refused_flows: 0 }
     }
 
     /// Says when the plan's traces start: the beginning of the run. Without it they start at time
     /// zero. It is to be called before any packet is handed in.
     pub fn start_traces(&mut self, origin: Time) {
-        self.work.book.origin = origin;
-        for chain in &mut self.chains {
-            chain.follow(&self.work.book);
-        }
+        let core = &mut self.core;
+        core.work.book.origin = origin;
+        core.chains.iter_mut().for_each(|chain| chain.follow(&core.work.book));
     }
 
     /// A frame that a node sent through `port` at `now`; it is modified in place.
@@ -249,27 +185,24 @@ impl Engine {
         vnet: vnet::Header,
         frame: &mut [u8],
     ) -> Option<Express> {
-        assert!(self.here[port.index()], "port {} sends on another machine", port.0);
+        assert!(self.core.here[port.index()], "port {} sends on another machine", port.0);
         self.advance(now);
         if frame.len() < ethernet::HEADER_LEN || frame.len() > FRAME_LEN_MAX {
             self.refused += 1;
             return None;
         }
-        let lane = self.network.lane_of(port);
-        let end = self.network.end(lane);
+        let core = &mut self.core;
+        let end = core.network.end(core.network.lane_of(port));
         let on_lan = matches!(end, End::Lan(_));
         if !on_lan && housekeeping::stays_out(frame, matches!(end, End::Router(_))) {
-            self.keep_out(end);
+            if let End::Router(router) = end {
+                core.routers[router.index()].not_forwarded += 1;
+            }
             self.finish();
             return None;
         }
         let shape = Shape::of(frame, &vnet);
-        if self.paths.is_some() && self.queue_at_source(now, port, (vnet, shape), frame) {
-            self.settle(now);
-            self.finish();
-            return None;
-        }
-        let express = self.enter(now, port, (vnet, shape), frame);
+        let express = self.model.enter(core, port, (vnet, shape), frame);
         self.settle(now);
         self.finish();
         express
@@ -293,34 +226,13 @@ impl Engine {
     /// If `now` is before an earlier one, or the plan has no such lane.
     pub fn apply(&mut self, now: Time, change: &NetworkChange<'_>) {
         self.advance(now);
-        match change {
-            NetworkChange::Links(change) => self.change_links(now, change),
-            NetworkChange::Flap { lanes, up } => self.flap(now, lanes, *up),
-            NetworkChange::Partition(groups) => {
-                let group = |vertex| groups.iter().position(|group| group.contains(&vertex));
-                self.part_lans(|vertex| Sides { sends: group(vertex), hears: group(vertex) });
-                self.part(
-                    now,
-                    |from, to| matches!((group(from), group(to)), (Some(a), Some(b)) if a != b),
-                );
-            }
-            NetworkChange::PartitionOneWay([from_group, to_group]) => {
-                self.part_lans(|vertex| Sides {
-                    sends: from_group.contains(&vertex).then_some(0),
-                    hears: to_group.contains(&vertex).then_some(1),
-                });
-                self.part(now, |from, to| from_group.contains(&from) && to_group.contains(&to));
-            }
-            NetworkChange::Heal => {
-                self.chains.iter_mut().for_each(|chain| chain.cut.parted = false);
-                self.part_lans(|_| Sides::default());
-                self.reroutes.lanes_changed(now);
-            }
-            NetworkChange::Route(change) => self.fix_routes(now, change),
-            NetworkChange::Reroute => self.reroute(now, false),
-        }
-        if matches!(change, NetworkChange::Links(_)) {
-            self.follow_network(now);
+        self.core.apply(now, change);
+        let follows = matches!(
+            change,
+            NetworkChange::Links(_) | NetworkChange::Route(_) | NetworkChange::Reroute
+        );
+        if follows {
+            self.model.follow(&mut self.core, now);
         }
         self.settle(now);
         self.finish();
@@ -329,86 +241,89 @@ impl Engine {
     /// The next packet to send: those to ports here by intended time and, within one time, in the
     /// order of sequence; those to ports elsewhere as they became known.
     pub fn poll_output(&mut self) -> Option<Departure> {
-        let departure = self.outbox.pop_front()?;
-        self.unpolled[departure.lane.index()] -= 1;
+        let departure = self.core.outbox.pop_front()?;
+        self.core.unpolled[departure.lane.index()] -= 1;
         Some(departure)
     }
 
     /// Takes a buffer back that came with a departure.
     pub fn recycle(&mut self, buf: PacketBuf) {
-        self.work.pool.give(buf);
+        self.core.work.pool.give(buf);
     }
 
     /// The next event that has not been polled.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop()
+        self.core.events.pop()
     }
 
     /// How late a packet was taken off a lane that ends at a router or a LAN: the `now` of the call
     /// that did it minus the intended time.
     pub fn poll_handoff(&mut self) -> Option<(Lane, Span)> {
-        self.handoffs.pop()
+        self.core.handoffs.pop()
     }
 
     /// When to call `handle_timeout` next; `None`: when something else has happened.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
-        let measure = self.paths.as_ref().and_then(|paths| paths.traffic.next());
-        [self.work.timers.next(), self.reroutes.next(), measure].into_iter().flatten().min()
+        let core = &self.core;
+        [core.work.timers.next(), core.reroutes.next(), self.model.next()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The latest time that it was told of.
     #[must_use]
     pub fn now(&self) -> Time {
-        self.now
+        self.core.now
     }
 
     /// What a lane did.
     #[must_use]
     pub fn lane(&self, lane: Lane) -> &LaneCounters {
-        &self.chains[lane.index()].counters
+        &self.core.chains[lane.index()].counters
     }
 
     /// The most packets and bytes (with overhead) that waited in a lane's queue at any time since
     /// the last call.
     pub fn take_queue_peak(&mut self, lane: Lane) -> (u64, u64) {
-        self.chains[lane.index()].take_queue_peak()
+        self.core.chains[lane.index()].take_queue_peak()
     }
 
     /// What a router did.
     #[must_use]
     pub fn router(&self, router: RouterId) -> &RouterCounters {
-        &self.routers[router.index()]
+        &self.core.routers[router.index()]
     }
 
     /// The routes of this moment.
     #[must_use]
     pub fn routes(&self) -> &Arc<Routes> {
-        self.network.routes()
+        self.core.network.routes()
     }
 
     /// The properties of a lane as they are now.
     #[must_use]
     pub fn profile(&self, lane: Lane) -> &LinkProfile {
-        self.chains[lane.index()].profile()
+        self.core.chains[lane.index()].profile()
     }
 
     /// Whether a lane takes packets: it is not down and no partition cuts it.
     #[must_use]
     pub fn is_up(&self, lane: Lane) -> bool {
-        self.chains[lane.index()].cut.refuses().is_none()
+        self.core.chains[lane.index()].cut.refuses().is_none()
     }
 
     /// Segments inside a lane: queued, in transmission, on the way.
     #[must_use]
     pub fn in_lane_packets(&self, lane: Lane) -> u64 {
-        self.chains[lane.index()].in_lane()
+        self.core.chains[lane.index()].in_lane()
     }
 
     /// Bytes of packet buffers in use, those that were polled and not recycled among them.
     #[must_use]
     pub fn in_flight_bytes(&self) -> u64 {
-        self.work.pool.held()
+        self.core.work.pool.held()
     }
 
     /// Frames that were too short or too long to be taken.
@@ -420,30 +335,111 @@ impl Engine {
     /// What was not polled in time and is lost.
     #[must_use]
     pub fn lost_reports(&self) -> LostReports {
-        LostReports { events: self.events.lost(), handoffs: self.handoffs.lost() }
+        LostReports { events: self.core.events.lost(), handoffs: self.core.handoffs.lost() }
     }
 
-    fn keep_out(&mut self, end: End) {
-        if let End::Router(router) = end {
-            self.routers[router.index()].not_forwarded += 1;
+    /// Whether a port is on this machine.
+    ///
+    /// # Panics
+    /// If the plan has no such port.
+    #[must_use]
+    pub fn is_here(&self, port: PortId) -> bool {
+        self.core.here[port.index()]
+    }
+
+    /// What the other machines do not know of the flows here: that one began, goes on under other
+    /// terms, or ended. Of each flow only the latest is given out, so that what waits is
+    /// bounded by the flows, and each news holds whatever was given out of the flow before. It
+    /// is to reach all machines where a share can depend on the flow
+    /// ([`Audiences`](crate::Audiences)), or more. That a flow wants less is given out 100 ms
+    /// after the former news of it at the earliest, and 200 ms after its begin. Nothing where
+    /// all nodes are here.
+    pub fn poll_flow(&mut self) -> Option<FlowNews> {
+        self.model.paths_mut()?.poll_flow(self.core.now)
+    }
+
+    /// What part `part` told of its flows, known here at `now`. All of it is taken over at once, so
+    /// that many news cost one division. Only the latest of a flow counts; an end of a flow
+    /// that is not known is none.
+    ///
+    /// News that no engine of the same plan gives out, and those of flows for which there is no
+    /// room, are counted by [`refused_flows`](Engine::refused_flows).
+    ///
+    /// # Panics
+    /// If `now` is before an earlier one.
+    pub fn handle_flows(&mut self, now: Time, part: u32, news: &[FlowNews]) {
+        self.advance(now);
+        let refused = match &mut self.model {
+            Model::Hops => news.len(),
+            Model::Paths(paths) => paths.handle_flows(&mut self.core, now, part, news),
+        };
+        self.refused_flows += u64::try_from(refused).unwrap_or(u64::MAX);
+        self.settle(now);
+        self.finish();
+    }
+
+    /// Part `part` is lost, or begins anew: none of its flows is there any more.
+    ///
+    /// # Panics
+    /// If `now` is before an earlier one.
+    pub fn forget_part(&mut self, now: Time, part: u32) {
+        self.advance(now);
+        if let Some(paths) = self.model.paths_mut() {
+            paths.forget_part(&mut self.core, now, part);
         }
+        self.settle(now);
+        self.finish();
+    }
+
+    /// The lanes over which a flow goes, by the present routes: nothing if there is no such name,
+    /// or all nodes are here. A number of 0 names the way from the first interface of the
+    /// source to the first of the destination.
+    #[must_use]
+    pub fn lanes_of(&mut self, key: RemoteKey) -> Vec<Lane> {
+        let route = self.exchange().and_then(|exchange| exchange.names.read(&key));
+        route.map_or_else(Vec::new, |route| self.core.trace_route(&route))
+    }
+
+    /// How many flows of other machines take part in the sharing of links here.
+    #[must_use]
+    pub fn remote_flows(&self) -> usize {
+        self.exchange().map_or(0, |exchange| exchange.remote.len())
+    }
+
+    /// News that could not be used.
+    #[must_use]
+    pub fn refused_flows(&self) -> u64 {
+        self.refused_flows
+    }
+
+    /// Flows here of which the other machines cannot be told, since more are on one route than
+    /// there are names for (4 billion, divided by what [`RemoteKey`] needs for the rest). Each
+    /// makes the sharing of links wrong.
+    #[must_use]
+    pub fn nameless_flows(&self) -> u64 {
+        self.exchange().map_or(0, |exchange| exchange.news.nameless())
+    }
+
+    fn exchange(&self) -> Option<&Exchange> {
+        self.model.paths()?.exchange.as_ref()
     }
 
     /// Everything that is due, one wake-up after the other.
     fn advance(&mut self, now: Time) {
-        assert!(now >= self.now, "time went back from {} to {now}", self.now);
-        self.now = now;
+        assert!(now >= self.core.now, "time went back from {} to {now}", self.core.now);
+        self.core.now = now;
         loop {
-            let reroute = self.reroutes.next().filter(|at| *at <= now);
-            let measure = self.paths.as_ref().and_then(|paths| paths.traffic.next());
-            let measure =
-                measure.filter(|at| *at <= now && reroute.is_none_or(|reroute| *at <= reroute));
-            if let Some(at) = measure {
+            let reroute = self.core.reroutes.next().filter(|at| *at <= now);
+            let model = self.model.next().filter(|at| *at <= now);
+            if let Some(at) = model.filter(|at| reroute.is_none_or(|reroute| *at <= reroute)) {
                 self.wake(at);
-                self.take_measure(at);
-            } else if let Some(at) = self.reroutes.take(now) {
+                self.model.handle_timeout(&mut self.core, at);
+                self.settle(at);
+            } else if let Some(at) = self.core.reroutes.take(now) {
                 self.wake(at);
-                self.reroute(at, true);
+                self.core.reroute(at, true);
+                self.model.follow(&mut self.core, at);
+                self.settle(at);
             } else {
                 break;
             }
@@ -451,98 +447,31 @@ impl Engine {
         self.wake(now);
     }
 
-    /// Wakes the elements that are due until `now`, in their order.
+    /// Wakes the chains that are due until `now`, in their order.
     fn wake(&mut self, now: Time) {
-        while let Some(due) = self.work.timers.pop(now) {
-            let Some(chain) = self.chains.get_mut(due.lane as usize) else { continue };
-            if !chain.alarms.take(&due) {
-                continue;
+        while let Some(due) = self.core.work.timers.pop(now) {
+            let is_lane = (due.lane as usize) < self.core.chains.len();
+            let valid =
+                if is_lane { self.core.wake(due) } else { self.model.wake(&mut self.core, due) };
+            if valid {
+                self.settle(due.at);
             }
-            self.work.now = due.at;
-            if due.activity == Activity::Ask {
-                self.ask_again(due.at, Lane::from_index(due.lane as usize));
-            } else {
-                chain.wake(due, &mut self.work);
-            }
-            if due.activity == Activity::Delay && !self.work.exits.is_empty() {
-                self.note_handoffs(due.at);
-            }
-            self.settle(due.at);
         }
-        self.work.now = now;
+        self.core.work.now = now;
     }
 
-    fn note_handoffs(&mut self, intended: Time) {
-        let late = self.now.since(intended);
-        for (lane, _) in &self.work.exits {
-            if self.paths.is_none() && !matches!(self.network.end(*lane), End::Node { .. }) {
-                self.handoffs.push((*lane, late));
-            }
+    /// Handles everything that has come out of chains, and what comes of that at the same time.
+    fn settle(&mut self, now: Time) {
+        while let Some((chain, packet)) = self.core.work.exits.pop_front() {
+            self.model.arrive(&mut self.core, now, chain, packet);
         }
     }
 
     fn finish(&mut self) {
-        let chains = &self.chains;
-        self.work.timers.prune(|lane| &chains[lane as usize].alarms);
+        let (chains, model) = (&self.core.chains, &self.model);
+        self.core.work.timers.prune(|index| {
+            let index = index as usize;
+            chains.get(index).map_or_else(|| model.alarms(index), |chain| &chain.alarms)
+        });
     }
-
-    fn change_links(&mut self, now: Time, change: &LinkChange) {
-        for (lane, patch) in &change.patches {
-            self.chains[lane.index()].patch(now, patch, &mut self.work);
-        }
-        for (lane, up) in &change.state {
-            self.chains[lane.index()].cut.down = !up;
-        }
-        if !change.state.is_empty() {
-            self.reroutes.lanes_changed(now);
-        }
-    }
-
-    fn flap(&mut self, now: Time, lanes: &[Lane], up: bool) {
-        for lane in lanes {
-            let flaps = &mut self.chains[lane.index()].cut.flaps;
-            *flaps = if up { flaps.saturating_sub(1) } else { *flaps + 1 };
-        }
-        self.reroutes.lanes_changed(now);
-    }
-
-    /// Puts the attachments of all LANs on the sides of a partition.
-    fn part_lans(&mut self, sides: impl Fn(Vertex) -> Sides) {
-        for segment in &mut self.segments {
-            segment.part(&sides, &self.vertices);
-        }
-    }
-
-    /// Parts the lanes for which `parts(start, end)` says so, and no others.
-    fn part(&mut self, now: Time, parts: impl Fn(Vertex, Vertex) -> bool) {
-        for (ends, pair) in self.vertices.iter().zip(self.chains.chunks_mut(2)) {
-            for (chain, [from, to]) in pair.iter_mut().zip([[0, 1], [1, 0]]) {
-                chain.cut.parted = parts(ends[from], ends[to]);
-            }
-        }
-        self.reroutes.lanes_changed(now);
-    }
-}
-
-fn chain_of(
-    plan: &Plan,
-    network: &Network,
-    lane: Lane,
-    (part, here): (u32, &[bool]),
-    book: &Book,
-) -> Chain {
-    let link = &plan.links[lane.link.index()];
-    let luck = Luck { seed: plan.seed, link: &link.name, direction: lane.direction, part };
-    let profile = &link.profiles[lane.direction.index()];
-    let [starts, ends] = [lane.reverse(), lane].map(|lane| network.end(lane));
-    let on_lan = [starts, ends].iter().any(|end| matches!(end, End::Lan(_)));
-    let of_paths = plan.model != NetworkModel::Hops;
-    let site = Site {
-        ends_at_node: matches!(ends, End::Node { .. }),
-        on_lan,
-        routed: !on_lan || matches!(starts, End::Router(_)),
-        of_paths,
-        is_away: matches!(ends, End::Node { port, .. } if !here[port.index()]),
-    };
-    Chain::new(lane, &luck, profile, site, book)
 }

@@ -13,12 +13,14 @@
 //!
 //! | module | what it knows |
 //! | --- | --- |
-//! | `engine` | [`Engine`], the contract; packets from lane to lane; ICMP messages |
+//! | `engine` | [`Engine`], the contract |
+//! | `engine::core` | what all models share: packets from lane to lane, routers, changes, ICMP messages |
+//! | `engine::model` | what a network model decides: hops or paths |
 //! | `chain` | one lane: its elements in order, and the packets inside |
 //! | `element` | cut, MTU, loss, duplicate, corrupt, queue, rate, delay, jitter, reorder |
 //! | `network`, `router` | addresses, next hops, what a router does with a packet |
 //! | `lan`, `neighbours` | the segments of LANs; the addresses that routers know there |
-//! | `paths` | the other model: queues at the sources, shares of links |
+//! | `paths` | the model of paths: queues at the sources, shares of links |
 //! | `audience` | which of several machines hear of which flow |
 //! | `part`, `flow` | that model over several machines: which nodes are here, what is told of flows |
 //! | `packet`, `buffer` | trains and their times; memory |

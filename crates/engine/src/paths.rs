@@ -15,14 +15,16 @@
 //! others are drawn for each link, and in that a flow that uses less than its share does not keep
 //! it.
 //!
-//! On one machine of several ([`Abroad`]) the ways are those of the nodes that are here; flows of
-//! the others take part in the division as they were told of, and have no shaper.
+//! On one machine of several ([`Exchange`]) the ways are those of the nodes that are here; flows of
+//! the others take part in the division as announced, and have no shaper.
 
 pub(crate) mod division;
+pub(crate) mod exchange;
 pub(crate) mod ledger;
 pub(crate) mod names;
 pub(crate) mod news;
 pub(crate) mod remote;
+mod source;
 pub(crate) mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,115 +36,105 @@ use windtunnel_model::{Lane, LinkProfile, PortId, Rate, Time};
 use windtunnel_routing::Target;
 use windtunnel_sharing::{FlowId, Sharing, Terms};
 
+use crate::chain::Chain;
+use crate::engine::Core;
 use crate::flow::{FlowNews, FlowTerms};
+use crate::packet::Packet;
 use crate::part::Part;
+use crate::timer::{Alarms, Due};
 use division::{Division, Touched};
-use names::Names;
-use news::News;
-use remote::Remote;
+use exchange::Exchange;
 use traffic::Traffic;
 
 /// What the model of paths keeps beside the lanes.
 #[derive(Debug)]
 pub(crate) struct Paths {
-    /// The shaper of way `w` is the chain at `lanes + w`.
+    /// How many lanes the plan has. The shaper of way `w` is the chain of number `lanes + w`.
     lanes: usize,
     pub(crate) division: Division,
     ways: Vec<Way>,
+    /// By way.
+    shapers: Vec<Chain>,
     by_ends: BTreeMap<(PortId, Target), usize>,
     /// By lane: the ways over it that have flows.
     busy: Vec<BTreeSet<usize>>,
     pub(crate) traffic: Traffic,
     /// Where nodes are on other machines.
-    pub(crate) abroad: Option<Abroad>,
-}
-
-/// What is told to other machines, and what they tell.
-#[derive(Debug)]
-pub(crate) struct Abroad {
-    /// The number of the own part.
-    pub(crate) part: u32,
-    pub(crate) names: Names,
-    pub(crate) news: News,
-    pub(crate) remote: Remote,
+    pub(crate) exchange: Option<Exchange>,
 }
 
 /// From one interface of a node to one place.
 #[derive(Debug)]
-pub(crate) struct Way {
-    pub(crate) port: PortId,
-    pub(crate) target: Target,
+struct Way {
+    port: PortId,
+    target: Target,
     /// Of the packet that was the first to go here; with ECMP others may take other lanes.
-    pub(crate) source: IpAddr,
-    pub(crate) hash: u64,
-    pub(crate) lanes: Vec<Lane>,
+    source: IpAddr,
+    hash: u64,
+    lanes: Vec<Lane>,
     /// The first of its lanes with the least rate; `None`: no lane has one.
-    pub(crate) bottleneck: Option<(Lane, Rate)>,
+    bottleneck: Option<(Lane, Rate)>,
     flows: BTreeSet<FlowId>,
 }
 
 impl Paths {
-    /// For `plan`, if it asks for this model.
-    pub(crate) fn new(plan: &Plan, part: &Part) -> Option<Paths> {
-        let sharing = match plan.model {
-            plan::NetworkModel::Hops => return None,
-            plan::NetworkModel::Paths(plan::Sharing::RttAware) => Sharing::RttAware,
-            plan::NetworkModel::Paths(plan::Sharing::Equal) => Sharing::Equal,
+    pub(crate) fn new(plan: &Plan, part: &Part, sharing: plan::Sharing) -> Paths {
+        let sharing = match sharing {
+            plan::Sharing::RttAware => Sharing::RttAware,
+            plan::Sharing::Equal => Sharing::Equal,
         };
         let lanes = plan.links.iter().flat_map(|link| &link.profiles);
         let capacities: Vec<Option<Rate>> = lanes.map(|profile| profile.rate).collect();
-        Some(Paths {
+        Paths {
             lanes: capacities.len(),
             division: Division::new(sharing, &capacities),
             ways: Vec::new(),
+            shapers: Vec::new(),
             by_ends: BTreeMap::new(),
             busy: vec![BTreeSet::new(); capacities.len()],
             traffic: Traffic::default(),
-            abroad: (!part.is_whole()).then(|| Abroad::new(plan, part.number)),
-        })
+            exchange: (!part.is_whole()).then(|| Exchange::new(plan, part.number)),
+        }
     }
 
-    /// The way whose shaper is the chain of this number.
-    pub(crate) fn way_of(&self, lane: Lane) -> Option<usize> {
-        lane.index().checked_sub(self.lanes)
+    /// Handles a packet that has come out of a shaper or a lane.
+    pub(crate) fn arrive(&self, core: &mut Core, now: Time, chain: Lane, packet: Packet) {
+        match chain.index().checked_sub(self.lanes) {
+            Some(way) => core.offer(packet.times.first, self.ways[way].lanes[0], packet),
+            // It will be there then; at a node it is.
+            None => core.arrive(now.max(packet.times.first), chain, packet),
+        }
     }
 
-    /// The number of a way's shaper among the chains.
-    pub(crate) fn shaper(&self, way: usize) -> usize {
-        self.lanes + way
+    /// Wakes a shaper; `false` if the wake-up is not valid any more.
+    pub(crate) fn wake(&mut self, core: &mut Core, due: Due) -> bool {
+        let shaper = &mut self.shapers[due.lane as usize - self.lanes];
+        let valid = shaper.alarms.take(&due);
+        if valid {
+            core.work.now = due.at;
+            shaper.wake(due, &mut core.work);
+        }
+        valid
     }
 
-    pub(crate) fn find(&self, port: PortId, target: Target) -> Option<usize> {
+    /// The alarms of the shaper that is the chain of this number.
+    pub(crate) fn alarms(&self, index: usize) -> &Alarms {
+        &self.shapers[index - self.lanes].alarms
+    }
+
+    fn find(&self, port: PortId, target: Target) -> Option<usize> {
         self.by_ends.get(&(port, target)).copied()
     }
 
-    pub(crate) fn add(&mut self, way: Way) -> usize {
+    fn add(&mut self, way: Way) -> usize {
         let number = self.ways.len();
         self.by_ends.insert((way.port, way.target), number);
         self.ways.push(way);
         number
     }
 
-    pub(crate) fn way(&self, way: usize) -> &Way {
-        &self.ways[way]
-    }
-
-    /// How many lanes the plan has.
-    pub(crate) fn lanes(&self) -> usize {
-        self.lanes
-    }
-
-    pub(crate) fn ways(&self) -> usize {
-        self.ways.len()
-    }
-
     /// Lets a way lead over other lanes.
-    pub(crate) fn lead(
-        &mut self,
-        number: usize,
-        lanes: Vec<Lane>,
-        bottleneck: Option<(Lane, Rate)>,
-    ) {
+    fn lead(&mut self, number: usize, lanes: Vec<Lane>, bottleneck: Option<(Lane, Rate)>) {
         let way = &mut self.ways[number];
         let before = std::mem::replace(&mut way.lanes, lanes);
         way.bottleneck = bottleneck;
@@ -157,13 +149,7 @@ impl Paths {
     }
 
     /// A flow of this hash takes part from now on.
-    pub(crate) fn start(
-        &mut self,
-        number: usize,
-        (id, hash): (FlowId, u64),
-        lanes: Vec<Lane>,
-        terms: Terms,
-    ) {
+    fn start(&mut self, number: usize, (id, hash): (FlowId, u64), lanes: Vec<Lane>, terms: Terms) {
         // More flows than the table has room for go without a share of their own.
         if !self.division.start(id, Some(number), lanes, terms) {
             return;
@@ -175,14 +161,14 @@ impl Paths {
             });
         }
         way.flows.insert(id);
-        if let Some(abroad) = &mut self.abroad {
-            let route = abroad.names.route(way.port, way.target, hash);
-            abroad.news.begin(id, route, &abroad.names);
+        if let Some(exchange) = &mut self.exchange {
+            let route = exchange.names.route(way.port, way.target, hash);
+            exchange.news.begin(id, route, &exchange.names);
         }
     }
 
     /// A flow is no more.
-    pub(crate) fn stop(&mut self, number: usize, id: FlowId) {
+    fn stop(&mut self, number: usize, id: FlowId) {
         if !self.division.stop(id) {
             return;
         }
@@ -193,32 +179,32 @@ impl Paths {
                 self.busy[lane.index()].remove(&number);
             });
         }
-        if let Some(abroad) = &mut self.abroad {
-            abroad.news.end(id);
+        if let Some(exchange) = &mut self.exchange {
+            exchange.news.end(id);
         }
     }
 
     /// An own flow goes on under other terms.
-    pub(crate) fn change(&mut self, id: FlowId, terms: Terms) {
+    fn change(&mut self, id: FlowId, terms: Terms) {
         self.division.change(id, terms);
         self.note(id);
     }
 
     /// An own flow goes on under other terms, perhaps over other lanes.
-    pub(crate) fn renew(&mut self, id: FlowId, lanes: Vec<Lane>, terms: Terms) {
+    fn renew(&mut self, id: FlowId, lanes: Vec<Lane>, terms: Terms) {
         self.division.renew(id, lanes, terms);
         self.note(id);
     }
 
     /// Something that other machines do not know.
     pub(crate) fn poll_flow(&mut self, now: Time) -> Option<FlowNews> {
-        let (abroad, division) = (self.abroad.as_mut()?, &self.division);
-        abroad.news.poll(now, |id| division.terms(id).map(|terms| FlowTerms::of(&terms)))
+        let (exchange, division) = (self.exchange.as_mut()?, &self.division);
+        exchange.news.poll(now, |id| division.terms(id).map(|terms| FlowTerms::of(&terms)))
     }
 
     /// Divides the bandwidth anew; the lanes that may have other terms, and the ways that may have
     /// another rate, in order.
-    pub(crate) fn divide(&mut self) -> (Vec<usize>, BTreeSet<usize>) {
+    fn settle(&mut self) -> (Vec<usize>, BTreeSet<usize>) {
         let Touched { lanes, ways } = self.division.settle();
         let mut touched: BTreeSet<usize> = ways.into_iter().collect();
         for lane in &lanes {
@@ -228,20 +214,20 @@ impl Paths {
     }
 
     /// What is known of a lane of this rate.
-    pub(crate) fn terms_of(&self, lane: usize, capacity: Option<Rate>) -> ledger::Terms {
+    fn terms_of(&self, lane: usize, capacity: Option<Rate>) -> ledger::Terms {
         let (rate, divided) = self.division.available(Lane::from_index(lane), capacity);
         ledger::Terms { rate, ways: self.busy[lane].len(), divided }
     }
 
     /// What the flows of a way have; `None`: it has no flow, or nothing limits them.
-    pub(crate) fn share(&self, way: usize) -> Option<Rate> {
+    fn share(&self, way: usize) -> Option<Rate> {
         let shares = self.ways[way].flows.iter().filter_map(|id| self.division.share(*id));
         Rate::from_bits_per_second(shares.fold(0, u64::saturating_add))
     }
 
     /// What a way may send at the most now, by which its queue is measured: its flows' shares and
     /// what is left of its lanes, or all of them where it has no flow.
-    pub(crate) fn rate(&self, way: usize, capacity: impl Fn(Lane) -> Option<Rate>) -> Option<Rate> {
+    fn rate(&self, way: usize, capacity: impl Fn(Lane) -> Option<Rate>) -> Option<Rate> {
         let way = &self.ways[way];
         let (_, least) = way.bottleneck?;
         if way.flows.is_empty() {
@@ -256,32 +242,26 @@ impl Paths {
     }
 
     fn note(&mut self, id: FlowId) {
-        if let Some(abroad) = &mut self.abroad {
-            abroad.news.note(id);
+        if let Some(exchange) = &mut self.exchange {
+            exchange.news.note(id);
         }
     }
 }
 
-impl Abroad {
-    fn new(plan: &Plan, part: u32) -> Self {
-        Abroad { part, names: Names::new(plan), news: News::default(), remote: Remote::default() }
-    }
-}
-
 impl Way {
-    pub(crate) fn new(port: PortId, target: Target, source: IpAddr, hash: u64) -> Self {
+    fn new(port: PortId, target: Target, source: IpAddr, hash: u64) -> Self {
         let (lanes, flows) = (Vec::new(), BTreeSet::new());
         Way { port, target, source, hash, lanes, bottleneck: None, flows }
     }
 
     /// Whether several flows wait in its queue, each of which may be there because of the others.
-    pub(crate) fn has_company(&self) -> bool {
+    fn has_company(&self) -> bool {
         self.flows.len() > 1
     }
 }
 
 /// The queue and the rate in front of a way whose bottleneck has these properties.
-pub(crate) fn shaper_profile(bottleneck: Option<&LinkProfile>) -> LinkProfile {
+fn shaper_profile(bottleneck: Option<&LinkProfile>) -> LinkProfile {
     let Some(profile) = bottleneck else {
         return LinkProfile { mtu: u32::MAX, ..LinkProfile::default() };
     };

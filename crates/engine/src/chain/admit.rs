@@ -80,7 +80,7 @@ impl Chain {
 
     /// Passes a packet on, or keeps it until its first segment is there.
     pub(super) fn await_arrival(&mut self, now: Time, packet: Packet, work: &mut Work) {
-        if packet.times.first <= now || self.site.of_paths {
+        if packet.times.first <= now || self.role.is_ahead() {
             return self.touch(now, packet, work);
         }
         self.lined_up += u64::from(packet.shape.count);

@@ -3,7 +3,7 @@
 
 use windtunnel_model::{Rate, Span, Time};
 
-use super::{Chain, Work};
+use super::{Chain, Role, Work};
 use crate::paths::ledger::Crossing;
 use crate::timer::Activity;
 
@@ -27,18 +27,27 @@ impl Pacing {
     pub(crate) fn new(share: Option<Rate>, line: Rate, lanes: Vec<Crossing>) -> Self {
         Pacing { share, line, lanes, pace: line }
     }
+
+    fn next_look(&self, now: Time, first: Time) -> Time {
+        let wait = first.since(now);
+        if wait <= LONG || self.share.is_none() {
+            return first;
+        }
+        first.min(now + LONG.max(Span::from_nanos(wait.as_nanos() / 8)))
+    }
 }
 
 impl Chain {
     /// Paces what is sent from the next packet on; `None`: the rate alone does.
     pub(crate) fn set_pacing(&mut self, pacing: Option<Pacing>) {
-        let pace = self.pacing.as_ref().map(|pacing| pacing.pace);
-        self.pacing = pacing.map(|pacing| Pacing { pace: pace.unwrap_or(pacing.line), ..pacing });
+        let Role::Shaper(present) = &mut self.role else { return };
+        let pace = present.as_ref().map(|pacing| pacing.pace);
+        *present = pacing.map(|pacing| Pacing { pace: pace.unwrap_or(pacing.line), ..pacing });
     }
 
     /// Sets the rate of the next transmission.
     pub(super) fn pace(&mut self, now: Time, work: &mut Work) {
-        let Some(pacing) = &mut self.pacing else { return };
+        let Role::Shaper(Some(pacing)) = &mut self.role else { return };
         pacing.pace = pace(pacing, now, 0, work);
         self.server.set_rate(pacing.pace);
     }
@@ -46,17 +55,16 @@ impl Chain {
     /// Charges its lanes with the transmission that has begun, which ends at `first` at the
     /// earliest; when it does, or is to be looked at again.
     pub(super) fn charge(&mut self, now: Time, bytes: u64, first: Time, work: &mut Work) -> Time {
-        let Some(pacing) = &self.pacing else { return first };
-        let has_share = pacing.share.is_some();
-        let earliest = work.ledger.charge(now, &pacing.lanes, bytes, has_share);
+        let Role::Shaper(Some(pacing)) = &self.role else { return first };
+        let earliest = work.ledger.charge(now, &pacing.lanes, bytes, pacing.share.is_some());
         let first = self.server.hold(first, earliest);
-        self.next_look(now, first)
+        pacing.next_look(now, first)
     }
 
     /// Looks at a transmission again whose time has not come: what is left of it has the rate of
     /// now. Whether there is one.
     pub(super) fn look_again(&mut self, now: Time, work: &mut Work) -> bool {
-        let Some(pacing) = &mut self.pacing else { return false };
+        let Role::Shaper(Some(pacing)) = &mut self.role else { return false };
         let Some((first, bytes)) = self.server.sending(now) else { return false };
         let before = pacing.pace;
         pacing.pace = pace(pacing, now, bytes, work);
@@ -65,17 +73,9 @@ impl Chain {
             first = self.server.go_on(now, before, pacing.pace);
             first = self.server.hold(first, work.ledger.earliest(now, &pacing.lanes));
         }
-        let at = self.next_look(now, first);
+        let at = pacing.next_look(now, first);
         self.arm(Activity::Server, Some(at), work);
         true
-    }
-
-    fn next_look(&self, now: Time, first: Time) -> Time {
-        let wait = first.since(now);
-        if wait <= LONG || self.pacing.as_ref().is_none_or(|pacing| pacing.share.is_none()) {
-            return first;
-        }
-        first.min(now + LONG.max(Span::from_nanos(wait.as_nanos() / 8)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use windtunnel_model::{Span, Time};
 
-use super::{Chain, Work};
+use super::{Chain, Role, Work};
 use crate::counters::DropReason;
 use crate::element::queue::{Admission, Overflow};
 use crate::packet::Packet;
@@ -13,7 +13,7 @@ use crate::timer::Activity;
 impl Chain {
     /// Puts a packet behind what waits already, or lets it pass where nothing holds it up.
     pub(super) fn queue_up(&mut self, now: Time, packet: Packet, work: &mut Work) {
-        if self.site.of_paths {
+        if self.role.is_ahead() {
             return self.delay_all(now, packet, work);
         }
         if self.server.rate().is_none() && self.server.is_idle() {
@@ -282,18 +282,19 @@ impl Chain {
         packet.delayed_from = packet.times.last;
         self.counters.reordered += if departure.reordered { count } else { 0 };
         packet.times = departure.times;
-        if self.site.of_paths {
+        let mut now = now;
+        if let Role::Ahead { is_remote, .. } = self.role {
             packet.unordered |= departure.held_back || self.delay.reorders();
             if !self.site.ends_at_node {
                 return self.exit(packet, work);
             }
             self.keep_order(&mut packet);
-            if self.site.is_away {
+            if is_remote {
                 return self.exit(packet, work);
             }
+            now = work.now;
         }
         let out = if self.site.ends_at_node { packet.times.last } else { packet.times.first };
-        let now = if self.site.of_paths { work.now } else { now };
         if out <= now && self.line.next().is_none_or(|next| next > now) {
             return self.exit(packet, work);
         }
@@ -309,7 +310,8 @@ impl Chain {
     /// Lets no packet of a source be here before the one that it sent earlier.
     fn keep_order(&mut self, packet: &mut Packet) {
         let Some(origin) = packet.origin.filter(|_| !packet.unordered) else { return };
-        let floor = self.floors.entry(origin).or_default();
+        let Role::Ahead { floors, .. } = &mut self.role else { return };
+        let floor = floors.entry(origin).or_default();
         let least = *floor;
         packet.times = packet.times.map(|time| time.max(least));
         *floor = packet.times.last;

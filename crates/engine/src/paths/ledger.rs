@@ -26,7 +26,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use windtunnel_model::{Rate, Span, Time};
+use windtunnel_model::{Plan, Rate, Span, Time};
 
 /// By how much a lane may be behind, or eight full packets.
 const CREDIT: Span = Span::from_millis(10);
@@ -82,10 +82,10 @@ struct Mark {
 }
 
 impl Ledger {
-    /// Accounts for lanes of these rates, which have carried nothing.
-    pub(crate) fn new(rates: &[Option<Rate>]) -> Self {
-        let account = |rate: &Option<Rate>| Account::new(*rate);
-        Ledger { accounts: rates.iter().map(account).collect() }
+    /// Accounts for the lanes of a plan, which have carried nothing.
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let profiles = plan.links.iter().flat_map(|link| &link.profiles);
+        Ledger { accounts: profiles.map(|profile| Account::new(profile.rate)).collect() }
     }
 
     /// Other terms hold for a lane from now on; by how many bytes it is ahead stays.

@@ -3,14 +3,15 @@
 use windtunnel_model::{Lane, PortId, RouterId, Time};
 use windtunnel_wire::{ethernet, hop, icmp, vnet};
 
-use super::{Departure, Engine, Express};
+use super::Core;
+use crate::engine::{Departure, Express};
 use crate::network::{Addressing, End};
 use crate::packet::{Packet, Shape};
 use crate::router::{self, Verdict};
 
-impl Engine {
+impl Core {
     /// Brings a frame as far as lanes let it pass at once; copies it where one does not.
-    pub(super) fn enter(
+    pub(crate) fn enter(
         &mut self,
         now: Time,
         port: PortId,
@@ -76,7 +77,7 @@ impl Engine {
     }
 
     /// Puts a packet on a lane at the time of its first segment.
-    pub(super) fn offer(&mut self, now: Time, lane: Lane, packet: Packet) {
+    pub(crate) fn offer(&mut self, now: Time, lane: Lane, packet: Packet) {
         let chain = &mut self.chains[lane.index()];
         let refused = chain.offer(now, packet, &mut self.work);
         if let Some(refused) = refused {
@@ -84,23 +85,12 @@ impl Engine {
         }
     }
 
-    /// Handles everything that has come out of lanes, and what comes of that at the same time.
-    pub(super) fn settle(&mut self, now: Time) {
-        while let Some((lane, packet)) = self.work.exits.pop_front() {
-            let mut now = now;
-            if let Some(paths) = &self.paths {
-                if let Some(way) = paths.way_of(lane) {
-                    self.leave_source(way, packet);
-                    continue;
-                }
-                // It will be there then; at a node it is.
-                now = now.max(packet.times.first);
-            }
-            match self.network.end(lane) {
-                End::Node { .. } => self.deliver(now, lane, packet),
-                End::Router(id) => self.route(now, id, lane, packet),
-                End::Lan(id) => self.switch(now, id, lane, packet),
-            }
+    /// Handles a packet that has come out of a lane, at `now`.
+    pub(crate) fn arrive(&mut self, now: Time, lane: Lane, packet: Packet) {
+        match self.network.end(lane) {
+            End::Node { .. } => self.deliver(now, lane, packet),
+            End::Router(id) => self.route(now, id, lane, packet),
+            End::Lan(id) => self.switch(now, id, lane, packet),
         }
     }
 

@@ -8,7 +8,7 @@ use windtunnel_wire::icmp::{self, NEIGHBOUR_FRAME_LEN, Neighbour};
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{ethernet, vnet};
 
-use super::Engine;
+use super::Core;
 use crate::counters::DropReason;
 use crate::lan::Outlet;
 use crate::network::{End, Station};
@@ -19,7 +19,7 @@ use crate::timer::Activity;
 const MESSAGE_LEN: usize = NEIGHBOUR_FRAME_LEN;
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-impl Engine {
+impl Core {
     /// Takes a frame through a segment to the lanes by which it leaves.
     pub(super) fn switch(&mut self, now: Time, lan: LanId, came: Lane, mut packet: Packet) {
         packet.came_by = Some(came);
@@ -262,7 +262,7 @@ impl Engine {
 }
 
 /// Whom on a LAN a router gives a frame to.
-fn neighbour_of(engine: &Engine, lan: LanId, frame: &[u8]) -> Option<IpAddr> {
+fn neighbour_of(core: &Core, lan: LanId, frame: &[u8]) -> Option<IpAddr> {
     let info = Info::parse(frame).ok()?;
-    engine.network.neighbour(lan, Some(info.source), info.destination)
+    core.network.neighbour(lan, Some(info.source), info.destination)
 }

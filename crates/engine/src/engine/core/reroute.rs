@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use windtunnel_model::plan::RouteChange;
 use windtunnel_model::{Span, Time};
 
-use super::Engine;
+use super::Core;
 use crate::event::{Event, EventKind};
 
 /// When shortest routes are computed again because lanes went down or up.
 #[derive(Debug)]
-pub(super) struct Reroutes {
+pub(crate) struct Reroutes {
     /// So long after a change; `None`: never.
     delay: Option<Span>,
     /// Times to come, in order.
@@ -32,28 +32,27 @@ impl Reroutes {
         }
     }
 
-    pub(super) fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         self.due.front().copied()
     }
 
     /// The next time, if it has come.
-    pub(super) fn take(&mut self, now: Time) -> Option<Time> {
+    pub(crate) fn take(&mut self, now: Time) -> Option<Time> {
         let at = self.next().filter(|at| *at <= now)?;
         self.due.pop_front();
         Some(at)
     }
 }
 
-impl Engine {
+impl Core {
     pub(super) fn fix_routes(&mut self, now: Time, change: &RouteChange) {
         let routes = self.network.routes().changed(change);
         self.network.use_routes(routes);
-        self.follow_network(now);
         self.events.push(Event { at: now, kind: EventKind::RoutesFixed });
     }
 
     /// Computes shortest routes for the lanes as they are.
-    pub(super) fn reroute(&mut self, now: Time, by_itself: bool) {
+    pub(crate) fn reroute(&mut self, now: Time, by_itself: bool) {
         let chains = &self.chains;
         let latency = |lane: windtunnel_model::Lane| {
             let chain = &chains[lane.index()];
@@ -62,7 +61,6 @@ impl Engine {
         };
         let routes = self.network.routes().recomputed(latency);
         self.network.use_routes(routes);
-        self.follow_network(now);
         self.events.push(Event { at: now, kind: EventKind::Rerouted { by_itself } });
     }
 }

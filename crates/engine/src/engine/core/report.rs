@@ -6,14 +6,14 @@ use windtunnel_wire::icmp::{self, Kind, Reply};
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{flow, vnet};
 
-use super::Engine;
+use super::Core;
 use crate::chain::TooBig;
 use crate::packet::{Packet, Shape};
 
 /// Room for the longest message: 1280 bytes of IPv6 with the Ethernet header.
 const MESSAGE_LEN_MAX: usize = 1294;
 
-impl Engine {
+impl Core {
     /// Sends a packet that a router made.
     pub(super) fn originate(&mut self, now: Time, id: RouterId, packet: Packet) {
         let lane = Info::parse(packet.frame()).ok().and_then(|info| {

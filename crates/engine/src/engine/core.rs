@@ -1,0 +1,142 @@
+//! What both network models share: the lanes, routers and LANs of a plan, and the packets in them.
+
+mod change;
+mod forward;
+mod report;
+mod reroute;
+mod segment;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use windtunnel_model::{Lane, Plan, Time, Vertex};
+
+use super::model::Model;
+use super::{Departure, Limits};
+use crate::buffer::Pool;
+use crate::chain::{Chain, Role, Site, Work};
+use crate::counters::RouterCounters;
+use crate::element::Luck;
+use crate::element::trace::Book;
+use crate::event::{Bounded, EVENTS_MAX, Event, HANDOFFS_MAX, Handoff};
+use crate::lan::Segment;
+use crate::neighbours::Neighbours;
+use crate::network::{End, Network};
+use crate::part::Part;
+use crate::timer::{Activity, Due, Timers};
+use reroute::Reroutes;
+
+/// The network without what is particular to a [`Model`].
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) work: Work,
+    /// By lane index.
+    pub(crate) chains: Vec<Chain>,
+    pub(crate) network: Network,
+    /// By LAN.
+    segments: Vec<Segment>,
+    /// By the lane from a router to a LAN.
+    neighbours: BTreeMap<Lane, Neighbours>,
+    pub(crate) routers: Vec<RouterCounters>,
+    /// By link: its ends.
+    pub(crate) vertices: Vec<[Vertex; 2]>,
+    pub(crate) outbox: VecDeque<Departure>,
+    /// By lane index: departures in the outbox.
+    pub(crate) unpolled: Vec<u32>,
+    pub(crate) events: Bounded<Event>,
+    pub(crate) handoffs: Bounded<Handoff>,
+    pub(crate) reroutes: Reroutes,
+    /// By port: whether it is on this machine.
+    pub(crate) here: Vec<bool>,
+    /// The latest `now`.
+    pub(crate) now: Time,
+}
+
+impl Core {
+    /// The lanes of `plan`, each in the role that `model` gives it.
+    pub(crate) fn new(plan: &Plan, limits: Limits, part: &Part, model: &Model) -> Core {
+        let network = Network::new(plan);
+        let book = Book::new(&plan.traces);
+        let here: Vec<bool> = plan.ports().map(|(node, _)| part.here[node.index()]).collect();
+        let chains: Vec<Chain> = (0..plan.links.len() * 2)
+            .map(Lane::from_index)
+            .map(|lane| {
+                let is_remote = matches!(
+                    network.end(lane),
+                    End::Node { port, .. } if !here[port.index()]
+                );
+                chain_of(plan, &network, lane, part.number, model.role(is_remote), &book)
+            })
+            .collect();
+        Core {
+            work: Work {
+                pool: Pool::new(limits.packet_memory),
+                timers: Timers::default(),
+                book,
+                now: Time::ZERO,
+                ledger: model.ledger(plan),
+                exits: VecDeque::new(),
+            },
+            unpolled: vec![0; chains.len()],
+            chains,
+            network,
+            segments: Segment::all(plan),
+            neighbours: BTreeMap::new(),
+            routers: vec![RouterCounters::default(); plan.routers.len()],
+            vertices: plan.links.iter().map(|link| link.ends.map(|end| end.vertex)).collect(),
+            outbox: VecDeque::new(),
+            events: Bounded::new(EVENTS_MAX),
+            handoffs: Bounded::new(HANDOFFS_MAX),
+            reroutes: Reroutes::new(plan.routing.reroute),
+            here,
+            now: Time::ZERO,
+        }
+    }
+
+    /// Wakes a lane; `false` if the wake-up is not valid any more.
+    pub(crate) fn wake(&mut self, due: Due) -> bool {
+        let chain = &mut self.chains[due.lane as usize];
+        if !chain.alarms.take(&due) {
+            return false;
+        }
+        self.work.now = due.at;
+        match due.activity {
+            Activity::Ask => self.ask_again(due.at, Lane::from_index(due.lane as usize)),
+            Activity::Delay => {
+                chain.wake(due, &mut self.work);
+                self.note_handoffs(due.at);
+            }
+            Activity::Ingress | Activity::Server => chain.wake(due, &mut self.work),
+        }
+        true
+    }
+
+    fn note_handoffs(&mut self, intended: Time) {
+        let late = self.now.since(intended);
+        for (lane, _) in &self.work.exits {
+            if !matches!(self.network.end(*lane), End::Node { .. }) {
+                self.handoffs.push((*lane, late));
+            }
+        }
+    }
+}
+
+fn chain_of(
+    plan: &Plan,
+    network: &Network,
+    lane: Lane,
+    part: u32,
+    role: Role,
+    book: &Book,
+) -> Chain {
+    let link = &plan.links[lane.link.index()];
+    let luck = Luck { seed: plan.seed, link: &link.name, direction: lane.direction, part };
+    let profile = &link.profiles[lane.direction.index()];
+    let [starts, ends] = [lane.reverse(), lane].map(|lane| network.end(lane));
+    let on_lan = [starts, ends].iter().any(|end| matches!(end, End::Lan(_)));
+    let site = Site {
+        ends_at_node: matches!(ends, End::Node { .. }),
+        on_lan,
+        routed: !on_lan || matches!(starts, End::Router(_)),
+    };
+    Chain::new(lane, &luck, profile, site, role, book)
+}

@@ -1,0 +1,109 @@
+//! One machine's part of a network: what it tells the other machines of its flows, and what they
+//! tell.
+
+use windtunnel_model::plan::Plan;
+use windtunnel_model::{Lane, Time};
+
+use super::Paths;
+use super::names::{Names, Route};
+use super::news::News;
+use super::remote::Remote;
+use crate::engine::Core;
+use crate::flow::{FlowNews, FlowTerms, RemoteKey};
+
+/// What is told to other machines, and what they tell.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// The number of the own part.
+    part: u32,
+    pub(crate) names: Names,
+    pub(crate) news: News,
+    pub(crate) remote: Remote,
+}
+
+impl Exchange {
+    pub(crate) fn new(plan: &Plan, part: u32) -> Self {
+        Exchange { part, names: Names::new(plan), news: News::default(), remote: Remote::default() }
+    }
+}
+
+impl Paths {
+    /// Takes over what part `part` told of its flows; how many of the news cannot be used.
+    pub(crate) fn handle_flows(
+        &mut self,
+        core: &mut Core,
+        now: Time,
+        part: u32,
+        news: &[FlowNews],
+    ) -> usize {
+        let refused = news.iter().filter(|one| !self.hear_of(core, part, one)).count();
+        self.divide(core, now);
+        refused
+    }
+
+    /// None of a part's flows is there any more.
+    pub(crate) fn forget_part(&mut self, core: &mut Core, now: Time, part: u32) {
+        let gone = self.exchange.as_mut().map(|exchange| exchange.remote.remove_part(part));
+        for id in gone.into_iter().flatten() {
+            self.division.stop(id);
+        }
+        self.divide(core, now);
+    }
+
+    /// Takes a piece of news over; `false` if it cannot be.
+    fn hear_of(&mut self, core: &mut Core, part: u32, news: &FlowNews) -> bool {
+        let key = news.key();
+        let Some(exchange) = &mut self.exchange else { return false };
+        let Some(route) = exchange.names.read(&key) else { return false };
+        if part == exchange.part || core.here[route.port.index()] {
+            return false;
+        }
+        match (exchange.remote.find(part, key), news.flow) {
+            (None, None) => true,
+            (Some(id), None) => {
+                exchange.remote.remove(part, key);
+                self.division.stop(id);
+                true
+            }
+            (Some(id), Some(flow)) => {
+                self.division.change(id, flow.terms());
+                true
+            }
+            (None, Some(flow)) => self.begin_remote(core, (part, key), route, &flow),
+        }
+    }
+
+    fn begin_remote(
+        &mut self,
+        core: &mut Core,
+        (part, key): (u32, RemoteKey),
+        route: Route,
+        flow: &FlowTerms,
+    ) -> bool {
+        let Some(exchange) = &mut self.exchange else { return false };
+        let id = exchange.remote.number();
+        let started = self.division.start(id, None, core.trace_route(&route), flow.terms());
+        if started {
+            exchange.remote.add(part, key, id, route);
+        }
+        started
+    }
+
+    /// Lets the flows of other machines go where routes lead now.
+    pub(super) fn retrace_remote(&mut self, core: &mut Core) {
+        let Some(exchange) = &self.exchange else { return };
+        for (id, route) in exchange.remote.iter() {
+            if let Some(terms) = self.division.terms(id) {
+                self.division.renew(id, core.trace_route(&route), terms);
+            }
+        }
+    }
+}
+
+impl Core {
+    /// The lanes of a flow's route.
+    pub(crate) fn trace_route(&mut self, route: &Route) -> Vec<Lane> {
+        let source = self.network.address_of_port(route.port);
+        self.trace(route.port, route.target, source, route.class)
+    }
+}

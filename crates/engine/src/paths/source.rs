@@ -1,0 +1,304 @@
+//! Packets that leave their source, and flows that come and go.
+
+use std::net::IpAddr;
+
+use windtunnel_model::profile::Setting;
+use windtunnel_model::{Lane, LinkPatch, PortId, Rate, Span, Time};
+use windtunnel_routing::Target;
+use windtunnel_sharing::{Appetite, FlowId, Terms, Use};
+use windtunnel_wire::flow::Key;
+use windtunnel_wire::packet::Info;
+use windtunnel_wire::vnet;
+
+use super::ledger::Crossing;
+use super::traffic::{PERIOD, Sign};
+use super::{Paths, Way, shaper_profile};
+use crate::chain::{Chain, Pacing, Role, Site};
+use crate::counters::DropReason;
+use crate::element::Luck;
+use crate::engine::Core;
+use crate::engine::Express;
+use crate::network::End;
+use crate::packet::{Packet, Shape};
+
+/// Packets in the queue that show that a flow wants more than was thought.
+const CROWD: u64 = 4;
+
+impl Paths {
+    /// Puts a packet of a node into the queue at its source, or where it has none, on its first
+    /// lane at once.
+    pub(crate) fn enter(
+        &mut self,
+        core: &mut Core,
+        port: PortId,
+        (vnet, shape): (vnet::Header, Shape),
+        frame: &mut [u8],
+    ) -> Option<Express> {
+        let now = core.now;
+        let found = Info::parse(frame).ok().and_then(|info| {
+            let target = core.network.target(info.destination)?;
+            let key = Key::new(&info, frame);
+            let way = self.way_to(core, now, (port, target), info.source, &key)?;
+            Some((way, key, Sign::of(&info, frame)))
+        });
+        let Some((way, key, sign)) = found else {
+            return core.enter(now, port, (vnet, shape), frame);
+        };
+        self.see(core, now, way, key, sign, &shape);
+        let Some(buf) = core.work.pool.copy(frame) else {
+            let first = self.ways[way].lanes[0];
+            core.chains[first.index()].offer_without_memory(&shape, frame);
+            return None;
+        };
+        let mut packet = Packet::new(buf, vnet, shape, now, &mut core.work.pool);
+        packet.origin = Some(port);
+        self.wait_at_source(core, now, way, packet);
+        None
+    }
+
+    /// The end of a period: who has used what.
+    pub(crate) fn take_measure(&mut self, core: &mut Core, now: Time) {
+        let taken = self.traffic.take(now);
+        debug_assert!(taken.is_some(), "it is called at the end of a period");
+        for key in self.traffic.keys() {
+            self.measure_flow(core, &key);
+        }
+        self.divide(core, now);
+    }
+
+    /// Takes over what changed of lanes and routes.
+    pub(crate) fn follow(&mut self, core: &mut Core, now: Time) {
+        for (index, chain) in core.chains.iter().enumerate() {
+            self.division.set_capacity(Lane::from_index(index), chain.profile().rate);
+        }
+        for number in 0..self.ways.len() {
+            let Way { port, target, source, hash, .. } = self.ways[number];
+            let lanes = core.trace(port, target, Some(source), hash);
+            let bottleneck = core.bottleneck(&lanes);
+            self.lead(number, lanes, bottleneck);
+        }
+        for (key, id, way) in self.traffic.running() {
+            let Way { port, target, .. } = self.ways[way];
+            let lanes = core.trace(port, target, Some(key.source), key.hash64());
+            let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.appetite));
+            self.renew(id, lanes, terms);
+        }
+        self.retrace_remote(core);
+        self.settle();
+        self.set_terms(core, now, 0..self.lanes);
+        for number in 0..self.ways.len() {
+            self.set_rate(core, now, number);
+        }
+        for number in 0..self.ways.len() {
+            self.fit_queue(core, now, number);
+        }
+    }
+
+    /// The way of a packet, if any of its lanes has a rate.
+    fn way_to(
+        &mut self,
+        core: &mut Core,
+        now: Time,
+        (port, target): (PortId, Target),
+        source: IpAddr,
+        key: &Key,
+    ) -> Option<usize> {
+        let number = self.find(port, target).unwrap_or_else(|| {
+            let mut way = Way::new(port, target, source, key.hash64());
+            way.lanes = core.trace(port, target, Some(way.source), way.hash);
+            way.bottleneck = core.bottleneck(&way.lanes);
+            let number = self.add(way);
+            self.add_shaper(core, now, number);
+            number
+        });
+        self.ways[number].bottleneck.map(|_| number)
+    }
+
+    fn add_shaper(&mut self, core: &mut Core, now: Time, number: usize) {
+        debug_assert_eq!(number, self.shapers.len(), "shapers are added in order");
+        let bottleneck = self.ways[number].bottleneck;
+        let profile = bottleneck.map(|(lane, _)| core.chains[lane.index()].profile().clone());
+        let lane = Lane::from_index(self.lanes + number);
+        let luck = Luck { seed: 0, link: "", direction: lane.direction, part: 0 };
+        let site = Site { ends_at_node: false, on_lan: false, routed: true };
+        let profile = shaper_profile(profile.as_ref());
+        let role = Role::Shaper(None);
+        self.shapers.push(Chain::new(lane, &luck, &profile, site, role, &core.work.book));
+        self.set_rate(core, now, number);
+    }
+
+    /// Counts a packet for its flow, which may be new, or want more than was thought.
+    fn see(&mut self, core: &mut Core, now: Time, way: usize, key: Key, sign: Sign, shape: &Shape) {
+        let shaper = &self.shapers[way];
+        let bytes = shape.charge(shaper.profile().effective_overhead().0);
+        let crowded = shaper.counters.queue_packets >= CROWD;
+        let last = shaper.next_number() + u64::from(shape.count) - 1;
+        let has_company = self.ways[way].has_company();
+        if let Some(flow) = self.traffic.meet(&key, sign) {
+            flow.bring(bytes, last);
+            let crowds = || !has_company || flow.exceeds(self.division.rate(flow.id));
+            if crowded && flow.runs && flow.appetite.demand().is_some() && crowds() {
+                flow.appetite = Appetite::new();
+                let id = flow.id;
+                self.renew_terms(core, id);
+                self.divide(core, now);
+            }
+            return;
+        }
+        if !sign.begins() {
+            return;
+        }
+        let flow = self.traffic.add(now, key, sign, way);
+        flow.bring(bytes, last);
+        if flow.runs {
+            let id = flow.id;
+            self.start_flow(core, way, id, &key);
+            self.divide(core, now);
+        }
+    }
+
+    /// Lets a flow take part from now on.
+    fn start_flow(&mut self, core: &mut Core, number: usize, id: FlowId, key: &Key) {
+        let Way { port, target, .. } = self.ways[number];
+        let hash = key.hash64();
+        let lanes = core.trace(port, target, Some(key.source), hash);
+        let terms = core.terms(&lanes, None);
+        self.start(number, (id, hash), lanes, terms);
+    }
+
+    fn measure_flow(&mut self, core: &mut Core, key: &Key) {
+        let Some(flow) = self.traffic.get_mut(key) else { return };
+        let (id, number) = (flow.id, flow.way);
+        let waits = self.shapers[number].waits_for(flow.last);
+        let has_company = self.ways[number].has_company();
+        let share = self.division.rate(id);
+        if flow.has_ended(waits) {
+            self.stop(number, id);
+            self.traffic.remove(key);
+            return;
+        }
+        let idles = flow.idles(share);
+        let bytes = std::mem::take(&mut flow.bytes);
+        if !flow.runs {
+            flow.runs = true;
+            return self.start_flow(core, number, id, key);
+        }
+        let before = flow.appetite.demand();
+        // What waits wants to go as well; in company it may wait for others though.
+        let tells = !waits || idles && has_company;
+        if tells && flow.appetite.observe(Use { bytes, over: PERIOD, share }) != before {
+            self.renew_terms(core, id);
+        }
+    }
+
+    /// Tells the shares what a flow wants now.
+    fn renew_terms(&mut self, core: &Core, id: FlowId) {
+        let Some(flow) = self.traffic.flow(id) else { return };
+        let terms = core.terms(self.division.lanes(id), Some(&flow.appetite));
+        self.change(id, terms);
+    }
+
+    /// Gives every way the rate that it may have now.
+    pub(super) fn divide(&mut self, core: &mut Core, now: Time) {
+        let (lanes, ways) = self.settle();
+        self.set_terms(core, now, lanes);
+        for number in ways {
+            self.set_rate(core, now, number);
+        }
+    }
+
+    /// Tells the ledger what holds for lanes now.
+    fn set_terms(&self, core: &mut Core, now: Time, lanes: impl IntoIterator<Item = usize>) {
+        for lane in lanes {
+            let terms = self.terms_of(lane, core.chains[lane].profile().rate);
+            core.work.ledger.set(now, lane, terms);
+        }
+    }
+
+    fn set_rate(&mut self, core: &mut Core, now: Time, number: usize) {
+        let profile = |lane: Lane| core.chains[lane.index()].profile();
+        let rate = self.rate(number, |lane| profile(lane).rate);
+        let way = &self.ways[number];
+        let pacing = way.bottleneck.map(|(_, line)| {
+            let mut after = Span::ZERO;
+            let cross = |lane: &Lane| {
+                let crossing = Crossing { lane: lane.index(), after };
+                after = after + profile(*lane).latency;
+                crossing
+            };
+            let lanes = way.lanes.iter().map(cross).collect();
+            Pacing::new(self.share(number).map(|share| share.min(line)), line, lanes)
+        });
+        let shaper = &mut self.shapers[number];
+        shaper.set_pacing(pacing);
+        if shaper.profile().rate != rate {
+            let rate = rate.map_or(Setting::Default, Setting::To);
+            let patch = LinkPatch { rate: Some(rate), ..LinkPatch::default() };
+            shaper.patch(now, &patch, &mut core.work);
+        }
+    }
+
+    /// Gives a way's queue the properties of its bottleneck.
+    fn fit_queue(&mut self, core: &mut Core, now: Time, number: usize) {
+        let Some((lane, _)) = self.ways[number].bottleneck else { return };
+        let profile = shaper_profile(Some(core.chains[lane.index()].profile()));
+        let patch = LinkPatch {
+            queue: profile.queue.map(Setting::To),
+            overhead: profile.overhead.map(Setting::To),
+            ..LinkPatch::default()
+        };
+        self.shapers[number].patch(now, &patch, &mut core.work);
+    }
+
+    /// Offers a packet to its way's queue; what that drops counts as dropped at the bottleneck.
+    fn wait_at_source(&mut self, core: &mut Core, now: Time, way: usize, packet: Packet) {
+        let shaper = &mut self.shapers[way];
+        let (each, before) = (u64::from(packet.shape.each), shaper.counters.dropped);
+        shaper.offer(now, packet, &mut core.work);
+        let after = shaper.counters.dropped;
+        let Some((lane, _)) = self.ways[way].bottleneck.filter(|_| after != before) else { return };
+        let counters = &mut core.chains[lane.index()].counters;
+        for reason in DropReason::ALL {
+            let dropped = after[reason] - before[reason];
+            counters.offered_packets += dropped;
+            counters.offered_bytes += dropped * each;
+            counters.dropped[reason] += dropped;
+        }
+    }
+}
+
+impl Core {
+    fn terms(&self, lanes: &[Lane], appetite: Option<&Appetite>) -> Terms {
+        let latency = |lane: Lane| self.chains[lane.index()].profile().latency;
+        let there = lanes.iter().fold(Span::ZERO, |sum, lane| sum + latency(*lane));
+        let rtt = lanes.iter().fold(there, |sum, lane| sum + latency(lane.reverse()));
+        Terms { demand: appetite.and_then(Appetite::demand), ..Terms::new(rtt) }
+    }
+
+    fn bottleneck(&self, lanes: &[Lane]) -> Option<(Lane, Rate)> {
+        let rate = |lane: &Lane| Some((*lane, self.chains[lane.index()].profile().rate?));
+        lanes.iter().filter_map(rate).min_by_key(|(_, rate)| *rate)
+    }
+
+    /// The lanes that a packet would pass now.
+    pub(super) fn trace(
+        &mut self,
+        port: PortId,
+        target: Target,
+        source: Option<IpAddr>,
+        hash: u64,
+    ) -> Vec<Lane> {
+        let mut lanes = vec![self.network.lane_of(port)];
+        while let Some(End::Router(id)) = lanes.last().map(|lane| self.network.end(*lane)) {
+            // Routes that change may make loops.
+            if target == Target::Router(id) || lanes.len() > self.vertices.len() {
+                break;
+            }
+            let Some(next) = self.network.next_hop(id, source, target, || hash) else {
+                break;
+            };
+            lanes.push(next);
+        }
+        lanes
+    }
+}
