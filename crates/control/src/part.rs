@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::flow::FlowChange;
 use windtunnel_model::{Bytes, Plan, Span};
 
 /// What an agent tells the part.
@@ -107,7 +108,7 @@ pub enum FromPart {
     /// Flows of this part began, changed or ended.
     Flows {
         /// Each flow that is not as it was.
-        changes: Vec<FlowChange>,
+        changes: Vec<FlowAnnouncement>,
     },
     /// To every other part.
     News {
@@ -176,36 +177,17 @@ pub struct Manner {
     pub packet_memory: Bytes,
 }
 
-/// A flow that began or changed (`terms` is what holds now), or ended (`None`).
+/// A flow of a part that is not as it was, and who is to hear of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlowChange {
-    /// Position of the node that sends.
-    pub source: u32,
-    /// Position of the node that receives.
-    pub destination: u32,
-    /// Which of the flows between the two.
-    pub number: u32,
-    /// What holds now.
-    pub terms: Option<FlowTerms>,
+pub struct FlowAnnouncement {
+    /// What became of it.
+    pub change: FlowChange,
     /// The members who are to hear of it, as far as the part knows; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<u16>>,
     /// Those of them who are to hear at once; absent: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_once: Option<Vec<u16>>,
-}
-
-/// What the sharing model needs to know of a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlowTerms {
-    /// The round-trip time of its path, in nanoseconds.
-    pub rtt_ns: u64,
-    /// Bit/s that it would take; absent for as much as it gets.
-    pub demand: Option<u64>,
-    /// Bytes that it keeps on the way at the most.
-    pub window: u64,
-    /// When it began, on the monotonic clock of the machine that it begins on, in nanoseconds.
-    pub since_ns: u64,
 }
 
 /// An error with all its causes, for who sees only its text.

@@ -7,6 +7,7 @@ mod model;
 
 use std::sync::Arc;
 
+use windtunnel_model::flow::{FlowChange, FlowKey};
 use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange};
 use windtunnel_model::{Lane, LinkProfile, Plan, PortId, RouterId, Span, Time, Vertex};
 use windtunnel_routing::Routes;
@@ -17,7 +18,6 @@ use self::model::Model;
 use crate::buffer::{FRAME_LEN_MAX, PacketBuf};
 use crate::counters::{LaneCounters, RouterCounters};
 use crate::event::{Event, LostReports};
-use crate::flow::{FlowNews, RemoteKey};
 use crate::housekeeping;
 use crate::network::End;
 use crate::packet::Shape;
@@ -354,7 +354,7 @@ impl Engine {
     /// ([`Audiences`](crate::Audiences)), or more. That a flow wants less is given out 100 ms
     /// after the former news of it at the earliest, and 200 ms after its begin. Nothing where
     /// all nodes are here.
-    pub fn poll_flow(&mut self) -> Option<FlowNews> {
+    pub fn poll_flow(&mut self) -> Option<FlowChange> {
         self.model.paths_mut()?.poll_flow(self.core.now)
     }
 
@@ -367,7 +367,7 @@ impl Engine {
     ///
     /// # Panics
     /// If `now` is before an earlier one.
-    pub fn handle_flows(&mut self, now: Time, part: u32, news: &[FlowNews]) {
+    pub fn handle_flows(&mut self, now: Time, part: u32, news: &[FlowChange]) {
         self.advance(now);
         let refused = match &mut self.model {
             Model::Hops => news.len(),
@@ -395,7 +395,7 @@ impl Engine {
     /// or all nodes are here. A number of 0 names the way from the first interface of the
     /// source to the first of the destination.
     #[must_use]
-    pub fn lanes_of(&mut self, key: RemoteKey) -> Vec<Lane> {
+    pub fn lanes_of(&mut self, key: FlowKey) -> Vec<Lane> {
         let route = self.exchange().and_then(|exchange| exchange.names.read(&key));
         route.map_or_else(Vec::new, |route| self.core.trace_route(&route))
     }
@@ -413,7 +413,7 @@ impl Engine {
     }
 
     /// Flows here of which the other machines cannot be told, since more are on one route than
-    /// there are names for (4 billion, divided by what [`RemoteKey`] needs for the rest). Each
+    /// there are names for (4 billion, divided by what [`FlowKey`] needs for the rest). Each
     /// makes the sharing of links wrong.
     #[must_use]
     pub fn nameless_flows(&self) -> u64 {

@@ -22,7 +22,7 @@
 //! | `lan`, `neighbours` | the segments of LANs; the addresses that routers know there |
 //! | `paths` | the model of paths: queues at the sources, shares of links |
 //! | `audience` | which of several machines hear of which flow |
-//! | `part`, `flow` | that model over several machines: which nodes are here, what is told of flows |
+//! | `part` | that model over several machines: which nodes are here |
 //! | `packet`, `buffer` | trains and their times; memory |
 //! | `housekeeping` | what never enters a lane, or has numbers of its own there |
 //! | `line`, `timer` | waiting |
@@ -96,7 +96,6 @@ mod counters;
 mod element;
 mod engine;
 mod event;
-mod flow;
 mod housekeeping;
 mod lan;
 mod line;
@@ -113,5 +112,4 @@ pub use buffer::PacketBuf;
 pub use counters::{DropReason, Drops, LaneCounters, RouterCounters};
 pub use engine::{Departure, Engine, Express, Limits, NetworkChange};
 pub use event::{Event, EventKind, LostReports};
-pub use flow::{FlowNews, FlowTerms, RemoteKey};
 pub use part::Part;

@@ -30,15 +30,15 @@ pub(crate) mod traffic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use windtunnel_model::flow::{FlowChange, FlowTerms};
 use windtunnel_model::plan::{self, Plan};
 use windtunnel_model::profile::Discipline;
 use windtunnel_model::{Lane, LinkProfile, PortId, Rate, Time};
 use windtunnel_routing::Target;
-use windtunnel_sharing::{FlowId, Sharing, Terms};
+use windtunnel_sharing::{FlowId, Sharing};
 
 use crate::chain::Chain;
 use crate::engine::Core;
-use crate::flow::{FlowNews, FlowTerms};
 use crate::packet::Packet;
 use crate::part::Part;
 use crate::timer::{Alarms, Due};
@@ -149,7 +149,13 @@ impl Paths {
     }
 
     /// A flow of this hash takes part from now on.
-    fn start(&mut self, number: usize, (id, hash): (FlowId, u64), lanes: Vec<Lane>, terms: Terms) {
+    fn start(
+        &mut self,
+        number: usize,
+        (id, hash): (FlowId, u64),
+        lanes: Vec<Lane>,
+        terms: FlowTerms,
+    ) {
         // More flows than the table has room for go without a share of their own.
         if !self.division.start(id, Some(number), lanes, terms) {
             return;
@@ -185,21 +191,21 @@ impl Paths {
     }
 
     /// An own flow goes on under other terms.
-    fn change(&mut self, id: FlowId, terms: Terms) {
+    fn change(&mut self, id: FlowId, terms: FlowTerms) {
         self.division.change(id, terms);
         self.note(id);
     }
 
     /// An own flow goes on under other terms, perhaps over other lanes.
-    fn renew(&mut self, id: FlowId, lanes: Vec<Lane>, terms: Terms) {
+    fn renew(&mut self, id: FlowId, lanes: Vec<Lane>, terms: FlowTerms) {
         self.division.renew(id, lanes, terms);
         self.note(id);
     }
 
     /// Something that other machines do not know.
-    pub(crate) fn poll_flow(&mut self, now: Time) -> Option<FlowNews> {
+    pub(crate) fn poll_flow(&mut self, now: Time) -> Option<FlowChange> {
         let (exchange, division) = (self.exchange.as_mut()?, &self.division);
-        exchange.news.poll(now, |id| division.terms(id).map(|terms| FlowTerms::of(&terms)))
+        exchange.news.poll(now, |id| division.terms(id))
     }
 
     /// Divides the bandwidth anew; the lanes that may have other terms, and the ways that may have

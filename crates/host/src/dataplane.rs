@@ -30,7 +30,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
-use windtunnel_engine::{Engine, EventKind, FlowNews, Limits, Part};
+use windtunnel_engine::{Engine, EventKind, Limits, Part};
+use windtunnel_model::flow::FlowChange;
 use windtunnel_model::{Plan, PortId, Span, Time};
 use windtunnel_sys::packet::Socket;
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
@@ -41,7 +42,7 @@ use crate::recorder::Recorder;
 pub(crate) use abroad::{Abroad, OneWay, PeerTraffic, Silence, Traffic};
 use change::{advance, apply};
 use clock::ArrivalClock;
-pub(crate) use message::{Note, Order, RemoteNews};
+pub(crate) use message::{Note, Order};
 pub(crate) use meter::Flow;
 use outbox::Outbox;
 use overload::{Change, Overload};
@@ -234,8 +235,8 @@ impl Loop {
                     apply(&mut self.engine, &mut self.sampler, at, &action);
                     self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
                 }
-                Ok(Order::Flows { member, news }) => {
-                    self.at_present(|abroad, at, engine| abroad.hear(at, member, &news, engine));
+                Ok(Order::Flows { member, changes }) => {
+                    self.at_present(|abroad, at, engine| abroad.hear(at, member, &changes, engine));
                 }
                 Ok(Order::Forget { member }) => {
                     self.at_present(|abroad, at, engine| abroad.forget(at, member, engine));
@@ -289,7 +290,7 @@ impl Loop {
         let at = self.arrivals.not_before(now());
         let engine = &mut self.engine;
         let over = self.abroad.as_mut().map(|abroad| abroad.begin(at, origin, engine));
-        self.tell_flows(at, over.unwrap_or_default());
+        self.tell_flows(over.unwrap_or_default());
         self.schedule = Schedule::new(&self.setup.plan, origin);
         self.sampler.begin(origin, &self.socket);
         self.refused = 0;
@@ -363,12 +364,12 @@ impl Loop {
         if reached {
             self.note(Note::Reached);
         }
-        self.tell_flows(at, news);
+        self.tell_flows(news);
     }
 
-    fn tell_flows(&self, at: Time, news: Vec<FlowNews>) {
-        if !news.is_empty() {
-            self.note(Note::Flows { at, news });
+    fn tell_flows(&self, changes: Vec<FlowChange>) {
+        if !changes.is_empty() {
+            self.note(Note::Flows { changes });
         }
     }
 

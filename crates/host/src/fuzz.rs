@@ -111,7 +111,9 @@ fn put_together(file: &str, text: &[u8], plan: &Plan, results: &[(&str, Vec<u8>)
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
-    use windtunnel_simlab::fuzzing::json::{hostile_values, with_hostile_value, with_hostile_values};
+    use windtunnel_simlab::fuzzing::json::{
+        hostile_values, with_hostile_value, with_hostile_values,
+    };
     use windtunnel_simlab::fuzzing::{damage, replay_seeds};
 
     use super::*;

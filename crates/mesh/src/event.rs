@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::flow::FlowChange;
 use crate::id::{AgentId, Identity, PlanHash, RunId};
+use windtunnel_model::flow::FlowChange;
 
 /// A datagram to be sent. The carrier encrypts and authenticates it.
 #[derive(Debug, Clone, PartialEq, Eq)]

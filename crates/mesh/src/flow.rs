@@ -2,35 +2,13 @@
 
 use std::sync::Arc;
 
-use windtunnel_model::{Span, Time};
+use windtunnel_model::flow::{FlowChange, FlowKey};
 
-use crate::id::{FlowKey, mix};
+use crate::id::mix;
 
 pub(crate) mod meetings;
 pub(crate) mod own;
 pub(crate) mod peer;
-
-/// What the sharing model needs to know of a flow beside its path, which is in the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flow {
-    /// The round-trip time of its path.
-    pub rtt: Span,
-    /// Bit/s that it would take; `None` for as much as it gets.
-    pub demand: Option<u64>,
-    /// Bytes that it keeps on the way at the most.
-    pub window: u64,
-    /// When it began, on the clock of the agent that announces it.
-    pub since: Time,
-}
-
-/// A flow that began or changed (`flow` is what holds now), or ended (`None`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FlowChange {
-    /// Which flow.
-    pub key: FlowKey,
-    /// What holds now.
-    pub flow: Option<Flow>,
-}
 
 /// The members of a run to whom a flow is announced: those where a share can depend on it.
 ///

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_model::{NodeId, Span, Time};
+use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_model::{Bytes, NodeId, Span, Time};
 
 use crate::config::Config;
-use crate::flow::Flow;
-use crate::id::{AgentId, FlowKey, Identity, PlanHash, RunId};
+use crate::id::{AgentId, Identity, PlanHash, RunId};
 use crate::mesh::Mesh;
 use crate::wire::Reader;
 use crate::wire::message::Message;
@@ -64,7 +64,10 @@ fn agent(now: Time) -> Mesh {
     assert_eq!(joined, Ok(()));
     let audience = mesh.audience(RUN, [AgentId(2)]).unwrap_or_else(|error| panic!("{error}"));
     let key = FlowKey { source: NodeId(0), destination: NodeId(1), number: 0 };
-    let flow = Flow { rtt: Span::from_millis(1), demand: None, window: 65_536, since: Time::ZERO };
+    let flow = Flow {
+        terms: FlowTerms::new(Span::from_millis(1)).with_window(Bytes(65_536)),
+        since: Time::ZERO,
+    };
     let set = mesh.set_flow(now, RUN, key, flow, &audience);
     assert_eq!(set, Ok(()));
     mesh

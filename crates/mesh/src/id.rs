@@ -3,8 +3,6 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use windtunnel_model::NodeId;
-
 /// An agent: one for each machine, the same over restarts. The caller draws it by chance once and
 /// keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,17 +31,6 @@ pub struct Identity {
     pub renewal: u32,
     /// Where it hears.
     pub address: SocketAddr,
-}
-
-/// A flow within a run. Its source is on a node of the agent that announces it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowKey {
-    /// The node that sends.
-    pub source: NodeId,
-    /// The node that receives.
-    pub destination: NodeId,
-    /// Which of the flows between the two; the source's agent numbers them as it likes.
-    pub number: u32,
 }
 
 impl Identity {

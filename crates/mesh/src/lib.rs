@@ -15,7 +15,7 @@
 //! | `mesh` | [`Mesh`], the contract; messages to and from the parts below |
 //! | `swim` | membership, by foca |
 //! | `run` | members of a run, their parts, who is lost to it |
-//! | `flow` | [`Flow`]s that this agent announces, and those that it hears of |
+//! | `flow` | flows that this agent announces, and those that others announce |
 //! | `clock` | [`Clock`]: offset, skew and round trip, with bounds |
 //! | `wire` | the bytes of messages |
 //! | `config`, `event`, `counters` | what goes in at the start; what comes out |
@@ -69,8 +69,8 @@ pub use clock::Clock;
 pub use config::Config;
 pub use counters::{Counters, Traffic};
 pub use event::{Ending, Event, LossCause, Refusal, Transmit};
-pub use flow::{Audience, Flow, FlowChange};
+pub use flow::Audience;
 pub use fuzz::fuzz_one;
-pub use id::{AgentId, FlowKey, Identity, PlanHash, RunId};
+pub use id::{AgentId, Identity, PlanHash, RunId};
 pub use mesh::{MemberView, Mesh};
 pub use run::{Part, RunError};

@@ -12,14 +12,15 @@ mod tell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
+use windtunnel_model::flow::{Flow, FlowKey};
 use windtunnel_model::{NodeId, Span, Time};
 
 use crate::clock::{Clock, PeerClock};
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::event::{Ending, Event, Transmit};
-use crate::flow::{Audience, Fingerprint, Flow, FlowChange};
-use crate::id::{AgentId, FlowKey, Identity, PlanHash, RunId};
+use crate::flow::{Audience, Fingerprint};
+use crate::id::{AgentId, Identity, PlanHash, RunId};
 use crate::luck::Luck;
 use crate::run::{Part, Run, RunError};
 use crate::swim::Swim;

@@ -6,10 +6,10 @@ pub(crate) mod message;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use windtunnel_model::{NodeId, Span, Time};
+use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_model::{Bytes, NodeId, Rate, Span, Time};
 
-use crate::flow::Flow;
-use crate::id::{AgentId, FlowKey, Identity};
+use crate::id::{AgentId, Identity};
 
 /// What is left to read. Every method answers `None` where the bytes end or are not what they
 /// should be.
@@ -128,12 +128,11 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn flow(&mut self) -> Option<Flow> {
-        Some(Flow {
-            rtt: Span::from_nanos(self.varint()?),
-            demand: self.varint()?.checked_sub(1),
-            window: self.varint()?,
-            since: Time::from_nanos(self.varint()?),
-        })
+        let rtt = Span::from_nanos(self.varint()?);
+        let demand = self.varint()?.checked_sub(1).and_then(Rate::from_bits_per_second);
+        let window = Some(self.varint()?).filter(|window| *window > 0).map(Bytes);
+        let since = Time::from_nanos(self.varint()?);
+        Some(Flow { terms: FlowTerms { rtt, window, demand }, since })
     }
 }
 
@@ -213,11 +212,12 @@ impl Writer {
     }
 
     pub(crate) fn flow(&mut self, flow: &Flow) {
-        self.varint(flow.rtt.as_nanos());
-        // Nought stands for a flow that takes what it gets; the greatest rate that can be said is
-        // 2⁶⁴ − 2.
-        self.varint(flow.demand.map_or(0, |demand| demand.saturating_add(1)));
-        self.varint(flow.window);
+        let FlowTerms { rtt, window, demand } = flow.terms;
+        self.varint(rtt.as_nanos());
+        // Zero: no demand is known. The greatest that can be written is 2⁶⁴ − 2.
+        self.varint(demand.map_or(0, |demand| demand.bits_per_second().saturating_add(1)));
+        // Zero: no bound.
+        self.varint(window.map_or(0, |window| window.0));
         self.varint(flow.since.as_nanos());
     }
 }

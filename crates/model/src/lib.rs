@@ -15,6 +15,7 @@
 //! | [`profile`] | [`LinkProfile`]: what one direction of a link does, and [`LinkPatch`], a change of it |
 //! | [`trace`] | [`trace::Trace`]: what a link does over time, recorded |
 //! | [`expect`] | what must hold at the end of a run |
+//! | [`flow`] | [`flow::FlowKey`], [`flow::FlowTerms`], [`flow::FlowChange`]: flows as machines announce them |
 //! | [`placement`] | what a plan says about the machines that it runs on |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
 //! | [`name`] | what things may be called |
@@ -31,6 +32,7 @@
 
 mod discipline;
 pub mod expect;
+pub mod flow;
 pub mod id;
 pub mod lan;
 pub mod name;

@@ -13,7 +13,8 @@ pub struct Use {
     pub share: Option<Rate>,
 }
 
-/// The demand of one flow, period by period ([`Terms::demand`](crate::Terms)).
+/// The demand of one flow, period by period: that of its
+/// [`FlowTerms`](windtunnel_model::flow::FlowTerms).
 ///
 /// # How
 ///

@@ -14,7 +14,6 @@
 //! | module | what it knows |
 //! | --- | --- |
 //! | `model` | [`Model`] and its two implementations: what a flow counts |
-//! | `terms` | [`Terms`]: round-trip time, window and demand of a flow |
 //! | `shares` | [`Shares`], the table: what came, what changed |
 //! | `shares::fill` | all shares from nothing |
 //! | `shares::relax` | the shares that a change reaches, and why they are the same |
@@ -22,13 +21,14 @@
 //! | `appetite` | [`Appetite`]: what a flow wants, from what it was seen to use |
 //!
 //! ```
+//! use windtunnel_model::flow::FlowTerms;
 //! use windtunnel_model::{Rate, Span};
-//! use windtunnel_sharing::{FlowId, Shares, Sharing, Terms};
+//! use windtunnel_sharing::{FlowId, Shares, Sharing};
 //!
 //! // Two flows over one lane of 2 Mbit/s; the round trip of one is three times that of the other.
 //! let mut shares = Shares::new(Sharing::RttAware, &["2mbit".parse().ok()]).unwrap();
-//! shares.start(FlowId(1), &[0], Terms::new(Span::from_millis(100))).unwrap();
-//! shares.start(FlowId(2), &[0], Terms::new(Span::from_millis(300))).unwrap();
+//! shares.start(FlowId(1), &[0], FlowTerms::new(Span::from_millis(100))).unwrap();
+//! shares.start(FlowId(2), &[0], FlowTerms::new(Span::from_millis(300))).unwrap();
 //! let changed: Vec<_> = shares.settle().iter().map(|change| change.share).collect();
 //! assert_eq!(changed, [Rate::from_bits_per_second(1_500_000), Rate::from_bits_per_second(500_000)]);
 //! ```
@@ -37,10 +37,8 @@ mod appetite;
 mod error;
 mod model;
 mod shares;
-mod terms;
 
 pub use appetite::{Appetite, Use};
 pub use error::SharesError;
 pub use model::{Equal, Model, RttAware, Sharing, Weight};
 pub use shares::{Change, FlowId, Limit, Shares, allocate};
-pub use terms::Terms;

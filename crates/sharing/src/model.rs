@@ -1,8 +1,7 @@
 //! How much a flow counts where bandwidth is short.
 
+use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Rate, Span};
-
-use crate::Terms;
 
 /// A sharing model: the weight and the ceiling of a flow. What the flows then get is for all models
 /// the same *weighted max-min*: no flow could have more without another one having less that has,
@@ -21,11 +20,11 @@ use crate::Terms;
 /// this trait but beside [`Shares`](crate::Shares).
 pub trait Model {
     /// How much the flow counts on each lane of its path.
-    fn weight(&self, terms: &Terms) -> Weight;
+    fn weight(&self, terms: &FlowTerms) -> Weight;
 
     /// The most that the flow may have: as a rule the lesser of its demand and of what its window
     /// allows.
-    fn ceiling(&self, terms: &Terms) -> Option<Rate> {
+    fn ceiling(&self, terms: &FlowTerms) -> Option<Rate> {
         terms.ceiling()
     }
 }
@@ -84,27 +83,27 @@ pub enum Sharing {
 }
 
 impl Model for RttAware {
-    fn weight(&self, terms: &Terms) -> Weight {
+    fn weight(&self, terms: &FlowTerms) -> Weight {
         let rtt = terms.rtt.max(NEAREST).as_nanos();
         Weight::nearest((RTT_SCALE + rtt / 2) / rtt)
     }
 }
 
 impl Model for Equal {
-    fn weight(&self, _: &Terms) -> Weight {
+    fn weight(&self, _: &FlowTerms) -> Weight {
         Weight::LEAST
     }
 }
 
 impl Model for Sharing {
-    fn weight(&self, terms: &Terms) -> Weight {
+    fn weight(&self, terms: &FlowTerms) -> Weight {
         match self {
             Sharing::RttAware => RttAware.weight(terms),
             Sharing::Equal => Equal.weight(terms),
         }
     }
 
-    fn ceiling(&self, terms: &Terms) -> Option<Rate> {
+    fn ceiling(&self, terms: &FlowTerms) -> Option<Rate> {
         match self {
             Sharing::RttAware => RttAware.ceiling(terms),
             Sharing::Equal => Equal.ceiling(terms),
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
 
     fn weight(rtt: Span) -> u64 {
-        RttAware.weight(&Terms::new(rtt)).value()
+        RttAware.weight(&FlowTerms::new(rtt)).value()
     }
 
     #[test]

@@ -59,8 +59,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use windtunnel_model::Rate;
+use windtunnel_model::flow::FlowTerms;
 
-use crate::{Model, SharesError, Terms};
+use crate::{Model, SharesError};
 use flow::{Flow, Path, Record, Stand};
 use lane::{Crowd, Lane};
 use relax::Scratch;
@@ -160,7 +161,12 @@ impl<M: Model> Shares<M> {
     ///
     /// # Errors
     /// If there is such a flow already, no such lane, or no room for one more flow.
-    pub fn start(&mut self, id: FlowId, lanes: &[u32], terms: Terms) -> Result<(), SharesError> {
+    pub fn start(
+        &mut self,
+        id: FlowId,
+        lanes: &[u32],
+        terms: FlowTerms,
+    ) -> Result<(), SharesError> {
         if let Some(&lane) = lanes.iter().find(|lane| **lane as usize >= self.lanes.len()) {
             return Err(SharesError::UnknownLane { lane, lanes: self.lanes.len() });
         }
@@ -206,7 +212,7 @@ impl<M: Model> Shares<M> {
     ///
     /// # Errors
     /// If there is no such flow.
-    pub fn change(&mut self, id: FlowId, terms: Terms) -> Result<(), SharesError> {
+    pub fn change(&mut self, id: FlowId, terms: FlowTerms) -> Result<(), SharesError> {
         let place = self.place(id).ok_or(SharesError::UnknownFlow(id))?;
         if self.records[place as usize].terms != terms {
             self.news += 1;
@@ -270,7 +276,7 @@ impl<M: Model> Shares<M> {
 
     /// The terms of a flow.
     #[must_use]
-    pub fn terms(&self, id: FlowId) -> Option<Terms> {
+    pub fn terms(&self, id: FlowId) -> Option<FlowTerms> {
         Some(self.records[self.place(id)? as usize].terms)
     }
 
@@ -415,7 +421,7 @@ impl fmt::Display for FlowId {
 pub fn allocate<M: Model>(
     model: M,
     capacities: &[Option<Rate>],
-    flows: &[(&[u32], Terms)],
+    flows: &[(&[u32], FlowTerms)],
 ) -> Result<Vec<Option<Rate>>, SharesError> {
     let mut shares = Shares::new(model, capacities)?;
     for (id, (lanes, terms)) in (0..).zip(flows) {

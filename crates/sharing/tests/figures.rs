@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Bytes, Rate, Span};
-use windtunnel_sharing::{Change, FlowId, Limit, Shares, Sharing, Terms, allocate};
+use windtunnel_sharing::{Change, FlowId, Limit, Shares, Sharing, allocate};
 
 fn mbit(rate: u64) -> Option<Rate> {
     Rate::from_bits_per_second(rate * 1_000_000)
@@ -13,8 +14,8 @@ fn bits(rate: u64) -> Option<Rate> {
     Rate::from_bits_per_second(rate)
 }
 
-fn round_trip(millis: u64) -> Terms {
-    Terms::new(Span::from_millis(millis))
+fn round_trip(millis: u64) -> FlowTerms {
+    FlowTerms::new(Span::from_millis(millis))
 }
 
 /// What a settled table said, as flow and bits a second.
@@ -69,7 +70,7 @@ mod figure_3_5 {
 
     #[test]
     fn equal_sharing_halves() {
-        let paths: [(&[u32], Terms); 2] =
+        let paths: [(&[u32], FlowTerms); 2] =
             [(&[ZERO_ONE, ONE_TWO], round_trip(100)), (&[ZERO_ONE, ONE_FOUR], round_trip(300))];
         let shares = allocate(Sharing::Equal, &[mbit(2); 5], &paths).unwrap();
         assert_eq!(shares, [mbit(1), mbit(1)]);

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::random::Stream;
 use windtunnel_model::{Bytes, Rate, Span};
-use windtunnel_sharing::{Appetite, FlowId, Limit, Shares, SharesError, Sharing, Terms, Use};
+use windtunnel_sharing::{Appetite, FlowId, Limit, Shares, SharesError, Sharing, Use};
 
-const TERMS: Terms = Terms::new(Span::from_millis(100));
+const TERMS: FlowTerms = FlowTerms::new(Span::from_millis(100));
 
 fn mbit(rate: u64) -> Option<Rate> {
     Rate::from_bits_per_second(rate * 1_000_000)
@@ -45,7 +46,7 @@ fn only_changes_are_told_and_a_flow_that_starts_anew_is_one() {
     table.start(FlowId(2), &[1, 1], TERMS).unwrap();
     assert_eq!(table.settle().len(), 2);
     assert!(table.settle().is_empty());
-    table.change(FlowId(1), Terms::new(Span::from_millis(5))).unwrap();
+    table.change(FlowId(1), FlowTerms::new(Span::from_millis(5))).unwrap();
     assert!(table.settle().is_empty(), "alone on its lane, whatever its round trip");
     table.stop(FlowId(1)).unwrap();
     assert!(table.settle().is_empty(), "the other is on another lane");
@@ -90,10 +91,10 @@ fn the_greatest_rates_and_weights_fit() {
     let mut table = Shares::new(Sharing::RttAware, &[most, None]).unwrap();
     for id in 0..1000 {
         let rtt = Span::from_nanos(if id % 2 == 0 { 1 } else { u64::MAX });
-        table.start(FlowId(id), &[0], Terms::new(rtt).with_demand(most.unwrap())).unwrap();
+        table.start(FlowId(id), &[0], FlowTerms::new(rtt).with_demand(most.unwrap())).unwrap();
     }
     let all = Rate::from_bits_per_second(u64::MAX);
-    table.start(FlowId(1000), &[1], Terms { demand: all, ..TERMS }).unwrap();
+    table.start(FlowId(1000), &[1], FlowTerms { demand: all, ..TERMS }).unwrap();
     table.settle();
     assert_eq!(table.share(FlowId(1000)), Some(all));
     let given = table.given(0);
@@ -113,7 +114,7 @@ fn what_a_flow_does_not_use_goes_to_others() {
         let share = table.share(FlowId(1)).unwrap();
         let used = share.map_or(wants, |share| share.bits_per_second().min(wants));
         let seen = Use { bytes: used / 160, over: Span::from_millis(50), share };
-        table.change(FlowId(1), Terms { demand: appetite.observe(seen), ..TERMS }).unwrap();
+        table.change(FlowId(1), FlowTerms { demand: appetite.observe(seen), ..TERMS }).unwrap();
         table.settle();
         table.share(FlowId(2)).unwrap().unwrap().bits_per_second()
     };
@@ -145,7 +146,7 @@ fn long_chains_of_changes_end_where_a_new_table_begins() {
                 let path: Vec<u32> = (0..=below(12)).map(|_| below(60) as u32).collect();
                 let rtt = Span::from_micros(500 + below(300_000));
                 let window = (below(5) == 0).then(|| Bytes(below(100_000)));
-                table.start(id, &path, Terms { window, ..Terms::new(rtt) }).unwrap();
+                table.start(id, &path, FlowTerms { window, ..FlowTerms::new(rtt) }).unwrap();
             } else {
                 told.remove(&id);
             }

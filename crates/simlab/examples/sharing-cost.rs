@@ -6,9 +6,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::random::Stream;
 use windtunnel_model::{Direction, Rate, Span};
-use windtunnel_sharing::{FlowId, Shares, Sharing, Terms};
+use windtunnel_sharing::{FlowId, Shares, Sharing};
 
 const FULL_ASKED: &str = "20 ms; reach for 3";
 const CHANGE_ASKED: &str = "1000 µs; reach for 50";
@@ -65,7 +66,7 @@ fn row(name: &str, asked: &str, seen: Vec<(u128, usize)>, unit: f64) {
 
 struct Network {
     capacities: Vec<Option<Rate>>,
-    flows: Vec<(Vec<u32>, Terms)>,
+    flows: Vec<(Vec<u32>, FlowTerms)>,
 }
 
 struct Bench<'a> {
@@ -117,7 +118,7 @@ impl<'a> Bench<'a> {
         let half = Rate::from_bits_per_second(share / 2);
         let demand = if terms.demand.is_some() { None } else { half };
         let start = Instant::now();
-        self.shares.change(id, Terms { demand, ..terms }).expect("it runs");
+        self.shares.change(id, FlowTerms { demand, ..terms }).expect("it runs");
         let changed = black_box(self.shares.settle().len());
         (start.elapsed().as_nanos(), changed)
     }
@@ -231,9 +232,9 @@ impl Luck {
     }
 
     /// Round trips of 2 to 200 ms; one flow in ten has a window of 64 KiB.
-    fn terms(&mut self) -> Terms {
+    fn terms(&mut self) -> FlowTerms {
         let rtt = Span::from_micros(2_000 + self.below(198_000));
         let window = (self.below(10) == 0).then_some(windtunnel_model::Bytes(65_536));
-        Terms { window, ..Terms::new(rtt) }
+        FlowTerms { window, ..FlowTerms::new(rtt) }
     }
 }

@@ -14,9 +14,8 @@ pub mod view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use windtunnel_mesh::{
-    AgentId, Audience, Config, Ending, Event, Flow, FlowKey, Mesh, PlanHash, RunId,
-};
+use windtunnel_mesh::{AgentId, Audience, Config, Ending, Event, Mesh, PlanHash, RunId};
+use windtunnel_model::flow::{Flow, FlowKey};
 use windtunnel_model::{NodeId, Span, Time};
 
 use crate::Chance;

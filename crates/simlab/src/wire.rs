@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_engine::FlowNews;
+use windtunnel_model::flow::FlowChange;
 use windtunnel_model::{PortId, Span, Time};
 
 use crate::Chance;
@@ -30,7 +30,7 @@ pub(crate) enum Letter {
     /// A frame for a port.
     Frame { port: PortId, frame: Vec<u8> },
     /// News of a part for a machine.
-    News { from: u32, to: usize, news: Vec<FlowNews> },
+    News { from: u32, to: usize, news: Vec<FlowChange> },
 }
 
 impl Default for Wire {
@@ -88,7 +88,7 @@ impl Wire {
         now: Time,
         from: usize,
         others: impl Iterator<Item = usize>,
-        news: &[FlowNews],
+        news: &[FlowChange],
     ) {
         if news.is_empty() {
             return;

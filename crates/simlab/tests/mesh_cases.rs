@@ -1,8 +1,9 @@
 //! The mesh in worlds made for one question each.
 
 use windtunnel_mesh::config::Detection;
-use windtunnel_mesh::{AgentId, Ending, Event, Flow, FlowKey, LossCause, Part, PlanHash, RunId};
-use windtunnel_model::{NodeId, Span, Time};
+use windtunnel_mesh::{AgentId, Ending, Event, LossCause, Part, PlanHash, RunId};
+use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_model::{Bytes, NodeId, Span, Time};
 use windtunnel_simlab::mesh::machine::Machine;
 use windtunnel_simlab::mesh::measure::{self, Company, Load, RUN};
 use windtunnel_simlab::mesh::{MeshWorld, Weather};
@@ -15,7 +16,10 @@ fn key(number: u32) -> FlowKey {
 }
 
 fn flow() -> Flow {
-    Flow { rtt: Span::from_millis(40), demand: None, window: 65_536, since: Time::ZERO }
+    Flow {
+        terms: FlowTerms::new(Span::from_millis(40)).with_window(Bytes(65_536)),
+        since: Time::ZERO,
+    }
 }
 
 /// The part that a machine's agent takes another's to have.

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use windtunnel_model::Plan;
-use windtunnel_model::name;
+use windtunnel_model::flow::FlowChange;
 use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
+use windtunnel_model::{NodeId, Plan, name};
 
 use super::ensure_signal;
-use crate::part::{FlowChange, FromPart, PartSetup, StopWhy, ToPart, bytes_of};
+use crate::part::{FlowAnnouncement, FromPart, PartSetup, StopWhy, ToPart, bytes_of};
 
 /// The most machines of a run: each has a node.
 pub const MEMBERS_MAX: usize = Plan::NODES_MAX;
@@ -19,7 +19,7 @@ impl Validate for ToPart {
             ToPart::Setup(setup) => setup.validate(),
             ToPart::Peers { addresses } => ensure_peers(addresses),
             ToPart::Measure | ToPart::Begin { .. } => Ok(()),
-            ToPart::Flows { changes, .. } => ensure_flows(changes),
+            ToPart::Flows { changes, .. } => ensure_flows(changes.iter()),
             ToPart::News { news, .. } => ensure(news.len() <= NEWS_BYTES_MAX, || {
                 format!("{} bytes of news are more than {NEWS_BYTES_MAX}", news.len())
             }),
@@ -59,7 +59,10 @@ impl Validate for FromPart {
             FromPart::Unreached { members } => ensure(members.len() <= MEMBERS_MAX, || {
                 format!("{} members are not reached", members.len())
             }),
-            FromPart::Flows { changes } => ensure_flows(changes),
+            FromPart::Flows { changes } => {
+                ensure_audiences(changes)?;
+                ensure_flows(changes.iter().map(|it| &it.change))
+            }
             FromPart::News { news } => ensure(news.len() <= NEWS_BYTES_MAX, || {
                 format!("{} bytes of news are more than {NEWS_BYTES_MAX}", news.len())
             }),
@@ -153,16 +156,19 @@ pub fn ensure_peers(addresses: &[Option<SocketAddr>]) -> Result<(), Invalid> {
     })
 }
 
-fn ensure_flows(changes: &[FlowChange]) -> Result<(), Invalid> {
-    let heard = |change: &FlowChange| {
-        let told = [&change.audience, &change.at_once];
-        told.into_iter().flatten().all(|members| members.len() <= MEMBERS_MAX)
-    };
-    let node = |node: u32| usize::try_from(node).is_ok_and(|node| node < Plan::NODES_MAX);
-    let sane = |it: &FlowChange| heard(it) && node(it.source) && node(it.destination);
-    ensure(changes.len() <= FLOWS_MAX && changes.iter().all(sane), || {
-        "news of flows that no plan has".to_owned()
-    })
+fn ensure_flows<'a>(
+    mut changes: impl ExactSizeIterator<Item = &'a FlowChange>,
+) -> Result<(), Invalid> {
+    let node = |node: NodeId| node.index() < Plan::NODES_MAX;
+    let few = changes.len() <= FLOWS_MAX;
+    let sane = few && changes.all(|it| node(it.key.source) && node(it.key.destination));
+    ensure(sane, || "news of flows that no plan has".to_owned())
+}
+
+fn ensure_audiences(announcements: &[FlowAnnouncement]) -> Result<(), Invalid> {
+    let lists = announcements.iter().flat_map(|it| [&it.audience, &it.at_once]);
+    let sane = lists.flatten().all(|members| members.len() <= MEMBERS_MAX);
+    ensure(sane, || "a flow is announced to more members than a run has".to_owned())
 }
 
 /// Flows in one message.

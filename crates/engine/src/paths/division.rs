@@ -9,8 +9,9 @@
 
 use std::collections::BTreeMap;
 
+use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Lane, Rate};
-use windtunnel_sharing::{FlowId, Shares, Sharing, Terms};
+use windtunnel_sharing::{FlowId, Shares, Sharing};
 
 /// The shares of all flows, here and elsewhere.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl Division {
         id: FlowId,
         way: Option<usize>,
         lanes: Vec<Lane>,
-        terms: Terms,
+        terms: FlowTerms,
     ) -> bool {
         let numbers: Vec<u32> = lanes.iter().copied().map(number).collect();
         if self.shares.start(id, &numbers, terms).is_err() {
@@ -99,7 +100,7 @@ impl Division {
     }
 
     /// A flow goes on under other terms, perhaps over other lanes.
-    pub(crate) fn renew(&mut self, id: FlowId, lanes: Vec<Lane>, terms: Terms) {
+    pub(crate) fn renew(&mut self, id: FlowId, lanes: Vec<Lane>, terms: FlowTerms) {
         let Some(member) = self.members.get(&id) else { return };
         if member.lanes == lanes {
             return self.change(id, terms);
@@ -111,7 +112,7 @@ impl Division {
     }
 
     /// A flow goes on under other terms.
-    pub(crate) fn change(&mut self, id: FlowId, terms: Terms) {
+    pub(crate) fn change(&mut self, id: FlowId, terms: FlowTerms) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let changed = self.shares.change(id, terms);
         debug_assert!(changed.is_ok(), "members are in the table");
@@ -158,7 +159,7 @@ impl Division {
         Rate::from_bits_per_second(self.share(id)?)
     }
 
-    pub(crate) fn terms(&self, id: FlowId) -> Option<Terms> {
+    pub(crate) fn terms(&self, id: FlowId) -> Option<FlowTerms> {
         self.shares.terms(id)
     }
 

@@ -1,6 +1,7 @@
 //! One machine's part of a network: what it tells the other machines of its flows, and what they
 //! tell.
 
+use windtunnel_model::flow::{FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::plan::Plan;
 use windtunnel_model::{Lane, Time};
 
@@ -9,7 +10,6 @@ use super::names::{Names, Route};
 use super::news::News;
 use super::remote::Remote;
 use crate::engine::Core;
-use crate::flow::{FlowNews, FlowTerms, RemoteKey};
 
 /// What is told to other machines, and what they tell.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Paths {
         core: &mut Core,
         now: Time,
         part: u32,
-        news: &[FlowNews],
+        news: &[FlowChange],
     ) -> usize {
         let refused = news.iter().filter(|one| !self.hear_of(core, part, one)).count();
         self.divide(core, now);
@@ -51,8 +51,8 @@ impl Paths {
     }
 
     /// Takes a piece of news over; `false` if it cannot be.
-    fn hear_of(&mut self, core: &mut Core, part: u32, news: &FlowNews) -> bool {
-        let key = news.key();
+    fn hear_of(&mut self, core: &mut Core, part: u32, news: &FlowChange) -> bool {
+        let key = news.key;
         let Some(exchange) = &mut self.exchange else { return false };
         let Some(route) = exchange.names.read(&key) else { return false };
         if part == exchange.part || core.here[route.port.index()] {
@@ -66,23 +66,23 @@ impl Paths {
                 true
             }
             (Some(id), Some(flow)) => {
-                self.division.change(id, flow.terms());
+                self.division.change(id, flow.terms);
                 true
             }
-            (None, Some(flow)) => self.begin_remote(core, (part, key), route, &flow),
+            (None, Some(flow)) => self.begin_remote(core, (part, key), route, flow.terms),
         }
     }
 
     fn begin_remote(
         &mut self,
         core: &mut Core,
-        (part, key): (u32, RemoteKey),
+        (part, key): (u32, FlowKey),
         route: Route,
-        flow: &FlowTerms,
+        terms: FlowTerms,
     ) -> bool {
         let Some(exchange) = &mut self.exchange else { return false };
         let id = exchange.remote.number();
-        let started = self.division.start(id, None, core.trace_route(&route), flow.terms());
+        let started = self.division.start(id, None, core.trace_route(&route), terms);
         if started {
             exchange.remote.add(part, key, id, route);
         }

@@ -1,10 +1,10 @@
-//! The names of flows between machines: [`RemoteKey`] says how they are made.
+//! The names of flows between machines: [`FlowKey`] says how they are made.
 
+use windtunnel_model::flow::FlowKey;
 use windtunnel_model::plan::Plan;
 use windtunnel_model::{NodeId, PortId, RouterId};
 use windtunnel_routing::Target;
 
-use crate::flow::RemoteKey;
 use crate::network;
 
 /// What names are made of, from the plan: the same on every machine.
@@ -49,7 +49,7 @@ impl Names {
     }
 
     /// The name of the flow on `route` with this serial number; `None` where there are too many.
-    pub(crate) fn name(&self, route: &Route, serial: u64) -> Option<RemoteKey> {
+    pub(crate) fn name(&self, route: &Route, serial: u64) -> Option<FlowKey> {
         let (source, interface) = self.owners[route.port.index()];
         let (destination, place) = match route.target {
             Target::Port(port) => self.owners[port.index()],
@@ -59,11 +59,11 @@ impl Names {
         let number = serial.checked_mul(self.classes)?.checked_add(route.class)?;
         let number = then(number, self.places(source, destination), place)?;
         let number = then(number, self.interfaces(source), interface)?;
-        Some(RemoteKey { source, destination, number: u32::try_from(number).ok()? })
+        Some(FlowKey { source, destination, number: u32::try_from(number).ok()? })
     }
 
     /// The route of a flow, by its name; `None` where no plan gives such a name.
-    pub(crate) fn read(&self, key: &RemoteKey) -> Option<Route> {
+    pub(crate) fn read(&self, key: &FlowKey) -> Option<Route> {
         let own = self.ports.get(key.source.index())?;
         let aimed = self.ports.get(key.destination.index())?;
         let (number, interface) = last(u64::from(key.number), own.len())?;

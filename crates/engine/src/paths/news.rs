@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windtunnel_model::flow::{Flow, FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::{Span, Time};
 use windtunnel_sharing::FlowId;
 
 use super::names::{Names, Route};
 use super::traffic::PERIOD;
-use crate::flow::{FlowNews, FlowTerms, RemoteKey};
 
 /// That a flow only wants less is told this time after the former news of it: its demand goes down
 /// step by step, a step each period, and each would be a message to every machine. No link is
@@ -20,16 +20,16 @@ const LESS_FIRST: Span = Span::from_nanos(4 * PERIOD.as_nanos());
 /// by later ones, so there are never more than flows here and flows told of.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    names: BTreeMap<FlowId, (Route, u64, RemoteKey)>,
-    flows: BTreeMap<RemoteKey, FlowId>,
+    names: BTreeMap<FlowId, (Route, u64, FlowKey)>,
+    flows: BTreeMap<FlowKey, FlowId>,
     serials: BTreeMap<Route, Serials>,
     /// Flows of which there may be something to tell.
-    noted: BTreeSet<RemoteKey>,
+    noted: BTreeSet<FlowKey>,
     /// Flows that want less, and when that is to be told. Each runs, so that a period ends then or
     /// soon after.
-    held: BTreeSet<(Time, RemoteKey)>,
+    held: BTreeSet<(Time, FlowKey)>,
     /// And from when on less may be told.
-    told: BTreeMap<RemoteKey, (FlowTerms, Time)>,
+    told: BTreeMap<FlowKey, (Flow, Time)>,
     /// Flows for which there was no name.
     nameless: u64,
 }
@@ -83,19 +83,23 @@ impl News {
         &mut self,
         now: Time,
         terms: impl Fn(FlowId) -> Option<FlowTerms>,
-    ) -> Option<FlowNews> {
+    ) -> Option<FlowChange> {
         while self.held.first().is_some_and(|(due, _)| *due <= now) {
             self.noted.extend(self.held.pop_first().map(|(_, key)| key));
         }
         while let Some(key) = self.noted.pop_first() {
-            let flow = self.flows.get(&key).and_then(|id| terms(*id));
+            let terms = self.flows.get(&key).and_then(|id| terms(*id));
             let before = self.told.get(&key).copied();
             if let Some((_, due)) = before {
                 self.held.remove(&(due, key));
             }
+            let since = before.map_or(now, |(flow, _)| flow.since);
+            let flow = terms.map(|terms| Flow { terms, since });
             match (before, flow) {
                 (Some((before, _)), Some(flow)) if before == flow => continue,
-                (Some((before, due)), Some(flow)) if now < due && flow.wants_less(&before) => {
+                (Some((before, due)), Some(flow))
+                    if now < due && flow.terms.wants_less(&before.terms) =>
+                {
                     self.held.insert((due, key));
                     continue;
                 }
@@ -104,7 +108,7 @@ impl News {
                 (Some(_), None) => drop(self.told.remove(&key)),
                 (None, None) => continue,
             }
-            return Some(FlowNews::new(key, flow));
+            return Some(FlowChange { key, flow });
         }
         None
     }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use windtunnel_model::flow::FlowKey;
 use windtunnel_sharing::FlowId;
 
 use super::names::Route;
-use crate::flow::RemoteKey;
 
 /// All flows that were told of and have not ended.
 #[derive(Debug, Default)]
 pub(crate) struct Remote {
     /// By the part that told, and the flow's name.
-    flows: BTreeMap<(u32, RemoteKey), (FlowId, Route)>,
+    flows: BTreeMap<(u32, FlowKey), (FlowId, Route)>,
     next: u64,
 }
 
@@ -22,15 +22,15 @@ impl Remote {
         FlowId(ELSEWHERE | self.next)
     }
 
-    pub(crate) fn find(&self, part: u32, key: RemoteKey) -> Option<FlowId> {
+    pub(crate) fn find(&self, part: u32, key: FlowKey) -> Option<FlowId> {
         self.flows.get(&(part, key)).map(|(id, _)| *id)
     }
 
-    pub(crate) fn add(&mut self, part: u32, key: RemoteKey, id: FlowId, route: Route) {
+    pub(crate) fn add(&mut self, part: u32, key: FlowKey, id: FlowId, route: Route) {
         self.flows.insert((part, key), (id, route));
     }
 
-    pub(crate) fn remove(&mut self, part: u32, key: RemoteKey) -> Option<FlowId> {
+    pub(crate) fn remove(&mut self, part: u32, key: FlowKey) -> Option<FlowId> {
         self.flows.remove(&(part, key)).map(|(id, _)| id)
     }
 

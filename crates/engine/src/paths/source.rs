@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::profile::Setting;
 use windtunnel_model::{Lane, LinkPatch, PortId, Rate, Span, Time};
 use windtunnel_routing::Target;
-use windtunnel_sharing::{Appetite, FlowId, Terms, Use};
+use windtunnel_sharing::{Appetite, FlowId, Use};
 use windtunnel_wire::flow::Key;
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::vnet;
@@ -268,11 +269,11 @@ impl Paths {
 }
 
 impl Core {
-    fn terms(&self, lanes: &[Lane], appetite: Option<&Appetite>) -> Terms {
+    fn terms(&self, lanes: &[Lane], appetite: Option<&Appetite>) -> FlowTerms {
         let latency = |lane: Lane| self.chains[lane.index()].profile().latency;
         let there = lanes.iter().fold(Span::ZERO, |sum, lane| sum + latency(*lane));
         let rtt = lanes.iter().fold(there, |sum, lane| sum + latency(lane.reverse()));
-        Terms { demand: appetite.and_then(Appetite::demand), ..Terms::new(rtt) }
+        FlowTerms { demand: appetite.and_then(Appetite::demand), ..FlowTerms::new(rtt) }
     }
 
     fn bottleneck(&self, lanes: &[Lane]) -> Option<(Lane, Rate)> {

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Engine, FlowNews, Limits, NetworkChange, Part};
+use windtunnel_engine::{Engine, Limits, NetworkChange, Part};
+use windtunnel_model::flow::FlowChange;
 use windtunnel_model::plan::{LinkChange, NetworkModel, Sharing};
 use windtunnel_model::profile::Loss;
 use windtunnel_model::random::Stream;
@@ -59,7 +60,7 @@ pub(crate) fn outputs(engine: &mut Engine) -> Vec<(u32, u64)> {
     seen
 }
 
-pub(crate) fn news(engine: &mut Engine) -> Vec<FlowNews> {
+pub(crate) fn news(engine: &mut Engine) -> Vec<FlowChange> {
     std::iter::from_fn(|| engine.poll_flow()).collect()
 }
 

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
-use windtunnel_engine::{
-    DropReason, Engine, FlowNews, FlowTerms, Limits, NetworkChange, RemoteKey,
-};
+use windtunnel_engine::{DropReason, Engine, Limits, NetworkChange};
+use windtunnel_model::flow::{Flow, FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::plan::{LinkChange, NetworkModel, Sharing};
 use windtunnel_model::profile::Setting;
 use windtunnel_model::{LinkPatch, LinkProfile, NodeId, Plan, Rate, Span};
@@ -15,12 +14,17 @@ use windtunnel_wire::build;
 use crate::parts::{at, dumbbell, engine, news, outputs, send, udp};
 use crate::support::{MS, Topology, rated, up};
 
-fn key(source: u32, destination: u32, number: u32) -> RemoteKey {
-    RemoteKey { source: NodeId(source), destination: NodeId(destination), number }
+fn key(source: u32, destination: u32, number: u32) -> FlowKey {
+    FlowKey { source: NodeId(source), destination: NodeId(destination), number }
 }
 
 fn greedy(rtt: Span) -> Option<FlowTerms> {
-    Some(FlowTerms { rtt, demand: None, window: 0 })
+    Some(FlowTerms::new(rtt))
+}
+
+/// A flow that began at time zero, or ended.
+fn change(key: FlowKey, terms: Option<FlowTerms>) -> FlowChange {
+    FlowChange { key, flow: terms.map(|terms| Flow { terms, since: at(0) }) }
 }
 
 /// Sends 32 Mbit/s for some milliseconds.
@@ -45,7 +49,8 @@ fn a_flow_is_told_of_when_it_begins_wants_less_and_ends() {
     engine.handle_timeout(at(50 * MS));
     let began = news(&mut engine);
     let rtt = Span::from_millis(20);
-    assert_eq!(began, [FlowNews::new(key(0, 2, 0), greedy(rtt))]);
+    let flow = Flow { terms: FlowTerms::new(rtt), since: at(50 * MS) };
+    assert_eq!(began, [FlowChange { key: key(0, 2, 0), flow: Some(flow) }]);
     let small = {
         let socket =
             |node: usize| SocketAddr::from((plan.nodes[node].interfaces[0].v4.unwrap(), 7000));
@@ -54,11 +59,11 @@ fn a_flow_is_told_of_when_it_begins_wants_less_and_ends() {
     (51..500).for_each(|millis| send(&mut engine, millis * MS, 0, &small));
     let less = news(&mut engine);
     assert_eq!(less.len(), 1, "only the latest of a flow");
-    let demand = less[0].flow.unwrap().demand.unwrap();
+    let demand = less[0].flow.unwrap().terms.demand.unwrap().bits_per_second();
     // 1000 packets of 128 bytes a second are 1.02 Mbit/s.
     assert!(demand < 4_000_000, "{demand}");
     engine.handle_timeout(at(800 * MS));
-    assert_eq!(news(&mut engine), [FlowNews::new(key(0, 2, 0), None)]);
+    assert_eq!(news(&mut engine), [change(key(0, 2, 0), None)]);
     assert_eq!(engine.poll_timeout(), None);
 }
 
@@ -71,7 +76,7 @@ fn that_a_flow_wants_less_is_told_late_and_that_it_wants_more_soon() {
     let mut tell = |engine: &mut Engine, millis: u64| {
         send(engine, millis * MS, 0, &frame);
         for one in news(engine) {
-            told.push((millis, one.flow.unwrap().demand));
+            told.push((millis, one.flow.unwrap().terms.demand));
         }
     };
     // 1028 bytes each 10 ms are 0.8 Mbit/s, and then each millisecond more than there is.
@@ -97,7 +102,7 @@ fn flows_of_one_pair_have_names_of_their_own_which_are_given_again() {
     }
     send(&mut engine, 0, 0, &udp(&plan, 0, 3, 1));
     engine.handle_timeout(at(50 * MS));
-    let keys = |news: &[FlowNews]| news.iter().map(FlowNews::key).collect::<Vec<_>>();
+    let keys = |news: &[FlowChange]| news.iter().map(|change| change.key).collect::<Vec<_>>();
     let all = [key(0, 2, 0), key(0, 2, 1), key(0, 2, 2), key(0, 3, 0)];
     assert_eq!(keys(&news(&mut engine)), all);
     engine.handle_timeout(at(100 * MS));
@@ -122,18 +127,18 @@ fn flows_of_another_machine_take_their_share_and_give_it_back() {
     };
     pace(&mut engine, 0..200);
     assert!(pace(&mut engine, 200..700).abs_diff(1000) <= 4, "8 Mbit/s, packets of 1000 bytes");
-    let began = [FlowNews::new(key(1, 3, 0), greedy(Span::from_millis(1)))];
+    let began = [change(key(1, 3, 0), greedy(Span::from_millis(1)))];
     engine.handle_flows(at(700 * MS), 1, &began);
     assert_eq!(engine.remote_flows(), 1);
     assert!(pace(&mut engine, 701..1201).abs_diff(500) <= 4, "half of it");
-    let wants = |demand| FlowTerms { rtt: Span::from_millis(1), demand: Some(demand), window: 0 };
-    let modest = [FlowNews::new(key(1, 3, 0), Some(wants(2_000_000)))];
+    let wants = |demand| FlowTerms { demand, ..FlowTerms::new(Span::from_millis(1)) };
+    let modest = [change(key(1, 3, 0), Some(wants(Rate::from_bits_per_second(2_000_000))))];
     engine.handle_flows(at(1201 * MS), 1, &modest);
     assert!(pace(&mut engine, 1202..1702).abs_diff(750) <= 4, "what it does not want");
-    let two = [0, 1].map(|number| FlowNews::new(key(1, 3, number), greedy(Span::from_millis(1))));
+    let two = [0, 1].map(|number| change(key(1, 3, number), greedy(Span::from_millis(1))));
     engine.handle_flows(at(1702 * MS), 1, &two);
     assert!(pace(&mut engine, 1703..2303).abs_diff(333) <= 4, "a third");
-    engine.handle_flows(at(2303 * MS), 1, &[FlowNews::new(key(1, 3, 1), None)]);
+    engine.handle_flows(at(2303 * MS), 1, &[change(key(1, 3, 1), None)]);
     assert!(pace(&mut engine, 2304..2804).abs_diff(500) <= 4);
     engine.forget_part(at(2804 * MS), 7);
     assert_eq!(engine.remote_flows(), 1, "another part's flows stay");
@@ -148,18 +153,18 @@ fn what_makes_no_sense_is_counted_and_does_nothing() {
     let plan = dumbbell(rated(8_000_000));
     let terms = greedy(Span::from_millis(1));
     let wrong = [
-        FlowNews::new(key(9, 3, 0), terms),
-        FlowNews::new(key(1, u32::MAX, 0), terms),
-        FlowNews::new(key(0, 3, 0), terms),
+        change(key(9, 3, 0), terms),
+        change(key(1, u32::MAX, 0), terms),
+        change(key(0, 3, 0), terms),
     ];
     let mut part = engine(&plan, 0, &[0]);
     part.handle_flows(at(1), 1, &wrong);
-    part.handle_flows(at(1), 0, &[FlowNews::new(key(1, 3, 0), terms)]);
+    part.handle_flows(at(1), 0, &[change(key(1, 3, 0), terms)]);
     assert_eq!((part.refused_flows(), part.remote_flows()), (4, 0));
-    part.handle_flows(at(1), 1, &[FlowNews::new(key(1, 3, 0), None)]);
+    part.handle_flows(at(1), 1, &[change(key(1, 3, 0), None)]);
     assert_eq!(part.refused_flows(), 4, "an end of what never was known");
     let mut whole = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
-    whole.handle_flows(at(1), 1, &[FlowNews::new(key(1, 3, 0), terms)]);
+    whole.handle_flows(at(1), 1, &[change(key(1, 3, 0), terms)]);
     assert_eq!(whole.refused_flows(), 1);
 }
 
@@ -220,7 +225,7 @@ fn flows_of_others_go_where_routes_lead() {
     let mut plan = plan.build();
     plan.model = NetworkModel::Paths(Sharing::Equal);
     let mut engine = engine(&plan, 0, &[0]);
-    engine.handle_flows(at(0), 1, &[FlowNews::new(key(1, 2, 0), greedy(Span::from_millis(1)))]);
+    engine.handle_flows(at(0), 1, &[change(key(1, 2, 0), greedy(Span::from_millis(1)))]);
     let links = |engine: &mut Engine| {
         let lanes = engine.lanes_of(key(1, 2, 0));
         lanes.iter().map(|lane| lane.link).collect::<Vec<_>>()
@@ -280,7 +285,7 @@ fn names_say_which_interfaces_and_which_router() {
     let told = news(&mut sender);
     let links = |engine: &mut Engine| {
         told.iter()
-            .map(|news| engine.lanes_of(news.key()).iter().map(|lane| lane.link.0).collect())
+            .map(|news| engine.lanes_of(news.key).iter().map(|lane| lane.link.0).collect())
             .collect::<Vec<Vec<u32>>>()
     };
     let seen = links(&mut hearer);
@@ -288,10 +293,10 @@ fn names_say_which_interfaces_and_which_router() {
     let mut sorted = seen.clone();
     sorted.sort();
     assert_eq!(sorted, [vec![1, 0, 3], vec![1, 0, 5], vec![2, 0], vec![2, 0, 4]]);
-    let numbers: Vec<u32> = told.iter().map(|news| news.number).collect();
+    let numbers: Vec<u32> = told.iter().map(|news| news.key.number).collect();
     // To x: place · 2 + interface. To r, named after a itself: place 3 (two interfaces, one router
     // before) · 2 + 1.
-    let keys: Vec<RemoteKey> = told.iter().map(FlowNews::key).collect();
+    let keys: Vec<FlowKey> = told.iter().map(|change| change.key).collect();
     assert_eq!(keys, [key(0, 0, 7), key(0, 1, 0), key(0, 1, 3), key(0, 1, 4)], "{numbers:?}");
     hearer.handle_flows(at(50 * MS), 0, &told);
     assert_eq!((hearer.remote_flows(), hearer.refused_flows()), (4, 0));
@@ -320,7 +325,7 @@ fn names_say_which_of_the_equal_ways() {
         send(&mut sender, 0, 0, &udp(&plan, 0, 1, port));
         sender.handle_timeout(at(50 * MS));
         let told = news(&mut sender);
-        let lanes = hearer.lanes_of(told[0].key());
+        let lanes = hearer.lanes_of(told[0].key);
         for lane in &lanes {
             assert_eq!(sender.lane(*lane).offered_packets, 1, "{port}: {lane:?}");
         }

@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use serde::{Deserialize, Serialize};
-use windtunnel_engine::{Departure, Engine, Express, FlowNews, FlowTerms, Part, RemoteKey};
+use windtunnel_engine::{Departure, Engine, Express, Part};
+use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
 use windtunnel_model::{Lane, Plan, PortId, Span, Time};
 use windtunnel_trace::lateness::Lateness;
 use windtunnel_tunnel::{Counters, Label, Outgoing, Received, Tunnel};
 use windtunnel_wire::vnet;
 
 use super::crossed::Crossed;
-use super::message::RemoteNews;
 use super::now;
 pub(super) use held::Packet;
 use held::{Address, Held};
@@ -48,9 +48,9 @@ pub(crate) struct Abroad {
     /// What had been counted by the tunnel when the run began.
     before: Counters,
     /// Flows here that the others know of.
-    announced: BTreeSet<RemoteKey>,
+    announced: BTreeSet<FlowKey>,
     /// Flows of the others, by member.
-    remote: BTreeMap<(u16, RemoteKey), FlowTerms>,
+    remote: BTreeMap<(u16, FlowKey), Flow>,
     /// What the flows here cross.
     crossed: Crossed,
     /// How long after their start flows of the others were reckoned with that share a link with
@@ -285,29 +285,32 @@ impl Abroad {
     /// Counts from zero, with a new engine that knows of no flows yet. Returns what the others are
     /// to be told: flows that they know of are no more. What came early of others that have
     /// begun is kept.
-    pub(super) fn begin(&mut self, now: Time, origin: Time, engine: &mut Engine) -> Vec<FlowNews> {
+    pub(super) fn begin(
+        &mut self,
+        now: Time,
+        origin: Time,
+        engine: &mut Engine,
+    ) -> Vec<FlowChange> {
         self.traffic = Traffic::default();
         self.before = self.tunnel.counters();
         self.pairs.begin(origin, &self.tunnel);
         self.held.clear_before(origin);
         self.starts.clear();
         self.crossed.clear();
-        let remote: Vec<_> =
-            self.remote.iter().map(|(&(m, key), &terms)| (m, key, terms)).collect();
-        for (member, key, terms) in remote {
-            engine.handle_flows(now, u32::from(member), &[FlowNews::new(key, Some(terms))]);
+        let remote: Vec<_> = self.remote.iter().map(|(&(m, key), &flow)| (m, key, flow)).collect();
+        for (member, key, flow) in remote {
+            let change = FlowChange { key, flow: Some(flow) };
+            engine.handle_flows(now, u32::from(member), &[change]);
         }
-        std::mem::take(&mut self.announced)
-            .into_iter()
-            .map(|key| FlowNews::new(key, None))
-            .collect()
+        let announced = std::mem::take(&mut self.announced).into_iter();
+        announced.map(|key| FlowChange { key, flow: None }).collect()
     }
 
     /// What the others are to be told of the flows here.
-    pub(super) fn news(&mut self, engine: &mut Engine) -> Vec<FlowNews> {
+    pub(super) fn news(&mut self, engine: &mut Engine) -> Vec<FlowChange> {
         let mut news = Vec::new();
         while let Some(one) = engine.poll_flow() {
-            let key = one.key();
+            let key = one.key;
             if one.flow.is_some() {
                 self.announced.insert(key);
                 self.crossed.begin(key, now(), || engine.lanes_of(key));
@@ -321,22 +324,26 @@ impl Abroad {
     }
 
     /// What a member told of its flows.
-    pub(super) fn hear(&mut self, at: Time, member: u16, told: &[RemoteNews], engine: &mut Engine) {
+    pub(super) fn hear(
+        &mut self,
+        at: Time,
+        member: u16,
+        changes: &[FlowChange],
+        engine: &mut Engine,
+    ) {
         let mut began = Vec::new();
-        for RemoteNews { news, since } in told {
-            let key = (member, news.key());
-            match news.flow {
-                Some(terms) if self.remote.insert(key, terms).is_none() => {
-                    let both = self.crossed.since(&engine.lanes_of(news.key()));
-                    began.extend(since.zip(both));
+        for FlowChange { key, flow } in changes {
+            match flow {
+                Some(flow) if self.remote.insert((member, *key), *flow).is_none() => {
+                    let both = self.crossed.since(&engine.lanes_of(*key));
+                    began.extend(both.map(|both| (flow.since, both)));
                     self.traffic.told_flows += 1;
                 }
                 Some(_) => {}
-                None => drop(self.remote.remove(&key)),
+                None => drop(self.remote.remove(&(member, *key))),
             }
         }
-        let news: Vec<FlowNews> = told.iter().map(|one| one.news).collect();
-        engine.handle_flows(at, u32::from(member), &news);
+        engine.handle_flows(at, u32::from(member), changes);
         self.record_starts(member, &began);
     }
 

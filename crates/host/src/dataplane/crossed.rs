@@ -3,20 +3,20 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_engine::RemoteKey;
+use windtunnel_model::flow::FlowKey;
 use windtunnel_model::{Lane, Time};
 
 /// The lanes of this machine's flows.
 #[derive(Debug, Default)]
 pub(super) struct Crossed {
-    flows: BTreeMap<RemoteKey, Vec<Lane>>,
+    flows: BTreeMap<FlowKey, Vec<Lane>>,
     /// By lane: since when each flow crosses it.
-    since: BTreeMap<Lane, BTreeMap<RemoteKey, Time>>,
+    since: BTreeMap<Lane, BTreeMap<FlowKey, Time>>,
 }
 
 impl Crossed {
     /// A flow of this machine crosses these lanes from now on, if it did not before.
-    pub(super) fn begin(&mut self, key: RemoteKey, now: Time, lanes: impl FnOnce() -> Vec<Lane>) {
+    pub(super) fn begin(&mut self, key: FlowKey, now: Time, lanes: impl FnOnce() -> Vec<Lane>) {
         if self.flows.contains_key(&key) {
             return;
         }
@@ -28,7 +28,7 @@ impl Crossed {
     }
 
     /// It has ended.
-    pub(super) fn end(&mut self, key: &RemoteKey) {
+    pub(super) fn end(&mut self, key: &FlowKey) {
         for lane in self.flows.remove(key).into_iter().flatten() {
             let Some(flows) = self.since.get_mut(&lane) else { continue };
             flows.remove(key);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_lane_is_crossed_from_its_first_flow_to_the_end_of_its_last() {
-        let key = |number| RemoteKey { source: NodeId(0), destination: NodeId(1), number };
+        let key = |number| FlowKey { source: NodeId(0), destination: NodeId(1), number };
         let (lane, at) = (Lane::from_index, Time::from_nanos);
         let mut crossed = Crossed::default();
         crossed.begin(key(1), at(5), || vec![lane(2), lane(4)]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windtunnel_engine::FlowNews;
+use windtunnel_model::flow::FlowChange;
 use windtunnel_model::plan::Action;
 use windtunnel_model::{Span, Time};
 use windtunnel_routing::Routes;
@@ -54,10 +54,8 @@ pub(crate) enum Note {
     Reached,
     /// Flows here began, changed or ended.
     Flows {
-        /// When.
-        at: Time,
         /// What became of them.
-        news: Vec<FlowNews>,
+        changes: Vec<FlowChange>,
     },
     /// Another machine has become silent, or answers again.
     Silence(Silence),
@@ -68,15 +66,6 @@ pub(crate) enum Note {
     },
     /// The loop cannot go on.
     Failed(String),
-}
-
-/// What another machine told of a flow.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RemoteNews {
-    /// What became of it.
-    pub news: FlowNews,
-    /// When it began, on that machine's clock; `None` if it has ended.
-    pub since: Option<Time>,
 }
 
 /// What a change that is ordered while the run lives does.
@@ -98,7 +87,7 @@ pub(crate) enum Order {
         /// Its number.
         member: u16,
         /// What became of them.
-        news: Vec<RemoteNews>,
+        changes: Vec<FlowChange>,
     },
     /// How other machines' clocks stand.
     Clocks {

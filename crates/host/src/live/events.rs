@@ -150,7 +150,7 @@ impl Live {
             Note::Reached => self.reached(),
             Note::Silence(silence) => self.hear_silence(silence),
             Note::Closed { sent } => self.sends_no_more(sent),
-            Note::Flows { at, news } => self.announce(at, &news),
+            Note::Flows { changes } => self.announce(&changes),
             Note::Applied { cause: Cause::Plan(index), intended, at } => {
                 let action = self.plan.events[index].action.clone();
                 let intended = intended.since(self.origin);

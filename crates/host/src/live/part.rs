@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use windtunnel_control::part::FromPart;
-use windtunnel_engine::{Audiences, FlowTerms as Terms, RemoteKey};
+use windtunnel_engine::Audiences;
+use windtunnel_model::flow::{Flow, FlowKey};
 use windtunnel_model::{NodeId, Span, Time};
 
 use super::Live;
@@ -51,7 +52,7 @@ pub(crate) struct Side {
     /// Who hears of flows; made when it is first needed, and anew for new routes.
     audiences: Option<Audiences>,
     /// Flows here that others know of, and since when there are.
-    flows: BTreeMap<RemoteKey, (Terms, Time)>,
+    flows: BTreeMap<FlowKey, Flow>,
     reached: bool,
     agent_gone: bool,
     /// Whether the agent has said that the run is to stop.

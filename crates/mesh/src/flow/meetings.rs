@@ -5,8 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::NodeId;
-
-use crate::id::FlowKey;
+use windtunnel_model::flow::FlowKey;
 
 /// Who has flows to which node, as far as this agent has to know.
 #[derive(Debug, Default)]

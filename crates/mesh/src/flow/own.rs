@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Audience, Entry, Fingerprint, Flow, FlowChange, digest};
-use crate::id::FlowKey;
+use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
+
+use super::{Audience, Entry, Fingerprint, digest};
 
 #[derive(Debug)]
 struct Record {
@@ -148,14 +149,18 @@ impl OwnFlows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windtunnel_model::{NodeId, Span, Time};
+    use windtunnel_model::flow::FlowTerms;
+    use windtunnel_model::{Bytes, NodeId, Span, Time};
 
     fn key(number: u32) -> FlowKey {
         FlowKey { source: NodeId(0), destination: NodeId(1), number }
     }
 
     fn flow(millis: u64) -> Flow {
-        Flow { rtt: Span::from_millis(millis), demand: None, window: 65_536, since: Time::ZERO }
+        Flow {
+            terms: FlowTerms::new(Span::from_millis(millis)).with_window(Bytes(65_536)),
+            since: Time::ZERO,
+        }
     }
 
     fn heard(own: &OwnFlows, version: u64, member: u32) -> Vec<(u64, u32, bool)> {

@@ -7,8 +7,9 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Entry, Fingerprint, Flow, FlowChange, digest};
-use crate::id::FlowKey;
+use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
+
+use super::{Entry, Fingerprint, digest};
 
 /// Ranges beyond a gap that are remembered; the furthest is forgotten, and asked for again later.
 const AHEAD_MAX: usize = 64;
@@ -183,14 +184,18 @@ mod tests {
     use crate::flow::Audience;
     use crate::flow::own::OwnFlows;
     use proptest::prelude::*;
-    use windtunnel_model::{NodeId, Span, Time};
+    use windtunnel_model::flow::FlowTerms;
+    use windtunnel_model::{Bytes, NodeId, Span, Time};
 
     fn key(number: u32) -> FlowKey {
         FlowKey { source: NodeId(0), destination: NodeId(1), number }
     }
 
     fn flow(millis: u64) -> Flow {
-        Flow { rtt: Span::from_millis(millis), demand: None, window: 65_536, since: Time::ZERO }
+        Flow {
+            terms: FlowTerms::new(Span::from_millis(millis)).with_window(Bytes(65_536)),
+            since: Time::ZERO,
+        }
     }
 
     fn entry(version: u64, number: u32, flow: Option<Flow>) -> Entry {

@@ -1,8 +1,9 @@
 //! Telling the others of our flows.
 
+use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
 use windtunnel_model::{NodeId, Span};
 
-use super::{Audience, Event, Flow, FlowChange, FlowKey, Mesh, Message, RunId, Sender, Wake};
+use super::{Audience, Event, Mesh, Message, RunId, Sender, Wake};
 use crate::flow::own::OwnFlows;
 use crate::id::AgentId;
 use crate::run::{Part, Peer, RunError};

@@ -4,9 +4,10 @@
 //! so does a value that no sender of this version writes.
 
 use windtunnel_model::NodeId;
+use windtunnel_model::flow::FlowChange;
 
 use super::{Reader, Writer};
-use crate::flow::{Entry, Fingerprint, FlowChange};
+use crate::flow::{Entry, Fingerprint};
 use crate::id::{AgentId, Identity, PlanHash, RunId};
 
 /// The version of all of it; others are refused and counted.

@@ -1,10 +1,10 @@
 //! What the table keeps of a flow: where it stands, what is needed to find levels, and the rest.
 //! Apart, since what is read for every flow of a lane should fit the caches.
 
+use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Rate, Span};
 
 use super::{FlowId, level};
-use crate::Terms;
 
 /// Where a flow stands.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ pub(super) enum Path {
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     pub id: FlowId,
-    pub terms: Terms,
+    pub terms: FlowTerms,
     /// The share that was said last.
     pub told: Option<Option<Rate>>,
     /// For each lane of its path, where it is among the members.
@@ -77,13 +77,13 @@ impl Path {
 }
 
 impl Record {
-    pub(super) fn new(id: FlowId, terms: Terms, seats: Box<[u32]>) -> Self {
+    pub(super) fn new(id: FlowId, terms: FlowTerms, seats: Box<[u32]>) -> Self {
         Record { id, terms, told: None, seats }
     }
 
     /// Of a vacant place.
     pub(super) fn vacant() -> Self {
-        Record::new(FlowId(0), Terms::new(Span::ZERO), Box::default())
+        Record::new(FlowId(0), FlowTerms::new(Span::ZERO), Box::default())
     }
 }
 

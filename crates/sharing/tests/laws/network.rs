@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Bytes, Rate, Span};
-use windtunnel_sharing::{FlowId, Model, Shares, Sharing, Terms};
+use windtunnel_sharing::{FlowId, Model, Shares, Sharing};
 
 use crate::reference;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Path {
     pub(crate) lanes: Vec<u32>,
-    pub(crate) terms: Terms,
+    pub(crate) terms: FlowTerms,
 }
 
 /// Lanes with capacities in bit/s, and flows over them.
@@ -26,7 +27,7 @@ pub(crate) struct Network {
 pub(crate) enum Call {
     Start(u64, Path),
     Stop(u64),
-    Change(u64, Terms),
+    Change(u64, FlowTerms),
     Capacity(u32, Option<u64>),
 }
 
@@ -134,7 +135,7 @@ fn capacity() -> impl Strategy<Value = Option<u64>> {
 }
 
 /// Round trips whose weights are exact: the solver has 1/RTT itself.
-fn terms() -> impl Strategy<Value = Terms> {
+fn terms() -> impl Strategy<Value = FlowTerms> {
     let rtt = prop::sample::select(vec![1u64, 10, 20, 20, 30, 40, 100, 100, 300])
         .prop_map(Span::from_millis);
     let window =
@@ -144,7 +145,7 @@ fn terms() -> impl Strategy<Value = Terms> {
         1 => (1u64..20_000_000).prop_map(Rate::from_bits_per_second),
         1 => Just(Rate::from_bits_per_second(500_000)),
     ];
-    (rtt, window, demand).prop_map(|(rtt, window, demand)| Terms { rtt, window, demand })
+    (rtt, window, demand).prop_map(|(rtt, window, demand)| FlowTerms { rtt, window, demand })
 }
 
 fn path(lanes: u32) -> impl Strategy<Value = Path> {

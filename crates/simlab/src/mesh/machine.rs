@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use windtunnel_mesh::{AgentId, Flow, FlowKey, Mesh, PlanHash, RunId};
+use windtunnel_mesh::{AgentId, Mesh, PlanHash, RunId};
+use windtunnel_model::flow::{Flow, FlowKey};
 use windtunnel_model::{Span, Time};
 
 use super::IP_UDP;

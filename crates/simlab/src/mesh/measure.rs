@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_mesh::{Counters, Event, Flow, FlowKey, PlanHash, RunId};
-use windtunnel_model::{NodeId, Span, Time};
+use windtunnel_mesh::{Counters, Event, PlanHash, RunId};
+use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_model::{Bytes, NodeId, Span, Time};
 
 use super::{MeshWorld, Weather};
 use crate::Chance;
@@ -160,12 +161,8 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
             let (source, destination) = (NodeId(source), NodeId(destination));
             let key = FlowKey { source, destination, number };
             let machine = source.index() % load.machines;
-            let flow = Flow {
-                rtt: Span::from_millis(40),
-                demand: None,
-                window: 65_536,
-                since: world.now(),
-            };
+            let terms = FlowTerms::new(Span::from_millis(40)).with_window(Bytes(65_536));
+            let flow = Flow { terms, since: world.now() };
             starts.insert(key, world.now());
             live.push((machine, key));
             world.set_flow(machine, RUN, key, flow, &everybody);

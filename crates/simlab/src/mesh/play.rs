@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_mesh::{Flow, FlowKey, PlanHash, RunId};
-use windtunnel_model::{NodeId, Span, Time};
+use windtunnel_mesh::{PlanHash, RunId};
+use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_model::{Bytes, NodeId, Rate, Span, Time};
 
 use super::machine::Machine;
 use super::{MeshWorld, Weather};
@@ -138,9 +139,11 @@ impl Script {
             if self.chance.below(3) == 0 {
                 self.world.end_flow(machine, run, key);
             } else {
-                let demand = self.chance.pick(&[None, Some(1_000_000), Some(0)]);
+                let demand = self.chance.pick(&[0, 1_000_000, 1]);
                 let rtt = Span::from_millis(1 + self.chance.below(3));
-                let flow = Flow { rtt, demand, window: 65_536, since: Time::ZERO };
+                let demand = Rate::from_bits_per_second(demand);
+                let terms = FlowTerms { rtt, demand, window: Some(Bytes(65_536)) };
+                let flow = Flow { terms, since: Time::ZERO };
                 // Who hears of a pair of nodes is mostly the same each time.
                 let luck = if self.chance.below(20) == 0 { self.chance.below(8) } else { 3 };
                 let to = members.iter().filter(|member| **member as u64 % 3 != luck % 3);

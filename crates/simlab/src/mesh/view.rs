@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_mesh::{AgentId, Event, Flow, FlowKey, Mesh, Part, RunId};
+use windtunnel_mesh::{AgentId, Event, Mesh, Part, RunId};
+use windtunnel_model::flow::{Flow, FlowKey};
 
 /// What the events so far say.
 #[derive(Debug, Clone, Default)]

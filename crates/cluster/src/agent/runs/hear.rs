@@ -8,7 +8,7 @@ use windtunnel_mesh::{AgentId, LossCause, Mesh, RunId};
 
 use super::super::losses::Stand;
 use super::super::now;
-use super::flows::{announce, change_of};
+use super::flows::announce;
 use super::{LOST_ITSELF, Runs, said};
 use crate::protocol::run::{Order, Word};
 
@@ -144,8 +144,7 @@ impl Runs {
             Event::Flows { run, agent, changes } => {
                 let Some(known) = self.all.get(&run.0) else { return };
                 let Some(member) = known.member_of(*agent) else { return };
-                let changes = changes.iter().map(change_of).collect();
-                known.order(ToPart::Flows { member, changes });
+                known.order(ToPart::Flows { member, changes: changes.clone() });
             }
             _ => {}
         }

@@ -3,14 +3,13 @@
 use std::io;
 
 use windtunnel_control::frame;
-use windtunnel_control::part::{FlowChange, FlowTerms, StopWhy, ToPart};
-use windtunnel_engine::{FlowNews, FlowTerms as Terms};
+use windtunnel_control::part::{StopWhy, ToPart};
+use windtunnel_model::Time;
 use windtunnel_model::placement::OnHostLoss;
-use windtunnel_model::{NodeId, Span, Time};
 use windtunnel_trace::event::What;
 
 use super::{Live, Stage};
-use crate::dataplane::{Order, RemoteNews};
+use crate::dataplane::Order;
 use crate::part::news::News;
 use crate::verdict::Ending;
 
@@ -45,8 +44,7 @@ impl Live {
                 self.set_stage(Stage::Begun(Time::from_nanos(origin_ns)));
             }
             ToPart::Flows { member, changes } => {
-                let news = changes.iter().map(remote_news).collect();
-                self.threads.dataplane.order(Order::Flows { member, news });
+                self.threads.dataplane.order(Order::Flows { member, changes });
             }
             ToPart::Clocks { ahead_ns } => self.threads.dataplane.order(Order::Clocks { ahead_ns }),
             ToPart::News { member, news } => match frame::decode(news.as_bytes()) {
@@ -152,19 +150,4 @@ impl Live {
             side.reached = true;
         }
     }
-}
-
-fn remote_news(change: &FlowChange) -> RemoteNews {
-    let flow = |terms: FlowTerms| Terms {
-        rtt: Span::from_nanos(terms.rtt_ns),
-        demand: terms.demand,
-        window: terms.window,
-    };
-    let news = FlowNews {
-        source: NodeId(change.source),
-        destination: NodeId(change.destination),
-        number: change.number,
-        flow: change.terms.map(flow),
-    };
-    RemoteNews { news, since: change.terms.map(|terms| Time::from_nanos(terms.since_ns)) }
 }

@@ -1,9 +1,10 @@
 //! What the other parts are to know.
 
-use windtunnel_control::part::{FlowChange, FlowTerms, FromPart};
-use windtunnel_engine::{Audiences, FlowNews, FlowTerms as Terms, Hearing};
+use windtunnel_control::part::{FlowAnnouncement, FromPart};
+use windtunnel_engine::{Audiences, Hearing};
+use windtunnel_model::Span;
+use windtunnel_model::flow::{Flow, FlowChange};
 use windtunnel_model::plan::Action;
-use windtunnel_model::{Span, Time};
 
 use super::{Live, Side};
 use crate::dataplane::now;
@@ -55,52 +56,42 @@ impl Live {
         }
     }
 
-    /// Tells the others of the flows here, of which there is news since `at`.
-    pub(in crate::live) fn announce(&mut self, at: Time, news: &[FlowNews]) {
+    /// Announces flows here to the other parts. One that is announced already keeps its beginning.
+    pub(in crate::live) fn announce(&mut self, changes: &[FlowChange]) {
         let Some(side) = &mut self.side else { return };
         let audiences = side.audiences.get_or_insert_with(|| {
             let members = side.members.len();
             Audiences::of(&self.plan, &self.routes, &side.placement, members)
         });
-        let mut changes = Vec::new();
-        for one in news {
-            let former = side.flows.remove(&one.key());
-            let since = former.map_or(at, |(_, since)| since);
-            if let Some(terms) = one.flow {
-                side.flows.insert(one.key(), (terms, since));
-            }
-            let ends = (one.source, one.destination);
-            let audience = audiences.hear_of(&self.plan, &self.routes, ends);
-            changes.push(change_of(one, since, audience));
+        let mut announcements = Vec::new();
+        for FlowChange { key, flow } in changes {
+            let former = side.flows.remove(key);
+            let since = |flow: &Flow| former.map_or(flow.since, |former| former.since);
+            let flow = flow.map(|flow| Flow { since: since(&flow), ..flow });
+            side.flows.extend(flow.map(|flow| (*key, flow)));
+            let hearing =
+                audiences.hear_of(&self.plan, &self.routes, (key.source, key.destination));
+            let (audience, at_once) =
+                hearing.map(|hearing| (hearing.members, hearing.at_once)).unzip();
+            let change = FlowChange { key: *key, flow };
+            announcements.push(FlowAnnouncement { change, audience, at_once });
         }
-        self.tell_agent(&FromPart::Flows { changes });
+        self.tell_agent(&FromPart::Flows { changes: announcements });
     }
 
     /// Under new routes, others have to hear of the flows here.
     pub(in crate::live) fn announce_anew(&mut self) {
         let Some(side) = &mut self.side else { return };
         side.audiences = None;
-        let flows = std::mem::take(&mut side.flows).into_iter();
-        let flows: Vec<FlowNews> =
-            flows.map(|(key, (terms, _))| FlowNews::new(key, Some(terms))).collect();
+        let present = now();
+        // For those who hear of them for the first time, they begin now.
+        let begun = |(key, flow)| FlowChange { key, flow: Some(Flow { since: present, ..flow }) };
+        let flows: Vec<FlowChange> =
+            std::mem::take(&mut side.flows).into_iter().map(begun).collect();
         if !flows.is_empty() {
-            // For those who hear of them for the first time, they begin now.
-            self.announce(now(), &flows);
+            self.announce(&flows);
         }
     }
-}
-
-fn change_of(news: &FlowNews, since: Time, hearing: Option<Hearing>) -> FlowChange {
-    let terms = |flow: Terms| FlowTerms {
-        rtt_ns: flow.rtt.as_nanos(),
-        demand: flow.demand,
-        window: flow.window,
-        since_ns: since.as_nanos(),
-    };
-    let (source, destination) = (news.source.0, news.destination.0);
-    let terms = news.flow.map(terms);
-    let (audience, at_once) = hearing.map(|hearing| (hearing.members, hearing.at_once)).unzip();
-    FlowChange { source, destination, number: news.number, terms, audience, at_once }
 }
 
 /// The time that an order has to reach every part before it is done.

@@ -1,10 +1,9 @@
 //! Messages there and back, cut, and as literal bytes.
 
-use windtunnel_model::{NodeId, Span, Time};
+use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_model::{Bytes, NodeId, Rate, Span, Time};
 
 use super::*;
-use crate::flow::Flow;
-use crate::id::FlowKey;
 
 /// The second agent of [`crate::fuzz_one`].
 const FROM: Sender = Sender { agent: AgentId(2), epoch: 1 };
@@ -21,9 +20,11 @@ fn identity(last: u8) -> Identity {
 fn flow_entry(version: u64, flow: bool) -> Entry {
     let key = FlowKey { source: NodeId(3), destination: NodeId(200), number: 1 };
     let flow = flow.then_some(Flow {
-        rtt: Span::from_millis(40),
-        demand: Some(1_000_000),
-        window: 65_536,
+        terms: FlowTerms {
+            rtt: Span::from_millis(40),
+            demand: Rate::from_bits_per_second(1_000_000),
+            window: Some(Bytes(65_536)),
+        },
         since: Time::ZERO + Span::from_secs(86_400),
     });
     Entry { version, change: FlowChange { key, flow } }
@@ -155,9 +156,11 @@ fn entries_out_of_order_or_beyond_the_range_are_malformed() {
 fn the_greatest_sizes_are_what_is_reckoned_with() {
     let key = FlowKey { source: NodeId(u32::MAX), destination: NodeId(u32::MAX), number: u32::MAX };
     let flow = Flow {
-        rtt: Span::from_nanos(u64::MAX),
-        demand: Some(u64::MAX - 1),
-        window: u64::MAX,
+        terms: FlowTerms {
+            rtt: Span::from_nanos(u64::MAX),
+            demand: Rate::from_bits_per_second(u64::MAX - 1),
+            window: Some(Bytes(u64::MAX)),
+        },
         since: Time::from_nanos(u64::MAX),
     };
     let entry = Entry { version: u64::MAX, change: FlowChange { key, flow: Some(flow) } };
