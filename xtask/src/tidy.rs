@@ -23,6 +23,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
         texts(&name, &text, &mut faults);
         if name.ends_with(".rs") {
             rust::check(&name, &text, &mut faults);
+            rings::check_std(&name, &text, &mut faults);
         }
         if name.ends_with("Cargo.toml") {
             rings::check(&name, &text, &mut faults);

@@ -7,7 +7,9 @@
 //! on a connected network everybody can share that one with nearly every flow. Who really does, the
 //! machine of that node finds out, which hears of all flows to it at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
+use alloc::vec::Vec;
 
 use windtunnel_model::{Lane, NodeId, Plan, Vertex};
 use windtunnel_routing::{Routes, Target};

@@ -1,7 +1,10 @@
 //! Where packet bytes live: buffers of a few sizes, lent out and given back, so that a running
 //! engine allocates nothing.
 
-use std::ops::{Deref, DerefMut};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 
 use crate::packet::Body;
 
@@ -17,7 +20,7 @@ pub struct PacketBuf {
 impl PacketBuf {
     /// Takes the bytes away; what stays is no buffer.
     pub(crate) fn take(&mut self) -> Self {
-        std::mem::replace(self, PacketBuf { bytes: Box::default(), len: 0 })
+        core::mem::replace(self, PacketBuf { bytes: Box::default(), len: 0 })
     }
 
     /// Shortens the frame.

@@ -16,7 +16,7 @@ mod transmit;
 
 pub(crate) use pace::Pacing;
 
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, PortId, Time};
 
@@ -175,7 +175,7 @@ impl Chain {
     /// The most packets and bytes that waited since the last call.
     pub(crate) fn take_queue_peak(&mut self) -> (u64, u64) {
         let now = (self.counters.queue_packets, self.counters.queue_bytes);
-        std::mem::replace(&mut self.queue_peak, now)
+        core::mem::replace(&mut self.queue_peak, now)
     }
 
     /// Segments inside.

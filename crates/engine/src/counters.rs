@@ -1,6 +1,6 @@
 //! What a lane and a router did, in numbers that only grow (the queue's present length apart).
 
-use std::ops::{Index, IndexMut};
+use core::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;

@@ -19,6 +19,8 @@ pub(crate) mod rate;
 pub(crate) mod reorder;
 pub(crate) mod trace;
 
+use alloc::format;
+
 use windtunnel_model::random::Stream;
 use windtunnel_model::{Direction, Probability};
 

@@ -5,7 +5,8 @@ mod core;
 mod effort;
 mod model;
 
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use windtunnel_model::flow::{FlowChange, FlowKey};
 use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange};

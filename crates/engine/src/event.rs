@@ -1,6 +1,6 @@
 //! What the engine did by itself, for the log.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::{Lane, Span, Time};

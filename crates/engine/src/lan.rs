@@ -8,7 +8,8 @@
 //! Not done: spanning trees (no two LANs are joined, so there is no loop), VLANs, and snooping of
 //! multicast membership: all stations get every group's frames, as on a switch without that option.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use windtunnel_model::{Lane, Plan, Span, Time, Vertex};
 use windtunnel_wire::ethernet;

@@ -89,6 +89,10 @@
 //! engine.recycle(departure.frame);
 //! ```
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
 mod audience;
 mod buffer;
 mod chain;

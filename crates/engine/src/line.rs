@@ -1,7 +1,7 @@
 //! Packets that wait for a time: a queue for those in order, and a heap for the few that are not.
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use alloc::collections::{BinaryHeap, VecDeque};
+use core::cmp::Ordering;
 
 use windtunnel_model::Time;
 

@@ -5,8 +5,9 @@
 //! without an answer it is forgotten, and so are entries that were asked for [`TRIES`] times in
 //! vain. An entry also becomes fresh with every message in which its owner names itself.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use windtunnel_model::{Span, Time};
 
@@ -97,7 +98,7 @@ impl Neighbours {
         entry.mac = Some(mac);
         entry.heard = now;
         entry.asked = None;
-        std::mem::take(&mut entry.waiting)
+        core::mem::take(&mut entry.waiting)
     }
 
     /// When something is to be done next.

@@ -1,6 +1,7 @@
 //! A packet on its way: bytes, how many segments it stands for, and when each of them passes.
 
-use std::ops::{Deref, DerefMut, Range};
+use alloc::boxed::Box;
+use core::ops::{Deref, DerefMut, Range};
 
 use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_wire::packet::{self, Info};
@@ -325,7 +326,7 @@ impl Packet {
         let range = self.start..self.start + self.shape.count;
         if let Some((buf, vnet)) = self.cut(range, |len| pool.take_instead(len)) {
             self.vnet = vnet;
-            pool.give(std::mem::replace(&mut self.buf, buf));
+            pool.give(core::mem::replace(&mut self.buf, buf));
         }
         self.start = 0;
         self.total = self.shape.count;

@@ -1,5 +1,8 @@
 //! Which part of a network is on one machine.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use windtunnel_model::Plan;
 
 /// One machine's part of a run that is spread over several machines, each with an engine of the

@@ -27,8 +27,10 @@ pub(crate) mod remote;
 mod source;
 pub(crate) mod traffic;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use windtunnel_model::flow::{FlowChange, FlowTerms};
 use windtunnel_model::plan::{self, Plan};
@@ -136,7 +138,7 @@ impl Paths {
     /// Lets a way lead over other lanes.
     fn lead(&mut self, number: usize, lanes: Vec<Lane>, bottleneck: Option<(Lane, Rate)>) {
         let way = &mut self.ways[number];
-        let before = std::mem::replace(&mut way.lanes, lanes);
+        let before = core::mem::replace(&mut way.lanes, lanes);
         way.bottleneck = bottleneck;
         if !way.flows.is_empty() {
             before.iter().for_each(|lane| {

@@ -4,7 +4,7 @@
 //! only where RFC 1812 (4.3.2.7) and RFC 4443 (2.4) allow, one for a train of segments, from the
 //! address of the interface by which the packet came.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use windtunnel_model::{Lane, RouterId};
 use windtunnel_routing::Target;

@@ -1,7 +1,7 @@
 //! One heap of wake-ups for all lanes, with one entry for each activity of a lane.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use alloc::collections::BinaryHeap;
+use core::cmp::Ordering;
 
 use windtunnel_model::Time;
 
@@ -109,7 +109,7 @@ impl Timers {
 
     /// Gives up the place of the wake-up that was taken.
     fn close(&mut self) {
-        if std::mem::take(&mut self.open) {
+        if core::mem::take(&mut self.open) {
             self.heap.pop();
         }
     }
@@ -117,7 +117,7 @@ impl Timers {
     fn push(&mut self, due: Due) {
         let entry = Entry { due, sequence: self.sequence };
         self.sequence += 1;
-        if std::mem::take(&mut self.open)
+        if core::mem::take(&mut self.open)
             && let Some(mut top) = self.heap.peek_mut()
         {
             *top = entry;

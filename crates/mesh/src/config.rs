@@ -1,6 +1,6 @@
 //! What the caller settles once.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use windtunnel_model::Span;
 

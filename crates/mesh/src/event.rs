@@ -1,6 +1,7 @@
 //! What the mesh has to tell its caller.
 
-use std::net::SocketAddr;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
 
 use crate::id::{AgentId, Identity, PlanHash, RunId};
 use windtunnel_model::flow::FlowChange;

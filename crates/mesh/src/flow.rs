@@ -1,6 +1,7 @@
 //! What is said of a flow, and to whom.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use windtunnel_model::flow::{FlowChange, FlowKey};
 

@@ -1,6 +1,7 @@
 //! One entry to everything, for fuzzers.
 
-use std::net::SocketAddr;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
 
 use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Span, Time};
@@ -76,7 +77,7 @@ fn agent(now: Time) -> Mesh {
 fn drain(mesh: &mut Mesh) -> Vec<Vec<u8>> {
     while mesh.poll_event().is_some() {}
     let payloads: Vec<_> =
-        std::iter::from_fn(|| mesh.poll_transmit().map(|transmit| transmit.payload)).collect();
+        core::iter::from_fn(|| mesh.poll_transmit().map(|transmit| transmit.payload)).collect();
     for payload in &payloads {
         assert!(payload.len() <= 1200, "{} bytes", payload.len());
         assert!(Message::decode(payload).is_ok(), "{payload:?}");

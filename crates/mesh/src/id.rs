@@ -1,7 +1,7 @@
 //! The names of agents, runs, plans and flows.
 
-use std::fmt;
-use std::net::SocketAddr;
+use core::fmt;
+use core::net::SocketAddr;
 
 /// An agent: one for each machine, the same over restarts. The caller draws it by chance once and
 /// keeps it.

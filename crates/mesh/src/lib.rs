@@ -51,6 +51,10 @@
 //! assert!(now < Time::ZERO + Span::from_millis(1));
 //! ```
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
 mod clock;
 pub mod config;
 mod counters;

@@ -1,6 +1,6 @@
 //! Random decisions from a seed.
 
-use std::convert::Infallible;
+use core::convert::Infallible;
 
 use rand_core::TryRng;
 use windtunnel_model::Span;

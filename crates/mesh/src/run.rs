@@ -1,6 +1,8 @@
 //! One run: its members, what each of them has said, and the flows.
 
-use std::collections::BTreeSet;
+use alloc::collections::BTreeSet;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use windtunnel_model::{Span, Time};
 

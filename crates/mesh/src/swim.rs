@@ -8,10 +8,12 @@
 
 pub(crate) mod codec;
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::num::{NonZeroU8, NonZeroUsize};
-use std::time::Duration;
+use alloc::collections::BTreeMap;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::fmt;
+use core::num::{NonZeroU8, NonZeroUsize};
+use core::time::Duration;
 
 use foca::{Foca, Member, NoCustomBroadcast, Notification, OwnedNotification, State, Timer};
 use windtunnel_model::{Span, Time};
@@ -186,7 +188,7 @@ impl Swim {
     /// What was due meanwhile is due `slack` from now, in which what came meanwhile can be
     /// taken in; so often only that an agent that is always late goes on.
     pub(crate) fn make_up_for(&mut self, late: Span, now: Time, slack: Span) {
-        for ((at, number), mut waiting) in std::mem::take(&mut self.timers) {
+        for ((at, number), mut waiting) in core::mem::take(&mut self.timers) {
             let mut due = at + late;
             if due < now + slack && waiting.graces < GRACES_MAX {
                 waiting.graces += 1;
@@ -208,7 +210,7 @@ impl Swim {
 
     /// Takes in what is known of an agent, and tells it on.
     pub(crate) fn learn(&mut self, now: Time, life: Identity, incarnation: u16, state: State) {
-        let member = std::iter::once(Member::new(life, incarnation, state));
+        let member = core::iter::once(Member::new(life, incarnation, state));
         let _ = self.with(now, |foca, wishes| foca.apply_many(member, true, wishes));
         if life == self.identity() && state == State::Suspect {
             self.wishes.incarnation = self.wishes.incarnation.max(incarnation.saturating_add(1));
@@ -249,7 +251,7 @@ impl Swim {
     /// What is to be done.
     pub(crate) fn take_wishes(&mut self) -> Wishes {
         let incarnation = self.wishes.incarnation;
-        std::mem::replace(&mut self.wishes, Wishes { incarnation, ..Wishes::default() })
+        core::mem::replace(&mut self.wishes, Wishes { incarnation, ..Wishes::default() })
     }
 
     pub(crate) fn has_wishes(&self) -> bool {

@@ -1,6 +1,6 @@
 //! When what is to be done next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::Time;
 

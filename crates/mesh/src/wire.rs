@@ -4,7 +4,8 @@
 
 pub(crate) mod message;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Rate, Span, Time};

@@ -30,6 +30,10 @@
 //! # Ok::<(), windtunnel_model::QuantityError>(())
 //! ```
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
 mod discipline;
 pub mod expect;
 pub mod flow;

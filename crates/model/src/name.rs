@@ -1,7 +1,7 @@
 //! What nodes, links and experiments may be called. Names become parts of paths and host names, so
 //! the same rules hold for a file that a person writes and for a plan that another process sends.
 
-use std::fmt;
+use core::fmt;
 
 /// Why a text is not the name of something in a network: a host name's label (RFC 1123) in lower
 /// case.

@@ -1,10 +1,14 @@
 //! The resolved experiment: what is left when a file's shorthands, defaults and names are worked
 //! out.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -229,7 +233,7 @@ pub struct Node {
     pub user: User,
     /// Whether its programs have temporary folders and homes of their own, all empty at the
     /// beginning.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub private: bool,
     /// `net.*` settings of its network namespace.
     pub sysctl: BTreeMap<String, String>,
@@ -458,7 +462,7 @@ pub enum Action {
         /// Disjoint groups.
         groups: Vec<Vec<Vertex>>,
         /// Whether only what leads from the first group to the second is cut.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         one_way: bool,
     },
     /// Ends the partition.

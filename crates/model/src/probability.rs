@@ -1,7 +1,9 @@
 //! Probabilities as whole parts per billion.
 
-use std::fmt;
-use std::str::FromStr;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use core::fmt;
+use core::str::FromStr;
 
 use crate::quantity::{self, QuantityError, Unit};
 

@@ -1,5 +1,7 @@
 //! What one direction of a link does to packets, and changes of it.
 
+use alloc::vec::Vec;
+
 use serde::{Deserialize, Serialize};
 
 pub use crate::discipline::{Codel, Discipline, Fair, FlowQueues, Pie, Red, Side};
@@ -259,8 +261,8 @@ impl QueueLimit {
     }
 }
 
-impl std::fmt::Display for QueueLimit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             QueueLimit::Packets(packets) => packets.fmt(f),
             QueueLimit::Bytes(bytes) => bytes.fmt(f),

@@ -3,8 +3,12 @@
 //! A bare number is refused (100 of what?), and so is a text whose value is not a whole number of
 //! the quantity's base unit, because rounding would silently change what was asked.
 
-use std::fmt;
-use std::str::FromStr;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
 
 /// Why a text is not the quantity that was needed. The texts name what was written and what may be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,7 +123,7 @@ impl Unit {
 
 /// The sum of counts, or the largest number if it does not fit: counts may come from another
 /// machine.
-pub fn total<N: std::borrow::Borrow<u64>>(counts: impl IntoIterator<Item = N>) -> u64 {
+pub fn total<N: core::borrow::Borrow<u64>>(counts: impl IntoIterator<Item = N>) -> u64 {
     counts.into_iter().fold(0, |sum: u64, count| sum.saturating_add(*count.borrow()))
 }
 
@@ -235,8 +239,9 @@ macro_rules! serde_as_text {
         }
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text =
-                    <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
+                let text = <alloc::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(
+                    deserializer,
+                )?;
                 text.parse().map_err(|e: $crate::quantity::QuantityError| {
                     serde::de::Error::custom(format_args!("{e} (expected {})", $expecting))
                 })

@@ -4,6 +4,8 @@
 //! decision about the n-th packet of a link does not depend on when it came or on what other
 //! packets did.
 
+use alloc::vec::Vec;
+
 use sha2::{Digest, Sha256};
 
 use crate::id::Direction;

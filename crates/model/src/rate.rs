@@ -1,8 +1,9 @@
 //! Bandwidth in bits a second, and the exact time that bytes take at it.
 
-use std::fmt;
-use std::num::NonZeroU64;
-use std::str::FromStr;
+use alloc::borrow::ToOwned;
+use core::fmt;
+use core::num::NonZeroU64;
+use core::str::FromStr;
 
 use crate::quantity::{self, QuantityError, Unit};
 use crate::time::Span;

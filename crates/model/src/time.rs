@@ -1,8 +1,8 @@
 //! Points in time and lengths of time, in integer nanoseconds.
 
-use std::fmt;
-use std::ops::{Add, AddAssign, Sub};
-use std::str::FromStr;
+use core::fmt;
+use core::ops::{Add, AddAssign, Sub};
+use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -125,21 +125,21 @@ impl Add for Span {
     }
 }
 
-impl std::iter::Sum for Span {
+impl core::iter::Sum for Span {
     fn sum<I: Iterator<Item = Span>>(spans: I) -> Span {
         spans.fold(Span::ZERO, Add::add)
     }
 }
 
-impl From<std::time::Duration> for Span {
-    fn from(duration: std::time::Duration) -> Self {
+impl From<core::time::Duration> for Span {
+    fn from(duration: core::time::Duration) -> Self {
         Span(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }
 }
 
-impl From<Span> for std::time::Duration {
+impl From<Span> for core::time::Duration {
     fn from(span: Span) -> Self {
-        std::time::Duration::from_nanos(span.0)
+        core::time::Duration::from_nanos(span.0)
     }
 }
 

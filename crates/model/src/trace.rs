@@ -1,5 +1,8 @@
 //! Recorded behaviour of a link over time: what a trace file says, and how a lane follows it.
 
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
 use serde::{Deserialize, Serialize};
 
 use crate::rate::Rate;
@@ -125,7 +128,7 @@ impl Serialize for Column {
 
 impl<'de> Deserialize<'de> for Column {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str> as Deserialize>::deserialize(deserializer)?;
+        let text = <alloc::borrow::Cow<'de, str> as Deserialize>::deserialize(deserializer)?;
         let numbers = text.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>();
         numbers.map(Column).map_err(serde::de::Error::custom)
     }

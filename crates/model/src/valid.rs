@@ -8,6 +8,10 @@ mod network;
 mod node;
 mod trace;
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+
 use crate::id::{Lane, NodeId, Vertex};
 use crate::name;
 use crate::plan::{FixedRoute, Plan};

@@ -5,8 +5,12 @@
 //! comes from one search from all nodes at once (Mehlhorn 1988). Whether a placement keeps to the
 //! round-trip times is then checked for real routes.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use alloc::borrow::ToOwned;
+use alloc::collections::BinaryHeap;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use windtunnel_model::{Lane, NodeId, Plan, Span, Vertex};
 use windtunnel_routing::{Routes, Target};

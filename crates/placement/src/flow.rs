@@ -1,6 +1,8 @@
 //! The maximum flow between two vertices (Dinic 1970).
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// A network of arcs with capacities.
 #[derive(Debug)]

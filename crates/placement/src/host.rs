@@ -1,6 +1,7 @@
 //! Machines: what they have, what is taken, and how far they are from each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 
 use windtunnel_model::{Bytes, Rate, Span};
 

@@ -33,6 +33,10 @@
 //! assert_eq!(placed.hosts, [0, 1, 0, 1]);
 //! ```
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
 mod closeness;
 mod flow;
 mod host;

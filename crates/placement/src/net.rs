@@ -1,6 +1,9 @@
 //! The plan's network as placement sees it: lanes with the highest rate and the least latency that
 //! the file gives them at any time of the run.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use windtunnel_model::plan::Action;
 use windtunnel_model::{Lane, LinkProfile, Plan, Vertex};
 

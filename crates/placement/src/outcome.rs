@@ -1,6 +1,8 @@
 //! Who is where, and what that means for each machine.
 
-use std::fmt;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
 use windtunnel_model::{Bytes, NodeId, Span};
 

@@ -1,5 +1,8 @@
 //! From a plan and machines to who is where.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use windtunnel_model::placement::Strategy;
 use windtunnel_model::{Bytes, Plan};
 use windtunnel_routing::Routes;
@@ -106,7 +109,7 @@ impl<'a> Site<'a> {
         order.sort_by_key(|at| {
             let host = &self.hosts[*at];
             let free = (host.free_cpu_millis(), host.free_memory());
-            (std::cmp::Reverse((only(*at), free)), *at)
+            (core::cmp::Reverse((only(*at), free)), *at)
         });
         let mut used = vec![false; self.hosts.len()];
         order.into_iter().take(count).for_each(|host| used[host] = true);

@@ -1,6 +1,9 @@
 //! What the search works on: units that are moved as a whole, what joins them, and what machines
 //! have room for.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use windtunnel_model::placement::Strategy;
 
 use crate::closeness::Near;
@@ -83,7 +86,7 @@ impl Problem {
         let (count, between) = (groups.len(), net.vertices() - net.nodes);
         let passive = Unit { allowed: vec![true; hosts.len()], ..Unit::default() };
         let mut units = groups;
-        units.extend(std::iter::repeat_n(passive, between));
+        units.extend(core::iter::repeat_n(passive, between));
         let unit = |vertex: usize| match group_of.get(vertex) {
             Some(group) => *group,
             None => count + vertex - net.nodes,

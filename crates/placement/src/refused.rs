@@ -1,6 +1,10 @@
 //! What cannot be carried, and why.
 
-use std::fmt;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
 
 use windtunnel_model::{Bytes, Rate, Span};
 

@@ -6,6 +6,8 @@ mod start;
 mod state;
 mod swap;
 
+use alloc::vec::Vec;
+
 use crate::problem::Problem;
 use state::State;
 

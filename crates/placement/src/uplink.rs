@@ -5,6 +5,9 @@
 //! that does where routes allow it. A node that forwards ends what comes to it and sends it on
 //! itself, as its kernel does.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use crate::flow::Flow;
 use crate::net::{LaneFacts, Net};
 use crate::outcome::Traffic;
@@ -58,7 +61,7 @@ fn unbounded(net: &Net, side: &[Side], ends: impl Fn(&LaneFacts) -> (usize, usiz
     while let Some(at) = open.pop() {
         for from in &into[at] {
             if side[*from] != Side::Elsewhere
-                && !std::mem::replace(&mut seen[*from], true)
+                && !core::mem::replace(&mut seen[*from], true)
                 && side[*from] == Side::Between
             {
                 open.push(*from);

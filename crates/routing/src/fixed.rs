@@ -1,6 +1,7 @@
 //! Routes that are fixed, looked up by (source, destination, where the packet is).
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use crate::graph::Graph;
 use crate::tree::Costs;

@@ -1,5 +1,8 @@
 //! The plan's vertices and lanes as dense numbers: what stays when routes change.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use windtunnel_model::{Lane, NodeId, Plan, Vertex};
 
 /// Vertices (nodes first, then routers, then LANs), their lanes, and the *core*: the vertices that
@@ -41,7 +44,7 @@ impl Graph {
         let carries = plan.nodes.iter().map(|node| node.forward);
         let routers = NodeId::from_index(plan.routers.len()).0;
         let others = plan.routers.len() + plan.lans.len();
-        let carries = carries.chain(std::iter::repeat_n(true, others));
+        let carries = carries.chain(core::iter::repeat_n(true, others));
         let mut core_len = 0;
         let core: Vec<Option<u32>> = carries
             .map(|carries| {

@@ -61,6 +61,10 @@
 //! assert_eq!(next, Some(Lane { link: LinkId(0), direction: Direction::Up }));
 //! ```
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
 mod fixed;
 mod graph;
 mod routes;

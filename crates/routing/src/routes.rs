@@ -1,7 +1,11 @@
 //! The routes of a plan at one moment.
 
-use std::sync::{Arc, OnceLock};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
+use once_cell::race::OnceBox;
 use windtunnel_model::plan::{Plan, RouteChange, RoutingMetric};
 use windtunnel_model::{LanId, Lane, NodeId, PortId, RouterId, Span, Vertex};
 
@@ -37,10 +41,10 @@ pub struct Routes {
 struct Ways {
     costs: Costs,
     /// Trees towards a vertex, by vertex.
-    trees: Vec<OnceLock<Tree>>,
+    trees: Vec<OnceBox<Tree>>,
     /// By port of a node that forwards: from where the way to its attachment passes the node
     /// itself.
-    through_owner: Vec<OnceLock<Vec<bool>>>,
+    through_owner: Vec<OnceBox<Vec<bool>>>,
 }
 
 impl Routes {
@@ -244,7 +248,7 @@ impl Routes {
                 if index == avoided {
                     return false;
                 }
-                if index != owner && !std::mem::replace(&mut seen[index as usize], true) {
+                if index != owner && !core::mem::replace(&mut seen[index as usize], true) {
                     open.push(end);
                 }
             }
@@ -325,7 +329,8 @@ impl Routes {
 
     fn tree(&self, root: u32) -> &Tree {
         let costs = &self.ways.costs;
-        self.ways.trees[root as usize].get_or_init(|| Tree::towards(&self.graph, costs, root))
+        let tree = || Box::new(Tree::towards(&self.graph, costs, root));
+        self.ways.trees[root as usize].get_or_init(tree)
     }
 
     /// From where the way to a port's attachment passes its owner; `None` if nothing leads through
@@ -333,7 +338,7 @@ impl Routes {
     fn passes_owner(&self, port: usize) -> Option<&Vec<bool>> {
         let Port { owner, attachment, .. } = self.graph.port(port)?;
         self.graph.core(owner)?;
-        let compute = || self.tree(attachment).passing(&self.graph, owner);
+        let compute = || Box::new(self.tree(attachment).passing(&self.graph, owner));
         Some(self.ways.through_owner[port].get_or_init(compute))
     }
 }
@@ -357,8 +362,8 @@ impl Ways {
         };
         Ways {
             costs: (0..graph.lanes()).map(Lane::from_index).map(cost).collect(),
-            trees: (0..graph.vertices()).map(|_| OnceLock::new()).collect(),
-            through_owner: graph.ports().iter().map(|_| OnceLock::new()).collect(),
+            trees: (0..graph.vertices()).map(|_| OnceBox::new()).collect(),
+            through_owner: graph.ports().iter().map(|_| OnceBox::new()).collect(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Whole ways, and what they add up to.
 
+use alloc::vec::Vec;
+
 use windtunnel_model::{Lane, NodeId, Plan, PortId, Probability, Rate, Span, Vertex};
 
 use crate::routes::{Routes, Target};

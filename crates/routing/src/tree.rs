@@ -1,7 +1,9 @@
 //! Shortest ways (Dijkstra 1959) from the core towards one vertex.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use alloc::collections::BinaryHeap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use crate::graph::Graph;
 use windtunnel_model::Lane;

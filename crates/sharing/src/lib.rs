@@ -33,6 +33,10 @@
 //! assert_eq!(changed, [Rate::from_bits_per_second(1_500_000), Rate::from_bits_per_second(500_000)]);
 //! ```
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
 mod appetite;
 mod error;
 mod model;

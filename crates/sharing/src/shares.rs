@@ -55,8 +55,10 @@ mod lane;
 mod level;
 mod relax;
 
-use std::collections::BTreeMap;
-use std::fmt;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
 
 use windtunnel_model::Rate;
 use windtunnel_model::flow::FlowTerms;
@@ -195,8 +197,8 @@ impl<M: Model> Shares<M> {
         let place = self.places.remove(&id).ok_or(SharesError::UnknownFlow(id))?;
         self.news += 1;
         self.leave(place);
-        let flow = std::mem::replace(&mut self.flows[place as usize], Flow::vacant());
-        let record = std::mem::replace(&mut self.records[place as usize], Record::vacant());
+        let flow = core::mem::replace(&mut self.flows[place as usize], Flow::vacant());
+        let record = core::mem::replace(&mut self.records[place as usize], Record::vacant());
         let path = flow.path.lanes();
         self.length -= path.len();
         for (lane, seat) in path.iter().zip(record.seats) {
@@ -375,12 +377,12 @@ impl<M: Model> Shares<M> {
     /// The flow's share may be another one, and its lanes may not fit.
     fn touch(&mut self, place: u32) {
         let flow = &mut self.flows[place as usize];
-        if !std::mem::replace(&mut flow.noted, true) {
+        if !core::mem::replace(&mut flow.noted, true) {
             self.noted.push(place);
         }
         for index in flow.path.lanes() {
             let lane = &mut self.lanes[*index as usize];
-            if !std::mem::replace(&mut lane.touched, true) {
+            if !core::mem::replace(&mut lane.touched, true) {
                 self.touched.push(*index);
             }
         }
@@ -392,7 +394,7 @@ impl<M: Model> Shares<M> {
         self.changes.clear();
         for place in self.noted.drain(..) {
             let flow = &mut self.flows[place as usize];
-            if !std::mem::take(&mut flow.noted) {
+            if !core::mem::take(&mut flow.noted) {
                 continue;
             }
             let Stand { level, weight } = self.stands[place as usize];

@@ -18,7 +18,7 @@ const RING_0: [&str; 10] = [
 const RING_1: [&str; 6] = ["sys", "tunnel", "node", "host", "control", "cluster"];
 
 /// Crates from outside that ring 0 may use: values and texts only, nothing that reaches the system.
-const PURE: [&str; 17] = [
+const PURE: [&str; 18] = [
     "serde",
     "serde_json",
     "thiserror",
@@ -32,11 +32,37 @@ const PURE: [&str; 17] = [
     "strsim",
     "hdrhistogram",
     "libm",
+    "once_cell",
     "static_assertions",
     "foca",
     "bytes",
     "rand_core",
 ];
+
+/// Rooms of ring 0 that are built without the standard library: a clock, a file, a thread or
+/// entropy does not resolve there. The others parse or write texts with crates that need it.
+const NO_STD: [&str; 7] = ["model", "wire", "routing", "engine", "sharing", "mesh", "placement"];
+
+/// Finds rooms of [`NO_STD`] that let the standard library in: the crate's page has to refuse it,
+/// and no file may bring it back.
+pub(super) fn check_std(name: &str, text: &str, faults: &mut Vec<String>) {
+    let Some((room, file)) = name.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
+    else {
+        return;
+    };
+    if !NO_STD.contains(&room) {
+        return;
+    }
+    let refuses = |line: &str| line.starts_with("#![cfg_attr(not(") && line.ends_with("no_std)]");
+    if file == "lib.rs" && !text.lines().any(refuses) {
+        faults.push(format!("{name}: {room} is built without the standard library (no_std)"));
+    }
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("extern crate std") {
+            faults.push(format!("{name}:{}: {room} may not link the standard library", index + 1));
+        }
+    }
+}
 
 /// Finds arrows that point outward.
 pub(super) fn check(name: &str, text: &str, faults: &mut Vec<String>) {
@@ -97,6 +123,20 @@ mod tests {
         assert_eq!(faults_of("wire", "windtunnel-simlab.workspace = true").len(), 1);
         assert_eq!(faults_of("host", "windtunnel-cli.workspace = true").len(), 1);
         assert!(faults_of("cli", "windtunnel-host.workspace = true").is_empty());
+    }
+
+    #[test]
+    fn pure_rooms_refuse_the_standard_library_and_do_not_bring_it_back() {
+        let faults_of = |name: &str, text: &str| {
+            let mut faults = Vec::new();
+            check_std(name, text, &mut faults);
+            faults.len()
+        };
+        let refuses = "#![cfg_attr(not(test), no_std)]\n";
+        assert_eq!(faults_of("crates/engine/src/lib.rs", refuses), 0);
+        assert_eq!(faults_of("crates/engine/src/lib.rs", "mod a;\n"), 1);
+        assert_eq!(faults_of("crates/engine/src/a.rs", "extern crate std;\n"), 1);
+        assert_eq!(faults_of("crates/host/src/lib.rs", "mod a;\n"), 0);
     }
 
     #[test]

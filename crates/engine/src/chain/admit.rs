@@ -56,7 +56,7 @@ impl Chain {
 
     /// What has been accepted and whose time has come: duplicate and corrupt do their work.
     pub(super) fn touch(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
-        let fate = std::mem::replace(&mut packet.fate, Fate::PLAIN);
+        let fate = core::mem::replace(&mut packet.fate, Fate::PLAIN);
         let copy = fate.duplicate.then(|| packet.duplicate(&mut work.pool));
         if fate.corrupt {
             self.damage(&mut packet, work);

@@ -1,6 +1,8 @@
 //! How fast a shaper sends: with the model of paths, at the shares of its flows and what others
 //! leave.
 
+use alloc::vec::Vec;
+
 use windtunnel_model::{Rate, Span, Time};
 
 use super::{Chain, Role, Work};

@@ -1,6 +1,6 @@
 //! The second half of a lane: queue, rate, delay.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use windtunnel_model::{Span, Time};
 

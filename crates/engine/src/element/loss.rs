@@ -13,6 +13,8 @@
 //!
 //! The fate of packet n depends on seed, link, direction and n alone.
 
+use alloc::vec::Vec;
+
 use windtunnel_model::profile::{GilbertElliott, Loss as Setting};
 use windtunnel_model::random::Stream;
 use windtunnel_model::{LinkProfile, Probability, Time};

@@ -3,8 +3,10 @@
 //! The tables are computed once with libm's software arithmetic, which rounds alike on every
 //! machine, and rounded to 2⁻³² of the spread.
 
-use std::sync::LazyLock;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 
+use once_cell::race::OnceBox;
 use windtunnel_model::Span;
 
 /// Quantiles at equal steps of probability, in 2⁻³² of the spread.
@@ -15,14 +17,14 @@ const ONE: f64 = 4_294_967_296.0;
 
 /// |N(0, 1)|, cut at 4.
 pub(crate) fn half_normal() -> &'static Table {
-    static TABLE: LazyLock<Vec<u64>> = LazyLock::new(|| tabulate(half_normal_quantile));
-    &TABLE
+    static TABLE: OnceBox<Vec<u64>> = OnceBox::new();
+    TABLE.get_or_init(|| Box::new(tabulate(half_normal_quantile)))
 }
 
 /// Lomax with shape 3 and mean 1, cut at 40.
 pub(crate) fn pareto() -> &'static Table {
-    static TABLE: LazyLock<Vec<u64>> = LazyLock::new(|| tabulate(pareto_quantile));
-    &TABLE
+    static TABLE: OnceBox<Vec<u64>> = OnceBox::new();
+    TABLE.get_or_init(|| Box::new(tabulate(pareto_quantile)))
 }
 
 /// The quantile of `draw` in a table, times `spread`.

@@ -23,7 +23,8 @@ mod limit;
 mod pie;
 mod red;
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use windtunnel_model::profile::Discipline as Setting;
 use windtunnel_model::{LinkProfile, Time};
@@ -86,7 +87,7 @@ impl Queue {
         if self.setting == profile.discipline {
             return self.discipline.set(profile);
         }
-        let mut waiting: Vec<Packet> = std::iter::from_fn(|| self.pop_any(now)).collect();
+        let mut waiting: Vec<Packet> = core::iter::from_fn(|| self.pop_any(now)).collect();
         waiting.sort_by_key(|packet| (packet.times.first, packet.number));
         self.setting.clone_from(&profile.discipline);
         self.discipline = Discipline::new(profile, self.draws);

@@ -147,7 +147,7 @@ impl Server {
             },
         };
         if matches!(&self.state, State::Sending(_, times) if times.first == Time::MAX)
-            && let State::Sending(packet, _) = std::mem::replace(&mut self.state, State::Idle)
+            && let State::Sending(packet, _) = core::mem::replace(&mut self.state, State::Idle)
         {
             let bytes = packet.shape.charge(self.overhead);
             self.pending = Some((packet, bytes));
@@ -315,7 +315,7 @@ impl Server {
     /// The end of what was being waited for: the packet, where its first segment has left; and when
     /// the server is to be asked again, `None` when it is idle now.
     pub(crate) fn end(&mut self) -> (Option<Packet>, Option<Time>) {
-        match std::mem::replace(&mut self.state, State::Idle) {
+        match core::mem::replace(&mut self.state, State::Idle) {
             State::Sending(mut packet, times) => {
                 packet.times = times;
                 if times.last == times.first {

@@ -12,7 +12,8 @@
 mod series;
 mod slots;
 
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use windtunnel_model::trace::{Content, Trace};
 use windtunnel_model::{Time, TraceMode, TraceUse};

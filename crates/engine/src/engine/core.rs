@@ -6,7 +6,9 @@ mod report;
 mod reroute;
 mod segment;
 
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
 
 use windtunnel_model::{Lane, Plan, Time, Vertex};
 

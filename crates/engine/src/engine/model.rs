@@ -1,5 +1,7 @@
 //! The network models behind one contract.
 
+use alloc::boxed::Box;
+
 use windtunnel_model::plan::NetworkModel;
 use windtunnel_model::{Lane, Plan, PortId, Time};
 use windtunnel_wire::vnet;

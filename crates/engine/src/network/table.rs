@@ -6,7 +6,10 @@
 //! stays on its way, routers choose independently of each other, and when a way comes or goes only
 //! the flows that it wins or carried move.
 
-use std::collections::BTreeMap;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use windtunnel_model::random::Stream;
 use windtunnel_model::{Lane, NodeId, Plan, RouterId};

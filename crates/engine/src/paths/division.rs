@@ -7,7 +7,9 @@
 //! back by some lane that has nothing left. As every machine knows the same flows, the parts add up
 //! to what is left at the most.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Lane, Rate};
@@ -117,7 +119,7 @@ impl Division {
         let changed = self.shares.change(id, terms);
         debug_assert!(changed.is_ok(), "members are in the table");
         let modest = terms.demand.is_some();
-        if std::mem::replace(&mut member.modest, modest) != modest {
+        if core::mem::replace(&mut member.modest, modest) != modest {
             let side = usize::from(member.way.is_none());
             for lane in &member.lanes {
                 let load = &mut self.lanes[lane.index()];
@@ -132,7 +134,7 @@ impl Division {
         for change in self.shares.settle() {
             let Some(member) = self.members.get_mut(&change.flow) else { continue };
             let share = change.share.map_or(0, Rate::bits_per_second);
-            let had = std::mem::replace(&mut member.share, share);
+            let had = core::mem::replace(&mut member.share, share);
             for lane in &member.lanes {
                 let load = &mut self.lanes[lane.index()];
                 load.given = load.given - had + share;
@@ -146,7 +148,7 @@ impl Division {
         for lane in &self.touched.lanes {
             self.lanes[*lane].touched = false;
         }
-        std::mem::take(&mut self.touched)
+        core::mem::take(&mut self.touched)
     }
 
     /// The share of a flow, as last told; 0 where nothing limits it.
@@ -208,7 +210,7 @@ impl Division {
 
 impl Touched {
     fn note(&mut self, lane: usize, load: &mut Load) {
-        if !std::mem::replace(&mut load.touched, true) {
+        if !core::mem::replace(&mut load.touched, true) {
             self.lanes.push(lane);
         }
     }

@@ -1,6 +1,8 @@
 //! One machine's part of a network: what it tells the other machines of its flows, and what they
 //! tell.
 
+use alloc::vec::Vec;
+
 use windtunnel_model::flow::{FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::plan::Plan;
 use windtunnel_model::{Lane, Time};

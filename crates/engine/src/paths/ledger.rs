@@ -23,8 +23,9 @@
 //! service. What comes to the lane is more only while shares move from a farther source to a nearer
 //! one, and by no more than the rate carries in the difference of their latencies.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use windtunnel_model::{Plan, Rate, Span, Time};
 
@@ -172,7 +173,7 @@ impl Account {
     }
 
     fn set(&mut self, now: Time, terms: Terms) {
-        let before = std::mem::replace(&mut self.terms, terms).rate;
+        let before = core::mem::replace(&mut self.terms, terms).rate;
         let full = |count: u64| {
             terms.rate.map_or(Span::ZERO, |rate| rate.time_for(count.saturating_mul(FULL_PACKET)))
         };

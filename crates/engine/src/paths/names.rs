@@ -1,5 +1,8 @@
 //! The names of flows between machines: [`FlowKey`] says how they are made.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use windtunnel_model::flow::FlowKey;
 use windtunnel_model::plan::Plan;
 use windtunnel_model::{NodeId, PortId, RouterId};

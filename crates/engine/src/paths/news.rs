@@ -1,6 +1,6 @@
 //! What is to be told to other machines: the latest of each flow, once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::flow::{Flow, FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::{Span, Time};

@@ -1,6 +1,7 @@
 //! The flows of other machines, as they told.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use windtunnel_model::flow::FlowKey;
 use windtunnel_sharing::FlowId;

@@ -1,6 +1,8 @@
 //! Packets that leave their source, and flows that come and go.
 
-use std::net::IpAddr;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::profile::Setting;
@@ -179,7 +181,7 @@ impl Paths {
             return;
         }
         let idles = flow.idles(share);
-        let bytes = std::mem::take(&mut flow.bytes);
+        let bytes = core::mem::take(&mut flow.bytes);
         if !flow.runs {
             flow.runs = true;
             return self.start_flow(core, number, id, key);

@@ -5,7 +5,8 @@
 //! All others are counted by periods of 50 ms, and have a share from the end of the first until one
 //! without a packet.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use windtunnel_model::{Rate, Span, Time};
 use windtunnel_sharing::{Appetite, FlowId};

@@ -2,7 +2,8 @@
 //! every flow has to be told to everybody at once, the agent of the node, which hears of all flows
 //! to it at once, tells the agents of those that meet there of each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use windtunnel_model::NodeId;
 use windtunnel_model::flow::FlowKey;

@@ -5,7 +5,9 @@
 //! everything up to a version can be told the rest alone. Who lags further behind than that is told
 //! all flows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
+use alloc::vec::Vec;
 
 use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
 

@@ -4,8 +4,9 @@
 //! without a gap is `have`. Entries beyond a gap hold at once; ends among them are remembered until
 //! the gap is filled, so that an older announcement that comes late changes nothing.
 
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
 
@@ -78,7 +79,7 @@ impl PeerFlows {
 
     /// Everything ends. Answers what that changes.
     pub(crate) fn clear(&mut self) -> Vec<FlowChange> {
-        let flows = std::mem::take(self).flows;
+        let flows = core::mem::take(self).flows;
         flows.into_keys().map(|key| FlowChange { key, flow: None }).collect()
     }
 

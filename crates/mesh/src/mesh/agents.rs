@@ -1,5 +1,7 @@
 //! Who is there: what foca says, and the second hearing of suspected agents.
 
+use alloc::vec::Vec;
+
 use foca::{OwnedNotification, State};
 use windtunnel_model::Span;
 
@@ -240,7 +242,7 @@ impl Mesh {
 
     /// We have become a later life of ourselves.
     pub(super) fn renewed(&mut self, now: Identity) {
-        let was = std::mem::replace(&mut self.life_told, now);
+        let was = core::mem::replace(&mut self.life_told, now);
         self.roster.remove(digest(&was));
         self.roster.add(digest(&now));
         self.out.events.push_back(Event::Renewed { was, now });

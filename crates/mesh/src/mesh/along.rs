@@ -2,6 +2,8 @@
 //! bytes in it, and the carrier puts what leaves for one agent at the same time into one packet. So
 //! whenever something leaves for an agent, what would soon leave for it by itself does so now.
 
+use alloc::vec::Vec;
+
 use windtunnel_model::{Span, Time};
 
 use super::{AgentId, Mesh, Run, RunId, Wake};

@@ -7,7 +7,8 @@
 //! are the successors on rings, in each of which the agents stand in another order by chance: so
 //! each agent is asked by some, and news and lists of agents get around.
 
-use std::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
 
 use foca::State;
 use windtunnel_model::Span;
@@ -81,7 +82,7 @@ impl Mesh {
     /// There may be somebody to ask now.
     pub(super) fn begin_probes(&mut self, scope: Scope) {
         let period = self.base_detection(scope).probe_period;
-        if !std::mem::replace(&mut self.probes.round(scope).is_running, true) {
+        if !core::mem::replace(&mut self.probes.round(scope).is_running, true) {
             let first = Span::from_nanos(self.luck.below(period.as_nanos()));
             self.swim.check_after(self.now, Check::Next(scope), first);
         }

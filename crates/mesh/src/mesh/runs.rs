@@ -1,5 +1,7 @@
 //! Who takes part in which run, with which plan.
 
+use alloc::vec::Vec;
+
 use windtunnel_model::Span;
 
 use super::{AgentId, Event, Mesh, Message, PlanHash, Run, RunId, Sender, Wake};
@@ -183,7 +185,7 @@ impl Mesh {
             return;
         }
         peer.part = Part::Confirmed;
-        let early = std::mem::take(&mut peer.early);
+        let early = core::mem::take(&mut peer.early);
         run.dirty.insert(member);
         self.out.events.push_back(Event::RunConfirmed { run: id, agent });
         self.clock_matters(agent);
@@ -248,7 +250,7 @@ impl Mesh {
         run.dirty.remove(&member);
         run.later.remove(&member);
         let peer = run.peer(member);
-        let was = std::mem::replace(&mut peer.part, part);
+        let was = core::mem::replace(&mut peer.part, part);
         let changes = peer.flows.clear();
         if !changes.is_empty() {
             self.note_arrivals(id, member, &changes);

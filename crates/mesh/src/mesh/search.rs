@@ -1,7 +1,8 @@
 //! Finding other agents: at given addresses, again after a loss, and by comparing lists.
 
-use std::net::SocketAddr;
-use std::ops::Bound;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use core::ops::Bound;
 
 use windtunnel_model::{Span, Time};
 

@@ -1,5 +1,8 @@
 //! Telling the others of our flows.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
 use windtunnel_model::{NodeId, Span};
 
@@ -86,7 +89,7 @@ impl Mesh {
     /// Those who had time are told now.
     pub(super) fn flush_later(&mut self, id: RunId) {
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let later = std::mem::take(&mut run.later);
+        let later = core::mem::take(&mut run.later);
         // What they should have by now is compared along with the next ones.
         for member in &later {
             run.peer(*member).has_time = true;
@@ -104,11 +107,11 @@ impl Mesh {
         run.flushed = Some(now);
         self.timers.cancel(Wake::Flush(id));
         let mut hearing = Vec::new();
-        for member in std::mem::take(&mut run.dirty) {
+        for member in core::mem::take(&mut run.dirty) {
             run.later.remove(&member);
             let agent = run.agent(member);
             let peer = &mut run.peers[member as usize];
-            let has_time = std::mem::take(&mut peer.has_time);
+            let has_time = core::mem::take(&mut peer.has_time);
             let Some(known) = self.agents.get(&agent) else { continue };
             let mut told = false;
             for _ in 0..BURST {

@@ -1,5 +1,9 @@
 //! How foca's headers and members are written: fixed fields, every length bounded.
 
+use alloc::borrow::ToOwned;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use bytes::{Buf, BufMut};
 use foca::{Header, Member, Message, State};
 

@@ -3,6 +3,8 @@
 //! A datagram begins with [`VERSION`] and the kind. Bytes beyond a message's end make it malformed;
 //! so does a value that no sender of this version writes.
 
+use alloc::vec::Vec;
+
 use windtunnel_model::NodeId;
 use windtunnel_model::flow::FlowChange;
 

@@ -1,5 +1,8 @@
 //! What events do.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+
 use crate::plan::{Action, NodeVerb, Plan, RouteChange};
 
 use super::{Invalid, ensure};

@@ -1,5 +1,7 @@
 //! Expectations.
 
+use alloc::borrow::ToOwned;
+
 use crate::expect::{Claim, DROP_CAUSES, ExitWanted, Expectation, LinkFact, ProgramFact};
 use crate::plan::Plan;
 use crate::time::Span;

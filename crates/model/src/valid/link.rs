@@ -1,5 +1,8 @@
 //! What links do to packets, and changes of it.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+
 use crate::discipline::{Codel, Discipline, FlowQueues};
 use crate::plan::{Link, Plan};
 use crate::profile::{Distribution, Jitter, LinkPatch, LinkProfile, Loss, Overhead, Setting};

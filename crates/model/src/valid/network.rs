@@ -1,6 +1,9 @@
 //! Vertices, links, interfaces and how they name each other.
 
-use std::collections::BTreeSet;
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
 
 use crate::id::{Direction, LanId, LinkId, NodeId, PortId, RouterId, Vertex};
 use crate::lan::{Lan, Subnet};

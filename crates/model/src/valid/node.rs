@@ -1,5 +1,8 @@
 //! Nodes and their programs.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+
 use crate::name;
 use crate::plan::{Node, Plan, Program, Ready};
 

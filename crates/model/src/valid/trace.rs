@@ -1,5 +1,8 @@
 //! Traces and who follows them.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+
 use crate::plan::Plan;
 use crate::time::Span;
 use crate::trace::{self as model, Content, Opportunities, Series, Trace, TraceMode, TraceUse};

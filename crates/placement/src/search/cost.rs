@@ -1,7 +1,7 @@
 //! What is minimised. The first field that differs decides: no sum of light faults outweighs a
 //! grave one.
 
-use std::ops::{Add, AddAssign, Sub};
+use core::ops::{Add, AddAssign, Sub};
 
 /// The cost of a division, or a difference of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -2,9 +2,10 @@
 //! a pass, the best move first even if it makes things worse for now; what remains of a pass is its
 //! best prefix.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::ops::Range;
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use core::ops::Range;
 
 use super::cost::Cost;
 use super::state::State;

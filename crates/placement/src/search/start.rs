@@ -1,6 +1,8 @@
 //! Divisions to start from.
 
-use std::collections::BinaryHeap;
+use alloc::collections::BinaryHeap;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::problem::{Need, Problem};
 
@@ -19,14 +21,14 @@ fn grown(problem: &Problem) -> Vec<usize> {
     place_pinned(problem, &mut labels, &mut filling);
     for host in by_share(problem) {
         let mut ties = vec![0i64; problem.units.len()];
-        let mut open: BinaryHeap<(i64, std::cmp::Reverse<usize>)> = BinaryHeap::new();
+        let mut open: BinaryHeap<(i64, core::cmp::Reverse<usize>)> = BinaryHeap::new();
         let mut seeds = 0..problem.groups;
         let members: Vec<usize> = (0..labels.len()).filter(|u| labels[*u] == host).collect();
         members.into_iter().for_each(|unit| reach(problem, unit, &mut ties, &mut open));
         while filling.weight[host] < filling.share(host) {
             let next = loop {
                 match open.pop() {
-                    Some((tie, std::cmp::Reverse(unit))) if tie == ties[unit] => break Some(unit),
+                    Some((tie, core::cmp::Reverse(unit))) if tie == ties[unit] => break Some(unit),
                     Some(_) => {}
                     None => {
                         break seeds
@@ -53,11 +55,11 @@ fn reach(
     problem: &Problem,
     unit: usize,
     ties: &mut [i64],
-    open: &mut BinaryHeap<(i64, std::cmp::Reverse<usize>)>,
+    open: &mut BinaryHeap<(i64, core::cmp::Reverse<usize>)>,
 ) {
     for edge in &problem.units[unit].edges {
         ties[edge.to] += edge.weight;
-        open.push((ties[edge.to], std::cmp::Reverse(edge.to)));
+        open.push((ties[edge.to], core::cmp::Reverse(edge.to)));
     }
 }
 
@@ -116,7 +118,7 @@ fn fitted(problem: &Problem) -> Vec<usize> {
         part(need.cpu, total.cpu).max(part(need.memory, total.memory))
     };
     let mut order: Vec<usize> = (0..problem.groups).collect();
-    order.sort_by_key(|unit| (std::cmp::Reverse(size(problem.units[*unit].need)), *unit));
+    order.sort_by_key(|unit| (core::cmp::Reverse(size(problem.units[*unit].need)), *unit));
     for unit in order {
         let fitting = (0..hosts).filter(|host| filling.fits(unit, *host));
         if let Some(host) = fitting.min_by_key(|host| size(filling.left(*host))) {
@@ -148,7 +150,7 @@ fn rest(problem: &Problem, labels: &mut [usize], filling: &mut Filling<'_>) {
         }
         let key = |host: &usize| {
             let room = filling.share(*host) - filling.weight[*host];
-            (filling.fits(unit, *host), room, std::cmp::Reverse(*host))
+            (filling.fits(unit, *host), room, core::cmp::Reverse(*host))
         };
         if let Some(host) = allowed(problem, unit).max_by_key(key) {
             *label = host;
@@ -164,7 +166,7 @@ fn neighbourly(problem: &Problem) -> Vec<usize> {
     for root in 0..problem.groups {
         let mut open = vec![root];
         while let Some(unit) = open.pop() {
-            if std::mem::replace(&mut seen[unit], true) {
+            if core::mem::replace(&mut seen[unit], true) {
                 continue;
             }
             if unit < problem.groups {
@@ -183,7 +185,7 @@ fn neighbourly(problem: &Problem) -> Vec<usize> {
 fn by_share(problem: &Problem) -> Vec<usize> {
     let filling = Filling::new(problem);
     let mut hosts: Vec<usize> = (0..problem.rooms.len()).collect();
-    hosts.sort_by_key(|host| (std::cmp::Reverse(filling.share(*host)), *host));
+    hosts.sort_by_key(|host| (core::cmp::Reverse(filling.share(*host)), *host));
     hosts
 }
 

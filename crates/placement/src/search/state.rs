@@ -1,5 +1,8 @@
 //! A division with its cost, kept up to date move by move.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::cost::Cost;
 use crate::problem::{Need, Problem, Room};
 

@@ -1,5 +1,8 @@
 //! Exchanges of two groups: what single moves cannot do where machines are full or exactly even.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::state::State;
 
 impl State<'_> {

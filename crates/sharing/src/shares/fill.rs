@@ -6,9 +6,11 @@
 //! lane is. What one lane costs is a step for each of its flows and for each lane of theirs, so
 //! everything is linear in the sum of the lengths of the paths, but for the heap.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
+use alloc::collections::BinaryHeap;
+use alloc::collections::binary_heap::PeekMut;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use super::flow::{Flow, Stand};
 use super::lane::{Crowd, Lane};

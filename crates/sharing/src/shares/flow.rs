@@ -1,6 +1,8 @@
 //! What the table keeps of a flow: where it stands, what is needed to find levels, and the rest.
 //! Apart, since what is read for every flow of a lane should fit the caches.
 
+use alloc::boxed::Box;
+
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Rate, Span};
 

@@ -1,5 +1,7 @@
 //! What the table keeps of a lane: what flows have of it, and its flows.
 
+use alloc::vec::Vec;
+
 use super::level;
 
 /// A lane and what its flows have of it. Sums are kept for limited lanes only. One line of the

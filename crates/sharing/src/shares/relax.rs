@@ -15,8 +15,9 @@
 //! that take more than twice as many steps as there are flows on lanes, all levels are found from
 //! nothing instead, which also bounds the effort.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use super::flow::Stand;
 use super::lane::{Fit, Lane};
@@ -99,7 +100,7 @@ impl<M> Shares<M> {
         let lane = &self.lanes[index as usize];
         let (capacity, old, held) = (lane.capacity, lane.level, lane.held);
         let others = lane.used - u128::from(held) * old;
-        let mut parts = std::mem::take(&mut self.scratch.parts);
+        let mut parts = core::mem::take(&mut self.scratch.parts);
         let mut used = others;
         let members = &self.crowds[index as usize].members;
         self.scratch.effort += members.len();
@@ -130,7 +131,7 @@ impl<M> Shares<M> {
     /// The flows of the lane must have less: those that have most.
     fn lower(&mut self, index: u32) {
         let lane = &self.lanes[index as usize];
-        let members = std::mem::take(&mut self.crowds[index as usize].members);
+        let members = core::mem::take(&mut self.crowds[index as usize].members);
         let start = lowest(lane, self.crowds[index as usize].load);
         let stands = &self.stands;
         let stand = |place: &u32| stands[*place as usize];
@@ -157,12 +158,12 @@ impl<M> Shares<M> {
     fn move_to(&mut self, place: u32, level: u128, turn: u32) {
         let stand = &mut self.stands[place as usize];
         let weight = stand.weight;
-        let old = std::mem::replace(&mut stand.level, level);
+        let old = core::mem::replace(&mut stand.level, level);
         if old == level {
             return;
         }
         let flow = &mut self.flows[place as usize];
-        if !std::mem::replace(&mut flow.noted, true) {
+        if !core::mem::replace(&mut flow.noted, true) {
             self.noted.push(place);
         }
         let path = flow.path.lanes();

@@ -58,7 +58,7 @@ impl Codel {
 
     pub(super) fn inspect(&mut self, head: &Head) -> Verdict {
         let above = self.is_above_for_long(head);
-        match std::mem::replace(&mut self.step, Step::Fresh) {
+        match core::mem::replace(&mut self.step, Step::Fresh) {
             Step::Fresh if self.dropping => {
                 self.dropping = above;
                 self.go_on(head)
@@ -89,7 +89,7 @@ impl Codel {
     /// As if a `dodequeue` of the RFC found nothing.
     pub(super) fn emptied(&mut self, now: Time) {
         self.first_above = None;
-        match std::mem::replace(&mut self.step, Step::Fresh) {
+        match core::mem::replace(&mut self.step, Step::Fresh) {
             Step::Entering => self.enter(now),
             Step::Fresh | Step::Dropped => self.dropping = false,
         }

@@ -1,5 +1,7 @@
 //! The disciplines behind one face.
 
+use alloc::boxed::Box;
+
 use windtunnel_model::profile::Discipline as Setting;
 use windtunnel_model::{LinkProfile, Span, Time};
 

@@ -22,6 +22,10 @@
 mod rota;
 mod store;
 
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use windtunnel_model::Time;
 use windtunnel_model::profile::{Fair, FlowQueues as Setting, Side};
 use windtunnel_model::random::Stream;

@@ -9,7 +9,7 @@
 //! Before the first row its values hold, as do the last row's after it. A trace that repeats begins
 //! again at the time of its last row, whose values then hold for no time.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use windtunnel_model::trace::{Column, Content, Series as Recorded, Trace};
 use windtunnel_model::{Time, TraceMode, TraceUse};
@@ -85,7 +85,7 @@ impl Series {
                     carried |= available > 0;
                     position = step.from + length;
                     if self.following.repeat && position >= self.length() {
-                        if !std::mem::replace(&mut carried, false) {
+                        if !core::mem::replace(&mut carried, false) {
                             return None;
                         }
                         position = 0;

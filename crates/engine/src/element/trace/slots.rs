@@ -7,6 +7,8 @@
 //! opportunities that are later than its arrival. After its last instant the trace begins again, so
 //! that instant is also the repetition's zero.
 
+use alloc::vec::Vec;
+
 use windtunnel_model::trace::Opportunities;
 use windtunnel_model::{Span, Time, TraceUse};
 

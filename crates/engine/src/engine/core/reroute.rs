@@ -1,6 +1,6 @@
 //! Routes that change while packets are under way.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use windtunnel_model::plan::RouteChange;
 use windtunnel_model::{Span, Time};

@@ -1,6 +1,6 @@
 //! What happens on LANs: frames through a segment, and routers that find their neighbours there.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use windtunnel_model::{LanId, Lane, RouterId, Time};
 use windtunnel_wire::arp::{self, Message};

@@ -1,5 +1,7 @@
 //! Where the packets of all flows wait: one pool of places, chained flow by flow.
 
+use alloc::vec::Vec;
+
 use super::rota::{NONE, index};
 use crate::packet::Packet;
 
@@ -73,7 +75,7 @@ impl Store {
     /// Every packet, wherever it waits.
     pub(super) fn packets(&self, waiting: &Waiting) -> impl Iterator<Item = &Packet> {
         let mut at = waiting.head;
-        std::iter::from_fn(move || {
+        core::iter::from_fn(move || {
             let place = self.places.get(index(at))?;
             at = place.next;
             place.packet.as_ref()
