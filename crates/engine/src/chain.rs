@@ -22,7 +22,7 @@ use windtunnel_model::{Lane, LinkPatch, LinkProfile, PortId, Time};
 
 use crate::buffer::Pool;
 use crate::counters::{DropReason, LaneCounters};
-use crate::element::Luck;
+use crate::element::RngKey;
 use crate::element::corrupt::Corrupt;
 use crate::element::cut::Cut;
 use crate::element::delay::Delay;
@@ -125,7 +125,7 @@ pub(crate) struct TooBig {
 impl Chain {
     pub(crate) fn new(
         lane: Lane,
-        luck: &Luck<'_>,
+        rng: &RngKey<'_>,
         profile: &LinkProfile,
         site: Site,
         role: Role,
@@ -144,13 +144,13 @@ impl Chain {
             next_own: OWN_NUMBERS,
             cut: Cut::default(),
             mtu: Mtu(profile.mtu),
-            loss: Loss::new(luck, profile),
-            duplicate: Duplicate::new(luck, profile),
-            corrupt: Corrupt::new(luck, profile),
+            loss: Loss::new(rng, profile),
+            duplicate: Duplicate::new(rng, profile),
+            corrupt: Corrupt::new(rng, profile),
             ingress: Line::new(),
-            queue: Queue::new(luck, profile),
+            queue: Queue::new(rng, profile),
             server: if is_ahead { Server::without_rate(profile) } else { Server::new(profile) },
-            delay: Delay::new(luck, profile, !is_ahead),
+            delay: Delay::new(rng, profile, !is_ahead),
             line: Line::new(),
             lined_up: 0,
             role,
@@ -326,5 +326,5 @@ impl Role {
 }
 
 /// The first number of what kernels send of their own accord on a LAN: far from those of programs,
-/// whose luck it must not change.
+/// whose random draws it must not change.
 pub(crate) const OWN_NUMBERS: u64 = 1 << 63;

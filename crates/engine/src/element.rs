@@ -26,7 +26,7 @@ use windtunnel_model::{Direction, Probability};
 
 /// Names the streams of one lane.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Luck<'a> {
+pub(crate) struct RngKey<'a> {
     pub(crate) seed: u64,
     pub(crate) link: &'a str,
     pub(crate) direction: Direction,
@@ -34,7 +34,7 @@ pub(crate) struct Luck<'a> {
     pub(crate) part: u32,
 }
 
-impl Luck<'_> {
+impl RngKey<'_> {
     pub(crate) fn stream(&self, element: &str) -> Stream {
         if self.part == 0 {
             return Stream::derive(self.seed, self.link, self.direction, element);
@@ -44,7 +44,7 @@ impl Luck<'_> {
     }
 }
 
-/// The draws of one element: a packet and its duplicate have the same number but not the same luck.
+/// The draws of one element: a packet and its duplicate have the same number but other draws.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Draws {
     original: Stream,
@@ -52,9 +52,9 @@ pub(crate) struct Draws {
 }
 
 impl Draws {
-    pub(crate) fn new(luck: &Luck<'_>, element: &str) -> Self {
-        let copy = luck.stream(&format!("{element}-copy"));
-        Draws { original: luck.stream(element), copy }
+    pub(crate) fn new(rng: &RngKey<'_>, element: &str) -> Self {
+        let copy = rng.stream(&format!("{element}-copy"));
+        Draws { original: rng.stream(element), copy }
     }
 
     pub(crate) fn at(&self, number: u64, copy: bool) -> u64 {

@@ -147,7 +147,7 @@ pub(crate) struct Body {
     pub(crate) delayed_from: Time,
     /// Of its first segment on the lane where it is.
     pub(crate) number: u64,
-    /// Whether it is a duplicate: it has luck of its own.
+    /// Whether it is a duplicate: it has random draws of its own.
     pub(crate) copy: bool,
     pub(crate) fate: Fate,
     /// Whether the lane where it is has marked it: congestion experienced.

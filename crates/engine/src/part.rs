@@ -10,7 +10,7 @@ use windtunnel_model::Plan;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Which part: 0 upwards, another one on each machine. Machines have the same lanes, and the
-    /// number keeps their luck apart: part 0 draws what a machine with everything draws, each
+    /// number separates their random streams: part 0 draws what a machine with everything draws, each
     /// other one has streams of its own.
     pub number: u32,
     /// By node: whether it is on this machine.

@@ -254,21 +254,21 @@ fn drift(ppb: i128, passed: i128) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::luck::Luck;
+    use crate::rng::Rng;
     use proptest::prelude::*;
 
     /// Two clocks and the paths between them.
     struct Pair {
         skew_ppb: i128,
         offset: i128,
-        luck: Luck,
+        rng: Rng,
         clock: PeerClock,
     }
 
     impl Pair {
         fn new(skew_ppb: i128, offset: i128, seed: u64) -> Self {
-            let luck = Luck::new(seed, "pair", "delays");
-            Pair { skew_ppb, offset, luck, clock: PeerClock::default() }
+            let rng = Rng::new(seed, "pair", "delays");
+            Pair { skew_ppb, offset, rng, clock: PeerClock::default() }
         }
 
         /// Their clock when ours shows `own`.
@@ -282,9 +282,9 @@ mod tests {
 
         /// An exchange over paths of `base` and something by chance below `jitter`, each way.
         fn exchange(&mut self, sent: i128, base: i128, jitter: u64) -> (i128, Outcome) {
-            let there = sent + base + i128::from(self.luck.below(jitter));
+            let there = sent + base + i128::from(self.rng.below(jitter));
             let leaves = there + 5_000;
-            let back = leaves + base + i128::from(self.luck.below(jitter));
+            let back = leaves + base + i128::from(self.rng.below(jitter));
             let outcome = self.clock.take(&Exchange {
                 sent: Self::time(sent),
                 came: Self::time(self.theirs(there)),

@@ -23,7 +23,7 @@ use crate::counters::Counters;
 use crate::event::{Ending, Event, Transmit};
 use crate::flow::{Audience, Fingerprint};
 use crate::id::{AgentId, Identity, PlanHash, RunId};
-use crate::luck::Luck;
+use crate::rng::Rng;
 use crate::run::{Part, Run, RunError};
 use crate::swim::Swim;
 use crate::timers::{Timers, Wake};
@@ -50,7 +50,7 @@ const SWIM_HEAD: usize = 2;
 pub struct Mesh {
     config: Config,
     now: Time,
-    luck: Luck,
+    rng: Rng,
     swim: Swim,
     /// The life of ours that the caller knows.
     life_told: Identity,
@@ -134,10 +134,10 @@ impl Mesh {
     pub fn new(config: Config, seed: u64, now: Time) -> Self {
         assert!(config.mtu >= Config::MTU_MIN, "an MTU of {} is too small", config.mtu);
         let name = format!("{} {}", config.agent, config.epoch);
-        let swim = Swim::new(&config, SWIM_HEAD, Luck::new(seed, &name, "membership"));
+        let swim = Swim::new(&config, SWIM_HEAD, Rng::new(seed, &name, "membership"));
         let mut mesh = Mesh {
             now,
-            luck: Luck::new(seed, &name, "pace"),
+            rng: Rng::new(seed, &name, "pace"),
             agents: BTreeMap::new(),
             in_runs: 0,
             roster: Fingerprint::default(),

@@ -20,7 +20,7 @@ use windtunnel_model::{Span, Time};
 
 use crate::config::Config;
 use crate::id::{AgentId, Identity};
-use crate::luck::Luck;
+use crate::rng::Rng;
 use codec::Codec;
 
 /// How many others are asked to ask, and to how many at once news are told.
@@ -58,9 +58,9 @@ pub(crate) enum Check {
 
 /// foca, with what it has asked for.
 pub(crate) struct Swim {
-    foca: Foca<Identity, Codec, Luck, NoCustomBroadcast>,
+    foca: Foca<Identity, Codec, Rng, NoCustomBroadcast>,
     settings: foca::Config,
-    luck: Luck,
+    rng: Rng,
     timers: BTreeMap<(Time, u64), Waiting>,
     timers_made: u64,
     /// foca's next telling of news, which waits until there are any.
@@ -110,7 +110,7 @@ impl foca::Identity for Identity {
 }
 
 impl Swim {
-    pub(crate) fn new(config: &Config, envelope: usize, luck: Luck) -> Self {
+    pub(crate) fn new(config: &Config, envelope: usize, rng: Rng) -> Self {
         let identity = Identity {
             agent: config.agent,
             epoch: config.epoch,
@@ -120,9 +120,9 @@ impl Swim {
         let room = config.mtu.saturating_sub(envelope).max(1);
         let settings = settings(config, room);
         Swim {
-            foca: Foca::new(identity, settings.clone(), luck.fork("0"), Codec),
+            foca: Foca::new(identity, settings.clone(), rng.fork("0"), Codec),
             settings,
-            luck,
+            rng,
             timers: BTreeMap::new(),
             timers_made: 0,
             gossip: None,
@@ -232,8 +232,8 @@ impl Swim {
     /// others, and what it found out about them meanwhile is worth nothing. `agents` are those
     /// who are there.
     pub(crate) fn forget_downs(&mut self, now: Time, agents: Vec<Identity>) {
-        let luck = self.luck.fork(&self.identity().renewal.to_string());
-        self.foca = Foca::new(self.identity(), self.settings.clone(), luck, Codec);
+        let rng = self.rng.fork(&self.identity().renewal.to_string());
+        self.foca = Foca::new(self.identity(), self.settings.clone(), rng, Codec);
         self.timers.retain(|_, waiting| matches!(waiting.what, Due::Check(Check::Next(_))));
         self.gossip = None;
         self.wishes.incarnation = 0;
@@ -262,7 +262,7 @@ impl Swim {
     fn with<R>(
         &mut self,
         now: Time,
-        act: impl FnOnce(&mut Foca<Identity, Codec, Luck, NoCustomBroadcast>, Runtime<'_>) -> R,
+        act: impl FnOnce(&mut Foca<Identity, Codec, Rng, NoCustomBroadcast>, Runtime<'_>) -> R,
     ) -> R {
         let Swim { foca, timers, timers_made, gossip, told, wishes, .. } = self;
         let done = act(foca, Runtime { now, timers, timers_made, gossip, wishes });

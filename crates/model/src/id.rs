@@ -91,7 +91,7 @@ impl Direction {
     }
 }
 
-/// One direction of one link: the unit that has a queue, luck and counters of its own.
+/// One direction of one link: the unit that has a queue, random streams and counters of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Lane {
     /// The link.

@@ -11,7 +11,7 @@
 //! | [`quantity`] | the text forms (`10ms`, `1.5gbit`, `256KB`, `0.1%`, `100p`) and their errors |
 //! | [`probability`] | [`Probability`] in parts per billion |
 //! | [`id`] | [`NodeId`], [`LinkId`], [`Lane`] (one direction of a link) … |
-//! | [`random`] | [`random::Stream`]: luck as a pure function of (seed, link, direction, element, index) |
+//! | [`random`] | [`random::Stream`]: draws as a pure function of (seed, link, direction, element, index) |
 //! | [`profile`] | [`LinkProfile`]: what one direction of a link does, and [`LinkPatch`], a change of it |
 //! | [`trace`] | [`trace::Trace`]: what a link does over time, recorded |
 //! | [`expect`] | what must hold at the end of a run |

@@ -9,7 +9,7 @@ use windtunnel_model::{Rate, Span};
 ///
 /// # Contract
 ///
-/// - Both functions are functions of the model and of the terms alone: no clock, no luck, no
+/// - Both functions are functions of the model and of the terms alone: no clock, no randomness, no
 ///   memory. The table calls them when a flow starts and when its terms change, as often as it
 ///   likes, and two tables with the same model must hear the same, on any machine.
 /// - Only the ratios of weights matter where flows meet. [`Weight`] has 40 bits: choose a scale in

@@ -131,10 +131,10 @@ fn what_a_flow_does_not_use_goes_to_others() {
 #[test]
 fn long_chains_of_changes_end_where_a_new_table_begins() {
     let mut draws = 0;
-    let luck = Stream::named(1, &["chains"]);
+    let stream = Stream::named(1, &["chains"]);
     let mut below = |end: u64| {
         draws += 1;
-        luck.at(draws) % end
+        stream.at(draws) % end
     };
     let capacities: Vec<_> = (0..60).map(|_| mbit([1, 2, 10, 100][below(4) as usize])).collect();
     for model in [Sharing::RttAware, Sharing::Equal] {

@@ -72,7 +72,7 @@ struct Network {
 struct Bench<'a> {
     network: &'a Network,
     shares: Shares<Sharing>,
-    luck: Luck,
+    draws: Draws,
 }
 
 impl<'a> Bench<'a> {
@@ -83,7 +83,7 @@ impl<'a> Bench<'a> {
             shares.start(FlowId(id), lanes, *terms).expect("a new flow over known lanes");
         }
         shares.settle();
-        Bench { network, shares, luck: Luck::new("changes") }
+        Bench { network, shares, draws: Draws::new("changes") }
     }
 
     fn anew(&mut self) -> (u128, usize) {
@@ -93,7 +93,7 @@ impl<'a> Bench<'a> {
     }
 
     fn any_flow(&mut self) -> u64 {
-        self.luck.below(self.network.flows.len() as u64)
+        self.draws.below(self.network.flows.len() as u64)
     }
 
     /// Half of what it takes that a flow goes and comes again, each settled; shares changed by the
@@ -125,10 +125,10 @@ impl<'a> Bench<'a> {
 
     /// A lane has a tenth less or more than at first.
     fn capacity(&mut self) -> (u128, usize) {
-        let lane = self.luck.below(self.network.capacities.len() as u64);
+        let lane = self.draws.below(self.network.capacities.len() as u64);
         let lane = u32::try_from(lane).unwrap_or(0);
         let first = self.network.capacities[lane as usize].map_or(10, Rate::bits_per_second);
-        let other = first / 10 * (9 + 2 * self.luck.below(2));
+        let other = first / 10 * (9 + 2 * self.draws.below(2));
         let start = Instant::now();
         let done = self.shares.set_capacity(lane, Rate::from_bits_per_second(other));
         done.expect("a known lane");
@@ -143,19 +143,19 @@ impl<'a> Bench<'a> {
 fn regions(scale: u32) -> Network {
     const CORES: u32 = 12;
     let (regions, hosts) = (20 * scale, 400 * scale);
-    let mut luck = Luck::new("regions");
+    let mut draws = Draws::new("regions");
     let mut capacities = Vec::new();
     for _ in 0..2 * hosts {
-        capacities.push([10, 20, 50, 100][luck.index(4)]);
+        capacities.push([10, 20, 50, 100][draws.index(4)]);
     }
     for _ in 0..2 * regions {
-        capacities.push([200, 500, 1000][luck.index(3)]);
+        capacities.push([200, 500, 1000][draws.index(3)]);
     }
     for _ in 0..CORES * CORES {
-        capacities.push([400, 1000, 2000][luck.index(3)] * u64::from(scale));
+        capacities.push([400, 1000, 2000][draws.index(3)] * u64::from(scale));
     }
     let flow = |_| {
-        let (from, to) = (luck.below_u32(hosts), luck.below_u32(hosts));
+        let (from, to) = (draws.below_u32(hosts), draws.below_u32(hosts));
         let (near, far) = (from % regions, to % regions);
         let core = CORES * (near % CORES) + far % CORES;
         let region = |number: u32| 2 * hosts + number;
@@ -166,28 +166,28 @@ fn regions(scale: u32) -> Network {
             region(2 * far + 1),
             2 * to + 1,
         ];
-        (path, luck.terms())
+        (path, draws.terms())
     };
     Network { flows: (0..10_000 * scale).map(flow).collect(), capacities: rates(&capacities) }
 }
 
 /// So many networks of 20 lanes and 200 flows that share nothing, as experiments beside each other.
 fn separate(networks: u32) -> Network {
-    let mut luck = Luck::new("separate");
+    let mut draws = Draws::new("separate");
     let mut flow = |number: u32| {
         let first = 20 * (number % networks);
-        (luck.path(5, 20).iter().map(|lane| first + lane).collect(), luck.terms())
+        (draws.path(5, 20).iter().map(|lane| first + lane).collect(), draws.terms())
     };
     let flows = (0..200 * networks).map(&mut flow).collect();
-    let capacities: Vec<_> = (0..20 * networks).map(|_| [10, 100, 1000][luck.index(3)]).collect();
+    let capacities: Vec<_> = (0..20 * networks).map(|_| [10, 100, 1000][draws.index(3)]).collect();
     Network { capacities: rates(&capacities), flows }
 }
 
 /// Paths of 5 lanes anywhere: every flow reaches every other one by a few lanes.
 fn tangle(lanes: u32, flows: u32) -> Network {
-    let mut luck = Luck::new("tangle");
-    let flows = (0..flows).map(|_| (luck.path(5, lanes), luck.terms())).collect();
-    let capacities: Vec<_> = (0..lanes).map(|_| [10, 100, 1000][luck.index(3)]).collect();
+    let mut draws = Draws::new("tangle");
+    let flows = (0..flows).map(|_| (draws.path(5, lanes), draws.terms())).collect();
+    let capacities: Vec<_> = (0..lanes).map(|_| [10, 100, 1000][draws.index(3)]).collect();
     Network { capacities: rates(&capacities), flows }
 }
 
@@ -196,14 +196,14 @@ fn rates(mbit: &[u64]) -> Vec<Option<Rate>> {
 }
 
 /// Random numbers, the same in every run.
-struct Luck {
+struct Draws {
     stream: Stream,
     drawn: u64,
 }
 
-impl Luck {
+impl Draws {
     fn new(name: &str) -> Self {
-        Luck { stream: Stream::derive(1, name, Direction::Up, "bench"), drawn: 0 }
+        Draws { stream: Stream::derive(1, name, Direction::Up, "bench"), drawn: 0 }
     }
 
     fn below(&mut self, end: u64) -> u64 {

@@ -123,7 +123,10 @@ fn losses_over_machines_are_those_on_one_in_number_but_not_packet_by_packet() {
         let payload = |it: &Delivery| it.frame[42..46].to_vec();
         worlds[1].deliveries(to).iter().map(payload).collect::<Vec<_>>()
     };
-    assert!(payloads("x") != payloads("y") && payloads("y") != payloads("z"), "luck of their own");
+    assert!(
+        payloads("x") != payloads("y") && payloads("y") != payloads("z"),
+        "random draws of their own"
+    );
 }
 
 #[test]

@@ -12,7 +12,7 @@
 use windtunnel_model::{LinkProfile, Probability};
 use windtunnel_wire::{corrupt, vnet};
 
-use super::{Draws, Luck};
+use super::{Draws, RngKey};
 
 #[derive(Debug)]
 pub(crate) struct Corrupt {
@@ -22,10 +22,10 @@ pub(crate) struct Corrupt {
 }
 
 impl Corrupt {
-    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
+    pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
         Corrupt {
-            draws: Draws::new(luck, "corrupt"),
-            bits: Draws::new(luck, "corrupt-bit"),
+            draws: Draws::new(rng, "corrupt"),
+            bits: Draws::new(rng, "corrupt-bit"),
             probability: profile.corrupt,
         }
     }

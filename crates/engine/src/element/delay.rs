@@ -16,7 +16,7 @@
 
 use windtunnel_model::{LinkProfile, Span, Time};
 
-use super::Luck;
+use super::RngKey;
 use super::jitter::Jitter;
 use super::reorder::Reorder;
 use super::trace::{Book, Series, What};
@@ -47,12 +47,12 @@ pub(crate) struct Departure {
 }
 
 impl Delay {
-    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile, in_order: bool) -> Self {
+    pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile, in_order: bool) -> Self {
         Delay {
             latency: profile.latency,
             trace: None,
-            jitter: Jitter::new(luck, profile),
-            reorder: Reorder::new(luck, profile),
+            jitter: Jitter::new(rng, profile),
+            reorder: Reorder::new(rng, profile),
             in_order,
             floor: Time::ZERO,
             latest: Time::ZERO,

@@ -2,7 +2,7 @@
 //!
 //! - **Parameters**: a probability, default 0.
 //! - **Time, order, bytes**: the copy follows right behind the original and meets all later
-//!   elements (corrupt, queue, rate, delay) by itself, with luck of its own; loss is behind it
+//!   elements (corrupt, queue, rate, delay) by itself, with random draws of its own; loss is behind it
 //!   already.
 //! - **Drop reasons**: none.
 //! - **Model**: `duplicate` of tc-netem(8); there the copy enters the whole qdisc again and can be
@@ -10,7 +10,7 @@
 
 use windtunnel_model::{LinkProfile, Probability};
 
-use super::{Draws, Luck};
+use super::{Draws, RngKey};
 
 #[derive(Debug)]
 pub(crate) struct Duplicate {
@@ -19,8 +19,8 @@ pub(crate) struct Duplicate {
 }
 
 impl Duplicate {
-    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
-        Duplicate { draws: Draws::new(luck, "duplicate"), probability: profile.duplicate }
+    pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
+        Duplicate { draws: Draws::new(rng, "duplicate"), probability: profile.duplicate }
     }
 
     pub(crate) fn set(&mut self, profile: &LinkProfile) {

@@ -16,7 +16,7 @@ use windtunnel_model::profile::{Distribution, Jitter as Setting};
 use windtunnel_model::{LinkProfile, Span};
 
 use super::quantiles;
-use super::{Draws, Luck};
+use super::{Draws, RngKey};
 
 #[derive(Debug)]
 pub(crate) struct Jitter {
@@ -25,8 +25,8 @@ pub(crate) struct Jitter {
 }
 
 impl Jitter {
-    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
-        Jitter { draws: Draws::new(luck, "jitter"), setting: profile.jitter.clone() }
+    pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
+        Jitter { draws: Draws::new(rng, "jitter"), setting: profile.jitter.clone() }
     }
 
     pub(crate) fn set(&mut self, profile: &LinkProfile) {

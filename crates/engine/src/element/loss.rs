@@ -19,7 +19,7 @@ use windtunnel_model::profile::{GilbertElliott, Loss as Setting};
 use windtunnel_model::random::Stream;
 use windtunnel_model::{LinkProfile, Probability, Time};
 
-use super::Luck;
+use super::RngKey;
 use super::trace::{Book, Series, What};
 use crate::chain::OWN_NUMBERS;
 
@@ -49,10 +49,10 @@ struct Chain {
 }
 
 impl Loss {
-    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
+    pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
         let mut loss = Loss {
-            draws: luck.stream("loss"),
-            states: luck.stream("loss-state"),
+            draws: rng.stream("loss"),
+            states: rng.stream("loss-state"),
             kind: Kind::None,
             trace: None,
         };

@@ -33,7 +33,7 @@ use windtunnel_wire::ecn::{self, Codepoint};
 use crate::buffer::Pool;
 use crate::counters::{DropReason, LaneCounters};
 use crate::element::rate::Server;
-use crate::element::{Draws, Luck};
+use crate::element::{Draws, RngKey};
 use crate::packet::{Packet, Shape};
 
 pub(crate) use discipline::{Admission, Overflow};
@@ -59,8 +59,8 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
-        let draws = Draws::new(luck, "queue");
+    pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
+        let draws = Draws::new(rng, "queue");
         Queue {
             waiting: VecDeque::new(),
             packets: 0,

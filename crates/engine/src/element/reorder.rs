@@ -12,7 +12,7 @@
 use windtunnel_model::profile::Reorder as Setting;
 use windtunnel_model::{LinkProfile, Span};
 
-use super::{Draws, Luck};
+use super::{Draws, RngKey};
 
 #[derive(Debug)]
 pub(crate) struct Reorder {
@@ -21,8 +21,8 @@ pub(crate) struct Reorder {
 }
 
 impl Reorder {
-    pub(crate) fn new(luck: &Luck<'_>, profile: &LinkProfile) -> Self {
-        Reorder { draws: Draws::new(luck, "reorder"), setting: profile.reorder }
+    pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
+        Reorder { draws: Draws::new(rng, "reorder"), setting: profile.reorder }
     }
 
     pub(crate) fn set(&mut self, profile: &LinkProfile) {

@@ -17,7 +17,7 @@ use super::{Departure, Limits};
 use crate::buffer::Pool;
 use crate::chain::{Chain, Role, Site, Work};
 use crate::counters::RouterCounters;
-use crate::element::Luck;
+use crate::element::RngKey;
 use crate::element::trace::Book;
 use crate::event::{Bounded, EVENTS_MAX, Event, HANDOFFS_MAX, Handoff};
 use crate::lan::Segment;
@@ -131,7 +131,7 @@ fn chain_of(
     book: &Book,
 ) -> Chain {
     let link = &plan.links[lane.link.index()];
-    let luck = Luck { seed: plan.seed, link: &link.name, direction: lane.direction, part };
+    let rng = RngKey { seed: plan.seed, link: &link.name, direction: lane.direction, part };
     let profile = &link.profiles[lane.direction.index()];
     let [starts, ends] = [lane.reverse(), lane].map(|lane| network.end(lane));
     let on_lan = [starts, ends].iter().any(|end| matches!(end, End::Lan(_)));
@@ -140,5 +140,5 @@ fn chain_of(
         on_lan,
         routed: !on_lan || matches!(starts, End::Router(_)),
     };
-    Chain::new(lane, &luck, profile, site, role, book)
+    Chain::new(lane, &rng, profile, site, role, book)
 }

@@ -18,7 +18,7 @@ use super::traffic::{PERIOD, Sign};
 use super::{Paths, Way, shaper_profile};
 use crate::chain::{Chain, Pacing, Role, Site};
 use crate::counters::DropReason;
-use crate::element::Luck;
+use crate::element::RngKey;
 use crate::engine::Core;
 use crate::engine::Express;
 use crate::network::End;
@@ -122,11 +122,11 @@ impl Paths {
         let bottleneck = self.ways[number].bottleneck;
         let profile = bottleneck.map(|(lane, _)| core.chains[lane.index()].profile().clone());
         let lane = Lane::from_index(self.lanes + number);
-        let luck = Luck { seed: 0, link: "", direction: lane.direction, part: 0 };
+        let rng = RngKey { seed: 0, link: "", direction: lane.direction, part: 0 };
         let site = Site { ends_at_node: false, on_lan: false, routed: true };
         let profile = shaper_profile(profile.as_ref());
         let role = Role::Shaper(None);
-        self.shapers.push(Chain::new(lane, &luck, &profile, site, role, &core.work.book));
+        self.shapers.push(Chain::new(lane, &rng, &profile, site, role, &core.work.book));
         self.set_rate(core, now, number);
     }
 

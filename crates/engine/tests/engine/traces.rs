@@ -319,23 +319,23 @@ fn reference(lines: &[u64], arrivals: &[(u64, u64)], limit: usize) -> Vec<(u64, 
 #[test]
 fn a_trace_like_a_mobile_links_gives_what_the_reference_gives() {
     for seed in 1..=20_u64 {
-        let mut luck = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         // Bursts, pauses and outages.
         let mut lines = vec![0, 0, 0];
         while lines.len() < 400 {
             let last = *lines.last().unwrap();
-            let step = match noise(&mut luck) % 20 {
-                0 => 30 + noise(&mut luck) % 200,
+            let step = match noise(&mut state) % 20 {
+                0 => 30 + noise(&mut state) % 200,
                 1..=6 => 0,
-                _ => 1 + noise(&mut luck) % 4,
+                _ => 1 + noise(&mut state) % 4,
             };
             lines.push(last + step);
         }
         let mut arrivals = vec![];
         let mut at = 0;
         for _ in 0..900 {
-            at += noise(&mut luck) % (4 * MS);
-            arrivals.push((at, 60 + noise(&mut luck) % 1441));
+            at += noise(&mut state) % (4 * MS);
+            arrivals.push((at, 60 + noise(&mut state) % 1441));
         }
         let profile = LinkProfile {
             overhead: None,

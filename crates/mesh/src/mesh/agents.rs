@@ -171,7 +171,7 @@ impl Mesh {
         self.agents.insert(life.agent, fresh);
         self.out.events.push_back(Event::AgentUp(life));
         let wait = self.first_ping_within();
-        let first = self.luck.below(wait.as_nanos());
+        let first = self.rng.below(wait.as_nanos());
         self.timers.set(Wake::Clock(life.agent), self.now + Span::from_nanos(first + 1));
         self.begin_probes(Scope::Cluster);
         self.meet_in_runs(life.agent);

@@ -59,7 +59,7 @@ impl Mesh {
             self.in_runs += 1;
             known.hurry = HURRY;
             let spread = Mesh::paced(HURRY_WAIT, self.agents.len());
-            let first = self.luck.below(spread.as_nanos());
+            let first = self.rng.below(spread.as_nanos());
             let at = self.after(Span::from_nanos(first));
             self.timers.set_by(Wake::Clock(agent), at);
         }
@@ -88,7 +88,7 @@ impl Mesh {
             true => HURRY_WAIT.max(Span::from_nanos(pace.as_nanos() / 10)),
             false => Mesh::paced(HURRY_WAIT_FIRST, self.agents.len()),
         };
-        let wait = self.luck.about(if hurry { quick } else { pace });
+        let wait = self.rng.about(if hurry { quick } else { pace });
         let at = self.after(wait);
         self.timers.set(Wake::Clock(agent), at);
         if let Some(known) = self.agents.get_mut(&agent) {

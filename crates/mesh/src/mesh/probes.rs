@@ -83,7 +83,7 @@ impl Mesh {
     pub(super) fn begin_probes(&mut self, scope: Scope) {
         let period = self.base_detection(scope).probe_period;
         if !core::mem::replace(&mut self.probes.round(scope).is_running, true) {
-            let first = Span::from_nanos(self.luck.below(period.as_nanos()));
+            let first = Span::from_nanos(self.rng.below(period.as_nanos()));
             self.swim.check_after(self.now, Check::Next(scope), first);
         }
     }
@@ -157,7 +157,7 @@ impl Mesh {
     fn next_in_cluster(&mut self) -> VecDeque<AgentId> {
         let mut due = self.neighbours();
         let often = u64::from(FAR_PROBE) / u64::try_from(NEIGHBOURS).unwrap_or(1);
-        if self.luck.below(often.max(1)) == 0 {
+        if self.rng.below(often.max(1)) == 0 {
             due.extend(self.somebody());
         }
         due.extend(self.probes.doubtful.pop_first());
@@ -179,7 +179,7 @@ impl Mesh {
 
     fn somebody(&mut self) -> Option<AgentId> {
         let count = u64::try_from(self.agents.len()).unwrap_or(0);
-        let index = usize::try_from(self.luck.below(count)).unwrap_or(0);
+        let index = usize::try_from(self.rng.below(count)).unwrap_or(0);
         self.agents.keys().nth(index).copied()
     }
 
@@ -190,7 +190,7 @@ impl Mesh {
         let mut order: Vec<AgentId> = members.into_iter().collect();
         for last in (1..order.len()).rev() {
             let bound = u64::try_from(last).unwrap_or(0) + 1;
-            order.swap(last, usize::try_from(self.luck.below(bound)).unwrap_or(0));
+            order.swap(last, usize::try_from(self.rng.below(bound)).unwrap_or(0));
         }
         order.into()
     }

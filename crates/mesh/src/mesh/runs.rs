@@ -94,7 +94,7 @@ impl Mesh {
         }
         let doubled = Span::from_nanos(peer.state_wait.as_nanos().saturating_mul(2));
         peer.state_wait = doubled.max(STATE_WAIT).min(STATE_WAIT_MAX);
-        let wait = self.luck.about(peer.state_wait);
+        let wait = self.rng.about(peer.state_wait);
         // Who is not there is told when it comes.
         if self.agents.contains_key(&run.agent(member)) {
             self.timers.set(Wake::State(id, member), self.now + wait);

@@ -40,7 +40,7 @@ impl Mesh {
         let mut asked = Vec::new();
         for (address, due) in &mut self.seeds {
             if *due <= now {
-                *due = now + self.luck.about(wait).max(Span::from_nanos(1));
+                *due = now + self.rng.about(wait).max(Span::from_nanos(1));
                 if !known.contains(address) {
                     asked.push(*address);
                 }
@@ -50,7 +50,7 @@ impl Mesh {
             if gone.ask.is_some_and(|due| due <= now) {
                 // The longer it has been away, the more rarely.
                 let age = Span::from_nanos(now.since(gone.since).as_nanos() / 4);
-                gone.ask = Some(now + self.luck.about(wait.max(age)).max(Span::from_nanos(1)));
+                gone.ask = Some(now + self.rng.about(wait.max(age)).max(Span::from_nanos(1)));
                 asked.push(gone.life.address);
             }
         }
@@ -215,7 +215,7 @@ impl Mesh {
 
     /// About that, so that agents do not all do it at once.
     pub(super) fn about_after(&mut self, wait: Span) -> Time {
-        let wait = self.luck.about(wait);
+        let wait = self.rng.about(wait);
         self.after(wait)
     }
 

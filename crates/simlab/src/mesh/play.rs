@@ -145,8 +145,8 @@ impl Script {
                 let terms = FlowTerms { rtt, demand, window: Some(Bytes(65_536)) };
                 let flow = Flow { terms, since: Time::ZERO };
                 // Who hears of a pair of nodes is mostly the same each time.
-                let luck = if self.chance.below(20) == 0 { self.chance.below(8) } else { 3 };
-                let to = members.iter().filter(|member| **member as u64 % 3 != luck % 3);
+                let pick = if self.chance.below(20) == 0 { self.chance.below(8) } else { 3 };
+                let to = members.iter().filter(|member| **member as u64 % 3 != pick % 3);
                 let to: Vec<usize> = to.copied().collect();
                 self.world.set_flow(machine, run, key, flow, &to);
             }

@@ -21,7 +21,7 @@ proptest! {
     #[test]
     fn every_frame_arrives_once_and_unchanged_in_whatever_order(
         sizes in sizes(),
-        luck in proptest::collection::vec(any::<u32>(), 64),
+        draws in proptest::collection::vec(any::<u32>(), 64),
         sealed in any::<bool>(),
     ) {
         let security = if sealed { SEALED } else { Security::Plain };
@@ -30,7 +30,7 @@ proptest! {
         for (port, &size) in (0..).zip(&sizes) {
             a.push(ms(1), port, &frame(size, size));
             // Now and then what was pushed so far is sent.
-            if luck[port as usize % 64] % 3 == 0 {
+            if draws[port as usize % 64] % 3 == 0 {
                 count += a.flush(ms(1)).sent;
             }
         }
@@ -40,7 +40,7 @@ proptest! {
         // is waited for: time stands still.
         let mut order: Vec<(usize, Vec<u8>)> = Vec::new();
         for (place, datagram) in a.wire.datagrams.drain(..).enumerate() {
-            let late = |draw: usize| luck[(place * 2 + draw) % 64] as usize % 20;
+            let late = |draw: usize| draws[(place * 2 + draw) % 64] as usize % 20;
             order.push((place + late(0), datagram.clone()));
             order.push((place + late(1), datagram));
         }

@@ -154,7 +154,7 @@ pub(super) struct Newcomer {
     pub(super) now: Time,
     /// Bytes that wait before it.
     pub(super) queue: u64,
-    /// Its luck.
+    /// Its random draw.
     pub(super) draw: u64,
     /// Whether its sender takes part in ECN.
     pub(super) ecn: bool,

@@ -45,7 +45,7 @@ const BATCH_MOST: u64 = 64;
 pub(super) struct Flows {
     setting: Setting,
     quantum: i64,
-    luck: Stream,
+    stream: Stream,
     /// By hash: the flow.
     buckets: Box<[u32]>,
     flows: Vec<Flow>,
@@ -78,11 +78,11 @@ struct Hosts {
 }
 
 impl Flows {
-    pub(super) fn new(setting: Setting, luck: Stream) -> Self {
+    pub(super) fn new(setting: Setting, stream: Stream) -> Self {
         Flows {
             setting,
             quantum: i64::from(setting.quantum.max(1)),
-            luck,
+            stream,
             buckets: vec![NONE; index(setting.flows.max(1))].into_boxed_slice(),
             flows: Vec::new(),
             turns: Vec::new(),
@@ -93,8 +93,8 @@ impl Flows {
         }
     }
 
-    pub(super) fn fair(setting: Fair, luck: Stream) -> Self {
-        let mut flows = Flows::new(setting.queues, luck);
+    pub(super) fn fair(setting: Fair, stream: Stream) -> Self {
+        let mut flows = Flows::new(setting.queues, stream);
         flows.hosts = Some(Hosts {
             by: setting.by,
             buckets: flows.buckets.clone(),
@@ -250,7 +250,7 @@ impl Flows {
     /// The flow with this key, made where its hash is met first.
     fn flow_of(&mut self, key: Option<&Key>) -> u32 {
         let hash = key.map_or(0, Key::hash64);
-        let bucket = bucket(self.luck.at(hash), self.buckets.len());
+        let bucket = bucket(self.stream.at(hash), self.buckets.len());
         if self.buckets[bucket] == NONE {
             self.buckets[bucket] = u32::try_from(self.flows.len()).unwrap_or(NONE);
             self.turns.push(Turn::NEW);
@@ -272,7 +272,7 @@ impl Flows {
         };
         let flow = &mut self.flows[index(who)];
         if !self.turns[index(who)].is_listed() {
-            flow.host = hosts.host_of(key, &self.luck);
+            flow.host = hosts.host_of(key, &self.stream);
         }
         hosts.rotas[index(flow.host)].enter(&mut self.turns, who, self.quantum);
         self.rota.enter(&mut hosts.turns, flow.host, self.quantum);
@@ -280,7 +280,7 @@ impl Flows {
 }
 
 impl Hosts {
-    fn host_of(&mut self, key: Option<&Key>, luck: &Stream) -> u32 {
+    fn host_of(&mut self, key: Option<&Key>, stream: &Stream) -> u32 {
         let address = key.map(|key| match self.by {
             Side::Source => key.source,
             Side::Destination => key.destination,
@@ -295,7 +295,7 @@ impl Hosts {
             };
             nobody.hash64()
         });
-        let bucket = bucket(luck.at(hash), self.buckets.len());
+        let bucket = bucket(stream.at(hash), self.buckets.len());
         if self.buckets[bucket] == NONE {
             self.buckets[bucket] = u32::try_from(self.rotas.len()).unwrap_or(NONE);
             self.turns.push(Turn::NEW);

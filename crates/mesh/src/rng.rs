@@ -8,19 +8,19 @@ use windtunnel_model::random::{Draws, Stream};
 
 /// A sequence of choices that the seed and the agent fix.
 #[derive(Debug, Clone)]
-pub(crate) struct Luck {
+pub(crate) struct Rng {
     draws: Draws,
 }
 
-impl Luck {
+impl Rng {
     pub(crate) fn new(seed: u64, agent: &str, what: &str) -> Self {
-        Luck { draws: Draws::new(Stream::named(seed, &["mesh", agent, what, "choices"])) }
+        Rng { draws: Draws::new(Stream::named(seed, &["mesh", agent, what, "choices"])) }
     }
 
     /// Choices that have nothing to do with these.
     pub(crate) fn fork(&self, what: &str) -> Self {
         let seed = self.draws.clone().below(u64::MAX);
-        Luck { draws: Draws::new(Stream::named(seed, &["mesh", "fork", what, "choices"])) }
+        Rng { draws: Draws::new(Stream::named(seed, &["mesh", "fork", what, "choices"])) }
     }
 
     /// A number below `bound`; 0 where that is 0.
@@ -35,7 +35,7 @@ impl Luck {
     }
 }
 
-impl TryRng for Luck {
+impl TryRng for Rng {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
