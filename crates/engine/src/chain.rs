@@ -31,7 +31,7 @@ use crate::element::loss::Loss;
 use crate::element::mtu::Mtu;
 use crate::element::queue::Queue;
 use crate::element::rate::Server;
-use crate::element::trace::Book;
+use crate::element::trace::TraceSet;
 use crate::housekeeping;
 use crate::line::Line;
 use crate::packet::{Packet, Shape};
@@ -43,7 +43,7 @@ use crate::timer::{Activity, Alarms, Due, Timers};
 pub(crate) struct Work {
     pub(crate) pool: Pool,
     pub(crate) timers: Timers,
-    pub(crate) book: Book,
+    pub(crate) traces: TraceSet,
     /// The moment at which all of this happens. With the model of paths packets are looked at with
     /// the times that they will have on lanes further on.
     pub(crate) now: Time,
@@ -129,7 +129,7 @@ impl Chain {
         profile: &LinkProfile,
         site: Site,
         role: Role,
-        book: &Book,
+        traces: &TraceSet,
     ) -> Self {
         let is_ahead = role.is_ahead();
         let mut chain = Chain {
@@ -155,17 +155,17 @@ impl Chain {
             lined_up: 0,
             role,
         };
-        chain.follow(book);
+        chain.follow(traces);
         chain
     }
 
-    /// Takes its traces from `book`, which have started or are started anew.
-    pub(crate) fn follow(&mut self, book: &Book) {
+    /// Takes its traces from `traces`, which have started or are started anew.
+    pub(crate) fn follow(&mut self, traces: &TraceSet) {
         if !self.role.is_ahead() {
-            self.server.follow(&self.profile, book, None);
+            self.server.follow(&self.profile, traces, None);
         }
-        self.delay.follow(&self.profile, book);
-        self.loss.follow(&self.profile, book);
+        self.delay.follow(&self.profile, traces);
+        self.loss.follow(&self.profile, traces);
     }
 
     pub(crate) fn profile(&self) -> &LinkProfile {
@@ -230,7 +230,7 @@ impl Chain {
         self.mtu = Mtu(self.profile.mtu);
         if patch.loss.is_some() {
             self.loss.set(&self.profile.loss, self.next);
-            self.loss.follow(&self.profile, &work.book);
+            self.loss.follow(&self.profile, &work.traces);
         }
         self.duplicate.set(&self.profile);
         self.corrupt.set(&self.profile);
@@ -239,11 +239,11 @@ impl Chain {
             self.server = Server::without_rate(&self.profile);
         } else {
             self.server.set(&self.profile);
-            self.server.follow(&self.profile, &work.book, Some(now));
+            self.server.follow(&self.profile, &work.traces, Some(now));
         }
         if patch.latency.is_some() || patch.jitter.is_some() || patch.reorder.is_some() {
             self.delay.set(&self.profile);
-            self.delay.follow(&self.profile, &work.book);
+            self.delay.follow(&self.profile, &work.traces);
         }
         if self.server.is_idle() {
             self.transmit(now, work);

@@ -162,8 +162,8 @@ impl Engine {
     /// zero. It is to be called before any packet is handed in.
     pub fn start_traces(&mut self, origin: Time) {
         let core = &mut self.core;
-        core.work.book.origin = origin;
-        core.chains.iter_mut().for_each(|chain| chain.follow(&core.work.book));
+        core.work.traces.origin = origin;
+        core.chains.iter_mut().for_each(|chain| chain.follow(&core.work.traces));
     }
 
     /// A frame that a node sent through `port` at `now`; it is modified in place.

@@ -19,7 +19,7 @@ use windtunnel_model::{LinkProfile, Span, Time};
 use super::RngKey;
 use super::jitter::Jitter;
 use super::reorder::Reorder;
-use super::trace::{Book, Series, What};
+use super::trace::{Series, TraceSet, TracedProperty};
 use crate::packet::{Packet, Times};
 
 #[derive(Debug)]
@@ -75,8 +75,8 @@ impl Delay {
     }
 
     /// Takes the trace that `profile` names, or none.
-    pub(crate) fn follow(&mut self, profile: &LinkProfile, book: &Book) {
-        self.trace = book.series(profile.traces.latency, What::Latency);
+    pub(crate) fn follow(&mut self, profile: &LinkProfile, traces: &TraceSet) {
+        self.trace = traces.series(profile.traces.latency, TracedProperty::Latency);
     }
 
     /// Whether packets pass at once and all alike, at `now` and later.

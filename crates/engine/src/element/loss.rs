@@ -20,7 +20,7 @@ use windtunnel_model::random::Stream;
 use windtunnel_model::{LinkProfile, Probability, Time};
 
 use super::RngKey;
-use super::trace::{Book, Series, What};
+use super::trace::{Series, TraceSet, TracedProperty};
 use crate::chain::OWN_NUMBERS;
 
 #[derive(Debug)]
@@ -76,8 +76,8 @@ impl Loss {
     }
 
     /// Takes the trace that `profile` names, or none.
-    pub(crate) fn follow(&mut self, profile: &LinkProfile, book: &Book) {
-        self.trace = book.series(profile.traces.loss, What::Loss);
+    pub(crate) fn follow(&mut self, profile: &LinkProfile, traces: &TraceSet) {
+        self.trace = traces.series(profile.traces.loss, TracedProperty::Loss);
     }
 
     /// Takes the trace's value of this time.

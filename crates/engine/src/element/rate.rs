@@ -21,7 +21,7 @@
 use windtunnel_model::trace::Opportunities;
 use windtunnel_model::{LinkProfile, Rate, Span, Time, TraceUse};
 
-use super::trace::{Book, Series, Slot, Slots, What};
+use super::trace::{Series, Slot, Slots, TraceSet, TracedProperty};
 use crate::packet::{Packet, Shape, Times};
 
 /// A train that a rate would spread over more than this is served in parts of at most this.
@@ -133,15 +133,15 @@ impl Server {
 
     /// Takes the trace that `profile` names from `now` on, or none; without a `now` all traces have
     /// started again.
-    pub(crate) fn follow(&mut self, profile: &LinkProfile, book: &Book, now: Option<Time>) {
+    pub(crate) fn follow(&mut self, profile: &LinkProfile, traces: &TraceSet, now: Option<Time>) {
         if self.following == profile.traces.rate && now.is_some() {
             return;
         }
         self.following = profile.traces.rate;
         self.carry = 0;
-        self.supply = match book.slots(self.following) {
+        self.supply = match traces.slots(self.following) {
             Some(slots) => Supply::Slots(slots, None),
-            None => match book.series(self.following, What::Rate) {
+            None => match traces.series(self.following, TracedProperty::Rate) {
                 Some(series) => Supply::Varying(series),
                 None => Supply::Steady,
             },

@@ -18,20 +18,20 @@ use alloc::vec::Vec;
 use windtunnel_model::trace::{Content, Trace};
 use windtunnel_model::{Time, TraceMode, TraceUse};
 
-pub(crate) use series::{Series, What};
+pub(crate) use series::{Series, TracedProperty};
 pub(crate) use slots::{Slot, Slots};
 
 /// The traces of a plan, and when they started.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct TraceSet {
     traces: Vec<Arc<Trace>>,
     pub(crate) origin: Time,
 }
 
-impl Book {
+impl TraceSet {
     pub(crate) fn new(traces: &[Trace]) -> Self {
         let traces = traces.iter().map(|trace| Arc::new(trace.clone())).collect();
-        Book { traces, origin: Time::ZERO }
+        TraceSet { traces, origin: Time::ZERO }
     }
 
     /// The delivery opportunities that `following` names; `None` where it names none.
@@ -44,7 +44,11 @@ impl Book {
     }
 
     /// The values that `following` names; `None` where it names none.
-    pub(crate) fn series(&self, following: Option<TraceUse>, what: What) -> Option<Series> {
+    pub(crate) fn series(
+        &self,
+        following: Option<TraceUse>,
+        what: TracedProperty,
+    ) -> Option<Series> {
         let following = following.filter(|it| it.mode != TraceMode::Opportunities)?;
         Series::new(Arc::clone(self.find(following)?), what, following, self.origin)
     }

@@ -18,7 +18,7 @@ use crate::buffer::Pool;
 use crate::chain::{Chain, Role, Site, Work};
 use crate::counters::RouterCounters;
 use crate::element::RngKey;
-use crate::element::trace::Book;
+use crate::element::trace::TraceSet;
 use crate::event::{Bounded, EVENTS_MAX, Event, HANDOFFS_MAX, Handoff};
 use crate::lan::Segment;
 use crate::neighbours::Neighbours;
@@ -57,7 +57,7 @@ impl Core {
     /// The lanes of `plan`, each in the role that `model` gives it.
     pub(crate) fn new(plan: &Plan, limits: Limits, part: &Part, model: &Model) -> Core {
         let network = Network::new(plan);
-        let book = Book::new(&plan.traces);
+        let traces = TraceSet::new(&plan.traces);
         let here: Vec<bool> = plan.ports().map(|(node, _)| part.here[node.index()]).collect();
         let chains: Vec<Chain> = (0..plan.links.len() * 2)
             .map(Lane::from_index)
@@ -66,14 +66,14 @@ impl Core {
                     network.end(lane),
                     End::Node { port, .. } if !here[port.index()]
                 );
-                chain_of(plan, &network, lane, part.number, model.role(is_remote), &book)
+                chain_of(plan, &network, lane, part.number, model.role(is_remote), &traces)
             })
             .collect();
         Core {
             work: Work {
                 pool: Pool::new(limits.packet_memory),
                 timers: Timers::default(),
-                book,
+                traces,
                 now: Time::ZERO,
                 ledger: model.ledger(plan),
                 exits: VecDeque::new(),
@@ -128,7 +128,7 @@ fn chain_of(
     lane: Lane,
     part: u32,
     role: Role,
-    book: &Book,
+    traces: &TraceSet,
 ) -> Chain {
     let link = &plan.links[lane.link.index()];
     let rng = RngKey { seed: plan.seed, link: &link.name, direction: lane.direction, part };
@@ -140,5 +140,5 @@ fn chain_of(
         on_lan,
         routed: !on_lan || matches!(starts, End::Router(_)),
     };
-    Chain::new(lane, &rng, profile, site, role, book)
+    Chain::new(lane, &rng, profile, site, role, traces)
 }

@@ -126,7 +126,7 @@ impl Paths {
         let site = Site { ends_at_node: false, on_lan: false, routed: true };
         let profile = shaper_profile(profile.as_ref());
         let role = Role::Shaper(None);
-        self.shapers.push(Chain::new(lane, &rng, &profile, site, role, &core.work.book));
+        self.shapers.push(Chain::new(lane, &rng, &profile, site, role, &core.work.traces));
         self.set_rate(core, now, number);
     }
 

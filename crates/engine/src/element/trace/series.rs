@@ -16,7 +16,7 @@ use windtunnel_model::{Time, TraceMode, TraceUse};
 
 /// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum TracedProperty {
     Rate,
     Latency,
     Loss,
@@ -26,7 +26,7 @@ pub(crate) enum What {
 #[derive(Debug)]
 pub(crate) struct Series {
     trace: Arc<Trace>,
-    what: What,
+    what: TracedProperty,
     following: TraceUse,
     origin: Time,
 }
@@ -45,7 +45,7 @@ impl Series {
     /// `None` where the trace has no such column.
     pub(super) fn new(
         trace: Arc<Trace>,
-        what: What,
+        what: TracedProperty,
         following: TraceUse,
         origin: Time,
     ) -> Option<Self> {
@@ -109,9 +109,9 @@ impl Series {
             return None;
         };
         let column = match self.what {
-            What::Rate => rate_bit_per_s,
-            What::Latency => latency_ns,
-            What::Loss => loss_ppb,
+            TracedProperty::Rate => rate_bit_per_s,
+            TracedProperty::Latency => latency_ns,
+            TracedProperty::Loss => loss_ppb,
         };
         let values: &Column = column.as_ref()?;
         Some((&time_ns.0, &values.0))
@@ -239,7 +239,7 @@ mod tests {
         });
         let trace = Arc::new(Trace { file: "x.csv".into(), content });
         let following = TraceUse { trace: 0, mode, repeat, offset: Span::ZERO };
-        Series::new(trace, What::Rate, following, Time::ZERO).expect("it has a rate")
+        Series::new(trace, TracedProperty::Rate, following, Time::ZERO).expect("it has a rate")
     }
 
     fn bits(bits: u64) -> u128 {
