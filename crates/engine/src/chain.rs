@@ -33,9 +33,9 @@ use crate::element::queue::Queue;
 use crate::element::rate::Server;
 use crate::element::trace::TraceSet;
 use crate::housekeeping;
-use crate::line::Line;
 use crate::packet::{Packet, Shape};
 use crate::paths::ledger::Ledger;
+use crate::time_queue::TimeQueue;
 use crate::timer::{Activity, Alarms, Due, Timers};
 
 /// What all lanes work with.
@@ -73,11 +73,11 @@ pub(crate) struct Chain {
     loss: Loss,
     duplicate: Duplicate,
     corrupt: Corrupt,
-    ingress: Line<Packet>,
+    ingress: TimeQueue<Packet>,
     queue: Queue,
     server: Server,
     delay: Delay,
-    line: Line<Packet>,
+    line: TimeQueue<Packet>,
     /// Segments in `ingress` and `line`.
     lined_up: u64,
     role: Role,
@@ -147,11 +147,11 @@ impl Chain {
             loss: Loss::new(rng, profile),
             duplicate: Duplicate::new(rng, profile),
             corrupt: Corrupt::new(rng, profile),
-            ingress: Line::new(),
+            ingress: TimeQueue::new(),
             queue: Queue::new(rng, profile),
             server: if is_ahead { Server::without_rate(profile) } else { Server::new(profile) },
             delay: Delay::new(rng, profile, !is_ahead),
-            line: Line::new(),
+            line: TimeQueue::new(),
             lined_up: 0,
             role,
         };

@@ -25,7 +25,7 @@
 //! | `part` | that model over several machines: which nodes are here |
 //! | `packet`, `buffer` | trains and their times; memory |
 //! | `housekeeping` | what never enters a lane, or has numbers of its own there |
-//! | `line`, `timer` | waiting |
+//! | `time_queue`, `timer` | waiting |
 //! | `counters`, `event` | what there is to report |
 //!
 //! ```
@@ -102,13 +102,13 @@ mod engine;
 mod event;
 mod housekeeping;
 mod lan;
-mod line;
 mod neighbours;
 mod network;
 mod packet;
 mod part;
 mod paths;
 mod router;
+mod time_queue;
 mod timer;
 
 pub use audience::{Audiences, Hearing};

@@ -7,16 +7,16 @@ use windtunnel_model::Time;
 
 /// Things with the times at which they come out; those of one time come out as they went in.
 #[derive(Debug)]
-pub(crate) struct Line<T> {
+pub(crate) struct TimeQueue<T> {
     /// INVARIANT: times do not decrease.
     queue: VecDeque<Entry<T>>,
     aside: BinaryHeap<Entry<T>>,
     sequence: u64,
 }
 
-impl<T> Line<T> {
+impl<T> TimeQueue<T> {
     pub(crate) fn new() -> Self {
-        Line { queue: VecDeque::new(), aside: BinaryHeap::new(), sequence: 0 }
+        TimeQueue { queue: VecDeque::new(), aside: BinaryHeap::new(), sequence: 0 }
     }
 
     /// Puts something in that comes out at `at`.
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn things_come_out_by_time_and_then_in_order() {
         let at = Time::from_nanos;
-        let mut line = Line::new();
+        let mut line = TimeQueue::new();
         line.push(at(5), 'a');
         line.push(at(9), 'd');
         line.push(at(5), 'b');
