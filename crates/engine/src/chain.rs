@@ -34,7 +34,7 @@ use crate::element::rate::Server;
 use crate::element::trace::TraceSet;
 use crate::housekeeping;
 use crate::packet::{Packet, Shape};
-use crate::paths::ledger::Ledger;
+use crate::paths::virtual_clock::VirtualClocks;
 use crate::time_queue::TimeQueue;
 use crate::timer::{Activity, Alarms, Due, Timers};
 
@@ -48,7 +48,7 @@ pub(crate) struct Work {
     /// the times that they will have on lanes further on.
     pub(crate) now: Time,
     /// With the model of paths: what the lanes have been given to carry.
-    pub(crate) ledger: Ledger,
+    pub(crate) clocks: VirtualClocks,
     /// Packets that came out of a lane and are to be handled now, in order.
     pub(crate) exits: VecDeque<(Lane, Packet)>,
 }

@@ -20,12 +20,12 @@
 
 pub(crate) mod division;
 pub(crate) mod exchange;
-pub(crate) mod ledger;
 pub(crate) mod names;
 pub(crate) mod news;
 pub(crate) mod remote;
 mod source;
 pub(crate) mod traffic;
+pub(crate) mod virtual_clock;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -222,9 +222,9 @@ impl Paths {
     }
 
     /// What is known of a lane of this rate.
-    fn terms_of(&self, lane: usize, capacity: Option<Rate>) -> ledger::Terms {
+    fn terms_of(&self, lane: usize, capacity: Option<Rate>) -> virtual_clock::Terms {
         let (rate, divided) = self.division.available(Lane::from_index(lane), capacity);
-        ledger::Terms { rate, ways: self.busy[lane].len(), divided }
+        virtual_clock::Terms { rate, ways: self.busy[lane].len(), divided }
     }
 
     /// What the flows of a way have; `None`: it has no flow, or nothing limits them.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use windtunnel_model::{Rate, Span, Time};
 
 use super::{Chain, Role, Work};
-use crate::paths::ledger::Crossing;
+use crate::paths::virtual_clock::PathHop;
 use crate::timer::Activity;
 
 /// A transmission that takes longer than this is looked at again while it lasts.
@@ -20,13 +20,13 @@ pub(crate) struct Pacing {
     /// The rate of its narrowest lane.
     pub(crate) line: Rate,
     /// Its lanes.
-    pub(crate) lanes: Vec<Crossing>,
+    pub(crate) lanes: Vec<PathHop>,
     /// Of the transmission that goes on: its rate.
     pace: Rate,
 }
 
 impl Pacing {
-    pub(crate) fn new(share: Option<Rate>, line: Rate, lanes: Vec<Crossing>) -> Self {
+    pub(crate) fn new(share: Option<Rate>, line: Rate, lanes: Vec<PathHop>) -> Self {
         Pacing { share, line, lanes, pace: line }
     }
 
@@ -58,7 +58,7 @@ impl Chain {
     /// earliest; when it does, or is to be looked at again.
     pub(super) fn charge(&mut self, now: Time, bytes: u64, first: Time, work: &mut Work) -> Time {
         let Role::Shaper(Some(pacing)) = &self.role else { return first };
-        let earliest = work.ledger.charge(now, &pacing.lanes, bytes, pacing.share.is_some());
+        let earliest = work.clocks.charge(now, &pacing.lanes, bytes, pacing.share.is_some());
         let first = self.server.hold(first, earliest);
         pacing.next_look(now, first)
     }
@@ -73,7 +73,7 @@ impl Chain {
         let mut first = first;
         if before != pacing.pace {
             first = self.server.go_on(now, before, pacing.pace);
-            first = self.server.hold(first, work.ledger.earliest(now, &pacing.lanes));
+            first = self.server.hold(first, work.clocks.earliest(now, &pacing.lanes));
         }
         let at = pacing.next_look(now, first);
         self.arm(Activity::Server, Some(at), work);
@@ -83,5 +83,5 @@ impl Chain {
 
 fn pace(pacing: &Pacing, now: Time, own: u64, work: &mut Work) -> Rate {
     let Some(share) = pacing.share else { return pacing.line };
-    work.ledger.pace(now, &pacing.lanes, (share, pacing.line), own)
+    work.clocks.pace(now, &pacing.lanes, (share, pacing.line), own)
 }

@@ -75,7 +75,7 @@ impl Core {
                 timers: Timers::default(),
                 traces,
                 now: Time::ZERO,
-                ledger: model.ledger(plan),
+                clocks: model.clocks(plan),
                 exits: VecDeque::new(),
             },
             unpolled: vec![0; chains.len()],

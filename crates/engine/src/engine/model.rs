@@ -11,7 +11,7 @@ use crate::chain::Role;
 use crate::packet::{Packet, Shape};
 use crate::part::Part;
 use crate::paths::Paths;
-use crate::paths::ledger::Ledger;
+use crate::paths::virtual_clock::VirtualClocks;
 use crate::timer::{Alarms, Due};
 
 /// How packets are carried over the lanes of a [`Core`].
@@ -19,7 +19,7 @@ use crate::timer::{Alarms, Due};
 /// The engine asks its model
 ///
 /// 1. at the start: which [`Role`] each lane has ([`role`](Model::role)), and what the lanes'
-///    accounts are ([`ledger`](Model::ledger));
+///    clocks are ([`clocks`](Model::clocks));
 /// 2. for each packet of a node: how it enters ([`enter`](Model::enter)), and what becomes of it
 ///    where a chain ends ([`arrive`](Model::arrive));
 /// 3. about time: when the model has something of its own to do ([`next`](Model::next)), to do it
@@ -52,11 +52,11 @@ impl Model {
         }
     }
 
-    /// The accounts of the lanes.
-    pub(crate) fn ledger(&self, plan: &Plan) -> Ledger {
+    /// The clocks of the lanes.
+    pub(crate) fn clocks(&self, plan: &Plan) -> VirtualClocks {
         match self {
-            Model::Hops => Ledger::default(),
-            Model::Paths(_) => Ledger::new(plan),
+            Model::Hops => VirtualClocks::default(),
+            Model::Paths(_) => VirtualClocks::new(plan),
         }
     }
 

@@ -13,8 +13,8 @@ use windtunnel_wire::flow::Key;
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::vnet;
 
-use super::ledger::Crossing;
 use super::traffic::{PERIOD, Sign};
+use super::virtual_clock::PathHop;
 use super::{Paths, Way, shaper_profile};
 use crate::chain::{Chain, Pacing, Role, Site};
 use crate::counters::DropReason;
@@ -210,11 +210,11 @@ impl Paths {
         }
     }
 
-    /// Tells the ledger what holds for lanes now.
+    /// Tells the clocks what holds for lanes now.
     fn set_terms(&self, core: &mut Core, now: Time, lanes: impl IntoIterator<Item = usize>) {
         for lane in lanes {
             let terms = self.terms_of(lane, core.chains[lane].profile().rate);
-            core.work.ledger.set(now, lane, terms);
+            core.work.clocks.set(now, lane, terms);
         }
     }
 
@@ -225,9 +225,9 @@ impl Paths {
         let pacing = way.bottleneck.map(|(_, line)| {
             let mut after = Span::ZERO;
             let cross = |lane: &Lane| {
-                let crossing = Crossing { lane: lane.index(), after };
+                let hop = PathHop { lane: lane.index(), after };
                 after = after + profile(*lane).latency;
-                crossing
+                hop
             };
             let lanes = way.lanes.iter().map(cross).collect();
             Pacing::new(self.share(number).map(|share| share.min(line)), line, lanes)

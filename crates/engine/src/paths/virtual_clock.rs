@@ -1,14 +1,14 @@
 //! What the lanes have been given to carry, so that what flows leave unused goes to others and no
 //! lane carries more than it can.
 //!
-//! Every limited lane has two accounts, of what the sources have *sent* and of what has *come* to
-//! it, a latency later. An account is the time at which a serial line of the lane's rate would have
+//! Every limited lane has two clocks, of what the sources have *sent* and of what has *come* to
+//! it, a latency later. An clock is the time at which a serial line of the lane's rate would have
 //! carried all of it. It is *behind* the present while the lane had less than it could carry, by at
 //! most a credit ([`CREDIT`], or eight full packets), and *ahead* while it had more. Three rules
 //! follow:
 //!
 //! - A shaper whose lanes are behind sends faster than the shares of its flows: at share · c/(c −
-//!   b), where c is the credit and b the least by which an account is behind, up to the rate of the
+//!   b), where c is the credit and b the least by which an clock is behind, up to the rate of the
 //!   narrowest lane (of a lane with flows of other machines, up to what this machine may give it).
 //!   All flows of a lane speed up by the same factor, so that what is left is divided as the shares
 //!   are; the factor settles where nothing is left.
@@ -36,15 +36,15 @@ const DEBT: Span = Span::from_millis(5);
 /// A full packet on Ethernet.
 const FULL_PACKET: u64 = 1538;
 
-/// The accounts, by lane.
+/// The clocks, by lane.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
-    accounts: Vec<Account>,
+pub(crate) struct VirtualClocks {
+    clocks: Vec<LaneClock>,
 }
 
 /// A lane on a way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Crossing {
+pub(crate) struct PathHop {
     /// Its index.
     pub(crate) lane: usize,
     /// The latency before it.
@@ -64,10 +64,10 @@ pub(crate) struct Terms {
 }
 
 #[derive(Debug)]
-struct Account {
+struct LaneClock {
     terms: Terms,
-    sent: Mark,
-    come: Mark,
+    sent: VirtualClock,
+    come: VirtualClock,
     /// What is under way: when it comes, and its bytes.
     under_way: BinaryHeap<Reverse<(Time, u64)>>,
     /// The most that it may be behind, and ahead.
@@ -77,23 +77,23 @@ struct Account {
 
 /// When all that was given will have been carried, with the fraction of a nanosecond in bit·ns.
 #[derive(Debug, Clone, Copy)]
-struct Mark {
+struct VirtualClock {
     until: Time,
     carry: u64,
 }
 
-impl Ledger {
+impl VirtualClocks {
     /// Accounts for the lanes of a plan, which have carried nothing.
     pub(crate) fn new(plan: &Plan) -> Self {
         let profiles = plan.links.iter().flat_map(|link| &link.profiles);
-        Ledger { accounts: profiles.map(|profile| Account::new(profile.rate)).collect() }
+        VirtualClocks { clocks: profiles.map(|profile| LaneClock::new(profile.rate)).collect() }
     }
 
     /// Other terms hold for a lane from now on; by how many bytes it is ahead stays.
     pub(crate) fn set(&mut self, now: Time, lane: usize, terms: Terms) {
-        if let Some(account) = self.accounts.get_mut(lane).filter(|it| it.terms != terms) {
-            account.advance(now);
-            account.set(now, terms);
+        if let Some(clock) = self.clocks.get_mut(lane).filter(|it| it.terms != terms) {
+            clock.advance(now);
+            clock.set(now, terms);
         }
     }
 
@@ -102,19 +102,19 @@ impl Ledger {
     pub(crate) fn pace(
         &mut self,
         now: Time,
-        lanes: &[Crossing],
+        lanes: &[PathHop],
         (share, line): (Rate, Rate),
         own: u64,
     ) -> Rate {
         let mut pace = line;
-        for crossing in lanes {
-            let Some(account) = self.accounts.get_mut(crossing.lane) else { continue };
-            let Some(rate) = account.terms.rate else { continue };
-            account.advance(now);
-            if account.terms.divided {
+        for hop in lanes {
+            let Some(clock) = self.clocks.get_mut(hop.lane) else { continue };
+            let Some(rate) = clock.terms.rate else { continue };
+            clock.advance(now);
+            if clock.terms.divided {
                 pace = pace.min(rate);
             }
-            pace = pace.min(account.speed_up(now, share, rate.time_for(own), crossing));
+            pace = pace.min(clock.speed_up(now, share, rate.time_for(own), hop));
         }
         pace
     }
@@ -124,43 +124,43 @@ impl Ledger {
     pub(crate) fn charge(
         &mut self,
         now: Time,
-        lanes: &[Crossing],
+        lanes: &[PathHop],
         bytes: u64,
         has_share: bool,
     ) -> Time {
-        for crossing in lanes {
-            let Some(account) = self.accounts.get_mut(crossing.lane) else { continue };
-            let Some(rate) = account.terms.rate else { continue };
-            if account.terms.divided && !has_share {
+        for hop in lanes {
+            let Some(clock) = self.clocks.get_mut(hop.lane) else { continue };
+            let Some(rate) = clock.terms.rate else { continue };
+            if clock.terms.divided && !has_share {
                 continue;
             }
-            account.advance(now);
-            account.sent.charge(now, rate, account.credit, bytes);
-            if crossing.after.is_zero() {
-                account.come.charge(now, rate, account.credit, bytes);
+            clock.advance(now);
+            clock.sent.charge(now, rate, clock.credit, bytes);
+            if hop.after.is_zero() {
+                clock.come.charge(now, rate, clock.credit, bytes);
             } else {
-                account.under_way.push(Reverse((now + crossing.after, bytes)));
+                clock.under_way.push(Reverse((now + hop.after, bytes)));
             }
         }
         self.earliest(now, lanes)
     }
 
     /// When what `lanes` have been given may leave at the earliest.
-    pub(crate) fn earliest(&self, now: Time, lanes: &[Crossing]) -> Time {
-        let known = lanes.iter().filter_map(|crossing| {
-            let account = self.accounts.get(crossing.lane)?;
-            let come = back(account.come.until, crossing.after);
-            Some(back(account.sent.until.max(come), account.debt))
+    pub(crate) fn earliest(&self, now: Time, lanes: &[PathHop]) -> Time {
+        let known = lanes.iter().filter_map(|hop| {
+            let clock = self.clocks.get(hop.lane)?;
+            let come = back(clock.come.until, hop.after);
+            Some(back(clock.sent.until.max(come), clock.debt))
         });
         known.fold(now, Time::max)
     }
 }
 
-impl Account {
+impl LaneClock {
     fn new(rate: Option<Rate>) -> Self {
-        let mark = Mark { until: Time::ZERO, carry: 0 };
+        let mark = VirtualClock { until: Time::ZERO, carry: 0 };
         let terms = Terms { rate, ways: 0, divided: false };
-        let mut account = Account {
+        let mut clock = LaneClock {
             terms,
             sent: mark,
             come: mark,
@@ -168,8 +168,8 @@ impl Account {
             credit: Span::ZERO,
             debt: Span::ZERO,
         };
-        account.set(Time::ZERO, terms);
-        account
+        clock.set(Time::ZERO, terms);
+        clock
     }
 
     fn set(&mut self, now: Time, terms: Terms) {
@@ -199,9 +199,9 @@ impl Account {
     }
 
     /// `share`, times the factor of now; `own` is the time of what has been charged already.
-    fn speed_up(&self, now: Time, share: Rate, own: Span, crossing: &Crossing) -> Rate {
+    fn speed_up(&self, now: Time, share: Rate, own: Span, hop: &PathHop) -> Rate {
         let sent = now.since(back(self.sent.until, own));
-        let own_came = if crossing.after.is_zero() { own } else { Span::ZERO };
+        let own_came = if hop.after.is_zero() { own } else { Span::ZERO };
         let behind = sent.min(now.since(back(self.come.until, own_came)));
         let left = self.credit.saturating_sub(behind).as_nanos();
         let scaled = u128::from(share.bits_per_second()) * u128::from(self.credit.as_nanos());
@@ -212,11 +212,11 @@ impl Account {
     }
 }
 
-impl Mark {
+impl VirtualClock {
     fn charge(&mut self, at: Time, rate: Rate, credit: Span, bytes: u64) {
         let oldest = back(at, credit);
         if self.until < oldest {
-            *self = Mark { until: oldest, carry: 0 };
+            *self = VirtualClock { until: oldest, carry: 0 };
         }
         self.until += rate.serialise(bytes, &mut self.carry);
     }
