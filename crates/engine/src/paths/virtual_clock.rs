@@ -2,13 +2,13 @@
 //! lane carries more than it can.
 //!
 //! Every limited lane has two clocks, of what the sources have *sent* and of what has *come* to
-//! it, a latency later. An clock is the time at which a serial line of the lane's rate would have
+//! it, a latency later. A clock is the time at which a serial line of the lane's rate would have
 //! carried all of it. It is *behind* the present while the lane had less than it could carry, by at
 //! most a credit ([`CREDIT`], or eight full packets), and *ahead* while it had more. Three rules
 //! follow:
 //!
 //! - A shaper whose lanes are behind sends faster than the shares of its flows: at share · c/(c −
-//!   b), where c is the credit and b the least by which an clock is behind, up to the rate of the
+//!   b), where c is the credit and b the least by which a clock is behind, up to the rate of the
 //!   narrowest lane (of a lane with flows of other machines, up to what this machine may give it).
 //!   All flows of a lane speed up by the same factor, so that what is left is divided as the shares
 //!   are; the factor settles where nothing is left.

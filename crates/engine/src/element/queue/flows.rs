@@ -19,7 +19,7 @@
 //!   instead, costs more the more there are, and has another hash, a shaper, priorities and an ACK
 //!   filter, which are not here.
 
-mod rota;
+mod round_robin;
 mod store;
 
 use alloc::boxed::Box;
@@ -35,7 +35,7 @@ use super::codel::Codel;
 use super::{Head, Verdict};
 use crate::buffer::Pool;
 use crate::packet::{Packet, Shape};
-use rota::{NONE, Rota, Turn, index};
+use round_robin::{NONE, RoundRobin, Turn, index};
 use store::{Store, Waiting};
 
 /// The most that one overflow drops.
@@ -51,7 +51,7 @@ pub(super) struct Flows {
     flows: Vec<Flow>,
     turns: Vec<Turn>,
     /// Of the flows, or of the hosts where there are.
-    rota: Rota,
+    schedule: RoundRobin,
     hosts: Option<Hosts>,
     /// Whose turn it is.
     current: u32,
@@ -74,7 +74,7 @@ struct Hosts {
     buckets: Box<[u32]>,
     turns: Vec<Turn>,
     /// Of the flows of each.
-    rotas: Vec<Rota>,
+    schedules: Vec<RoundRobin>,
 }
 
 impl Flows {
@@ -86,7 +86,7 @@ impl Flows {
             buckets: vec![NONE; index(setting.flows.max(1))].into_boxed_slice(),
             flows: Vec::new(),
             turns: Vec::new(),
-            rota: Rota::EMPTY,
+            schedule: RoundRobin::EMPTY,
             hosts: None,
             current: NONE,
             store: Store::new(),
@@ -99,7 +99,7 @@ impl Flows {
             by: setting.by,
             buckets: flows.buckets.clone(),
             turns: Vec::new(),
-            rotas: Vec::new(),
+            schedules: Vec::new(),
         });
         flows
     }
@@ -165,14 +165,14 @@ impl Flows {
         let (turns, host) = (&mut self.turns, index(self.flows[flow].host));
         let spent = turns[flow].renew(quantum);
         match &mut self.hosts {
-            None if spent => self.rota.ripen(turns),
+            None if spent => self.schedule.ripen(turns),
             None => {}
             Some(hosts) => {
                 if spent {
-                    hosts.rotas[host].ripen(turns);
+                    hosts.schedules[host].ripen(turns);
                 }
                 if hosts.turns[host].renew(quantum) {
-                    self.rota.ripen(&mut hosts.turns);
+                    self.schedule.ripen(&mut hosts.turns);
                 }
             }
         }
@@ -217,12 +217,12 @@ impl Flows {
             done
         };
         let (turns, quantum) = (&mut self.turns, self.quantum);
-        let Some(Hosts { turns: hosts, rotas, .. }) = &mut self.hosts else {
-            return self.rota.select(turns, quantum, is_done);
+        let Some(Hosts { turns: hosts, schedules, .. }) = &mut self.hosts else {
+            return self.schedule.select(turns, quantum, is_done);
         };
         let mut flow = None;
-        self.rota.select(hosts, quantum, |host| {
-            flow = rotas[index(host)].select(turns, quantum, &mut is_done);
+        self.schedule.select(hosts, quantum, |host| {
+            flow = schedules[index(host)].select(turns, quantum, &mut is_done);
             flow.is_none()
         })?;
         flow
@@ -242,9 +242,9 @@ impl Flows {
     fn is_alone(&self) -> bool {
         let of_host = |hosts: &Hosts| {
             let host = self.flows.get(index(self.current)).map_or(NONE, |flow| flow.host);
-            hosts.rotas.get(index(host)).is_none_or(|rota| rota.listed() <= 1)
+            hosts.schedules.get(index(host)).is_none_or(|schedule| schedule.listed() <= 1)
         };
-        self.rota.listed() <= 1 && self.hosts.as_ref().is_none_or(of_host)
+        self.schedule.listed() <= 1 && self.hosts.as_ref().is_none_or(of_host)
     }
 
     /// The flow with this key, made where its hash is met first.
@@ -268,14 +268,14 @@ impl Flows {
     /// Lets a flow take turns. Its host is the one of the packet with which it begins.
     fn list(&mut self, who: u32, key: Option<&Key>) {
         let Some(hosts) = &mut self.hosts else {
-            return self.rota.enter(&mut self.turns, who, self.quantum);
+            return self.schedule.enter(&mut self.turns, who, self.quantum);
         };
         let flow = &mut self.flows[index(who)];
         if !self.turns[index(who)].is_listed() {
             flow.host = hosts.host_of(key, &self.stream);
         }
-        hosts.rotas[index(flow.host)].enter(&mut self.turns, who, self.quantum);
-        self.rota.enter(&mut hosts.turns, flow.host, self.quantum);
+        hosts.schedules[index(flow.host)].enter(&mut self.turns, who, self.quantum);
+        self.schedule.enter(&mut hosts.turns, flow.host, self.quantum);
     }
 }
 
@@ -297,9 +297,9 @@ impl Hosts {
         });
         let bucket = bucket(stream.at(hash), self.buckets.len());
         if self.buckets[bucket] == NONE {
-            self.buckets[bucket] = u32::try_from(self.rotas.len()).unwrap_or(NONE);
+            self.buckets[bucket] = u32::try_from(self.schedules.len()).unwrap_or(NONE);
             self.turns.push(Turn::NEW);
-            self.rotas.push(Rota::EMPTY);
+            self.schedules.push(RoundRobin::EMPTY);
         }
         self.buckets[bucket]
     }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::rota::{NONE, index};
+use super::round_robin::{NONE, index};
 use crate::packet::Packet;
 
 /// Places that are used again, so that a running queue allocates nothing.

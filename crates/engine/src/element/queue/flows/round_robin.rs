@@ -43,14 +43,15 @@ impl Turn {
 
 /// The order of turns (RFC 8290, section 4.2): first the new list, then the old one.
 #[derive(Debug, Clone)]
-pub(super) struct Rota {
+pub(super) struct RoundRobin {
     new: List,
     old: List,
     listed: u32,
 }
 
-impl Rota {
-    pub(super) const EMPTY: Rota = Rota { new: List::EMPTY, old: List::EMPTY, listed: 0 };
+impl RoundRobin {
+    pub(super) const EMPTY: RoundRobin =
+        RoundRobin { new: List::EMPTY, old: List::EMPTY, listed: 0 };
 
     /// How many take turns.
     pub(super) fn listed(&self) -> u32 {
