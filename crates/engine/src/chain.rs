@@ -86,7 +86,7 @@ pub(crate) struct Chain {
 /// What a chain does in its network model.
 #[derive(Debug)]
 pub(crate) enum Role {
-    /// A lane: packets wait in its queue and on the way, and are handled when they are there.
+    /// A lane: packets wait in its queue and in flight, and are handled when they are there.
     Lane,
     /// The queue at the source of a path, paced to the shares of its flows; `None`: by its rate
     /// alone.

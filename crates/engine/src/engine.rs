@@ -73,7 +73,7 @@ pub struct Engine {
 /// What an engine may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of packet buffers held at most, in queues, on the way and not yet recycled. A packet
+    /// Bytes of packet buffers held at most, in queues, in flight and not yet recycled. A packet
     /// for which there is no room is dropped as [`crate::DropReason::Memory`].
     pub packet_memory: u64,
 }
@@ -219,7 +219,7 @@ impl Engine {
     }
 
     /// Changes the network at `now`, all at one instant. No change loses packets by itself: what is
-    /// in transmission or on the way keeps its departure. New routes hold for what comes to a
+    /// in transmission or in flight keeps its departure. New routes hold for what comes to a
     /// router from `now` on, so that packets of one flow may be reordered, or cross a loop that
     /// the old and the new routes make together.
     ///
@@ -315,7 +315,7 @@ impl Engine {
         self.core.chains[lane.index()].cut.refuses().is_none()
     }
 
-    /// Segments inside a lane: queued, in transmission, on the way.
+    /// Segments inside a lane: queued, in transmission, in flight.
     #[must_use]
     pub fn in_lane_packets(&self, lane: Lane) -> u64 {
         self.core.chains[lane.index()].in_lane()

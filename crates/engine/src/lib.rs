@@ -81,7 +81,7 @@
 //! let mut engine = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
 //! let sent = Time::from_nanos(5);
 //! assert!(engine.handle_packet(sent, PortId(0), vnet::Header::default(), &mut [0; 60]).is_none());
-//! let due = engine.poll_timeout().expect("a packet is on the way");
+//! let due = engine.poll_timeout().expect("a packet is in flight");
 //! engine.handle_timeout(due);
 //! let departure = engine.poll_output().expect("it has arrived");
 //! assert_eq!(departure.intended, sent + Span::from_millis(10));

@@ -13,7 +13,7 @@ use windtunnel_model::plan::{NetworkModel, Plan, ROUTER_MAC};
 use windtunnel_model::{Lan, LanId, Lane, NodeId, PortId, RouterId, Vertex};
 use windtunnel_routing::{Routes, Target};
 
-use table::{Table, Way};
+use table::{NextHop, Table};
 
 /// What is at the end of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) struct Station {
     pub(crate) v6: Option<Ipv6Addr>,
 }
 
-/// With the model of paths, equal ways are chosen by so many classes of flows, so that one machine
+/// With the model of paths, equal paths are chosen by so many classes of flows, so that one machine
 /// can tell another one in few bits how a flow goes.
 pub(crate) const CLASSES: u64 = 1 << 12;
 
@@ -63,7 +63,7 @@ pub(crate) struct Network {
     lans: Vec<Lan>,
     routes: Arc<Routes>,
     table: Table,
-    /// How many classes of flows are told apart where ways are equal; 0: every hash is one.
+    /// How many classes of flows are told apart where paths are equal; 0: every hash is one.
     classes: u64,
 }
 
@@ -176,10 +176,10 @@ impl Network {
     ) -> Option<Lane> {
         let owner = self.forced_source(source, target);
         let ask = || self.routes.next_hops_from(Vertex::Router(router), owner, target);
-        match self.table.way(router, owner, target, ask) {
-            Way::None => None,
-            Way::One(lane) => Some(lane),
-            Way::Many(group) => {
+        match self.table.next_hop(router, owner, target, ask) {
+            NextHop::None => None,
+            NextHop::One(lane) => Some(lane),
+            NextHop::Many(group) => {
                 let flow = flow();
                 Some(self.table.choose(group, flow.checked_rem(self.classes).unwrap_or(flow)))
             }

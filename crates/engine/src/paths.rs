@@ -1,21 +1,21 @@
 //! The model of paths: a packet waits at its source, for the share that its flow has of the links
-//! on its way.
+//! on its path.
 //!
-//! Theory of operation. What a node sends to a place (a node's interface or a router) goes a *way*,
+//! Theory of operation. What a node sends to a place (a node's interface or a router) goes a *path*,
 //! and waits there in a *shaper*: a queue and a rate as a lane has them. The rate is the sum of the
-//! shares of the way's flows, and of what nobody else has of its links. Behind the shaper the
-//! packet passes the lanes of its way, whose elements are those of the model of hops but for queue
+//! shares of the path's flows, and of what nobody else has of its links. Behind the shaper the
+//! packet passes the lanes of its path, whose elements are those of the model of hops but for queue
 //! and rate, at once and with the times that it will have there; so nothing that comes later can
 //! touch it. At the node at the end it waits until it is there.
 //!
 //! Flows are seen from their packets: [`traffic`]. Their shares are those of the room `sharing`.
 //!
 //! **Model**: `SplayNet` (Schiavoni, Rivière, Felber; Middleware 2013, 3.3). It differs in that
-//! several flows between two places may have different ways (ECMP), in that loss, jitter and the
+//! several flows between two places may have different paths (ECMP), in that loss, jitter and the
 //! others are drawn for each link, and in that a flow that uses less than its share does not keep
 //! it.
 //!
-//! On one machine of several ([`Exchange`]) the ways are those of the nodes that are here; flows of
+//! On one machine of several ([`Exchange`]) the paths are those of the nodes that are here; flows of
 //! the others take part in the division as announced, and have no shaper.
 
 pub(crate) mod division;
@@ -50,15 +50,15 @@ use traffic::Traffic;
 
 /// What the model of paths keeps beside the lanes.
 #[derive(Debug)]
-pub(crate) struct Paths {
-    /// How many lanes the plan has. The shaper of way `w` is the chain of number `lanes + w`.
+pub(crate) struct PathModel {
+    /// How many lanes the plan has. The shaper of path `w` is the chain of number `lanes + w`.
     lanes: usize,
     pub(crate) division: Division,
-    ways: Vec<Way>,
-    /// By way.
+    paths: Vec<Path>,
+    /// By path.
     shapers: Vec<Chain>,
     by_ends: BTreeMap<(PortId, Target), usize>,
-    /// By lane: the ways over it that have flows.
+    /// By lane: the paths over it that have flows.
     busy: Vec<BTreeSet<usize>>,
     pub(crate) traffic: Traffic,
     /// Where nodes are on other machines.
@@ -67,7 +67,7 @@ pub(crate) struct Paths {
 
 /// From one interface of a node to one place.
 #[derive(Debug)]
-struct Way {
+struct Path {
     port: PortId,
     target: Target,
     /// Of the packet that was the first to go here; with ECMP others may take other lanes.
@@ -79,18 +79,18 @@ struct Way {
     flows: BTreeSet<FlowId>,
 }
 
-impl Paths {
-    pub(crate) fn new(plan: &Plan, part: &Part, sharing: plan::Sharing) -> Paths {
+impl PathModel {
+    pub(crate) fn new(plan: &Plan, part: &Part, sharing: plan::Sharing) -> PathModel {
         let sharing = match sharing {
             plan::Sharing::RttAware => Sharing::RttAware,
             plan::Sharing::Equal => Sharing::Equal,
         };
         let lanes = plan.links.iter().flat_map(|link| &link.profiles);
         let capacities: Vec<Option<Rate>> = lanes.map(|profile| profile.rate).collect();
-        Paths {
+        PathModel {
             lanes: capacities.len(),
             division: Division::new(sharing, &capacities),
-            ways: Vec::new(),
+            paths: Vec::new(),
             shapers: Vec::new(),
             by_ends: BTreeMap::new(),
             busy: vec![BTreeSet::new(); capacities.len()],
@@ -102,7 +102,7 @@ impl Paths {
     /// Handles a packet that has come out of a shaper or a lane.
     pub(crate) fn arrive(&self, core: &mut Core, now: Time, chain: Lane, packet: Packet) {
         match chain.index().checked_sub(self.lanes) {
-            Some(way) => core.offer(packet.times.first, self.ways[way].lanes[0], packet),
+            Some(path) => core.offer(packet.times.first, self.paths[path].lanes[0], packet),
             // It will be there then; at a node it is.
             None => core.arrive(now.max(packet.times.first), chain, packet),
         }
@@ -128,23 +128,23 @@ impl Paths {
         self.by_ends.get(&(port, target)).copied()
     }
 
-    fn add(&mut self, way: Way) -> usize {
-        let number = self.ways.len();
-        self.by_ends.insert((way.port, way.target), number);
-        self.ways.push(way);
+    fn add(&mut self, path: Path) -> usize {
+        let number = self.paths.len();
+        self.by_ends.insert((path.port, path.target), number);
+        self.paths.push(path);
         number
     }
 
-    /// Lets a way lead over other lanes.
+    /// Lets a path lead over other lanes.
     fn lead(&mut self, number: usize, lanes: Vec<Lane>, bottleneck: Option<(Lane, Rate)>) {
-        let way = &mut self.ways[number];
-        let before = core::mem::replace(&mut way.lanes, lanes);
-        way.bottleneck = bottleneck;
-        if !way.flows.is_empty() {
+        let path = &mut self.paths[number];
+        let before = core::mem::replace(&mut path.lanes, lanes);
+        path.bottleneck = bottleneck;
+        if !path.flows.is_empty() {
             before.iter().for_each(|lane| {
                 self.busy[lane.index()].remove(&number);
             });
-            way.lanes.iter().for_each(|lane| {
+            path.lanes.iter().for_each(|lane| {
                 self.busy[lane.index()].insert(number);
             });
         }
@@ -162,15 +162,15 @@ impl Paths {
         if !self.division.start(id, Some(number), lanes, terms) {
             return;
         }
-        let way = &mut self.ways[number];
-        if way.flows.is_empty() {
-            way.lanes.iter().for_each(|lane| {
+        let path = &mut self.paths[number];
+        if path.flows.is_empty() {
+            path.lanes.iter().for_each(|lane| {
                 self.busy[lane.index()].insert(number);
             });
         }
-        way.flows.insert(id);
+        path.flows.insert(id);
         if let Some(exchange) = &mut self.exchange {
-            let route = exchange.names.route(way.port, way.target, hash);
+            let route = exchange.names.route(path.port, path.target, hash);
             exchange.news.begin(id, route, &exchange.names);
         }
     }
@@ -180,10 +180,10 @@ impl Paths {
         if !self.division.stop(id) {
             return;
         }
-        let way = &mut self.ways[number];
-        way.flows.remove(&id);
-        if way.flows.is_empty() {
-            way.lanes.iter().for_each(|lane| {
+        let path = &mut self.paths[number];
+        path.flows.remove(&id);
+        if path.flows.is_empty() {
+            path.lanes.iter().for_each(|lane| {
                 self.busy[lane.index()].remove(&number);
             });
         }
@@ -210,11 +210,11 @@ impl Paths {
         exchange.news.poll(now, |id| division.terms(id))
     }
 
-    /// Divides the bandwidth anew; the lanes that may have other terms, and the ways that may have
+    /// Divides the bandwidth anew; the lanes that may have other terms, and the paths that may have
     /// another rate, in order.
     fn settle(&mut self) -> (Vec<usize>, BTreeSet<usize>) {
-        let Touched { lanes, ways } = self.division.settle();
-        let mut touched: BTreeSet<usize> = ways.into_iter().collect();
+        let Touched { lanes, paths } = self.division.settle();
+        let mut touched: BTreeSet<usize> = paths.into_iter().collect();
         for lane in &lanes {
             touched.extend(&self.busy[*lane]);
         }
@@ -224,27 +224,27 @@ impl Paths {
     /// What is known of a lane of this rate.
     fn terms_of(&self, lane: usize, capacity: Option<Rate>) -> virtual_clock::Terms {
         let (rate, divided) = self.division.available(Lane::from_index(lane), capacity);
-        virtual_clock::Terms { rate, ways: self.busy[lane].len(), divided }
+        virtual_clock::Terms { rate, paths: self.busy[lane].len(), divided }
     }
 
-    /// What the flows of a way have; `None`: it has no flow, or nothing limits them.
-    fn share(&self, way: usize) -> Option<Rate> {
-        let shares = self.ways[way].flows.iter().filter_map(|id| self.division.share(*id));
+    /// What the flows of a path have; `None`: it has no flow, or nothing limits them.
+    fn share(&self, path: usize) -> Option<Rate> {
+        let shares = self.paths[path].flows.iter().filter_map(|id| self.division.share(*id));
         Rate::from_bits_per_second(shares.fold(0, u64::saturating_add))
     }
 
-    /// What a way may send at the most now, by which its queue is measured: its flows' shares and
+    /// What a path may send at the most now, by which its queue is measured: its flows' shares and
     /// what is left of its lanes, or all of them where it has no flow.
-    fn rate(&self, way: usize, capacity: impl Fn(Lane) -> Option<Rate>) -> Option<Rate> {
-        let way = &self.ways[way];
-        let (_, least) = way.bottleneck?;
-        if way.flows.is_empty() {
+    fn rate(&self, path: usize, capacity: impl Fn(Lane) -> Option<Rate>) -> Option<Rate> {
+        let path = &self.paths[path];
+        let (_, least) = path.bottleneck?;
+        if path.flows.is_empty() {
             return Some(least);
         }
-        let shares = way.flows.iter().filter_map(|id| self.division.share(*id));
+        let shares = path.flows.iter().filter_map(|id| self.division.share(*id));
         let own: u64 = shares.fold(0, u64::saturating_add);
         let spare = |lane: &Lane| Some(self.division.spare(*lane, capacity(*lane)?));
-        let spare = way.lanes.iter().filter_map(spare).min();
+        let spare = path.lanes.iter().filter_map(spare).min();
         let rate = own.saturating_add(spare.unwrap_or_default());
         Rate::from_bits_per_second(rate.min(least.bits_per_second()).max(1))
     }
@@ -256,10 +256,10 @@ impl Paths {
     }
 }
 
-impl Way {
+impl Path {
     fn new(port: PortId, target: Target, source: IpAddr, hash: u64) -> Self {
         let (lanes, flows) = (Vec::new(), BTreeSet::new());
-        Way { port, target, source, hash, lanes, bottleneck: None, flows }
+        Path { port, target, source, hash, lanes, bottleneck: None, flows }
     }
 
     /// Whether several flows wait in its queue, each of which may be there because of the others.
@@ -268,7 +268,7 @@ impl Way {
     }
 }
 
-/// The queue and the rate in front of a way whose bottleneck has these properties.
+/// The queue and the rate in front of a path whose bottleneck has these properties.
 fn shaper_profile(bottleneck: Option<&LinkProfile>) -> LinkProfile {
     let Some(profile) = bottleneck else {
         return LinkProfile { mtu: u32::MAX, ..LinkProfile::default() };

@@ -32,7 +32,7 @@ pub(crate) enum Verdict {
 pub(crate) enum Refusal {
     /// Its TTL ends here.
     Expired,
-    /// The destination exists, but no way leads there.
+    /// The destination exists, but no route leads there.
     NoRoute,
     /// Nobody has the destination address.
     NoHost,

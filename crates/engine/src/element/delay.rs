@@ -10,9 +10,9 @@
 //!   reorder holds back, which nobody waits for.
 //! - **Bytes**: unchanged. Trains stay whole except where jitter, reorder or a trace touches a
 //!   segment.
-//! - **Drop reasons**: none; the number of packets on the way is bounded by the engine's memory
+//! - **Drop reasons**: none; the number of packets in flight is bounded by the engine's memory
 //!   only.
-//! - **Model**: `delay` of tc-netem(8), whose `limit` counts packets on the way as if they queued.
+//! - **Model**: `delay` of tc-netem(8), whose `limit` counts packets in flight as if they queued.
 
 use windtunnel_model::{LinkProfile, Span, Time};
 

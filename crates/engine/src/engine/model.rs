@@ -10,7 +10,7 @@ use super::{Core, Express};
 use crate::chain::Role;
 use crate::packet::{Packet, Shape};
 use crate::part::Part;
-use crate::paths::Paths;
+use crate::paths::PathModel;
 use crate::paths::virtual_clock::VirtualClocks;
 use crate::timer::{Alarms, Due};
 
@@ -33,14 +33,16 @@ pub(crate) enum Model {
     /// Each packet waits in the queue of each lane on its way.
     Hops,
     /// Each packet waits at its source for the share that its flow has of its path.
-    Paths(Box<Paths>),
+    Paths(Box<PathModel>),
 }
 
 impl Model {
     pub(crate) fn new(plan: &Plan, part: &Part) -> Model {
         match plan.model {
             NetworkModel::Hops => Model::Hops,
-            NetworkModel::Paths(sharing) => Model::Paths(Box::new(Paths::new(plan, part, sharing))),
+            NetworkModel::Paths(sharing) => {
+                Model::Paths(Box::new(PathModel::new(plan, part, sharing)))
+            }
         }
     }
 
@@ -124,14 +126,14 @@ impl Model {
         }
     }
 
-    pub(crate) fn paths(&self) -> Option<&Paths> {
+    pub(crate) fn paths(&self) -> Option<&PathModel> {
         match self {
             Model::Hops => None,
             Model::Paths(paths) => Some(paths),
         }
     }
 
-    pub(crate) fn paths_mut(&mut self) -> Option<&mut Paths> {
+    pub(crate) fn paths_mut(&mut self) -> Option<&mut PathModel> {
         match self {
             Model::Hops => None,
             Model::Paths(paths) => Some(paths),

@@ -1,9 +1,9 @@
 //! What routers have been asked: the answer for a packet of a known kind is one look-up.
 //!
 //! Answers are worked out when they are first needed and forgotten when routes change. Where
-//! several ways are equal, the flow chooses: each of the lanes draws a weight from the flow's hash
+//! several paths are equal, the flow chooses: each of the lanes draws a weight from the flow's hash
 //! and the lane's own number, and the heaviest wins (highest random weight; RFC 2991, 6). So a flow
-//! stays on its way, routers choose independently of each other, and when a way comes or goes only
+//! stays on its path, routers choose independently of each other, and when a path comes or goes only
 //! the flows that it wins or carried move.
 
 use alloc::boxed::Box;
@@ -17,7 +17,7 @@ use windtunnel_routing::Target;
 
 /// Where a router sends packets of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum NextHop {
     /// Nowhere.
     None,
     /// Along one lane.
@@ -33,9 +33,9 @@ pub(super) struct Table {
     routers: usize,
     lans: usize,
     /// By router, then by port, router and LAN aimed at; empty for large plans.
-    dense: Vec<Option<Way>>,
+    dense: Vec<Option<NextHop>>,
     /// What has been asked besides.
-    known: BTreeMap<(RouterId, Option<NodeId>, Target), Way>,
+    known: BTreeMap<(RouterId, Option<NodeId>, Target), NextHop>,
     /// Lanes of equal cost.
     groups: Vec<Box<[Lane]>>,
     /// By lane index: its number in choices; empty where there are none.
@@ -64,27 +64,27 @@ impl Table {
         self.groups.clear();
     }
 
-    /// The way of a packet; `owner` is its source where that matters, `ask` tells what is not
+    /// Where a packet goes next; `owner` is its source where that matters, `ask` tells what is not
     /// known.
-    pub(super) fn way(
+    pub(super) fn next_hop(
         &mut self,
         router: RouterId,
         owner: Option<NodeId>,
         target: Target,
         ask: impl FnOnce() -> Vec<Lane>,
-    ) -> Way {
+    ) -> NextHop {
         if owner.is_none() && !self.dense.is_empty() {
             let place = self.place(router, target);
-            if let Some(way) = self.dense[place] {
-                return way;
+            if let Some(next) = self.dense[place] {
+                return next;
             }
-            let way = self.learn(ask());
-            self.dense[place] = Some(way);
-            return way;
+            let next = self.learn(ask());
+            self.dense[place] = Some(next);
+            return next;
         }
         let key = (router, owner, target);
-        if let Some(way) = self.known.get(&key) {
-            return *way;
+        if let Some(next) = self.known.get(&key) {
+            return *next;
         }
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
@@ -93,9 +93,9 @@ impl Table {
                 self.groups.clear();
             }
         }
-        let way = self.learn(ask());
-        self.known.insert(key, way);
-        way
+        let next = self.learn(ask());
+        self.known.insert(key, next);
+        next
     }
 
     /// The lane of a group that a flow uses.
@@ -105,13 +105,13 @@ impl Table {
         *lanes.iter().max_by_key(weight).expect("a group has two lanes or more")
     }
 
-    fn learn(&mut self, lanes: Vec<Lane>) -> Way {
+    fn learn(&mut self, lanes: Vec<Lane>) -> NextHop {
         match lanes.as_slice() {
-            [] => Way::None,
-            [lane] => Way::One(*lane),
+            [] => NextHop::None,
+            [lane] => NextHop::One(*lane),
             _ => {
                 let known = self.groups.iter().position(|group| **group == *lanes);
-                Way::Many(known.unwrap_or_else(|| {
+                NextHop::Many(known.unwrap_or_else(|| {
                     self.groups.push(lanes.into());
                     self.groups.len() - 1
                 }))

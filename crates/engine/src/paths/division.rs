@@ -1,7 +1,7 @@
 //! Which flow has how much of which lane, and what is left.
 //!
 //! **What is left** of a lane may be used by flows that have a share and turn out to want more,
-//! until the shares know (50 ms at the most). On one machine every way may take all of it, as it
+//! until the shares know (50 ms at the most). On one machine every path may take all of it, as it
 //! always has. Where flows of other machines are on the lane too, a machine may take the part of it
 //! that its modest flows, those with a demand, are of all modest ones there; the others are held
 //! back by some lane that has nothing left. As every machine knows the same flows, the parts add up
@@ -25,18 +25,18 @@ pub(crate) struct Division {
     touched: Touched,
 }
 
-/// Lanes and ways whose rates may be other ones since the last time.
+/// Lanes and paths whose rates may be other ones since the last time.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
     pub(crate) lanes: Vec<usize>,
-    pub(crate) ways: Vec<usize>,
+    pub(crate) paths: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct Member {
     lanes: Vec<Lane>,
-    /// The way that it goes; `None`: it is another machine's.
-    way: Option<usize>,
+    /// The path that it goes; `None`: it is another machine's.
+    path: Option<usize>,
     /// As last told; 0 where nothing limits it.
     share: u64,
     /// Whether it has a demand.
@@ -78,7 +78,7 @@ impl Division {
     pub(crate) fn start(
         &mut self,
         id: FlowId,
-        way: Option<usize>,
+        path: Option<usize>,
         lanes: Vec<Lane>,
         terms: FlowTerms,
     ) -> bool {
@@ -86,7 +86,7 @@ impl Division {
         if self.shares.start(id, &numbers, terms).is_err() {
             return false;
         }
-        let member = Member { lanes, way, share: 0, modest: terms.demand.is_some() };
+        let member = Member { lanes, path, share: 0, modest: terms.demand.is_some() };
         self.account(&member, true);
         self.members.insert(id, member);
         true
@@ -107,9 +107,9 @@ impl Division {
         if member.lanes == lanes {
             return self.change(id, terms);
         }
-        let way = member.way;
+        let path = member.path;
         self.stop(id);
-        let started = self.start(id, way, lanes, terms);
+        let started = self.start(id, path, lanes, terms);
         debug_assert!(started, "there is the room that it had");
     }
 
@@ -120,7 +120,7 @@ impl Division {
         debug_assert!(changed.is_ok(), "members are in the table");
         let modest = terms.demand.is_some();
         if core::mem::replace(&mut member.modest, modest) != modest {
-            let side = usize::from(member.way.is_none());
+            let side = usize::from(member.path.is_none());
             for lane in &member.lanes {
                 let load = &mut self.lanes[lane.index()];
                 count(&mut load.modest[side], modest);
@@ -138,12 +138,12 @@ impl Division {
             for lane in &member.lanes {
                 let load = &mut self.lanes[lane.index()];
                 load.given = load.given - had + share;
-                if member.way.is_some() {
+                if member.path.is_some() {
                     load.own = load.own - had + share;
                 }
                 self.touched.note(lane.index(), load);
             }
-            self.touched.ways.extend(member.way);
+            self.touched.paths.extend(member.path);
         }
         for lane in &self.touched.lanes {
             self.lanes[*lane].touched = false;
@@ -170,7 +170,7 @@ impl Division {
         self.members.get(&id).map_or(&[], |member| &member.lanes)
     }
 
-    /// What a way here may take of a lane beside the shares of its flows.
+    /// What a path here may take of a lane beside the shares of its flows.
     pub(crate) fn spare(&self, lane: Lane, capacity: Rate) -> u64 {
         let load = &self.lanes[lane.index()];
         let left = capacity.bits_per_second().saturating_sub(load.given);
@@ -191,7 +191,7 @@ impl Division {
     }
 
     fn account(&mut self, member: &Member, comes: bool) {
-        let is_away = member.way.is_none();
+        let is_away = member.path.is_none();
         for lane in &member.lanes {
             let load = &mut self.lanes[lane.index()];
             load.given -= member.share;
@@ -204,7 +204,7 @@ impl Division {
             }
             self.touched.note(lane.index(), load);
         }
-        self.touched.ways.extend(member.way);
+        self.touched.paths.extend(member.path);
     }
 }
 

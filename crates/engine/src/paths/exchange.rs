@@ -7,7 +7,7 @@ use windtunnel_model::flow::{FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::plan::Plan;
 use windtunnel_model::{Lane, Time};
 
-use super::Paths;
+use super::PathModel;
 use super::names::{Names, Route};
 use super::news::News;
 use super::remote::Remote;
@@ -29,7 +29,7 @@ impl Exchange {
     }
 }
 
-impl Paths {
+impl PathModel {
     /// Takes over what part `part` told of its flows; how many of the news cannot be used.
     pub(crate) fn handle_flows(
         &mut self,

@@ -22,7 +22,7 @@ pub(crate) struct Names {
     classes: u64,
 }
 
-/// From where to where a flow goes, and what chooses among equal ways.
+/// From where to where a flow goes, and what chooses among equal paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Route {
     pub(crate) port: PortId,

@@ -15,7 +15,7 @@ use windtunnel_wire::vnet;
 
 use super::traffic::{PERIOD, Sign};
 use super::virtual_clock::PathHop;
-use super::{Paths, Way, shaper_profile};
+use super::{Path, PathModel, shaper_profile};
 use crate::chain::{Chain, Pacing, Role, Site};
 use crate::counters::DropReason;
 use crate::element::RngKey;
@@ -27,7 +27,7 @@ use crate::packet::{Packet, Shape};
 /// Packets in the queue that show that a flow wants more than was thought.
 const CROWD: u64 = 4;
 
-impl Paths {
+impl PathModel {
     /// Puts a packet of a node into the queue at its source, or where it has none, on its first
     /// lane at once.
     pub(crate) fn enter(
@@ -41,21 +41,21 @@ impl Paths {
         let found = Info::parse(frame).ok().and_then(|info| {
             let target = core.network.target(info.destination)?;
             let key = Key::new(&info, frame);
-            let way = self.way_to(core, now, (port, target), info.source, &key)?;
-            Some((way, key, Sign::of(&info, frame)))
+            let path = self.path_to(core, now, (port, target), info.source, &key)?;
+            Some((path, key, Sign::of(&info, frame)))
         });
-        let Some((way, key, sign)) = found else {
+        let Some((path, key, sign)) = found else {
             return core.enter(now, port, (vnet, shape), frame);
         };
-        self.see(core, now, way, key, sign, &shape);
+        self.see(core, now, path, key, sign, &shape);
         let Some(buf) = core.work.pool.copy(frame) else {
-            let first = self.ways[way].lanes[0];
+            let first = self.paths[path].lanes[0];
             core.chains[first.index()].offer_without_memory(&shape, frame);
             return None;
         };
         let mut packet = Packet::new(buf, vnet, shape, now, &mut core.work.pool);
         packet.origin = Some(port);
-        self.wait_at_source(core, now, way, packet);
+        self.wait_at_source(core, now, path, packet);
         None
     }
 
@@ -74,14 +74,14 @@ impl Paths {
         for (index, chain) in core.chains.iter().enumerate() {
             self.division.set_capacity(Lane::from_index(index), chain.profile().rate);
         }
-        for number in 0..self.ways.len() {
-            let Way { port, target, source, hash, .. } = self.ways[number];
+        for number in 0..self.paths.len() {
+            let Path { port, target, source, hash, .. } = self.paths[number];
             let lanes = core.trace(port, target, Some(source), hash);
             let bottleneck = core.bottleneck(&lanes);
             self.lead(number, lanes, bottleneck);
         }
-        for (key, id, way) in self.traffic.running() {
-            let Way { port, target, .. } = self.ways[way];
+        for (key, id, path) in self.traffic.running() {
+            let Path { port, target, .. } = self.paths[path];
             let lanes = core.trace(port, target, Some(key.source), key.hash64());
             let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.appetite));
             self.renew(id, lanes, terms);
@@ -89,16 +89,16 @@ impl Paths {
         self.retrace_remote(core);
         self.settle();
         self.set_terms(core, now, 0..self.lanes);
-        for number in 0..self.ways.len() {
+        for number in 0..self.paths.len() {
             self.set_rate(core, now, number);
         }
-        for number in 0..self.ways.len() {
+        for number in 0..self.paths.len() {
             self.fit_queue(core, now, number);
         }
     }
 
-    /// The way of a packet, if any of its lanes has a rate.
-    fn way_to(
+    /// The path of a packet, if any of its lanes has a rate.
+    fn path_to(
         &mut self,
         core: &mut Core,
         now: Time,
@@ -107,19 +107,19 @@ impl Paths {
         key: &Key,
     ) -> Option<usize> {
         let number = self.find(port, target).unwrap_or_else(|| {
-            let mut way = Way::new(port, target, source, key.hash64());
-            way.lanes = core.trace(port, target, Some(way.source), way.hash);
-            way.bottleneck = core.bottleneck(&way.lanes);
-            let number = self.add(way);
+            let mut path = Path::new(port, target, source, key.hash64());
+            path.lanes = core.trace(port, target, Some(path.source), path.hash);
+            path.bottleneck = core.bottleneck(&path.lanes);
+            let number = self.add(path);
             self.add_shaper(core, now, number);
             number
         });
-        self.ways[number].bottleneck.map(|_| number)
+        self.paths[number].bottleneck.map(|_| number)
     }
 
     fn add_shaper(&mut self, core: &mut Core, now: Time, number: usize) {
         debug_assert_eq!(number, self.shapers.len(), "shapers are added in order");
-        let bottleneck = self.ways[number].bottleneck;
+        let bottleneck = self.paths[number].bottleneck;
         let profile = bottleneck.map(|(lane, _)| core.chains[lane.index()].profile().clone());
         let lane = Lane::from_index(self.lanes + number);
         let rng = RngKey { seed: 0, link: "", direction: lane.direction, part: 0 };
@@ -131,12 +131,20 @@ impl Paths {
     }
 
     /// Counts a packet for its flow, which may be new, or want more than was thought.
-    fn see(&mut self, core: &mut Core, now: Time, way: usize, key: Key, sign: Sign, shape: &Shape) {
-        let shaper = &self.shapers[way];
+    fn see(
+        &mut self,
+        core: &mut Core,
+        now: Time,
+        path: usize,
+        key: Key,
+        sign: Sign,
+        shape: &Shape,
+    ) {
+        let shaper = &self.shapers[path];
         let bytes = shape.charge(shaper.profile().effective_overhead().0);
         let crowded = shaper.counters.queue_packets >= CROWD;
         let last = shaper.next_number() + u64::from(shape.count) - 1;
-        let has_company = self.ways[way].has_company();
+        let has_company = self.paths[path].has_company();
         if let Some(flow) = self.traffic.meet(&key, sign) {
             flow.bring(bytes, last);
             let crowds = || !has_company || flow.exceeds(self.division.rate(flow.id));
@@ -151,18 +159,18 @@ impl Paths {
         if !sign.begins() {
             return;
         }
-        let flow = self.traffic.add(now, key, sign, way);
+        let flow = self.traffic.add(now, key, sign, path);
         flow.bring(bytes, last);
         if flow.runs {
             let id = flow.id;
-            self.start_flow(core, way, id, &key);
+            self.start_flow(core, path, id, &key);
             self.divide(core, now);
         }
     }
 
     /// Lets a flow take part from now on.
     fn start_flow(&mut self, core: &mut Core, number: usize, id: FlowId, key: &Key) {
-        let Way { port, target, .. } = self.ways[number];
+        let Path { port, target, .. } = self.paths[number];
         let hash = key.hash64();
         let lanes = core.trace(port, target, Some(key.source), hash);
         let terms = core.terms(&lanes, None);
@@ -171,9 +179,9 @@ impl Paths {
 
     fn measure_flow(&mut self, core: &mut Core, key: &Key) {
         let Some(flow) = self.traffic.get_mut(key) else { return };
-        let (id, number) = (flow.id, flow.way);
+        let (id, number) = (flow.id, flow.path);
         let waits = self.shapers[number].waits_for(flow.last);
-        let has_company = self.ways[number].has_company();
+        let has_company = self.paths[number].has_company();
         let share = self.division.rate(id);
         if flow.has_ended(waits) {
             self.stop(number, id);
@@ -201,11 +209,11 @@ impl Paths {
         self.change(id, terms);
     }
 
-    /// Gives every way the rate that it may have now.
+    /// Gives every path the rate that it may have now.
     pub(super) fn divide(&mut self, core: &mut Core, now: Time) {
-        let (lanes, ways) = self.settle();
+        let (lanes, paths) = self.settle();
         self.set_terms(core, now, lanes);
-        for number in ways {
+        for number in paths {
             self.set_rate(core, now, number);
         }
     }
@@ -221,15 +229,15 @@ impl Paths {
     fn set_rate(&mut self, core: &mut Core, now: Time, number: usize) {
         let profile = |lane: Lane| core.chains[lane.index()].profile();
         let rate = self.rate(number, |lane| profile(lane).rate);
-        let way = &self.ways[number];
-        let pacing = way.bottleneck.map(|(_, line)| {
+        let path = &self.paths[number];
+        let pacing = path.bottleneck.map(|(_, line)| {
             let mut after = Span::ZERO;
             let cross = |lane: &Lane| {
                 let hop = PathHop { lane: lane.index(), after };
                 after = after + profile(*lane).latency;
                 hop
             };
-            let lanes = way.lanes.iter().map(cross).collect();
+            let lanes = path.lanes.iter().map(cross).collect();
             Pacing::new(self.share(number).map(|share| share.min(line)), line, lanes)
         });
         let shaper = &mut self.shapers[number];
@@ -241,9 +249,9 @@ impl Paths {
         }
     }
 
-    /// Gives a way's queue the properties of its bottleneck.
+    /// Gives a path's queue the properties of its bottleneck.
     fn fit_queue(&mut self, core: &mut Core, now: Time, number: usize) {
-        let Some((lane, _)) = self.ways[number].bottleneck else { return };
+        let Some((lane, _)) = self.paths[number].bottleneck else { return };
         let profile = shaper_profile(Some(core.chains[lane.index()].profile()));
         let patch = LinkPatch {
             queue: profile.queue.map(Setting::To),
@@ -253,13 +261,15 @@ impl Paths {
         self.shapers[number].patch(now, &patch, &mut core.work);
     }
 
-    /// Offers a packet to its way's queue; what that drops counts as dropped at the bottleneck.
-    fn wait_at_source(&mut self, core: &mut Core, now: Time, way: usize, packet: Packet) {
-        let shaper = &mut self.shapers[way];
+    /// Offers a packet to its path's queue; what that drops counts as dropped at the bottleneck.
+    fn wait_at_source(&mut self, core: &mut Core, now: Time, path: usize, packet: Packet) {
+        let shaper = &mut self.shapers[path];
         let (each, before) = (u64::from(packet.shape.each), shaper.counters.dropped);
         shaper.offer(now, packet, &mut core.work);
         let after = shaper.counters.dropped;
-        let Some((lane, _)) = self.ways[way].bottleneck.filter(|_| after != before) else { return };
+        let Some((lane, _)) = self.paths[path].bottleneck.filter(|_| after != before) else {
+            return;
+        };
         let counters = &mut core.chains[lane.index()].counters;
         for reason in DropReason::ALL {
             let dropped = after[reason] - before[reason];

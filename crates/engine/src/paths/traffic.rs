@@ -39,7 +39,7 @@ pub(crate) struct Traffic {
 pub(crate) struct Flow {
     pub(crate) id: FlowId,
     /// Which shaper it passes.
-    pub(crate) way: usize,
+    pub(crate) path: usize,
     is_tcp: bool,
     /// Whether it has a share.
     pub(crate) runs: bool,
@@ -85,15 +85,15 @@ impl Traffic {
         Some(flow)
     }
 
-    /// Adds a flow that `way` carries; a TCP flow runs at once.
-    pub(crate) fn add(&mut self, now: Time, key: Key, sign: Sign, way: usize) -> &mut Flow {
+    /// Adds a flow that `path` carries; a TCP flow runs at once.
+    pub(crate) fn add(&mut self, now: Time, key: Key, sign: Sign, path: usize) -> &mut Flow {
         let id = FlowId(self.next);
         self.next += 1;
         self.keys.insert(id, key);
         self.tick.get_or_insert(now + PERIOD);
         self.flows.entry(key).or_insert(Flow {
             id,
-            way,
+            path,
             is_tcp: sign.is_tcp,
             runs: sign.is_tcp,
             appetite: Appetite::new(),
@@ -115,7 +115,7 @@ impl Traffic {
     /// Those that have a share.
     pub(crate) fn running(&self) -> Vec<(Key, FlowId, usize)> {
         let running = self.flows.iter().filter(|(_, flow)| flow.runs);
-        running.map(|(key, flow)| (*key, flow.id, flow.way)).collect()
+        running.map(|(key, flow)| (*key, flow.id, flow.path)).collect()
     }
 
     pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut Flow> {

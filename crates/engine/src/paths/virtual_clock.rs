@@ -15,11 +15,11 @@
 //! - A shaper of which a lane is ahead sends at the shares of its flows. As these add up to what
 //!   there is, a lane stays ahead by about a packet for each shaper.
 //! - What has no share (acknowledgements, the first 50 ms of what is not TCP), and what is still
-//!   under way of flows that had a greater share, brings a lane further ahead. Beyond [`DEBT`] and
+//!   in flight of flows that had a greater share, brings a lane further ahead. Beyond [`DEBT`] and
 //!   two packets for each shaper, whatever would come to it has to wait at its source.
 //!
 //! So what sources give a lane in any time is at most what its rate carries in that time, in the
-//! credit and in `DEBT`, and three packets for each way with flows on it: the two, and the one in
+//! credit and in `DEBT`, and three packets for each path with flows on it: the two, and the one in
 //! service. What comes to the lane is more only while shares move from a farther source to a nearer
 //! one, and by no more than the rate carries in the difference of their latencies.
 
@@ -42,7 +42,7 @@ pub(crate) struct VirtualClocks {
     clocks: Vec<LaneClock>,
 }
 
-/// A lane on a way.
+/// A lane on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PathHop {
     /// Its index.
@@ -56,8 +56,8 @@ pub(crate) struct PathHop {
 pub(crate) struct Terms {
     /// What this machine may give it; `None`: as much as it likes.
     pub(crate) rate: Option<Rate>,
-    /// Ways with flows over it.
-    pub(crate) ways: usize,
+    /// Paths with flows over it.
+    pub(crate) paths: usize,
     /// Whether flows of other machines are on it: then what has no share is not counted, as they
     /// would not see it.
     pub(crate) divided: bool,
@@ -68,8 +68,8 @@ struct LaneClock {
     terms: Terms,
     sent: VirtualClock,
     come: VirtualClock,
-    /// What is under way: when it comes, and its bytes.
-    under_way: BinaryHeap<Reverse<(Time, u64)>>,
+    /// What is in flight: when it comes, and its bytes.
+    in_flight: BinaryHeap<Reverse<(Time, u64)>>,
     /// The most that it may be behind, and ahead.
     credit: Span,
     debt: Span,
@@ -139,7 +139,7 @@ impl VirtualClocks {
             if hop.after.is_zero() {
                 clock.come.charge(now, rate, clock.credit, bytes);
             } else {
-                clock.under_way.push(Reverse((now + hop.after, bytes)));
+                clock.in_flight.push(Reverse((now + hop.after, bytes)));
             }
         }
         self.earliest(now, lanes)
@@ -159,12 +159,12 @@ impl VirtualClocks {
 impl LaneClock {
     fn new(rate: Option<Rate>) -> Self {
         let mark = VirtualClock { until: Time::ZERO, carry: 0 };
-        let terms = Terms { rate, ways: 0, divided: false };
+        let terms = Terms { rate, paths: 0, divided: false };
         let mut clock = LaneClock {
             terms,
             sent: mark,
             come: mark,
-            under_way: BinaryHeap::new(),
+            in_flight: BinaryHeap::new(),
             credit: Span::ZERO,
             debt: Span::ZERO,
         };
@@ -178,7 +178,7 @@ impl LaneClock {
             terms.rate.map_or(Span::ZERO, |rate| rate.time_for(count.saturating_mul(FULL_PACKET)))
         };
         self.credit = CREDIT.max(full(8));
-        self.debt = DEBT + full(u64::try_from(terms.ways).unwrap_or(u64::MAX).saturating_mul(2));
+        self.debt = DEBT + full(u64::try_from(terms.paths).unwrap_or(u64::MAX).saturating_mul(2));
         if before != terms.rate {
             self.sent.scale(now, before, terms.rate);
             self.come.scale(now, before, terms.rate);
@@ -187,11 +187,11 @@ impl LaneClock {
 
     /// Takes in what has come until now.
     fn advance(&mut self, now: Time) {
-        while let Some(Reverse((at, bytes))) = self.under_way.peek().copied() {
+        while let Some(Reverse((at, bytes))) = self.in_flight.peek().copied() {
             if at > now {
                 return;
             }
-            self.under_way.pop();
+            self.in_flight.pop();
             if let Some(rate) = self.terms.rate {
                 self.come.charge(at, rate, self.credit, bytes);
             }
