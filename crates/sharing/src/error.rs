@@ -8,7 +8,7 @@ use crate::FlowId;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharesError {
-    /// A flow over, or a capacity of, a lane that the table does not have.
+    /// A flow period, or a capacity of, a lane that the table does not have.
     #[error("no lane {lane}: the table has {lanes}")]
     UnknownLane {
         /// What was named.

@@ -18,7 +18,7 @@
 //! | `shares::fill` | all shares from nothing |
 //! | `shares::relax` | the shares that a change reaches, and why they are the same |
 //! | `shares::{lane, flow, level}` | what is kept of a lane and of a flow, and in which numbers |
-//! | `appetite` | [`Appetite`]: what a flow wants, from what it was seen to use |
+//! | `demand` | [`DemandEstimator`]: what a flow wants, from what it was seen to use |
 //!
 //! ```
 //! use windtunnel_model::flow::FlowTerms;
@@ -37,12 +37,12 @@
 
 extern crate alloc;
 
-mod appetite;
+mod demand;
 mod error;
 mod model;
 mod shares;
 
-pub use appetite::{Appetite, Use};
+pub use demand::{DemandEstimator, Usage};
 pub use error::SharesError;
 pub use model::{Equal, Model, RttAware, Sharing, Weight};
 pub use shares::{Change, FlowId, Limit, Shares, allocate};

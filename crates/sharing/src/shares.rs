@@ -64,8 +64,8 @@ use windtunnel_model::Rate;
 use windtunnel_model::flow::FlowTerms;
 
 use crate::{Model, SharesError};
-use flow::{Flow, Path, Record, Stand};
-use lane::{Crowd, Lane};
+use flow::{Flow, FlowState, Path, Record};
+use lane::{Lane, LaneFlows};
 use relax::Scratch;
 
 /// Flows at a time, at the most: their weights then add up to less than 2⁵⁹, half a bit a second in
@@ -110,9 +110,9 @@ pub enum Limit {
 pub struct Shares<M> {
     model: M,
     lanes: Vec<Lane>,
-    crowds: Vec<Crowd>,
+    lane_flows: Vec<LaneFlows>,
     /// By place; a place is given again when its flow has stopped.
-    stands: Vec<Stand>,
+    states: Vec<FlowState>,
     flows: Vec<Flow>,
     records: Vec<Record>,
     places: BTreeMap<FlowId, u32>,
@@ -144,8 +144,8 @@ impl<M: Model> Shares<M> {
         Ok(Shares {
             model,
             lanes: lanes.collect::<Result<_, _>>()?,
-            crowds: vec![Crowd::default(); capacities.len()],
-            stands: Vec::new(),
+            lane_flows: vec![LaneFlows::default(); capacities.len()],
+            states: Vec::new(),
             flows: Vec::new(),
             records: Vec::new(),
             places: BTreeMap::new(),
@@ -179,7 +179,7 @@ impl<M: Model> Shares<M> {
         let mut path = lanes.to_vec();
         path.sort_unstable();
         path.dedup();
-        let seats = path.iter().map(|lane| self.crowds[*lane as usize].join(place)).collect();
+        let seats = path.iter().map(|lane| self.lane_flows[*lane as usize].join(place)).collect();
         self.length += path.len();
         self.flows[place as usize] = Flow::new(Path::new(&path));
         self.records[place as usize] = Record::new(id, terms, seats);
@@ -202,7 +202,7 @@ impl<M: Model> Shares<M> {
         let path = flow.path.lanes();
         self.length -= path.len();
         for (lane, seat) in path.iter().zip(record.seats) {
-            if let Some(moved) = self.crowds[*lane as usize].part(seat) {
+            if let Some(moved) = self.lane_flows[*lane as usize].part(seat) {
                 self.reseat(moved, *lane, seat);
             }
         }
@@ -241,7 +241,7 @@ impl<M: Model> Shares<M> {
         }
         self.news += 1;
         // What a flow could use at the most depends on it too.
-        let places = self.crowds[index].members.clone();
+        let places = self.lane_flows[index].members.clone();
         for place in &places {
             self.leave(*place);
         }
@@ -287,7 +287,7 @@ impl<M: Model> Shares<M> {
     #[must_use]
     pub fn limit(&self, id: FlowId) -> Option<Limit> {
         let place = self.place(id)? as usize;
-        let level = self.stands[place].level;
+        let level = self.states[place].level;
         if level == level::NONE {
             return Some(Limit::Nothing);
         }
@@ -299,7 +299,8 @@ impl<M: Model> Shares<M> {
     /// What the shares of a lane's flows add up to, in bits a second, those without limit left out.
     #[must_use]
     pub fn given(&self, lane: u32) -> u64 {
-        let members = self.crowds.get(lane as usize).map_or(&[][..], |crowd| &crowd.members);
+        let members =
+            self.lane_flows.get(lane as usize).map_or(&[][..], |flows_here| &flows_here.members);
         let records = members.iter().map(|place| &self.records[*place as usize]);
         let shares = records.filter_map(|record| record.told.flatten());
         shares.fold(0, |sum, share| sum.saturating_add(share.bits_per_second()))
@@ -332,7 +333,7 @@ impl<M: Model> Shares<M> {
             return Some(place);
         }
         let place = u32::try_from(self.flows.len()).ok().filter(|place| *place < FLOWS_MAX)?;
-        self.stands.push(Stand { level: level::NONE, weight: 1 });
+        self.states.push(FlowState { level: level::NONE, weight: 1 });
         self.flows.push(Flow::vacant());
         self.records.push(Record::vacant());
         Some(place)
@@ -356,9 +357,9 @@ impl<M: Model> Shares<M> {
         flow.ceiling = level::reaching(ceiling.min(least.unwrap_or(level::NONE)), weight);
         let around = path.iter().map(|lane| self.lanes[*lane as usize].level);
         let level = around.fold(flow.ceiling, u128::min);
-        self.stands[place as usize] = Stand { level, weight };
+        self.states[place as usize] = FlowState { level, weight };
         for lane in path {
-            self.crowds[*lane as usize].load += weight;
+            self.lane_flows[*lane as usize].load += weight;
             self.lanes[*lane as usize].add(weight, level);
         }
         self.touch(place);
@@ -366,9 +367,9 @@ impl<M: Model> Shares<M> {
 
     /// Takes away what a flow has.
     fn leave(&mut self, place: u32) {
-        let Stand { level, weight } = self.stands[place as usize];
+        let FlowState { level, weight } = self.states[place as usize];
         for lane in self.flows[place as usize].path.lanes() {
-            self.crowds[*lane as usize].load -= weight;
+            self.lane_flows[*lane as usize].load -= weight;
             self.lanes[*lane as usize].remove(weight, level);
         }
         self.touch(place);
@@ -397,7 +398,7 @@ impl<M: Model> Shares<M> {
             if !core::mem::take(&mut flow.noted) {
                 continue;
             }
-            let Stand { level, weight } = self.stands[place as usize];
+            let FlowState { level, weight } = self.states[place as usize];
             let share = level::rate(level, weight);
             let record = &mut self.records[place as usize];
             if record.told != Some(share) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::random::Stream;
 use windtunnel_model::{Bytes, Rate, Span};
-use windtunnel_sharing::{Appetite, FlowId, Limit, Shares, SharesError, Sharing, Use};
+use windtunnel_sharing::{DemandEstimator, FlowId, Limit, Shares, SharesError, Sharing, Usage};
 
 const TERMS: FlowTerms = FlowTerms::new(Span::from_millis(100));
 
@@ -109,12 +109,12 @@ fn what_a_flow_does_not_use_goes_to_others() {
     table.start(FlowId(1), &[0], TERMS).unwrap();
     table.start(FlowId(2), &[0], TERMS).unwrap();
     table.settle();
-    let mut appetite = Appetite::new();
+    let mut estimator = DemandEstimator::new();
     let mut period = |wants: u64| {
         let share = table.share(FlowId(1)).unwrap();
         let used = share.map_or(wants, |share| share.bits_per_second().min(wants));
-        let seen = Use { bytes: used / 160, over: Span::from_millis(50), share };
-        table.change(FlowId(1), FlowTerms { demand: appetite.observe(seen), ..TERMS }).unwrap();
+        let seen = Usage { bytes: used / 160, period: Span::from_millis(50), share };
+        table.change(FlowId(1), FlowTerms { demand: estimator.observe(seen), ..TERMS }).unwrap();
         table.settle();
         table.share(FlowId(2)).unwrap().unwrap().bits_per_second()
     };

@@ -8,7 +8,7 @@ use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::profile::Setting;
 use windtunnel_model::{Lane, LinkPatch, PortId, Rate, Span, Time};
 use windtunnel_routing::Target;
-use windtunnel_sharing::{Appetite, FlowId, Use};
+use windtunnel_sharing::{DemandEstimator, FlowId, Usage};
 use windtunnel_wire::flow::Key;
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::vnet;
@@ -83,7 +83,7 @@ impl PathModel {
         for (key, id, path) in self.traffic.running() {
             let Path { port, target, .. } = self.paths[path];
             let lanes = core.trace(port, target, Some(key.source), key.hash64());
-            let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.appetite));
+            let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
             self.renew(id, lanes, terms);
         }
         self.retrace_remote(core);
@@ -147,9 +147,9 @@ impl PathModel {
         let has_company = self.paths[path].has_company();
         if let Some(flow) = self.traffic.meet(&key, sign) {
             flow.bring(bytes, last);
-            let crowds = || !has_company || flow.exceeds(self.division.rate(flow.id));
-            if crowded && flow.runs && flow.appetite.demand().is_some() && crowds() {
-                flow.appetite = Appetite::new();
+            let lane_flows = || !has_company || flow.exceeds(self.division.rate(flow.id));
+            if crowded && flow.runs && flow.estimator.demand().is_some() && lane_flows() {
+                flow.estimator = DemandEstimator::new();
                 let id = flow.id;
                 self.renew_terms(core, id);
                 self.divide(core, now);
@@ -194,10 +194,10 @@ impl PathModel {
             flow.runs = true;
             return self.start_flow(core, number, id, key);
         }
-        let before = flow.appetite.demand();
+        let before = flow.estimator.demand();
         // What waits wants to go as well; in company it may wait for others though.
         let tells = !waits || idles && has_company;
-        if tells && flow.appetite.observe(Use { bytes, over: PERIOD, share }) != before {
+        if tells && flow.estimator.observe(Usage { bytes, period: PERIOD, share }) != before {
             self.renew_terms(core, id);
         }
     }
@@ -205,7 +205,7 @@ impl PathModel {
     /// Tells the shares what a flow wants now.
     fn renew_terms(&mut self, core: &Core, id: FlowId) {
         let Some(flow) = self.traffic.flow(id) else { return };
-        let terms = core.terms(self.division.lanes(id), Some(&flow.appetite));
+        let terms = core.terms(self.division.lanes(id), Some(&flow.estimator));
         self.change(id, terms);
     }
 
@@ -281,11 +281,11 @@ impl PathModel {
 }
 
 impl Core {
-    fn terms(&self, lanes: &[Lane], appetite: Option<&Appetite>) -> FlowTerms {
+    fn terms(&self, lanes: &[Lane], estimator: Option<&DemandEstimator>) -> FlowTerms {
         let latency = |lane: Lane| self.chains[lane.index()].profile().latency;
         let there = lanes.iter().fold(Span::ZERO, |sum, lane| sum + latency(*lane));
         let rtt = lanes.iter().fold(there, |sum, lane| sum + latency(lane.reverse()));
-        FlowTerms { demand: appetite.and_then(Appetite::demand), ..FlowTerms::new(rtt) }
+        FlowTerms { demand: estimator.and_then(DemandEstimator::demand), ..FlowTerms::new(rtt) }
     }
 
     fn bottleneck(&self, lanes: &[Lane]) -> Option<(Lane, Rate)> {

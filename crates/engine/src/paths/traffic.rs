@@ -9,7 +9,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use windtunnel_model::{Rate, Span, Time};
-use windtunnel_sharing::{Appetite, FlowId};
+use windtunnel_sharing::{DemandEstimator, FlowId};
 use windtunnel_wire::flow::Key;
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::tcp;
@@ -43,7 +43,7 @@ pub(crate) struct Flow {
     is_tcp: bool,
     /// Whether it has a share.
     pub(crate) runs: bool,
-    pub(crate) appetite: Appetite,
+    pub(crate) estimator: DemandEstimator,
     /// Bytes of the wire in this period.
     pub(crate) bytes: u64,
     /// The number that its last segment got at the shaper.
@@ -96,7 +96,7 @@ impl Traffic {
             path,
             is_tcp: sign.is_tcp,
             runs: sign.is_tcp,
-            appetite: Appetite::new(),
+            estimator: DemandEstimator::new(),
             bytes: 0,
             last: 0,
             silent: 0,

@@ -12,8 +12,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::flow::{Flow, Stand};
-use super::lane::{Crowd, Lane};
+use super::flow::{Flow, FlowState};
+use super::lane::{Lane, LaneFlows};
 use super::{Shares, level};
 
 impl<M> Shares<M> {
@@ -21,8 +21,8 @@ impl<M> Shares<M> {
     pub(super) fn fill(&mut self) {
         let filling = Filling::new(self);
         let levels = filling.run();
-        for (stand, level) in self.stands.iter_mut().zip(levels) {
-            stand.level = level;
+        for (state, level) in self.states.iter_mut().zip(levels) {
+            state.level = level;
         }
         self.noted.clear();
         for (place, flow) in (0..).zip(&mut self.flows) {
@@ -40,14 +40,14 @@ impl<M> Shares<M> {
     /// What the flows have of each lane. A full lane's level is the greatest of its flows': were
     /// all below it, they would fill the lane one level lower as well.
     fn add_up(&mut self) {
-        for (lane, crowd) in self.lanes.iter_mut().zip(&self.crowds) {
+        for (lane, flows_here) in self.lanes.iter_mut().zip(&self.lane_flows) {
             (lane.used, lane.level, lane.held, lane.touched) = (0, level::NONE, 0, false);
             if !lane.is_limited() {
                 continue;
             }
             let (mut most, mut held) = (0, 0);
-            for place in &crowd.members {
-                let Stand { level, weight } = self.stands[*place as usize];
+            for place in &flows_here.members {
+                let FlowState { level, weight } = self.states[*place as usize];
                 lane.used += level * u128::from(weight);
                 if level > most {
                     (most, held) = (level, 0);
@@ -63,9 +63,9 @@ impl<M> Shares<M> {
 
 /// The levels that are known so far.
 struct Filling<'a> {
-    crowds: &'a [Crowd],
+    lane_flows: &'a [LaneFlows],
     flows: &'a [Flow],
-    stands: &'a [Stand],
+    states: &'a [FlowState],
     rooms: Vec<Room>,
     /// By place; `level::NONE` while the flow still rises.
     levels: Vec<u128>,
@@ -81,15 +81,15 @@ struct Room {
 
 impl<'a> Filling<'a> {
     fn new<M>(shares: &'a Shares<M>) -> Self {
-        let room = |(lane, crowd): (&Lane, &Crowd)| Room {
+        let room = |(lane, flows_here): (&Lane, &LaneFlows)| Room {
             grains: lane.capacity,
-            rising: if lane.is_limited() { crowd.load } else { 0 },
+            rising: if lane.is_limited() { flows_here.load } else { 0 },
         };
         Filling {
-            crowds: &shares.crowds,
+            lane_flows: &shares.lane_flows,
             flows: &shares.flows,
-            stands: &shares.stands,
-            rooms: shares.lanes.iter().zip(&shares.crowds).map(room).collect(),
+            states: &shares.states,
+            rooms: shares.lanes.iter().zip(&shares.lane_flows).map(room).collect(),
             levels: vec![level::NONE; shares.flows.len()],
         }
     }
@@ -131,7 +131,7 @@ impl<'a> Filling<'a> {
     /// one.
     fn hold_at_ceilings(&mut self, lane: u32, level: u128) -> bool {
         let mut any = false;
-        for place in &self.crowds[lane as usize].members {
+        for place in &self.lane_flows[lane as usize].members {
             let place = *place as usize;
             if self.levels[place] == level::NONE && self.flows[place].ceiling < level {
                 self.stay(place, self.flows[place].ceiling);
@@ -143,7 +143,7 @@ impl<'a> Filling<'a> {
 
     /// The lane is full: its flows rise no more.
     fn hold(&mut self, lane: u32, level: u128) {
-        for place in &self.crowds[lane as usize].members {
+        for place in &self.lane_flows[lane as usize].members {
             if self.levels[*place as usize] == level::NONE {
                 self.stay(*place as usize, level);
             }
@@ -152,7 +152,7 @@ impl<'a> Filling<'a> {
 
     fn stay(&mut self, place: usize, level: u128) {
         self.levels[place] = level;
-        let weight = self.stands[place].weight;
+        let weight = self.states[place].weight;
         let part = level * u128::from(weight);
         for lane in self.flows[place].path.lanes() {
             let room = &mut self.rooms[*lane as usize];

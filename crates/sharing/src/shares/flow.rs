@@ -1,4 +1,4 @@
-//! What the table keeps of a flow: where it stands, what is needed to find levels, and the rest.
+//! What the table keeps of a flow: where it is, what is needed to find levels, and the rest.
 //! Apart, since what is read for every flow of a lane should fit the caches.
 
 use alloc::boxed::Box;
@@ -8,9 +8,9 @@ use windtunnel_model::{Rate, Span};
 
 use super::{FlowId, level};
 
-/// Where a flow stands.
+/// The level and the weight of a flow.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stand {
+pub(super) struct FlowState {
     /// INVARIANT: the least of the flow's ceiling and of the levels of its lanes, between two
     /// calls.
     pub level: u128,

@@ -25,7 +25,7 @@ pub(super) struct Lane {
 
 /// The flows of a lane.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Crowd {
+pub(super) struct LaneFlows {
     /// Their places, in no order.
     pub members: Vec<u32>,
     /// Their weights in all.
@@ -89,7 +89,7 @@ impl Lane {
     }
 }
 
-impl Crowd {
+impl LaneFlows {
     /// One more member; where it is.
     pub(super) fn join(&mut self, place: u32) -> u32 {
         let seat = u32::try_from(self.members.len()).expect("fewer flows than 2^19");

@@ -19,7 +19,7 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::flow::Stand;
+use super::flow::FlowState;
 use super::lane::{Fit, Lane};
 use super::{Shares, level};
 
@@ -81,7 +81,7 @@ impl<M> Shares<M> {
             let key = match lane.fit() {
                 Fit::Even => continue,
                 Fit::Low => lane.level,
-                Fit::High => lowest(lane, self.crowds[index as usize].load),
+                Fit::High => lowest(lane, self.lane_flows[index as usize].load),
             };
             lane.queued = true;
             self.scratch.queue.push(Reverse((key, index)));
@@ -102,11 +102,11 @@ impl<M> Shares<M> {
         let others = lane.used - u128::from(held) * old;
         let mut parts = core::mem::take(&mut self.scratch.parts);
         let mut used = others;
-        let members = &self.crowds[index as usize].members;
+        let members = &self.lane_flows[index as usize].members;
         self.scratch.effort += members.len();
-        for place in members.iter().filter(|place| self.stands[**place as usize].level == old) {
+        for place in members.iter().filter(|place| self.states[**place as usize].level == old) {
             let flow = &self.flows[*place as usize];
-            let weight = self.stands[*place as usize].weight;
+            let weight = self.states[*place as usize].weight;
             let around = flow.path.lanes().iter().filter(|lane| **lane != index);
             let around = around.map(|lane| self.lanes[*lane as usize].level);
             let level = around.fold(flow.ceiling, u128::min);
@@ -131,19 +131,19 @@ impl<M> Shares<M> {
     /// The flows of the lane must have less: those that have most.
     fn lower(&mut self, index: u32) {
         let lane = &self.lanes[index as usize];
-        let members = core::mem::take(&mut self.crowds[index as usize].members);
-        let start = lowest(lane, self.crowds[index as usize].load);
-        let stands = &self.stands;
-        let stand = |place: &u32| stands[*place as usize];
-        let each = || members.iter().map(stand).map(|Stand { level, weight }| (level, weight));
+        let members = core::mem::take(&mut self.lane_flows[index as usize].members);
+        let start = lowest(lane, self.lane_flows[index as usize].load);
+        let states = &self.states;
+        let state = |place: &u32| states[*place as usize];
+        let each = || members.iter().map(state).map(|FlowState { level, weight }| (level, weight));
         let new = filling(lane.capacity, 0, start, each);
         self.scratch.effort += members.len();
         for place in &members {
-            if self.stands[*place as usize].level > new.level {
+            if self.states[*place as usize].level > new.level {
                 self.move_to(*place, new.level, index);
             }
         }
-        self.crowds[index as usize].members = members;
+        self.lane_flows[index as usize].members = members;
         self.set(index, &new);
     }
 
@@ -156,9 +156,9 @@ impl<M> Shares<M> {
     /// A flow has another level now, as the lanes of its path get to know, except the one that is
     /// in turn.
     fn move_to(&mut self, place: u32, level: u128, turn: u32) {
-        let stand = &mut self.stands[place as usize];
-        let weight = stand.weight;
-        let old = core::mem::replace(&mut stand.level, level);
+        let state = &mut self.states[place as usize];
+        let weight = state.weight;
+        let old = core::mem::replace(&mut state.level, level);
         if old == level {
             return;
         }

@@ -4,11 +4,11 @@ use windtunnel_model::{Rate, Span};
 
 /// What a flow was seen to send in one period, and what it might have sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Use {
+pub struct Usage {
     /// Bytes of the wire that the flow brought, those included that did not fit into its queue.
     pub bytes: u64,
     /// The length of the period, such as SplayNet's 50 ms; always the same one for a flow.
-    pub over: Span,
+    pub period: Span,
     /// The share that it had: the least of the period, if it changed.
     pub share: Option<Rate>,
 }
@@ -33,17 +33,17 @@ pub struct Use {
 /// pauses can begin again. A flow that has been silent for many periods should rather be stopped:
 /// it then holds nothing back, and starts anew, with no bound, with its next packet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Appetite {
+pub struct DemandEstimator {
     demand: Option<Rate>,
     /// Periods in a row in which it used its share.
-    hungry: u8,
+    full_periods: u8,
 }
 
-impl Appetite {
+impl DemandEstimator {
     /// A flow of which nothing is known yet: it wants all that it can get.
     #[must_use]
     pub fn new() -> Self {
-        Appetite::default()
+        DemandEstimator::default()
     }
 
     /// What the flow wants now.
@@ -54,20 +54,20 @@ impl Appetite {
 
     /// A period has passed; what the flow wants now. A period of no length, and one without a limit
     /// on the flow, tell nothing.
-    pub fn observe(&mut self, seen: Use) -> Option<Rate> {
-        let (Some(share), Some(used)) = (seen.share, rate(seen.bytes, seen.over)) else {
+    pub fn observe(&mut self, seen: Usage) -> Option<Rate> {
+        let (Some(share), Some(used)) = (seen.share, rate(seen.bytes, seen.period)) else {
             return self.demand;
         };
         let share = share.bits_per_second();
-        if used >= share - share / HUNGRY {
-            self.hungry = self.hungry.saturating_add(1).min(PATIENCE);
+        if used >= share - share / HELD_BACK {
+            self.full_periods = self.full_periods.saturating_add(1).min(PATIENCE);
             let double = |demand: Rate| demand.bits_per_second().max(used).saturating_mul(2);
-            let bounded = self.demand.filter(|_| self.hungry < PATIENCE);
+            let bounded = self.demand.filter(|_| self.full_periods < PATIENCE);
             self.demand = bounded.and_then(|demand| Rate::from_bits_per_second(double(demand)));
             return self.demand;
         }
-        self.hungry = 0;
-        let least = rate(FULL_PACKET, seen.over).unwrap_or(1);
+        self.full_periods = 0;
+        let least = rate(FULL_PACKET, seen.period).unwrap_or(1);
         let wanted = used.saturating_add(used / 4).max(least);
         // What is above the share has had no effect.
         let demand = self.demand.map_or(share, |demand| demand.bits_per_second().min(share));
@@ -83,14 +83,14 @@ fn nearer(demand: u64, wanted: u64) -> u64 {
 }
 
 /// Bits a second (saturating); `None` for no time.
-fn rate(bytes: u64, over: Span) -> Option<u64> {
+fn rate(bytes: u64, period: Span) -> Option<u64> {
     let bits = u128::from(bytes) * 8 * 1_000_000_000;
-    let rate = bits.checked_div(u128::from(over.as_nanos()))?;
+    let rate = bits.checked_div(u128::from(period.as_nanos()))?;
     Some(u64::try_from(rate).unwrap_or(u64::MAX))
 }
 
 /// A share is used when less than this part of it is left.
-const HUNGRY: u64 = 16;
+const HELD_BACK: u64 = 16;
 /// A demand that is too great by less than this part stays.
 const NOISE: u64 = 8;
 /// Periods after which a flow that uses its share wants all.
@@ -113,27 +113,29 @@ mod tests {
     }
 
     /// Periods of a flow that brings `wants` and may send the least of its demand and `fair`.
-    fn after(appetite: &mut Appetite, periods: usize, wants: u64, fair: u64) -> Vec<u64> {
+    fn after(estimator: &mut DemandEstimator, periods: usize, wants: u64, fair: u64) -> Vec<u64> {
         let period = |_| {
-            let share = appetite.demand().map_or(fair, |demand| demand.bits_per_second().min(fair));
+            let share =
+                estimator.demand().map_or(fair, |demand| demand.bits_per_second().min(fair));
             let share_as_rate = Rate::from_bits_per_second(share);
-            let seen = Use { bytes: bytes(wants.min(share)), over: PERIOD, share: share_as_rate };
-            appetite.observe(seen).map_or(u64::MAX, Rate::bits_per_second)
+            let seen =
+                Usage { bytes: bytes(wants.min(share)), period: PERIOD, share: share_as_rate };
+            estimator.observe(seen).map_or(u64::MAX, Rate::bits_per_second)
         };
         (0..periods).map(period).collect()
     }
 
     #[test]
     fn a_flow_that_uses_its_share_keeps_wanting_all() {
-        let mut appetite = Appetite::new();
-        assert_eq!(after(&mut appetite, 50, u64::MAX, 10_000_000), vec![u64::MAX; 50]);
+        let mut estimator = DemandEstimator::new();
+        assert_eq!(after(&mut estimator, 50, u64::MAX, 10_000_000), vec![u64::MAX; 50]);
     }
 
     #[test]
     fn a_steady_flow_is_left_with_less_than_half_more_and_never_swings() {
         for wants in [320_000, 1_000_000, 4_000_000] {
-            let mut appetite = Appetite::new();
-            let demands = after(&mut appetite, 100, wants, 10_000_000);
+            let mut estimator = DemandEstimator::new();
+            let demands = after(&mut estimator, 100, wants, 10_000_000);
             assert!(demands.is_sorted_by(|a, b| a >= b), "{demands:?}");
             assert!((wants / 8 * 11..=wants / 7 * 10 + 10).contains(&demands[20]), "{demands:?}");
             assert!(demands[20..].iter().all(|demand| *demand == demands[20]), "{demands:?}");
@@ -142,34 +144,34 @@ mod tests {
 
     #[test]
     fn a_flow_that_needs_nearly_its_share_keeps_it() {
-        let demands = after(&mut Appetite::new(), 100, 8_000_000, 10_000_000);
+        let demands = after(&mut DemandEstimator::new(), 100, 8_000_000, 10_000_000);
         assert_eq!(demands, vec![10_000_000; 100]);
     }
 
     #[test]
     fn it_shrinks_smoothly() {
-        let mut appetite = Appetite::new();
-        let demands = after(&mut appetite, 20, 1_000_000, 10_000_000);
+        let mut estimator = DemandEstimator::new();
+        let demands = after(&mut estimator, 20, 1_000_000, 10_000_000);
         assert_eq!(demands[0], 7_812_500, "a quarter of the way from 10 to 1.25 Mbit/s");
         assert!(demands.windows(2).all(|pair| pair[1] >= pair[0] / 4 * 3));
     }
 
     #[test]
     fn it_wants_all_after_three_periods_of_hunger() {
-        let mut appetite = Appetite::new();
-        after(&mut appetite, 40, 1_000_000, 10_000_000);
-        let steady = appetite.demand().unwrap().bits_per_second();
-        let demands = after(&mut appetite, 3, u64::MAX, 10_000_000);
+        let mut estimator = DemandEstimator::new();
+        after(&mut estimator, 40, 1_000_000, 10_000_000);
+        let steady = estimator.demand().unwrap().bits_per_second();
+        let demands = after(&mut estimator, 3, u64::MAX, 10_000_000);
         assert_eq!(demands, [2 * steady, 4 * steady, u64::MAX]);
     }
 
     #[test]
     fn noise_of_a_tenth_changes_nothing_in_the_long_run() {
-        let mut appetite = Appetite::new();
+        let mut estimator = DemandEstimator::new();
         let mut noisy = |periods: usize| -> Vec<u64> {
             let noise = [1_100_000, 950_000, 900_000, 1_000_000, 1_090_000].into_iter().cycle();
             let wants = noise.take(periods);
-            wants.flat_map(|wants| after(&mut appetite, 1, wants, 10_000_000)).collect()
+            wants.flat_map(|wants| after(&mut estimator, 1, wants, 10_000_000)).collect()
         };
         let demands = noisy(60);
         assert!(demands.is_sorted_by(|a, b| a >= b), "{demands:?}");
@@ -178,27 +180,27 @@ mod tests {
 
     #[test]
     fn an_idle_flow_may_still_send_a_packet_a_period() {
-        let mut appetite = Appetite::new();
+        let mut estimator = DemandEstimator::new();
         let least = 1538 * 8 * 20;
-        let demands = after(&mut appetite, 100, 0, 10_000_000);
+        let demands = after(&mut estimator, 100, 0, 10_000_000);
         assert!((least..=least / 7 * 8 + 8).contains(&demands[99]), "{}", demands[99]);
-        let again = after(&mut appetite, 50, least, 10_000_000);
+        let again = after(&mut estimator, 50, least, 10_000_000);
         assert!((least..=least / 7 * 10 + 10).contains(&again[49]), "{again:?}");
     }
 
     #[test]
     fn a_period_that_tells_nothing_changes_nothing() {
-        let mut appetite = Appetite::new();
-        after(&mut appetite, 3, 0, 10_000_000);
-        let before = appetite.clone();
-        appetite.observe(Use { bytes: 9, over: Span::ZERO, share: mbit(1) });
-        appetite.observe(Use { bytes: 9, over: PERIOD, share: None });
-        assert_eq!(appetite, before);
-        let most = Use {
+        let mut estimator = DemandEstimator::new();
+        after(&mut estimator, 3, 0, 10_000_000);
+        let before = estimator.clone();
+        estimator.observe(Usage { bytes: 9, period: Span::ZERO, share: mbit(1) });
+        estimator.observe(Usage { bytes: 9, period: PERIOD, share: None });
+        assert_eq!(estimator, before);
+        let most = Usage {
             bytes: u64::MAX,
-            over: Span::from_nanos(1),
+            period: Span::from_nanos(1),
             share: Rate::from_bits_per_second(1),
         };
-        assert!(appetite.observe(most).is_some());
+        assert!(estimator.observe(most).is_some());
     }
 }
