@@ -360,10 +360,10 @@ impl Engine {
     }
 
     /// What part `part` told of its flows, known here at `now`. All of it is taken over at once, so
-    /// that many news cost one division. Only the latest of a flow counts; an end of a flow
+    /// that many announcements cost one allocation. Only the latest of a flow counts; an end of a flow
     /// that is not known is none.
     ///
-    /// News that no engine of the same plan gives out, and those of flows for which there is no
+    /// Announcements that no engine of the same plan gives out, and those of flows for which there is no
     /// room, are counted by [`refused_flows`](Engine::refused_flows).
     ///
     /// # Panics
@@ -407,7 +407,7 @@ impl Engine {
         self.exchange().map_or(0, |exchange| exchange.remote.len())
     }
 
-    /// News that could not be used.
+    /// Announcements that could not be used.
     #[must_use]
     pub fn refused_flows(&self) -> u64 {
         self.refused_flows
@@ -418,7 +418,7 @@ impl Engine {
     /// makes the sharing of links wrong.
     #[must_use]
     pub fn nameless_flows(&self) -> u64 {
-        self.exchange().map_or(0, |exchange| exchange.news.nameless())
+        self.exchange().map_or(0, |exchange| exchange.announcer.nameless())
     }
 
     fn exchange(&self) -> Option<&Exchange> {

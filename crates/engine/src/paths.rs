@@ -16,13 +16,13 @@
 //! it.
 //!
 //! On one machine of several ([`Exchange`]) the paths are those of the nodes that are here; flows of
-//! the others take part in the division as announced, and have no shaper.
+//! the others take part in the allocation as announced, and have no shaper.
 
-pub(crate) mod division;
+pub(crate) mod allocation;
+pub(crate) mod announcer;
 pub(crate) mod exchange;
 pub(crate) mod names;
-pub(crate) mod news;
-pub(crate) mod remote;
+pub(crate) mod remote_flows;
 mod source;
 pub(crate) mod traffic;
 pub(crate) mod virtual_clock;
@@ -44,7 +44,7 @@ use crate::engine::Core;
 use crate::packet::Packet;
 use crate::part::Part;
 use crate::timer::{Alarms, Due};
-use division::{Division, Touched};
+use allocation::{Allocation, Touched};
 use exchange::Exchange;
 use traffic::Traffic;
 
@@ -53,7 +53,7 @@ use traffic::Traffic;
 pub(crate) struct PathModel {
     /// How many lanes the plan has. The shaper of path `w` is the chain of number `lanes + w`.
     lanes: usize,
-    pub(crate) division: Division,
+    pub(crate) allocation: Allocation,
     paths: Vec<Path>,
     /// By path.
     shapers: Vec<Chain>,
@@ -89,7 +89,7 @@ impl PathModel {
         let capacities: Vec<Option<Rate>> = lanes.map(|profile| profile.rate).collect();
         PathModel {
             lanes: capacities.len(),
-            division: Division::new(sharing, &capacities),
+            allocation: Allocation::new(sharing, &capacities),
             paths: Vec::new(),
             shapers: Vec::new(),
             by_ends: BTreeMap::new(),
@@ -159,7 +159,7 @@ impl PathModel {
         terms: FlowTerms,
     ) {
         // More flows than the table has room for go without a share of their own.
-        if !self.division.start(id, Some(number), lanes, terms) {
+        if !self.allocation.start(id, Some(number), lanes, terms) {
             return;
         }
         let path = &mut self.paths[number];
@@ -171,13 +171,13 @@ impl PathModel {
         path.flows.insert(id);
         if let Some(exchange) = &mut self.exchange {
             let route = exchange.names.route(path.port, path.target, hash);
-            exchange.news.begin(id, route, &exchange.names);
+            exchange.announcer.begin(id, route, &exchange.names);
         }
     }
 
     /// A flow is no more.
     fn stop(&mut self, number: usize, id: FlowId) {
-        if !self.division.stop(id) {
+        if !self.allocation.stop(id) {
             return;
         }
         let path = &mut self.paths[number];
@@ -188,32 +188,32 @@ impl PathModel {
             });
         }
         if let Some(exchange) = &mut self.exchange {
-            exchange.news.end(id);
+            exchange.announcer.end(id);
         }
     }
 
     /// An own flow goes on under other terms.
     fn change(&mut self, id: FlowId, terms: FlowTerms) {
-        self.division.change(id, terms);
+        self.allocation.change(id, terms);
         self.note(id);
     }
 
     /// An own flow goes on under other terms, perhaps over other lanes.
     fn renew(&mut self, id: FlowId, lanes: Vec<Lane>, terms: FlowTerms) {
-        self.division.renew(id, lanes, terms);
+        self.allocation.renew(id, lanes, terms);
         self.note(id);
     }
 
     /// Something that other machines do not know.
     pub(crate) fn poll_flow(&mut self, now: Time) -> Option<FlowChange> {
-        let (exchange, division) = (self.exchange.as_mut()?, &self.division);
-        exchange.news.poll(now, |id| division.terms(id))
+        let (exchange, allocation) = (self.exchange.as_mut()?, &self.allocation);
+        exchange.announcer.poll(now, |id| allocation.terms(id))
     }
 
     /// Divides the bandwidth anew; the lanes that may have other terms, and the paths that may have
     /// another rate, in order.
     fn settle(&mut self) -> (Vec<usize>, BTreeSet<usize>) {
-        let Touched { lanes, paths } = self.division.settle();
+        let Touched { lanes, paths } = self.allocation.settle();
         let mut touched: BTreeSet<usize> = paths.into_iter().collect();
         for lane in &lanes {
             touched.extend(&self.busy[*lane]);
@@ -223,13 +223,13 @@ impl PathModel {
 
     /// What is known of a lane of this rate.
     fn terms_of(&self, lane: usize, capacity: Option<Rate>) -> virtual_clock::Terms {
-        let (rate, divided) = self.division.available(Lane::from_index(lane), capacity);
+        let (rate, divided) = self.allocation.available(Lane::from_index(lane), capacity);
         virtual_clock::Terms { rate, paths: self.busy[lane].len(), divided }
     }
 
     /// What the flows of a path have; `None`: it has no flow, or nothing limits them.
     fn share(&self, path: usize) -> Option<Rate> {
-        let shares = self.paths[path].flows.iter().filter_map(|id| self.division.share(*id));
+        let shares = self.paths[path].flows.iter().filter_map(|id| self.allocation.share(*id));
         Rate::from_bits_per_second(shares.fold(0, u64::saturating_add))
     }
 
@@ -241,9 +241,9 @@ impl PathModel {
         if path.flows.is_empty() {
             return Some(least);
         }
-        let shares = path.flows.iter().filter_map(|id| self.division.share(*id));
+        let shares = path.flows.iter().filter_map(|id| self.allocation.share(*id));
         let own: u64 = shares.fold(0, u64::saturating_add);
-        let spare = |lane: &Lane| Some(self.division.spare(*lane, capacity(*lane)?));
+        let spare = |lane: &Lane| Some(self.allocation.spare(*lane, capacity(*lane)?));
         let spare = path.lanes.iter().filter_map(spare).min();
         let rate = own.saturating_add(spare.unwrap_or_default());
         Rate::from_bits_per_second(rate.min(least.bits_per_second()).max(1))
@@ -251,7 +251,7 @@ impl PathModel {
 
     fn note(&mut self, id: FlowId) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.news.note(id);
+            exchange.announcer.note(id);
         }
     }
 }
@@ -263,7 +263,7 @@ impl Path {
     }
 
     /// Whether several flows wait in its queue, each of which may be there because of the others.
-    fn has_company(&self) -> bool {
+    fn is_shared(&self) -> bool {
         self.flows.len() > 1
     }
 }

@@ -8,9 +8,9 @@ use windtunnel_model::plan::Plan;
 use windtunnel_model::{Lane, Time};
 
 use super::PathModel;
-use super::names::{Names, Route};
-use super::news::News;
-use super::remote::Remote;
+use super::announcer::Announcer;
+use super::names::{FlowNames, Route};
+use super::remote_flows::RemoteFlows;
 use crate::engine::Core;
 
 /// What is told to other machines, and what they tell.
@@ -18,14 +18,19 @@ use crate::engine::Core;
 pub(crate) struct Exchange {
     /// The number of the own part.
     part: u32,
-    pub(crate) names: Names,
-    pub(crate) news: News,
-    pub(crate) remote: Remote,
+    pub(crate) names: FlowNames,
+    pub(crate) announcer: Announcer,
+    pub(crate) remote: RemoteFlows,
 }
 
 impl Exchange {
     pub(crate) fn new(plan: &Plan, part: u32) -> Self {
-        Exchange { part, names: Names::new(plan), news: News::default(), remote: Remote::default() }
+        Exchange {
+            part,
+            names: FlowNames::new(plan),
+            announcer: Announcer::default(),
+            remote: RemoteFlows::default(),
+        }
     }
 }
 
@@ -47,7 +52,7 @@ impl PathModel {
     pub(crate) fn forget_part(&mut self, core: &mut Core, now: Time, part: u32) {
         let gone = self.exchange.as_mut().map(|exchange| exchange.remote.remove_part(part));
         for id in gone.into_iter().flatten() {
-            self.division.stop(id);
+            self.allocation.stop(id);
         }
         self.divide(core, now);
     }
@@ -64,11 +69,11 @@ impl PathModel {
             (None, None) => true,
             (Some(id), None) => {
                 exchange.remote.remove(part, key);
-                self.division.stop(id);
+                self.allocation.stop(id);
                 true
             }
             (Some(id), Some(flow)) => {
-                self.division.change(id, flow.terms);
+                self.allocation.change(id, flow.terms);
                 true
             }
             (None, Some(flow)) => self.begin_remote(core, (part, key), route, flow.terms),
@@ -84,7 +89,7 @@ impl PathModel {
     ) -> bool {
         let Some(exchange) = &mut self.exchange else { return false };
         let id = exchange.remote.number();
-        let started = self.division.start(id, None, core.trace_route(&route), terms);
+        let started = self.allocation.start(id, None, core.trace_route(&route), terms);
         if started {
             exchange.remote.add(part, key, id, route);
         }
@@ -95,8 +100,8 @@ impl PathModel {
     pub(super) fn retrace_remote(&mut self, core: &mut Core) {
         let Some(exchange) = &self.exchange else { return };
         for (id, route) in exchange.remote.iter() {
-            if let Some(terms) = self.division.terms(id) {
-                self.division.renew(id, core.trace_route(&route), terms);
+            if let Some(terms) = self.allocation.terms(id) {
+                self.allocation.renew(id, core.trace_route(&route), terms);
             }
         }
     }

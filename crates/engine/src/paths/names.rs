@@ -12,7 +12,7 @@ use crate::network;
 
 /// What names are made of, from the plan: the same on every machine.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct FlowNames {
     /// By node: its ports.
     ports: Vec<Vec<PortId>>,
     /// By port: its node, and which of its ports it is.
@@ -30,7 +30,7 @@ pub(crate) struct Route {
     pub(crate) class: u64,
 }
 
-impl Names {
+impl FlowNames {
     pub(crate) fn new(plan: &Plan) -> Self {
         let ports_of = |node: &windtunnel_model::plan::Node| {
             node.interfaces.iter().map(|interface| interface.port).collect()
@@ -43,7 +43,7 @@ impl Names {
             }
         }
         let classes = if plan.routing.ecmp { network::CLASSES } else { 1 };
-        Names { ports, owners, routers: plan.routers.len(), classes }
+        FlowNames { ports, owners, routers: plan.routers.len(), classes }
     }
 
     /// The route of a flow with this hash.

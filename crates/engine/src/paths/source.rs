@@ -13,7 +13,7 @@ use windtunnel_wire::flow::Key;
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::vnet;
 
-use super::traffic::{PERIOD, Sign};
+use super::traffic::{FlowSignal, PERIOD};
 use super::virtual_clock::PathHop;
 use super::{Path, PathModel, shaper_profile};
 use crate::chain::{Chain, Pacing, Role, Site};
@@ -25,7 +25,7 @@ use crate::network::End;
 use crate::packet::{Packet, Shape};
 
 /// Packets in the queue that show that a flow wants more than was thought.
-const CROWD: u64 = 4;
+const BACKLOG_MIN: u64 = 4;
 
 impl PathModel {
     /// Puts a packet of a node into the queue at its source, or where it has none, on its first
@@ -42,12 +42,12 @@ impl PathModel {
             let target = core.network.target(info.destination)?;
             let key = Key::new(&info, frame);
             let path = self.path_to(core, now, (port, target), info.source, &key)?;
-            Some((path, key, Sign::of(&info, frame)))
+            Some((path, key, FlowSignal::of(&info, frame)))
         });
-        let Some((path, key, sign)) = found else {
+        let Some((path, key, signal)) = found else {
             return core.enter(now, port, (vnet, shape), frame);
         };
-        self.see(core, now, path, key, sign, &shape);
+        self.see(core, now, path, key, signal, &shape);
         let Some(buf) = core.work.pool.copy(frame) else {
             let first = self.paths[path].lanes[0];
             core.chains[first.index()].offer_without_memory(&shape, frame);
@@ -72,7 +72,7 @@ impl PathModel {
     /// Takes over what changed of lanes and routes.
     pub(crate) fn follow(&mut self, core: &mut Core, now: Time) {
         for (index, chain) in core.chains.iter().enumerate() {
-            self.division.set_capacity(Lane::from_index(index), chain.profile().rate);
+            self.allocation.set_capacity(Lane::from_index(index), chain.profile().rate);
         }
         for number in 0..self.paths.len() {
             let Path { port, target, source, hash, .. } = self.paths[number];
@@ -137,18 +137,18 @@ impl PathModel {
         now: Time,
         path: usize,
         key: Key,
-        sign: Sign,
+        signal: FlowSignal,
         shape: &Shape,
     ) {
         let shaper = &self.shapers[path];
         let bytes = shape.charge(shaper.profile().effective_overhead().0);
-        let crowded = shaper.counters.queue_packets >= CROWD;
+        let backlogged = shaper.counters.queue_packets >= BACKLOG_MIN;
         let last = shaper.next_number() + u64::from(shape.count) - 1;
-        let has_company = self.paths[path].has_company();
-        if let Some(flow) = self.traffic.meet(&key, sign) {
+        let is_shared = self.paths[path].is_shared();
+        if let Some(flow) = self.traffic.meet(&key, signal) {
             flow.bring(bytes, last);
-            let lane_flows = || !has_company || flow.exceeds(self.division.rate(flow.id));
-            if crowded && flow.runs && flow.estimator.demand().is_some() && lane_flows() {
+            let wants_more = || !is_shared || flow.exceeds(self.allocation.rate(flow.id));
+            if backlogged && flow.runs && flow.estimator.demand().is_some() && wants_more() {
                 flow.estimator = DemandEstimator::new();
                 let id = flow.id;
                 self.renew_terms(core, id);
@@ -156,10 +156,10 @@ impl PathModel {
             }
             return;
         }
-        if !sign.begins() {
+        if !signal.begins() {
             return;
         }
-        let flow = self.traffic.add(now, key, sign, path);
+        let flow = self.traffic.add(now, key, signal, path);
         flow.bring(bytes, last);
         if flow.runs {
             let id = flow.id;
@@ -181,8 +181,8 @@ impl PathModel {
         let Some(flow) = self.traffic.get_mut(key) else { return };
         let (id, number) = (flow.id, flow.path);
         let waits = self.shapers[number].waits_for(flow.last);
-        let has_company = self.paths[number].has_company();
-        let share = self.division.rate(id);
+        let is_shared = self.paths[number].is_shared();
+        let share = self.allocation.rate(id);
         if flow.has_ended(waits) {
             self.stop(number, id);
             self.traffic.remove(key);
@@ -196,7 +196,7 @@ impl PathModel {
         }
         let before = flow.estimator.demand();
         // What waits wants to go as well; in company it may wait for others though.
-        let tells = !waits || idles && has_company;
+        let tells = !waits || idles && is_shared;
         if tells && flow.estimator.observe(Usage { bytes, period: PERIOD, share }) != before {
             self.renew_terms(core, id);
         }
@@ -205,7 +205,7 @@ impl PathModel {
     /// Tells the shares what a flow wants now.
     fn renew_terms(&mut self, core: &Core, id: FlowId) {
         let Some(flow) = self.traffic.flow(id) else { return };
-        let terms = core.terms(self.division.lanes(id), Some(&flow.estimator));
+        let terms = core.terms(self.allocation.lanes(id), Some(&flow.estimator));
         self.change(id, terms);
     }
 

@@ -54,17 +54,17 @@ pub(crate) struct Flow {
 
 /// What a packet means to its flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sign {
+pub(crate) struct FlowSignal {
     is_tcp: bool,
     has_data: bool,
     ends: bool,
 }
 
-impl Sign {
+impl FlowSignal {
     pub(crate) fn of(info: &Info, frame: &[u8]) -> Self {
         let is_tcp = info.protocol == tcp::PROTOCOL && !info.is_fragment;
         let segment = is_tcp.then(|| tcp::View::parse(info.payload(frame)).ok()).flatten();
-        Sign {
+        FlowSignal {
             is_tcp,
             has_data: segment.is_none_or(|segment| !segment.payload().is_empty()),
             ends: segment.is_some_and(|segment| segment.flags() & ENDS != 0),
@@ -79,14 +79,20 @@ impl Sign {
 
 impl Traffic {
     /// The flow of a packet, if it is known.
-    pub(crate) fn meet(&mut self, key: &Key, sign: Sign) -> Option<&mut Flow> {
+    pub(crate) fn meet(&mut self, key: &Key, signal: FlowSignal) -> Option<&mut Flow> {
         let flow = self.flows.get_mut(key)?;
-        flow.ending |= sign.ends;
+        flow.ending |= signal.ends;
         Some(flow)
     }
 
     /// Adds a flow that `path` carries; a TCP flow runs at once.
-    pub(crate) fn add(&mut self, now: Time, key: Key, sign: Sign, path: usize) -> &mut Flow {
+    pub(crate) fn add(
+        &mut self,
+        now: Time,
+        key: Key,
+        signal: FlowSignal,
+        path: usize,
+    ) -> &mut Flow {
         let id = FlowId(self.next);
         self.next += 1;
         self.keys.insert(id, key);
@@ -94,13 +100,13 @@ impl Traffic {
         self.flows.entry(key).or_insert(Flow {
             id,
             path,
-            is_tcp: sign.is_tcp,
-            runs: sign.is_tcp,
+            is_tcp: signal.is_tcp,
+            runs: signal.is_tcp,
             estimator: DemandEstimator::new(),
             bytes: 0,
             last: 0,
             silent: 0,
-            ending: sign.ends,
+            ending: signal.ends,
         })
     }
 

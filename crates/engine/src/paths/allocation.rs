@@ -17,7 +17,7 @@ use windtunnel_sharing::{FlowId, Shares, Sharing};
 
 /// The shares of all flows, here and elsewhere.
 #[derive(Debug)]
-pub(crate) struct Division {
+pub(crate) struct Allocation {
     shares: Shares<Sharing>,
     members: BTreeMap<FlowId, Member>,
     /// By lane.
@@ -57,11 +57,11 @@ struct Load {
     touched: bool,
 }
 
-impl Division {
+impl Allocation {
     /// No flows yet, on lanes of these capacities.
     pub(crate) fn new(sharing: Sharing, capacities: &[Option<Rate>]) -> Self {
         let shares = Shares::new(sharing, capacities);
-        Division {
+        Allocation {
             shares: shares.expect("a plan's links and their rates are bounded"),
             members: BTreeMap::new(),
             lanes: vec![Load::default(); capacities.len()],

@@ -6,7 +6,7 @@ use windtunnel_model::flow::{Flow, FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::{Span, Time};
 use windtunnel_sharing::FlowId;
 
-use super::names::{Names, Route};
+use super::names::{FlowNames, Route};
 use super::traffic::PERIOD;
 
 /// That a flow only wants less is told this time after the former news of it: its demand goes down
@@ -16,10 +16,10 @@ const LESS: Span = Span::from_nanos(2 * PERIOD.as_nanos());
 /// Likewise after its begin. What is over within this time is two messages.
 const LESS_FIRST: Span = Span::from_nanos(4 * PERIOD.as_nanos());
 
-/// The own flows, and what of them has been told. News of a flow that nobody asked for are replaced
+/// The own flows, and what of them has been told. Announcements of a flow that are not polled are replaced
 /// by later ones, so there are never more than flows here and flows told of.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct Announcer {
     names: BTreeMap<FlowId, (Route, u64, FlowKey)>,
     flows: BTreeMap<FlowKey, FlowId>,
     serials: BTreeMap<Route, Serials>,
@@ -42,9 +42,9 @@ struct Serials {
     free: BTreeSet<u64>,
 }
 
-impl News {
+impl Announcer {
     /// A flow has begun.
-    pub(crate) fn begin(&mut self, id: FlowId, route: Route, names: &Names) {
+    pub(crate) fn begin(&mut self, id: FlowId, route: Route, names: &FlowNames) {
         let serials = self.serials.entry(route).or_default();
         let serial = serials.free.pop_first().unwrap_or_else(|| {
             serials.next += 1;

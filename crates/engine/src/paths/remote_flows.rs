@@ -10,13 +10,13 @@ use super::names::Route;
 
 /// All flows that were told of and have not ended.
 #[derive(Debug, Default)]
-pub(crate) struct Remote {
+pub(crate) struct RemoteFlows {
     /// By the part that told, and the flow's name.
     flows: BTreeMap<(u32, FlowKey), (FlowId, Route)>,
     next: u64,
 }
 
-impl Remote {
+impl RemoteFlows {
     /// A name in the table of shares that no flow has, of this machine or another one.
     pub(crate) fn number(&mut self) -> FlowId {
         self.next += 1;
