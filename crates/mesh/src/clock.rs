@@ -280,7 +280,7 @@ mod tests {
             Time::from_nanos(u64::try_from(nanos).unwrap())
         }
 
-        /// An exchange over paths of `base` and something by chance below `jitter`, each way.
+        /// An exchange over paths of `base` and something random below `jitter`, each way.
         fn exchange(&mut self, sent: i128, base: i128, jitter: u64) -> (i128, Outcome) {
             let there = sent + base + i128::from(self.rng.below(jitter));
             let leaves = there + 5_000;

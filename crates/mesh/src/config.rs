@@ -64,7 +64,7 @@ pub struct Pace {
     /// In quiet, each peer is told that often what it should have. Default 1 s; with more than 100
     /// peers, 100 of them in a second.
     pub digest_steady: Span,
-    /// Time stamps are exchanged with each peer of a run that often, or up to twice as often along
+    /// Timestamps are exchanged with each peer of a run that often, or up to twice as often along
     /// with something else. Default 250 ms; with more than 6 peers, 25 of them in a second,
     /// with more than 12 each 500 ms, with more than 50, 100 of them in a second. With agents
     /// outside of any common run: 2400 times more rarely, with more than 300 of them one each
@@ -176,7 +176,7 @@ impl Detection {
 /// How many others an agent without a common run asks whether they live; as many ask it, more or
 /// less.
 pub const NEIGHBOURS: usize = 3;
-/// Once in so many times it asks an agent by chance instead: lists of agents are compared with
+/// Once in so many times it asks a random agent instead: lists of agents are compared with
 /// whoever is asked, and neighbours alone may all be wrong.
 pub const FAR_PROBE: u32 = 16;
 

@@ -38,7 +38,7 @@ pub struct Counters {
     pub stale: u64,
     /// Announced flows and named agents that were not taken because there are too many.
     pub refused: u64,
-    /// Time stamps that nobody had asked for, or that cannot be.
+    /// Timestamps that nobody had asked for, or that cannot be.
     pub odd_clocks: u64,
     /// Requests for what is missing that were answered.
     pub repairs: u64,

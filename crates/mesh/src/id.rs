@@ -3,12 +3,12 @@
 use core::fmt;
 use core::net::SocketAddr;
 
-/// An agent: one for each machine, the same over restarts. The caller draws it by chance once and
+/// An agent: one for each machine, the same over restarts. The caller draws it randomly once and
 /// keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(pub u64);
 
-/// A run of an experiment, drawn by chance by whoever starts it. An id is never used twice.
+/// A run of an experiment, drawn randomly by the one who starts it. An id is never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u64);
 

@@ -1,13 +1,13 @@
 //! The state machine: what callers see of it.
 
 mod agents;
-mod along;
+mod announce;
 mod clocks;
 mod exchange;
+mod piggyback;
 mod probes;
 mod runs;
 mod search;
-mod tell;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
@@ -64,7 +64,7 @@ pub struct Mesh {
     /// Where to ask for others.
     seeds: BTreeMap<SocketAddr, Time>,
     /// Agents that are no more, with their last life.
-    gone: BTreeMap<AgentId, Gone>,
+    gone: BTreeMap<AgentId, FormerAgent>,
     /// Whose end was announced by themselves.
     leaving: BTreeSet<AgentId>,
     notices: BTreeMap<AgentId, (Identity, u16)>,
@@ -86,7 +86,7 @@ struct Agent {
     /// When it was last heard itself.
     heard: Time,
     clock: PeerClock,
-    /// When time stamps left that have not come back.
+    /// When timestamps left that have not come back.
     pings: VecDeque<Time>,
     /// How often they leave, as of the last one.
     pace: Span,
@@ -98,7 +98,7 @@ struct Agent {
 
 /// An agent that is no more.
 #[derive(Debug)]
-struct Gone {
+struct FormerAgent {
     life: Identity,
     since: Time,
     ask: Option<Time>,
@@ -234,7 +234,7 @@ impl Mesh {
         for run in runs {
             self.end_run(run);
         }
-        self.say_bye();
+        self.send_leave();
         self.left = true;
         self.timers = Timers::default();
     }
@@ -450,8 +450,8 @@ impl Mesh {
 
     /// Everything that another part wanted done is done.
     fn settle(&mut self) {
-        while self.swim.has_wishes() {
-            self.grant_wishes();
+        while self.swim.has_actions() {
+            self.perform_actions();
         }
     }
 
@@ -465,7 +465,7 @@ impl Mesh {
                 self.on_suspected(&from, &life, incarnation);
             }
             Message::Alive { life, incarnation } => self.on_alive(life, incarnation),
-            Message::Bye(life) => self.on_bye(life),
+            Message::Leave(life) => self.on_leave(life),
             Message::Lost { from, life } => self.on_lost(from, &life),
             Message::RosterSum { from, agents, answer } => self.on_roster_sum(from, agents, answer),
             Message::RosterAsk { from, after } => self.on_roster_ask(from, after),

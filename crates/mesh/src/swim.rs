@@ -67,7 +67,7 @@ pub(crate) struct Swim {
     gossip: Option<Timer<Identity>>,
     /// When it last told some.
     told: Option<Time>,
-    wishes: Wishes,
+    actions: Actions,
 }
 
 /// What is due at a time.
@@ -85,7 +85,7 @@ struct Waiting {
 
 /// What foca wants done, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct Actions {
     pub(crate) send: Vec<(Identity, Vec<u8>)>,
     pub(crate) news: Vec<OwnedNotification<Identity>>,
     /// Checks whose time has come.
@@ -127,7 +127,7 @@ impl Swim {
             timers_made: 0,
             gossip: None,
             told: None,
-            wishes: Wishes::default(),
+            actions: Actions::default(),
         }
     }
 
@@ -137,7 +137,7 @@ impl Swim {
 
     /// The number by which this life has refuted suspicions.
     pub(crate) fn incarnation(&self) -> u16 {
-        self.wishes.incarnation
+        self.actions.incarnation
     }
 
     /// Whether an agent is suspected in this incarnation.
@@ -176,9 +176,9 @@ impl Swim {
                 if matches!(timer, Timer::PeriodicGossip(_)) {
                     self.told = Some(now);
                 }
-                let _over = self.with(now, |foca, wishes| foca.handle_timer(timer, wishes));
+                let _over = self.with(now, |foca, actions| foca.handle_timer(timer, actions));
             }
-            Some(Due::Check(check)) => self.wishes.checks.push(check),
+            Some(Due::Check(check)) => self.actions.checks.push(check),
             None => return false,
         }
         true
@@ -200,32 +200,32 @@ impl Swim {
 
     /// Takes in a message of another agent's foca; false if it makes no sense.
     pub(crate) fn handle_data(&mut self, now: Time, data: &[u8]) -> bool {
-        self.with(now, |foca, wishes| foca.handle_data(data, wishes)).is_ok()
+        self.with(now, |foca, actions| foca.handle_data(data, actions)).is_ok()
     }
 
     /// Asks to be let in by an agent.
     pub(crate) fn announce(&mut self, now: Time, to: Identity) {
-        let _cannot_fail = self.with(now, |foca, wishes| foca.announce(to, wishes));
+        let _cannot_fail = self.with(now, |foca, actions| foca.announce(to, actions));
     }
 
     /// Takes in what is known of an agent, and tells it on.
     pub(crate) fn learn(&mut self, now: Time, life: Identity, incarnation: u16, state: State) {
         let member = core::iter::once(Member::new(life, incarnation, state));
-        let _ = self.with(now, |foca, wishes| foca.apply_many(member, true, wishes));
+        let _ = self.with(now, |foca, actions| foca.apply_many(member, true, actions));
         if life == self.identity() && state == State::Suspect {
-            self.wishes.incarnation = self.wishes.incarnation.max(incarnation.saturating_add(1));
+            self.actions.incarnation = self.actions.incarnation.max(incarnation.saturating_add(1));
         }
     }
 
     /// Tells news at once.
     pub(crate) fn gossip(&mut self, now: Time) {
-        let _ = self.with(now, |foca, wishes| foca.gossip(wishes));
+        let _ = self.with(now, |foca, actions| foca.gossip(actions));
     }
 
     /// Becomes a later life of the same agent.
     pub(crate) fn become_life(&mut self, now: Time, life: Identity) {
-        self.wishes.incarnation = 0;
-        let _ = self.with(now, |foca, wishes| foca.change_identity(life, wishes));
+        self.actions.incarnation = 0;
+        let _ = self.with(now, |foca, actions| foca.change_identity(life, actions));
     }
 
     /// Forgets who is down, and what it had to tell of that: this agent was cut off from the
@@ -236,26 +236,26 @@ impl Swim {
         self.foca = Foca::new(self.identity(), self.settings.clone(), rng, Codec);
         self.timers.retain(|_, waiting| matches!(waiting.what, Due::Check(Check::Next(_))));
         self.gossip = None;
-        self.wishes.incarnation = 0;
+        self.actions.incarnation = 0;
         let members = agents.into_iter().map(Member::alive);
-        let _ = self.with(now, |foca, wishes| foca.apply_many(members, false, wishes));
+        let _ = self.with(now, |foca, actions| foca.apply_many(members, false, actions));
         self.gossip(now);
     }
 
     /// Tells the others that this agent ends.
     pub(crate) fn leave(&mut self, now: Time) {
-        let _ = self.with(now, |foca, wishes| foca.leave_cluster(wishes));
+        let _ = self.with(now, |foca, actions| foca.leave_cluster(actions));
         self.timers.clear();
     }
 
     /// What is to be done.
-    pub(crate) fn take_wishes(&mut self) -> Wishes {
-        let incarnation = self.wishes.incarnation;
-        core::mem::replace(&mut self.wishes, Wishes { incarnation, ..Wishes::default() })
+    pub(crate) fn take_actions(&mut self) -> Actions {
+        let incarnation = self.actions.incarnation;
+        core::mem::replace(&mut self.actions, Actions { incarnation, ..Actions::default() })
     }
 
-    pub(crate) fn has_wishes(&self) -> bool {
-        let Wishes { send, news, checks, .. } = &self.wishes;
+    pub(crate) fn has_actions(&self) -> bool {
+        let Actions { send, news, checks, .. } = &self.actions;
         !(send.is_empty() && news.is_empty() && checks.is_empty())
     }
 
@@ -264,8 +264,8 @@ impl Swim {
         now: Time,
         act: impl FnOnce(&mut Foca<Identity, Codec, Rng, NoCustomBroadcast>, Runtime<'_>) -> R,
     ) -> R {
-        let Swim { foca, timers, timers_made, gossip, told, wishes, .. } = self;
-        let done = act(foca, Runtime { now, timers, timers_made, gossip, wishes });
+        let Swim { foca, timers, timers_made, gossip, told, actions, .. } = self;
+        let done = act(foca, Runtime { now, timers, timers_made, gossip, actions });
         if let Some(timer) = gossip.take_if(|_| foca.updates_backlog() > 0) {
             *timers_made += 1;
             let waiting = Waiting { what: Due::Foca(timer), graces: 0 };
@@ -283,28 +283,28 @@ impl fmt::Debug for Swim {
     }
 }
 
-/// Where foca's wishes go.
+/// Where foca's actions go.
 struct Runtime<'a> {
     now: Time,
     timers: &'a mut BTreeMap<(Time, u64), Waiting>,
     timers_made: &'a mut u64,
     gossip: &'a mut Option<Timer<Identity>>,
-    wishes: &'a mut Wishes,
+    actions: &'a mut Actions,
 }
 
 impl foca::Runtime<Identity> for Runtime<'_> {
     fn notify(&mut self, notification: Notification<'_, Identity>) {
         if matches!(notification, Notification::Rejoin(_)) {
-            self.wishes.incarnation = 0;
+            self.actions.incarnation = 0;
         }
-        self.wishes.news.push(notification.to_owned());
+        self.actions.news.push(notification.to_owned());
     }
 
     fn send_to(&mut self, to: Identity, data: &[u8]) {
         if let Some(incarnation) = codec::own_incarnation(data) {
-            self.wishes.incarnation = incarnation;
+            self.actions.incarnation = incarnation;
         }
-        self.wishes.send.push((to, data.to_vec()));
+        self.actions.send.push((to, data.to_vec()));
     }
 
     fn submit_after(&mut self, event: Timer<Identity>, after: Duration) {

@@ -15,7 +15,7 @@ pub(crate) enum Wake {
     Pull,
     /// Tell an agent again that it is suspected.
     Notice(AgentId),
-    /// Exchange time stamps.
+    /// Exchange timestamps.
     Clock(AgentId),
     /// Changes have been collected for long enough.
     Flush(RunId),

@@ -6,7 +6,7 @@ use foca::{OwnedNotification, State};
 use windtunnel_model::Span;
 
 use super::clocks::HURRY_FIRST;
-use super::{Agent, Ending, Event, Gone, Mesh, Message, VecDeque, Wake};
+use super::{Agent, Ending, Event, FormerAgent, Mesh, Message, VecDeque, Wake};
 use crate::clock::PeerClock;
 use crate::id::{Identity, mix};
 use crate::swim::{self, Scope, codec};
@@ -23,13 +23,13 @@ pub(super) fn digest(life: &Identity) -> u64 {
 
 impl Mesh {
     /// Does what foca asked for.
-    pub(super) fn grant_wishes(&mut self) {
-        let wishes = self.swim.take_wishes();
-        for (to, data) in wishes.send {
+    pub(super) fn perform_actions(&mut self) {
+        let actions = self.swim.take_actions();
+        for (to, data) in actions.send {
             self.send(to.address, &Message::Swim(&data));
-            self.go_along(to.agent);
+            self.piggyback(to.agent);
         }
-        for news in wishes.news {
+        for news in actions.news {
             match news {
                 OwnedNotification::MemberUp(life) => self.agent_up(life),
                 OwnedNotification::MemberDown(life) => self.agent_down(life),
@@ -40,7 +40,7 @@ impl Mesh {
                 | OwnedNotification::Defunct => {}
             }
         }
-        wishes.checks.into_iter().for_each(|check| self.check(check));
+        actions.checks.into_iter().for_each(|check| self.check(check));
     }
 
     pub(super) fn on_swim(&mut self, data: &[u8]) {
@@ -59,13 +59,13 @@ impl Mesh {
             agent.heard = self.now;
         }
         if let Some(life) = sender.filter(|life| self.agent(life.agent) != Some(life)) {
-            self.tell_lost(life);
+            self.send_lost(life);
         }
     }
 
     /// Somebody speaks who is down for us, and whom foca therefore does not hear: it is to know
     /// why.
-    pub(super) fn tell_lost(&mut self, life: Identity) {
+    pub(super) fn send_lost(&mut self, life: Identity) {
         let now = self.now;
         self.declined.retain(|_, at| now.since(*at) < DECLINE_WAIT);
         let full = self.declined.len() >= DECLINED_MAX;
@@ -132,7 +132,7 @@ impl Mesh {
         self.learn_alive(life, incarnation);
     }
 
-    pub(super) fn on_bye(&mut self, life: Identity) {
+    pub(super) fn on_leave(&mut self, life: Identity) {
         if self.agent(life.agent) == Some(&life) {
             self.leaving.insert(life.agent);
             self.swim.learn(self.now, life, 0, State::Down);
@@ -141,14 +141,14 @@ impl Mesh {
         }
     }
 
-    pub(super) fn say_bye(&mut self) {
+    pub(super) fn send_leave(&mut self) {
         let own = self.identity();
         let everybody: Vec<_> = self.agents.values().map(|agent| agent.life.address).collect();
         for to in everybody {
-            self.send(to, &Message::Bye(own));
+            self.send(to, &Message::Leave(own));
         }
         self.swim.leave(self.now);
-        for (to, data) in self.swim.take_wishes().send {
+        for (to, data) in self.swim.take_actions().send {
             self.send(to.address, &Message::Swim(&data));
         }
     }
@@ -182,11 +182,11 @@ impl Mesh {
         if self.agent(life.agent) != Some(&life) {
             return;
         }
-        self.over(life, if left { Ending::Left } else { Ending::Lost });
+        self.remove_agent(life, if left { Ending::Left } else { Ending::Lost });
         let ask = (!left).then(|| self.now + self.rejoin_pace());
-        self.remember(Gone { life, since: self.now, ask });
+        self.remember(FormerAgent { life, since: self.now, ask });
         if !left {
-            self.tell_lost(life);
+            self.send_lost(life);
         }
         if let Some(ask) = ask {
             self.timers.set_by(Wake::Rejoin, ask);
@@ -209,13 +209,13 @@ impl Mesh {
                 agent.life = now;
             }
         } else {
-            self.over(was, Ending::Replaced);
+            self.remove_agent(was, Ending::Replaced);
             self.agent_up(now);
         }
     }
 
     /// Whatever an agent had a part in is over.
-    fn over(&mut self, life: Identity, how: Ending) {
+    fn remove_agent(&mut self, life: Identity, how: Ending) {
         let known = self.agents.remove(&life.agent);
         self.in_runs -= usize::from(known.is_some_and(|known| known.runs > 0));
         self.roster.remove(digest(&life));
@@ -230,7 +230,7 @@ impl Mesh {
         self.out.events.push_back(Event::AgentDown { life, how });
     }
 
-    fn remember(&mut self, gone: Gone) {
+    fn remember(&mut self, gone: FormerAgent) {
         if self.gone.len() >= self.config.limits.agents {
             let oldest = self.gone.iter().min_by_key(|(_, gone)| gone.since).map(|(id, _)| *id);
             oldest.map(|agent| self.gone.remove(&agent));

@@ -1,4 +1,4 @@
-//! Time stamps, there and back.
+//! Timestamps, there and back.
 
 use windtunnel_model::{Span, Time};
 
@@ -108,7 +108,7 @@ impl Mesh {
             let now = self.now.as_nanos();
             let pong = Message::Pong { from: self.me(), sent, came: now, left: now };
             self.send_to(from.agent, &pong);
-            self.go_along(from.agent);
+            self.piggyback(from.agent);
         }
     }
 

@@ -1,11 +1,11 @@
-//! Who is asked whether it lives: the detection of failures.
+//! Failure detection: which agent is probed when.
 //!
 //! As in SWIM, an agent asks one other in each period, and asks three to ask it if no answer comes.
-//! There are two *scopes* with a pace each: members of common runs are asked all in turn and
+//! There are two *scopes* with a pace each: members of common runs are probed in turn and
 //! quickly; of the cluster only few neighbours, once in a second, so that an agent without a run
 //! needs few connections and says next to nothing, however many agents there are. The neighbours
-//! are the successors on rings, in each of which the agents stand in another order by chance: so
-//! each agent is asked by some, and news and lists of agents get around.
+//! are the successors on rings, in each of which the agents stand in another random order: so
+//! each agent is probed by some, and news and lists of agents get around.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -19,10 +19,10 @@ use crate::id::{Identity, mix};
 use crate::run::Part;
 use crate::swim::{Check, FAN_OUT, Scope};
 
-/// Agents that somebody else does not know and that are to be asked out of turn, at the most.
+/// Agents that somebody else does not know and that are to be probed out of turn, at the most.
 const DOUBTFUL_MAX: usize = 64;
 
-/// What is being asked, in both scopes.
+/// The probes of both scopes.
 #[derive(Debug, Default)]
 pub(super) struct Probes {
     cluster: Round,
@@ -36,19 +36,19 @@ pub(super) struct Probes {
 /// The probes of a scope.
 #[derive(Debug, Default)]
 struct Round {
-    /// Who is still to be asked before it begins anew.
+    /// Agents still to be probed in this round.
     due: VecDeque<AgentId>,
-    asked: Option<Asked>,
+    pending: Option<PendingProbe>,
     is_running: bool,
 }
 
-/// An agent that has been asked.
+/// A probe without an answer yet.
 #[derive(Debug)]
-struct Asked {
+struct PendingProbe {
     life: Identity,
     incarnation: u16,
     number: u32,
-    answered: bool,
+    acked: bool,
 }
 
 impl Probes {
@@ -59,11 +59,13 @@ impl Probes {
         }
     }
 
-    fn answered(&mut self, agent: AgentId, number: u32) {
+    fn acked(&mut self, agent: AgentId, number: u32) {
         for round in [&mut self.cluster, &mut self.run] {
-            let asked = round.asked.as_mut();
-            if let Some(asked) = asked.filter(|it| it.number == number && it.life.agent == agent) {
-                asked.answered = true;
+            let pending = round.pending.as_mut();
+            if let Some(pending) =
+                pending.filter(|it| it.number == number && it.life.agent == agent)
+            {
+                pending.acked = true;
             }
         }
     }
@@ -88,7 +90,7 @@ impl Mesh {
         }
     }
 
-    /// A member of a common run is to be asked, too.
+    /// A member of a common run is to be probed, too.
     pub(super) fn probe_member(&mut self, agent: AgentId) {
         let due = &mut self.probes.run.due;
         if !due.contains(&agent) {
@@ -104,15 +106,15 @@ impl Mesh {
         }
     }
 
-    /// How an agent is asked: an answer takes as long as the way there and back.
+    /// An agent is probed; an ack takes a round trip.
     fn detection_of(&self, scope: Scope, agent: AgentId) -> Detection {
         let clock = self.agents.get(&agent).and_then(|known| known.clock.read(self.now));
         self.base_detection(scope).stretched(clock.map_or(Span::ZERO, |clock| clock.rtt_min))
     }
 
     fn probe_next(&mut self, scope: Scope) {
-        let failed = self.probes.round(scope).asked.take().filter(|asked| !asked.answered);
-        if let Some(Asked { life, incarnation, .. }) = failed {
+        let failed = self.probes.round(scope).pending.take().filter(|pending| !pending.acked);
+        if let Some(PendingProbe { life, incarnation, .. }) = failed {
             self.suspect(scope, life, incarnation);
             self.settle();
         }
@@ -123,20 +125,20 @@ impl Mesh {
         self.probes.number = self.probes.number.wrapping_add(1);
         let (number, agent) = (self.probes.number, life.agent);
         let incarnation = self.swim.incarnation_of(&life);
-        let asked = Asked { life, incarnation, number, answered: false };
-        self.probes.round(scope).asked = Some(asked);
+        let pending = PendingProbe { life, incarnation, number, acked: false };
+        self.probes.round(scope).pending = Some(pending);
         self.send_probe(agent, number, None);
         if scope == Scope::Cluster {
             self.compare_rosters(agent);
         }
-        self.go_along(agent);
+        self.piggyback(agent);
         let detection = self.detection_of(scope, agent);
         let unanswered = Check::Unanswered(scope, number);
         self.swim.check_after(self.now, unanswered, detection.probe_wait);
         self.swim.check_after(self.now, Check::Next(scope), detection.probe_period);
     }
 
-    /// Who is asked next; those who are gone meanwhile are passed over.
+    /// The agent that is probed next; agents that are gone are skipped.
     fn next_target(&mut self, scope: Scope) -> Option<Identity> {
         for _ in 0..2 {
             while let Some(agent) = self.probes.round(scope).due.pop_front() {
@@ -183,7 +185,7 @@ impl Mesh {
         self.agents.keys().nth(index).copied()
     }
 
-    /// All members of common runs in an order by chance.
+    /// All members of common runs in random order.
     fn members_in_turn(&mut self) -> VecDeque<AgentId> {
         let members: BTreeSet<AgentId> =
             self.runs.values().flat_map(super::Run::confirmed).collect();
@@ -209,9 +211,9 @@ impl Mesh {
 
     /// No answer came in time: others ask.
     fn ask_others(&mut self, scope: Scope, number: u32) {
-        let asked = self.probes.round(scope).asked.as_ref();
-        let Some(asked) = asked.filter(|it| it.number == number && !it.answered) else { return };
-        let target = asked.life.agent;
+        let pending = self.probes.round(scope).pending.as_ref();
+        let Some(pending) = pending.filter(|it| it.number == number && !it.acked) else { return };
+        let target = pending.life.agent;
         let near = match scope {
             Scope::Cluster => self.neighbours(),
             Scope::Run => self.members_in_turn(),
@@ -238,7 +240,7 @@ impl Mesh {
             let (own, incarnation) = (self.identity(), self.swim.incarnation());
             let ack = Message::ProbeAck { from: own, incarnation, number, origin };
             self.send_to(from.agent, &ack);
-            self.go_along(from.agent);
+            self.piggyback(from.agent);
         }
     }
 
@@ -256,7 +258,7 @@ impl Mesh {
                 let (me, target) = (self.me(), from.agent);
                 self.send_to(origin, &Message::AckFor { from: me, target, number });
             }
-            None => self.probes.answered(from.agent, number),
+            None => self.probes.acked(from.agent, number),
         }
     }
 
@@ -268,7 +270,7 @@ impl Mesh {
 
     pub(super) fn on_ack_for(&mut self, from: Sender, target: AgentId, number: u32) {
         if self.knows(from) {
-            self.probes.answered(target, number);
+            self.probes.acked(target, number);
         }
     }
 
@@ -284,7 +286,7 @@ impl Mesh {
         match known.filter(|known| known.life == life) {
             Some(known) => known.heard = now,
             None => {
-                self.tell_lost(life);
+                self.send_lost(life);
                 return false;
             }
         }

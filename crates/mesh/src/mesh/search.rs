@@ -168,7 +168,7 @@ impl Mesh {
                 self.settle();
                 if self.agent(life.agent).is_none() {
                     // It is down here, and lives for somebody else: if it does, it is to know.
-                    self.tell_lost(*life);
+                    self.send_lost(*life);
                 }
             }
         }

@@ -91,7 +91,7 @@ pub(crate) enum Message<'a> {
     /// I live.
     Alive { life: Identity, incarnation: u16 },
     /// I end.
-    Bye(Identity),
+    Leave(Identity),
     /// This life of yours is over for me: I have declared it lost, or heard so.
     Lost { from: Identity, life: Identity },
     /// The agents that the sender knows, in two numbers; `answer` asks for the receiver's if they
@@ -155,7 +155,7 @@ impl<'a> Message<'a> {
                 incarnation: r.u16()?,
             },
             5 => Message::Alive { life: r.identity()?, incarnation: r.u16()? },
-            6 => Message::Bye(r.identity()?),
+            6 => Message::Leave(r.identity()?),
             7 => {
                 let (from, count, sum) = (sender(r)?, u64::from(r.u32()?), r.u64()?);
                 let agents = Fingerprint { count, sum };
@@ -203,7 +203,7 @@ impl<'a> Message<'a> {
         w.u8(self.kind());
         match self {
             Message::Swim(bytes) => w.put(bytes),
-            Message::Join(identity) | Message::Here(identity) | Message::Bye(identity) => {
+            Message::Join(identity) | Message::Here(identity) | Message::Leave(identity) => {
                 w.identity(identity);
             }
             Message::Outdated { epoch } => w.u64(*epoch),
@@ -263,7 +263,7 @@ impl<'a> Message<'a> {
             Message::Outdated { .. } => 3,
             Message::Suspected { .. } => 4,
             Message::Alive { .. } => 5,
-            Message::Bye(_) => 6,
+            Message::Leave(_) => 6,
             Message::RosterSum { .. } => 7,
             Message::RosterAsk { .. } => 8,
             Message::Roster { .. } => 9,

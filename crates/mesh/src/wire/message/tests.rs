@@ -41,7 +41,7 @@ pub(crate) fn samples() -> Vec<Message<'static>> {
         Message::Outdated { epoch: 12 },
         Message::Suspected { from: identity(1), life: identity(3), incarnation: 7 },
         Message::Alive { life: identity(3), incarnation: 8 },
-        Message::Bye(identity(4)),
+        Message::Leave(identity(4)),
         Message::Lost { from: identity(2), life: identity(1) },
         Message::RosterSum { from: FROM, agents: flows, answer: true },
         Message::RosterAsk { from: FROM, after: Some(AgentId(5)) },

@@ -1,4 +1,4 @@
-//! What goes along. A packet between machines costs its sender and its receiver far more than the
+//! Piggybacking. A packet between machines costs its sender and its receiver far more than the
 //! bytes in it, and the carrier puts what leaves for one agent at the same time into one packet. So
 //! whenever something leaves for an agent, what would soon leave for it by itself does so now.
 
@@ -8,12 +8,12 @@ use windtunnel_model::{Span, Time};
 
 use super::{AgentId, Mesh, Run, RunId, Wake};
 
-/// What is due within this part of its period goes along.
+/// What is due within this part of its period is piggybacked.
 const PART: u64 = 2;
 
 impl Mesh {
     /// Something leaves for an agent: with it goes what is due there soon.
-    pub(super) fn go_along(&mut self, agent: AgentId) {
+    pub(super) fn piggyback(&mut self, agent: AgentId) {
         let Some(known) = self.agents.get(&agent) else { return };
         // Those made in a hurry are not to come at once.
         if known.hurry == 0 && self.is_soon(Wake::Clock(agent), known.pace) {

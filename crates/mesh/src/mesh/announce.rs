@@ -135,7 +135,7 @@ impl Mesh {
             let at = self.after(self.config.pace.batch);
             self.timers.set(Wake::Flush(id), at);
         }
-        hearing.into_iter().for_each(|agent| self.go_along(agent));
+        hearing.into_iter().for_each(|agent| self.piggyback(agent));
     }
 
     /// A member has come into a run.
