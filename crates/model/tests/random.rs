@@ -1,6 +1,6 @@
 //! Random streams: known answers, uniformity, independence. Bounds are the 0.1 % and 99.9 %
 //! quantiles of chi-square with 255 degrees of freedom; the draws are fixed, so these tests cannot
-//! fail by chance.
+//! fail at random.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

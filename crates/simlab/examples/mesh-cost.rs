@@ -5,8 +5,10 @@
 use std::ops::RangeInclusive;
 
 use windtunnel_model::Span;
-use windtunnel_simlab::mesh::Weather;
-use windtunnel_simlab::mesh::measure::{Company, Load, Sent, Times, idle, losses, quiet, spread};
+use windtunnel_simlab::mesh::LinkConditions;
+use windtunnel_simlab::mesh::measure::{
+    AgentState, Load, Sent, Times, idle, losses, quiet, spread,
+};
 
 const SEED: u64 = 42;
 /// What QUIC adds to a datagram: flags, connection id (8), packet number (2), frame header (3), tag
@@ -20,8 +22,8 @@ fn main() {
         spreads();
     }
     let sizes = least.unwrap_or(0)..=most;
-    notices(&sizes, Company::Run);
-    notices(&sizes, Company::Idle);
+    notices(&sizes, AgentState::Run);
+    notices(&sizes, AgentState::Idle);
     in_quiet(&sizes);
     without_run(&sizes);
 }
@@ -34,16 +36,20 @@ fn spreads() {
         "| network | mean | p50 | p99 | most | sent by the busiest agent | of 1 Gbit/s | with QUIC |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
-    let slow =
-        Weather { delay: Span::from_millis(1), jitter: Span::from_millis(1), loss: 0, twice: 0 };
-    for (name, weather) in [
-        ("40 to 60 µs each way", Weather::LAN),
-        ("the same, 1 % lost", Weather::LAN.losing(10_000)),
-        ("the same, 5 % lost", Weather::LAN.losing(50_000)),
+    let slow = LinkConditions {
+        delay: Span::from_millis(1),
+        jitter: Span::from_millis(1),
+        loss: 0,
+        twice: 0,
+    };
+    for (name, conditions) in [
+        ("40 to 60 µs each way", LinkConditions::LAN),
+        ("the same, 1 % lost", LinkConditions::LAN.losing(10_000)),
+        ("the same, 5 % lost", LinkConditions::LAN.losing(50_000)),
         ("1 to 2 ms, reordered", slow),
     ] {
         let span = Span::from_secs(20);
-        let load = Load { machines: 16, nodes: 150, starts: 300, span, weather };
+        let load = Load { machines: 16, nodes: 150, starts: 300, span, conditions };
         let result = spread(&load, SEED);
         let Times(all) = &result.known;
         let worst = all.last().copied().unwrap_or_default();
@@ -60,13 +66,13 @@ fn spreads() {
     }
 }
 
-fn notices(sizes: &RangeInclusive<usize>, company: Company) {
-    println!("\nA killed agent known to be lost by every other ({company:?})");
+fn notices(sizes: &RangeInclusive<usize>, state: AgentState) {
+    println!("\nA killed agent known to be lost by every other ({state:?})");
     println!("| agents | lost datagrams | kills | mean | most |\n| --- | --- | --- | --- | --- |");
     let rows = [(2, 200), (16, 100), (100, 30), (300, 6), (1000, 2)];
     for (count, kills) in rows.into_iter().filter(|(count, _)| sizes.contains(count)) {
         for loss in [0, 50_000] {
-            let times = losses(count, Weather::LAN.losing(loss), kills, SEED, company);
+            let times = losses(count, LinkConditions::LAN.losing(loss), kills, SEED, state);
             let worst = times.0.last().copied().unwrap_or_default();
             println!(
                 "| {count} | {} % | {kills} | {} | {} |",
@@ -86,7 +92,7 @@ fn in_quiet(sizes: &RangeInclusive<usize>) {
     println!("| --- | --- | --- | --- | --- |");
     for count in [10, 30, 100, 300, 1000] {
         if sizes.contains(&count) {
-            let (sent, settled) = quiet(count, Weather::LAN, Span::from_secs(5), SEED);
+            let (sent, settled) = quiet(count, LinkConditions::LAN, Span::from_secs(5), SEED);
             println!("| {count} | {} | {} |", millis(settled), traffic(sent));
         }
     }
@@ -100,7 +106,7 @@ fn without_run(sizes: &RangeInclusive<usize>) {
     println!("| --- | --- | --- | --- | --- |");
     for count in [3, 12, 30, 100, 300, 1000] {
         if sizes.contains(&count) {
-            let (sent, spoken) = idle(count, Weather::LAN, Span::from_secs(30), SEED);
+            let (sent, spoken) = idle(count, LinkConditions::LAN, Span::from_secs(30), SEED);
             println!("| {count} | {} | {spoken} |", traffic(sent));
         }
     }

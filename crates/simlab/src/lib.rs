@@ -8,7 +8,7 @@
 //! | [`world`] | [`World`]: the engine with its nodes, in virtual time |
 //! | [`wire`] | [`Wire`]: between machines that have parts of one network |
 //! | [`endpoint`] | [`Endpoint`], and [`Steady`], [`Window`], [`Sink`], [`Echo`] |
-//! | [`chance`] | [`Chance`]: choices from a seed |
+//! | [`rng`] | [`Rng`]: choices from a seed |
 //! | [`fuzzing`] | fuzzers' inputs in plain tests; all that there is without the feature `world` |
 //! | [`mesh`] | [`MeshWorld`]: agents of the mesh on machines with clocks of their own |
 //!
@@ -25,12 +25,12 @@
 //! ```
 
 #[cfg(feature = "world")]
-pub mod chance;
-#[cfg(feature = "world")]
 pub mod endpoint;
 pub mod fuzzing;
 #[cfg(feature = "world")]
 pub mod mesh;
+#[cfg(feature = "world")]
+pub mod rng;
 #[cfg(feature = "world")]
 pub mod wire;
 #[cfg(feature = "world")]
@@ -38,9 +38,9 @@ pub mod world;
 
 #[cfg(feature = "world")]
 pub use self::{
-    chance::Chance,
     endpoint::{Echo, Endpoint, Sink, Steady, Turn, Window},
-    mesh::{MeshWorld, Weather},
+    mesh::{LinkConditions, MeshWorld},
+    rng::Rng,
     wire::Wire,
     world::{At, Delivery, World, ms},
 };

@@ -18,15 +18,15 @@ use windtunnel_mesh::{AgentId, Audience, Config, Ending, Event, Mesh, PlanHash, 
 use windtunnel_model::flow::{Flow, FlowKey};
 use windtunnel_model::{NodeId, Span, Time};
 
-use crate::Chance;
+use crate::Rng;
 use machine::{HostClock, Machine, Part};
 
 /// What the network does to a datagram. Probabilities are in a million.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Weather {
+pub struct LinkConditions {
     /// From one machine to another, at least.
     pub delay: Span,
-    /// More by chance, up to this: what overtakes is reordered.
+    /// A random addition, up to this: what overtakes is reordered.
     pub jitter: Span,
     /// Lost.
     pub loss: u64,
@@ -34,21 +34,25 @@ pub struct Weather {
     pub twice: u64,
 }
 
-impl Weather {
+impl LinkConditions {
     /// A local network: 40 to 60 µs each way, nothing lost.
-    pub const LAN: Weather =
-        Weather { delay: Span::from_micros(40), jitter: Span::from_micros(20), loss: 0, twice: 0 };
+    pub const LAN: LinkConditions = LinkConditions {
+        delay: Span::from_micros(40),
+        jitter: Span::from_micros(20),
+        loss: 0,
+        twice: 0,
+    };
 
     /// The same with that many in a million lost.
     #[must_use]
-    pub const fn losing(self, loss: u64) -> Weather {
-        Weather { loss, ..self }
+    pub const fn losing(self, loss: u64) -> LinkConditions {
+        LinkConditions { loss, ..self }
     }
 }
 
 /// An event of an agent, and when it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Reported {
     /// When, in the world's time.
     pub at: Time,
     /// To which machine.
@@ -62,9 +66,9 @@ pub struct Told {
 pub struct MeshWorld {
     seed: u64,
     now: Time,
-    chance: Chance,
+    rng: Rng,
     /// What the network does.
-    pub weather: Weather,
+    pub conditions: LinkConditions,
     machines: Vec<Machine>,
     by_agent: BTreeMap<AgentId, usize>,
     /// Which part of a cut network each machine is in.
@@ -72,7 +76,7 @@ pub struct MeshWorld {
     way: BTreeMap<(Time, u64), (usize, SocketAddr, Vec<u8>)>,
     wakes: BTreeSet<(Time, usize)>,
     sent: u64,
-    told: Vec<Told>,
+    reported: Vec<Reported>,
     /// Keeps events for [`MeshWorld::told`].
     pub keep_events: bool,
     transcript: u64,
@@ -88,19 +92,19 @@ pub const IP_UDP: u64 = 28;
 impl MeshWorld {
     /// A world without machines.
     #[must_use]
-    pub fn new(seed: u64, weather: Weather) -> Self {
+    pub fn new(seed: u64, conditions: LinkConditions) -> Self {
         MeshWorld {
             seed,
             now: Time::from_nanos(1_000_000_000),
-            chance: Chance::new(seed ^ 0x6d65_7368),
-            weather,
+            rng: Rng::new(seed ^ 0x6d65_7368),
+            conditions,
             machines: Vec::new(),
             by_agent: BTreeMap::new(),
             sides: Vec::new(),
             way: BTreeMap::new(),
             wakes: BTreeSet::new(),
             sent: 0,
-            told: Vec::new(),
+            reported: Vec::new(),
             keep_events: true,
             transcript: 0,
             alarms: 0,
@@ -113,8 +117,8 @@ impl MeshWorld {
     /// # Panics
     /// If they do not find each other within 30 s.
     #[must_use]
-    pub fn of(count: usize, seed: u64, weather: Weather) -> Self {
-        let mut world = MeshWorld::new(seed, weather);
+    pub fn of(count: usize, seed: u64, conditions: LinkConditions) -> Self {
+        let mut world = MeshWorld::new(seed, conditions);
         for index in 0..count {
             world.add_machine();
             world.start(index, &[0]);
@@ -131,8 +135,8 @@ impl MeshWorld {
     /// Another machine, with a clock of its own and without an agent.
     pub fn add_machine(&mut self) -> usize {
         let index = self.machines.len();
-        let skew = i64::try_from(self.chance.below(200_001)).unwrap_or(0) - 100_000;
-        let ahead = Span::from_secs(1 + self.chance.below(7200));
+        let skew = i64::try_from(self.rng.below(200_001)).unwrap_or(0) - 100_000;
+        let ahead = Span::from_secs(1 + self.rng.below(7200));
         let clock = HostClock::new(self.now, ahead, skew);
         let machine = Machine::new(index, clock);
         self.by_agent.insert(machine.agent, index);
@@ -346,8 +350,8 @@ impl MeshWorld {
     }
 
     /// The events since the last call.
-    pub fn told(&mut self) -> Vec<Told> {
-        std::mem::take(&mut self.told)
+    pub fn take_events(&mut self) -> Vec<Reported> {
+        std::mem::take(&mut self.reported)
     }
 
     /// A number that stands for every datagram and event so far, with its time and place.
@@ -396,7 +400,7 @@ impl MeshWorld {
             self.machines[index].view.see(&event);
             self.watch(&event);
             if self.keep_events {
-                self.told.push(Told { at: self.now, machine: index, event });
+                self.reported.push(Reported { at: self.now, machine: index, event });
             }
         }
         for transmit in transmits {
@@ -421,12 +425,12 @@ impl MeshWorld {
         let Some(target) = self.machine_at(to) else { return };
         self.note(target, &[]);
         if self.sides[from] != self.sides[target]
-            || self.chance.below(1_000_000) < self.weather.loss
+            || self.rng.below(1_000_000) < self.conditions.loss
         {
             return;
         }
         let source = self.machines[from].address;
-        if self.chance.below(1_000_000) < self.weather.twice {
+        if self.rng.below(1_000_000) < self.conditions.twice {
             let at = self.arrival();
             self.way.insert((at, self.sent), (target, source, payload.clone()));
         }
@@ -436,8 +440,8 @@ impl MeshWorld {
 
     fn arrival(&mut self) -> Time {
         self.sent += 1;
-        let more = self.chance.below(self.weather.jitter.as_nanos());
-        self.now + self.weather.delay + Span::from_nanos(more)
+        let more = self.rng.below(self.conditions.jitter.as_nanos());
+        self.now + self.conditions.delay + Span::from_nanos(more)
     }
 
     /// Takes something of a machine into the transcript (FNV-1a).

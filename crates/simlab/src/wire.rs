@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windtunnel_model::flow::FlowChange;
 use windtunnel_model::{PortId, Span, Time};
 
-use crate::Chance;
+use crate::Rng;
 
 /// Carries packets and news from machine to machine. News of one machine come to another one in
 /// their order.
@@ -13,20 +13,20 @@ use crate::Chance;
 pub struct Wire {
     /// How long a packet takes.
     pub packets: Span,
-    /// How long news take: from the first to less than the second, by chance.
+    /// How long news take: from the first to less than the second, randomly.
     pub news: [Span; 2],
-    chance: Chance,
-    letters: BTreeMap<(Time, u64), Letter>,
+    rng: Rng,
+    in_flight: BTreeMap<(Time, u64), InFlight>,
     sent: u64,
     late: u64,
-    told: u64,
+    reported: u64,
     /// By sender and receiver: no news arrive earlier.
     floors: BTreeMap<(usize, usize), Time>,
 }
 
 /// What is under way.
 #[derive(Debug)]
-pub(crate) enum Letter {
+pub(crate) enum InFlight {
     /// A frame for a port.
     Frame { port: PortId, frame: Vec<u8> },
     /// News of a part for a machine.
@@ -46,11 +46,11 @@ impl Wire {
         Wire {
             packets,
             news,
-            chance: Chance::new(seed),
-            letters: BTreeMap::new(),
+            rng: Rng::new(seed),
+            in_flight: BTreeMap::new(),
             sent: 0,
             late: 0,
-            told: 0,
+            reported: 0,
             floors: BTreeMap::new(),
         }
     }
@@ -63,16 +63,16 @@ impl Wire {
 
     /// News carried, each counted once for each receiver.
     #[must_use]
-    pub fn told(&self) -> u64 {
-        self.told
+    pub fn announced(&self) -> u64 {
+        self.reported
     }
 
     pub(crate) fn next(&self) -> Option<Time> {
-        self.letters.keys().next().map(|(at, _)| *at)
+        self.in_flight.keys().next().map(|(at, _)| *at)
     }
 
-    pub(crate) fn take(&mut self, now: Time) -> Option<Letter> {
-        let first = self.letters.first_entry().filter(|first| first.key().0 <= now)?;
+    pub(crate) fn take(&mut self, now: Time) -> Option<InFlight> {
+        let first = self.in_flight.first_entry().filter(|first| first.key().0 <= now)?;
         Some(first.remove())
     }
 
@@ -80,7 +80,7 @@ impl Wire {
     pub(crate) fn carry(&mut self, now: Time, intended: Time, port: PortId, frame: Vec<u8>) {
         let arrival = now + self.packets;
         self.late += u64::from(arrival > intended);
-        self.post(arrival.max(intended), Letter::Frame { port, frame });
+        self.post(arrival.max(intended), InFlight::Frame { port, frame });
     }
 
     pub(crate) fn tell(
@@ -95,18 +95,18 @@ impl Wire {
         }
         for to in others {
             let [least, most] = self.news.map(Span::as_nanos);
-            let delay = least + self.chance.below(most.saturating_sub(least));
+            let delay = least + self.rng.below(most.saturating_sub(least));
             let floor = self.floors.entry((from, to)).or_default();
             let at = (now + Span::from_nanos(delay)).max(*floor);
             *floor = at;
-            self.told += u64::try_from(news.len()).unwrap_or(u64::MAX);
+            self.reported += u64::try_from(news.len()).unwrap_or(u64::MAX);
             let from = u32::try_from(from).unwrap_or(u32::MAX);
-            self.post(at, Letter::News { from, to, news: news.to_vec() });
+            self.post(at, InFlight::News { from, to, news: news.to_vec() });
         }
     }
 
-    fn post(&mut self, at: Time, letter: Letter) {
-        self.letters.insert((at, self.sent), letter);
+    fn post(&mut self, at: Time, packet: InFlight) {
+        self.in_flight.insert((at, self.sent), packet);
         self.sent += 1;
     }
 }

@@ -9,7 +9,7 @@ use windtunnel_scenario::Source;
 use windtunnel_wire::{build, vnet};
 
 use crate::endpoint::{Endpoint, Turn};
-use crate::wire::{Letter, Wire};
+use crate::wire::{InFlight, Wire};
 
 /// `millis` milliseconds after the world began.
 #[must_use]
@@ -232,10 +232,10 @@ impl World {
         self.now = self.now.max(time);
         self.engines.iter_mut().for_each(|engine| engine.handle_timeout(self.now));
         self.deliver_all();
-        while let Some(letter) = self.wire.take(self.now) {
-            match letter {
-                Letter::Frame { port, frame } => self.deliver(port, self.now, frame),
-                Letter::News { from, to, news } => {
+        while let Some(packet) = self.wire.take(self.now) {
+            match packet {
+                InFlight::Frame { port, frame } => self.deliver(port, self.now, frame),
+                InFlight::News { from, to, news } => {
                     self.engines[to].handle_flows(self.now, from, &news);
                 }
             }

@@ -1,7 +1,7 @@
 //! The model of paths: what flows leave of a link others use, and no link carries more than it can.
 
 use windtunnel_model::{Span, Time};
-use windtunnel_simlab::{Chance, Sink, Steady, Window, World, ms};
+use windtunnel_simlab::{Rng, Sink, Steady, Window, World, ms};
 
 #[path = "common/rates.rs"]
 mod rates;
@@ -126,18 +126,18 @@ fn what_a_flow_leaves_in_its_pauses_is_used() {
 #[test]
 fn no_link_carries_more_than_it_can_when_flows_begin_and_end() {
     for seed in 0..30 {
-        let mut chance = Chance::new(seed);
+        let mut rng = Rng::new(seed);
         let head = if seed % 2 == 0 { "sharing: equal\n" } else { "" };
         let mbit = [1, 6, 40][usize::try_from(seed % 3).unwrap_or(0)];
         let mut world = star(head, &format!("rate: {mbit}mbit"), [0, 5, 25, 50, 1, SPREAD_MS]);
         for turn in 0..40 {
             world.run_until(ms(turn * 250));
-            let n = usize::try_from(chance.below(6)).unwrap_or(0);
-            if chance.below(3) == 0 {
+            let n = usize::try_from(rng.below(6)).unwrap_or(0);
+            if rng.below(3) == 0 {
                 window(&mut world, n);
             } else {
-                let kbit = mbit * (20 + chance.below(1500));
-                send(&mut world, n, kbit, kbit * chance.below(2000) / (FULL_ON_WIRE * 8));
+                let kbit = mbit * (20 + rng.below(1500));
+                send(&mut world, n, kbit, kbit * rng.below(2000) / (FULL_ON_WIRE * 8));
             }
         }
         world.run_until(ms(12_000));

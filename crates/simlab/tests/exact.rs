@@ -3,7 +3,7 @@
 
 use windtunnel_engine::{DropReason, Engine, Limits};
 use windtunnel_model::{Lane, Plan, PortId, Rate, Time};
-use windtunnel_simlab::{Chance, World};
+use windtunnel_simlab::{Rng, World};
 use windtunnel_wire::vnet;
 
 const HOUR: u64 = 3_600_000_000_000;
@@ -59,8 +59,8 @@ impl Line {
 }
 
 /// An exponential time with this mean, of a seeded draw.
-fn exponential(chance: &mut Chance, mean: f64) -> u64 {
-    let uniform = (chance.below(1 << 53) as f64 + 0.5) / 9_007_199_254_740_992.0;
+fn exponential(rng: &mut Rng, mean: f64) -> u64 {
+    let uniform = (rng.below(1 << 53) as f64 + 0.5) / 9_007_199_254_740_992.0;
     let time = -uniform.ln() * mean;
     // As the sum of many of them stays far below 2⁵³ ns, nothing is lost.
     std::time::Duration::from_secs_f64(time / 1e9).as_nanos().try_into().unwrap_or(u64::MAX)
@@ -78,9 +78,9 @@ fn poisson_arrivals_wait_as_long_as_in_md1() {
     const SERVICE: f64 = 1_000_000.0;
     for (seed, load) in [(1, 0.3), (2, 0.5), (3, 0.7), (4, 0.85), (5, 0.9)] {
         let mut line = Line::new("rate: 8mbit, overhead: none, queue: 100000p", 1000);
-        let (mut chance, mut at, mut sent) = (Chance::new(seed), 0, Vec::new());
+        let (mut rng, mut at, mut sent) = (Rng::new(seed), 0, Vec::new());
         for _ in 0..COUNT {
-            at += exponential(&mut chance, SERVICE / load);
+            at += exponential(&mut rng, SERVICE / load);
             line.send(at);
             sent.push(at);
         }

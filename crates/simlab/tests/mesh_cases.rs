@@ -5,8 +5,8 @@ use windtunnel_mesh::{AgentId, Ending, Event, LossCause, Part, PlanHash, RunId};
 use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Span, Time};
 use windtunnel_simlab::mesh::machine::Machine;
-use windtunnel_simlab::mesh::measure::{self, Company, Load, RUN};
-use windtunnel_simlab::mesh::{MeshWorld, Weather};
+use windtunnel_simlab::mesh::measure::{self, AgentState, Load, RUN};
+use windtunnel_simlab::mesh::{LinkConditions, MeshWorld};
 
 const PLAN: PlanHash = PlanHash([1; 32]);
 const SECOND: Span = Span::from_secs(1);
@@ -43,8 +43,8 @@ fn lost_members_of_a_run_are_noticed_by_all_within_a_second() {
         let bound = Detection::default().noticed_within(agents);
         assert!(bound <= SECOND);
         for loss in [0, 50_000] {
-            let weather = Weather::LAN.losing(loss);
-            let times = measure::losses(agents, weather, kills, 7, Company::Run);
+            let conditions = LinkConditions::LAN.losing(loss);
+            let times = measure::losses(agents, conditions, kills, 7, AgentState::Run);
             let worst = times.0.last().copied().expect("kills");
             assert!(worst <= bound, "{agents} agents, {loss} ppm lost: {worst} over {bound}");
         }
@@ -57,8 +57,8 @@ fn lost_agents_without_a_run_are_noticed_by_their_neighbours() {
     assert_eq!(bound, Span::from_millis(5000 + 3000 + 500));
     for (agents, kills) in [(2, 20), (16, 10), (100, 4)] {
         for loss in [0, 50_000] {
-            let weather = Weather::LAN.losing(loss);
-            let times = measure::losses(agents, weather, kills, 7, Company::Idle);
+            let conditions = LinkConditions::LAN.losing(loss);
+            let times = measure::losses(agents, conditions, kills, 7, AgentState::Idle);
             let worst = times.0.last().copied().expect("kills");
             assert!(worst <= bound, "{agents} agents, {loss} ppm lost: {worst} over {bound}");
         }
@@ -67,12 +67,12 @@ fn lost_agents_without_a_run_are_noticed_by_their_neighbours() {
 
 #[test]
 fn members_far_away_are_asked_no_more_than_near_ones_and_their_loss_is_noticed() {
-    let far = Weather { delay: Span::from_millis(40), ..Weather::LAN };
-    let sent = |weather| measure::quiet(6, weather, Span::from_secs(10), 1).0.datagrams;
-    let (near_sent, far_sent) = (sent(Weather::LAN), sent(far));
+    let far = LinkConditions { delay: Span::from_millis(40), ..LinkConditions::LAN };
+    let sent = |conditions| measure::quiet(6, conditions, Span::from_secs(10), 1).0.datagrams;
+    let (near_sent, far_sent) = (sent(LinkConditions::LAN), sent(far));
     assert!(far_sent <= near_sent, "{far_sent} datagrams a second, near {near_sent}");
     let bound = Detection::for_rtt(Span::from_millis(81)).noticed_within(6);
-    let times = measure::losses(6, far, 10, 7, Company::Run);
+    let times = measure::losses(6, far, 10, 7, AgentState::Run);
     let worst = times.0.last().copied().expect("kills");
     assert!(worst <= bound, "{worst} over {bound}");
 }
@@ -80,15 +80,15 @@ fn members_far_away_are_asked_no_more_than_near_ones_and_their_loss_is_noticed()
 #[test]
 fn agents_without_a_run_send_little_and_to_few() {
     // A second: one probe and one comparison of lists to a neighbour, one answer to whoever has
-    // this one for a neighbour (three ask it once in three seconds, by chance a few more), and
+    // this one for a neighbour (three ask it once in three seconds, and randomly a few more), and
     // now and then a time stamp.
     for agents in [3, 12, 30, 100] {
-        let (sent, spoken) = measure::idle(agents, Weather::LAN, Span::from_secs(30), 1);
+        let (sent, spoken) = measure::idle(agents, LinkConditions::LAN, Span::from_secs(30), 1);
         assert!(sent.datagrams <= 8, "{agents} agents: {} datagrams a second", sent.datagrams);
         // QUIC's 30 bytes for each of them included.
         let bits = sent.bits + 8 * 30 * sent.datagrams;
         assert!(bits < 10_000, "{agents} agents: {bits} bit/s");
-        // Three neighbours, those whose neighbour it is, and two by chance in 30 s: what a
+        // Three neighbours, those whose neighbour it is, and two at random in 30 s: what a
         // connection is kept for.
         assert!(spoken <= 25.min(agents), "{agents} agents: speaks to {spoken}");
     }
@@ -97,17 +97,17 @@ fn agents_without_a_run_send_little_and_to_few() {
 #[test]
 fn nobody_is_declared_lost_at_a_loss_of_five_percent() {
     // By the model a pair of agents suspects 2 to 3 times a second, 16 agents each once in 66 s.
-    for (agents, seconds, company) in [
-        (2, 300, Company::Run),
-        (3, 200, Company::Run),
-        (16, 60, Company::Run),
-        (2, 3000, Company::Idle),
-        (16, 600, Company::Idle),
+    for (agents, seconds, state) in [
+        (2, 300, AgentState::Run),
+        (3, 200, AgentState::Run),
+        (16, 60, AgentState::Run),
+        (2, 3000, AgentState::Idle),
+        (16, 600, AgentState::Idle),
     ] {
-        let weather = Weather::LAN.losing(50_000);
-        let mut world = match company {
-            Company::Run => measure::in_run(agents, 3, weather),
-            Company::Idle => MeshWorld::of(agents, 3, weather),
+        let conditions = LinkConditions::LAN.losing(50_000);
+        let mut world = match state {
+            AgentState::Run => measure::in_run(agents, 3, conditions),
+            AgentState::Idle => MeshWorld::of(agents, 3, conditions),
         };
         world.run_for(Span::from_secs(seconds));
         assert_eq!(world.false_alarms(), 0, "{agents} agents");
@@ -122,7 +122,7 @@ fn agents_that_get_a_processor_only_now_and_then_take_nobody_for_lost() {
     // As on a machine with far more work than processors: each is away for up to 450 ms, again and
     // again, which is less than a suspected agent has to object.
     for seed in 0..8 {
-        let mut world = measure::in_run(16, seed, Weather::LAN);
+        let mut world = measure::in_run(16, seed, LinkConditions::LAN);
         for step in 0..400 {
             let (index, away) = (step * 7 % 16, 100 + step as u64 * 37 % 350);
             world.stall(index, Span::from_millis(away));
@@ -139,12 +139,12 @@ fn agents_that_get_a_processor_only_now_and_then_take_nobody_for_lost() {
 #[test]
 fn an_agent_that_was_away_for_long_takes_nobody_for_lost_and_is_lost_itself() {
     for seed in 0..20 {
-        let mut world = measure::in_run(4, seed, Weather::LAN);
+        let mut world = measure::in_run(4, seed, LinkConditions::LAN);
         let away = world.machines()[3].address;
-        world.told();
+        world.take_events();
         world.stall(3, Span::from_millis(1500));
         world.run_for(Span::from_secs(4));
-        let downs = world.told().into_iter().filter_map(|told| match told.event {
+        let downs = world.take_events().into_iter().filter_map(|told| match told.event {
             Event::AgentDown { life, .. } => Some((told.machine, life.address)),
             _ => None,
         });
@@ -156,7 +156,7 @@ fn an_agent_that_was_away_for_long_takes_nobody_for_lost_and_is_lost_itself() {
 
 #[test]
 fn an_agent_that_is_always_late_still_notices_a_loss() {
-    let mut world = measure::in_run(2, 1, Weather::LAN);
+    let mut world = measure::in_run(2, 1, LinkConditions::LAN);
     let late = Span::from_millis(60);
     world.crash(1);
     let begin = world.now();
@@ -173,7 +173,8 @@ fn a_flow_is_known_to_all_sixteen_agents_within_the_targets() {
     // agent come with 37.5 · 2 ms = 7.5 % within the time of a batch. Network: 50 µs in the
     // mean, 60 at the most.
     let span = Span::from_secs(5);
-    let load = Load { machines: 16, nodes: 150, starts: 300, span, weather: Weather::LAN };
+    let load =
+        Load { machines: 16, nodes: 150, starts: 300, span, conditions: LinkConditions::LAN };
     let result = measure::spread(&load, 5);
     assert!(result.known.0.len() > 15 * 1200, "{}", result.known.0.len());
     assert!(result.known.mean() < Span::from_micros(50 + 150), "{}", result.known.mean());
@@ -187,8 +188,8 @@ fn a_flow_is_known_to_all_sixteen_agents_within_the_targets() {
 #[test]
 fn lost_announcements_are_repaired_and_cost_no_more_than_a_quarter_of_a_second() {
     let span = Span::from_secs(5);
-    let weather = Weather::LAN.losing(20_000);
-    let load = Load { machines: 16, nodes: 150, starts: 300, span, weather };
+    let conditions = LinkConditions::LAN.losing(20_000);
+    let load = Load { machines: 16, nodes: 150, starts: 300, span, conditions };
     let result = measure::spread(&load, 6);
     assert!(result.counters.repairs > 0);
     assert!(result.known.percentile(95) < Span::from_millis(5), "{}", result.known.percentile(95));
@@ -199,7 +200,7 @@ fn lost_announcements_are_repaired_and_cost_no_more_than_a_quarter_of_a_second()
 
 #[test]
 fn only_the_audience_hears_of_a_flow() {
-    let mut world = measure::in_run(4, 1, Weather::LAN);
+    let mut world = measure::in_run(4, 1, LinkConditions::LAN);
     world.set_flow(0, RUN, key(1), flow(), &[2]);
     world.run_for(Span::from_millis(1));
     assert_eq!([1, 2, 3].map(|machine| flows(&world, machine)), [0, 1, 0]);
@@ -224,8 +225,8 @@ fn told_of_flows(world: &MeshWorld, machine: usize) -> u64 {
 
 /// A run of 16 machines on a star: node n is on machine n % 16, and the links of nodes are all that
 /// there is to share.
-fn star(weather: Weather) -> MeshWorld {
-    let mut world = measure::in_run(16, 1, weather);
+fn star(conditions: LinkConditions) -> MeshWorld {
+    let mut world = measure::in_run(16, 1, conditions);
     for machine in 0..16 {
         let nodes = (0..150).filter(|node| node % 16 == machine).map(NodeId);
         world.set_nodes(machine as usize, RUN, nodes.collect());
@@ -243,7 +244,7 @@ fn between(source: u32, destination: u32) -> FlowKey {
 fn a_short_flow_on_a_star_is_two_messages_and_not_thirty() {
     // Its start and its end, to the machine of its destination; within a quarter of a second it is
     // over.
-    let mut world = star(Weather::LAN);
+    let mut world = star(LinkConditions::LAN);
     world.run_for(SECOND);
     let before: u64 = ALL.iter().map(|machine| told_of_flows(&world, *machine)).sum();
     for number in 0..100_u32 {
@@ -262,7 +263,7 @@ fn a_short_flow_on_a_star_is_two_messages_and_not_thirty() {
 
 #[test]
 fn a_flow_that_stays_is_known_to_all_soon_and_to_its_destination_at_once() {
-    let mut world = star(Weather::LAN);
+    let mut world = star(LinkConditions::LAN);
     world.run_for(SECOND);
     world.set_flow_for(3, RUN, (between(3, 20), flow()), &[4], &ALL);
     world.run_for(Span::from_millis(1));
@@ -275,8 +276,8 @@ fn a_flow_that_stays_is_known_to_all_soon_and_to_its_destination_at_once() {
 
 #[test]
 fn machines_whose_flows_meet_at_a_node_know_each_others_within_three_trips() {
-    for weather in [Weather::LAN, Weather::LAN.losing(20_000)] {
-        let mut world = star(weather);
+    for conditions in [LinkConditions::LAN, LinkConditions::LAN.losing(20_000)] {
+        let mut world = star(conditions);
         for round in 0..50_u32 {
             let (a, b, to) = (between(1, 20), between(2, 20), 4);
             world.run_for(SECOND);
@@ -287,7 +288,7 @@ fn machines_whose_flows_meet_at_a_node_know_each_others_within_three_trips() {
             // To the destination's machine, from there to the two, from each to the other: 60 µs at
             // the most each, and each may wait 2 ms for a batch.
             world.run_for(Span::from_micros(3 * 60 + 3 * 2000));
-            if weather == Weather::LAN {
+            if conditions == LinkConditions::LAN {
                 assert_eq!([1, 2, to].map(|machine| flows(&world, machine)), [1, 1, 2]);
                 assert_eq!(flows(&world, 7), 0, "nobody else needs to know");
             }
@@ -302,17 +303,18 @@ fn machines_whose_flows_meet_at_a_node_know_each_others_within_three_trips() {
 
 #[test]
 fn the_first_change_leaves_at_once_and_the_next_together_after_the_time_of_a_batch() {
-    let still = Weather { delay: Span::from_micros(50), jitter: Span::ZERO, ..Weather::LAN };
+    let still =
+        LinkConditions { delay: Span::from_micros(50), jitter: Span::ZERO, ..LinkConditions::LAN };
     let mut world = measure::in_run(2, 1, still);
     world.run_for(SECOND);
     let begin = world.now();
-    world.told();
+    world.take_events();
     for number in 0..5 {
         world.set_flow(0, RUN, key(number), flow(), &[1]);
     }
     world.run_for(Span::from_millis(5));
     let told: Vec<_> = world
-        .told()
+        .take_events()
         .into_iter()
         .filter_map(|told| match told.event {
             Event::Flows { changes, .. } => Some((told.at.since(begin), changes.len())),
@@ -328,7 +330,7 @@ fn the_first_change_leaves_at_once_and_the_next_together_after_the_time_of_a_bat
 
 #[test]
 fn a_killed_agent_takes_its_flows_along_and_comes_back_empty() {
-    let mut world = measure::in_run(3, 1, Weather::LAN);
+    let mut world = measure::in_run(3, 1, LinkConditions::LAN);
     world.set_flow(0, RUN, key(1), flow(), &[1, 2]);
     world.run_for(Span::from_millis(1));
     assert_eq!((flows(&world, 1), flows(&world, 2)), (1, 1));
@@ -346,10 +348,10 @@ fn a_killed_agent_takes_its_flows_along_and_comes_back_empty() {
 
 #[test]
 fn an_agent_that_restarts_faster_than_it_is_missed_is_a_new_life_all_the_same() {
-    let mut world = measure::in_run(3, 1, Weather::LAN);
+    let mut world = measure::in_run(3, 1, LinkConditions::LAN);
     world.set_flow(0, RUN, key(1), flow(), &[1, 2]);
     world.run_for(Span::from_millis(100));
-    world.told();
+    world.take_events();
     world.crash(0);
     world.run_for(Span::from_millis(10));
     world.start(0, &[1]);
@@ -357,7 +359,7 @@ fn an_agent_that_restarts_faster_than_it_is_missed_is_a_new_life_all_the_same() 
     let agent = world.machines()[0].agent;
     for machine in [1, 2] {
         let events: Vec<_> =
-            world.told().into_iter().filter(|told| told.machine == machine).collect();
+            world.take_events().into_iter().filter(|told| told.machine == machine).collect();
         let over = |event: &Event| matches!(event, Event::AgentDown { life, how: Ending::Replaced } if life.agent == agent);
         assert!(machine == 2 || events.iter().any(|told| over(&told.event)), "{events:?}");
         assert_eq!((flows(&world, machine), part(&world, machine, 0)), (0, Part::Lost));
@@ -366,7 +368,7 @@ fn an_agent_that_restarts_faster_than_it_is_missed_is_a_new_life_all_the_same() 
 
 #[test]
 fn an_agent_whose_clock_was_set_back_over_a_restart_comes_in_all_the_same() {
-    let mut world = MeshWorld::of(3, 1, Weather::LAN);
+    let mut world = MeshWorld::of(3, 1, LinkConditions::LAN);
     world.crash(0);
     world.run_for(SECOND);
     // The next start would have a greater number; this one has a smaller.
@@ -379,7 +381,7 @@ fn an_agent_whose_clock_was_set_back_over_a_restart_comes_in_all_the_same() {
 
 #[test]
 fn both_sides_of_a_cut_network_go_on_by_themselves_also_after_it_is_mended() {
-    let mut world = measure::in_run(4, 1, Weather::LAN);
+    let mut world = measure::in_run(4, 1, LinkConditions::LAN);
     for machine in 0..4 {
         let number = u32::try_from(machine).expect("small");
         world.set_flow(machine, RUN, key(number), flow(), &[0, 1, 2, 3]);
@@ -405,10 +407,10 @@ fn both_sides_of_a_cut_network_go_on_by_themselves_also_after_it_is_mended() {
 
 #[test]
 fn an_agent_that_cannot_speak_for_a_while_is_cut_off_and_knows_it() {
-    let mut world = measure::in_run(3, 1, Weather::LAN);
+    let mut world = measure::in_run(3, 1, LinkConditions::LAN);
     world.cut(&[1, 0, 0]);
     world.run_for(SECOND);
-    world.told();
+    world.take_events();
     world.heal();
     settle(&mut world);
     // Alone, it had lost the others too. Either side may begin a new life; the two that could hear
@@ -423,14 +425,14 @@ fn an_agent_that_cannot_speak_for_a_while_is_cut_off_and_knows_it() {
 
 #[test]
 fn another_plan_is_refused_with_both_hashes_and_the_agent() {
-    let mut world = MeshWorld::of(3, 1, Weather::LAN.losing(50_000));
+    let mut world = MeshWorld::of(3, 1, LinkConditions::LAN.losing(50_000));
     let other = PlanHash([2; 32]);
-    world.told();
+    world.take_events();
     for (machine, plan) in [(0, PLAN), (1, PLAN), (2, other)] {
         world.join_run(machine, RUN, plan, &[0, 1, 2]);
     }
     settle(&mut world);
-    let events = world.told();
+    let events = world.take_events();
     for (machine, agent, ours, theirs) in
         [(0, 2, PLAN, other), (1, 2, PLAN, other), (2, 0, other, PLAN), (2, 1, other, PLAN)]
     {
@@ -448,7 +450,7 @@ fn another_plan_is_refused_with_both_hashes_and_the_agent() {
 
 #[test]
 fn a_run_is_ready_for_all_when_the_last_member_has_come() {
-    let mut world = MeshWorld::of(4, 1, Weather::LAN.losing(20_000));
+    let mut world = MeshWorld::of(4, 1, LinkConditions::LAN.losing(20_000));
     for machine in [0, 1, 2] {
         world.join_run(machine, RUN, PLAN, &[0, 1, 2, 3]);
     }
@@ -468,7 +470,7 @@ fn a_run_is_ready_for_all_when_the_last_member_has_come() {
 
 #[test]
 fn a_late_joiner_is_told_ten_thousand_flows() {
-    let mut world = MeshWorld::of(2, 1, Weather::LAN.losing(10_000));
+    let mut world = MeshWorld::of(2, 1, LinkConditions::LAN.losing(10_000));
     world.join_run(0, RUN, PLAN, &[0, 1]);
     for number in 0..10_000 {
         world.set_flow(0, RUN, key(number), flow(), &[1]);
@@ -482,7 +484,7 @@ fn a_late_joiner_is_told_ten_thousand_flows() {
 
 #[test]
 fn what_one_run_does_another_does_not_see() {
-    let mut world = measure::in_run(3, 1, Weather::LAN);
+    let mut world = measure::in_run(3, 1, LinkConditions::LAN);
     let second = RunId(2);
     for machine in 0..3 {
         world.join_run(machine, second, PlanHash([3; 32]), &[0, 1, 2]);
@@ -500,13 +502,13 @@ fn what_one_run_does_another_does_not_see() {
 
 #[test]
 fn who_says_good_bye_is_gone_at_once_and_is_not_called_lost() {
-    let mut world = MeshWorld::of(5, 1, Weather::LAN);
-    world.told();
+    let mut world = MeshWorld::of(5, 1, LinkConditions::LAN);
+    world.take_events();
     let leaver = world.machines()[3].agent;
     world.leave(3);
     world.run_for(Span::from_millis(1));
     let endings: Vec<_> = world
-        .told()
+        .take_events()
         .into_iter()
         .filter_map(|told| match told.event {
             Event::AgentDown { life, how } => Some((life.agent, how)),
@@ -518,13 +520,13 @@ fn who_says_good_bye_is_gone_at_once_and_is_not_called_lost() {
 
 #[test]
 fn clocks_are_known_within_their_bounds_and_a_step_is_noticed() {
-    let weather = Weather {
+    let conditions = LinkConditions {
         delay: Span::from_micros(50),
         jitter: Span::from_micros(300),
         loss: 10_000,
         twice: 0,
     };
-    let mut world = MeshWorld::new(9, weather);
+    let mut world = MeshWorld::new(9, conditions);
     for machine in 0..4 {
         world.add_machine();
         world.start(machine, &[0]);
@@ -547,11 +549,11 @@ fn clocks_are_known_within_their_bounds_and_a_step_is_noticed() {
         assert!(clock.rtt_min >= Span::from_micros(100) && clock.rtt_min < Span::from_micros(400));
         assert!(clock.skew_ppb.abs() < 220_000 && clock.exchanges > 50, "{clock:?}");
     }
-    world.told();
+    world.take_events();
     world.step_clock(1, Span::from_millis(5));
     world.run_for(SECOND);
     let stepped = world.machines()[1].agent;
-    let ahead = world.told().into_iter().filter_map(|told| match told.event {
+    let ahead = world.take_events().into_iter().filter_map(|told| match told.event {
         Event::ClockStepped { agent, by } if told.machine != 1 && agent == stepped => Some(by),
         _ => None,
     });
@@ -563,7 +565,7 @@ fn clocks_are_known_within_their_bounds_and_a_step_is_noticed() {
 
 #[test]
 fn clocks_of_agents_without_a_common_run_are_compared_too() {
-    let mut world = MeshWorld::of(3, 2, Weather::LAN);
+    let mut world = MeshWorld::of(3, 2, LinkConditions::LAN);
     world.run_for(Span::from_secs(40));
     settle(&mut world);
     for machine in world.machines() {
@@ -579,10 +581,10 @@ fn clocks_of_agents_without_a_common_run_are_compared_too() {
 #[test]
 fn round_trips_that_were_long_when_agents_met_are_measured_again_soon() {
     // Much begins at once: everything takes 100 ms, for a second.
-    let busy = Weather { delay: Span::from_millis(100), ..Weather::LAN };
+    let busy = LinkConditions { delay: Span::from_millis(100), ..LinkConditions::LAN };
     let mut world = MeshWorld::of(6, 1, busy);
     world.run_for(SECOND);
-    world.weather = Weather::LAN;
+    world.conditions = LinkConditions::LAN;
     world.run_for(Span::from_secs(45));
     for machine in world.machines() {
         let own = machine.clock.read(world.now());
@@ -596,13 +598,13 @@ fn round_trips_that_were_long_when_agents_met_are_measured_again_soon() {
 
 #[test]
 fn a_loss_that_one_agent_saw_is_agreed_on_by_all_members() {
-    let mut world = measure::in_run(4, 1, Weather::LAN);
-    world.told();
+    let mut world = measure::in_run(4, 1, LinkConditions::LAN);
+    world.take_events();
     world.crash(3);
     world.run_for(Span::from_secs(3));
     let lost = world.machines()[3].agent;
     let heard: Vec<(usize, LossCause)> = world
-        .told()
+        .take_events()
         .into_iter()
         .filter_map(|told| match told.event {
             Event::RunLost { agent, cause, .. } if agent == lost => Some((told.machine, cause)),
@@ -616,7 +618,7 @@ fn a_loss_that_one_agent_saw_is_agreed_on_by_all_members() {
 
 #[test]
 fn a_world_of_two_hundred_agents_agrees_and_loses_nobody() {
-    let mut world = measure::in_run(200, 4, Weather::LAN.losing(10_000));
+    let mut world = measure::in_run(200, 4, LinkConditions::LAN.losing(10_000));
     let everybody: Vec<usize> = (0..200).collect();
     for machine in (0..200).step_by(10) {
         let number = u32::try_from(machine).expect("small");

@@ -184,8 +184,8 @@ fn news_stop_when_nothing_changes() {
     send(&mut world, "a", "x", 20_000, u64::MAX);
     send(&mut world, "b", "y", 1000, u64::MAX);
     world.run_until(ms(4000));
-    let told = world.wire().told();
+    let told = world.wire().announced();
     world.run_until(ms(20_000));
-    assert_eq!(world.wire().told(), told, "a steady flow is told of no more");
+    assert_eq!(world.wire().announced(), told, "a steady flow is told of no more");
     assert!(told <= 40, "{told}");
 }

@@ -7,23 +7,23 @@
 use windtunnel_engine::NetworkChange;
 use windtunnel_model::plan::LinkChange;
 use windtunnel_model::{Lane, Span, Vertex};
-use windtunnel_simlab::{Chance, Echo, Sink, Steady, Window, World, ms};
+use windtunnel_simlab::{Echo, Rng, Sink, Steady, Window, World, ms};
 use windtunnel_wire::build;
 
-/// A star of four nodes around two routers, each link with properties by chance.
-fn network(chance: &mut Chance, seed: u64) -> String {
+/// A star of four nodes around two routers, each link with random properties.
+fn network(rng: &mut Rng, seed: u64) -> String {
     let mut text = format!(
         "seed: {seed}\nnodes: {{a: {{}}, b: {{}}, c: {{}}, d: {{}}}}\nrouters: [r, s]\nlinks:\n"
     );
     for ends in ["a, r", "b, r", "c, s", "d, s", "r, s"] {
-        let latency = chance.below(20_000);
-        let jitter = chance.below(2000);
-        let loss = chance.pick(&["0%", "1%", "{packets: [2, 3, 9]}"]);
-        let rate = chance.pick(&["", ", rate: 1mbit", ", rate: 30mbit", ", rate: 2gbit"]);
-        let more = chance.pick(&["", ", duplicate: 5%", ", corrupt: 5%", ", mtu: 1280"]);
+        let latency = rng.below(20_000);
+        let jitter = rng.below(2000);
+        let loss = rng.pick(&["0%", "1%", "{packets: [2, 3, 9]}"]);
+        let rate = rng.pick(&["", ", rate: 1mbit", ", rate: 30mbit", ", rate: 2gbit"]);
+        let more = rng.pick(&["", ", duplicate: 5%", ", corrupt: 5%", ", mtu: 1280"]);
         let queue = match rate {
             "" => "",
-            _ => chance.pick(&[
+            _ => rng.pick(&[
                 "",
                 ", queue: 5p",
                 ", discipline: codel",
@@ -43,18 +43,18 @@ fn network(chance: &mut Chance, seed: u64) -> String {
 
 /// Everything that can be seen from outside, as text.
 fn play(seed: u64) -> String {
-    let mut chance = Chance::new(seed);
-    let mut world = World::new(&network(&mut chance, seed));
+    let mut rng = Rng::new(seed);
+    let mut world = World::new(&network(&mut rng, seed));
     let (a, b, c, d) = (world.socket("a"), world.socket("b"), world.socket("c"), world.socket("d"));
     world.attach("c", Sink::default());
     world.attach("d", Echo);
     world.attach("a", Window::new(a, c, 1000, Span::from_millis(300)));
-    let gap = Span::from_micros(500 + chance.below(5000));
+    let gap = Span::from_micros(500 + rng.below(5000));
     world.attach("b", Steady { from: b, to: d, payload: 200, gap, left: 200 });
     let mut millis = 0;
     for _ in 0..40 {
-        millis += chance.below(40);
-        operate(&mut world, &mut chance, millis);
+        millis += rng.below(40);
+        operate(&mut world, &mut rng, millis);
         world.assert_conservation();
     }
     world.run_until(ms(millis + 2000));
@@ -62,11 +62,11 @@ fn play(seed: u64) -> String {
     summary(&world)
 }
 
-fn operate(world: &mut World, chance: &mut Chance, millis: u64) {
-    let lane = Lane::from_index(usize::try_from(chance.below(10)).unwrap_or(0));
-    match chance.below(4) {
+fn operate(world: &mut World, rng: &mut Rng, millis: u64) {
+    let lane = Lane::from_index(usize::try_from(rng.below(10)).unwrap_or(0));
+    match rng.below(4) {
         0 => {
-            let state = vec![(lane, chance.below(3) > 0)];
+            let state = vec![(lane, rng.below(3) > 0)];
             let change = LinkChange { patches: Vec::new(), state };
             world.at(ms(millis)).apply(&NetworkChange::Links(&change));
         }
@@ -77,7 +77,7 @@ fn operate(world: &mut World, chance: &mut Chance, millis: u64) {
         }
         2 => world.at(ms(millis)).apply(&NetworkChange::Heal),
         _ => {
-            let payload = vec![1; usize::try_from(1 + chance.below(60_000)).unwrap_or(1)];
+            let payload = vec![1; usize::try_from(1 + rng.below(60_000)).unwrap_or(1)];
             let (from, to) = (world.socket("a"), world.socket("d"));
             let (frame, header) = build::tcp_train(from, to, 1, 0x10, &payload, 1200);
             world.at(ms(millis)).send_train("a", header, frame);

@@ -21,7 +21,7 @@ impl MeshWorld {
         // Who differed last may still do: all are looked at only when it does not.
         while let Some((index, found)) = self.first_difference(last) {
             if self.now.since(begin) >= limit {
-                return Err(format!("after {limit}: {}", self.told_of(index, &found)));
+                return Err(format!("after {limit}: {}", self.locate(index, &found)));
             }
             last = index;
             self.run_for(STEP);
@@ -32,10 +32,10 @@ impl MeshWorld {
     /// Something that some agent does not know or knows wrongly.
     #[must_use]
     pub fn difference(&self) -> Option<String> {
-        self.first_difference(0).map(|(index, found)| self.told_of(index, &found))
+        self.first_difference(0).map(|(index, found)| self.locate(index, &found))
     }
 
-    fn told_of(&self, index: usize, found: &str) -> String {
+    fn locate(&self, index: usize, found: &str) -> String {
         format!("machine {index} at {}: {found}", self.now)
     }
 
@@ -65,7 +65,7 @@ impl MeshWorld {
             let known: Vec<String> = mesh.agents().map(ToString::to_string).collect();
             text += &format!("machine {index}, {}, knows {known:?}\n", mesh.identity());
         }
-        for told in self.told.iter().rev().take(60).rev() {
+        for told in self.reported.iter().rev().take(60).rev() {
             text += &format!("{} to {}: {:?}\n", told.at, told.machine, told.event);
         }
         text

@@ -7,8 +7,8 @@ use windtunnel_mesh::{Counters, Event, PlanHash, RunId};
 use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Span, Time};
 
-use super::{MeshWorld, Weather};
-use crate::Chance;
+use super::{LinkConditions, MeshWorld};
+use crate::Rng;
 
 /// The run of these worlds.
 pub const RUN: RunId = RunId(1);
@@ -49,7 +49,7 @@ pub struct Load {
     /// For so long.
     pub span: Span,
     /// Over this network.
-    pub weather: Weather,
+    pub conditions: LinkConditions,
 }
 
 impl Times {
@@ -78,32 +78,38 @@ impl Times {
 
 /// Where agents are killed in [`losses`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Company {
+pub enum AgentState {
     /// All are in one run.
     Run,
     /// There is no run.
     Idle,
 }
 
-/// Kills agents one after the other in a world of `count`, at times by chance, and tells after how
+/// Kills agents one after the other in a world of `count`, at random times, and returns after how
 /// long each was known to be lost by every other.
 ///
 /// # Panics
 /// If a loss is not noticed at all within 30 s, or an agent that lives is declared lost.
 #[must_use]
-pub fn losses(count: usize, weather: Weather, kills: usize, seed: u64, company: Company) -> Times {
-    let mut world = MeshWorld::of(count, seed, weather);
-    let mut chance = Chance::new(seed ^ 0x6c6f_7373);
+pub fn losses(
+    count: usize,
+    conditions: LinkConditions,
+    kills: usize,
+    seed: u64,
+    state: AgentState,
+) -> Times {
+    let mut world = MeshWorld::of(count, seed, conditions);
+    let mut rng = Rng::new(seed ^ 0x6c6f_7373);
     let everybody: Vec<usize> = (0..count).collect();
     let mut times = Vec::new();
     for number in 0..kills {
         // Who is lost to a run does not come back to it.
         let run = RunId(number as u64);
-        if company == Company::Run {
+        if state == AgentState::Run {
             join_all(&mut world, run, &everybody);
         }
-        world.run_for(Span::from_micros(500_000 + chance.below(40_000)));
-        let victim = usize::try_from(chance.below(count as u64)).unwrap_or(0);
+        world.run_for(Span::from_micros(500_000 + rng.below(40_000)));
+        let victim = usize::try_from(rng.below(count as u64)).unwrap_or(0);
         times.push(kill(&mut world, victim));
         everybody.iter().for_each(|machine| world.leave_run(*machine, run));
         let seeds: Vec<usize> = (0..count).filter(|other| *other != victim).take(3).collect();
@@ -115,14 +121,14 @@ pub fn losses(count: usize, weather: Weather, kills: usize, seed: u64, company: 
 
 /// Kills an agent. How long it takes until every other knows that.
 fn kill(world: &mut MeshWorld, victim: usize) -> Span {
-    world.told();
+    world.take_events();
     let (begin, agent) = (world.now(), world.machines()[victim].agent);
     world.crash(victim);
     let (mut last, mut missing) = (begin, world.machines().len() - 1);
     while missing > 0 {
         assert!(world.now().since(begin) < Span::from_secs(30), "{missing} do not notice");
         world.run_for(Span::from_millis(5));
-        for told in world.told() {
+        for told in world.take_events() {
             if let Event::AgentDown { life, .. } = told.event {
                 assert_eq!(life.agent, agent, "an agent was declared lost that lives");
                 missing -= 1;
@@ -133,18 +139,18 @@ fn kill(world: &mut MeshWorld, victim: usize) -> Span {
     last.since(begin)
 }
 
-/// Starts and ends flows between nodes by chance, and tells when each agent knew of each start. All
+/// Starts and ends flows between nodes at random, and returns when each agent knew of each start. All
 /// agents hear of all flows, which is the worst case.
 ///
 /// # Panics
 /// If some agent does not know of some start in the end.
 #[must_use]
 pub fn spread(load: &Load, seed: u64) -> Spread {
-    let mut world = in_run(load.machines, seed, load.weather);
+    let mut world = in_run(load.machines, seed, load.conditions);
     world.run_for(Span::from_secs(2));
-    world.told();
+    world.take_events();
     let everybody: Vec<usize> = (0..load.machines).collect();
-    let mut chance = Chance::new(seed ^ 0x666c_6f77);
+    let mut rng = Rng::new(seed ^ 0x666c_6f77);
     let before = said(&world);
     let (begin, mut live) = (world.now(), Vec::new());
     let mut starts: BTreeMap<FlowKey, Time> = BTreeMap::new();
@@ -154,9 +160,9 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
     let odds = 100_000 / load.starts.max(1);
     while world.now().since(begin) < load.span {
         world.run_for(grid);
-        if chance.below(odds) == 0 {
-            let source = u32::try_from(chance.below(load.nodes.into())).unwrap_or(0);
-            let destination = u32::try_from(chance.below(load.nodes.into())).unwrap_or(0);
+        if rng.below(odds) == 0 {
+            let source = u32::try_from(rng.below(load.nodes.into())).unwrap_or(0);
+            let destination = u32::try_from(rng.below(load.nodes.into())).unwrap_or(0);
             let number = u32::try_from(starts.len()).unwrap_or(0);
             let (source, destination) = (NodeId(source), NodeId(destination));
             let key = FlowKey { source, destination, number };
@@ -167,8 +173,8 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
             live.push((machine, key));
             world.set_flow(machine, RUN, key, flow, &everybody);
         }
-        if chance.below(odds) == 0 && !live.is_empty() {
-            let index = usize::try_from(chance.below(live.len() as u64)).unwrap_or(0);
+        if rng.below(odds) == 0 && !live.is_empty() {
+            let index = usize::try_from(rng.below(live.len() as u64)).unwrap_or(0);
             let (machine, key) = live.swap_remove(index);
             world.end_flow(machine, RUN, key);
         }
@@ -184,9 +190,9 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
 /// What the busiest of `count` agents in one run sends in `span` if nothing happens, and how long
 /// they took to find each other and to agree on the run.
 #[must_use]
-pub fn quiet(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, Span) {
-    let start = MeshWorld::new(0, weather).now();
-    let mut world = in_run(count, seed, weather);
+pub fn quiet(count: usize, conditions: LinkConditions, span: Span, seed: u64) -> (Sent, Span) {
+    let start = MeshWorld::new(0, conditions).now();
+    let mut world = in_run(count, seed, conditions);
     let settled = world.now().since(start);
     world.run_for(at_rest(count));
     let before = said(&world);
@@ -197,8 +203,8 @@ pub fn quiet(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, Sp
 /// What the busiest of `count` agents without any run sends in `span`, a quarter of an hour after
 /// they found each other, and to how many others that agent speaks which speaks to most.
 #[must_use]
-pub fn idle(count: usize, weather: Weather, span: Span, seed: u64) -> (Sent, usize) {
-    let mut world = MeshWorld::of(count, seed, weather);
+pub fn idle(count: usize, conditions: LinkConditions, span: Span, seed: u64) -> (Sent, usize) {
+    let mut world = MeshWorld::of(count, seed, conditions);
     world.run_for(Span::from_secs(900));
     let before = said(&world);
     world.forget_receivers();
@@ -219,8 +225,8 @@ fn at_rest(count: usize) -> Span {
 /// # Panics
 /// If they do not agree on it within 60 s.
 #[must_use]
-pub fn in_run(count: usize, seed: u64, weather: Weather) -> MeshWorld {
-    let mut world = MeshWorld::of(count, seed, weather);
+pub fn in_run(count: usize, seed: u64, conditions: LinkConditions) -> MeshWorld {
+    let mut world = MeshWorld::of(count, seed, conditions);
     let everybody: Vec<usize> = (0..count).collect();
     join_all(&mut world, RUN, &everybody);
     world
@@ -234,7 +240,7 @@ fn join_all(world: &mut MeshWorld, run: RunId, everybody: &[usize]) {
 }
 
 fn note(world: &mut MeshWorld, starts: &BTreeMap<FlowKey, Time>, known: &mut Vec<Span>) {
-    for told in world.told() {
+    for told in world.take_events() {
         let Event::Flows { changes, .. } = told.event else { continue };
         for change in changes.iter().filter(|change| change.flow.is_some()) {
             known.push(told.at.since(starts[&change.key]));

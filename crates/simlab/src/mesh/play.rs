@@ -7,13 +7,13 @@ use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Rate, Span, Time};
 
 use super::machine::Machine;
-use super::{MeshWorld, Weather};
-use crate::Chance;
+use super::{LinkConditions, MeshWorld};
+use crate::Rng;
 
 /// How long everybody may take to know the truth after the last change.
 const LIMIT: Span = Span::from_secs(30);
 
-/// The least step of a clock that the next exchange proves in any weather: bounds are as wide as a
+/// The least step of a clock that the next exchange proves under any conditions: bounds are as wide as a
 /// round trip, 12.4 ms at the most, and what 20 s without one add, 5 ms. A smaller step may hide in
 /// them for minutes, as [`windtunnel_mesh::Clock::error`] says.
 const STEP_MIN: Span = Span::from_millis(20);
@@ -31,61 +31,61 @@ pub struct Played {
 #[derive(Debug)]
 struct Script {
     world: MeshWorld,
-    chance: Chance,
+    rng: Rng,
     runs: Vec<(RunId, Vec<usize>)>,
     /// Something has happened after which an agent may be taken for lost.
     violent: bool,
 }
 
-/// Plays a world of that many machines, or of two to six if none is named: a weather, up to fifty
+/// Plays a world of that many machines, or of two to six if none is named: conditions, up to fifty
 /// operations, and then quiet.
 ///
 /// # Panics
 /// If an event makes no sense, or if somebody does not know the truth in the end.
 #[must_use]
 pub fn play(seed: u64, machines: Option<usize>) -> Played {
-    let mut chance = Chance::new(seed);
-    let weather = weather(&mut chance);
-    let mut world = MeshWorld::new(seed, weather);
-    world.set_ended_limit(chance.pick(&[2, 20, 4096]));
-    let few = 2 + number(chance.below(5));
+    let mut rng = Rng::new(seed);
+    let conditions = conditions(&mut rng);
+    let mut world = MeshWorld::new(seed, conditions);
+    world.set_ended_limit(rng.pick(&[2, 20, 4096]));
+    let few = 2 + number(rng.below(5));
     let count = machines.unwrap_or(few);
     for index in 0..count {
         world.add_machine();
         world.start(index, &[0, 1.min(index)]);
     }
-    let mut script = Script { world, chance, runs: Vec::new(), violent: false };
+    let mut script = Script { world, rng, runs: Vec::new(), violent: false };
     script.begin_run(count);
-    let operations = 5 + script.chance.below(45);
+    let operations = 5 + script.rng.below(45);
     for _ in 0..operations {
-        let wait = script.chance.pick(&[0, 100, 1500, 4000, 30_000, 80_000]);
-        script.world.run_for(Span::from_micros(script.chance.below(wait + 1)));
+        let wait = script.rng.pick(&[0, 100, 1500, 4000, 30_000, 80_000]);
+        script.world.run_for(Span::from_micros(script.rng.below(wait + 1)));
         script.operate(count);
     }
     script.end()
 }
 
-fn weather(chance: &mut Chance) -> Weather {
+fn conditions(rng: &mut Rng) -> LinkConditions {
     let micros = |micros| Span::from_micros(micros);
-    let weather = chance.pick(&[
-        Weather::LAN,
-        Weather::LAN.losing(50_000),
-        Weather { delay: micros(200), jitter: micros(6000), loss: 10_000, twice: 50_000 },
-        Weather { delay: micros(2000), jitter: micros(1000), loss: 0, twice: 10_000 },
+    let conditions = rng.pick(&[
+        LinkConditions::LAN,
+        LinkConditions::LAN.losing(50_000),
+        LinkConditions { delay: micros(200), jitter: micros(6000), loss: 10_000, twice: 50_000 },
+        LinkConditions { delay: micros(2000), jitter: micros(1000), loss: 0, twice: 10_000 },
     ]);
-    weather.losing(weather.loss.min(chance.below(100_000)))
+    conditions.losing(conditions.loss.min(rng.below(100_000)))
 }
 
 impl Script {
     fn begin_run(&mut self, count: usize) {
         let run = RunId(1000 + self.runs.len() as u64);
-        let members: Vec<usize> = (0..count).filter(|_| self.chance.below(5) > 0).collect();
+        let members: Vec<usize> = (0..count).filter(|_| self.rng.below(5) > 0).collect();
         if members.len() > 1 {
             // Now and then somebody comes with another plan, or comes later.
             for member in &members {
-                let other = self.chance.below(30) == 0;
+                let other = self.rng.below(30) == 0;
                 let plan = PlanHash([if other { 2 } else { 1 }; 32]);
-                let wait = self.chance.pick(&[0, 0, 0, 500, 20_000]);
+                let wait = self.rng.pick(&[0, 0, 0, 500, 20_000]);
                 self.world.run_for(Span::from_micros(wait));
                 if self.world.machines()[*member].mesh.is_some() {
                     self.world.join_run(*member, run, plan, &members);
@@ -96,9 +96,9 @@ impl Script {
     }
 
     fn operate(&mut self, count: usize) {
-        let machine = number(self.chance.below(count as u64));
+        let machine = number(self.rng.below(count as u64));
         let lives = self.world.machines()[machine].mesh.is_some();
-        match self.chance.below(100) {
+        match self.rng.below(100) {
             0..80 => self.change_flows(machine),
             80..84 if lives => {
                 self.world.crash(machine);
@@ -108,13 +108,13 @@ impl Script {
             80..88 if !lives => self.restart(machine, count),
             88..91 => {
                 let sides: Vec<u32> =
-                    (0..count).map(|_| u32::from(self.chance.below(2) == 0)).collect();
+                    (0..count).map(|_| u32::from(self.rng.below(2) == 0)).collect();
                 self.world.cut(&sides);
                 self.violent = true;
             }
             91..95 => self.world.heal(),
             95..96 => {
-                let step = STEP_MIN + Span::from_millis(self.chance.below(50));
+                let step = STEP_MIN + Span::from_millis(self.rng.below(50));
                 self.world.step_clock(machine, step);
             }
             96..98 if self.runs.len() < 3 => self.begin_run(count),
@@ -130,22 +130,22 @@ impl Script {
     /// Several changes at a time, as when packets come in batches.
     fn change_flows(&mut self, machine: usize) {
         let Some((run, members)) = self.run() else { return };
-        for _ in 0..self.chance.pick(&[1, 1, 2, 20]) {
+        for _ in 0..self.rng.pick(&[1, 1, 2, 20]) {
             let key = FlowKey {
                 source: NodeId(number32(machine as u64)),
-                destination: NodeId(number32(self.chance.below(4))),
-                number: number32(self.chance.below(3)),
+                destination: NodeId(number32(self.rng.below(4))),
+                number: number32(self.rng.below(3)),
             };
-            if self.chance.below(3) == 0 {
+            if self.rng.below(3) == 0 {
                 self.world.end_flow(machine, run, key);
             } else {
-                let demand = self.chance.pick(&[0, 1_000_000, 1]);
-                let rtt = Span::from_millis(1 + self.chance.below(3));
+                let demand = self.rng.pick(&[0, 1_000_000, 1]);
+                let rtt = Span::from_millis(1 + self.rng.below(3));
                 let demand = Rate::from_bits_per_second(demand);
                 let terms = FlowTerms { rtt, demand, window: Some(Bytes(65_536)) };
                 let flow = Flow { terms, since: Time::ZERO };
                 // Who hears of a pair of nodes is mostly the same each time.
-                let pick = if self.chance.below(20) == 0 { self.chance.below(8) } else { 3 };
+                let pick = if self.rng.below(20) == 0 { self.rng.below(8) } else { 3 };
                 let to = members.iter().filter(|member| **member as u64 % 3 != pick % 3);
                 let to: Vec<usize> = to.copied().collect();
                 self.world.set_flow(machine, run, key, flow, &to);
@@ -160,7 +160,7 @@ impl Script {
     }
 
     fn run(&mut self) -> Option<(RunId, Vec<usize>)> {
-        let index = number(self.chance.below(self.runs.len() as u64));
+        let index = number(self.rng.below(self.runs.len() as u64));
         self.runs.get(index).cloned()
     }
 

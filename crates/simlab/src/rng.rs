@@ -5,16 +5,16 @@ use windtunnel_model::random::Stream;
 
 /// A sequence of choices that a seed fixes.
 #[derive(Debug)]
-pub struct Chance {
+pub struct Rng {
     stream: Stream,
     drawn: u64,
 }
 
-impl Chance {
+impl Rng {
     /// The choices of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Chance { stream: Stream::derive(seed, "simlab", Direction::Up, "choices"), drawn: 0 }
+        Rng { stream: Stream::derive(seed, "simlab", Direction::Up, "choices"), drawn: 0 }
     }
 
     /// A number below `limit`; 0 where that is 0.
