@@ -61,7 +61,7 @@ pub(crate) struct Chain {
     site: Site,
     profile: LinkProfile,
     pub(crate) counters: LaneCounters,
-    /// The most packets and bytes that waited since somebody asked.
+    /// The most packets and bytes that waited since the last [`Chain::take_queue_peak`].
     queue_peak: (u64, u64),
     pub(crate) alarms: Alarms,
     /// The number of the next packet.
@@ -109,7 +109,7 @@ pub(crate) struct Site {
     pub(crate) ends_at_node: bool,
     /// It leads to or from a LAN.
     pub(crate) on_lan: bool,
-    /// It starts where packets may be fragmented and senders told of an MTU: not at a LAN, which
+    /// It starts where packets may be fragmented and senders are sent an MTU: not at a LAN, which
     /// knows of frames only, nor at a node on a LAN, whose kernel has fragmented what it
     /// wanted to.
     pub(crate) routed: bool,
@@ -292,7 +292,7 @@ impl Chain {
         self.counters.dropped[reason] += u64::from(segments);
     }
 
-    /// Whether it starts where packets may be fragmented and senders told of an MTU.
+    /// Whether it starts where packets may be fragmented and senders are sent an MTU.
     pub(crate) fn is_routed(&self) -> bool {
         self.site.routed
     }

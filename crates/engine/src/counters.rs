@@ -233,7 +233,7 @@ pub struct RouterCounters {
     pub forwarded: u64,
     /// Died of their TTL or hop limit.
     pub ttl_expired: u64,
-    /// Had no route, or an address that nobody has.
+    /// Had no route, or an address that no interface has.
     pub no_route: u64,
     /// Must not be forwarded (multicast, broadcast, link-local), or were for the router itself and
     /// of no use to it.

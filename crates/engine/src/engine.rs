@@ -49,7 +49,7 @@ use crate::paths::exchange::Exchange;
 ///   the order of their times; those from one port to one port do, unless the network reorders
 ///   them.
 /// - [`poll_flow`](Engine::poll_flow) says what other machines have to know of the flows here, and
-///   [`handle_flows`](Engine::handle_flows) hears what they said.
+///   [`handle_flows`](Engine::handle_flows) takes their announcements.
 /// - Counters are of what nodes here sent, on all lanes of its way. What is added up over the
 ///   machines is the network's.
 ///
@@ -273,7 +273,7 @@ impl Engine {
             .min()
     }
 
-    /// The latest time that it was told of.
+    /// The latest `now` of all calls.
     #[must_use]
     pub fn now(&self) -> Time {
         self.core.now
@@ -359,12 +359,12 @@ impl Engine {
         self.model.paths_mut()?.poll_flow(self.core.now)
     }
 
-    /// What part `part` told of its flows, known here at `now`. All of it is taken over at once, so
-    /// that many announcements cost one allocation. Only the latest of a flow counts; an end of a flow
-    /// that is not known is none.
+    /// What part `part` announced of its flows, received here at `now`. All of it is taken over at
+    /// once, so that many announcements cost one allocation. Only the latest of a flow counts;
+    /// an end of a flow that is not known is none.
     ///
-    /// Announcements that no engine of the same plan gives out, and those of flows for which there is no
-    /// room, are counted by [`refused_flows`](Engine::refused_flows).
+    /// Announcements that no engine of the same plan gives out, and those of flows for which there
+    /// is no room, are counted by [`refused_flows`](Engine::refused_flows).
     ///
     /// # Panics
     /// If `now` is before an earlier one.
@@ -413,7 +413,7 @@ impl Engine {
         self.refused_flows
     }
 
-    /// Flows here of which the other machines cannot be told, since more are on one route than
+    /// Flows here that cannot be announced to other machines, since more are on one route than
     /// there are names for (4 billion, divided by what [`FlowKey`] needs for the rest). Each
     /// makes the sharing of links wrong.
     #[must_use]

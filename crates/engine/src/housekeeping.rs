@@ -1,15 +1,16 @@
-//! What kernels say to the link itself, and what has nobody to hear it, never enters a lane.
+//! What kernels say to the link itself, and multicast without a receiver, never enters a lane.
 //!
 //! A node's kernel reports multicast membership at moments of its own choosing (IGMP, RFC 3376;
 //! MLD, RFC 3810) and looks for routers and neighbours (RFC 4861). On these point-to-point links
-//! that changes nothing, but every report would take a packet number, and with it the random draws of the
-//! packets after it: two runs of the same programs would lose different packets. The same holds for
-//! any multicast or broadcast towards a router, which forwards none.
+//! that changes nothing, but every report would take a packet number, and with it the random draws
+//! of the packets after it: two runs of the same programs would lose different packets. The same
+//! holds for any multicast or broadcast towards a router, which forwards none.
 //!
 //! On a LAN they do enter the lanes: address resolution is what a LAN is about, and it takes its
-//! time, its place in queues, and its chance of loss. So that the random draws of programs' packets depend on
-//! those packets alone, what kernels send of their own accord there ([`is_kernels_own`]) has
-//! numbers of its own, and so random draws of their own; bursts of loss go on only with programs' packets.
+//! time, its place in queues, and its chance of loss. So that the random draws of programs' packets
+//! depend on those packets alone, what kernels send of their own accord there ([`is_kernels_own`])
+//! has numbers of its own, and so random draws of their own; bursts of loss go on only with
+//! programs' packets.
 
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{ethernet, icmp};

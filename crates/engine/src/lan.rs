@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use windtunnel_model::{Lane, Plan, Span, Time, Vertex};
 use windtunnel_wire::ethernet;
 
-/// An address of which nothing was heard for so long is forgotten (802.1D, table 7-5).
+/// An address from which no frame came for so long is forgotten (802.1D, table 7-5).
 pub(crate) const AGEING: Span = Span::from_millis(300_000);
 /// Addresses that a segment knows at most; the frames for others leave by all attachments.
 const STATIONS_MAX: usize = 8192;
@@ -26,14 +26,14 @@ pub(crate) struct Segment {
     stations: BTreeMap<[u8; 6], Station>,
 }
 
-/// The sides of a partition that something is on: what it sends reaches nothing that hears on
+/// The sides of a partition that something is on: what it sends reaches nothing that receives on
 /// another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sides {
     /// As a sender; `None`: on no side.
     pub(crate) sends: Option<usize>,
     /// As a receiver.
-    pub(crate) hears: Option<usize>,
+    pub(crate) receives: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ pub(crate) enum Outlet {
     /// All but the one that leads back.
     Others,
     /// None: its receiver is where it came from.
-    Nobody,
+    None,
 }
 
 impl Segment {
@@ -66,14 +66,14 @@ impl Segment {
 
     /// Notes that the sender of a frame, which came by `came`, is there, and says where it goes.
     pub(crate) fn pass(&mut self, now: Time, came: Lane, frame: &[u8]) -> Outlet {
-        let Ok(view) = ethernet::View::parse(frame) else { return Outlet::Nobody };
+        let Ok(view) = ethernet::View::parse(frame) else { return Outlet::None };
         self.learn(now, came.reverse(), view.source());
         if view.is_multicast() {
             return Outlet::Others;
         }
         match self.stations.get(&view.destination()) {
             Some(station) if now.since(station.heard) > AGEING => Outlet::Others,
-            Some(station) if station.lane == came.reverse() => Outlet::Nobody,
+            Some(station) if station.lane == came.reverse() => Outlet::None,
             Some(station) => Outlet::One(station.lane),
             None => Outlet::Others,
         }
@@ -91,7 +91,7 @@ impl Segment {
             let known = self.attachments.iter().find(|(known, _)| *known == lane);
             known.map(|(_, sides)| *sides).unwrap_or_default()
         };
-        let pair = (sides(came.reverse()).sends, sides(leaves).hears);
+        let pair = (sides(came.reverse()).sends, sides(leaves).receives);
         matches!(pair, (Some(a), Some(b)) if a != b)
     }
 
@@ -158,7 +158,7 @@ mod tests {
         segment.pass(Time::ZERO, out(0).reverse(), &frame(9, 0));
         segment.pass(Time::ZERO, out(2).reverse(), &frame(9, 0));
         assert_eq!(segment.pass(Time::ZERO, out(1).reverse(), &frame(0, 1)), Outlet::One(out(2)));
-        assert_eq!(segment.pass(Time::ZERO, out(2).reverse(), &frame(0, 5)), Outlet::Nobody);
+        assert_eq!(segment.pass(Time::ZERO, out(2).reverse(), &frame(0, 5)), Outlet::None);
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
     fn only_different_sides_of_a_partition_are_parted() {
         let mut segment = segment();
         segment.attachments[0].1.sends = Some(0);
-        segment.attachments[1].1.hears = Some(1);
+        segment.attachments[1].1.receives = Some(1);
         assert!(segment.parts(out(0).reverse(), out(1)));
         assert!(!segment.parts(out(1).reverse(), out(0)), "one way only");
         assert!(!segment.parts(out(0).reverse(), out(2)));

@@ -17,7 +17,7 @@ use crate::packet::Packet;
 pub(crate) const FRESH: Span = Span::from_millis(30_000);
 /// Between two questions (RFC 4861, 10: RETRANS_TIMER).
 pub(crate) const PATIENCE: Span = Span::from_millis(1000);
-/// Questions before an address counts as nobody's (RFC 4861, 10: MAX_MULTICAST_SOLICIT).
+/// Questions before an address counts as unassigned (RFC 4861, 10: MAX_MULTICAST_SOLICIT).
 pub(crate) const TRIES: u8 = 3;
 /// Packets that wait for one address; the oldest makes room for the next.
 const WAITING_MAX: usize = 64;
@@ -32,7 +32,7 @@ pub(crate) struct Neighbours {
 #[derive(Debug, Default)]
 struct Entry {
     mac: Option<[u8; 6]>,
-    /// When its owner was last heard of.
+    /// When its owner last sent a message.
     heard: Time,
     asked: Option<Asked>,
     waiting: VecDeque<Packet>,
@@ -106,7 +106,7 @@ impl Neighbours {
         self.known.values().filter_map(|entry| entry.asked.map(|asked| asked.next)).min()
     }
 
-    /// The addresses to ask for again, and the packets for those that nobody has.
+    /// The addresses to ask for again, and the packets for addresses without an answer.
     pub(crate) fn due(&mut self, now: Time) -> (Vec<IpAddr>, Vec<Packet>) {
         let (mut again, mut lost) = (Vec::new(), Vec::new());
         self.known.retain(|address, entry| {

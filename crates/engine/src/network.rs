@@ -44,7 +44,7 @@ pub(crate) struct Station {
 }
 
 /// With the model of paths, equal paths are chosen by so many classes of flows, so that one machine
-/// can tell another one in few bits how a flow goes.
+/// can encode the path of a flow for another one in few bits.
 pub(crate) const CLASSES: u64 = 1 << 12;
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub(crate) struct Network {
     lans: Vec<Lan>,
     routes: Arc<Routes>,
     table: Table,
-    /// How many classes of flows are told apart where paths are equal; 0: every hash is one.
+    /// How many classes of flows are distinguished where paths are equal; 0: every hash is one.
     classes: u64,
 }
 
@@ -149,7 +149,8 @@ impl Network {
         self.lans[lan.index()].contains(address)
     }
 
-    /// An address of a LAN that the plan gives to nobody, but a program may (DHCP, an alias).
+    /// An address of a LAN that the plan assigns to no interface, but a program may (DHCP, an
+    /// alias).
     fn unplanned(&self, address: IpAddr) -> Option<Target> {
         let lan = self.lans.iter().position(|lan| lan.contains(address))?;
         Some(Target::Lan(LanId::from_index(lan)))
@@ -249,7 +250,7 @@ fn stations(plan: &Plan) -> BTreeMap<Lane, Station> {
     lanes.filter_map(station).collect()
 }
 
-/// Who has an address, sorted.
+/// The owners of addresses, sorted.
 #[derive(Debug)]
 struct Addresses {
     v4: Vec<(u32, Target)>,

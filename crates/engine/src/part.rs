@@ -10,8 +10,8 @@ use windtunnel_model::Plan;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Which part: 0 upwards, another one on each machine. Machines have the same lanes, and the
-    /// number separates their random streams: part 0 draws what a machine with everything draws, each
-    /// other one has streams of its own.
+    /// number separates their random streams: part 0 draws what a machine with everything draws,
+    /// each other one has streams of its own.
     pub number: u32,
     /// By node: whether it is on this machine.
     pub here: Vec<bool>,

@@ -1,12 +1,12 @@
 //! The model of paths: a packet waits at its source, for the share that its flow has of the links
 //! on its path.
 //!
-//! Theory of operation. What a node sends to a place (a node's interface or a router) goes a *path*,
-//! and waits there in a *shaper*: a queue and a rate as a lane has them. The rate is the sum of the
-//! shares of the path's flows, and of what nobody else has of its links. Behind the shaper the
-//! packet passes the lanes of its path, whose elements are those of the model of hops but for queue
-//! and rate, at once and with the times that it will have there; so nothing that comes later can
-//! touch it. At the node at the end it waits until it is there.
+//! Theory of operation. What a node sends to a place (a node's interface or a router) goes a
+//! *path*, and waits there in a *shaper*: a queue and a rate as a lane has them. The rate is the
+//! sum of the shares of the path's flows, and of what others leave of its links. Behind the shaper
+//! the packet passes the lanes of its path, whose elements are those of the model of hops but for
+//! queue and rate, at once and with the times that it will have there; so nothing that comes later
+//! can touch it. At the node at the end it waits until it is there.
 //!
 //! Flows are seen from their packets: [`traffic`]. Their shares are those of the room `sharing`.
 //!
@@ -15,8 +15,8 @@
 //! others are drawn for each link, and in that a flow that uses less than its share does not keep
 //! it.
 //!
-//! On one machine of several ([`Exchange`]) the paths are those of the nodes that are here; flows of
-//! the others take part in the allocation as announced, and have no shaper.
+//! On one machine of several ([`Exchange`]) the paths are those of the nodes that are here; flows
+//! of the others take part in the allocation as announced, and have no shaper.
 
 pub(crate) mod allocation;
 pub(crate) mod announcer;

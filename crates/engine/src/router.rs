@@ -34,7 +34,7 @@ pub(crate) enum Refusal {
     Expired,
     /// The destination exists, but no route leads there.
     NoRoute,
-    /// Nobody has the destination address.
+    /// No interface has the destination address.
     NoHost,
     /// Nothing listens at the router itself.
     NoPort,

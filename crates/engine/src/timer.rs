@@ -84,7 +84,7 @@ impl Timers {
         self.heap.peek().map(|entry| entry.due.at)
     }
 
-    /// Removes stale wake-ups from the top, so that nobody is woken for nothing.
+    /// Removes stale wake-ups from the top, so that no wake-up is in vain.
     pub(crate) fn prune<'a>(&mut self, alarms: impl Fn(u32) -> &'a Alarms) {
         self.close();
         while let Some(Entry { due, .. }) = self.heap.peek() {

@@ -39,7 +39,7 @@ pub struct Detection {
     pub probe_wait: Span,
     /// A suspected agent has this time to object. Default 500 ms.
     pub suspicion: Span,
-    /// A suspected agent is told so, again and again, after this time. Default 50 ms.
+    /// A suspected agent is sent its suspicion again after this time. Default 50 ms.
     pub notice_period: Span,
     /// News spread to all within this time: for the sum only. Default 100 ms.
     pub spread: Span,
@@ -51,17 +51,17 @@ pub struct Pace {
     /// Changes of flows are collected for this time; the first after a silence leaves at once.
     /// Default 2 ms.
     pub batch: Span,
-    /// Who is not known to share a link with a flow hears of it within this time, together with
-    /// what else there is to tell it, and never of a flow that has ended meanwhile. Default
+    /// Who is not known to share a link with a flow receives it within this time, together with
+    /// what else there is to send, and never of a flow that has ended meanwhile. Default
     /// 250 ms.
     pub later: Span,
     /// A missing announcement is asked for after this time, in which it may still come. Default 3
     /// ms.
     pub patience: Span,
-    /// After the last change a peer is told what it should have by now: first after this time,
-    /// then after eight times that, and so on until `digest_steady`. Default 50 ms.
+    /// After the last change a peer is sent the digest of what it should have by now: first after
+    /// this time, then after eight times that, and so on until `digest_steady`. Default 50 ms.
     pub digest_first: Span,
-    /// In quiet, each peer is told that often what it should have. Default 1 s; with more than 100
+    /// Without changes, each peer is sent that digest this often. Default 1 s; with more than 100
     /// peers, 100 of them in a second.
     pub digest_steady: Span,
     /// Timestamps are exchanged with each peer of a run that often, or up to twice as often along
@@ -75,7 +75,7 @@ pub struct Pace {
     pub rejoin: Span,
 }
 
-/// How much is kept. What goes beyond is refused, counted and told.
+/// How much is kept. What goes beyond is refused, counted and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Agents of the cluster, at the most. Default 16 384.
@@ -85,7 +85,7 @@ pub struct Limits {
     /// Flows of one agent in one run. Default 65 536.
     pub flows: usize,
     /// Ended flows of this agent in one run that are remembered, so that who missed their end can
-    /// be told it alone instead of all flows. Default 4096.
+    /// be sent it alone instead of all flows. Default 4096.
     pub ended: usize,
 }
 
@@ -148,12 +148,12 @@ impl Detection {
     /// The time within which every one of `agents` agents knows that another is lost, except one
     /// time in a million:
     ///
-    /// periods until somebody asks the lost one + the period in which it does not answer + the time
-    /// to object + the time that the news takes.
+    /// periods until an agent probes the lost one + the period in which it does not answer + the
+    /// time to object + the time that the news takes.
     ///
     /// Each of the n − 1 others asks in an order of chance, so that n − 1 agents all pass over the
     /// lost one for k periods with a chance of (1 − 1/(n−1))^(k(n−1)) < e⁻ᵏ; k = 14 makes that
-    /// one in a million. Nobody passes over anyone for more than 2(n−1) − 1 periods.
+    /// one in a million. No agent passes over another for more than 2(n−1) − 1 periods.
     #[must_use]
     pub fn noticed_within(&self, agents: usize) -> Span {
         let others = u64::try_from(agents.saturating_sub(1)).unwrap_or(u64::MAX).max(1);
@@ -163,7 +163,7 @@ impl Detection {
     }
 
     /// The same without a common run, where each agent asks [`NEIGHBOURS`] others in turn and, once
-    /// in [`FAR_PROBE`] times, somebody else: the lost one's turn comes within `NEIGHBOURS + 1`
+    /// in [`FAR_PROBE`] times, a random agent: the lost one's turn comes within `NEIGHBOURS + 1`
     /// periods. If all who ask it are lost as well, their own neighbours notice that first.
     #[must_use]
     pub fn noticed_by_neighbours_within(&self) -> Span {

@@ -28,17 +28,17 @@ pub struct Counters {
     pub other_version: u64,
     /// Came cut, too large, of an unknown kind or with impossible values.
     pub malformed: u64,
-    /// Came from somebody who is no agent here, or from a life that is over.
+    /// From an agent that is not known here, or from a former life.
     pub strangers: u64,
     /// Came for a run that this agent has no part in.
     pub other_run: u64,
     /// Came for a run from a member that has no part in it (yet, or any more).
     pub outside: u64,
-    /// Announcements that told nothing new: doubled, late, or repairs of what was whole.
+    /// Announcements without anything new: duplicated, late, or repairs of what was whole.
     pub stale: u64,
     /// Announced flows and named agents that were not taken because there are too many.
     pub refused: u64,
-    /// Timestamps that nobody had asked for, or that cannot be.
+    /// Timestamps that were not requested, or that cannot be.
     pub odd_clocks: u64,
     /// Requests for what is missing that were answered.
     pub repairs: u64,

@@ -1,4 +1,4 @@
-//! What the mesh has to tell its caller.
+//! Events for the caller of the mesh.
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -89,7 +89,7 @@ pub enum Event {
         changes: Vec<FlowChange>,
     },
     /// A member has announced more flows than [`crate::config::Limits::flows`]; those beyond are
-    /// not known here. Told once for each member and run.
+    /// not known here. Reported once for each member and run.
     FlowsRefused {
         /// The run.
         run: RunId,
@@ -109,7 +109,7 @@ pub enum Event {
 /// How a life of an agent ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It did not answer, or somebody to whom it did not answer said so.
+    /// It did not answer, or another agent reported so.
     Lost,
     /// It said so.
     Left,
@@ -135,6 +135,6 @@ pub enum LossCause {
     AgentDown,
     /// This member said so.
     ToldBy(AgentId),
-    /// The member takes this agent for lost, and so hears nothing from it any more.
+    /// The member has declared this agent lost, and so ignores it.
     CutUsOff,
 }

@@ -1,4 +1,4 @@
-//! What is said of a flow, and to whom.
+//! Announcements of flows, and their receivers.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -11,25 +11,25 @@ pub(crate) mod meetings;
 pub(crate) mod own;
 pub(crate) mod peer;
 
-/// The members of a run to whom a flow is announced: those where a share can depend on it.
+/// The members of a run to which a flow is announced: those where a share can depend on it.
 ///
 /// Cheap to clone. Made once for each pair of nodes, from the plan, by [`crate::Mesh::audience`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audience {
     /// Positions in the run's sorted list of members, in order.
     members: Arc<[u32]>,
-    /// Those of them who hear at once; the others within [`crate::config::Pace::later`].
+    /// Those of them that receive it at once; the others within [`crate::config::Pace::later`].
     at_once: Arc<[u32]>,
 }
 
 impl Audience {
-    /// All of them hear at once.
+    /// All of them receive it at once.
     pub(crate) fn new(members: Vec<u32>) -> Self {
         let members: Arc<[u32]> = sorted(members).into();
         Audience { at_once: Arc::clone(&members), members }
     }
 
-    /// Those who hear at once, and others who hear later.
+    /// Those that receive it at once, and others that do later.
     pub(crate) fn with_later(at_once: Vec<u32>, later: &[u32]) -> Self {
         let members = sorted([&at_once[..], later].concat());
         Audience { members: members.into(), at_once: sorted(at_once).into() }
@@ -39,13 +39,13 @@ impl Audience {
         self.at_once.iter().copied()
     }
 
-    /// How many members hear of the flow.
+    /// How many members receive the flow.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether nobody hears of the flow.
+    /// Whether no member receives the flow.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()

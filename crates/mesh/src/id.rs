@@ -29,7 +29,7 @@ pub struct Identity {
     pub epoch: u64,
     /// How often it has been declared lost since that start, although it lived.
     pub renewal: u32,
-    /// Where it hears.
+    /// Its address.
     pub address: SocketAddr,
 }
 

@@ -1,11 +1,11 @@
 //! The room `mesh`: agreement between machines without a leader.
 //!
-//! **Promises:** told of messages and time, it knows who is there and notices within a second who
-//! is lost; that all members of a run have the same plan; which flows each of them has; and how the
-//! clocks stand. Any agent may end at any time and the rest goes on: no agent is special. Whatever
-//! is lost, late, doubled or out of order on the way: once it is quiet, all agree. Every message is
-//! bounded by the MTU, and nothing is sent for each packet of a flow. The same calls in the same
-//! order give the same bytes.
+//! **Promises:** given messages and time, it knows which agents are alive and notices within a
+//! second which is lost; that all members of a run have the same plan; which flows each of them
+//! has; and how the clocks stand. Any agent may end at any time and the rest goes on: no agent is
+//! special. Whatever is lost, late, doubled or out of order on the way: once it is quiet, all
+//! agree. Every message is bounded by the MTU, and nothing is sent for each packet of a flow. The
+//! same calls in the same order give the same bytes.
 //!
 //! **Refuses:** sockets, clocks, threads, entropy; to authenticate (whoever carries the datagrams
 //! does that); to panic on bytes of any kind.

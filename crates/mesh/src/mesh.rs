@@ -69,7 +69,7 @@ pub struct Mesh {
     leaving: BTreeSet<AgentId>,
     notices: BTreeMap<AgentId, (Identity, u16)>,
     probes: probes::Probes,
-    /// Who was told that it is down, and when.
+    /// Agents that were informed that they are down, and when.
     declined: BTreeMap<AgentId, Time>,
     left: bool,
     runs: BTreeMap<RunId, Run>,
@@ -83,7 +83,7 @@ pub struct Mesh {
 #[derive(Debug)]
 struct Agent {
     life: Identity,
-    /// When it was last heard itself.
+    /// When it last sent something itself.
     heard: Time,
     clock: PeerClock,
     /// When timestamps left that have not come back.
@@ -126,7 +126,7 @@ pub struct MemberView {
 }
 
 impl Mesh {
-    /// An agent that knows nobody, at the time `now`.
+    /// An agent that knows no other, at the time `now`.
     ///
     /// # Panics
     /// If the configuration's MTU is below [`Config::MTU_MIN`].
@@ -182,7 +182,7 @@ impl Mesh {
     /// Time has passed: at least until what [`Mesh::poll_timeout`] said, or not.
     ///
     /// If it is much later than that, this agent was not there, as on a machine with more work than
-    /// processors: nobody is taken for lost for what it could not hear meanwhile.
+    /// processors: no agent is declared lost for what could not be received meanwhile.
     pub fn handle_timeout(&mut self, now: Time) {
         self.advance(now);
         self.make_up_for_stall();
@@ -217,7 +217,7 @@ impl Mesh {
         times.into_iter().flatten().min()
     }
 
-    /// Looks for other agents at an address, and again whenever nobody there is known.
+    /// Looks for other agents at an address, and again whenever no agent there is known.
     pub fn join(&mut self, now: Time, address: SocketAddr) {
         self.advance(now);
         if !self.left && address != self.config.address {
@@ -227,7 +227,7 @@ impl Mesh {
         }
     }
 
-    /// Ends this agent's part in everything, and tells so. Nothing happens here any more.
+    /// Ends this agent's part in everything, and announces that. Nothing happens here any more.
     pub fn leave(&mut self, now: Time) {
         self.advance(now);
         let runs: Vec<RunId> = self.runs.keys().copied().collect();
@@ -270,7 +270,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// The members of a run who are to hear of a flow: for each pair of nodes, the agents
+    /// The members of a run who are to receive a flow: for each pair of nodes, the agents
     /// where a share can depend on it. This agent itself may be among them. Takes a binary search
     /// for each.
     ///
@@ -284,9 +284,9 @@ impl Mesh {
         Ok(Audience::new(self.positions(run, agents)?))
     }
 
-    /// The same, of whom only those `at_once` hear of the flow at once: whose nodes can share a
+    /// The same, of which only those `at_once` receive the flow at once: whose nodes can share a
     /// link with it that others cross than the flows to its destination, and the agent of the
-    /// destination. All `others` where a share can depend on it hear within
+    /// destination. All `others` where a share can depend on it receive it within
     /// [`crate::config::Pace::later`], if it has not ended by then, and at once if they turn out to
     /// have a flow to the same node ([`Mesh::set_nodes`]).
     ///
@@ -301,7 +301,7 @@ impl Mesh {
         Ok(Audience::with_later(self.positions(run, at_once)?, &self.positions(run, others)?))
     }
 
-    /// The nodes of a run that this agent has: it tells others whose flows meet on the way into
+    /// The nodes of a run that this agent has: it informs others whose flows meet on the path into
     /// one.
     ///
     /// # Errors
@@ -412,7 +412,7 @@ impl Mesh {
         })
     }
 
-    /// The flows of the other members of a run that this agent hears of, by member and key.
+    /// The flows of the other members of a run that this agent has received, by member and key.
     pub fn flows(&self, run: RunId) -> impl Iterator<Item = (AgentId, FlowKey, Flow)> + '_ {
         self.runs.get(&run).into_iter().flat_map(|run| {
             run.members

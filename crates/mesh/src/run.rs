@@ -18,7 +18,7 @@ pub(crate) const MEMBERS_MAX: usize = 65_536;
 /// A member's part in a run, as this agent knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Nothing has been heard of it.
+    /// Nothing has been received from it.
     Waiting,
     /// It has the same plan.
     Confirmed,
@@ -76,26 +76,26 @@ pub enum RunError {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) part: Part,
-    /// It is known to have heard our part.
+    /// It is known to have received our part.
     pub(crate) heard_us: bool,
-    /// How long until it is told again.
+    /// How long until it is sent again.
     pub(crate) state_wait: Span,
     /// When it was last answered although it is outside.
     pub(crate) answered: Option<Time>,
     /// It announced something before we knew its part.
     pub(crate) early: bool,
-    /// A refusal of this plan of its has been told.
+    /// A refusal of this plan of its has been reported.
     pub(crate) refused: Option<PlanHash>,
     pub(crate) flows: PeerFlows,
-    /// It was told that not all of its flows were taken.
+    /// It was informed that not all of its flows were taken.
     pub(crate) overflow_told: bool,
-    /// It was told our flows up to this version…
+    /// It was sent our flows up to this version…
     pub(crate) sent: u64,
     /// …of which those up to this one in full, without regard to what it has.
     pub(crate) full_until: u64,
-    /// The greatest version that it was ever told.
+    /// The greatest version that it was ever sent.
     pub(crate) told: u64,
-    /// It is told something that had time.
+    /// It is sent something that could wait.
     pub(crate) has_time: bool,
     pub(crate) digest_wait: Span,
     pub(crate) want_wait: Span,
@@ -122,9 +122,9 @@ pub(crate) struct Run {
     /// Their fingerprint.
     pub(crate) lost_sum: u64,
     pub(crate) ready: bool,
-    /// Members that have not been told everything, and are to be.
+    /// Members that have not been sent everything, and are to be.
     pub(crate) dirty: BTreeSet<u32>,
-    /// Others that have not been told everything, and have time.
+    /// Others that have not been sent everything, and can wait.
     pub(crate) later: BTreeSet<u32>,
     /// Who shares the way into a node.
     pub(crate) meetings: Meetings,

@@ -2,7 +2,7 @@
 //!
 //! foca neither sends nor waits: what it wants done is collected here, beside what is due for the
 //! detection of failures, which is the mesh's own (`mesh/probes.rs`): foca would probe all agents
-//! at one pace. The rest of the mesh adds a second hearing (a suspected agent is told directly, see
+//! at one pace. The rest of the mesh adds a direct suspicion message (see
 //! [`crate::config::Detection::notice_period`]), comparison of whole lists, and the search for lost
 //! agents.
 
@@ -23,11 +23,11 @@ use crate::id::{AgentId, Identity};
 use crate::rng::Rng;
 use codec::Codec;
 
-/// How many others are asked to ask, and to how many at once news are told.
+/// How many agents probe indirectly, and how many get an update at once.
 pub(crate) const FAN_OUT: usize = 3;
-/// Each agent tells a piece of news so often at the most.
+/// Each agent gossips an update so often at the most.
 const TELLINGS: u8 = 16;
-/// How often news are told, as long as there are any.
+/// How often updates are gossiped, as long as there are any.
 const GOSSIP_PERIOD: Span = Span::from_millis(50);
 /// How soon the first of them are after a silence: what comes together goes together.
 const GOSSIP_FIRST: Span = Span::from_millis(2);
@@ -65,14 +65,14 @@ pub(crate) struct Swim {
     timers_made: u64,
     /// foca's next telling of news, which waits until there are any.
     gossip: Option<Timer<Identity>>,
-    /// When it last told some.
+    /// When it last gossiped.
     told: Option<Time>,
     actions: Actions,
 }
 
 /// What is due at a time.
 enum Due {
-    /// Something that foca wants to be told.
+    /// A timer of foca.
     Foca(Timer<Identity>),
     Check(Check),
 }
@@ -208,7 +208,7 @@ impl Swim {
         let _cannot_fail = self.with(now, |foca, actions| foca.announce(to, actions));
     }
 
-    /// Takes in what is known of an agent, and tells it on.
+    /// Takes in what is known of an agent, and gossips it.
     pub(crate) fn learn(&mut self, now: Time, life: Identity, incarnation: u16, state: State) {
         let member = core::iter::once(Member::new(life, incarnation, state));
         let _ = self.with(now, |foca, actions| foca.apply_many(member, true, actions));
@@ -217,7 +217,7 @@ impl Swim {
         }
     }
 
-    /// Tells news at once.
+    /// Gossips at once.
     pub(crate) fn gossip(&mut self, now: Time) {
         let _ = self.with(now, |foca, actions| foca.gossip(actions));
     }
@@ -228,7 +228,7 @@ impl Swim {
         let _ = self.with(now, |foca, actions| foca.change_identity(life, actions));
     }
 
-    /// Forgets who is down, and what it had to tell of that: this agent was cut off from the
+    /// Forgets who is down, and its updates about that: this agent was cut off from the
     /// others, and what it found out about them meanwhile is worth nothing. `agents` are those
     /// who are there.
     pub(crate) fn forget_downs(&mut self, now: Time, agents: Vec<Identity>) {
@@ -242,7 +242,7 @@ impl Swim {
         self.gossip(now);
     }
 
-    /// Tells the others that this agent ends.
+    /// Announces that this agent leaves.
     pub(crate) fn leave(&mut self, now: Time) {
         let _ = self.with(now, |foca, actions| foca.leave_cluster(actions));
         self.timers.clear();
@@ -336,8 +336,8 @@ fn settings(config: &Config, room: usize) -> foca::Config {
         suspect_to_down_after: config.detection.suspicion.into(),
         remove_down_after: Some(MEMORY),
         max_packet_size: NonZeroUsize::new(room).unwrap_or(NonZeroUsize::MIN),
-        // foca 2.0 tells a member that it is down also when it has objected in time; the mesh does
-        // it instead.
+        // foca 2.0 informs a member that it is down also when it has refuted that in time; the mesh
+        // does it instead.
         notify_down_members: false,
         // Whole lists are compared, and lost agents searched for, by the mesh itself.
         periodic_announce: None,

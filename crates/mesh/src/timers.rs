@@ -11,9 +11,9 @@ use crate::id::{AgentId, RunId};
 pub(crate) enum Wake {
     /// Ask those who are not known here, or were lost.
     Rejoin,
-    /// The next part of somebody's list of agents is overdue.
+    /// The next part of another agent's list of agents is overdue.
     Pull,
-    /// Tell an agent again that it is suspected.
+    /// Send an agent again that it is suspected.
     Notice(AgentId),
     /// Exchange timestamps.
     Clock(AgentId),
@@ -21,9 +21,9 @@ pub(crate) enum Wake {
     Flush(RunId),
     /// Members that have time have had it.
     Later(RunId),
-    /// Tell a member of our part in a run.
+    /// Send a member our part in a run.
     State(RunId, u32),
-    /// Tell a member what it should have.
+    /// Send a member the digest of what it should have.
     Digest(RunId, u32),
     /// Ask a member for what is missing.
     Want(RunId, u32),

@@ -9,16 +9,15 @@ use crate::time::{Span, Time};
 
 /// The name of a flow that another machine can read: with the plan it gives the path of the flow.
 ///
-/// With the model of paths, `number` is, in mixed radix, ((*serial* · *classes* + *class*) · *places* + *place*) ·
-/// *interfaces* + *interface*:
+/// With the model of paths, `number` is, in mixed radix, ((*serial* · *classes* + *class*) ·
+/// *places* + *place*) · *interfaces* + *interface*:
 ///
 /// - *interface*: by which of its `interfaces` the source sends;
 /// - *place*: which of the destination's interfaces the flow is aimed at, of so many as it has.
 ///   Where `destination` is the source itself: which of its own interfaces, then which router,
 ///   counted behind them;
 /// - *class*: what chooses among paths of equal cost (12 bits of the hash of the flow's addresses
-///   and ports), of 4096 with `routing.ecmp`, else of
-///   one;
+///   and ports), of 4096 with `routing.ecmp`, else of one;
 /// - *serial*: distinguishes flows that have all of this in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FlowKey {

@@ -272,7 +272,7 @@ fn list(units: &[Unit]) -> String {
     units.iter().map(|unit| unit.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Keeps messages readable when somebody feeds megabytes of nonsense.
+/// Keeps messages readable when the input is megabytes of nonsense.
 fn shorten(text: &str) -> String {
     const SHOWN: usize = 40;
     match text.char_indices().nth(SHOWN) {

@@ -1,4 +1,5 @@
-//! Random draws as a pure function: a draw is named by (seed, link name, direction, element, index).
+//! Random draws as a pure function: a draw is named by (seed, link name, direction, element,
+//! index).
 //!
 //! Because a draw depends on nothing else, adding a link changes no other link's draws, and the
 //! decision about the n-th packet of a link does not depend on when it came or on what other

@@ -83,8 +83,8 @@ impl fmt::Display for Rate {
 quantity::serde_as_text!(Rate, "a rate with a unit, such as 10mbit");
 
 /// `bit` families are bits a second as in tc(8); the byte families need `/s` and a capital B, so
-/// that nobody has to guess. tc's `mbps` (megabytes) is not read: half of its users mean bits by
-/// it.
+/// that nothing has to be guessed. tc's `mbps` (megabytes) is not read: half of its users mean bits
+/// by it.
 const UNITS: &[Unit] = &[
     Unit::shown("bit", 1),
     Unit::shown("kbit", 1_000),

@@ -30,7 +30,7 @@ impl Invalid {
 }
 
 /// A message of another process or machine. What reads messages looks at each before anything is
-/// done with it, so that the rules for a message are in one place; what only its receiver can tell
+/// done with it, so that the rules for a message are in one place; what only its receiver can know
 /// (of which run it is) is checked there.
 pub trait Validate {
     /// Whether it can be a message.
@@ -73,7 +73,7 @@ pub fn ensure_short(what: &str, text: &str) -> Result<(), Invalid> {
     ensure(text.len() <= TEXT_BYTES_MAX, || format!("{what} has {} bytes", text.len()))
 }
 
-/// The most bytes of a reason, a hint or another text that one process tells another.
+/// The most bytes of a reason, a hint or another text that one process sends another.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
 
 impl Plan {

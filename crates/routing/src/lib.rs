@@ -1,7 +1,7 @@
 //! Routes over a plan: shortest paths, equal-cost paths, fixed routes, recomputation.
 //!
-//! **Promises:** the same plan gives the same routes on every machine: ties are broken by cost, then
-//! hops, then the order of the links in the file. Routes are a value: a change makes new ones,
+//! **Promises:** the same plan gives the same routes on every machine: ties are broken by cost,
+//! then hops, then the order of the links in the file. Routes are a value: a change makes new ones,
 //! which share with the old what did not change, and trees that are computed later still belong to
 //! the moment of the change.
 //!

@@ -21,7 +21,7 @@ pub enum Target {
     Port(PortId),
     /// A router itself.
     Router(RouterId),
-    /// A LAN: for an address of its subnet that the plan gives to nobody.
+    /// A LAN: for an address of its subnet that the plan assigns to no interface.
     Lan(LanId),
 }
 
@@ -81,7 +81,7 @@ impl Routes {
         Routes { fixed, ..self.clone() }
     }
 
-    /// Computes every tree that a packet may ask for, so that nobody has to wait for one later.
+    /// Computes every tree that a packet may ask for, so that no packet has to wait for one later.
     pub fn settle(&self) {
         for port in 0..self.graph.ports().len() {
             if let Some(port) = self.graph.port(port) {

@@ -102,7 +102,7 @@ impl Search<'_> {
             return;
         }
         for lane in self.routes.next_hops_from(at, Some(self.from), self.target) {
-            // Ways that nobody is going to see are counted as far as that is quick.
+            // Paths that are not returned are counted as far as that is quick.
             if self.most <= 1 && !self.found.is_empty() {
                 return;
             }

@@ -53,7 +53,7 @@ impl DemandEstimator {
     }
 
     /// A period has passed; what the flow wants now. A period of no length, and one without a limit
-    /// on the flow, tell nothing.
+    /// on the flow, carry no information.
     pub fn observe(&mut self, seen: Usage) -> Option<Rate> {
         let (Some(share), Some(used)) = (seen.share, rate(seen.bytes, seen.period)) else {
             return self.demand;

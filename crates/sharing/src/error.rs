@@ -4,7 +4,7 @@ use windtunnel_model::Rate;
 
 use crate::FlowId;
 
-/// Why the table did not take what it was told. It is then as it was before.
+/// Why the table refused a call. It is then as it was before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharesError {

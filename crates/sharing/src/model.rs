@@ -11,7 +11,7 @@ use windtunnel_model::{Rate, Span};
 ///
 /// - Both functions are functions of the model and of the terms alone: no clock, no randomness, no
 ///   memory. The table calls them when a flow starts and when its terms change, as often as it
-///   likes, and two tables with the same model must hear the same, on any machine.
+///   likes, and two tables with the same model must get the same weights, on any machine.
 /// - Only the ratios of weights matter where flows meet. [`Weight`] has 40 bits: choose a scale in
 ///   which the ratios that occur are held well, and exactly where that is possible.
 /// - A ceiling is what a flow can use at the most, whatever the others do. `None` is no ceiling.

@@ -100,7 +100,7 @@ pub enum Limit {
 /// The shares of all flows over a fixed number of lanes (directions of links, numbered densely from
 /// 0, such as by `windtunnel_model::Lane::index`).
 ///
-/// Tell it what changed, in any order; then [`Shares::settle`] makes the shares fit again, and says
+/// Pass it what changed, in any order; then [`Shares::settle`] makes the shares fit again, and says
 /// whose are other ones. Between the two, questions about shares are answered as of the last time.
 ///
 /// What it costs: to start, stop or change a flow, a step for each lane of its path, and the
@@ -273,7 +273,7 @@ impl<M: Model> Shares<M> {
     /// settled yet.
     #[must_use]
     pub fn share(&self, id: FlowId) -> Option<Option<Rate>> {
-        self.records[self.place(id)? as usize].told
+        self.records[self.place(id)? as usize].reported
     }
 
     /// The terms of a flow.
@@ -302,7 +302,7 @@ impl<M: Model> Shares<M> {
         let members =
             self.lane_flows.get(lane as usize).map_or(&[][..], |flows_here| &flows_here.members);
         let records = members.iter().map(|place| &self.records[*place as usize]);
-        let shares = records.filter_map(|record| record.told.flatten());
+        let shares = records.filter_map(|record| record.reported.flatten());
         shares.fold(0, |sum, share| sum.saturating_add(share.bits_per_second()))
     }
 
@@ -401,8 +401,8 @@ impl<M: Model> Shares<M> {
             let FlowState { level, weight } = self.states[place as usize];
             let share = level::rate(level, weight);
             let record = &mut self.records[place as usize];
-            if record.told != Some(share) {
-                record.told = Some(share);
+            if record.reported != Some(share) {
+                record.reported = Some(share);
                 self.changes.push(Change { flow: record.id, share });
             }
         }

@@ -77,7 +77,7 @@ pub struct MeshWorld {
     wakes: BTreeSet<(Time, usize)>,
     sent: u64,
     reported: Vec<Reported>,
-    /// Keeps events for [`MeshWorld::told`].
+    /// Keeps events for [`MeshWorld::take_events`].
     pub keep_events: bool,
     transcript: u64,
     alarms: u64,
@@ -360,12 +360,12 @@ impl MeshWorld {
         self.transcript
     }
 
-    /// Begins to note anew whom each machine sends something.
+    /// Forgets the receivers of each machine's datagrams.
     pub fn forget_receivers(&mut self) {
         self.machines.iter_mut().for_each(|machine| machine.receivers.clear());
     }
 
-    /// How often an agent was declared lost to somebody while it lived.
+    /// How often an agent was declared lost by another while it lived.
     #[must_use]
     pub fn false_alarms(&self) -> u64 {
         self.alarms

@@ -71,7 +71,7 @@ pub struct Refused {
     pub other_security: u64,
     /// They have come before.
     pub replayed: u64,
-    /// So late that nobody remembers whether they have come before.
+    /// So late that whether they have come before is not known any more.
     pub too_late: u64,
     /// Not sealed by who they say they are from.
     pub forged: u64,

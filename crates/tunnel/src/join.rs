@@ -40,7 +40,7 @@ struct Unfinished {
     bytes: Vec<u8>,
 }
 
-/// A piece that overlaps others of its frame, or tells another length of it.
+/// A piece that overlaps others of its frame, or has another length of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Contradiction;
 

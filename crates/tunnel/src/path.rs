@@ -54,7 +54,7 @@ pub(crate) struct Path {
     rtt_since: Time,
     silence: Silence,
     /// When the present size is tried again, also in the middle of a search: what is too large
-    /// tells nothing of whether the peer is there.
+    /// says nothing about whether the peer is alive.
     keep: Time,
 }
 

@@ -61,7 +61,7 @@ pub enum OpenError {
     /// Members have 16-bit numbers.
     #[error("a run has at most 65536 members, not {0}")]
     TooMany(usize),
-    /// Two members with one address cannot be told apart.
+    /// Two members with one address cannot be distinguished.
     #[error("members {0} and {1} have the same address, {2}")]
     SameAddress(u16, u16, SocketAddr),
     /// The system has no entropy to give.

@@ -44,7 +44,7 @@ impl Tunnel {
     /// buffers.
     ///
     /// # Errors
-    /// A socket that cannot be used; peers that it cannot reach or tell apart.
+    /// A socket that cannot be used; peers that it cannot reach or distinguish.
     pub fn open(socket: UdpSocket, setup: Setup) -> Result<Tunnel, OpenError> {
         let local = socket.local_addr().map_err(OpenError::Socket)?;
         let members = Members::new(setup, local)?;

@@ -21,7 +21,7 @@ pub(crate) enum Verdict {
     New,
     /// It has come before.
     Seen,
-    /// It is so far behind that nobody remembers whether it has come.
+    /// It is so far behind that whether it has come is not known any more.
     TooOld,
 }
 

@@ -23,7 +23,7 @@ pub struct Message {
     pub operation: u16,
     /// Who sends it.
     pub sender: ([u8; 6], Ipv4Addr),
-    /// Whom it asks for or answers.
+    /// The target of the request or reply.
     pub target: ([u8; 6], Ipv4Addr),
 }
 

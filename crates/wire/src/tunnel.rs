@@ -135,7 +135,7 @@ impl Header {
 /// What a probe asks back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question {
-    /// When it was sent, by the sender's own clock: nobody else reads it.
+    /// When it was sent, by the sender's own clock: only the sender reads it.
     pub stamp: u64,
 }
 

@@ -11,7 +11,7 @@ use crate::timer::Activity;
 
 impl Chain {
     /// Takes a packet whose first segment is here now. Answers with the one that is too big, if its
-    /// sender is to be told.
+    /// sender is to be sent an error.
     pub(crate) fn offer(
         &mut self,
         now: Time,

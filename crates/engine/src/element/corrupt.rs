@@ -7,7 +7,7 @@
 //!   no IP, or have no byte to damage, pass unharmed and uncounted.
 //! - **Drop reasons**: none; it is the receiver that drops.
 //! - **Model**: `corrupt` of tc-netem(8), which flips a bit anywhere and leaves checksums that are
-//!   still to be computed alone, so that on a virtual link nobody notices.
+//!   still to be computed alone, so that on a virtual link the error would stay unnoticed.
 
 use windtunnel_model::{LinkProfile, Probability};
 use windtunnel_wire::{corrupt, vnet};

@@ -7,7 +7,7 @@
 //!   is asked when a packet enters.
 //! - **Order**: kept: a packet leaves no earlier than the one before it, so a shorter delay waits
 //!   for the longer one in front. Not kept where `reorder.by_jitter` is set, nor by packets that
-//!   reorder holds back, which nobody waits for.
+//!   reorder holds back, for which no later packet waits.
 //! - **Bytes**: unchanged. Trains stay whole except where jitter, reorder or a trace touches a
 //!   segment.
 //! - **Drop reasons**: none; the number of packets in flight is bounded by the engine's memory

@@ -2,8 +2,8 @@
 //!
 //! - **Parameters**: a probability, default 0.
 //! - **Time, order, bytes**: the copy follows right behind the original and meets all later
-//!   elements (corrupt, queue, rate, delay) by itself, with random draws of its own; loss is behind it
-//!   already.
+//!   elements (corrupt, queue, rate, delay) by itself, with random draws of its own; loss is behind
+//!   it already.
 //! - **Drop reasons**: none.
 //! - **Model**: `duplicate` of tc-netem(8); there the copy enters the whole qdisc again and can be
 //!   lost.

@@ -6,7 +6,7 @@
 //! - **Bytes**: IPv4 without DF is fragmented, after its checksum has been completed. IPv6, and
 //!   IPv4 with DF, is dropped, and the engine sends fragmentation-needed or packet-too-big with
 //!   this MTU (one message for the refused segments of a train). On a LAN only routers do that: its
-//!   segment, and a node's own attachment, drop what is too large and tell nobody.
+//!   segment, and a node's own attachment, drop what is too large without a message.
 //! - **Drop reasons**: `mtu`.
 //! - **Model**: RFC 791 3.2, RFC 1191, RFC 1812 4.2.2.7, RFC 8201.
 

@@ -320,7 +320,7 @@ impl Queue {
         }
     }
 
-    /// Takes the packet that `head` told.
+    /// Takes the packet that `head` returned.
     fn pop(&mut self) -> Option<Packet> {
         let packet = match &mut self.discipline {
             Discipline::Flows(flows) => flows.pop(self.overhead)?,

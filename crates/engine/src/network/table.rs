@@ -3,8 +3,8 @@
 //! Answers are worked out when they are first needed and forgotten when routes change. Where
 //! several paths are equal, the flow chooses: each of the lanes draws a weight from the flow's hash
 //! and the lane's own number, and the heaviest wins (highest random weight; RFC 2991, 6). So a flow
-//! stays on its path, routers choose independently of each other, and when a path comes or goes only
-//! the flows that it wins or carried move.
+//! stays on its path, routers choose independently of each other, and when a path comes or goes
+//! only the flows that it wins or carried move.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -64,8 +64,8 @@ impl Table {
         self.groups.clear();
     }
 
-    /// Where a packet goes next; `owner` is its source where that matters, `ask` tells what is not
-    /// known.
+    /// Where a packet goes next; `owner` is its source where that matters, `ask` computes what is
+    /// not known.
     pub(super) fn next_hop(
         &mut self,
         router: RouterId,

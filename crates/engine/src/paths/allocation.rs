@@ -37,7 +37,7 @@ struct Member {
     lanes: Vec<Lane>,
     /// The path that it goes; `None`: it is another machine's.
     path: Option<usize>,
-    /// As last told; 0 where nothing limits it.
+    /// As last reported; 0 where nothing limits it.
     share: u64,
     /// Whether it has a demand.
     modest: bool,
@@ -129,7 +129,7 @@ impl Allocation {
         }
     }
 
-    /// Divides the bandwidth anew; whom that may concern.
+    /// Allocates the bandwidth anew; the lanes and paths that may be concerned.
     pub(crate) fn settle(&mut self) -> Touched {
         for change in self.shares.settle() {
             let Some(member) = self.members.get_mut(&change.flow) else { continue };
@@ -151,12 +151,12 @@ impl Allocation {
         core::mem::take(&mut self.touched)
     }
 
-    /// The share of a flow, as last told; 0 where nothing limits it.
+    /// The share of a flow, as last reported; 0 where nothing limits it.
     pub(crate) fn share(&self, id: FlowId) -> Option<u64> {
         self.members.get(&id).map(|member| member.share)
     }
 
-    /// The share of a flow, where one has been told and something limits it.
+    /// The share of a flow, where one has been reported and something limits it.
     pub(crate) fn rate(&self, id: FlowId) -> Option<Rate> {
         Rate::from_bits_per_second(self.share(id)?)
     }

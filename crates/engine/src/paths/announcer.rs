@@ -1,4 +1,4 @@
-//! What is to be told to other machines: the latest of each flow, once.
+//! Announcements to other machines: the latest of each flow, once.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -9,27 +9,27 @@ use windtunnel_sharing::FlowId;
 use super::names::{FlowNames, Route};
 use super::traffic::PERIOD;
 
-/// That a flow only wants less is told this time after the former news of it: its demand goes down
-/// step by step, a step each period, and each would be a message to every machine. No link is
-/// overfull meanwhile.
+/// That a flow only wants less is announced this time after the former announcement of it: its
+/// demand goes down step by step, a step each period, and each would be a message to every machine.
+/// No link is overfull meanwhile.
 const LESS: Span = Span::from_nanos(2 * PERIOD.as_nanos());
 /// Likewise after its begin. What is over within this time is two messages.
 const LESS_FIRST: Span = Span::from_nanos(4 * PERIOD.as_nanos());
 
-/// The own flows, and what of them has been told. Announcements of a flow that are not polled are replaced
-/// by later ones, so there are never more than flows here and flows told of.
+/// The own flows, and what of them has been announced. Announcements of a flow that are not polled
+/// are replaced by later ones, so there are never more than flows here and flows announced.
 #[derive(Debug, Default)]
 pub(crate) struct Announcer {
     names: BTreeMap<FlowId, (Route, u64, FlowKey)>,
     flows: BTreeMap<FlowKey, FlowId>,
     serials: BTreeMap<Route, Serials>,
-    /// Flows of which there may be something to tell.
+    /// Flows with something to announce, perhaps.
     noted: BTreeSet<FlowKey>,
-    /// Flows that want less, and when that is to be told. Each runs, so that a period ends then or
-    /// soon after.
+    /// Flows that want less, and when that is to be announced. Each runs, so that a period ends
+    /// then or soon after.
     held: BTreeSet<(Time, FlowKey)>,
-    /// And from when on less may be told.
-    told: BTreeMap<FlowKey, (Flow, Time)>,
+    /// And from when on less may be announced.
+    announced: BTreeMap<FlowKey, (Flow, Time)>,
     /// Flows for which there was no name.
     nameless: u64,
 }
@@ -71,7 +71,7 @@ impl Announcer {
         let Some((route, serial, key)) = self.names.remove(&id) else { return };
         self.flows.remove(&key);
         self.give_back(route, serial);
-        if self.told.contains_key(&key) {
+        if self.announced.contains_key(&key) {
             self.noted.insert(key);
         } else {
             self.noted.remove(&key);
@@ -89,7 +89,7 @@ impl Announcer {
         }
         while let Some(key) = self.noted.pop_first() {
             let terms = self.flows.get(&key).and_then(|id| terms(*id));
-            let before = self.told.get(&key).copied();
+            let before = self.announced.get(&key).copied();
             if let Some((_, due)) = before {
                 self.held.remove(&(due, key));
             }
@@ -103,9 +103,9 @@ impl Announcer {
                     self.held.insert((due, key));
                     continue;
                 }
-                (Some(_), Some(flow)) => drop(self.told.insert(key, (flow, now + LESS))),
-                (None, Some(flow)) => drop(self.told.insert(key, (flow, now + LESS_FIRST))),
-                (Some(_), None) => drop(self.told.remove(&key)),
+                (Some(_), Some(flow)) => drop(self.announced.insert(key, (flow, now + LESS))),
+                (None, Some(flow)) => drop(self.announced.insert(key, (flow, now + LESS_FIRST))),
+                (Some(_), None) => drop(self.announced.remove(&key)),
                 (None, None) => continue,
             }
             return Some(FlowChange { key, flow });
@@ -113,7 +113,7 @@ impl Announcer {
         None
     }
 
-    /// Flows that could not be told of, as there was no name for them.
+    /// Flows that could not be announced, as there was no name for them.
     pub(crate) fn nameless(&self) -> u64 {
         self.nameless
     }

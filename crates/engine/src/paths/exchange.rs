@@ -1,5 +1,5 @@
-//! One machine's part of a network: what it tells the other machines of its flows, and what they
-//! tell.
+//! One machine's part of a network: the flows that it announces to the other machines,
+//! and those that they announce.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ use super::names::{FlowNames, Route};
 use super::remote_flows::RemoteFlows;
 use crate::engine::Core;
 
-/// What is told to other machines, and what they tell.
+/// Announcements to and from other machines.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     /// The number of the own part.
@@ -35,7 +35,7 @@ impl Exchange {
 }
 
 impl PathModel {
-    /// Takes over what part `part` told of its flows; how many of the news cannot be used.
+    /// Takes the announcements of part `part`; how many of them cannot be used.
     pub(crate) fn handle_flows(
         &mut self,
         core: &mut Core,
@@ -43,7 +43,7 @@ impl PathModel {
         part: u32,
         news: &[FlowChange],
     ) -> usize {
-        let refused = news.iter().filter(|one| !self.hear_of(core, part, one)).count();
+        let refused = news.iter().filter(|one| !self.take_announcement(core, part, one)).count();
         self.divide(core, now);
         refused
     }
@@ -57,8 +57,8 @@ impl PathModel {
         self.divide(core, now);
     }
 
-    /// Takes a piece of news over; `false` if it cannot be.
-    fn hear_of(&mut self, core: &mut Core, part: u32, news: &FlowChange) -> bool {
+    /// Takes an announcement; `false` if it cannot be used.
+    fn take_announcement(&mut self, core: &mut Core, part: u32, news: &FlowChange) -> bool {
         let key = news.key;
         let Some(exchange) = &mut self.exchange else { return false };
         let Some(route) = exchange.names.read(&key) else { return false };

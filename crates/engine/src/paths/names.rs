@@ -18,7 +18,7 @@ pub(crate) struct FlowNames {
     /// By port: its node, and which of its ports it is.
     owners: Vec<(NodeId, usize)>,
     routers: usize,
-    /// How many classes of flows routes tell apart.
+    /// How many classes of flows routes distinguish.
     classes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The flows of other machines, as they told.
+//! The flows of other machines, as announced.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -8,10 +8,10 @@ use windtunnel_sharing::FlowId;
 
 use super::names::Route;
 
-/// All flows that were told of and have not ended.
+/// All flows that were announced and have not ended.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteFlows {
-    /// By the part that told, and the flow's name.
+    /// By the part that announced it, and the flow's name.
     flows: BTreeMap<(u32, FlowKey), (FlowId, Route)>,
     next: u64,
 }

@@ -59,7 +59,7 @@ impl PathModel {
         None
     }
 
-    /// The end of a period: who has used what.
+    /// The end of a period: measures what each flow has used.
     pub(crate) fn take_measure(&mut self, core: &mut Core, now: Time) {
         let taken = self.traffic.take(now);
         debug_assert!(taken.is_some(), "it is called at the end of a period");
@@ -202,7 +202,7 @@ impl PathModel {
         }
     }
 
-    /// Tells the shares what a flow wants now.
+    /// Passes the demand of a flow on to the shares.
     fn renew_terms(&mut self, core: &Core, id: FlowId) {
         let Some(flow) = self.traffic.flow(id) else { return };
         let terms = core.terms(self.allocation.lanes(id), Some(&flow.estimator));
@@ -218,7 +218,7 @@ impl PathModel {
         }
     }
 
-    /// Tells the clocks what holds for lanes now.
+    /// Sets the terms of lanes' clocks.
     fn set_terms(&self, core: &mut Core, now: Time, lanes: impl IntoIterator<Item = usize>) {
         for lane in lanes {
             let terms = self.terms_of(lane, core.chains[lane].profile().rate);

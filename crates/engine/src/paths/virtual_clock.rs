@@ -14,9 +14,9 @@
 //!   are; the factor settles where nothing is left.
 //! - A shaper of which a lane is ahead sends at the shares of its flows. As these add up to what
 //!   there is, a lane stays ahead by about a packet for each shaper.
-//! - What has no share (acknowledgements, the first 50 ms of what is not TCP), and what is still
-//!   in flight of flows that had a greater share, brings a lane further ahead. Beyond [`DEBT`] and
-//!   two packets for each shaper, whatever would come to it has to wait at its source.
+//! - What has no share (acknowledgements, the first 50 ms of what is not TCP), and what is still in
+//!   flight of flows that had a greater share, brings a lane further ahead. Beyond [`DEBT`] and two
+//!   packets for each shaper, whatever would come to it has to wait at its source.
 //!
 //! So what sources give a lane in any time is at most what its rate carries in that time, in the
 //! credit and in `DEBT`, and three packets for each path with flows on it: the two, and the one in

@@ -1,6 +1,6 @@
 //! Flows to the same node meet on the last link of their way, which no others cross. So that not
-//! every flow has to be told to everybody at once, the agent of the node, which hears of all flows
-//! to it at once, tells the agents of those that meet there of each other.
+//! every flow has to be announced to all at once, the agent of the node, which receives all flows
+//! to it at once, introduces the agents of those that meet there to each other.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use windtunnel_model::NodeId;
 use windtunnel_model::flow::FlowKey;
 
-/// Who has flows to which node, as far as this agent has to know.
+/// Which members have flows to which node, as far as this agent has to know.
 #[derive(Debug, Default)]
 pub(crate) struct Meetings {
     /// The nodes of this agent.
@@ -77,8 +77,8 @@ impl Meetings {
         }
     }
 
-    /// Members have flows to a node. Answers whether this agent has one, so that they are to hear
-    /// of it.
+    /// Members have flows to a node. Answers whether this agent has one, so that they are to
+    /// receive of it.
     pub(crate) fn meet(&mut self, node: NodeId, members: &[u32]) -> bool {
         let met = self.met.get_mut(&node);
         met.map(|met| met.members.extend(members)).is_some()

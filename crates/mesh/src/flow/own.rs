@@ -1,9 +1,9 @@
 //! The flows that this agent announces in one run.
 //!
 //! Each change takes the next version number. A flow has one record, at the version of its last
-//! change; an ended flow keeps its record for as long as there is room, so that whoever has heard
-//! everything up to a version can be told the rest alone. Who lags further behind than that is told
-//! all flows.
+//! change; an ended flow keeps its record for as long as there is room, so that a member that has
+//! received everything up to a version can be sent the rest alone. One that lags further behind is
+//! sent all flows.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -18,7 +18,7 @@ struct Record {
     key: FlowKey,
     flow: Option<Flow>,
     audience: Audience,
-    /// The version of the flow's beginning: who was told less need not hear of its end.
+    /// The version of the flow's beginning: a member that was sent less need not receive its end.
     began: u64,
 }
 
@@ -45,7 +45,7 @@ impl OwnFlows {
         self.version
     }
 
-    /// Up to which version ends are forgotten: who has heard less is told all.
+    /// Up to which version ends are forgotten: a member that has received less is sent everything.
     pub(crate) fn floor(&self) -> u64 {
         self.floor
     }
@@ -70,7 +70,8 @@ impl OwnFlows {
         })
     }
 
-    /// A flow began or changed. Answers who has to hear of it; nobody if nothing is new.
+    /// A flow began or changed. Returns the members that have to receive it; none if nothing is
+    /// new.
     pub(crate) fn set(&mut self, key: FlowKey, flow: Flow, audience: &Audience) -> Audience {
         if self.get(&key) == Some((&flow, audience)) {
             return Audience::new(Vec::new());
@@ -94,7 +95,7 @@ impl OwnFlows {
         told
     }
 
-    /// A flow ended. Answers who has to hear of it; `None` if there was none.
+    /// A flow ended. Returns the members that have to receive it; `None` if there was none.
     pub(crate) fn end(&mut self, key: &FlowKey) -> Option<Audience> {
         let Record { audience, began, .. } = self.withdraw(key)?;
         self.record(Record { key: *key, flow: None, audience: audience.clone(), began });
@@ -102,7 +103,7 @@ impl OwnFlows {
     }
 
     /// Forgets the oldest end if there are more than `limit`. Answers its version, and who had to
-    /// hear of it.
+    /// receive it.
     pub(crate) fn forget_beyond(&mut self, limit: usize) -> Option<(u64, Audience)> {
         if self.ended.len() <= limit {
             return None;
@@ -112,8 +113,8 @@ impl OwnFlows {
         Some((version, self.records.remove(&version)?.audience))
     }
 
-    /// What `member` has to hear of what changed after `version`, oldest first; of ends, only those
-    /// of flows that began by version `ends`.
+    /// What `member` has to receive of what changed after `version`, oldest first; of ends, only
+    /// those of flows that began by version `ends`.
     pub(crate) fn after(
         &self,
         version: u64,

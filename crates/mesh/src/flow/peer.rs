@@ -19,7 +19,7 @@ const AHEAD_MAX: usize = 64;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Applied {
     pub(crate) changes: Vec<FlowChange>,
-    /// All of it had been heard before.
+    /// All of it had been received before.
     pub(crate) stale: bool,
     /// Entries that were not taken because there are too many.
     pub(crate) refused: u64,
@@ -40,7 +40,7 @@ pub(crate) struct PeerFlows {
 }
 
 impl PeerFlows {
-    /// Everything up to this version has been heard.
+    /// Everything up to this version has been received.
     pub(crate) fn have(&self) -> u64 {
         self.have
     }
@@ -59,7 +59,7 @@ impl PeerFlows {
     }
 
     /// Whether this is what the sender says that it should be at `top`; `None` if that cannot be
-    /// told: more has been heard since, or the table is full.
+    /// decided: more has been received since, or the table is full.
     pub(crate) fn agrees(&self, top: u64, should: Fingerprint) -> Option<bool> {
         match self.have.cmp(&top) {
             Ordering::Less => Some(false),
@@ -69,7 +69,8 @@ impl PeerFlows {
         }
     }
 
-    /// Forgets what has been heard, but not what holds: the sender will tell all flows again.
+    /// Forgets which versions were received, but not what holds: the sender will send all flows
+    /// again.
     pub(crate) fn restart(&mut self) {
         self.have = 0;
         self.ahead.clear();
@@ -102,7 +103,7 @@ impl PeerFlows {
             self.enter(entry, limit, &mut applied);
         }
         if self.ended.len() > limit {
-            // Whoever announces like this has to tell everything again.
+            // A sender like this has to send everything again.
             applied.refused += 1;
             self.restart();
         } else {
@@ -115,7 +116,7 @@ impl PeerFlows {
         let Entry { version, change } = *entry;
         let held = self.flows.get(&change.key).map(|(version, _)| *version);
         let known = held.max(self.ended.get(&change.key).copied());
-        // What is not held although everything up to `have` has been heard, has ended.
+        // What is not held although everything up to `have` has been received, has ended.
         if version <= known.unwrap_or(self.have) {
             return;
         }

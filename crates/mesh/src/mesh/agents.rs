@@ -11,7 +11,7 @@ use crate::clock::PeerClock;
 use crate::id::{Identity, mix};
 use crate::swim::{self, Scope, codec};
 
-/// Who is down and speaks is told so, after this time again.
+/// An agent that is down and sends is informed, again after this time.
 const DECLINE_WAIT: Span = Span::from_millis(100);
 /// As many of them in that time.
 const DECLINED_MAX: usize = 256;
@@ -63,7 +63,7 @@ impl Mesh {
         }
     }
 
-    /// Somebody speaks who is down for us, and whom foca therefore does not hear: it is to know
+    /// An agent that is down for us sends messages, which foca therefore ignores: it has to learn
     /// why.
     pub(super) fn send_lost(&mut self, life: Identity) {
         let now = self.now;
@@ -76,7 +76,7 @@ impl Mesh {
         }
     }
 
-    /// We are lost to somebody: only a new life will be heard there.
+    /// Another agent has declared us lost: it accepts a new life only.
     pub(super) fn on_lost(&mut self, from: Identity, life: &Identity) {
         let own = self.identity();
         if life.agent != own.agent || from.agent == own.agent || life.follows(&own) {
@@ -90,7 +90,7 @@ impl Mesh {
         self.swim.announce(self.now, from);
     }
 
-    /// Whether a life was heard here within the time that it would have had to object. Whoever says
+    /// Whether a life sent something within the time that it would have had to object. Whoever says
     /// that it is down was cut off from it, and we are not; or it said good-bye, and will say
     /// so to us.
     fn heard_lately(&self, life: &Identity) -> bool {
@@ -103,7 +103,7 @@ impl Mesh {
         named.iter().any(|life| self.agent(life.agent).is_none())
     }
 
-    /// Takes in that an agent is there, as somebody said.
+    /// Learns from another agent that an agent is alive.
     pub(super) fn learn_alive(&mut self, life: Identity, incarnation: u16) {
         let known = self.agent(life.agent).is_some();
         if !known && self.agents.len() + 1 >= self.config.limits.agents {

@@ -47,8 +47,8 @@ impl Mesh {
         Ok(true)
     }
 
-    /// Something is new for those members; whom the flow is known to `meet` hears of it at once,
-    /// too.
+    /// Something is new for those members; those that share a destination (`meet`) receive it at
+    /// once, too.
     fn tell(&mut self, id: RunId, told: &Audience, met: &[u32]) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let hears = |member: &u32| run.peers[*member as usize].part == Part::Confirmed;
@@ -63,7 +63,7 @@ impl Mesh {
             self.timers.set_by(Wake::Later(id), self.now + wait);
         }
         while let Some((version, audience)) = run.own.forget_beyond(self.config.limits.ended) {
-            // Who has not been told of an end that is now forgotten has to be told all.
+            // A member that has not received an end that is now forgotten is sent everything.
             for member in audience.iter() {
                 let peer = run.peer(member);
                 if peer.sent < version {
@@ -86,7 +86,7 @@ impl Mesh {
         }
     }
 
-    /// Those who had time are told now.
+    /// Those that could wait are served now.
     pub(super) fn flush_later(&mut self, id: RunId) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let later = core::mem::take(&mut run.later);
@@ -146,7 +146,7 @@ impl Mesh {
         self.timers.set(Wake::Digest(id, member), at);
     }
 
-    /// Tells a member what it should have.
+    /// Sends a member the digest of what it should have.
     pub(super) fn digest(&mut self, id: RunId, member: u32) {
         let from = self.me();
         let Some(run) = self.runs.get_mut(&id) else { return };
@@ -181,13 +181,13 @@ impl Mesh {
         peer.full_until = 0;
         run.dirty.insert(member);
         self.out.counters.repairs += 1;
-        // There may be nothing left to tell, and that is to be known too.
+        // There may be nothing left to send, and the receiver has to know that too.
         self.begin_digests(id, member);
         self.flush_soon(id);
     }
 
-    /// A member's flow began here, or ended: who meets at a node of this agent is told of each
-    /// other.
+    /// A member's flow began here, or ended: those that meet at a node of this agent are told of
+    /// each other.
     pub(super) fn note_arrivals(&mut self, id: RunId, member: u32, changes: &[FlowChange]) {
         let from = self.me();
         for FlowChange { key, flow } in changes {
@@ -234,13 +234,13 @@ impl Mesh {
     }
 }
 
-/// Whether there is something that a member has not been told.
+/// Whether there is something that a member has not been sent.
 fn has_more(own: &OwnFlows, peer: &Peer, member: u32) -> bool {
     let full = peer.sent < peer.full_until;
     full || own.after(peer.sent, member, peer.told).next().is_some()
 }
 
-/// The next message for a member, which is then taken for told.
+/// The next message for a member, which then counts as sent.
 fn next_delta(
     id: RunId,
     own: &OwnFlows,
@@ -252,7 +252,7 @@ fn next_delta(
         return None;
     }
     if peer.sent == 0 && peer.full_until == 0 {
-        // Who has heard nothing needs no ends.
+        // A member that has received nothing needs no ends.
         peer.full_until = own.version();
     }
     let (prev, full) = (peer.sent, peer.sent < peer.full_until);

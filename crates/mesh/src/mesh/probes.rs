@@ -19,7 +19,7 @@ use crate::id::{Identity, mix};
 use crate::run::Part;
 use crate::swim::{Check, FAN_OUT, Scope};
 
-/// Agents that somebody else does not know and that are to be probed out of turn, at the most.
+/// Agents that another agent does not know and that are to be probed out of turn, at the most.
 const DOUBTFUL_MAX: usize = 64;
 
 /// The probes of both scopes.
@@ -29,7 +29,7 @@ pub(super) struct Probes {
     run: Round,
     /// Number of the last probe.
     number: u32,
-    /// Known here, but not to somebody whose list was compared with ours.
+    /// Known here, but not to an agent whose list was compared with ours.
     doubtful: BTreeSet<AgentId>,
 }
 
@@ -81,7 +81,7 @@ impl Mesh {
         }
     }
 
-    /// There may be somebody to ask now.
+    /// There may be an agent to probe now.
     pub(super) fn begin_probes(&mut self, scope: Scope) {
         let period = self.base_detection(scope).probe_period;
         if !core::mem::replace(&mut self.probes.round(scope).is_running, true) {
@@ -160,7 +160,7 @@ impl Mesh {
         let mut due = self.neighbours();
         let often = u64::from(FAR_PROBE) / u64::try_from(NEIGHBOURS).unwrap_or(1);
         if self.rng.below(often.max(1)) == 0 {
-            due.extend(self.somebody());
+            due.extend(self.random_agent());
         }
         due.extend(self.probes.doubtful.pop_first());
         due
@@ -179,7 +179,7 @@ impl Mesh {
         found
     }
 
-    fn somebody(&mut self) -> Option<AgentId> {
+    fn random_agent(&mut self) -> Option<AgentId> {
         let count = u64::try_from(self.agents.len()).unwrap_or(0);
         let index = usize::try_from(self.rng.below(count)).unwrap_or(0);
         self.agents.keys().nth(index).copied()
@@ -220,7 +220,7 @@ impl Mesh {
         };
         let mut helpers: Vec<AgentId> = near.into_iter().filter(|it| *it != target).collect();
         for _ in helpers.len()..FAN_OUT {
-            helpers.extend(self.somebody().filter(|it| *it != target));
+            helpers.extend(self.random_agent().filter(|it| *it != target));
         }
         helpers.dedup();
         let from = self.me();
@@ -274,7 +274,7 @@ impl Mesh {
         }
     }
 
-    /// An agent says that it lives. False if it is down here, which it is told then.
+    /// An agent says that it is alive. False if it is down here; it is sent that then.
     fn hear_life(&mut self, life: Identity, incarnation: u16) -> bool {
         if life.agent == self.config.agent {
             self.out.counters.strangers += 1;
@@ -293,7 +293,7 @@ impl Mesh {
         true
     }
 
-    /// An agent does not answer: it and everybody are told, and it has its time to object.
+    /// An agent does not answer: it is suspected, all are sent that, and it has time to refute it.
     fn suspect(&mut self, scope: Scope, life: Identity, incarnation: u16) {
         self.swim.learn(self.now, life, incarnation, State::Suspect);
         let news = Some((life, incarnation));
@@ -320,7 +320,7 @@ impl Mesh {
         self.timers.set(Wake::Notice(life.agent), self.after(wait));
     }
 
-    /// A suspected agent may not have heard that it is.
+    /// A suspected agent may not have received that it is.
     pub(super) fn notice_again(&mut self, agent: AgentId) {
         let Some((life, incarnation)) = self.notices.get(&agent).copied() else { return };
         if self.swim.suspects(&life, incarnation) {
@@ -330,7 +330,7 @@ impl Mesh {
         }
     }
 
-    /// Somebody else does not know an agent that is known here.
+    /// Another agent does not know an agent that is known here.
     pub(super) fn doubt(&mut self, agent: AgentId) {
         if self.probes.doubtful.len() < DOUBTFUL_MAX {
             self.probes.doubtful.insert(agent);

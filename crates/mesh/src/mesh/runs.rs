@@ -9,11 +9,11 @@ use crate::event::{LossCause, Refusal};
 use crate::run::{self, MEMBERS_MAX, Part, RunError};
 use crate::wire::message::RunState;
 
-/// Until our part is told again to who has not answered: doubled each time…
+/// Until our part is sent again to a member that has not answered: doubled each time…
 const STATE_WAIT: Span = Span::from_millis(50);
 /// …up to this.
 const STATE_WAIT_MAX: Span = Span::from_secs(1);
-/// How often somebody outside is told that it is.
+/// How often an outsider is sent our view of it.
 const ANSWER_WAIT: Span = Span::from_millis(200);
 /// Runs that are remembered after their end.
 const PAST_MAX: usize = 1024;
@@ -67,7 +67,7 @@ impl Mesh {
         }
     }
 
-    /// An agent is there (again): tell it our part wherever it may have one.
+    /// An agent is alive (again): sends it our part in each common run.
     pub(super) fn meet_in_runs(&mut self, agent: AgentId) {
         let runs: Vec<_> = self.runs.keys().copied().collect();
         for id in runs {
@@ -85,7 +85,7 @@ impl Mesh {
         }
     }
 
-    /// Tells a member our part, and again until it has answered.
+    /// Sends a member our part, and again until it has answered.
     pub(super) fn state_again(&mut self, id: RunId, member: u32) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let peer = run.peer(member);
@@ -95,7 +95,7 @@ impl Mesh {
         let doubled = Span::from_nanos(peer.state_wait.as_nanos().saturating_mul(2));
         peer.state_wait = doubled.max(STATE_WAIT).min(STATE_WAIT_MAX);
         let wait = self.rng.about(peer.state_wait);
-        // Who is not there is told when it comes.
+        // An agent that is not alive is sent it when it comes.
         if self.agents.contains_key(&run.agent(member)) {
             self.timers.set(Wake::State(id, member), self.now + wait);
             self.tell_state(id, member, true);
@@ -304,7 +304,7 @@ impl Mesh {
         None
     }
 
-    /// Tells somebody outside what we think of it, not too often.
+    /// Sends an outsider our view of it, rate-limited.
     pub(super) fn answer_outsider(&mut self, id: RunId, member: u32) {
         let now = self.now;
         let Some(run) = self.runs.get_mut(&id) else { return };

@@ -35,7 +35,7 @@ impl Mesh {
     pub(super) fn search(&mut self) {
         let (now, pace) = (self.now, self.rejoin_pace());
         let known: Vec<SocketAddr> = self.agents.values().map(|agent| agent.life.address).collect();
-        // Who knows nobody at all is in more of a hurry.
+        // An agent that knows no other retries faster.
         let wait = if known.is_empty() { Span::from_nanos(pace.as_nanos() / 4) } else { pace };
         let mut asked = Vec::new();
         for (address, due) in &mut self.seeds {
@@ -83,7 +83,7 @@ impl Mesh {
     }
 
     /// A life of ours is known that began with a greater number than this one: our clock was wrong
-    /// then or is now. Only a still greater one will be heard.
+    /// then or is now. Only a still greater one will be accepted.
     pub(super) fn on_outdated(&mut self, epoch: u64) {
         let own = self.identity();
         let Some(next) = epoch.checked_add(1).filter(|next| *next > own.epoch) else { return };
@@ -167,7 +167,7 @@ impl Mesh {
                 self.learn_alive(*life, 0);
                 self.settle();
                 if self.agent(life.agent).is_none() {
-                    // It is down here, and lives for somebody else: if it does, it is to know.
+                    // It is down here, and alive for another agent: it has to learn that, if it is.
                     self.send_lost(*life);
                 }
             }

@@ -29,7 +29,7 @@ pub(crate) fn own_incarnation(data: &[u8]) -> Option<u16> {
     Reader::new(data).u16()
 }
 
-/// The life that sent a message of foca, if the message is one that `own` has to hear.
+/// The life that sent a message of foca, if the message is one that `own` has to accept.
 pub(crate) fn sender_to(own: &Identity, data: &[u8]) -> Option<Identity> {
     let header = header(&mut Reader::new(data))?;
     let to_us = header.dst == *own

@@ -27,7 +27,7 @@ pub(crate) const PAGE_MEMBERS: u32 = 1024;
 pub(crate) enum Fault {
     /// Another version of the protocol, or not ours at all.
     Version,
-    /// Cut, of an unknown kind, or with values that nobody sends.
+    /// Cut, of an unknown kind, or with values that are never sent.
     Malformed,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct RunState {
     pub(crate) plan: PlanHash,
     /// A fingerprint of the list of members.
     pub(crate) members: u64,
-    /// The receiver has been heard, in a message like this.
+    /// A message like this came from the receiver.
     pub(crate) heard: bool,
-    /// It is not known whether the receiver has heard this: answer.
+    /// It is not known whether the receiver has this: answer.
     pub(crate) ask: bool,
     /// Which members are lost: bits of members from `PAGE_MEMBERS · page` on, least bit first.
     pub(crate) page: u16,
@@ -80,7 +80,7 @@ pub(crate) struct Digest {
 pub(crate) enum Message<'a> {
     /// Membership: foca's bytes.
     Swim(&'a [u8]),
-    /// Is somebody there? It is this agent that asks.
+    /// Asks an address for an agent; from this agent.
     Join(Identity),
     /// This agent is here.
     Here(Identity),
@@ -92,7 +92,7 @@ pub(crate) enum Message<'a> {
     Alive { life: Identity, incarnation: u16 },
     /// I end.
     Leave(Identity),
-    /// This life of yours is over for me: I have declared it lost, or heard so.
+    /// This life of yours is over for me: it was declared lost here, or elsewhere.
     Lost { from: Identity, life: Identity },
     /// The agents that the sender knows, in two numbers; `answer` asks for the receiver's if they
     /// differ.
@@ -121,7 +121,7 @@ pub(crate) enum Message<'a> {
     ProbeAck { from: Identity, incarnation: u16, number: u32, origin: Option<AgentId> },
     /// Ask this agent for me whether it lives.
     ProbeFor { from: Sender, target: AgentId, number: u32 },
-    /// These have flows to this node, as you have: tell them of yours at once.
+    /// These have flows to this node, as you have: announce yours to them at once.
     Meet { from: Sender, run: RunId, node: NodeId, agents: Vec<AgentId> },
     /// It has answered.
     AckFor { from: Sender, target: AgentId, number: u32 },

@@ -29,7 +29,7 @@ impl<M> Shares<M> {
             flow.noted = true;
             self.noted.push(place);
         }
-        // Places that are vacant have nothing to tell.
+        // Vacant places have no change.
         for place in &self.vacant {
             self.flows[*place as usize].noted = false;
         }

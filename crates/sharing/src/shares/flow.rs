@@ -40,8 +40,8 @@ pub(super) enum Path {
 pub(super) struct Record {
     pub id: FlowId,
     pub terms: FlowTerms,
-    /// The share that was said last.
-    pub told: Option<Option<Rate>>,
+    /// The share that was reported last.
+    pub reported: Option<Option<Rate>>,
     /// For each lane of its path, where it is among the members.
     pub seats: Box<[u32]>,
 }
@@ -80,7 +80,7 @@ impl Path {
 
 impl Record {
     pub(super) fn new(id: FlowId, terms: FlowTerms, seats: Box<[u32]>) -> Self {
-        Record { id, terms, told: None, seats }
+        Record { id, terms, reported: None, seats }
     }
 
     /// Of a vacant place.

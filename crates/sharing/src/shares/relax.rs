@@ -210,7 +210,7 @@ fn filling<I: Iterator<Item = (u128, u64)>>(
     each: impl Fn() -> I,
 ) -> Filled {
     loop {
-        // Without a branch, which nobody could foresee.
+        // Without a branch, which no predictor could foresee.
         let (mut used, mut held) = (others, 0);
         for (its, weight) in each() {
             used += its.min(level) * u128::from(weight);

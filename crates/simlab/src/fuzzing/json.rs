@@ -1,4 +1,4 @@
-//! JSON texts with one value replaced by one that nobody should send.
+//! JSON texts with one value replaced by a hostile one.
 
 /// The texts that come of `json` when each of its numbers, texts and other plain values in turn is
 /// replaced by each hostile value; `pick` chooses one of them, whatever its value.

@@ -56,7 +56,7 @@ impl MeshWorld {
             .or_else(|| machine.view.difference(mesh))
     }
 
-    /// Who knows whom, and the last events: for the message of a failed test.
+    /// The agents' views, and the last events: for the message of a failed test.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut text = String::new();
@@ -77,7 +77,7 @@ impl MeshWorld {
         machines.filter(|(_, m)| m.mesh.is_some()).map(|(index, m)| (m.agent, index)).collect()
     }
 
-    /// Each knows all others on its side that live, and nobody else.
+    /// Each knows all others on its side that live, and no other.
     fn membership(
         &self,
         index: usize,

@@ -53,7 +53,7 @@ pub struct Machine {
     pub said: (u64, u64),
     /// The same, that came.
     pub heard: (u64, u64),
-    /// Whom it has sent something since [`super::MeshWorld::forget_receivers`].
+    /// The receivers of its datagrams since [`super::MeshWorld::forget_receivers`].
     pub receivers: BTreeSet<SocketAddr>,
     /// Ends of flows that its agent remembers.
     pub ended_limit: usize,

@@ -139,8 +139,8 @@ fn kill(world: &mut MeshWorld, victim: usize) -> Span {
     last.since(begin)
 }
 
-/// Starts and ends flows between nodes at random, and returns when each agent knew of each start. All
-/// agents hear of all flows, which is the worst case.
+/// Starts and ends flows between nodes at random, and returns when each agent knew of each start.
+/// All agents hear of all flows, which is the worst case.
 ///
 /// # Panics
 /// If some agent does not know of some start in the end.

@@ -13,9 +13,9 @@ use crate::Rng;
 /// How long everybody may take to know the truth after the last change.
 const LIMIT: Span = Span::from_secs(30);
 
-/// The least step of a clock that the next exchange proves under any conditions: bounds are as wide as a
-/// round trip, 12.4 ms at the most, and what 20 s without one add, 5 ms. A smaller step may hide in
-/// them for minutes, as [`windtunnel_mesh::Clock::error`] says.
+/// The least step of a clock that the next exchange proves under any conditions: bounds are as wide
+/// as a round trip, 12.4 ms at the most, and what 20 s without one add, 5 ms. A smaller step may
+/// hide in them for minutes, as [`windtunnel_mesh::Clock::error`] says.
 const STEP_MIN: Span = Span::from_millis(20);
 
 /// What a seed came to.
@@ -41,7 +41,7 @@ struct Script {
 /// operations, and then quiet.
 ///
 /// # Panics
-/// If an event makes no sense, or if somebody does not know the truth in the end.
+/// If an event makes no sense, or if an agent's view is wrong in the end.
 #[must_use]
 pub fn play(seed: u64, machines: Option<usize>) -> Played {
     let mut rng = Rng::new(seed);
@@ -81,7 +81,7 @@ impl Script {
         let run = RunId(1000 + self.runs.len() as u64);
         let members: Vec<usize> = (0..count).filter(|_| self.rng.below(5) > 0).collect();
         if members.len() > 1 {
-            // Now and then somebody comes with another plan, or comes later.
+            // Now and then a member comes with another plan, or later.
             for member in &members {
                 let other = self.rng.below(30) == 0;
                 let plan = PlanHash([if other { 2 } else { 1 }; 32]);

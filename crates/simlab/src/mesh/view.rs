@@ -11,15 +11,15 @@ use windtunnel_model::flow::{Flow, FlowKey};
 pub struct View {
     /// Who is there, in which start.
     pub agents: BTreeMap<AgentId, u64>,
-    /// Who has confirmed and is neither lost nor gone.
+    /// Members that have confirmed and are neither lost nor gone.
     pub confirmed: BTreeSet<(RunId, AgentId)>,
     /// Who is lost to a run.
     pub lost: BTreeSet<(RunId, AgentId)>,
-    /// Who has left one.
+    /// Members that have left a run.
     pub left: BTreeSet<(RunId, AgentId)>,
     /// Runs that were ready.
     pub ready: BTreeSet<RunId>,
-    /// Who has other plans.
+    /// Members with other plans.
     pub refused: BTreeSet<(RunId, AgentId)>,
     /// The others' flows.
     pub flows: BTreeMap<(RunId, AgentId, FlowKey), Flow>,

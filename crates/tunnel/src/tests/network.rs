@@ -210,7 +210,7 @@ fn what_was_sent_to_a_peer_and_has_not_come_is_the_difference_of_two_counts_also
         for round in 0..5 {
             datagrams.extend(a.send(ms(2), &frame(round, 100)));
         }
-        // The last ones: no later number tells that they are missing.
+        // The last ones: no later number shows that they are missing.
         datagrams.truncate(datagrams.len() - lost);
         datagrams.iter().for_each(|datagram| drop(b.accept(ms(3), datagram)));
         let sent = a.members.peer(1).unwrap().counters().sent;

@@ -25,7 +25,7 @@ pub enum Kind {
     NetUnreachable,
     /// Its destination's last link does not know it.
     HostUnreachable,
-    /// Nobody listens at its port.
+    /// No socket listens at its port.
     PortUnreachable,
     /// A rule forbids it.
     AdminProhibited,
@@ -48,7 +48,7 @@ pub struct Reply {
     pub mac: [u8; 6],
 }
 
-/// Writes the frame that tells a packet's sender what became of it, and answers its length.
+/// Writes the ICMP error about a packet; returns its length.
 ///
 /// As much of the packet is quoted as fits 576 bytes (IPv4) or 1280 bytes (IPv6), as it is: a
 /// partial checksum, a train's length or a decremented TTL are quoted so. Quote the frame of before

@@ -78,7 +78,7 @@ impl Neighbour {
         const ROUTER: u8 = 0x80;
         const SOLICITED: u8 = 0x40;
         const OVERRIDE: u8 = 0x20;
-        // RFC 4861, 7.2.4: who has no address yet is told with all others.
+        // RFC 4861, 7.2.4: a node without an address is answered by multicast.
         let (to, mac, solicited) = if self.source.is_unspecified() {
             (ALL_NODES, [0x33, 0x33, 0, 0, 0, 1], 0)
         } else {

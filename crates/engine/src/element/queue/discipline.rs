@@ -108,7 +108,7 @@ impl Discipline {
     }
 }
 
-/// Who has to go when there is no room.
+/// Which packet is dropped when there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overflow {
     /// What comes.

@@ -128,7 +128,7 @@ impl Flows {
         }
     }
 
-    /// Takes the packet that `front` told.
+    /// Takes the packet that `front` returned.
     pub(super) fn pop(&mut self, overhead: u32) -> Option<Packet> {
         let flow = self.flows.get_mut(index(self.current))?;
         take(&mut self.store, flow, overhead)
@@ -286,14 +286,14 @@ impl Hosts {
             Side::Destination => key.destination,
         });
         let hash = address.map_or(0, |address| {
-            let nobody = Key {
+            let none = Key {
                 source: address,
                 destination: address,
                 protocol: 0,
                 source_port: 0,
                 destination_port: 0,
             };
-            nobody.hash64()
+            none.hash64()
         });
         let bucket = bucket(stream.at(hash), self.buckets.len());
         if self.buckets[bucket] == NONE {

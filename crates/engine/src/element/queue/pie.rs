@@ -73,7 +73,7 @@ impl Pie {
         self.floor = 2 * profile.wire_packet();
     }
 
-    /// Makes up for the updates that have become due, where `queue` tells the bytes that waited.
+    /// Makes up for the updates that have become due, where `queue` returns the bytes that waited.
     pub(super) fn advance(&mut self, now: Time, queue: impl Fn(Time) -> u64) {
         let mut next = *self.next.get_or_insert(now + self.setting.update);
         while next <= now {

@@ -14,7 +14,7 @@ impl Core {
             NetworkChange::Flap { lanes, up } => self.flap(now, lanes, *up),
             NetworkChange::Partition(groups) => {
                 let group = |vertex| groups.iter().position(|group| group.contains(&vertex));
-                self.part_lans(|vertex| Sides { sends: group(vertex), hears: group(vertex) });
+                self.part_lans(|vertex| Sides { sends: group(vertex), receives: group(vertex) });
                 self.part(
                     now,
                     |from, to| matches!((group(from), group(to)), (Some(a), Some(b)) if a != b),
@@ -23,7 +23,7 @@ impl Core {
             NetworkChange::PartitionOneWay([from_group, to_group]) => {
                 self.part_lans(|vertex| Sides {
                     sends: from_group.contains(&vertex).then_some(0),
-                    hears: to_group.contains(&vertex).then_some(1),
+                    receives: to_group.contains(&vertex).then_some(1),
                 });
                 self.part(now, |from, to| from_group.contains(&from) && to_group.contains(&to));
             }

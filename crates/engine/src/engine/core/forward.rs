@@ -126,7 +126,9 @@ impl Core {
 
     fn route(&mut self, now: Time, id: RouterId, lane: Lane, mut packet: Packet) {
         packet.came_by = Some(lane);
-        if !self.is_for_router(lane, packet.frame()) || self.hear(now, lane, packet.frame()) {
+        if !self.is_for_router(lane, packet.frame())
+            || self.take_resolution(now, lane, packet.frame())
+        {
             return packet.discard(&mut self.work.pool);
         }
         let segments = u64::from(packet.shape.count);

@@ -27,7 +27,7 @@ impl Core {
         }
     }
 
-    /// Tells the sender of `packet`, which came to router `id`, what became of it.
+    /// Sends an ICMP error about `packet`, which came to router `id`.
     pub(super) fn report(&mut self, now: Time, id: RouterId, kind: Kind, packet: &Packet) {
         let Some(info) = reportable(packet) else { return };
         let interface =
@@ -40,7 +40,7 @@ impl Core {
         }
     }
 
-    /// Tells the sender of a packet that `lane` did not take.
+    /// Sends an ICMP error about a packet that exceeds the MTU of `lane`.
     pub(super) fn report_too_big(&mut self, now: Time, lane: Lane, refused: TooBig) {
         let TooBig { packet, mtu } = refused;
         let kind = Kind::TooBig { mtu };

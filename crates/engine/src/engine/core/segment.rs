@@ -24,7 +24,7 @@ impl Core {
     pub(super) fn switch(&mut self, now: Time, lan: LanId, came: Lane, mut packet: Packet) {
         packet.came_by = Some(came);
         match self.segments[lan.index()].pass(now, came, packet.frame()) {
-            Outlet::Nobody => packet.discard(&mut self.work.pool),
+            Outlet::None => packet.discard(&mut self.work.pool),
             Outlet::One(lane) => self.leave(now, lan, came, lane, packet),
             Outlet::Others => {
                 let mut position = 0;
@@ -63,15 +63,15 @@ impl Core {
         })
     }
 
-    /// Hears what a router's neighbours say of themselves; whether the frame was nothing but that.
-    pub(super) fn hear(&mut self, now: Time, lane: Lane, frame: &[u8]) -> bool {
+    /// Takes ARP and neighbour discovery messages; whether the frame was one.
+    pub(super) fn take_resolution(&mut self, now: Time, lane: Lane, frame: &[u8]) -> bool {
         let Some(station) = self.network.station(lane) else { return false };
         if let Ok(message) = Message::parse(frame) {
-            self.hear_arp(now, lane, station, &message);
+            self.take_arp(now, lane, station, &message);
             return true;
         }
         if let Some(neighbour) = Neighbour::parse(frame) {
-            self.hear_neighbour(now, lane, station, frame, &neighbour);
+            self.take_neighbour(now, lane, station, frame, &neighbour);
             return true;
         }
         false
@@ -164,7 +164,7 @@ impl Core {
         self.chains[lane.index()].offer_without_memory(&packet.shape, packet.frame());
     }
 
-    fn hear_arp(&mut self, now: Time, lane: Lane, station: Station, message: &Message) {
+    fn take_arp(&mut self, now: Time, lane: Lane, station: Station, message: &Message) {
         let (mac, address) = message.sender;
         let asked = station.v4 == Some(message.target.1);
         self.learn(now, lane, address.into(), mac, asked);
@@ -178,7 +178,7 @@ impl Core {
         }
     }
 
-    fn hear_neighbour(
+    fn take_neighbour(
         &mut self,
         now: Time,
         lane: Lane,
@@ -261,7 +261,7 @@ impl Core {
     }
 }
 
-/// Whom on a LAN a router gives a frame to.
+/// The next hop on a LAN for a router's frame.
 fn neighbour_of(core: &Core, lan: LanId, frame: &[u8]) -> Option<IpAddr> {
     let info = Info::parse(frame).ok()?;
     core.network.neighbour(lan, Some(info.source), info.destination)

@@ -58,7 +58,7 @@ impl RoundRobin {
         self.listed
     }
 
-    /// Lets somebody take part, with one quantum of credit, unless it does already.
+    /// Adds one to the round, with one quantum of credit, unless it does already.
     pub(super) fn enter(&mut self, turns: &mut [Turn], who: u32, quantum: i64) {
         let turn = &mut turns[index(who)];
         if !turn.listed {
