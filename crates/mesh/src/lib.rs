@@ -13,6 +13,7 @@
 //! | module | what it knows |
 //! | --- | --- |
 //! | `mesh` | [`Mesh`], the contract; messages to and from the parts below |
+//! | `roster` | the agents that are alive, and those that were |
 //! | `swim` | membership, by foca |
 //! | `run` | members of a run, their parts, who is lost to it |
 //! | `flow` | flows that this agent announces, and those that others announce |
@@ -64,6 +65,7 @@ mod fuzz;
 mod id;
 mod mesh;
 mod rng;
+mod roster;
 mod run;
 mod swim;
 mod timers;

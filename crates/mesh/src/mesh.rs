@@ -9,7 +9,7 @@ mod probes;
 mod runs;
 mod search;
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -17,13 +17,14 @@ use core::net::SocketAddr;
 use windtunnel_model::flow::{Flow, FlowKey};
 use windtunnel_model::{NodeId, Span, Time};
 
-use crate::clock::{Clock, PeerClock};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::event::{Ending, Event, Transmit};
-use crate::flow::{Audience, Fingerprint};
+use crate::flow::Audience;
 use crate::id::{AgentId, Identity, PlanHash, RunId};
 use crate::rng::Rng;
+use crate::roster::Roster;
 use crate::run::{Part, Run, RunError};
 use crate::swim::Swim;
 use crate::timers::{Timers, Wake};
@@ -54,54 +55,18 @@ pub struct Mesh {
     swim: Swim,
     /// The life of ours that the caller knows.
     life_told: Identity,
-    /// The other agents that are there.
-    agents: BTreeMap<AgentId, Agent>,
-    /// How many of them have confirmed in common runs.
-    in_runs: usize,
-    /// All agents that are there, this one too.
-    roster: Fingerprint,
+    roster: Roster,
     pull: Option<search::Pull>,
     /// Where to ask for others.
     seeds: BTreeMap<SocketAddr, Time>,
-    /// Agents that are no more, with their last life.
-    gone: BTreeMap<AgentId, FormerAgent>,
-    /// Whose end was announced by themselves.
-    leaving: BTreeSet<AgentId>,
     notices: BTreeMap<AgentId, (Identity, u16)>,
     probes: probes::Probes,
-    /// Agents that were informed that they are down, and when.
-    declined: BTreeMap<AgentId, Time>,
     left: bool,
     runs: BTreeMap<RunId, Run>,
     /// Runs that this agent had a part in.
     past: VecDeque<RunId>,
     timers: Timers,
     out: Out,
-}
-
-/// Another agent that is there.
-#[derive(Debug)]
-struct Agent {
-    life: Identity,
-    /// When it last sent something itself.
-    heard: Time,
-    clock: PeerClock,
-    /// When timestamps left that have not come back.
-    pings: VecDeque<Time>,
-    /// How often they leave, as of the last one.
-    pace: Span,
-    /// Exchanges that are to be made quickly.
-    hurry: u32,
-    /// Common runs in which it has confirmed.
-    runs: u32,
-}
-
-/// An agent that is no more.
-#[derive(Debug)]
-struct FormerAgent {
-    life: Identity,
-    since: Time,
-    ask: Option<Time>,
 }
 
 /// What is to be done for the caller.
@@ -135,19 +100,14 @@ impl Mesh {
         assert!(config.mtu >= Config::MTU_MIN, "an MTU of {} is too small", config.mtu);
         let name = format!("{} {}", config.agent, config.epoch);
         let swim = Swim::new(&config, SWIM_HEAD, Rng::new(seed, &name, "membership"));
-        let mut mesh = Mesh {
+        Mesh {
             now,
             rng: Rng::new(seed, &name, "pace"),
-            agents: BTreeMap::new(),
-            in_runs: 0,
-            roster: Fingerprint::default(),
+            roster: Roster::new(&swim.identity()),
             pull: None,
             seeds: BTreeMap::new(),
-            gone: BTreeMap::new(),
-            leaving: BTreeSet::new(),
             notices: BTreeMap::new(),
             probes: probes::Probes::default(),
-            declined: BTreeMap::new(),
             left: false,
             runs: BTreeMap::new(),
             past: VecDeque::new(),
@@ -156,9 +116,7 @@ impl Mesh {
             life_told: swim.identity(),
             swim,
             config,
-        };
-        mesh.roster.add(agents::digest(&mesh.identity()));
-        mesh
+        }
     }
 
     /// A datagram came, as the carrier had it after it was decrypted. `from` is where an answer
@@ -365,19 +323,19 @@ impl Mesh {
 
     /// The other agents that are there, by id.
     pub fn agents(&self) -> impl Iterator<Item = &Identity> + '_ {
-        self.agents.values().map(|agent| &agent.life)
+        self.roster.lives()
     }
 
     /// The present life of another agent; `None` if it is not there.
     #[must_use]
     pub fn agent(&self, agent: AgentId) -> Option<&Identity> {
-        self.agents.get(&agent).map(|agent| &agent.life)
+        self.roster.life(agent)
     }
 
     /// How an agent's clock stands to ours; `None` if it is not there or nothing has been measured.
     #[must_use]
     pub fn clock(&self, agent: AgentId, now: Time) -> Option<Clock> {
-        self.agents.get(&agent)?.clock.read(now)
+        self.roster.get(agent)?.clock.read(now)
     }
 
     /// The runs that this agent has a part in, by id.
@@ -516,8 +474,8 @@ impl Mesh {
 
     /// Sends to an agent, if it is there.
     fn send_to(&mut self, agent: AgentId, message: &Message<'_>) {
-        if let Some(known) = self.agents.get(&agent) {
-            self.out.send(known.life.address, message);
+        if let Some(life) = self.roster.life(agent) {
+            self.out.send(life.address, message);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Who is there: what foca says, and the second hearing of suspected agents.
+//! Membership: what foca reports, and direct messages to suspected agents.
 
 use alloc::vec::Vec;
 
@@ -6,20 +6,9 @@ use foca::{OwnedNotification, State};
 use windtunnel_model::Span;
 
 use super::clocks::HURRY_FIRST;
-use super::{Agent, Ending, Event, FormerAgent, Mesh, Message, VecDeque, Wake};
-use crate::clock::PeerClock;
-use crate::id::{Identity, mix};
+use super::{Ending, Event, Mesh, Message, Wake};
+use crate::id::Identity;
 use crate::swim::{self, Scope, codec};
-
-/// An agent that is down and sends is informed, again after this time.
-const DECLINE_WAIT: Span = Span::from_millis(100);
-/// As many of them in that time.
-const DECLINED_MAX: usize = 256;
-
-/// The digest of a life, for fingerprints of lists.
-pub(super) fn digest(life: &Identity) -> u64 {
-    mix(mix(mix(life.agent.0) ^ life.epoch) ^ u64::from(life.renewal))
-}
 
 impl Mesh {
     /// Does what foca asked for.
@@ -44,7 +33,7 @@ impl Mesh {
     }
 
     pub(super) fn on_swim(&mut self, data: &[u8]) {
-        if self.agents.len() + 1 >= self.config.limits.agents && self.names_strangers(data) {
+        if self.roster.len() + 1 >= self.config.limits.agents && self.names_strangers(data) {
             self.out.counters.refused += 1;
             return;
         }
@@ -55,7 +44,7 @@ impl Mesh {
             return;
         }
         self.settle();
-        if let Some(agent) = sender.and_then(|life| self.agents.get_mut(&life.agent)) {
+        if let Some(agent) = sender.and_then(|life| self.roster.get_mut(life.agent)) {
             agent.heard = self.now;
         }
         if let Some(life) = sender.filter(|life| self.agent(life.agent) != Some(life)) {
@@ -66,11 +55,7 @@ impl Mesh {
     /// An agent that is down for us sends messages, which foca therefore ignores: it has to learn
     /// why.
     pub(super) fn send_lost(&mut self, life: Identity) {
-        let now = self.now;
-        self.declined.retain(|_, at| now.since(*at) < DECLINE_WAIT);
-        let full = self.declined.len() >= DECLINED_MAX;
-        if life.agent != self.config.agent && !full && !self.declined.contains_key(&life.agent) {
-            self.declined.insert(life.agent, now);
+        if life.agent != self.config.agent && self.roster.inform(life.agent, self.now) {
             let from = self.identity();
             self.send(life.address, &Message::Lost { from, life });
         }
@@ -94,8 +79,7 @@ impl Mesh {
     /// that it is down was cut off from it, and we are not; or it said good-bye, and will say
     /// so to us.
     fn heard_lately(&self, life: &Identity) -> bool {
-        let known = self.agents.get(&life.agent).filter(|agent| agent.life == *life);
-        known.is_some_and(|agent| self.now.since(agent.heard) < self.config.detection.suspicion)
+        self.roster.heard_within(life, self.now, self.config.detection.suspicion)
     }
 
     fn names_strangers(&self, data: &[u8]) -> bool {
@@ -106,7 +90,7 @@ impl Mesh {
     /// Learns from another agent that an agent is alive.
     pub(super) fn learn_alive(&mut self, life: Identity, incarnation: u16) {
         let known = self.agent(life.agent).is_some();
-        if !known && self.agents.len() + 1 >= self.config.limits.agents {
+        if !known && self.roster.len() + 1 >= self.config.limits.agents {
             self.out.counters.refused += 1;
         } else if life.agent != self.config.agent {
             self.swim.learn(self.now, life, incarnation, State::Alive);
@@ -134,7 +118,7 @@ impl Mesh {
 
     pub(super) fn on_leave(&mut self, life: Identity) {
         if self.agent(life.agent) == Some(&life) {
-            self.leaving.insert(life.agent);
+            self.roster.note_leaving(life.agent);
             self.swim.learn(self.now, life, 0, State::Down);
         } else {
             self.out.counters.strangers += 1;
@@ -143,7 +127,7 @@ impl Mesh {
 
     pub(super) fn send_leave(&mut self) {
         let own = self.identity();
-        let everybody: Vec<_> = self.agents.values().map(|agent| agent.life.address).collect();
+        let everybody: Vec<_> = self.roster.lives().map(|life| life.address).collect();
         for to in everybody {
             self.send(to, &Message::Leave(own));
         }
@@ -157,18 +141,7 @@ impl Mesh {
         if self.agent(life.agent) == Some(&life) {
             return;
         }
-        self.gone.remove(&life.agent);
-        self.roster.add(digest(&life));
-        let fresh = Agent {
-            life,
-            heard: self.now,
-            clock: PeerClock::default(),
-            pings: VecDeque::new(),
-            pace: Span::ZERO,
-            hurry: HURRY_FIRST,
-            runs: 0,
-        };
-        self.agents.insert(life.agent, fresh);
+        self.roster.add(life, self.now, HURRY_FIRST);
         self.out.events.push_back(Event::AgentUp(life));
         let wait = self.first_ping_within();
         let first = self.rng.below(wait.as_nanos());
@@ -178,13 +151,14 @@ impl Mesh {
     }
 
     fn agent_down(&mut self, life: Identity) {
-        let left = self.leaving.remove(&life.agent);
+        let left = self.roster.take_leaving(life.agent);
         if self.agent(life.agent) != Some(&life) {
             return;
         }
         self.remove_agent(life, if left { Ending::Left } else { Ending::Lost });
         let ask = (!left).then(|| self.now + self.rejoin_pace());
-        self.remember(FormerAgent { life, since: self.now, ask });
+        let (limit, memory) = (self.config.limits.agents, Span::from(swim::MEMORY));
+        self.roster.remember((life, ask), self.now, limit, memory);
         if !left {
             self.send_lost(life);
         }
@@ -198,16 +172,10 @@ impl Mesh {
     fn agent_renamed(&mut self, was: Identity, now: Identity) {
         if self.agent(was.agent) != Some(&was) {
             // It was down for us; if it is up now, foca says so next.
-            if let Some(gone) = self.gone.get_mut(&was.agent) {
-                gone.life = now;
-            }
+            self.roster.rename_former(now);
         } else if was.epoch == now.epoch {
             // Others had declared it lost, and we had not. For us it is the same agent as before.
-            self.roster.remove(digest(&was));
-            self.roster.add(digest(&now));
-            if let Some(agent) = self.agents.get_mut(&was.agent) {
-                agent.life = now;
-            }
+            self.roster.rename(&was, now);
         } else {
             self.remove_agent(was, Ending::Replaced);
             self.agent_up(now);
@@ -216,9 +184,7 @@ impl Mesh {
 
     /// Whatever an agent had a part in is over.
     fn remove_agent(&mut self, life: Identity, how: Ending) {
-        let known = self.agents.remove(&life.agent);
-        self.in_runs -= usize::from(known.is_some_and(|known| known.runs > 0));
-        self.roster.remove(digest(&life));
+        self.roster.remove(&life);
         self.timers.cancel(Wake::Clock(life.agent));
         self.timers.cancel(Wake::Notice(life.agent));
         self.notices.remove(&life.agent);
@@ -230,23 +196,12 @@ impl Mesh {
         self.out.events.push_back(Event::AgentDown { life, how });
     }
 
-    fn remember(&mut self, gone: FormerAgent) {
-        if self.gone.len() >= self.config.limits.agents {
-            let oldest = self.gone.iter().min_by_key(|(_, gone)| gone.since).map(|(id, _)| *id);
-            oldest.map(|agent| self.gone.remove(&agent));
-        }
-        self.gone.insert(gone.life.agent, gone);
-        let (now, memory) = (self.now, Span::from(swim::MEMORY));
-        self.gone.retain(|_, gone| now.since(gone.since) < memory);
-    }
-
     /// We have become a later life of ourselves.
     pub(super) fn renewed(&mut self, now: Identity) {
         let was = core::mem::replace(&mut self.life_told, now);
-        self.roster.remove(digest(&was));
-        self.roster.add(digest(&now));
+        self.roster.replace_digest(&was, &now);
         self.out.events.push_back(Event::Renewed { was, now });
-        let agents = self.agents.values().map(|agent| agent.life).collect();
+        let agents = self.roster.lives().copied().collect();
         self.swim.forget_downs(self.now, agents);
     }
 }

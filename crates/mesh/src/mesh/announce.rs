@@ -112,11 +112,11 @@ impl Mesh {
             let agent = run.agent(member);
             let peer = &mut run.peers[member as usize];
             let has_time = core::mem::take(&mut peer.has_time);
-            let Some(known) = self.agents.get(&agent) else { continue };
+            let Some(life) = self.roster.life(agent) else { continue };
             let mut told = false;
             for _ in 0..BURST {
                 let Some(delta) = next_delta(id, &run.own, peer, member, mtu) else { break };
-                self.out.send(known.life.address, &Message::Delta(from, delta));
+                self.out.send(life.address, &Message::Delta(from, delta));
                 told = true;
             }
             if told {

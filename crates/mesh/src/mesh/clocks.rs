@@ -36,62 +36,51 @@ impl Mesh {
     /// How often clocks are compared with an agent.
     pub(super) fn clock_pace(&self, common_run: bool) -> Span {
         let base = self.config.pace.clock.max(Span::from_nanos(1));
-        let fast = self.in_runs;
-        debug_assert_eq!(fast, self.agents.values().filter(|agent| agent.runs > 0).count());
+        let fast = self.roster.in_runs();
         if common_run {
             let few = u64::try_from(fast).unwrap_or(u64::MAX).saturating_mul(EACH.as_nanos());
             return Mesh::seldom(base.max(Span::from_nanos(few).min(SELDOM)), fast);
         }
         let idle = Span::from_nanos(base.as_nanos().saturating_mul(IDLE_FACTOR));
-        Mesh::spread(idle, self.agents.len() - fast, IDLE_EACH)
+        Mesh::spread(idle, self.roster.len() - fast, IDLE_EACH)
     }
 
     /// How soon after an agent has come its clock is first compared.
     pub(super) fn first_ping_within(&self) -> Span {
-        Mesh::paced(HURRY_WAIT, self.agents.len())
+        Mesh::paced(HURRY_WAIT, self.roster.len())
     }
 
     /// An agent has come into a common run.
     pub(super) fn clock_matters(&mut self, agent: AgentId) {
-        let Some(known) = self.agents.get_mut(&agent) else { return };
-        known.runs += 1;
-        if known.runs == 1 {
-            self.in_runs += 1;
-            known.hurry = HURRY;
-            let spread = Mesh::paced(HURRY_WAIT, self.agents.len());
+        if self.roster.enter_run(agent) {
+            if let Some(known) = self.roster.get_mut(agent) {
+                known.hurry = HURRY;
+            }
+            let spread = Mesh::paced(HURRY_WAIT, self.roster.len());
             let first = self.rng.below(spread.as_nanos());
             let at = self.after(Span::from_nanos(first));
             self.timers.set_by(Wake::Clock(agent), at);
         }
     }
 
-    /// It has gone from one.
-    pub(super) fn clock_matters_less(&mut self, agent: AgentId) {
-        let Some(known) = self.agents.get_mut(&agent).filter(|known| known.runs > 0) else {
-            return;
-        };
-        known.runs -= 1;
-        self.in_runs -= usize::from(known.runs == 0);
-    }
-
     pub(super) fn ping(&mut self, agent: AgentId) {
         let (now, from) = (self.now, self.me());
-        let Some(known) = self.agents.get(&agent) else { return };
+        let Some(known) = self.roster.get(agent) else { return };
         let (common, hurry) = (known.runs > 0, known.hurry > 0);
         let mut pace = self.clock_pace(common);
         if !common {
             let longer = Span::from_nanos(known.pace.as_nanos().saturating_mul(IDLE_GROWTH));
             let first = if hurry { Span::ZERO } else { longer.max(IDLE_FIRST) };
-            pace = pace.min(first.max(Mesh::paced(Span::ZERO, self.agents.len())));
+            pace = pace.min(first.max(Mesh::paced(Span::ZERO, self.roster.len())));
         }
         let quick = match common {
             true => HURRY_WAIT.max(Span::from_nanos(pace.as_nanos() / 10)),
-            false => Mesh::paced(HURRY_WAIT_FIRST, self.agents.len()),
+            false => Mesh::paced(HURRY_WAIT_FIRST, self.roster.len()),
         };
         let wait = self.rng.about(if hurry { quick } else { pace });
         let at = self.after(wait);
         self.timers.set(Wake::Clock(agent), at);
-        if let Some(known) = self.agents.get_mut(&agent) {
+        if let Some(known) = self.roster.get_mut(agent) {
             known.pace = pace;
             known.hurry = known.hurry.saturating_sub(1);
             known.pings.push_back(now);
@@ -116,7 +105,7 @@ impl Mesh {
         if !self.knows(from) {
             return;
         }
-        let Some(known) = self.agents.get_mut(&from.agent) else { return };
+        let Some(known) = self.roster.get_mut(from.agent) else { return };
         let Some(asked) = known.pings.iter().position(|ping| *ping == sent) else {
             self.out.counters.odd_clocks += 1;
             return;

@@ -14,7 +14,7 @@ const PART: u64 = 2;
 impl Mesh {
     /// Something leaves for an agent: with it goes what is due there soon.
     pub(super) fn piggyback(&mut self, agent: AgentId) {
-        let Some(known) = self.agents.get(&agent) else { return };
+        let Some(known) = self.roster.get(agent) else { return };
         // Those made in a hurry are not to come at once.
         if known.hurry == 0 && self.is_soon(Wake::Clock(agent), known.pace) {
             self.ping(agent);

@@ -15,7 +15,7 @@ use windtunnel_model::Span;
 
 use super::{AgentId, Mesh, Message, Sender, Wake};
 use crate::config::{Detection, FAR_PROBE, NEIGHBOURS};
-use crate::id::{Identity, mix};
+use crate::id::Identity;
 use crate::run::Part;
 use crate::swim::{Check, FAN_OUT, Scope};
 
@@ -108,7 +108,7 @@ impl Mesh {
 
     /// An agent is probed; an ack takes a round trip.
     fn detection_of(&self, scope: Scope, agent: AgentId) -> Detection {
-        let clock = self.agents.get(&agent).and_then(|known| known.clock.read(self.now));
+        let clock = self.roster.get(agent).and_then(|known| known.clock.read(self.now));
         self.base_detection(scope).stretched(clock.map_or(Span::ZERO, |clock| clock.rtt_min))
     }
 
@@ -166,23 +166,13 @@ impl Mesh {
         due
     }
 
-    /// The successors of this agent, each on a ring of its own.
     fn neighbours(&self) -> VecDeque<AgentId> {
-        let mut found = VecDeque::new();
-        for ring in 0..NEIGHBOURS as u64 {
-            let place = |agent: &AgentId| mix(agent.0 ^ mix(ring));
-            let own = place(&self.config.agent);
-            let others = self.agents.keys().filter(|agent| !found.contains(*agent));
-            let next = others.min_by_key(|agent| (place(agent).wrapping_sub(own), **agent));
-            found.extend(next.copied());
-        }
-        found
+        self.roster.successors(self.config.agent, NEIGHBOURS)
     }
 
     fn random_agent(&mut self) -> Option<AgentId> {
-        let count = u64::try_from(self.agents.len()).unwrap_or(0);
-        let index = usize::try_from(self.rng.below(count)).unwrap_or(0);
-        self.agents.keys().nth(index).copied()
+        let count = u64::try_from(self.roster.len()).unwrap_or(0);
+        self.roster.at(usize::try_from(self.rng.below(count)).unwrap_or(0))
     }
 
     /// All members of common runs in random order.
@@ -282,7 +272,7 @@ impl Mesh {
         }
         self.learn_alive(life, incarnation);
         self.settle();
-        let (now, known) = (self.now, self.agents.get_mut(&life.agent));
+        let (now, known) = (self.now, self.roster.get_mut(life.agent));
         match known.filter(|known| known.life == life) {
             Some(known) => known.heard = now,
             None => {

@@ -55,7 +55,7 @@ impl Mesh {
             self.cancel_timers(id, member);
             let (agent, part) = (run.agent(member), run.peers[member as usize].part);
             if part == Part::Confirmed {
-                self.clock_matters_less(agent);
+                self.roster.leave_run(agent);
             }
             if matches!(part, Part::Confirmed | Part::Waiting) {
                 self.send_to(agent, &Message::RunLeft(from, id));
@@ -96,7 +96,7 @@ impl Mesh {
         peer.state_wait = doubled.max(STATE_WAIT).min(STATE_WAIT_MAX);
         let wait = self.rng.about(peer.state_wait);
         // An agent that is not alive is sent it when it comes.
-        if self.agents.contains_key(&run.agent(member)) {
+        if self.roster.get(run.agent(member)).is_some() {
             self.timers.set(Wake::State(id, member), self.now + wait);
             self.tell_state(id, member, true);
         }
@@ -257,7 +257,7 @@ impl Mesh {
             self.out.events.push_back(Event::Flows { run: id, agent, changes });
         }
         if was == Part::Confirmed {
-            self.clock_matters_less(agent);
+            self.roster.leave_run(agent);
         }
     }
 

@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
-use core::ops::Bound;
 
 use windtunnel_model::{Span, Time};
 
-use super::{Fingerprint, Mesh, Message, Sender, Wake};
+use super::{Mesh, Message, Sender, Wake};
+use crate::flow::Fingerprint;
 use crate::id::{AgentId, Identity};
 use crate::wire::message::{IDENTITY_MAX, ROSTER_HEAD};
 
@@ -26,7 +26,7 @@ pub(super) struct Pull {
 impl Mesh {
     /// How often a lost agent is asked whether it is back.
     pub(super) fn rejoin_pace(&self) -> Span {
-        let count = u64::try_from(self.agents.len()).unwrap_or(u64::MAX);
+        let count = u64::try_from(self.roster.len()).unwrap_or(u64::MAX);
         let all = Span::from_nanos(count.saturating_mul(20_000_000));
         self.config.pace.rejoin.max(all).max(Span::from_nanos(1))
     }
@@ -34,7 +34,7 @@ impl Mesh {
     /// Asks those whose time has come, and comes again.
     pub(super) fn search(&mut self) {
         let (now, pace) = (self.now, self.rejoin_pace());
-        let known: Vec<SocketAddr> = self.agents.values().map(|agent| agent.life.address).collect();
+        let known: Vec<SocketAddr> = self.roster.lives().map(|life| life.address).collect();
         // An agent that knows no other retries faster.
         let wait = if known.is_empty() { Span::from_nanos(pace.as_nanos() / 4) } else { pace };
         let mut asked = Vec::new();
@@ -46,20 +46,18 @@ impl Mesh {
                 }
             }
         }
-        for gone in self.gone.values_mut() {
-            if gone.ask.is_some_and(|due| due <= now) {
-                // The longer it has been away, the more rarely.
-                let age = Span::from_nanos(now.since(gone.since).as_nanos() / 4);
-                gone.ask = Some(now + self.rng.about(wait.max(age)).max(Span::from_nanos(1)));
-                asked.push(gone.life.address);
-            }
-        }
+        // The longer an agent has been away, the more rarely.
+        let rng = &mut self.rng;
+        asked.extend(self.roster.rejoins(now, |age| {
+            let age = Span::from_nanos(age.as_nanos() / 4);
+            rng.about(wait.max(age)).max(Span::from_nanos(1))
+        }));
         let own = self.identity();
         for address in asked {
             self.send(address, &Message::Join(own));
         }
         let next = self.seeds.values().copied();
-        let next = next.chain(self.gone.values().filter_map(|gone| gone.ask)).min();
+        let next = next.chain(self.roster.next_rejoin()).min();
         if let Some(next) = next {
             self.timers.set(Wake::Rejoin, next);
         }
@@ -70,7 +68,7 @@ impl Mesh {
         if life.agent == own.agent {
             return;
         }
-        match self.latest_epoch(life.agent) {
+        match self.roster.latest_epoch(life.agent) {
             Some(epoch) if epoch > life.epoch => self.send(from, &Message::Outdated { epoch }),
             _ => self.send(from, &Message::Here(own)),
         }
@@ -95,26 +93,21 @@ impl Mesh {
         self.seeds.values_mut().for_each(|due| *due = now);
     }
 
-    fn latest_epoch(&self, agent: AgentId) -> Option<u64> {
-        let here = self.agent(agent).map(|life| life.epoch);
-        here.max(self.gone.get(&agent).map(|gone| gone.life.epoch))
-    }
-
     /// Compares lists with an agent.
     pub(super) fn compare_rosters(&mut self, agent: AgentId) {
-        let (from, agents) = (self.me(), self.roster);
+        let (from, agents) = (self.me(), self.roster.fingerprint());
         self.send_to(agent, &Message::RosterSum { from, agents, answer: true });
     }
 
     pub(super) fn on_roster_sum(&mut self, from: Sender, agents: Fingerprint, answer: bool) {
-        if !self.knows(from) || agents == self.roster {
+        if !self.knows(from) || agents == self.roster.fingerprint() {
             return;
         }
         if self.pull.is_none() {
             self.pull(Pull { from: from.agent, after: None, tries: PULL_TRIES });
         }
         if answer {
-            let (me, agents) = (self.me(), self.roster);
+            let (me, agents) = (self.me(), self.roster.fingerprint());
             self.send_to(from.agent, &Message::RosterSum { from: me, agents, answer: false });
         }
     }
@@ -137,21 +130,8 @@ impl Mesh {
         if !self.knows(from) {
             return;
         }
-        let own = self.identity();
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let room = (self.config.mtu - ROSTER_HEAD) / IDENTITY_MAX;
-        let mut agents: Vec<Identity> = self
-            .agents
-            .range((start, Bound::Unbounded))
-            .map(|(_, a)| a.life)
-            .take(room + 1)
-            .collect();
-        if after.is_none_or(|after| after < own.agent) {
-            let place = agents.partition_point(|life| life.agent < own.agent);
-            agents.insert(place, own);
-        }
-        let more = agents.len() > room;
-        agents.truncate(room);
+        let (agents, more) = self.roster.page(self.identity(), after, room);
         let me = self.me();
         self.send_to(from.agent, &Message::Roster { from: me, more, agents });
     }
@@ -173,7 +153,9 @@ impl Mesh {
             }
         }
         let last = agents.last().map(|life| life.agent).filter(|last| Some(*last) > pull.after);
-        self.doubt_unnamed((pull.after, last.filter(|_| more)), agents);
+        // The other one knows that these are gone, or does not know them yet.
+        let unnamed = self.roster.unnamed((pull.after, last.filter(|_| more)), agents);
+        unnamed.into_iter().for_each(|agent| self.doubt(agent));
         self.pull = None;
         self.timers.cancel(Wake::Pull);
         if let (true, Some(last)) = (more, last) {
@@ -181,36 +163,11 @@ impl Mesh {
         }
     }
 
-    /// Agents of this part of the list that the other one does not name: it knows that they are
-    /// gone, or does not know them yet.
-    fn doubt_unnamed(
-        &mut self,
-        (after, last): (Option<AgentId>, Option<AgentId>),
-        named: &[Identity],
-    ) {
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let end = last.map_or(Bound::Unbounded, Bound::Included);
-        if after.is_some() && after >= last && last.is_some() {
-            return;
-        }
-        let here = self.agents.range((start, end)).map(|(agent, _)| *agent);
-        let is_named =
-            |agent: &AgentId| named.binary_search_by_key(agent, |life| life.agent).is_ok();
-        let unnamed: Vec<AgentId> = here.filter(|agent| !is_named(agent)).collect();
-        unnamed.into_iter().for_each(|agent| self.doubt(agent));
-    }
-
     /// Whether a message is from the present life of an agent that is there. Counts it if not.
     pub(super) fn knows(&mut self, from: Sender) -> bool {
-        let now = self.now;
-        match self.agents.get_mut(&from.agent).filter(|agent| agent.life.epoch == from.epoch) {
-            Some(agent) => agent.heard = now,
-            None => {
-                self.out.counters.strangers += 1;
-                return false;
-            }
-        }
-        true
+        let known = self.roster.hear(from, self.now);
+        self.out.counters.strangers += u64::from(!known);
+        known
     }
 
     /// About that, so that agents do not all do it at once.
