@@ -8,7 +8,6 @@
 //! machine of that node finds out, which hears of all flows to it at once.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec;
 use alloc::vec::Vec;
 
 use windtunnel_model::{Lane, NodeId, Plan, Vertex};

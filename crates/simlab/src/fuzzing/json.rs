@@ -20,7 +20,7 @@ pub fn hostile_values(json: &[u8]) -> usize {
 }
 
 /// Gives `entry` each seed with each of its values replaced by each hostile one, and
-/// [damaged](crate::damage) up to `end`.
+/// [damaged](crate::fuzzing::damage) up to `end`.
 ///
 /// # Panics
 /// As `entry` does.
@@ -34,7 +34,7 @@ pub fn spoil<Name, const N: usize>(
         for pick in 0..hostile_values(seed) {
             entry(&with_hostile_value(seed, pick));
         }
-        crate::damage(seed, end, &wrong, &entry);
+        crate::fuzzing::damage(seed, end, &wrong, &entry);
     }
 }
 

@@ -2,7 +2,7 @@
 //! announced to it, each machine finds for its own ones the rates of the weighted max-min
 //! allocation of all flows.
 //!
-//! The networks, placements, flows, cuts and the weather between the machines are random. The
+//! The networks, placements, flows, cuts and the conditions between the machines are random. The
 //! audiences are the engine's, the announcements the mesh's, the shares those of `sharing`; the
 //! allocation of all flows is found by [`reference`](reference::allocation), which shares nothing
 //! with them.
@@ -16,20 +16,20 @@ use windtunnel_model::Span;
 
 use network::{Network, network};
 use play::{Play, Step, steps};
-use windtunnel_simlab::Weather;
+use windtunnel_simlab::LinkConditions;
 
-fn weather() -> impl Strategy<Value = Weather> {
+fn conditions() -> impl Strategy<Value = LinkConditions> {
     let (delay, jitter) = (Span::from_micros(200), Span::from_micros(6000));
-    let rough = Weather { delay, jitter, loss: 10_000, twice: 50_000 };
+    let rough = LinkConditions { delay, jitter, loss: 10_000, twice: 50_000 };
     prop_oneof![
-        2 => Just(Weather::LAN),
-        1 => Just(Weather::LAN.losing(50_000)),
+        2 => Just(LinkConditions::LAN),
+        1 => Just(LinkConditions::LAN.losing(50_000)),
         1 => Just(rough),
     ]
 }
 
-fn played(network: Network, weather: Weather, rounds: &[Vec<Step>]) {
-    let mut play = Play::new(network, weather);
+fn played(network: Network, conditions: LinkConditions, rounds: &[Vec<Step>]) {
+    let mut play = Play::new(network, conditions);
     for steps in rounds {
         steps.iter().for_each(|step| play.take(step));
         play.settle();
@@ -52,10 +52,10 @@ proptest! {
     #[test]
     fn every_machine_gives_its_flows_their_rates_of_the_global_allocation(
         network in network(),
-        weather in weather(),
+        conditions in conditions(),
         rounds in prop::collection::vec(steps(), 1..4),
     ) {
-        played(network, weather, &rounds);
+        played(network, conditions, &rounds);
     }
 
     #[test]
@@ -63,7 +63,7 @@ proptest! {
         network in network(),
         steps in steps(),
     ) {
-        let mut play = Play::new(network, Weather::LAN);
+        let mut play = Play::new(network, LinkConditions::LAN);
         for step in &steps {
             play.take(step);
             play.run_for(THREE_TRIPS);

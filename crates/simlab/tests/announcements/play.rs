@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use windtunnel_engine::{Audiences, Engine, Limits, NetworkChange, Part, RemoteKey};
-use windtunnel_mesh::{Flow, FlowKey};
+use windtunnel_engine::{Audiences, Engine, Limits, NetworkChange, Part};
+use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
 use windtunnel_model::plan::{LinkChange, NetworkModel};
 use windtunnel_model::{Lane, NodeId, Plan, Rate, Span, Time, Vertex};
 use windtunnel_routing::{Routes, Target};
-use windtunnel_sharing::{FlowId, Shares, Sharing, Terms};
+use windtunnel_sharing::{FlowId, Shares, Sharing};
 use windtunnel_simlab::mesh::measure::{self, RUN};
-use windtunnel_simlab::{MeshWorld, Weather};
+use windtunnel_simlab::{LinkConditions, MeshWorld};
 
 use crate::network::Network;
 use crate::reference;
@@ -69,11 +69,11 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    pub(crate) fn new(network: Network, weather: Weather) -> Self {
+    pub(crate) fn new(network: Network, conditions: LinkConditions) -> Self {
         let plan = network.plan();
         let machines = network.machines;
         let count = machines.iter().max().expect("there are nodes") + 1;
-        let mut world = measure::in_run(count, 1, weather);
+        let mut world = measure::in_run(count, 1, conditions);
         let nodes_of = |machine| machines.iter().map(move |on| *on == machine);
         let engine = |machine: usize| {
             let number = u32::try_from(machine).expect("few");
@@ -118,7 +118,9 @@ impl Play {
                     destination: NodeId::from_index(destination),
                     number: *number,
                 };
-                let flow = Flow { rtt: *rtt, demand: *demand, window: 0, since: Time::ZERO };
+                let demand = demand.and_then(Rate::from_bits_per_second);
+                let terms = FlowTerms { demand, ..FlowTerms::new(*rtt) };
+                let flow = Flow { terms, since: Time::ZERO };
                 self.flows.insert(key, flow);
                 self.announce(key, flow);
             }
@@ -219,13 +221,10 @@ impl Play {
         known.extend(told.map(|((_, _, key), flow)| (*key, *flow)));
         let mut table = Shares::new(self.sharing, capacities).expect("small rates");
         for (id, (key, flow)) in (0..).zip(&known) {
-            let FlowKey { source, destination, number } = *key;
-            let lanes = self.engines[machine].lanes_of(RemoteKey { source, destination, number });
+            let lanes = self.engines[machine].lanes_of(*key);
             let lanes: Vec<u32> =
                 lanes.iter().map(|lane| u32::try_from(lane.index()).expect("few")).collect();
-            let demand = flow.demand.and_then(Rate::from_bits_per_second);
-            let terms = Terms { rtt: flow.rtt, window: None, demand };
-            table.start(FlowId(id), &lanes, terms).expect("few flows");
+            table.start(FlowId(id), &lanes, flow.terms).expect("few flows");
         }
         table.settle();
         let share = |id| table.share(FlowId(id)).expect("it was started");
@@ -234,10 +233,11 @@ impl Play {
 
     fn as_reference(&self, (key, flow): (&FlowKey, &Flow)) -> reference::Flow {
         let weight = match self.sharing {
-            Sharing::RttAware => 1e9 / flow.rtt.as_nanos() as f64,
+            Sharing::RttAware => 1e9 / flow.terms.rtt.as_nanos() as f64,
             Sharing::Equal => 1.0,
         };
-        let demand = flow.demand.map_or(f64::INFINITY, |demand| demand as f64);
+        let demand = flow.terms.demand;
+        let demand = demand.map_or(f64::INFINITY, |it| it.bits_per_second() as f64);
         let lanes = self.way(*key).into_iter().map(Lane::index).collect();
         reference::Flow { lanes, weight, demand }
     }

@@ -1,7 +1,7 @@
 //! What the other parts are to know.
 
 use windtunnel_control::part::{FlowAnnouncement, FromPart};
-use windtunnel_engine::{Audiences, Hearing};
+use windtunnel_engine::Audiences;
 use windtunnel_model::Span;
 use windtunnel_model::flow::{Flow, FlowChange};
 use windtunnel_model::plan::Action;
