@@ -2,16 +2,18 @@
 //!
 //! Requests are collected and sent many at a time: one system call for up to [`BATCH`] of them.
 
+mod message;
+mod number;
 pub(crate) mod request;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkBuffer,
-    NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+use message::{ALIGNMENT, HEADER, Message};
+use number::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NLMSG_ERROR};
 
 /// A request that the kernel refused.
 #[derive(Debug, thiserror::Error)]
@@ -45,29 +47,17 @@ impl Netlink {
     }
 
     /// Adds a request to make something to the batch; `action` says what, for the error.
-    pub(crate) fn create(
-        &mut self,
-        message: RouteNetlinkMessage,
-        action: String,
-    ) -> Result<(), NetlinkError> {
+    pub(crate) fn create(&mut self, message: Message, action: String) -> Result<(), NetlinkError> {
         self.add(message, NLM_F_CREATE | NLM_F_EXCL, action)
     }
 
     /// Adds a request to make something, or to put it in the place of what is there, to the batch.
-    pub(crate) fn replace(
-        &mut self,
-        message: RouteNetlinkMessage,
-        action: String,
-    ) -> Result<(), NetlinkError> {
+    pub(crate) fn replace(&mut self, message: Message, action: String) -> Result<(), NetlinkError> {
         self.add(message, NLM_F_CREATE | NLM_F_REPLACE, action)
     }
 
     /// Adds a request to change something to the batch.
-    pub(crate) fn change(
-        &mut self,
-        message: RouteNetlinkMessage,
-        action: String,
-    ) -> Result<(), NetlinkError> {
+    pub(crate) fn change(&mut self, message: Message, action: String) -> Result<(), NetlinkError> {
         self.add(message, 0, action)
     }
 
@@ -97,23 +87,9 @@ impl Netlink {
         refused.map_or(Ok(()), Err)
     }
 
-    fn add(
-        &mut self,
-        message: RouteNetlinkMessage,
-        flags: u16,
-        action: String,
-    ) -> Result<(), NetlinkError> {
+    fn add(&mut self, message: Message, flags: u16, action: String) -> Result<(), NetlinkError> {
         self.sequence += 1;
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        header.sequence_number = self.sequence;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(message));
-        message.finalize();
-        let start = self.batch.len();
-        // A message starts at a multiple of four bytes (netlink(7)).
-        let length = message.buffer_len().next_multiple_of(4);
-        self.batch.resize(start + length, 0);
-        message.serialize(&mut self.batch[start..start + message.buffer_len()]);
+        message.write(&mut self.batch, NLM_F_REQUEST | NLM_F_ACK | flags, self.sequence);
         self.pending.push((self.sequence, action));
         if self.pending.len() >= BATCH { self.flush() } else { Ok(()) }
     }
@@ -121,21 +97,36 @@ impl Netlink {
 
 /// The sequence numbers and outcomes in a datagram from the kernel.
 pub(crate) fn answers(datagram: &[u8]) -> io::Result<Vec<(u32, io::Result<()>)>> {
-    let malformed = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut rest = datagram;
     let mut answers = Vec::new();
     while !rest.is_empty() {
-        let length = NetlinkBuffer::new_checked(rest).map_err(malformed)?.length();
-        let message =
-            NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(malformed)?;
-        if let NetlinkPayload::Error(answer) = message.payload {
-            let outcome = if answer.code.is_some() { Err(answer.to_io()) } else { Ok(()) };
-            answers.push((message.header.sequence_number, outcome));
+        let (message, behind) = first_message(rest).ok_or_else(|| cut_off(rest))?;
+        if message[4..6] == NLMSG_ERROR.to_ne_bytes() {
+            answers.push(outcome(message).ok_or_else(|| cut_off(rest))?);
         }
-        let length = usize::try_from(length).unwrap_or(usize::MAX).next_multiple_of(4);
-        rest = rest.get(length..).unwrap_or_default();
+        rest = behind;
     }
     Ok(answers)
+}
+
+/// The first message, with its header, and what is behind it; `None` if it is cut off.
+fn first_message(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
+    let message = bytes.get(..length).filter(|message| message.len() >= HEADER)?;
+    Some((message, bytes.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or_default()))
+}
+
+/// The number of the request that this message answers, and what came of it.
+fn outcome(message: &[u8]) -> Option<(u32, io::Result<()>)> {
+    let sequence = u32::from_ne_bytes(*message.get(8..)?.first_chunk()?);
+    let code = i32::from_ne_bytes(*message.get(HEADER..)?.first_chunk()?);
+    let refused = || Err(io::Error::from_raw_os_error(code.saturating_neg()));
+    Some((sequence, if code == 0 { Ok(()) } else { refused() }))
+}
+
+fn cut_off(bytes: &[u8]) -> io::Error {
+    let text = format!("a message from the kernel is cut off: {} bytes", bytes.len());
+    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 /// So few that the answers fit into the socket's buffer.

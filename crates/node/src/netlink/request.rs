@@ -2,21 +2,19 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use netlink_packet_route::address::{
-    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
-};
-use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
-};
-use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope,
-    RouteType,
-};
-use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Subnet;
 
+use super::message::Message;
+use super::number::{
+    AF_INET, AF_INET6, FR_ACT_TO_TBL, FRA_DST, FRA_PRIORITY, FRA_SRC, FRA_TABLE, IFA_ADDRESS,
+    IFA_BROADCAST, IFA_F_NODAD, IFA_F_NOPREFIXROUTE, IFA_FLAGS, IFA_LOCAL, IFF_NOARP, IFF_UP,
+    IFLA_ADDRESS, IFLA_GSO_MAX_SEGS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO,
+    IFLA_MTU, IFLA_NET_NS_PID, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, RT_SCOPE_LINK,
+    RT_SCOPE_UNIVERSE, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_PREFSRC, RTA_TABLE, RTM_DELROUTE,
+    RTM_DELRULE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTM_SETLINK, RTN_UNICAST,
+    RTNH_F_ONLINK, RTPROT_STATIC, VETH_INFO_PEER,
+};
 use crate::recipe::prefixes::Prefix;
 
 /// A pair of devices to make.
@@ -69,78 +67,70 @@ pub(crate) struct Own {
     pub(crate) subnet: Option<Subnet>,
 }
 
-pub(crate) fn veth(pair: &Veth<'_>) -> RouteNetlinkMessage {
-    let mut peer = LinkMessage::default();
-    peer.header.index = pair.node_index;
-    if !pair.on_lan {
-        peer.header.flags = LinkFlags::Noarp;
-        peer.header.change_mask = LinkFlags::Noarp;
-    }
-    peer.attributes = vec![
-        LinkAttribute::IfName(pair.node_name.into()),
-        LinkAttribute::Address(pair.mac.to_vec()),
-        LinkAttribute::Mtu(pair.mtu),
-        LinkAttribute::NumTxQueues(1),
-        LinkAttribute::NumRxQueues(1),
-        LinkAttribute::NetNsPid(pair.node_pid),
-    ];
-    if !pair.offload {
-        peer.attributes.push(LinkAttribute::GsoMaxSegs(1));
-    }
-    let mut message = LinkMessage::default();
-    message.header.index = pair.fabric_index;
-    message.header.flags = LinkFlags::Up | LinkFlags::Noarp;
-    message.header.change_mask = message.header.flags;
-    message.attributes = vec![
-        LinkAttribute::IfName(pair.fabric_name.clone()),
-        LinkAttribute::Mtu(FABRIC_MTU),
-        LinkAttribute::NumTxQueues(1),
-        LinkAttribute::NumRxQueues(1),
-        LinkAttribute::LinkInfo(vec![
-            LinkInfo::Kind(InfoKind::Veth),
-            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
-        ]),
-    ];
-    RouteNetlinkMessage::NewLink(message)
+pub(crate) fn veth(pair: &Veth<'_>) -> Message {
+    let flags = IFF_UP | IFF_NOARP;
+    Message::new(RTM_NEWLINK, &link_header(pair.fabric_index, flags))
+        .text(IFLA_IFNAME, &pair.fabric_name)
+        .number(IFLA_MTU, FABRIC_MTU)
+        .number(IFLA_NUM_TX_QUEUES, 1)
+        .number(IFLA_NUM_RX_QUEUES, 1)
+        .nested(IFLA_LINKINFO, &[], |info| {
+            info.text(IFLA_INFO_KIND, "veth")
+                .nested(IFLA_INFO_DATA, &[], |data| node_end(data, pair))
+        })
+}
+
+/// The node's end, as a part of the request for the pair.
+fn node_end(data: Message, pair: &Veth<'_>) -> Message {
+    let flags = if pair.on_lan { 0 } else { IFF_NOARP };
+    data.nested(VETH_INFO_PEER, &link_header(pair.node_index, flags), |peer| {
+        let peer = peer
+            .text(IFLA_IFNAME, pair.node_name)
+            .attribute(IFLA_ADDRESS, &pair.mac)
+            .number(IFLA_MTU, pair.mtu)
+            .number(IFLA_NUM_TX_QUEUES, 1)
+            .number(IFLA_NUM_RX_QUEUES, 1)
+            .number(IFLA_NET_NS_PID, pair.node_pid);
+        if pair.offload { peer } else { peer.number(IFLA_GSO_MAX_SEGS, 1) }
+    })
 }
 
 /// Takes a device up.
-pub(crate) fn up(device: u32) -> RouteNetlinkMessage {
-    let mut message = LinkMessage::default();
-    message.header.index = device;
-    message.header.flags = LinkFlags::Up;
-    message.header.change_mask = LinkFlags::Up;
-    RouteNetlinkMessage::SetLink(message)
+pub(crate) fn up(device: u32) -> Message {
+    Message::new(RTM_SETLINK, &link_header(device, IFF_UP))
+}
+
+/// `ifinfomsg`: family, padding, hardware type, index, flags to set, mask of the flags to change.
+fn link_header(index: u32, flags: u32) -> Vec<u8> {
+    let flags = flags.to_ne_bytes();
+    [[0; 4], index.to_ne_bytes(), flags, flags].concat()
 }
 
 /// Gives a device an address: one of its own, without a subnet, or one of a LAN's subnet, to which
 /// the kernel then makes the route.
-pub(crate) fn address(device: u32, own: Own) -> RouteNetlinkMessage {
+pub(crate) fn address(device: u32, own: Own) -> Message {
     let Own { address, subnet } = own;
-    let mut message = AddressMessage::default();
-    message.header.family = family(address);
-    message.header.prefix_len = subnet.map_or(whole(address), |subnet| subnet.prefix);
-    message.header.flags = AddressHeaderFlags::Nodad;
-    message.header.scope = scope(address);
-    message.header.index = device;
+    let prefix = subnet.map_or(whole(address), |subnet| subnet.prefix);
+    // `ifaddrmsg`: family, prefix length, flags, scope, index.
+    let header = [family(address), prefix, IFA_F_NODAD, scope(address)];
     let flags = match subnet {
-        None => AddressFlags::Nodad | AddressFlags::Noprefixroute,
-        Some(_) => AddressFlags::Nodad,
+        None => u32::from(IFA_F_NODAD) | IFA_F_NOPREFIXROUTE,
+        Some(_) => u32::from(IFA_F_NODAD),
     };
-    message.attributes = vec![
-        AddressAttribute::Address(address),
-        AddressAttribute::Local(address),
-        AddressAttribute::Flags(flags),
-    ];
-    let broadcast = subnet.and_then(|subnet| subnet.broadcast());
-    message.attributes.extend(broadcast.map(AddressAttribute::Broadcast));
-    RouteNetlinkMessage::NewAddress(message)
+    let message = Message::new(RTM_NEWADDR, &[header, device.to_ne_bytes()].concat())
+        .attribute(IFA_ADDRESS, &octets(address))
+        .attribute(IFA_LOCAL, &octets(address))
+        .number(IFA_FLAGS, flags);
+    match subnet.and_then(|subnet| subnet.broadcast()) {
+        Some(broadcast) => message.attribute(IFA_BROADCAST, &broadcast.octets()),
+        None => message,
+    }
 }
 
-fn scope(address: IpAddr) -> AddressScope {
+fn scope(address: IpAddr) -> u8 {
     match address {
-        IpAddr::V6(v6) if v6.is_unicast_link_local() => AddressScope::Link,
-        _ => AddressScope::Universe,
+        IpAddr::V6(v6) if v6.is_unicast_link_local() => RT_SCOPE_LINK,
+        _ => RT_SCOPE_UNIVERSE,
     }
 }
 
@@ -156,71 +146,68 @@ pub(crate) struct Rule {
 }
 
 /// Adds a route.
-pub(crate) fn route(to: Prefix, hop: Hop) -> RouteNetlinkMessage {
-    RouteNetlinkMessage::NewRoute(route_message(to, hop))
+pub(crate) fn route(to: Prefix, hop: Hop) -> Message {
+    route_message(RTM_NEWROUTE, to, hop)
 }
 
 /// Removes a route.
-pub(crate) fn no_route(to: Prefix, hop: Hop) -> RouteNetlinkMessage {
-    RouteNetlinkMessage::DelRoute(route_message(to, hop))
+pub(crate) fn no_route(to: Prefix, hop: Hop) -> Message {
+    route_message(RTM_DELROUTE, to, hop)
 }
 
-fn route_message(to: Prefix, hop: Hop) -> RouteMessage {
-    let mut message = RouteMessage::default();
-    message.header.address_family = family(hop.source);
-    message.header.destination_prefix_length = to.length;
-    message.header.table = RouteHeader::RT_TABLE_UNSPEC;
-    message.header.protocol = RouteProtocol::Static;
-    message.header.scope = RouteScope::Universe;
-    message.header.kind = RouteType::Unicast;
-    message.attributes = vec![
-        RouteAttribute::Oif(hop.device),
-        RouteAttribute::PrefSource(hop.source.into()),
-        RouteAttribute::Table(hop.table),
-    ];
-    let gateway = match hop.via {
-        Via::Anyone => {
-            message.header.flags = RouteFlags::Onlink;
-            Some(gateway(hop.source))
-        }
-        Via::Gateway(address) => Some(address),
-        Via::Owner => {
-            message.header.scope = RouteScope::Link;
-            None
-        }
+fn route_message(kind: u16, to: Prefix, hop: Hop) -> Message {
+    let (scope, flags, gateway) = match hop.via {
+        Via::Anyone => (RT_SCOPE_UNIVERSE, RTNH_F_ONLINK, Some(gateway(hop.source))),
+        Via::Gateway(address) => (RT_SCOPE_UNIVERSE, 0, Some(address)),
+        Via::Owner => (RT_SCOPE_LINK, 0, None),
     };
-    message.attributes.extend(gateway.map(|address| RouteAttribute::Gateway(address.into())));
+    // `rtmsg`: family, lengths of destination and source, type of service; table (an attribute says
+    // it), protocol, scope, type; flags.
+    let header = [
+        [family(hop.source), to.length, 0, 0],
+        [0, RTPROT_STATIC, scope, RTN_UNICAST],
+        flags.to_ne_bytes(),
+    ];
+    let mut message = Message::new(kind, &header.concat())
+        .number(RTA_OIF, hop.device)
+        .attribute(RTA_PREFSRC, &octets(hop.source))
+        .number(RTA_TABLE, hop.table);
+    if let Some(gateway) = gateway {
+        message = message.attribute(RTA_GATEWAY, &octets(gateway));
+    }
     if to.length > 0 {
-        message.attributes.push(RouteAttribute::Destination(RouteAddress::from(to.address)));
+        message = message.attribute(RTA_DST, &octets(to.address));
     }
     message
 }
 
 /// Has packets use a table of their own.
-pub(crate) fn rule(rule: Rule) -> RouteNetlinkMessage {
-    RouteNetlinkMessage::NewRule(rule_message(rule))
+pub(crate) fn rule(rule: Rule) -> Message {
+    rule_message(RTM_NEWRULE, rule)
 }
 
 /// Removes a rule.
-pub(crate) fn no_rule(rule: Rule) -> RouteNetlinkMessage {
-    RouteNetlinkMessage::DelRule(rule_message(rule))
+pub(crate) fn no_rule(rule: Rule) -> Message {
+    rule_message(RTM_DELRULE, rule)
 }
 
-fn rule_message(rule: Rule) -> RuleMessage {
-    let mut message = RuleMessage::default();
-    message.header.family = family(rule.from);
-    message.header.src_len = whole(rule.from);
-    message.header.action = RuleAction::ToTable;
-    message.attributes = vec![
-        RuleAttribute::Source(rule.from),
-        RuleAttribute::Table(rule.table),
-        RuleAttribute::Priority(if rule.to.is_some() { PAIR_PRIORITY } else { RULE_PRIORITY }),
+fn rule_message(kind: u16, rule: Rule) -> Message {
+    let priority = if rule.to.is_some() { PAIR_PRIORITY } else { RULE_PRIORITY };
+    // `fib_rule_hdr`: family, lengths of destination and source, type of service; table (an
+    // attribute says it), two reserved, action; flags.
+    let header = [
+        [family(rule.from), rule.to.map_or(0, whole), whole(rule.from), 0],
+        [0, 0, 0, FR_ACT_TO_TBL],
+        [0; 4],
     ];
-    if let Some(to) = rule.to {
-        message.header.dst_len = whole(to);
-        message.attributes.push(RuleAttribute::Destination(to));
+    let message = Message::new(kind, &header.concat())
+        .attribute(FRA_SRC, &octets(rule.from))
+        .number(FRA_TABLE, rule.table)
+        .number(FRA_PRIORITY, priority);
+    match rule.to {
+        Some(to) => message.attribute(FRA_DST, &octets(to)),
+        None => message,
     }
-    message
 }
 
 /// The next hop of every route on a link: nobody has the address, and nobody asks for it, because
@@ -233,8 +220,15 @@ fn gateway(source: IpAddr) -> IpAddr {
     }
 }
 
-fn family(address: IpAddr) -> AddressFamily {
-    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+fn family(address: IpAddr) -> u8 {
+    if address.is_ipv4() { AF_INET } else { AF_INET6 }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
 }
 
 /// The length of the prefix that is a whole address.
