@@ -18,6 +18,46 @@ pub fn realtime_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
+/// A moment in the calendar of the machine's time zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalTime {
+    /// Of our era.
+    pub year: i32,
+    /// From 1.
+    pub month: i32,
+    /// From 1.
+    pub day: i32,
+    /// From 0.
+    pub hour: i32,
+    /// From 0.
+    pub minute: i32,
+    /// From 0; 60 in a leap second.
+    pub second: i32,
+}
+
+/// What the calendar says now, in the time zone that `TZ` or /etc/localtime names: localtime_r(3).
+pub fn local_time() -> LocalTime {
+    local_time_at(realtime_ns() / 1_000_000_000)
+}
+
+/// The same so many seconds after 1970.
+fn local_time_at(unix_s: u64) -> LocalTime {
+    let seconds = libc::time_t::try_from(unix_s).unwrap_or(libc::time_t::MAX);
+    // SAFETY: the structure consists of numbers and a pointer that may be null.
+    let mut fields: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid for the call, and nothing here changes the environment. A
+    // year beyond an int leaves the fields zero.
+    unsafe { libc::localtime_r(&raw const seconds, &raw mut fields) };
+    LocalTime {
+        year: fields.tm_year + 1900,
+        month: fields.tm_mon + 1,
+        day: fields.tm_mday,
+        hour: fields.tm_hour,
+        minute: fields.tm_min,
+        second: fields.tm_sec,
+    }
+}
+
 /// Nanoseconds for which the calling thread has been running on a processor.
 pub fn thread_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
@@ -44,4 +84,17 @@ pub fn sleep_until(at_ns: u64) -> io::Result<()> {
 /// What prctl(2) says.
 pub fn set_timer_slack(slack_ns: NonZeroU64) -> io::Result<()> {
     Ok(rustix::thread::set_current_timer_slack(Some(slack_ns))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_has_the_date_and_time_of_the_machines_time_zone() {
+        // 2026-11-22 13:15:58 UTC; no time zone is further away than 14 hours.
+        let LocalTime { year, month, day, minute: _, second, .. } = local_time_at(1_795_353_358);
+        assert_eq!((year, month, second), (2026, 11, 58));
+        assert!((21..=23).contains(&day), "{day}");
+    }
 }

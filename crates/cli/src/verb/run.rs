@@ -16,6 +16,7 @@ use windtunnel_scenario::{Instead, Loaded};
 use windtunnel_trace::junit;
 use windtunnel_trace::report::Report;
 
+use windtunnel_sys::clock::{self, LocalTime};
 use crate::arguments::Format;
 use crate::cluster::over::{self, Over};
 use crate::cluster::{self, machines::Machines};
@@ -323,7 +324,8 @@ fn new_folder(parent: &Path, name: &str, time: &str) -> Result<PathBuf, Failure>
 
 /// The local time for a folder's name: `20261121-034800`.
 fn timestamp() -> String {
-    jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
+    let LocalTime { year, month, day, hour, minute, second } = clock::local_time();
+    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
 }
 
 fn duration(text: &str) -> Result<Span, String> {
