@@ -3,6 +3,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`docs`] | the generated pages: reference, manual page, completions |
+//! | [`supply`] | licences and sources of dependencies |
 //! | [`tidy`] | what can be checked mechanically in the tree |
 //!
 //! ```
@@ -11,6 +12,7 @@
 //! ```
 
 pub mod docs;
+pub mod supply;
 pub mod tidy;
 
 use std::path::{Path, PathBuf};

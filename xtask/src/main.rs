@@ -19,7 +19,7 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
-    /// Check the tree mechanically
+    /// Check the tree mechanically, and what is built in against deny.toml
     Tidy,
 }
 
@@ -28,7 +28,10 @@ fn main() -> ExitCode {
     let faults = match Arguments::parse().chore {
         Chore::Docs { check: true } => xtask::docs::stale(&root),
         Chore::Docs { check: false } => xtask::docs::write(&root),
-        Chore::Tidy => xtask::tidy::faults(&root),
+        Chore::Tidy => xtask::tidy::faults(&root).and_then(|mut faults| {
+            faults.extend(xtask::supply::faults(&root)?);
+            Ok(faults)
+        }),
     };
     match faults {
         Ok(faults) if faults.is_empty() => ExitCode::SUCCESS,
