@@ -113,13 +113,19 @@ impl std::error::Error for Errors {}
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Notice {
-    /// Line and column from 1, where it is about a place.
+    /// Line and column from 1; none for a choice that was made for the file.
     pub place: Option<(u32, u32)>,
     /// What there is to notice.
     pub message: String,
 }
 
 impl Notice {
+    /// Whether it tells a choice that was made because the file leaves it open.
+    #[must_use]
+    pub fn is_of_default(&self) -> bool {
+        self.place.is_none()
+    }
+
     /// Something to notice at a place.
     #[must_use]
     pub fn at(place: Place, message: impl Into<String>) -> Self {

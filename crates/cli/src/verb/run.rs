@@ -120,6 +120,15 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         found.started.tell();
     }
     let over = Over {
+    /// Also show what is chosen where the file says nothing, such as the lengths of queues
+    #[arg(
+        short,
+        long,
+        env = "WINDTUNNEL_VERBOSE",
+        value_parser = FalseyValueParser::new(),
+        conflicts_with = "quiet"
+    )]
+    verbose: bool,
         key: &key,
         found: &found,
         plain: arguments.plain,
@@ -218,10 +227,9 @@ fn carry_out_over(loaded: Loaded, base_dir: PathBuf, arguments: &How, over: &Ove
 fn plan_of(loaded: Loaded, arguments: &How) -> Plan {
     let Loaded { mut plan, notices, .. } = loaded;
     plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
-    if !arguments.showing.quiet {
-        for notice in &notices {
-            output::talk(&format!("notice: {notice}"));
-        }
+    let Showing { quiet, verbose, .. } = arguments.showing;
+    for notice in notices.iter().filter(|notice| !quiet && (verbose || !notice.is_of_default())) {
+        output::talk(&format!("notice: {notice}"));
     }
     plan
 }
