@@ -104,6 +104,14 @@ impl Failure {
         }
     }
 
+    /// What went wrong and why, without the hint.
+    pub(crate) fn causes(&self) -> String {
+        match self {
+            Failure::Told { error, .. } => chain(&**error),
+            other => other.text(),
+        }
+    }
+
     /// What is told.
     pub(crate) fn text(&self) -> String {
         match self {

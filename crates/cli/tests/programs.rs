@@ -7,6 +7,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+#[path = "programs/attempts.rs"]
+mod attempts;
 #[path = "programs/churn.rs"]
 mod churn;
 #[path = "programs/clients.rs"]

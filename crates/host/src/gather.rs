@@ -80,7 +80,8 @@ pub fn gather(
     files::adopt(plan, folder, parts)?;
     let results: Vec<Results> = all.into_iter().map(|(results, _)| results).collect();
     let whole = Whole::of(plan, parts, &results, peaks);
-    let report = whole.judge(plan, options, parts, &results);
+    let attempts = options.attempts.clone();
+    let report = Report { attempts, ..whole.judge(plan, options, parts, &results) };
     Ok(write_report(
         folder,
         plan,

@@ -19,6 +19,7 @@
 //! | `evidence` | `echoes.csv` and `paths.csv`, for expectations of paths |
 //! | `verdict` | what a run's figures mean |
 //! | `fit` | [`fits`]: whether a plan fits this machine |
+//! | `quiet` | [`Activity`]: whether this machine has time for a run |
 //! | `presence` | [`presence::missing`]: whether this machine has the programs of a plan |
 //! | `folder`, `observer` | where a run is kept, and who watches it |
 //!
@@ -51,6 +52,7 @@ mod output;
 mod pairs;
 mod part;
 pub mod presence;
+mod quiet;
 mod recent;
 mod recorder;
 mod reserve;
@@ -62,5 +64,6 @@ pub use fit::{Concern, fits};
 pub use folder::{Folder, FolderError};
 pub use observer::{Notice, Observer};
 pub use part::part;
+pub use quiet::Activity;
 pub use reserve::{Reserve, junit_bytes};
 pub use run::{Foreground, Options, RunError, run, run_in_foreground};

@@ -29,7 +29,7 @@ use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::{schedule, signal};
-use windtunnel_trace::report::{Report, Verdict};
+use windtunnel_trace::report::{Attempt, Report, Verdict};
 
 use crate::dataplane::{Abroad, Dataplane, Setup, now};
 use crate::evidence;
@@ -65,6 +65,8 @@ pub struct Options {
     pub packet_memory: Bytes,
     /// Files and folders that no program of a node may see, such as the keys of clusters.
     pub hidden: Vec<PathBuf>,
+    /// Attempts at the same run that have been disturbed; the report names them.
+    pub attempts: Vec<Attempt>,
 }
 
 impl Options {
@@ -81,6 +83,7 @@ impl Options {
             offload: true,
             packet_memory: Bytes(1_000_000_000),
             hidden: Vec::new(),
+            attempts: Vec::new(),
         }
     }
 
@@ -327,7 +330,8 @@ impl Prepared {
         }
         begun.measure_paths();
         let done = begun.through(now());
-        let report = verdict::judge(&done.evidence(plan, options));
+        let attempts = options.attempts.clone();
+        let report = Report { attempts, ..verdict::judge(&done.evidence(plan, options)) };
         let report = write_results(folder, plan, &done, report);
         drop((done.ended.connections, done.ended.signals));
         Ok(report)

@@ -1,5 +1,6 @@
 //! What a run's figures mean: faithful or not and why, passed or not and why.
 
+mod doubt;
 mod expectations;
 mod fidelity;
 mod pairs;
@@ -21,6 +22,7 @@ use crate::output::Carried;
 use crate::part::results::Results;
 use crate::recorder::Recorded;
 use crate::supervisor::Supervisor;
+use doubt::Doubt;
 
 /// All that is known of a run when it is over.
 pub(crate) struct Evidence<'a> {
@@ -156,14 +158,16 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Report {
 }
 
 fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
-    let unfaithful = match evidence.hosts {
+    let doubts = match evidence.hosts {
         [] => fidelity::doubts(evidence),
         hosts => {
             let lost = evidence.lost.iter().map(Lost::doubt);
-            let of_parts = hosts.iter().flat_map(fidelity::doubts_of_part);
-            lost.chain(pairs::doubts(hosts)).chain(of_parts).collect()
+            let between = lost.chain(pairs::doubts(hosts)).map(Doubt::other);
+            between.chain(hosts.iter().flat_map(fidelity::doubts_of_part)).collect()
         }
     };
+    let disturbed = !doubts.is_empty() && doubts.iter().all(|doubt| doubt.is_of_speed);
+    let unfaithful: Vec<String> = doubts.into_iter().map(|doubt| doubt.text).collect();
     let mut failures = apart(evidence);
     failures.extend(lost(evidence));
     failures.extend(evidence.recorded.failure.clone());
@@ -178,6 +182,7 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
     let (faithful, passed) = (unfaithful.is_empty(), failures.is_empty());
     let mut verdict = Verdict {
         faithful,
+        disturbed,
         passed,
         exit_code: exit_code(evidence.ending, faithful && passed),
         text: String::new(),

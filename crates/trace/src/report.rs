@@ -34,6 +34,9 @@ pub struct Report {
     /// the run is what the machines on the other side did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// The attempts before this one that `run --attempts` has repeated, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
     /// Machines that were lost during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostHost>,
@@ -59,6 +62,11 @@ pub struct Report {
 pub struct Verdict {
     /// Whether every packet left when it should have (within the bound).
     pub faithful: bool,
+    /// Whether it was unfaithful for no other reason than that a machine did not keep up: packets
+    /// were late, or the kernel dropped what was not taken in time. Another attempt may be
+    /// faithful.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
     /// Whether every program and expectation did what it should.
     pub passed: bool,
     /// The exit code of windtunnel.
@@ -86,6 +94,15 @@ impl Verdict {
         self.exit_code = self.exit_code.max(1);
         self.failures.push(failure);
     }
+}
+
+/// An attempt at a run that was disturbed, and so repeated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The name of its run folder, which is beside that of the last attempt.
+    pub folder: String,
+    /// Its verdict in one line.
+    pub verdict: String,
 }
 
 /// One machine of a run over several.
@@ -380,6 +397,7 @@ mod tests {
     fn verdict(text: &str, faithful: bool, exit_code: u8) -> Verdict {
         Verdict {
             faithful,
+            disturbed: false,
             passed: true,
             exit_code,
             text: text.to_owned(),

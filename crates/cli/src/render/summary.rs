@@ -135,6 +135,7 @@ mod tests {
             ended: "every program has exited".into(),
             verdict: Verdict {
                 faithful: true,
+                disturbed: false,
                 passed: true,
                 exit_code: 0,
                 text: "FAITHFUL, PASSED: x".into(),
@@ -144,6 +145,7 @@ mod tests {
             },
             hosts: Vec::new(),
             partial: false,
+            attempts: Vec::new(),
             lost: Vec::new(),
             lateness: Summary::default(),
             machine: Machine::default(),

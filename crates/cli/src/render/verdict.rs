@@ -25,6 +25,7 @@ mod tests {
     fn verdict(faithful: bool, passed: bool, exit_code: u8, text: &str) -> Verdict {
         Verdict {
             faithful,
+            disturbed: false,
             passed,
             exit_code,
             text: text.into(),

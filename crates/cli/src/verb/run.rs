@@ -1,5 +1,8 @@
 //! `run`: the whole story in one command.
 
+mod attempts;
+mod child;
+mod quiet;
 mod results_file;
 
 use std::fs;
@@ -13,10 +16,10 @@ use windtunnel_host::{Concern, Observer, Options, RunError};
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_scenario::{Instead, Loaded};
+use windtunnel_sys::clock::{self, LocalTime};
 use windtunnel_trace::junit;
 use windtunnel_trace::report::Report;
 
-use windtunnel_sys::clock::{self, LocalTime};
 use crate::arguments::Format;
 use crate::cluster::over::{self, Over};
 use crate::cluster::{self, machines::Machines};
@@ -26,6 +29,7 @@ use crate::render::face::{Face, Manner};
 use crate::render::{summary, verdict};
 use crate::verb::Outcome;
 use crate::{load, output};
+use attempts::Attempts;
 use results_file::ResultsFile;
 
 /// Run a scenario: build its network, run its programs, judge the run, leave nothing behind
@@ -41,6 +45,30 @@ pub(crate) struct Arguments {
     manner: How,
     #[command(flatten)]
     machines: Machines,
+    /// How often the run is tried at the most: it is repeated when this machine did not keep up,
+    /// and for no other reason. What an attempt has left is kept beside the run folder, as
+    /// FOLDER-attempt-1 and so on; the last one counts
+    #[arg(
+        long,
+        value_name = "N",
+        env = "WINDTUNNEL_ATTEMPTS",
+        default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=100),
+        conflicts_with = "detach"
+    )]
+    attempts: u32,
+    /// Wait for up to so long, before each attempt, until this machine is quiet: for a second timers
+    /// come at most half of --max-lateness late, processors run something for at most 25% of the
+    /// time, and the hypervisor takes at most 1%. A machine that stays busy is told, and the run
+    /// begins all the same
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "WINDTUNNEL_WAIT_QUIET",
+        value_parser = duration,
+        conflicts_with = "hosts"
+    )]
+    wait_quiet: Option<Span>,
     /// With --hosts: let packets between machines go in the clear, on a network that is trusted
     #[arg(long, env = "WINDTUNNEL_PLAIN", value_parser = FalseyValueParser::new(), requires = "hosts")]
     plain: bool,
@@ -92,6 +120,15 @@ pub(crate) struct Showing {
     /// Show the verdict only
     #[arg(long, env = "WINDTUNNEL_QUIET", value_parser = FalseyValueParser::new())]
     quiet: bool,
+    /// Also show what is chosen where the file says nothing, such as the lengths of queues
+    #[arg(
+        short,
+        long,
+        env = "WINDTUNNEL_VERBOSE",
+        value_parser = FalseyValueParser::new(),
+        conflicts_with = "quiet"
+    )]
+    verbose: bool,
     #[command(flatten)]
     format: Format,
 }
@@ -103,7 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let loaded = load::scenario(&arguments.file, instead)?;
     let base_dir = load::folder_of(&arguments.file);
     if !arguments.machines.are_named() {
-        return carry_out(loaded, base_dir, &arguments.manner, arguments.machines.key_places());
+        return carry_out(loaded, base_dir, arguments);
     }
     let key = arguments.machines.key()?;
     let found = arguments.machines.find(&key)?;
@@ -120,22 +157,13 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         found.started.tell();
     }
     let over = Over {
-    /// Also show what is chosen where the file says nothing, such as the lengths of queues
-    #[arg(
-        short,
-        long,
-        env = "WINDTUNNEL_VERBOSE",
-        value_parser = FalseyValueParser::new(),
-        conflicts_with = "quiet"
-    )]
-    verbose: bool,
         key: &key,
         found: &found,
         plain: arguments.plain,
         detach: arguments.detach,
         quiet: arguments.manner.showing.quiet,
     };
-    carry_out_over(loaded, base_dir, &arguments.manner, &over)
+    carry_out_over(loaded, base_dir, arguments, &over)
 }
 
 impl How {
@@ -155,18 +183,52 @@ impl How {
     }
 }
 
-/// Does a whole run of what was loaded; programs start in `base_dir`, and see nothing of what is
-/// `hidden`.
-fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &How, hidden: Vec<PathBuf>) -> Outcome {
-    let face = Arc::new(Face::new(&loaded.plan, arguments.showing.manner()));
-    let run = |plan, options: &Options| {
-        let options = Options { hidden, ..options.clone() };
-        let result = windtunnel_host::run(plan, &options, Arc::<Face>::clone(&face));
-        face.finish();
-        result
-    };
-    let Ran { report, folder } = Ran::of(loaded, base_dir, arguments, run)?;
-    show(&arguments.showing, &report, &folder)?;
+/// Does a whole run of what was loaded, as often as it takes; programs start in `base_dir`, and see
+/// nothing of the places of keys.
+fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcome {
+    let manner = &arguments.manner;
+    let plan = plan_of(loaded, manner);
+    if !manner.showing.quiet {
+        warn(&windtunnel_host::fits(&plan, manner.packet_memory));
+    }
+    let (folder, options, results) = places(manner, &plan, base_dir)?;
+    let options = Options { hidden: arguments.machines.key_places(), ..options };
+    let attempts = Attempts::new(arguments.attempts, &folder)?;
+    let result = attempts.carry_out(|former| {
+        if let Some(most) = arguments.wait_quiet {
+            quiet::wait(most, manner.max_lateness, manner.showing.quiet)?;
+        }
+        let options = Options { attempts: former.to_vec(), ..options.clone() };
+        let run = || {
+            let face = Arc::new(Face::new(&plan, manner.showing.manner()));
+            let result = windtunnel_host::run(plan.clone(), &options, Arc::<Face>::clone(&face));
+            face.finish();
+            result.map_err(failed)
+        };
+        let report = if arguments.attempts == 1 { run() } else { child::run(run) };
+        report.map(Some)
+    });
+    conclude(result, &plan, &folder, manner, results)
+}
+
+/// Writes JUnit's file and shows the report.
+fn conclude(
+    result: Result<Option<Report>, Failure>,
+    plan: &Plan,
+    folder: &Path,
+    manner: &How,
+    results: Option<ResultsFile>,
+) -> Outcome {
+    if let Some(results) = results {
+        let text = match &result {
+            Ok(Some(report)) => junit::text(report),
+            Ok(None) => junit::not_run(&plan.name, "the run goes on"),
+            Err(failure) => junit::not_run(&plan.name, &failure.causes()),
+        };
+        results.write(&text)?;
+    }
+    let Some(report) = result? else { return Ok(Exit::Fine.code()) };
+    show(&manner.showing, &report, folder)?;
     Ok(report.verdict.exit_code)
 }
 
@@ -204,24 +266,25 @@ impl Ran {
 }
 
 /// The same over machines of a cluster.
-fn carry_out_over(loaded: Loaded, base_dir: PathBuf, arguments: &How, over: &Over<'_>) -> Outcome {
-    let plan = plan_of(loaded, arguments);
-    let (folder, options, results) = places(arguments, &plan, base_dir)?;
-    let face = Arc::new(Face::new(&plan, arguments.showing.manner()));
-    let observer: Arc<dyn Observer> = Arc::<Face>::clone(&face);
-    let result = over::run(&plan, &options, over, &observer);
-    face.finish();
-    if let Some(results) = results {
-        let text = match &result {
-            Ok(Some(report)) => junit::text(report),
-            Ok(None) => junit::not_run(&plan.name, "the run goes on"),
-            Err(failure) => junit::not_run(&plan.name, &failure.text()),
-        };
-        results.write(&text)?;
-    }
-    let Some(report) = result? else { return Ok(Exit::Fine.code()) };
-    show(&arguments.showing, &report, &folder)?;
-    Ok(report.verdict.exit_code)
+fn carry_out_over(
+    loaded: Loaded,
+    base_dir: PathBuf,
+    arguments: &Arguments,
+    over: &Over<'_>,
+) -> Outcome {
+    let manner = &arguments.manner;
+    let plan = plan_of(loaded, manner);
+    let (folder, options, results) = places(manner, &plan, base_dir)?;
+    let attempts = Attempts::new(arguments.attempts, &folder)?;
+    let result = attempts.carry_out(|former| {
+        let options = Options { attempts: former.to_vec(), ..options.clone() };
+        let face = Arc::new(Face::new(&plan, manner.showing.manner()));
+        let observer: Arc<dyn Observer> = Arc::<Face>::clone(&face);
+        let result = over::run(&plan, &options, over, &observer);
+        face.finish();
+        result
+    });
+    conclude(result, &plan, &folder, manner, results)
 }
 
 fn plan_of(loaded: Loaded, arguments: &How) -> Plan {

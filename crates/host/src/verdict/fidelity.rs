@@ -6,19 +6,28 @@ use windtunnel_engine::{DropReason, LostReports};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Span, Time};
 
+use super::doubt::Doubt;
 use super::report::busy_percent;
 use super::{Ending, Evidence, PartEvidence, rounded};
 use crate::dataplane::Traffic;
 use crate::live::BEGIN_LATE;
 
 /// Why the run cannot be believed; empty if it can.
-pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
     let tally = evidence.tally;
     let mut doubts = Vec::new();
     if let Some(failure) = &tally.failure {
-        doubts.push(failure.clone());
+        doubts.push(Doubt::other(failure.clone()));
     }
-    doubts.extend(lateness::doubts(evidence));
+    doubts.extend(slowness(evidence).into_iter().map(Doubt::of_speed));
+    doubts.extend(losses(evidence).into_iter().map(Doubt::other));
+    doubts
+}
+
+/// Signs that the machine did not keep up.
+fn slowness(evidence: &Evidence<'_>) -> Vec<String> {
+    let tally = evidence.tally;
+    let mut doubts = lateness::doubts(evidence);
     if let Ending::Overloaded(why) = evidence.ending {
         doubts.push(format!("{why}: {}", cause(evidence, evidence.tally.overloads.furthest)));
     }
@@ -31,7 +40,13 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
             cause(evidence, tally.stalls.longest.max(tally.overloads.furthest)),
         ));
     }
-    doubts.extend(evidence.device_drops.text());
+    doubts
+}
+
+/// Packets that were lost outside the model, and not because the engine was slow.
+fn losses(evidence: &Evidence<'_>) -> Vec<String> {
+    let tally = evidence.tally;
+    let mut doubts: Vec<String> = evidence.device_drops.text().into_iter().collect();
     if tally.refused > 0 {
         doubts.push(format!("the kernel refused {} packets that were due", tally.refused));
     }
@@ -47,11 +62,11 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// The same of one of several machines, which is named.
-pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<String> {
+pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<Doubt> {
     let between = part.evidence.tally.abroad.map(abroad).unwrap_or_default();
-    let all = began_late(part.results.began_late).into_iter();
-    let all = all.chain(doubts(&part.evidence)).chain(between);
-    all.map(|doubt| format!("host {}: {doubt}", part.results.host)).collect()
+    let all = began_late(part.results.began_late).into_iter().map(Doubt::of_speed);
+    let all = all.chain(doubts(&part.evidence)).chain(between.into_iter().map(Doubt::other));
+    all.map(|doubt| doubt.of_host(&part.results.host)).collect()
 }
 
 /// Programs and events of a machine that began late were late, and nothing else tells it.

@@ -38,6 +38,7 @@ pub(super) fn assemble(
         ended: evidence.ending.reason(),
         verdict,
         partial: evidence.apart,
+        attempts: Vec::new(),
         lost: evidence.lost.iter().map(lost).collect(),
         lateness: evidence.tally.departures.summary(),
         machine: machine(evidence),

@@ -39,6 +39,7 @@ fn report() -> Report {
         ended: "every program has exited".into(),
         verdict: Verdict {
             faithful: false,
+            disturbed: false,
             passed: false,
             exit_code: 1,
             text: "NOT FAITHFUL".into(),
@@ -47,6 +48,7 @@ fn report() -> Report {
             warnings: Vec::new(),
         },
         partial: false,
+        attempts: Vec::new(),
         lost: Vec::new(),
         lateness: crate::lateness::Summary::default(),
         machine: Machine::default(),

@@ -1,0 +1,174 @@
+//! `run --attempts`: a run that was disturbed is done again, and what it left is kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use windtunnel_trace::report::{Attempt, Report};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+
+/// The folders of a run's attempts: the last one has the run folder itself, and the others have
+/// folders beside it.
+#[derive(Debug)]
+pub(super) struct Attempts {
+    most: u32,
+    folder: PathBuf,
+    former: Vec<Attempt>,
+}
+
+impl Attempts {
+    /// At most `most` attempts at a run whose folder is this.
+    pub(super) fn new(most: u32, folder: &Path) -> Result<Self, Failure> {
+        let attempts = Attempts { most, folder: folder.to_owned(), former: Vec::new() };
+        for number in 1..most {
+            let kept = attempts.kept(number)?;
+            if kept.exists() {
+                let text = format!("{} is there already", kept.display());
+                return Err(Failure::new(Exit::Machine, text).hint("name another folder: --out"));
+            }
+        }
+        Ok(attempts)
+    }
+
+    /// Has `attempt`, which is told of the attempts before it, do the run until it is not
+    /// disturbed, or nothing is left to try; `None` if the run goes on without us.
+    pub(super) fn carry_out(
+        mut self,
+        mut attempt: impl FnMut(&[Attempt]) -> Result<Option<Report>, Failure>,
+    ) -> Result<Option<Report>, Failure> {
+        for number in 1.. {
+            let report = attempt(&self.former)?;
+            match &report {
+                Some(report) if number < self.most && is_repeated(report) => {
+                    self.keep(number, report)?;
+                }
+                _ => return Ok(report),
+            }
+        }
+        Err(Failure::new(Exit::Internal, "four thousand million attempts"))
+    }
+
+    /// Moves what an attempt has left aside.
+    fn keep(&mut self, number: u32, report: &Report) -> Result<(), Failure> {
+        let kept = self.kept(number)?;
+        fs::rename(&self.folder, &kept).map_err(|error| {
+            let from = self.folder.display();
+            let text = format!("cannot repeat the run: {from} cannot become {}", kept.display());
+            Failure::new(Exit::Machine, format!("{text}: {error}"))
+        })?;
+        let verdict = &report.verdict.text;
+        output::talk(&format!(
+            "attempt {number} of {}: {verdict} ({})\nthe machine did not keep up: the run is repeated",
+            self.most,
+            kept.display()
+        ));
+        let folder = kept.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.former.push(Attempt { folder, verdict: verdict.clone() });
+        Ok(())
+    }
+
+    /// Where what an attempt has left is kept: `runs/web-20261121-034800-attempt-1`.
+    fn kept(&self, number: u32) -> Result<PathBuf, Failure> {
+        // `.` and `..` have another name, which the folder's parent knows.
+        let whole = fs::canonicalize(&self.folder);
+        let named = match self.folder.file_name() {
+            Some(_) => Some(self.folder.clone()),
+            None => whole.ok().filter(|whole| whole.file_name().is_some()),
+        };
+        let named = named.ok_or_else(|| {
+            let text = format!("--attempts: {} cannot be moved aside", self.folder.display());
+            Failure::new(Exit::Machine, text).hint("name another folder: --out")
+        })?;
+        let mut name = named.file_name().unwrap_or_default().to_owned();
+        name.push(format!("-attempt-{number}"));
+        Ok(named.with_file_name(name))
+    }
+}
+
+/// Whether a machine alone is to blame, and nobody has ended the run.
+fn is_repeated(report: &Report) -> bool {
+    report.verdict.disturbed && !report.partial && report.verdict.exit_code <= Exit::Check.code()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A report with a verdict alone.
+    fn report(disturbed: bool, faithful: bool, exit_code: u8) -> Report {
+        let text = if faithful { "FAITHFUL" } else { "NOT FAITHFUL" };
+        let value = serde_json::json!({
+            "windtunnel": "0", "name": "x", "seed": 0, "plan_hash": "", "began_unix_s": 0,
+            "kernel": "", "elapsed_ns": 0, "setup_ns": 0, "ended": "",
+            "verdict": {
+                "faithful": faithful, "disturbed": disturbed, "passed": true,
+                "exit_code": exit_code, "text": text,
+                "unfaithful": [], "failures": [], "warnings": [],
+            },
+            "lateness": windtunnel_trace::lateness::Lateness::default().summary(),
+            "machine": windtunnel_trace::report::Machine::default(),
+            "programs": [], "expectations": [], "links": [], "routers": [],
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// Does attempts with these reports; returns how many were done, and the last report's text.
+    fn attempt(most: u32, reports: &[Report]) -> (usize, Vec<String>) {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("out");
+        let attempts = Attempts::new(most, &folder).unwrap();
+        let mut done = 0;
+        let mut told = Vec::new();
+        let last = attempts.carry_out(|former| {
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("number"), done.to_string()).unwrap();
+            told = former.iter().map(|it| format!("{}: {}", it.folder, it.verdict)).collect();
+            done += 1;
+            Ok(Some(reports[done - 1].clone()))
+        });
+        assert_eq!(last.unwrap().unwrap(), reports[done - 1]);
+        for number in 0..done {
+            let name = match number + 1 {
+                last if last == done => "out".to_owned(),
+                former => format!("out-attempt-{former}"),
+            };
+            let kept = fs::read_to_string(parent.path().join(name).join("number")).unwrap();
+            assert_eq!(kept, number.to_string());
+        }
+        (done, told)
+    }
+
+    #[test]
+    fn a_disturbed_run_is_repeated_until_it_is_faithful_and_each_attempt_is_kept() {
+        let (disturbed, faithful) = (report(true, false, 1), report(false, true, 0));
+        let (done, told) = attempt(5, &[disturbed.clone(), disturbed, faithful]);
+        assert_eq!(done, 3);
+        assert_eq!(told, ["out-attempt-1: NOT FAITHFUL", "out-attempt-2: NOT FAITHFUL"]);
+    }
+
+    #[test]
+    fn the_last_attempt_counts_whatever_it_was() {
+        let disturbed = report(true, false, 1);
+        assert_eq!(attempt(2, &[disturbed.clone(), disturbed.clone()]).0, 2);
+        assert_eq!(attempt(1, &[disturbed]).0, 1);
+    }
+
+    #[test]
+    fn what_another_attempt_would_not_mend_is_not_repeated() {
+        assert_eq!(attempt(3, &[report(false, true, 1)]).0, 1, "an expectation was not met");
+        assert_eq!(attempt(3, &[report(false, false, 1)]).0, 1, "packets found no memory");
+        assert_eq!(attempt(3, &[report(true, false, 130)]).0, 1, "Ctrl-C");
+    }
+
+    #[test]
+    fn a_folder_of_former_attempts_is_not_overwritten() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("out");
+        fs::create_dir(parent.path().join("out-attempt-2")).unwrap();
+        assert!(Attempts::new(2, &folder).is_ok());
+        let failure = Attempts::new(3, &folder).unwrap_err();
+        assert!(failure.text().contains("out-attempt-2 is there already"), "{}", failure.text());
+    }
+}
