@@ -8,6 +8,8 @@ pub(crate) mod numbers;
 mod samples;
 mod sides;
 mod tally;
+#[cfg(test)]
+mod tests;
 
 pub use events::Once;
 

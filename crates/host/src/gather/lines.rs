@@ -19,7 +19,7 @@ impl BoundedLines {
         Ok(BoundedLines { file: BufReader::new(file), path: path.to_owned(), line: Vec::new() })
     }
 
-    /// The next line without its end; `None` at the file's.
+    /// The next line with its end, if it has one; `None` at the file's.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, FolderError> {
         self.line.clear();
         let mut bounded = self.file.by_ref().take(LINE_BYTES_MAX);
@@ -27,9 +27,7 @@ impl BoundedLines {
         if read == 0 {
             return Ok(None);
         }
-        if self.line.last() == Some(&b'\n') {
-            self.line.pop();
-        } else {
+        if self.line.last() != Some(&b'\n') {
             self.file.skip_until(b'\n').map_err(failed("read", &self.path))?;
         }
         Ok(Some(&self.line))
@@ -55,7 +53,7 @@ mod tests {
         while let Some(line) = lines.next().unwrap() {
             lengths.push(line.len());
         }
-        assert_eq!(lengths, [1, 4 << 20, 1, 4 << 20]);
+        assert_eq!(lengths, [2, 4 << 20, 2, 4 << 20]);
         assert!(lines.line.capacity() <= 16 << 20);
     }
 }
