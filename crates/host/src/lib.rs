@@ -58,6 +58,8 @@ mod recorder;
 mod reserve;
 mod run;
 mod supervisor;
+#[cfg(test)]
+mod testing;
 mod verdict;
 
 pub use fit::{Concern, fits};
