@@ -30,19 +30,13 @@
 //!
 //! ```
 //! use windtunnel_engine::{Engine, Limits};
-//! use windtunnel_model::plan::{Interface, Link, LinkEnd, Node, Plan, RoutingMetric, User};
+//! use windtunnel_model::plan::{Interface, Link, LinkEnd, Node, Plan};
 //! use windtunnel_model::{Direction, LinkId, LinkProfile, NodeId, PortId, Span, Time, Vertex};
 //! use windtunnel_wire::vnet;
 //!
 //! let node = |id: u32, outward| Node {
 //!     name: format!("n{id}"),
 //!     group: format!("n{id}"),
-//!     forward: false,
-//!     user: User::Invoker,
-//!     private: false,
-//!     sysctl: Default::default(),
-//!     pin: None,
-//!     demand: Default::default(),
 //!     interfaces: vec![Interface {
 //!         port: PortId(id),
 //!         name: "eth0".to_owned(),
@@ -52,31 +46,20 @@
 //!         v6: None,
 //!         mtu: 1500,
 //!     }],
-//!     programs: Vec::new(),
+//!     ..Node::default()
 //! };
 //! let end = |id| LinkEnd { vertex: Vertex::Node(NodeId(id)), interface: 0 };
 //! let profile = LinkProfile { latency: Span::from_millis(10), ..LinkProfile::default() };
 //! let plan = Plan {
 //!     name: "pair".to_owned(),
 //!     seed: 1,
-//!     duration: None,
-//!     on_overload: windtunnel_model::plan::OnOverload::default(),
-//!     model: windtunnel_model::plan::NetworkModel::default(),
-//!     placement: Default::default(),
-//!     on_host_loss: Default::default(),
-//!     routing: RoutingMetric::Latency.into(),
 //!     nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
-//!     routers: Vec::new(),
-//!     lans: Vec::new(),
 //!     links: vec![Link {
 //!         name: "n0--n1".to_owned(),
 //!         ends: [end(0), end(1)],
 //!         profiles: [profile.clone(), profile],
 //!     }],
-//!     routes: Vec::new(),
-//!     events: Vec::new(),
-//!     expectations: Vec::new(),
-//!     traces: Vec::new(),
+//!     ..Plan::default()
 //! };
 //! let mut engine = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
 //! let sent = Time::from_nanos(5);

@@ -22,7 +22,7 @@ use crate::trace::Trace;
 
 /// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of
 /// nodes that must talk has a route.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Plan {
     /// Name of the experiment.
     pub name: String,
@@ -219,7 +219,7 @@ impl FromStr for OnOverload {
 pub struct UnknownOnOverload(String);
 
 /// A node: one set of namespaces with interfaces and programs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Node {
     /// Unique name, valid as a host name.
     pub name: String,

@@ -24,7 +24,7 @@
 //! | `summary` | [`PathSummary`]: what a path adds up to |
 //!
 //! ```
-//! use windtunnel_model::plan::{Link, LinkEnd, Plan, Router, RouterInterface, RoutingMetric};
+//! use windtunnel_model::plan::{Link, LinkEnd, Plan, Router, RouterInterface};
 //! use windtunnel_model::{Direction, Lane, LinkId, LinkProfile, RouterId, Vertex};
 //! use windtunnel_routing::{Routes, Target};
 //!
@@ -37,24 +37,13 @@
 //! let plan = Plan {
 //!     name: "pair".to_owned(),
 //!     seed: 1,
-//!     duration: None,
-//!     on_overload: Default::default(),
-//!     model: Default::default(),
-//!     placement: Default::default(),
-//!     on_host_loss: Default::default(),
-//!     routing: RoutingMetric::Latency.into(),
-//!     nodes: Vec::new(),
 //!     routers: vec![router("a", Direction::Up), router("b", Direction::Down)],
-//!     lans: Vec::new(),
 //!     links: vec![Link {
 //!         name: "a--b".to_owned(),
 //!         ends: [end(0), end(1)],
 //!         profiles: [LinkProfile::default(), LinkProfile::default()],
 //!     }],
-//!     routes: Vec::new(),
-//!     events: Vec::new(),
-//!     expectations: Vec::new(),
-//!     traces: Vec::new(),
+//!     ..Plan::default()
 //! };
 //! let routes = Routes::compute(&plan);
 //! let next = routes.next_hop(Vertex::Router(RouterId(0)), Target::Router(RouterId(1)));

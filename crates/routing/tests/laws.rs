@@ -2,12 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
-use windtunnel_model::plan::{
-    Interface, Link, LinkEnd, Node, Router, RouterInterface, RoutingMetric, User,
-};
+use windtunnel_model::plan::{Interface, Link, LinkEnd, Node, Router, RouterInterface};
 use windtunnel_model::{
     Direction, Lane, LinkId, LinkProfile, NodeId, Plan, PortId, RouterId, Span, Vertex,
 };
@@ -54,32 +50,15 @@ impl Sketch {
             name: format!("n{index}"),
             group: format!("n{index}"),
             forward: *forward,
-            user: User::Invoker,
-            private: false,
-            sysctl: BTreeMap::new(),
-            pin: None,
-            demand: Default::default(),
-            interfaces: Vec::new(),
-            programs: Vec::new(),
+            ..Node::default()
         };
         let router = |index| Router { name: format!("r{index}"), interfaces: Vec::new() };
         let mut plan = Plan {
             name: "net".into(),
             seed: 1,
-            duration: None,
-            on_overload: windtunnel_model::plan::OnOverload::default(),
-            model: windtunnel_model::plan::NetworkModel::default(),
-            placement: Default::default(),
-            on_host_loss: Default::default(),
-            routing: RoutingMetric::Latency.into(),
             nodes: self.forwards.iter().enumerate().map(node).collect(),
             routers: (0..self.routers).map(router).collect(),
-            lans: Vec::new(),
-            links: Vec::new(),
-            routes: Vec::new(),
-            events: Vec::new(),
-            expectations: Vec::new(),
-            traces: Vec::new(),
+            ..Plan::default()
         };
         for (index, (a, b, up, down)) in self.links.iter().enumerate() {
             let link = LinkId::from_index(index);

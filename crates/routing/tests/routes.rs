@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeMap;
-
 use windtunnel_model::plan::{
-    FixedRoute, Interface, Link, LinkEnd, Node, Router, RouterInterface, RoutingMetric, User,
+    FixedRoute, Interface, Link, LinkEnd, Node, Router, RouterInterface, RoutingMetric,
 };
 use windtunnel_model::profile::Loss;
 use windtunnel_model::{
@@ -26,32 +24,15 @@ impl Net {
             name: (*name).to_owned(),
             group: (*name).to_owned(),
             forward: name.starts_with(char::is_uppercase),
-            user: User::Invoker,
-            private: false,
-            sysctl: BTreeMap::new(),
-            pin: None,
-            demand: Default::default(),
-            interfaces: Vec::new(),
-            programs: Vec::new(),
+            ..Node::default()
         };
         let router = |name: &&str| Router { name: (*name).to_owned(), interfaces: Vec::new() };
         let plan = Plan {
             name: "net".into(),
             seed: 1,
-            duration: None,
-            on_overload: windtunnel_model::plan::OnOverload::default(),
-            model: windtunnel_model::plan::NetworkModel::default(),
-            placement: Default::default(),
-            on_host_loss: Default::default(),
-            routing: RoutingMetric::Latency.into(),
             nodes: nodes.iter().map(node).collect(),
             routers: routers.iter().map(router).collect(),
-            lans: Vec::new(),
-            links: Vec::new(),
-            routes: Vec::new(),
-            events: Vec::new(),
-            expectations: Vec::new(),
-            traces: Vec::new(),
+            ..Plan::default()
         };
         Net { plan }
     }

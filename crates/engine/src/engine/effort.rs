@@ -1,8 +1,6 @@
 //! What a packet costs, counted: no clock is asked, so the figures are the same on every machine.
 
-use windtunnel_model::plan::{
-    Interface, Link, LinkEnd, Node, OnOverload, Plan, RoutingMetric, User,
-};
+use windtunnel_model::plan::{Interface, Link, LinkEnd, Node, Plan};
 use windtunnel_model::{Direction, LinkId, LinkProfile, NodeId, PortId, Rate, Span, Time, Vertex};
 use windtunnel_wire::vnet;
 
@@ -45,12 +43,6 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
     let node = |id: u32, outward| Node {
         name: format!("n{id}"),
         group: format!("n{id}"),
-        forward: false,
-        user: User::Invoker,
-        private: false,
-        sysctl: Default::default(),
-        pin: None,
-        demand: Default::default(),
         interfaces: (0..links)
             .map(|link| Interface {
                 port: PortId(id * links + link),
@@ -62,7 +54,7 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
                 mtu: 1500,
             })
             .collect(),
-        programs: Vec::new(),
+        ..Node::default()
     };
     let end = |id, interface| LinkEnd { vertex: Vertex::Node(NodeId(id)), interface };
     let link = |link| Link {
@@ -73,20 +65,9 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
     Plan {
         name: "parallel".to_owned(),
         seed: 1,
-        duration: None,
-        on_overload: OnOverload::default(),
-        model: windtunnel_model::plan::NetworkModel::default(),
-        placement: Default::default(),
-        on_host_loss: Default::default(),
-        routing: RoutingMetric::Latency.into(),
         nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
-        routers: Vec::new(),
-        lans: Vec::new(),
         links: (0..links).map(link).collect(),
-        routes: Vec::new(),
-        events: Vec::new(),
-        expectations: Vec::new(),
-        traces: Vec::new(),
+        ..Plan::default()
     }
 }
 

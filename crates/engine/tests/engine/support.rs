@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use windtunnel_engine::{Departure, Engine, LaneCounters, Limits, NetworkChange};
 use windtunnel_model::plan::{
-    Interface, LinkChange, LinkEnd, Node, Plan, Router, RouterInterface, RoutingMetric, User,
+    Interface, LinkChange, LinkEnd, Node, Plan, Router, RouterInterface, RoutingMetric,
 };
 use windtunnel_model::{
     Direction, Lan, LanId, Lane, LinkId, LinkPatch, LinkProfile, NodeId, PortId, RouterId, Span,
@@ -25,20 +25,8 @@ impl Topology {
             plan: Plan {
                 name: "test".to_owned(),
                 seed,
-                duration: None,
-                on_overload: windtunnel_model::plan::OnOverload::default(),
-                model: windtunnel_model::plan::NetworkModel::default(),
-                placement: Default::default(),
-                on_host_loss: Default::default(),
                 routing: RoutingMetric::Hops.into(),
-                nodes: Vec::new(),
-                routers: Vec::new(),
-                lans: Vec::new(),
-                links: Vec::new(),
-                routes: Vec::new(),
-                events: Vec::new(),
-                expectations: Vec::new(),
-                traces: Vec::new(),
+                ..Plan::default()
             },
         }
     }
@@ -47,14 +35,7 @@ impl Topology {
         self.plan.nodes.push(Node {
             name: name.to_owned(),
             group: name.to_owned(),
-            forward: false,
-            user: User::Invoker,
-            private: false,
-            sysctl: Default::default(),
-            pin: None,
-            demand: Default::default(),
-            interfaces: Vec::new(),
-            programs: Vec::new(),
+            ..Node::default()
         });
         Vertex::Node(NodeId::from_index(self.plan.nodes.len() - 1))
     }
