@@ -199,20 +199,24 @@ mod tests {
 
     use super::*;
 
+    fn load(text: &str) -> Plan {
+        let source = windtunnel_scenario::Source {
+            name: "net.yaml",
+            text: text.as_bytes(),
+            default_name: "net",
+            base_dir: "/",
+        };
+        windtunnel_scenario::load(&source).unwrap_or_else(|errors| panic!("{errors}")).plan
+    }
+
     /// a and b behind r, c and d behind s, and e and f by themselves behind t.
     fn plan() -> Plan {
-        let text = b"nodes: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}}\n\
+        let text = "nodes: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}}\n\
 routers: [r, s, t]\nlinks:\n\
 - {between: [a, r]}\n- {between: [b, r]}\n- {between: [r, s]}\n- {between: [c, s]}\n\
 - {between: [d, s]}\n\
 - {between: [e, t]}\n- {between: [f, t]}\n- {between: [s, t]}\n";
-        let source = windtunnel_scenario::Source {
-            name: "net.yaml",
-            text,
-            default_name: "net",
-            base_dir: "/",
-        };
-        windtunnel_scenario::load(&source).unwrap().plan
+        load(text)
     }
 
     #[test]
@@ -239,13 +243,7 @@ routers: [r, s, t]\nlinks:\n\
         (0..150).for_each(|node| text += &format!("n{node}: {{}}, "));
         text += "}\nrouters: [r]\nlinks:\n";
         (0..150).for_each(|node| text += &format!("- {{between: [n{node}, r], rate: 100mbit}}\n"));
-        let source = windtunnel_scenario::Source {
-            name: "net.yaml",
-            text: text.as_bytes(),
-            default_name: "net",
-            base_dir: "/",
-        };
-        let plan = windtunnel_scenario::load(&source).unwrap().plan;
+        let plan = load(&text);
         let placement: Vec<u16> = (0..150).map(|node| node % 16).collect();
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &placement, 16);
@@ -256,16 +254,10 @@ routers: [r, s, t]\nlinks:\n\
 
     #[test]
     fn flows_of_one_pair_on_links_of_their_own_are_nobodys_business() {
-        let text = b"allow-unreachable: true\nnodes: {a: {}, b: {}, c: {}, d: {}}\n\
+        let text = "allow-unreachable: true\nnodes: {a: {}, b: {}, c: {}, d: {}}\n\
 links:\n- {between: [a, b]}\n\
 - {between: [c, d]}\n";
-        let source = windtunnel_scenario::Source {
-            name: "net.yaml",
-            text,
-            default_name: "net",
-            base_dir: "/",
-        };
-        let plan = windtunnel_scenario::load(&source).unwrap().plan;
+        let plan = load(text);
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3], 4);
         let hearing = Hearing { members: vec![0], at_once: vec![0] };
@@ -290,18 +282,11 @@ links:\n- {between: [a, b]}\n\
     /// the second.
     #[test]
     fn whoever_cannot_share_a_link_hears_of_what_holds_back_a_flow_that_shares_one() {
-        let text =
-            b"nodes: {a: {}, b: {}, c: {}, x: {}, y: {}, z: {}}\nrouters: [p, q, r, s]\nlinks:\n\
+        let text = "nodes: {a: {}, b: {}, c: {}, x: {}, y: {}, z: {}}\nrouters: [p, q, r, s]\nlinks:\n\
 - {between: [p, q]}\n- {between: [q, r]}\n- {between: [r, s]}\n- {between: [a, r]}\n\
 - {between: [b, p]}\n- {between: [c, p]}\n- {between: [x, s]}\n- {between: [y, s]}\n\
 - {between: [z, q]}\n";
-        let source = windtunnel_scenario::Source {
-            name: "net.yaml",
-            text,
-            default_name: "net",
-            base_dir: "/",
-        };
-        let plan = windtunnel_scenario::load(&source).unwrap().plan;
+        let plan = load(text);
         // The links q-r and r-s take nothing to the left.
         let one_way = |lane: Lane| (1..3).contains(&lane.link.index());
         let routes = Routes::compute(&plan).recomputed(|lane| {

@@ -174,32 +174,11 @@ fn make(path: &Path) -> Result<(), FolderError> {
 mod tests {
     use super::*;
 
-    fn plan() -> Plan {
-        Plan {
-            name: "p".into(),
-            seed: 1,
-            duration: None,
-            on_overload: windtunnel_model::plan::OnOverload::default(),
-            model: windtunnel_model::plan::NetworkModel::default(),
-            placement: Default::default(),
-            on_host_loss: Default::default(),
-            routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
-            nodes: Vec::new(),
-            routers: Vec::new(),
-            lans: Vec::new(),
-            links: Vec::new(),
-            routes: Vec::new(),
-            events: Vec::new(),
-            expectations: Vec::new(),
-            traces: Vec::new(),
-        }
-    }
-
     #[test]
     fn a_folder_with_the_results_of_another_run_is_left_alone() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("run.json"), "precious").unwrap();
-        let error = Folder::create(root.path(), &plan()).unwrap_err();
+        let error = Folder::create(root.path(), &Plan::default()).unwrap_err();
         assert_eq!(error.source.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(root.path().join("run.json")).unwrap(), b"precious");
     }
@@ -207,7 +186,7 @@ mod tests {
     #[test]
     fn latest_points_to_the_former_folder_again_if_the_newest_has_no_run() {
         let root = tempfile::tempdir().unwrap();
-        let folder = |name| Folder::create(&root.path().join(name), &plan()).unwrap();
+        let folder = |name| Folder::create(&root.path().join(name), &Plan::default()).unwrap();
         let (one, two, three) = (folder("one"), folder("two"), folder("three"));
         assert_eq!(one.latest(), None);
         one.link_latest().unwrap();
@@ -227,15 +206,8 @@ mod tests {
     #[test]
     fn a_plan_of_another_machine_makes_no_folder_outside_its_own() {
         let root = tempfile::tempdir().unwrap();
-        let text = b"nodes: {a: {}}\n";
-        let source = windtunnel_scenario::Source {
-            name: "net.yaml",
-            text,
-            default_name: "net",
-            base_dir: "/",
-        };
         for name in ["../../.ssh", "", "..", "/etc/x", "a\0b"] {
-            let mut plan = windtunnel_scenario::load(&source).unwrap().plan;
+            let mut plan = crate::testing::plan("nodes: {a: {}}\n");
             plan.nodes[0].name = name.to_owned();
             let error = Folder::create(&root.path().join("runs/x"), &plan).unwrap_err();
             assert_eq!(error.source.kind(), io::ErrorKind::InvalidInput, "{name:?}");
@@ -248,7 +220,7 @@ mod tests {
     fn latest_points_to_the_newest_folder() {
         let root = tempfile::tempdir().unwrap();
         for name in ["one", "two"] {
-            let folder = Folder::create(&root.path().join(name), &plan()).unwrap();
+            let folder = Folder::create(&root.path().join(name), &Plan::default()).unwrap();
             folder.link_latest().unwrap();
         }
         assert_eq!(fs::read_link(root.path().join("latest")).unwrap(), Path::new("two"));

@@ -120,17 +120,12 @@ mod tests {
     use crate::part::results::tests::sample;
 
     fn plan() -> Plan {
-        let text = b"nodes:\n  a: {run: [sleep, '1'], ready: listen}\n  b: {run: x, after: a}\nrouters: [r]\nlinks:\n\
+        crate::testing::plan(
+            "nodes:\n  a: {run: [sleep, '1'], ready: listen}\n  b: {run: x, after: a}\nrouters: [r]\nlinks:\n\
 - {between: [a, r], rate: 1mbit, discipline: codel}\n- {between: [b, r], loss: 1%}\n\
 expect:\n- {link: a--r, direction: up, rate: {max: 1mbit}}\n- {path: [a, b], throughput: {min: 1kbit}}\n\
-- {path: [a, b], rtt: {max: 1s}}\n- {node: a, log: {match: ok, count: 1}}\n";
-        let source = windtunnel_scenario::Source {
-            name: "net.yaml",
-            text,
-            default_name: "net",
-            base_dir: "/",
-        };
-        windtunnel_scenario::load(&source).unwrap_or_else(|errors| panic!("{errors}")).plan
+- {path: [a, b], rtt: {max: 1s}}\n- {node: a, log: {match: ok, count: 1}}\n",
+        )
     }
 
     /// The files of a part's results.

@@ -312,13 +312,7 @@ mod tests {
     #[test]
     fn no_event_is_lost_when_thousands_come_at_once_and_the_first_and_last_samples_are_whole() {
         let root = tempfile::tempdir().unwrap();
-        let source = windtunnel_scenario::Source {
-            name: "x.yaml",
-            text: b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]",
-            default_name: "x",
-            base_dir: "/",
-        };
-        let plan = windtunnel_scenario::load(&source).unwrap().plan;
+        let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
         let folder = Folder::create(root.path(), &plan).unwrap();
         let (recorder, recording) = Recorder::start(&folder, &plan).unwrap();
         for at_ns in 0..20_000 {

@@ -13,14 +13,6 @@ pub(crate) fn two_homed_plan() -> Plan {
     let (a, b, c) = (Vertex::Node(NodeId(0)), Vertex::Node(NodeId(1)), Vertex::Node(NodeId(2)));
     let r = Vertex::Router(RouterId(0));
     Plan {
-        name: "test".into(),
-        seed: 1,
-        duration: None,
-        on_overload: windtunnel_model::plan::OnOverload::default(),
-        model: windtunnel_model::plan::NetworkModel::default(),
-        placement: Default::default(),
-        on_host_loss: Default::default(),
-        routing: windtunnel_model::plan::RoutingMetric::Latency.into(),
         nodes: vec![
             node(
                 "a",
@@ -36,16 +28,12 @@ pub(crate) fn two_homed_plan() -> Plan {
                 router_interface(1, Direction::Down, 7),
             ],
         }],
-        lans: Vec::new(),
         links: vec![
             link("a--r", (a, 0), (r, 0)),
             link("b--r", (b, 0), (r, 1)),
             link("a--c", (a, 1), (c, 0)),
         ],
-        routes: vec![],
-        events: vec![],
-        expectations: vec![],
-        traces: vec![],
+        ..Plan::default()
     }
 }
 

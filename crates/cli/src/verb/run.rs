@@ -110,6 +110,15 @@ pub(crate) struct How {
     /// them as `junit.xml`
     #[arg(long, value_name = "FILE", env = "WINDTUNNEL_JUNIT")]
     junit: Option<PathBuf>,
+    /// Also show what is chosen where the file says nothing, such as the lengths of queues
+    #[arg(
+        short,
+        long,
+        env = "WINDTUNNEL_VERBOSE",
+        value_parser = FalseyValueParser::new(),
+        conflicts_with = "quiet"
+    )]
+    verbose: bool,
     #[command(flatten)]
     showing: Showing,
 }
@@ -120,15 +129,6 @@ pub(crate) struct Showing {
     /// Show the verdict only
     #[arg(long, env = "WINDTUNNEL_QUIET", value_parser = FalseyValueParser::new())]
     quiet: bool,
-    /// Also show what is chosen where the file says nothing, such as the lengths of queues
-    #[arg(
-        short,
-        long,
-        env = "WINDTUNNEL_VERBOSE",
-        value_parser = FalseyValueParser::new(),
-        conflicts_with = "quiet"
-    )]
-    verbose: bool,
     #[command(flatten)]
     format: Format,
 }
@@ -290,7 +290,7 @@ fn carry_out_over(
 fn plan_of(loaded: Loaded, arguments: &How) -> Plan {
     let Loaded { mut plan, notices, .. } = loaded;
     plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
-    let Showing { quiet, verbose, .. } = arguments.showing;
+    let (quiet, verbose) = (arguments.showing.quiet, arguments.verbose);
     for notice in notices.iter().filter(|notice| !quiet && (verbose || !notice.is_of_default())) {
         output::talk(&format!("notice: {notice}"));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::plan::{Node, Program, Restart, RoutingMetric, User};
+use windtunnel_model::plan::{Node, Program, Restart, User};
 
 use super::*;
 
@@ -38,24 +38,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         interfaces: Vec::new(),
         programs: vec![program],
     });
-    Supervisor::new(&Plan {
-        name: "t".into(),
-        seed: 1,
-        duration: None,
-        on_overload: windtunnel_model::plan::OnOverload::default(),
-        model: windtunnel_model::plan::NetworkModel::default(),
-        placement: Default::default(),
-        on_host_loss: Default::default(),
-        routing: RoutingMetric::Latency.into(),
-        nodes: nodes.collect(),
-        routers: Vec::new(),
-        lans: Vec::new(),
-        links: Vec::new(),
-        routes: Vec::new(),
-        events: Vec::new(),
-        expectations: Vec::new(),
-        traces: Vec::new(),
-    })
+    Supervisor::new(&Plan { nodes: nodes.collect(), ..Plan::default() })
 }
 
 fn at(secs: u64) -> Span {

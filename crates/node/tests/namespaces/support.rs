@@ -184,24 +184,7 @@ pub(crate) fn row(names: &[&str]) -> Plan {
 }
 
 fn plan(nodes: Vec<plan::Node>, routers: Vec<Router>, links: Vec<Link>) -> Plan {
-    Plan {
-        name: "test".into(),
-        seed: 1,
-        duration: None,
-        on_overload: plan::OnOverload::default(),
-        model: plan::NetworkModel::default(),
-        placement: Default::default(),
-        on_host_loss: Default::default(),
-        routing: plan::RoutingMetric::Latency.into(),
-        nodes,
-        routers,
-        lans: Vec::new(),
-        links,
-        routes: vec![],
-        events: vec![],
-        expectations: vec![],
-        traces: vec![],
-    }
+    Plan { nodes, routers, links, ..Plan::default() }
 }
 
 fn node(name: &str, interfaces: Vec<Interface>) -> plan::Node {
