@@ -66,7 +66,7 @@ fn group(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Handshakes that are not finished, altogether and of one address: each holds 384 kB
+/// Handshakes that are not finished, altogether and of one address: each holds 44 kB
 /// (`examples/handshake-cost.rs`).
 pub(crate) const HALF_OPEN_MAX: usize = 256;
 pub(crate) const HALF_OPEN_OF_ADDRESS_MAX: usize = 64;

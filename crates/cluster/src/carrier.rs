@@ -18,6 +18,7 @@ use crate::key::NAME;
 use crate::protocol::Ask;
 use crate::protocol::run::{Order, Word};
 use crate::refusal::Refusal;
+use crate::stream_limit::{CountedStream, StreamLimit};
 use crate::tls::DATAGRAM_BUFFER;
 
 /// All connections of an agent; cheap to clone. Lives in one thread's runtime.
@@ -37,7 +38,7 @@ pub(crate) enum Heard {
     /// A datagram of the mesh.
     Datagram { from: SocketAddr, bytes: Vec<u8> },
     /// A question, and where the answer goes.
-    Asked { ask: Ask, to: quinn::SendStream, rest: quinn::RecvStream },
+    Asked { ask: Ask, to: quinn::SendStream, rest: CountedStream },
     /// What the part of a run says; or why it says nothing more.
     Part { run: u64, said: Result<FromPart, String> },
     /// What a watcher of a run wants, `None` if it has gone. `watcher` is the run and the watcher's
@@ -243,6 +244,7 @@ impl Carrier {
     async fn serve(&self, connection: Connection) {
         let from = canonical(connection.remote_address());
         self.adopt(from, &connection);
+        let mut limit = StreamLimit::new();
         loop {
             tokio::select! {
                 datagram = connection.read_datagram() => match datagram {
@@ -250,7 +252,7 @@ impl Carrier {
                     Err(_) => break,
                 },
                 streams = connection.accept_bi() => match streams {
-                    Ok((to, rest)) => self.hear_question(to, rest),
+                    Ok((to, rest)) => self.hear_question(to, limit.count(&connection, rest)),
                     Err(_) => break,
                 },
             }
@@ -281,7 +283,7 @@ impl Carrier {
         }
     }
 
-    fn hear_question(&self, to: quinn::SendStream, mut rest: quinn::RecvStream) {
+    fn hear_question(&self, to: quinn::SendStream, mut rest: CountedStream) {
         let carrier = self.clone();
         tokio::task::spawn_local(async move {
             let ask = crate::stream::receive(&mut rest, crate::protocol::ASK_BYTES_MAX).await;

@@ -44,6 +44,7 @@ pub mod parts;
 pub mod protocol;
 mod refusal;
 mod stream;
+mod stream_limit;
 #[cfg(test)]
 mod tests;
 mod tls;

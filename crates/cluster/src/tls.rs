@@ -11,6 +11,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
 
 use crate::key::ClusterKey;
+use crate::stream_limit::STREAMS_AT_FIRST;
 
 /// The protocol's name (RFC 7301), with the version of what comes first on a connection
 /// ([`crate::hello`]). That tells the versions of all else.
@@ -98,7 +99,7 @@ fn client(
 fn between_agents() -> TransportConfig {
     let mut transport = TransportConfig::default();
     transport.max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_MS))));
-    transport.max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_MAX));
+    transport.max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_AT_FIRST));
     // What both ends say first.
     transport.max_concurrent_uni_streams(VarInt::from_u32(1));
     transport.datagram_send_buffer_size(DATAGRAM_BUFFER);
@@ -109,10 +110,6 @@ fn between_agents() -> TransportConfig {
 pub(crate) const DATAGRAM_BUFFER: usize = 1 << 20;
 /// Three times as long as a neighbour is asked again at the latest.
 pub(crate) const IDLE_MS: u32 = 15_000;
-/// Streams that the other end may have open: one for each run that an agent can have
-/// ([`windtunnel_mesh::config::Limits`]), and questions. An idle stream costs nothing before it is
-/// opened.
-pub(crate) const STREAMS_MAX: u32 = 4096;
 const COMMAND_IDLE_MS: u32 = 5_000;
 const COMMAND_KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// Connections that nobody has looked at yet, and bytes that wait with each and with all of them.

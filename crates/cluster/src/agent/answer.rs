@@ -4,11 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quinn::{RecvStream, SendStream};
+use quinn::SendStream;
 
 use super::measure;
 use crate::carrier::Carrier;
 use crate::protocol::{Answer, Ask, Card, Hosts, Silent};
+use crate::stream_limit::CountedStream;
 use crate::{client, stream};
 
 /// Answers one question. `others` are the agents that are there.
@@ -18,7 +19,7 @@ pub(super) async fn answer(
     others: Vec<SocketAddr>,
     carrier: Carrier,
     to: SendStream,
-    rest: RecvStream,
+    rest: CountedStream,
 ) {
     let answer = match ask {
         Ask::Card => Answer::Card(Box::new(card)),
@@ -87,7 +88,7 @@ pub(super) async fn ask(
     }
 }
 
-async fn count(mut rest: RecvStream) -> io::Result<u64> {
+async fn count(mut rest: CountedStream) -> io::Result<u64> {
     let mut bytes = 0;
     while let Some(chunk) = rest.read_chunk(usize::MAX, false).await? {
         bytes += u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX);

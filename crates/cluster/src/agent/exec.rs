@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use quinn::{RecvStream, SendStream};
+use quinn::SendStream;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use windtunnel_control::{Client, Reply, Request};
 use windtunnel_sys::terminal::{self, Pair, Size};
@@ -18,6 +18,7 @@ use super::watch::refuse;
 use crate::protocol::Answer;
 use crate::protocol::exec::{FromCommand, Octets, ToCommand};
 use crate::stream;
+use crate::stream_limit::CountedStream;
 
 /// Runs the command of `request` in a node of the part in `folder`, with a terminal if there is a
 /// size of one.
@@ -26,7 +27,7 @@ pub(super) async fn exec(
     limits: Limits,
     (request, size): (Request, Option<(u16, u16)>),
     mut to: SendStream,
-    from: RecvStream,
+    from: CountedStream,
 ) {
     let began = folder.and_then(|folder| {
         allowed(&limits, &request)?;
@@ -86,7 +87,7 @@ impl Command {
         Ok(Command { client, input, outputs, has_terminal: true, note })
     }
 
-    async fn live(self, to: SendStream, mut from: RecvStream) {
+    async fn live(self, to: SendStream, mut from: CountedStream) {
         let Command { mut client, input, outputs, has_terminal, note } = self;
         // Bounded, so that a command that writes faster than the network carries has to wait.
         let (tell, told) = channel(WAITING_MAX);

@@ -136,8 +136,8 @@ impl Life {
                 let command = (*request, size);
                 tokio::task::spawn_local(exec::exec(folder, limits, command, to, rest));
             }
-            Heard::Asked { ask: Ask::Fetch { run }, to, .. } => {
-                tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to));
+            Heard::Asked { ask: Ask::Fetch { run }, to, rest } => {
+                tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to, rest));
             }
             Heard::Part { run, said } => self.runs.hear_part(run, said, &mut self.mesh),
             Heard::Ordered { watcher, order } => {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use quinn::{RecvStream, SendStream};
+use quinn::SendStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -14,6 +14,7 @@ use crate::carrier::{Carrier, Heard};
 use crate::protocol::run::{Order, Word};
 use crate::protocol::{Answer, Ask};
 use crate::stream;
+use crate::stream_limit::CountedStream;
 
 /// Tells a watcher everything, to the end.
 pub(super) async fn tell(mut to: SendStream, mut told: UnboundedReceiver<Answer>) {
@@ -26,7 +27,11 @@ pub(super) async fn tell(mut to: SendStream, mut told: UnboundedReceiver<Answer>
 }
 
 /// Hears what a watcher wants, until it goes. `watcher` is the run and the watcher's number.
-pub(super) async fn hear(mut from: RecvStream, watcher: (u64, u64), heard: UnboundedSender<Heard>) {
+pub(super) async fn hear(
+    mut from: CountedStream,
+    watcher: (u64, u64),
+    heard: UnboundedSender<Heard>,
+) {
     while let Ok(order) = stream::receive::<Order>(&mut from, ORDER_BYTES_MAX).await {
         let _ = heard.send(Heard::Ordered { watcher, order: Some(order) });
     }
@@ -67,7 +72,7 @@ async fn speak(
 
 /// Hears another agent's part of a run.
 pub(super) async fn hear_words(
-    mut from: RecvStream,
+    mut from: CountedStream,
     (run, member): (u64, u16),
     heard: UnboundedSender<Heard>,
 ) {
@@ -77,7 +82,11 @@ pub(super) async fn hear_words(
 }
 
 /// Connects a stream with the control socket of the part in `folder`.
-pub(super) async fn control(folder: Result<PathBuf, String>, mut to: SendStream, from: RecvStream) {
+pub(super) async fn control(
+    folder: Result<PathBuf, String>,
+    mut to: SendStream,
+    from: CountedStream,
+) {
     let socket = match folder.map(|folder| windtunnel_control::socket::connect(&folder)) {
         Ok(Ok(socket)) => socket,
         Ok(Err(error)) => return refuse(to, format!("the part does not listen: {error}")).await,
@@ -91,7 +100,7 @@ pub(super) async fn control(folder: Result<PathBuf, String>, mut to: SendStream,
 async fn join(
     socket: std::os::unix::net::UnixStream,
     mut to: SendStream,
-    mut from: RecvStream,
+    mut from: CountedStream,
 ) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     let (mut reader, mut writer) = tokio::net::UnixStream::from_std(socket)?.into_split();
@@ -116,7 +125,11 @@ async fn join(
 }
 
 /// Sends all files of a part that is over.
-pub(super) async fn fetch(folder: Result<PathBuf, String>, mut to: SendStream) {
+pub(super) async fn fetch(
+    folder: Result<PathBuf, String>,
+    mut to: SendStream,
+    _counted: CountedStream,
+) {
     let files = match folder.and_then(|folder| {
         let files = files_in(&folder).map_err(|error| error.to_string())?;
         Ok((folder, files))

@@ -8,7 +8,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::*;
 use crate::agent::watch;
 use crate::key::ClusterKey;
-use crate::tls::{self, IDLE_MS, STREAMS_MAX};
+use crate::stream_limit::STREAMS_MAX;
+use crate::tls::{self, IDLE_MS};
 
 /// A carrier that hears, where it does, and what it hears.
 pub(crate) fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, UnboundedReceiver<Heard>) {

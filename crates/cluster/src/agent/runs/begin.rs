@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
-use quinn::{RecvStream, SendStream};
+use quinn::SendStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use windtunnel_control::part::{FromPart, PartSetup, ToPart, bytes_of};
 use windtunnel_mesh::{AgentId, Mesh, PlanHash, RunId};
@@ -17,6 +17,7 @@ use super::run::Run;
 use super::{Runs, said};
 use crate::protocol::Answer;
 use crate::protocol::run::{RunSetup, text_of};
+use crate::stream_limit::CountedStream;
 
 impl Runs {
     /// Begins a part, with a first watcher.
@@ -25,7 +26,7 @@ impl Runs {
         setup: RunSetup,
         member: u16,
         mesh: &mut Mesh,
-        (to, rest): (SendStream, RecvStream),
+        (to, rest): (SendStream, CountedStream),
     ) {
         let run = setup.run;
         let watcher = self.watcher(run, to, rest);
@@ -35,7 +36,7 @@ impl Runs {
     }
 
     /// Adds a watcher to a run.
-    pub(in crate::agent) fn watch(&mut self, run: u64, to: SendStream, rest: RecvStream) {
+    pub(in crate::agent) fn watch(&mut self, run: u64, to: SendStream, rest: CountedStream) {
         let (number, tell) = self.watcher(run, to, rest);
         match self.all.get_mut(&run) {
             Some(known) => {
@@ -56,7 +57,7 @@ impl Runs {
         &mut self,
         run: u64,
         to: SendStream,
-        rest: RecvStream,
+        rest: CountedStream,
     ) -> (u64, UnboundedSender<Answer>) {
         let (tell, told) = unbounded_channel();
         let number = self.next_watcher;
