@@ -11,37 +11,91 @@ use crate::rate::Rate;
 use crate::time::Span;
 use crate::trace::Traces;
 
-/// The properties of one direction of a link, resolved: every default has been applied, except for
-/// `overhead` and `queue`, whose defaults depend on the rate of the moment
-/// ([`LinkProfile::effective_overhead`], [`LinkProfile::effective_queue`]).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkProfile {
+/// Declares the properties of one direction of a link, each once: its description, name, type,
+/// default, and how a patch holds a new value. Makes [`LinkProfile`] and [`LinkPatch`].
+macro_rules! properties {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $value:ty = $default:expr, patched by $change:ty;
+    )*) => {
+        /// The properties of one direction of a link, resolved: every default has been applied,
+        /// except for `overhead` and `queue`, whose defaults depend on the rate of the moment
+        /// ([`LinkProfile::effective_overhead`], [`LinkProfile::effective_queue`]).
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct LinkProfile {
+            $($(#[doc = $doc])* pub $name: $value,)*
+            /// Properties that follow a trace; above, they have its mean.
+            #[serde(default, skip_serializing_if = "Traces::is_none")]
+            pub traces: Traces,
+        }
+
+        impl Default for LinkProfile {
+            /// A link without properties: as fast as it goes.
+            fn default() -> Self {
+                LinkProfile { $($name: $default,)* traces: Traces::default() }
+            }
+        }
+
+        /// A change of a link's properties: only what is `Some` changes, all at one instant.
+        #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+        pub struct LinkPatch {
+            $(
+                $(#[doc = $doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $name: Option<$change>,
+            )*
+            /// Traces that the new rate, latency and loss follow; where one of these changes
+            /// without a trace here, it follows none any more.
+            #[serde(default, skip_serializing_if = "Traces::is_none")]
+            pub traces: Traces,
+        }
+
+        impl LinkPatch {
+            /// Changes `profile` in the named properties and leaves the others.
+            pub fn apply_to(&self, profile: &mut LinkProfile) {
+                profile.traces = self.traces_over(&profile.traces);
+                $(
+                    if let Some(change) = &self.$name {
+                        profile.$name = change.value();
+                    }
+                )*
+            }
+
+            /// This change, and then `later`, as one.
+            #[must_use]
+            pub fn with(&self, later: &LinkPatch) -> LinkPatch {
+                LinkPatch {
+                    $($name: later.$name.clone().or_else(|| self.$name.clone()),)*
+                    traces: later.traces_over(&self.traces),
+                }
+            }
+        }
+    };
+}
+
+properties! {
     /// Propagation delay: the least time from the end of transmission to arrival.
-    pub latency: Span,
+    latency: Span = Span::ZERO, patched by Span;
     /// Random delay on top of the latency.
-    pub jitter: Jitter,
+    jitter: Jitter = Jitter::default(), patched by Jitter;
     /// Packets that vanish.
-    pub loss: Loss,
+    loss: Loss = Loss::None, patched by Loss;
     /// Probability that a packet arrives twice.
-    pub duplicate: Probability,
+    duplicate: Probability = Probability::NEVER, patched by Probability;
     /// Probability that one bit of a packet is flipped.
-    pub corrupt: Probability,
+    corrupt: Probability = Probability::NEVER, patched by Probability;
     /// Packets that overtake others.
-    pub reorder: Reorder,
+    reorder: Reorder = Reorder::default(), patched by Reorder;
     /// Bandwidth; without one there is no queue and no overhead.
-    pub rate: Option<Rate>,
-    /// Framing bytes charged per MTU segment; `None` is the default (Ethernet where a rate is
-    /// set).
-    pub overhead: Option<Overhead>,
+    rate: Option<Rate> = None, patched by Setting<Rate>;
+    /// Framing bytes charged per MTU segment; the default is Ethernet's where a rate is set.
+    overhead: Option<Overhead> = None, patched by Setting<Overhead>;
     /// Largest IP packet in bytes that passes unfragmented.
-    pub mtu: u32,
-    /// Room in front of the rate; `None` is the default.
-    pub queue: Option<QueueLimit>,
+    mtu: u32 = LinkProfile::DEFAULT_MTU, patched by u32;
+    /// Room in front of the rate; the default depends on it.
+    queue: Option<QueueLimit> = None, patched by Setting<QueueLimit>;
     /// Who is dropped or marked when there is a queue.
-    pub discipline: Discipline,
-    /// Properties that follow a trace; above, they have its mean.
-    #[serde(default, skip_serializing_if = "Traces::is_none")]
-    pub traces: Traces,
+    discipline: Discipline = Discipline::DropTail, patched by Discipline;
 }
 
 impl LinkProfile {
@@ -93,26 +147,6 @@ impl LinkProfile {
     #[must_use]
     pub fn wire_packet(&self) -> u64 {
         u64::from(self.mtu) + u64::from(self.effective_overhead().0)
-    }
-}
-
-impl Default for LinkProfile {
-    /// A link without properties: as fast as it goes.
-    fn default() -> Self {
-        LinkProfile {
-            latency: Span::ZERO,
-            jitter: Jitter::default(),
-            loss: Loss::None,
-            duplicate: Probability::NEVER,
-            corrupt: Probability::NEVER,
-            reorder: Reorder::default(),
-            rate: None,
-            overhead: None,
-            mtu: Self::DEFAULT_MTU,
-            queue: None,
-            discipline: Discipline::DropTail,
-            traces: Traces::default(),
-        }
     }
 }
 
@@ -271,48 +305,6 @@ impl core::fmt::Display for QueueLimit {
     }
 }
 
-/// A change of a link's properties: only what is `Some` changes, all at one instant.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct LinkPatch {
-    /// New latency.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<Span>,
-    /// New jitter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<Jitter>,
-    /// New loss.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<Loss>,
-    /// New probability of duplication.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duplicate: Option<Probability>,
-    /// New probability of corruption.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub corrupt: Option<Probability>,
-    /// New reordering.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reorder: Option<Reorder>,
-    /// New rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Setting<Rate>>,
-    /// New overhead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overhead: Option<Setting<Overhead>>,
-    /// New MTU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mtu: Option<u32>,
-    /// New queue limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Setting<QueueLimit>>,
-    /// New discipline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub discipline: Option<Discipline>,
-    /// Traces that the new rate, latency and loss follow; where one of these changes without a
-    /// trace here, it follows none any more.
-    #[serde(default, skip_serializing_if = "Traces::is_none")]
-    pub traces: Traces,
-}
-
 /// A value to set, or the default to go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -323,10 +315,21 @@ pub enum Setting<T> {
     Default,
 }
 
-impl<T> Setting<T> {
-    fn into_option(self) -> Option<T> {
+/// How a patch holds a new value of a property.
+trait Change<T> {
+    fn value(&self) -> T;
+}
+
+impl<T: Clone> Change<T> for T {
+    fn value(&self) -> T {
+        self.clone()
+    }
+}
+
+impl<T: Clone> Change<Option<T>> for Setting<T> {
+    fn value(&self) -> Option<T> {
         match self {
-            Setting::To(value) => Some(value),
+            Setting::To(value) => Some(value.clone()),
             Setting::Default => None,
         }
     }
@@ -339,26 +342,13 @@ impl LinkPatch {
         *self == LinkPatch::default()
     }
 
-    /// Changes `profile` in the named properties and leaves the others.
-    pub fn apply_to(&self, profile: &mut LinkProfile) {
-        fn put<T: Clone>(slot: &mut T, new: Option<&T>) {
-            if let Some(new) = new {
-                slot.clone_from(new);
-            }
+    /// The traces that are followed where `before` were: a trace goes with the value that it gives.
+    fn traces_over(&self, before: &Traces) -> Traces {
+        let Traces { rate, latency, loss } = self.traces;
+        Traces {
+            rate: if self.rate.is_some() { rate } else { before.rate },
+            latency: if self.latency.is_some() { latency } else { before.latency },
+            loss: if self.loss.is_some() { loss } else { before.loss },
         }
-        put(&mut profile.traces.rate, self.rate.map(|_| self.traces.rate).as_ref());
-        put(&mut profile.traces.latency, self.latency.map(|_| self.traces.latency).as_ref());
-        put(&mut profile.traces.loss, self.loss.as_ref().map(|_| self.traces.loss).as_ref());
-        put(&mut profile.latency, self.latency.as_ref());
-        put(&mut profile.jitter, self.jitter.as_ref());
-        put(&mut profile.loss, self.loss.as_ref());
-        put(&mut profile.duplicate, self.duplicate.as_ref());
-        put(&mut profile.corrupt, self.corrupt.as_ref());
-        put(&mut profile.reorder, self.reorder.as_ref());
-        put(&mut profile.mtu, self.mtu.as_ref());
-        put(&mut profile.discipline, self.discipline.as_ref());
-        put(&mut profile.rate, self.rate.map(Setting::into_option).as_ref());
-        put(&mut profile.overhead, self.overhead.map(Setting::into_option).as_ref());
-        put(&mut profile.queue, self.queue.map(Setting::into_option).as_ref());
     }
 }

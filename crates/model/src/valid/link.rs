@@ -5,7 +5,7 @@ use alloc::format;
 
 use crate::discipline::{Codel, Discipline, FlowQueues};
 use crate::plan::{Link, Plan};
-use crate::profile::{Distribution, Jitter, LinkPatch, LinkProfile, Loss, Overhead, Setting};
+use crate::profile::{Distribution, Jitter, LinkPatch, LinkProfile, Loss, Overhead};
 use crate::quantity::Bytes;
 use crate::time::Span;
 use crate::trace::Traces;
@@ -23,14 +23,9 @@ impl LinkPatch {
     /// # Errors
     /// The first that is not.
     pub fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
-        self.mtu.map_or(Ok(()), is_mtu)?;
-        self.jitter.as_ref().map_or(Ok(()), of_jitter)?;
-        self.loss.as_ref().map_or(Ok(()), of_loss)?;
-        self.discipline.as_ref().map_or(Ok(()), of_discipline)?;
-        if let Some(Setting::To(overhead)) = self.overhead {
-            of_overhead(overhead)?;
-        }
-        of_traces(plan, &self.traces)
+        let mut profile = LinkProfile::default();
+        self.apply_to(&mut profile);
+        of_values(plan, &profile)
     }
 }
 
@@ -41,13 +36,18 @@ pub(super) fn is_mtu(mtu: u32) -> Result<(), Invalid> {
 }
 
 fn of_profile(plan: &Plan, profile: &LinkProfile) -> Result<(), Invalid> {
+    of_values(plan, profile)?;
+    ensure(profile.is_sound(), || "the thresholds of RED do not rise".to_owned())
+}
+
+/// Each property by itself.
+fn of_values(plan: &Plan, profile: &LinkProfile) -> Result<(), Invalid> {
     is_mtu(profile.mtu)?;
     of_jitter(&profile.jitter)?;
     of_loss(&profile.loss)?;
     profile.overhead.map_or(Ok(()), of_overhead)?;
     of_discipline(&profile.discipline)?;
-    of_traces(plan, &profile.traces)?;
-    ensure(profile.is_sound(), || "the thresholds of RED do not rise".to_owned())
+    of_traces(plan, &profile.traces)
 }
 
 fn of_jitter(jitter: &Jitter) -> Result<(), Invalid> {
