@@ -1,14 +1,10 @@
 //! What is wrong with a file, told so that it can be repaired.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
-use windtunnel_model::LinkId;
 
-use crate::WrittenProgram;
 use crate::position::{Place, snippet};
-use crate::trace::TraceFiles;
 
 /// One mistake in a file.
 ///
@@ -142,22 +138,17 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Where decoding and resolving leave what they find.
+/// The mistakes in a file and what there is to notice, as decoding and resolving find them.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct Diagnostics {
     mistakes: Vec<(Place, String, Option<String>)>,
     more: usize,
     pub(crate) notices: Vec<Notice>,
     /// Mistakes in trace files.
     elsewhere: Vec<Mistake>,
-    pub(crate) traces: TraceFiles,
-    /// Links whose values are not in the file but come from a preset or a trace, with its name.
-    pub(crate) described: Vec<(LinkId, String)>,
-    /// Where programs are written, by the name of their node in the file.
-    pub(crate) programs: BTreeMap<String, Vec<WrittenProgram>>,
 }
 
-impl Findings {
+impl Diagnostics {
     /// Reports a mistake.
     pub(crate) fn mistake(&mut self, place: Place, message: impl Into<String>) {
         self.record(place, message.into(), None);
@@ -238,5 +229,58 @@ impl Findings {
     /// The first mistake's texts, for input that is no file.
     pub(crate) fn into_first(self) -> Option<(String, Option<String>)> {
         self.mistakes.into_iter().next().map(|(_, message, hint)| (message, hint))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "first: 1\nsecond: 2\n";
+
+    fn place(line: u32) -> Place {
+        Place { line, column: 1, length: 3 }
+    }
+
+    #[test]
+    fn mistakes_come_out_in_the_order_of_the_file_with_their_lines() {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.mistake_with_hint(place(2), "b", "mend it");
+        diagnostics.mistake(place(1), "a");
+        assert!(!diagnostics.is_clean());
+        assert_eq!(
+            diagnostics.into_errors("f.yaml", TEXT).to_string(),
+            "f.yaml:1:1: a\n    1 | first: 1\n      | ^^^\n\
+             f.yaml:2:1: b\n    2 | second: 2\n      | ^^^\nhint: mend it"
+        );
+    }
+
+    #[test]
+    fn the_same_mistake_at_the_same_place_is_one() {
+        let mut diagnostics = Diagnostics::default();
+        for _ in 0..3 {
+            diagnostics.mistake(place(1), "a");
+        }
+        diagnostics.mistake(place(1), "b");
+        assert_eq!(diagnostics.into_errors("f.yaml", TEXT).mistakes().len(), 2);
+    }
+
+    #[test]
+    fn what_is_more_than_can_be_shown_is_counted() {
+        let mut diagnostics = Diagnostics::default();
+        for number in 0..Errors::MOST + 5 {
+            diagnostics.mistake(place(1), format!("mistake {number}"));
+        }
+        assert!(diagnostics.is_full());
+        let errors = diagnostics.into_errors("f.yaml", TEXT);
+        assert_eq!((errors.mistakes().len(), errors.more()), (Errors::MOST, 5));
+    }
+
+    #[test]
+    fn a_notice_is_no_mistake() {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.notice(place(2), "look here");
+        assert!(diagnostics.is_clean());
+        assert_eq!(diagnostics.notices, [Notice::at(place(2), "look here")]);
     }
 }

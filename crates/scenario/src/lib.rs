@@ -38,9 +38,7 @@
 mod churn;
 mod decode;
 mod error;
-#[expect(dead_code, reason = "the types are never built: they describe the file to schemars")]
-mod file;
-mod keys;
+mod grammar;
 mod live;
 mod position;
 mod preset;
@@ -68,7 +66,7 @@ pub use preset::{Preset, PresetLane, presets};
 pub use schema::schema;
 pub use text::nearest;
 
-use error::Findings;
+use error::Diagnostics;
 
 /// The largest file that is read.
 pub const LARGEST_FILE: usize = 16 << 20;
@@ -154,15 +152,14 @@ pub fn load_instead(
     files: &ReadFile<'_>,
     instead: Instead,
 ) -> Result<Loaded, Errors> {
-    let mut found = Findings::default();
+    let mut found = Diagnostics::default();
     // A byte order mark is no character of the first line.
     let bytes = source.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(source.text);
     let source = &Source { text: bytes, ..*source };
     let text = String::from_utf8_lossy(bytes);
     match read(&mut found, source, files, instead) {
-        Some(plan) if found.is_clean() => {
-            let Findings { notices, described, programs, .. } = found;
-            Ok(Loaded { plan, notices, described, programs })
+        Some(resolve::Resolved { plan, described, programs }) if found.is_clean() => {
+            Ok(Loaded { plan, notices: found.notices, described, programs })
         }
         _ => Err(found.into_errors(source.name, &text)),
     }
@@ -200,16 +197,17 @@ pub fn fuzz_one(bytes: &[u8]) {
 }
 
 fn read(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     source: &Source<'_>,
     files: &ReadFile<'_>,
     instead: Instead,
-) -> Option<Plan> {
+) -> Option<resolve::Resolved> {
     let text = check_text(found, source.text)?;
     let hint = "a scenario has at least `nodes: {…}`";
     let root = root(found, text, ("the file says nothing", hint))?;
-    found.traces = trace::TraceFiles::read(&root, files);
-    let mut draft = decode::decode_file(found, &root);
+    let mut traces = trace::TraceFiles::read(&root, files);
+    let mut decoder = grammar::Decoder { diagnostics: found, traces: &mut traces };
+    let mut draft = decode::decode_file(&mut decoder, &root);
     draft.seed = instead.seed.or(draft.seed);
     draft.duration = instead.duration.or(draft.duration);
     draft.model.settle(found, instead.several_machines);
@@ -218,13 +216,13 @@ fn read(
     if !found.is_clean() {
         return None;
     }
-    let mut plan = resolve::resolve(found, &draft, source, files)?;
-    plan.traces = std::mem::take(&mut found.traces).into_traces();
-    Some(plan)
+    let mut resolved = resolve::resolve(found, &draft, source, files)?;
+    resolved.plan.traces = traces.into_traces();
+    Some(resolved)
 }
 
 /// The tree of a text; `nothing` is the mistake and the hint for an empty one.
-fn root(found: &mut Findings, text: &str, nothing: (&str, &str)) -> Option<tree::Value> {
+fn root(found: &mut Diagnostics, text: &str, nothing: (&str, &str)) -> Option<tree::Value> {
     match tree::parse(text) {
         Ok(Some(root)) if !matches!(root.kind, tree::Kind::Null) => Some(root),
         Ok(_) => {
@@ -243,7 +241,7 @@ fn root(found: &mut Findings, text: &str, nothing: (&str, &str)) -> Option<tree:
 }
 
 /// The bytes as text, if they are text at all.
-fn check_text<'t>(found: &mut Findings, bytes: &'t [u8]) -> Option<&'t str> {
+fn check_text<'t>(found: &mut Diagnostics, bytes: &'t [u8]) -> Option<&'t str> {
     if bytes.len() > LARGEST_FILE {
         let megabytes = LARGEST_FILE >> 20;
         found.mistake(Place::START, format!("the file is larger than {megabytes} MiB"));

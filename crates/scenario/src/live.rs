@@ -7,11 +7,13 @@ use std::fmt;
 use windtunnel_model::plan::{Event, NetworkModel};
 use windtunnel_model::{LinkPatch, NodeId, Plan, Span};
 
-use crate::decode::{Paths, decode_now, decode_property, overlay};
-use crate::error::{Errors, Findings, Notice};
+use crate::decode::{PROPERTIES, Paths, decode_now, decode_property};
+use crate::error::{Diagnostics, Errors, Notice};
+use crate::grammar::Decoder;
 use crate::text::{nearest, shorten};
+use crate::trace::TraceFiles;
 use crate::tree;
-use crate::{ReadFile, keys, resolve, root};
+use crate::{ReadFile, resolve, root};
 
 /// Why `key=value` is no property of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,14 +44,14 @@ pub fn parse_patch(pairs: &[(&str, &str)]) -> Result<LinkPatch, PatchError> {
     let mut patch = LinkPatch::default();
     let mut seen: Vec<&str> = Vec::new();
     for (key, value) in pairs {
-        if !keys::DIRECTION.contains(key) {
+        if !PROPERTIES.contains(key) {
             return Err(unknown(key));
         }
         if seen.contains(key) {
             return Err(error(key, format!("`{key}` is given twice"), None));
         }
         seen.push(key);
-        patch = overlay(&patch, &parse_one(key, value)?);
+        patch = patch.with(&parse_one(key, value)?);
     }
     Ok(patch)
 }
@@ -97,11 +99,13 @@ pub fn parse_events(
     files: &ReadFile<'_>,
     moment: &Moment<'_>,
 ) -> Result<(Vec<Event>, Vec<Notice>), Errors> {
-    let mut found = Findings::default();
+    let mut found = Diagnostics::default();
     let mut events = Vec::new();
     let nothing = ("here is no event", "write one such as `{link: NAME, down: true}`");
     if let Some(root) = root(&mut found, text, nothing) {
-        let drafts = decode_now(&mut found, &root);
+        let mut traces = TraceFiles::default();
+        let mut decoder = Decoder { diagnostics: &mut found, traces: &mut traces };
+        let drafts = decode_now(&mut decoder, &root);
         if found.is_clean() {
             let Moment { plan, now, absent } = *moment;
             events = resolve::resolve_now(&mut found, &drafts, text, files, plan, now, absent);
@@ -125,9 +129,11 @@ fn parse_one(key: &str, text: &str) -> Result<LinkPatch, PatchError> {
             return Err(error(key, message, hint));
         }
     };
-    let mut found = Findings::default();
+    let mut found = Diagnostics::default();
     let mut patch = LinkPatch::default();
-    decode_property(&mut found, key, &value, &mut patch);
+    let mut traces = TraceFiles::default();
+    let mut decoder = Decoder { diagnostics: &mut found, traces: &mut traces };
+    decode_property(&mut decoder, key, &value, &mut patch);
     match found.into_first() {
         Some((message, hint)) => Err(error(key, message, hint)),
         None => Ok(patch),
@@ -136,12 +142,12 @@ fn parse_one(key: &str, text: &str) -> Result<LinkPatch, PatchError> {
 
 fn unknown(key: &str) -> PatchError {
     let message = format!("unknown key `{}` of a link", shorten(key));
-    let hint = match nearest(key, keys::DIRECTION.iter().copied()) {
+    let hint = match nearest(key, PROPERTIES.iter().copied()) {
         _ if key == "preset" => {
             "presets are for the file, on a link or in an event's `set`".to_owned()
         }
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("it has {}", keys::DIRECTION.join(", ")),
+        None => format!("it has {}", PROPERTIES.join(", ")),
     };
     error(key, message, Some(hint))
 }

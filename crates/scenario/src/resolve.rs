@@ -18,25 +18,34 @@ mod order;
 mod reach;
 mod route;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::name::EXPERIMENT_BYTES_MAX;
 use windtunnel_model::plan::Event;
-use windtunnel_model::{NodeId, Plan, Span};
+use windtunnel_model::{LinkId, NodeId, Plan, Span};
 
 use crate::decode::{Draft, EventDraft, Paths};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 use crate::position::Place;
-use crate::{ReadFile, Source};
+use crate::{ReadFile, Source, WrittenProgram};
 use directory::Directory;
 
-/// The plan of `draft`, or `None` with mistakes in `found`.
+/// What a file comes to.
+pub(crate) struct Resolved {
+    pub(crate) plan: Plan,
+    /// See [`crate::Loaded::described`].
+    pub(crate) described: Vec<(LinkId, String)>,
+    /// See [`crate::Loaded::programs`].
+    pub(crate) programs: BTreeMap<String, Vec<WrittenProgram>>,
+}
+
+/// What `draft` comes to, or `None` with mistakes in `found`.
 pub(crate) fn resolve(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     draft: &Draft,
     source: &Source<'_>,
     files: &ReadFile<'_>,
-) -> Option<Plan> {
+) -> Option<Resolved> {
     let mut budget = Budget::default();
     let mut directory = Directory::new(found, draft);
     let mut plan = empty_plan(draft, source);
@@ -54,13 +63,13 @@ pub(crate) fn resolve(
     stage(found)?;
     reach::check(found, draft, &plan);
     stage(found)?;
-    Some(plan)
+    Some(Resolved { plan, described: directory.origins, programs: node::written(draft) })
 }
 
 /// The events that `drafts` come to in a run of `plan` that has got to `now`, with `absent` outside
 /// the population; their times count from now.
 pub(crate) fn resolve_now(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     drafts: &[EventDraft],
     text: &str,
     files: &ReadFile<'_>,
@@ -82,7 +91,7 @@ pub(crate) fn resolve_now(
     timeline.events
 }
 
-fn stage(found: &Findings) -> Option<()> {
+fn stage(found: &Diagnostics) -> Option<()> {
     found.is_clean().then_some(())
 }
 
@@ -131,7 +140,7 @@ impl Budget {
     const MOST: usize = 4_000_000;
 
     /// Whether `count` more things are within bounds; the first time they are not is a mistake.
-    fn spend(&mut self, found: &mut Findings, count: usize, place: Place) -> bool {
+    fn spend(&mut self, found: &mut Diagnostics, count: usize, place: Place) -> bool {
         let before = self.spent <= Self::MOST;
         self.spent = self.spent.saturating_add(count);
         let fits = self.spent <= Self::MOST;

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use windtunnel_model::trace::{Content, Trace};
 
-use crate::error::Findings;
+use crate::grammar::{Decoder, is_extension};
 use crate::position::Place;
 use crate::text::shorten;
 use crate::tree::{Kind, Value};
-use crate::{LARGEST_FILE, ReadFile, keys};
+use crate::{LARGEST_FILE, ReadFile};
 
 /// The trace files that a scenario names.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl TraceFiles {
     }
 }
 
-impl Findings {
+impl Decoder<'_> {
     /// The trace in `file`, which is named at `place`: its id and content.
     pub(crate) fn trace_file(
         &mut self,
@@ -130,7 +130,7 @@ impl Findings {
         match parsed {
             Ok(content) => Some(content),
             Err(Wrong { place, message, hint }) => {
-                self.mistake_in((file, text), place, message, hint);
+                self.diagnostics.mistake_in((file, text), place, message, hint);
                 None
             }
         }
@@ -165,7 +165,7 @@ fn named(root: &Value) -> Vec<&str> {
     if let Kind::Map(entries) = &root.kind {
         for (key, value) in entries {
             // Programs of nodes have environments with keys of their own.
-            if key.text != "nodes" && !keys::is_extension(&key.text) {
+            if key.text != "nodes" && !is_extension(&key.text) {
                 collect(value, &mut names);
             }
         }
@@ -181,7 +181,7 @@ fn collect<'t>(value: &'t Value, names: &mut Vec<&'t str>) {
                 match (key.text.as_str(), &value.kind) {
                     // Its traces are of nodes, not of links.
                     ("churn", _) => {}
-                    (key, _) if keys::is_extension(key) => {}
+                    (key, _) if is_extension(key) => {}
                     ("trace", Kind::Text(file)) => names.push(file),
                     ("trace", Kind::Map(entries)) => {
                         let file = entries.iter().find(|(key, _)| key.text == "file");

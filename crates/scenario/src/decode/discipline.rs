@@ -1,166 +1,227 @@
 //! The disciplines of a queue, by name or with parameters.
 
+use serde_json::Value as Json;
 use windtunnel_model::profile::{Codel, Discipline, Fair, FlowQueues, Pie, QueueLimit, Red, Side};
 use windtunnel_model::{Bytes, Probability, Span};
 
-use super::{Field, Fields};
-use crate::error::Findings;
-use crate::keys;
-use crate::text::{list, nearest, shorten};
+use super::property::{Queue, read_length};
+use super::{Decoder, Field, Fields};
+use crate::grammar::{Definitions, Form, Key, Map, Whole, form, map, words};
+use crate::text::list;
 use crate::tree::Kind;
 
-const NAMES: [&str; 7] = ["drop-tail", "drop-head", "codel", "red", "pie", "fq-codel", "fair"];
-/// What is computed more often than this costs more than it tells.
-const UPDATE_LEAST: Span = Span::from_millis(1);
+words! {
+    /// The disciplines.
+    DisciplineName: fn() -> Discipline {
+        /// The newcomer is dropped when the queue is full.
+        "drop-tail" => || Discipline::DropTail,
+        /// The oldest is dropped when the queue is full.
+        "drop-head" => || Discipline::DropHead,
+        /// Controlled delay (RFC 8289), marking packets that can carry ECN.
+        "codel" => || Discipline::Codel(Codel::default()),
+        /// Random early detection (Floyd and Jacobson 1993).
+        "red" => || Discipline::Red(Red::default()),
+        /// Proportional integral controller enhanced (RFC 8033).
+        "pie" => || Discipline::Pie(Pie::default()),
+        /// A queue for each flow, with CoDel in each (RFC 8290).
+        "fq-codel" => || Discipline::FqCodel(FlowQueues::default()),
+        /// As fq-codel, but hosts share first, and then the flows of each.
+        "fair" => || Discipline::Fair(Fair::default()),
+    }
+}
 
-impl Findings {
-    pub(super) fn discipline(&mut self, field: Field<'_>) -> Option<Discipline> {
-        if let Some(name) = field.scalar() {
-            return self.by_name(field, name);
+map! {
+    /// A discipline with parameters: exactly one of these.
+    DisciplineForm {
+        /// Controlled delay (RFC 8289).
+        "codel" CODEL: Codel,
+        /// Random early detection (Floyd and Jacobson 1993).
+        "red" RED: Red,
+        /// Proportional integral controller enhanced (RFC 8033).
+        "pie" PIE: Pie,
+        /// A queue for each flow, with CoDel in each (RFC 8290).
+        "fq-codel" FQ_CODEL: FlowQueues,
+        /// As fq-codel, but hosts share first, and then the flows of each.
+        "fair" FAIR: Fair,
+    }
+}
+
+impl Form for Discipline {
+    type Value = Discipline;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Discipline> {
+        if field.scalar().is_some() {
+            return Some(DisciplineName::read(from, field)?());
         }
         if !matches!(field.value.kind, Kind::Map(_)) {
-            return self.wrong_type(field, &format!("{} or {{codel: …}}", list(&NAMES)));
+            let names: Vec<&str> = DisciplineName::WORDS.iter().map(|(name, _)| *name).collect();
+            return from.wrong_type(field, &format!("{} or {{codel: …}}", list(&names)));
         }
-        let fields = self.fields(field, "discipline", keys::DISCIPLINE)?;
+        let fields = from.table::<DisciplineForm>(field, "discipline")?;
         let mut forms = fields.all();
         let Some(form) = forms.next() else {
             if !fields.unknown {
-                let message = format!("discipline lacks one of {}", list(keys::DISCIPLINE));
-                self.mistake(fields.place, message);
+                let message = format!("discipline lacks one of {}", list(&DisciplineForm::list()));
+                from.mistake(fields.place, message);
             }
             return None;
         };
         if let Some(other) = forms.next() {
             let message = format!("`{}` and `{}` are two disciplines", form.key, other.key);
-            self.mistake_with_hint(other.place, message, "keep one of them");
+            from.mistake_with_hint(other.place, message, "keep one of them");
             return None;
         }
-        match form.key {
-            "red" => self.red(form).map(Discipline::Red),
-            "pie" => self.pie(form).map(Discipline::Pie),
-            "fq-codel" => {
-                let fields = self.fields(form, "fq-codel", keys::FQ_CODEL)?;
-                self.flow_queues(form, &fields).map(Discipline::FqCodel)
-            }
-            "fair" => self.fair(form).map(Discipline::Fair),
-            _ => {
-                let fields = self.fields(form, "codel", keys::CODEL)?;
-                self.codel(form, &fields).map(Discipline::Codel)
-            }
-        }
+        let codel = from.read(&fields, DisciplineForm::CODEL)?.map(Discipline::Codel);
+        let red = from.read(&fields, DisciplineForm::RED)?.map(Discipline::Red);
+        let pie = from.read(&fields, DisciplineForm::PIE)?.map(Discipline::Pie);
+        let flows = from.read(&fields, DisciplineForm::FQ_CODEL)?.map(Discipline::FqCodel);
+        let fair = from.read(&fields, DisciplineForm::FAIR)?.map(Discipline::Fair);
+        codel.or(red).or(pie).or(flows).or(fair)
     }
 
-    fn by_name(&mut self, field: Field<'_>, name: &str) -> Option<Discipline> {
-        match name {
-            "drop-tail" => return Some(Discipline::DropTail),
-            "drop-head" => return Some(Discipline::DropHead),
-            "codel" => return Some(Discipline::Codel(Codel::default())),
-            "red" => return Some(Discipline::Red(Red::default())),
-            "pie" => return Some(Discipline::Pie(Pie::default())),
-            "fq-codel" => return Some(Discipline::FqCodel(FlowQueues::default())),
-            "fair" => return Some(Discipline::Fair(Fair::default())),
-            _ => {}
-        }
-        let message = format!("discipline: `{}` is not {}", shorten(name), list(&NAMES));
-        match nearest(name, NAMES) {
-            Some(near) => {
-                let hint = format!("did you mean `{near}`?");
-                self.mistake_with_hint(field.wrong(), message, hint);
-            }
-            None => self.mistake(field.wrong(), message),
-        }
-        None
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Discipline",
+            "Who is dropped when packets wait, and who goes first.",
+            &[
+                ("By name, with its defaults.", DisciplineName::schema),
+                ("With parameters.", DisciplineForm::definition),
+            ],
+        )
+    }
+}
+
+map! {
+    /// The parameters of CoDel.
+    CodelKeys as "Codel" {
+        /// Acceptable standing delay; default 5ms.
+        "target" TARGET: Span,
+        /// How long the delay may stay above the target; default 100ms.
+        "interval" INTERVAL: Span,
+        /// Whether packets that can carry ECN are marked instead of dropped; default true.
+        "ecn" ECN: bool,
+    }
+}
+
+impl Form for Codel {
+    type Value = Codel;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Codel> {
+        let fields = from.table::<CodelKeys>(field, "codel")?;
+        read_codel(from, field, &fields)
     }
 
-    fn codel(&mut self, field: Field<'_>, fields: &Fields<'_>) -> Option<Codel> {
-        let mut codel = Codel::default();
-        self.time(fields, "target", &mut codel.target)?;
-        self.time(fields, "interval", &mut codel.interval)?;
-        self.switch(fields, "ecn", &mut codel.ecn)?;
-        if codel.interval.is_zero() || codel.target > codel.interval {
-            let message = format!(
-                "{}: the target ({}) must not be longer than the interval ({})",
-                field.key, codel.target, codel.interval
-            );
-            self.mistake(field.wrong(), message);
-            return None;
-        }
-        Some(codel)
+    fn schema(definitions: &mut Definitions) -> Json {
+        CodelKeys::definition(definitions)
     }
+}
 
-    fn flow_queues(&mut self, field: Field<'_>, fields: &Fields<'_>) -> Option<FlowQueues> {
-        let mut queues = FlowQueues::default();
-        if let Some(field) = fields.find("flows") {
-            let most = u64::from(FlowQueues::MOST_FLOWS);
-            let flows = self.integer(field, 1..=most, "a number of queues from 1 to 65536")?;
-            queues.flows = u32::try_from(flows).ok()?;
-        }
-        if let Some(field) = fields.find("quantum") {
-            let bytes: Bytes = self.quantity(field, "a size such as 1514B")?;
-            match u32::try_from(bytes.0).ok().filter(|bytes| (64..=1_000_000).contains(bytes)) {
-                Some(quantum) => queues.quantum = quantum,
-                None => {
-                    let message = format!("quantum: `{bytes}` is not between 64B and 1MB");
-                    self.mistake(field.wrong(), message);
-                    return None;
-                }
-            }
-        }
-        queues.codel = self.codel(field, fields)?;
-        Some(queues)
+fn read_codel(from: &mut Decoder<'_>, field: Field<'_>, fields: &Fields<'_>) -> Option<Codel> {
+    let mut codel = Codel::default();
+    set(from, fields, CodelKeys::TARGET, &mut codel.target)?;
+    set(from, fields, CodelKeys::INTERVAL, &mut codel.interval)?;
+    set(from, fields, CodelKeys::ECN, &mut codel.ecn)?;
+    if codel.interval.is_zero() || codel.target > codel.interval {
+        let message = format!(
+            "{}: the target ({}) must not be longer than the interval ({})",
+            field.key, codel.target, codel.interval
+        );
+        from.mistake(field.wrong(), message);
+        return None;
     }
+    Some(codel)
+}
 
-    fn fair(&mut self, field: Field<'_>) -> Option<Fair> {
-        let fields = self.fields(field, "fair", keys::FAIR)?;
-        let by = match fields.find("by") {
-            Some(field) => {
-                let sides = [("destination", Side::Destination), ("source", Side::Source)];
-                self.choice(field, &sides)?
-            }
-            None => Side::default(),
+map! {
+    /// The parameters of RED. Lengths are in packets of one MTU, bytes with overhead, or time at
+    /// the rate.
+    RedKeys as "Red" {
+        /// Average length of the queue from which on packets are dropped; default: a third of
+        /// `max`.
+        "min" MIN: Length,
+        /// Average length at which `probability` is reached, and beyond which all are dropped;
+        /// default: a quarter of the queue's limit.
+        "max" MAX: Length,
+        /// Probability of a drop just below `max`; default 2%.
+        "probability" PROBABILITY: SomeProbability,
+        /// Weight of a new sample in the average; default 0.2%.
+        "weight" WEIGHT: SomeProbability,
+        /// Size of a typical packet, by which the average decays while nothing waits; default
+        /// 1000B.
+        "packet" PACKET: Bytes,
+        /// Whether the probability rises on to 100% between `max` and twice of it; default false.
+        "gentle" GENTLE: bool,
+        /// Whether `probability` is adapted every 500ms to hold the average midway; default false.
+        "adaptive" ADAPTIVE: bool,
+        /// Whether packets that can carry ECN are marked instead of dropped; default true.
+        "ecn" ECN: bool,
+    }
+}
+
+impl Form for Red {
+    type Value = Red;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Red> {
+        let fields = from.table::<RedKeys>(field, "red")?;
+        let mut red = Red {
+            min: from.read(&fields, RedKeys::MIN)?,
+            max: from.read(&fields, RedKeys::MAX)?,
+            ..Red::default()
         };
-        Some(Fair { by, queues: self.flow_queues(field, &fields)? })
-    }
-
-    fn red(&mut self, field: Field<'_>) -> Option<Red> {
-        const LENGTH: &str = "packets, bytes or a time, such as 20p, 30KB or 10ms";
-        let fields = self.fields(field, "red", keys::RED)?;
-        let mut red = Red::default();
-        for (key, slot) in [("min", &mut red.min), ("max", &mut red.max)] {
-            if let Some(field) = fields.find(key) {
-                *slot = Some(self.length(field, LENGTH)?);
-            }
+        set(from, &fields, RedKeys::PROBABILITY, &mut red.probability)?;
+        set(from, &fields, RedKeys::WEIGHT, &mut red.weight)?;
+        set(from, &fields, RedKeys::PACKET, &mut red.packet)?;
+        if let (Some(field), Bytes(0)) = (fields.get(RedKeys::PACKET), red.packet) {
+            from.mistake(field.wrong(), "packet: a typical packet has some bytes");
+            return None;
         }
-        self.share(&fields, "probability", &mut red.probability)?;
-        self.share(&fields, "weight", &mut red.weight)?;
-        if let Some(field) = fields.find("packet") {
-            red.packet = self.quantity(field, "a size such as 1000B")?;
-            if red.packet.0 == 0 {
-                self.mistake(field.wrong(), "packet: a typical packet has some bytes".to_owned());
-                return None;
-            }
-        }
-        self.switch(&fields, "gentle", &mut red.gentle)?;
-        self.switch(&fields, "adaptive", &mut red.adaptive)?;
-        self.switch(&fields, "ecn", &mut red.ecn)?;
+        set(from, &fields, RedKeys::GENTLE, &mut red.gentle)?;
+        set(from, &fields, RedKeys::ADAPTIVE, &mut red.adaptive)?;
+        set(from, &fields, RedKeys::ECN, &mut red.ecn)?;
         if let (Some(min), Some(max)) = (red.min, red.max)
             && !rises(min, max)
         {
             let message = format!("red: `max` ({max}) must be more than `min` ({min})");
-            self.mistake(field.wrong(), message);
+            from.mistake(field.wrong(), message);
             return None;
         }
         Some(red)
     }
 
-    fn pie(&mut self, field: Field<'_>) -> Option<Pie> {
-        let fields = self.fields(field, "pie", keys::PIE)?;
+    fn schema(definitions: &mut Definitions) -> Json {
+        RedKeys::definition(definitions)
+    }
+}
+
+map! {
+    /// The parameters of PIE.
+    PieKeys as "Pie" {
+        /// Delay to be held; default 15ms.
+        "target" TARGET: Span,
+        /// Time between two computations of the drop probability, at least 1ms; default 15ms.
+        "update" UPDATE: Span,
+        /// How long a burst after calm is left alone; default 150ms.
+        "burst" BURST: Span,
+        /// Whether drops are spread more evenly than independent ones would be, as Linux does;
+        /// default false.
+        "derandomise" DERANDOMISE: bool,
+        /// Whether packets that can carry ECN are marked instead of dropped, up to a probability
+        /// of 10%; default true.
+        "ecn" ECN: bool,
+    }
+}
+
+impl Form for Pie {
+    type Value = Pie;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pie> {
+        let fields = from.table::<PieKeys>(field, "pie")?;
         let mut pie = Pie::default();
-        self.time(&fields, "target", &mut pie.target)?;
-        self.time(&fields, "update", &mut pie.update)?;
-        self.time(&fields, "burst", &mut pie.burst)?;
-        self.switch(&fields, "derandomise", &mut pie.derandomise)?;
-        self.switch(&fields, "ecn", &mut pie.ecn)?;
+        set(from, &fields, PieKeys::TARGET, &mut pie.target)?;
+        set(from, &fields, PieKeys::UPDATE, &mut pie.update)?;
+        set(from, &fields, PieKeys::BURST, &mut pie.burst)?;
+        set(from, &fields, PieKeys::DERANDOMISE, &mut pie.derandomise)?;
+        set(from, &fields, PieKeys::ECN, &mut pie.ecn)?;
         let wrong = if pie.target.is_zero() {
             "pie: the target must be longer than 0ns".to_owned()
         } else if pie.update < UPDATE_LEAST {
@@ -168,35 +229,137 @@ impl Findings {
         } else {
             return Some(pie);
         };
-        self.mistake(field.wrong(), wrong);
+        from.mistake(field.wrong(), wrong);
         None
     }
 
-    fn time(&mut self, fields: &Fields<'_>, key: &str, slot: &mut Span) -> Option<()> {
-        if let Some(field) = fields.find(key) {
-            *slot = self.quantity(field, "a time such as 5ms")?;
-        }
-        Some(())
+    fn schema(definitions: &mut Definitions) -> Json {
+        PieKeys::definition(definitions)
+    }
+}
+
+map! {
+    /// The parameters of FQ-CoDel.
+    FqCodelKeys as "FqCodel" {
+        /// Number of queues that flows are hashed to, with `fair` also of those for hosts, 1 to
+        /// 65536; default 1024.
+        "flows" FLOWS: Whole<1, MOST_FLOWS>,
+        /// Bytes with overhead that a flow, with `fair` also a host, sends in its turn, 64B to 1MB;
+        /// default 1514B.
+        "quantum" QUANTUM: Quantum,
+        ..CodelKeys,
+    }
+}
+
+impl Form for FlowQueues {
+    type Value = FlowQueues;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<FlowQueues> {
+        let fields = from.table::<FqCodelKeys>(field, "fq-codel")?;
+        read_flow_queues(from, field, &fields)
     }
 
-    fn switch(&mut self, fields: &Fields<'_>, key: &str, slot: &mut bool) -> Option<()> {
-        if let Some(field) = fields.find(key) {
-            *slot = self.flag(field)?;
-        }
-        Some(())
+    fn schema(definitions: &mut Definitions) -> Json {
+        FqCodelKeys::definition(definitions)
+    }
+}
+
+fn read_flow_queues(
+    from: &mut Decoder<'_>,
+    field: Field<'_>,
+    fields: &Fields<'_>,
+) -> Option<FlowQueues> {
+    let mut queues = FlowQueues::default();
+    if let Some(flows) = from.read(fields, FqCodelKeys::FLOWS)? {
+        queues.flows = u32::try_from(flows).ok()?;
+    }
+    set(from, fields, FqCodelKeys::QUANTUM, &mut queues.quantum)?;
+    queues.codel = read_codel(from, field, fields)?;
+    Some(queues)
+}
+
+map! {
+    /// The parameters of fair sharing over hosts.
+    FairKeys as "Fair" {
+        /// Which address of a packet is its host: `destination` (default) or `source`.
+        "by" BY: Address,
+        ..FqCodelKeys,
+    }
+}
+
+words! {
+    /// One of the two addresses of a packet.
+    Address as "Side"; Side {
+        /// Who sent it.
+        "source" => Side::Source,
+        /// Who is to get it.
+        "destination" => Side::Destination,
+    }
+}
+
+impl Form for Fair {
+    type Value = Fair;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Fair> {
+        let fields = from.table::<FairKeys>(field, "fair")?;
+        let by = from.read_or(&fields, FairKeys::BY, Side::default())?;
+        Some(Fair { by, queues: read_flow_queues(from, field, &fields)? })
     }
 
+    fn schema(definitions: &mut Definitions) -> Json {
+        FairKeys::definition(definitions)
+    }
+}
+
+/// Puts the value of a key, where the file has it, in place of the default.
+fn set<F: Form>(
+    from: &mut Decoder<'_>,
+    fields: &Fields<'_>,
+    key: Key<F>,
+    slot: &mut F::Value,
+) -> Option<()> {
+    if let Some(value) = from.read(fields, key)? {
+        *slot = value;
+    }
+    Some(())
+}
+
+form! {
+    /// A length of a queue.
+    Length: QueueLimit, by read_length_form, like Queue::schema
+}
+
+fn read_length_form(from: &mut Decoder<'_>, field: Field<'_>) -> Option<QueueLimit> {
+    read_length(from, field, "packets, bytes or a time, such as 20p, 30KB or 10ms")
+}
+
+form! {
     /// A probability above 0.
-    fn share(&mut self, fields: &Fields<'_>, key: &str, slot: &mut Probability) -> Option<()> {
-        if let Some(field) = fields.find(key) {
-            *slot = self.quantity(field, "a probability such as 2%")?;
-            if slot.is_never() {
-                self.mistake(field.wrong(), format!("{key}: must be more than 0%"));
-                return None;
-            }
-        }
-        Some(())
+    SomeProbability: Probability, by read_some_probability, like Probability::schema
+}
+
+fn read_some_probability(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Probability> {
+    let probability: Probability = from.quantity(field, "a probability such as 2%")?;
+    if probability.is_never() {
+        from.mistake(field.wrong(), format!("{}: must be more than 0%", field.key));
+        return None;
     }
+    Some(probability)
+}
+
+form! {
+    /// Bytes of a turn.
+    Quantum: u32, by read_quantum, like Bytes::schema
+}
+
+fn read_quantum(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
+    let bytes = Bytes::read(from, field)?;
+    let quantum = u32::try_from(bytes.0).ok().filter(|bytes| (64..=1_000_000).contains(bytes));
+    if quantum.is_none() {
+        let message = format!("quantum: `{bytes}` is not between 64B and 1MB");
+        from.mistake(field.wrong(), message);
+    }
+    quantum
 }
 
 /// Whether `max` is more than `min`, as far as that can be told without the link's rate.
@@ -208,3 +371,8 @@ fn rises(min: QueueLimit, max: QueueLimit) -> bool {
         _ => true,
     }
 }
+
+/// What is computed more often than this costs more than it tells.
+const UPDATE_LEAST: Span = Span::from_millis(1);
+/// The most queues that flows are hashed to.
+const MOST_FLOWS: u64 = 65_536;

@@ -1,11 +1,17 @@
 //! Events: changes at a time.
 
+use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::NodeVerb;
 
-use super::{Amount, At, ChurnDraft, Field, Fields, FlapDraft, LinkKeys, RepeatDraft, RouteDraft};
-use crate::error::Findings;
-use crate::keys;
+use super::churn::{Churn, ChurnDraft};
+use super::fault::{Amount, AmountForm, Ending, Flap, FlapDraft, Period, RepeatDraft, read_end};
+use super::link::{Both, LinkKeys};
+use super::route::{EventRoute, RouteDraft};
+use super::{At, Decoder, Field, Fields};
+use crate::grammar::{
+    Definitions, Form, Item, Map, Name, Names, Required, form, map, texts, words,
+};
 use crate::position::Place;
 use crate::tree::{Kind, Value};
 
@@ -47,207 +53,342 @@ pub(crate) enum EventKind {
     Churn(ChurnDraft),
 }
 
-/// The keys that say what an event is about, each with those that go with it.
-const SUBJECTS: [(&str, &[&str]); 8] = [
-    ("link", &["link", "direction", "set", "up", "down"]),
-    ("node", &["node", "do", "some"]),
-    ("partition", &["partition"]),
-    ("heal", &["heal"]),
-    ("route", &["route"]),
-    ("reroute", &["reroute"]),
-    ("flap", &["flap"]),
-    ("churn", &["churn"]),
-];
-/// The keys that say when; a flap and churn have those of a repetition inside.
-const WHEN: [&str; 5] = ["at", "every", "times", "for", "until"];
+map! {
+    /// A change at a time: of links (`link` with `set`, `down`, `up`), of a node's programs (`node`
+    /// with `do`), a `partition`, its end (`heal`), a `route`, or of all shortest routes
+    /// (`reroute`), a `flap`, or `churn`. With `every` it happens again and again.
+    Event, EventDraft, by read_event {
+        /// When, counted from the start of the run. Only `churn` may leave it out: then it is 0s.
+        "at" AT: Span,
+        /// It happens again each time that this has passed, until `times`, `for`, `until` or the
+        /// duration of the run ends it.
+        "every" EVERY: Period,
+        ..Ending,
+        ..OfLinks,
+        ..OfNodes,
+        /// Cuts every link between these groups of nodes, routers and LANs, and on a LAN every
+        /// frame between attachments of different groups; it takes the place of an earlier
+        /// partition.
+        "partition" PARTITION: Partition,
+        /// Ends the partition. Links that are down or flapping stay so.
+        "heal" HEAL: True,
+        /// Fixes a route from now on, or with `via: shortest` sets it free. Packets under way may
+        /// arrive out of order.
+        "route" ROUTE: EventRoute,
+        /// Computes all shortest routes again, for the latencies and links as they are now, and
+        /// around links that are down. Packets under way may arrive out of order.
+        "reroute" REROUTE: True,
+        /// Cuts links again and again for a short time.
+        "flap" FLAP: Flap,
+        /// Nodes leave and join.
+        "churn" CHURN: Churn,
+    }
+}
+
+map! {
+    /// A change of links.
+    OfLinks {
+        /// The link or links that change; the name of a group's links means all of them.
+        "link" LINK: LinkNames,
+        /// Only this direction: `up`, `down` or `from-to`.
+        "direction" DIRECTION: DirectionName,
+        /// New properties; what is not named stays as it is.
+        "set" SET: Both,
+        /// Takes the link down, or only one `direction` of it: it drops everything until it is up.
+        "down" DOWN: True,
+        /// Brings the link up again.
+        "up" UP: True,
+    }
+}
+
+map! {
+    /// A change of the programs of nodes.
+    OfNodes {
+        /// The nodes or groups whose programs are concerned.
+        "node" NODE: NodeNames,
+        /// What happens to them.
+        "do" DO: Verb,
+        /// Only so many of the nodes, or this share of them (rounded, at least one), chosen by the
+        /// seed.
+        "some" SOME: AmountForm,
+    }
+}
+
+words! {
+    /// What can be done to a node's programs.
+    Verb: NodeVerb {
+        /// SIGKILL, and no restart.
+        "kill" => NodeVerb::Kill,
+        /// SIGTERM, and no restart.
+        "stop" => NodeVerb::Stop,
+        /// SIGSTOP.
+        "pause" => NodeVerb::Pause,
+        /// SIGCONT.
+        "resume" => NodeVerb::Resume,
+        /// SIGKILL, then started again.
+        "restart" => NodeVerb::Restart,
+    }
+}
+
+impl Item for Event {
+    const LIST: &'static str = "a list of events";
+}
 
 /// Events that happen now: one, or a list of them.
-pub(crate) fn decode_now(found: &mut Findings, root: &Value) -> Vec<EventDraft> {
+pub(crate) fn decode_now(from: &mut Decoder<'_>, root: &Value) -> Vec<EventDraft> {
     let field = Field { key: "", place: root.place, value: root };
     let fields = match &root.kind {
         Kind::List(items) => items.iter().map(|item| field.with(item)).collect(),
         _ => vec![field],
     };
-    fields.into_iter().filter_map(|field| found.event_now(field)).collect()
+    fields.into_iter().filter_map(|field| read_now(from, field)).collect()
 }
 
-impl Findings {
-    pub(super) fn event(&mut self, field: Field<'_>) -> Option<EventDraft> {
-        let fields = self.fields(field, "an event", keys::EVENT)?;
-        let at = match fields.find("at") {
-            // What nodes do all the time needs no beginning.
-            None if fields.has("churn") => Some(At { value: Span::ZERO, place: fields.place }),
-            _ => self.required(&fields, "at", "this event").and_then(|field| self.time_at(field)),
-        };
-        self.event_at(&fields, at)
-    }
-
-    fn event_now(&mut self, field: Field<'_>) -> Option<EventDraft> {
-        if !matches!(field.value.kind, Kind::Map(_)) {
-            let message = "here an event such as {link: NAME, down: true} is needed";
-            self.mistake(field.wrong(), message);
-            return None;
+fn read_event(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraft> {
+    let fields = from.table::<Event>(field, "an event")?;
+    // What nodes do all the time needs no beginning.
+    let from_start = fields.has(Event::CHURN) && !fields.has(Event::AT);
+    let at = match from_start {
+        true => Some(At { value: Span::ZERO, place: fields.place }),
+        false => {
+            from.required(&fields, Event::AT, "this event");
+            from.read_at(&fields, Event::AT)
         }
-        let fields = self.fields(field, "an event", keys::EVENT)?;
-        if let Some(at) = fields.find("at") {
-            self.mistake_with_hint(at.place, "`at`: this event happens now", "leave `at` out");
-            return None;
+    };
+    read_at(from, &fields, at)
+}
+
+fn read_now(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraft> {
+    if !matches!(field.value.kind, Kind::Map(_)) {
+        let message = "here an event such as {link: NAME, down: true} is needed";
+        from.mistake(field.wrong(), message);
+        return None;
+    }
+    let fields = from.table::<Event>(field, "an event")?;
+    if let Some(at) = fields.get(Event::AT) {
+        from.mistake_with_hint(at.place, "`at`: this event happens now", "leave `at` out");
+        return None;
+    }
+    let at = At { value: Span::ZERO, place: fields.place };
+    read_at(from, &fields, Some(at))
+}
+
+fn read_at(
+    from: &mut Decoder<'_>,
+    fields: &Fields<'_>,
+    at: Option<At<Span>>,
+) -> Option<EventDraft> {
+    let subject = find_subject(from, fields)?;
+    let repeat = read_repeat(from, fields);
+    let kind = match subject.key {
+        "link" => read_link_event(from, fields),
+        "node" => read_node_event(from, fields),
+        "partition" => from.read(fields, Event::PARTITION).flatten(),
+        "route" => from.read(fields, Event::ROUTE).flatten().map(EventKind::Route),
+        "reroute" => from.read(fields, Event::REROUTE).flatten().map(|()| EventKind::Reroute),
+        "flap" => from.read(fields, Event::FLAP).flatten().map(EventKind::Flap),
+        "churn" => from.read(fields, Event::CHURN).flatten().map(EventKind::Churn),
+        _ => from.read(fields, Event::HEAL).flatten().map(|()| EventKind::Heal),
+    };
+    Some(EventDraft { place: fields.place, at: at?, repeat: repeat?, kind: kind? })
+}
+
+/// The keys that say what an event is about.
+const SUBJECTS: [&str; 8] =
+    ["link", "node", "partition", "heal", "route", "reroute", "flap", "churn"];
+
+/// The one key that says what the event is about; the others must go with it.
+fn find_subject<'t>(from: &mut Decoder<'_>, fields: &Fields<'t>) -> Option<Field<'t>> {
+    let found = SUBJECTS.into_iter().find_map(|key| Some((key, fields.find(key)?)));
+    let Some((name, subject)) = found else {
+        if !fields.unknown {
+            let message = "this event says not what happens";
+            let hint = "it needs one of `link`, `node`, `partition`, `heal`, `route`, `reroute`, \
+                        `flap` or `churn`";
+            from.mistake_with_hint(fields.place, message, hint);
         }
-        let at = At { value: Span::ZERO, place: fields.place };
-        self.event_at(&fields, Some(at))
-    }
-
-    fn event_at(&mut self, fields: &Fields<'_>, at: Option<At<Span>>) -> Option<EventDraft> {
-        let subject = self.subject(fields)?;
-        let repeat = self.repeat(fields);
-        let kind = match subject.key {
-            "link" => self.link_event(fields, subject),
-            "node" => self.node_event(fields, subject),
-            "partition" => self.partition(subject),
-            "route" => self.event_route(subject),
-            "reroute" => self.set_to_true(subject).then_some(EventKind::Reroute),
-            "flap" => self.flap(subject).map(EventKind::Flap),
-            "churn" => self.churn(subject).map(EventKind::Churn),
-            _ => self.set_to_true(subject).then_some(EventKind::Heal),
-        };
-        Some(EventDraft { place: fields.place, at: at?, repeat: repeat?, kind: kind? })
-    }
-
-    /// The one key that says what the event is about; the others must go with it.
-    fn subject<'t>(&mut self, fields: &Fields<'t>) -> Option<Field<'t>> {
-        let found = SUBJECTS.iter().find_map(|(key, with)| Some((fields.find(key)?, *with)));
-        let Some((subject, with)) = found else {
-            if !fields.unknown {
-                let message = "this event says not what happens";
-                let hint = "it needs one of `link`, `node`, `partition`, `heal`, `route`, \
-                            `reroute`, `flap` or `churn`";
-                self.mistake_with_hint(fields.place, message, hint);
-            }
-            return None;
-        };
-        let known = |field: &Field<'_>| keys::EVENT.contains(&field.key);
-        let goes = |key: &str| match subject.key {
-            "flap" | "churn" => key == "at" || with.contains(&key),
-            _ => WHEN.contains(&key) || with.contains(&key),
-        };
-        if let Some(stray) = fields.all().find(|field| known(field) && !goes(field.key)) {
-            let message = format!("`{}` does not go with `{}`", stray.key, subject.key);
-            let inside = keys::FLAP.contains(&stray.key) && subject.key == "flap"
-                || keys::CHURN.contains(&stray.key) && subject.key == "churn";
-            let hint = match inside {
-                true => format!("write it inside: `{}: {{{}: …}}`", subject.key, stray.key),
-                false => "write two events with the same `at`".to_owned(),
-            };
-            self.mistake_with_hint(stray.place, message, hint);
-            return None;
+        return None;
+    };
+    let mut with = vec![name, Event::AT.name];
+    // A flap and churn have the keys of a repetition inside.
+    let inside = match name {
+        "flap" => Flap::list(),
+        "churn" => Churn::list(),
+        _ => {
+            with.push(Event::EVERY.name);
+            Ending::keys(&mut with);
+            Vec::new()
         }
-        Some(subject)
+    };
+    match name {
+        "link" => OfLinks::keys(&mut with),
+        "node" => OfNodes::keys(&mut with),
+        _ => {}
     }
+    let known = Event::list();
+    let stray = fields.all().find(|field| known.contains(&field.key) && !with.contains(&field.key));
+    let Some(stray) = stray else { return Some(subject) };
+    let message = format!("`{}` does not go with `{name}`", stray.key);
+    let hint = match inside.contains(&stray.key) {
+        true => format!("write it inside: `{name}: {{{}: …}}`", stray.key),
+        false => "write two events with the same `at`".to_owned(),
+    };
+    from.mistake_with_hint(stray.place, message, hint);
+    None
+}
 
-    fn link_event(&mut self, fields: &Fields<'_>, subject: Field<'_>) -> Option<EventKind> {
-        let links = self.names(subject, "a link's name or a list of them");
-        let direction = fields.find("direction").map(|field| self.direction(field));
-        let set = match fields.find("set") {
-            Some(field) => self.link_set(field, "a change of a link"),
-            None => LinkKeys::default(),
+/// `every` and what ends it; `Some(None)` where the event happens once.
+fn read_repeat(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Option<RepeatDraft>> {
+    if !fields.has(Event::EVERY) {
+        let Some(stray) = Ending::list().iter().find_map(|key| fields.find(key)) else {
+            return Some(None);
         };
-        let up = fields.find("up").map(|field| self.set_to_true(field));
-        let down = fields.find("down").map(|field| self.set_to_true(field));
-        let state = match (up, down) {
-            (Some(_), Some(_)) => {
-                self.mistake(fields.place, "a link cannot be taken `up` and `down` at once");
-                return None;
-            }
-            (Some(true), None) => Some(true),
-            (None, Some(true)) => Some(false),
-            (None, None) => None,
-            _ => return None,
-        };
-        if state.is_none() && !fields.has("set") && !fields.unknown {
-            let hint = "it needs `set: {…}`, `down: true` or `up: true`";
-            self.mistake_with_hint(fields.place, "this event changes nothing", hint);
-            return None;
-        }
-        let direction = match direction {
-            Some(direction) => Some(direction?),
-            None => None,
-        };
-        Some(EventKind::Link { links: links?, direction, set: Box::new(set), state })
+        let message = format!("`{}` without `every`: this happens once", stray.key);
+        from.mistake_with_hint(stray.place, message, "add `every: 10s`");
+        return None;
     }
+    let every = from.read(fields, Event::EVERY).flatten();
+    let end = read_end(from, fields);
+    Some(Some(RepeatDraft { every: every?, end: end? }))
+}
 
+fn read_link_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventKind> {
+    let links = from.read(fields, OfLinks::LINK).flatten();
+    let direction = from.read(fields, OfLinks::DIRECTION);
+    let set = from.read(fields, OfLinks::SET).flatten().unwrap_or_default();
+    let up = from.read(fields, OfLinks::UP);
+    let down = from.read(fields, OfLinks::DOWN);
+    if fields.has(OfLinks::UP) && fields.has(OfLinks::DOWN) {
+        from.mistake(fields.place, "a link cannot be taken `up` and `down` at once");
+        return None;
+    }
+    let state = up?.map(|()| true).or(down?.map(|()| false));
+    if state.is_none() && !fields.has(OfLinks::SET) && !fields.unknown {
+        let hint = "it needs `set: {…}`, `down: true` or `up: true`";
+        from.mistake_with_hint(fields.place, "this event changes nothing", hint);
+        return None;
+    }
+    Some(EventKind::Link { links: links?, direction: direction?, set: Box::new(set), state })
+}
+
+fn read_node_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventKind> {
+    let nodes = from.read(fields, OfNodes::NODE).flatten();
+    let verb = from.need(fields, OfNodes::DO, "this event")?;
+    let some = from.read_at(fields, OfNodes::SOME);
+    if fields.has(OfNodes::SOME) && some.is_none() {
+        return None;
+    }
+    Some(EventKind::Node { nodes: nodes?, verb, some })
+}
+
+form! {
+    /// Names of links.
+    pub(super) LinkNames: Vec<At<String>>, by read_link_names, like Names::schema
+}
+
+fn read_link_names(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<String>>> {
+    from.names(field, "a link's name or a list of them")
+}
+
+form! {
+    /// Names of nodes and groups.
+    pub(super) NodeNames: Vec<At<String>>, by read_node_names, like Names::schema
+}
+
+fn read_node_names(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<String>>> {
+    from.names(field, "a node's name or a list of them")
+}
+
+form! {
     /// `up`, `down` or `a-b`.
-    pub(super) fn direction(&mut self, field: Field<'_>) -> Option<At<String>> {
-        self.text_at(field, "`up`, `down` or the two ends as `from-to`")
-    }
+    pub(super) DirectionName: At<String>, by read_direction_name, like Name::schema
+}
 
-    /// A key that only stands there to say that something happens.
-    fn set_to_true(&mut self, field: Field<'_>) -> bool {
-        match self.flag(field) {
-            Some(true) => true,
-            Some(false) => {
-                let message = format!("`{}: false` says nothing", field.key);
-                let hint = format!("write `{}: true` or leave it out", field.key);
-                self.mistake_with_hint(field.wrong(), message, hint);
-                false
-            }
-            None => false,
+fn read_direction_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<At<String>> {
+    from.text_at(field, "`up`, `down` or the two ends as `from-to`")
+}
+
+form! {
+    /// `true`: the key stands there to say that something happens.
+    True: (), by read_true, like bool::schema
+}
+
+fn read_true(from: &mut Decoder<'_>, field: Field<'_>) -> Option<()> {
+    if from.flag(field)? {
+        return Some(());
+    }
+    let message = format!("`{}: false` says nothing", field.key);
+    let hint = format!("write `{}: true` or leave it out", field.key);
+    from.mistake_with_hint(field.wrong(), message, hint);
+    None
+}
+
+map! {
+    /// A partition of one way: nothing passes `from` these `to` those; the way back stays open.
+    OneWay {
+        /// Nodes and routers.
+        "from" FROM: Required<Group>,
+        /// Nodes and routers.
+        "to" TO: Required<Group>,
+    }
+}
+
+/// The groups between which nothing passes.
+struct Partition;
+
+impl Form for Partition {
+    type Value = EventKind;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventKind> {
+        let place = field.place;
+        if let Kind::Map(_) = &field.value.kind {
+            let fields = from.table::<OneWay>(field, "a partition of one way")?;
+            let [start, end] = [OneWay::FROM, OneWay::TO]
+                .map(|key| from.need(&fields, key, "a partition of one way"));
+            return Some(EventKind::Partition { place, groups: vec![start?, end?], one_way: true });
         }
-    }
-
-    fn node_event(&mut self, fields: &Fields<'_>, subject: Field<'_>) -> Option<EventKind> {
-        let nodes = self.names(subject, "a node's name or a list of them");
-        let verb = self.required(fields, "do", "this event")?;
-        let verbs = [
-            ("kill", NodeVerb::Kill),
-            ("stop", NodeVerb::Stop),
-            ("pause", NodeVerb::Pause),
-            ("resume", NodeVerb::Resume),
-            ("restart", NodeVerb::Restart),
-        ];
-        let verb = self.choice(verb, &verbs)?;
-        let some = match fields.find("some") {
-            Some(field) => Some(self.amount(field)?),
-            None => None,
-        };
-        Some(EventKind::Node { nodes: nodes?, verb, some })
-    }
-
-    fn partition(&mut self, subject: Field<'_>) -> Option<EventKind> {
         let needed = "a list of two or more lists of names, or {from: […], to: […]}";
-        if let Kind::Map(_) = &subject.value.kind {
-            return self.one_way(subject);
-        }
-        let groups: Vec<_> = self.list(subject, needed)?.collect();
+        let groups: Vec<_> = from.list(field, needed)?.collect();
         if groups.len() < 2 {
-            self.mistake(subject.wrong(), format!("`partition` must be {needed}"));
+            from.mistake(field.wrong(), format!("`partition` must be {needed}"));
             return None;
         }
         let read = groups.into_iter().map(|group| {
-            let names = self.list(group, needed)?.clone();
-            let names: Vec<_> =
-                names.map(|name| self.text_at(name, "a name")).collect::<Option<_>>()?;
-            self.side(group, names)
+            if !matches!(group.value.kind, Kind::List(_)) {
+                return from.wrong_type(group, needed);
+            }
+            Group::read(from, group)
         });
         let groups = read.collect::<Option<Vec<_>>>()?;
-        Some(EventKind::Partition { place: subject.place, groups, one_way: false })
+        Some(EventKind::Partition { place, groups, one_way: false })
     }
 
-    fn one_way(&mut self, subject: Field<'_>) -> Option<EventKind> {
-        let fields = self.fields(subject, "a partition of one way", keys::PARTITION)?;
-        let sides = ["from", "to"].map(|key| {
-            let side = self.required(&fields, key, "a partition of one way")?;
-            let names = self.names(side, "a name or a list of names")?;
-            self.side(side, names)
-        });
-        let groups = sides.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(EventKind::Partition { place: subject.place, groups, one_way: true })
+    fn schema(definitions: &mut Definitions) -> Json {
+        let lists = |definitions: &mut Definitions| {
+            let names = texts(definitions);
+            json!({"type": "array", "items": names, "minItems": 2})
+        };
+        definitions.any_of(
+            "Partition",
+            "The groups of a partition.",
+            &[
+                ("Nothing passes between these groups.", lists),
+                ("Nothing passes one way.", OneWay::definition),
+            ],
+        )
     }
+}
 
-    fn side(&mut self, field: Field<'_>, names: Vec<At<String>>) -> Option<Vec<At<String>>> {
-        if names.is_empty() {
-            self.mistake(field.wrong(), "a side of the partition is empty");
-            return None;
-        }
-        Some(names)
+form! {
+    /// A group of a partition.
+    Group: Vec<At<String>>, by read_group, like Names::schema
+}
+
+fn read_group(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<String>>> {
+    let names = Names::read(from, field)?;
+    if names.is_empty() {
+        from.mistake(field.wrong(), "a group of the partition is empty");
+        return None;
     }
+    Some(names)
 }

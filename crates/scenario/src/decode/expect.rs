@@ -1,18 +1,22 @@
 //! Expectations: what must hold at the end.
 
+mod bounds;
 mod figure;
 mod program;
 
+use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::expect::{
-    DROP_CAUSES, LinkFact, PacketCount, PathFact, ProgramFact, RateStatistic, TimeStatistic, Window,
+    LinkFact, PacketCount, PathFact, ProgramFact, RateStatistic, Window,
 };
 
-use super::{At, Field, Fields};
-use crate::error::Findings;
-use crate::keys;
+use super::event::DirectionName;
+use super::{At, Decoder, Field, Fields};
+use crate::grammar::{Definitions, Form, Item, Map, Name, Whole, form, map, text, texts};
 use crate::position::Place;
-use figure::RateFact;
+use bounds::{Count, CountBounds, ShareBounds, TimeBounds, read_bounds};
+use figure::{Lateness, QueueFigures, RateFact, RateFigures, RttFigures};
+use program::{ExitCode, Log, Members, read_of_node};
 
 /// An expectation as the file has it; each of its facts becomes one of the plan.
 #[derive(Debug)]
@@ -30,228 +34,342 @@ pub(crate) enum Subject {
     Link { link: At<String>, direction: At<String>, facts: Vec<LinkFact> },
 }
 
-/// The keys that say what is expected, each with those that go with it, the facts first.
-const SUBJECTS: [(&str, usize, &[&str]); 3] = [
-    ("node", 5, &["exit", "exited", "ready", "runtime", "log", "node", "of", "between"]),
-    ("path", 3, &["rtt", "loss", "throughput", "path", "every", "between"]),
+map! {
+    /// What must hold at the end: of the programs of a `node`, of the `path` between two nodes, or
+    /// of one `direction` of a `link`. Everything named must hold; of a group, for each member.
+    Expect, ExpectDraft, by read_expectation {
+        /// The node or group whose programs are meant.
+        "node" NODE: Name,
+        ..NodeFacts,
+        /// Of a group: `each` (default) member must do it, or `any` suffices.
+        "of" OF: Members,
+        /// The two nodes of a path.
+        "path" PATH: Ends,
+        /// Bounds of the round-trip time of windtunnel's own echo requests: sent in the window
+        /// `between`, or without one 20 before the programs start.
+        "rtt" RTT: RttFigures,
+        /// Bounds of the rate of TCP and UDP payload that the path's first node got delivered to
+        /// its second, repetitions included.
+        "throughput" THROUGHPUT: RateFigures,
+        /// How often echo requests are sent in the window; default 100ms.
+        "every" EVERY: Span,
+        /// The link, or a group's links, each.
+        "link" LINK: LinkName,
+        /// Its direction: `up`, `down` or `from-to`.
+        "direction" DIRECTION: DirectionName,
+        /// Bounds of the rate that it delivered, with overhead.
+        "rate" RATE: RateFigures,
+        /// Of a link, the share of packets that its loss took; of a path, of echo requests without
+        /// reply.
+        "loss" LOSS: ShareBounds,
+        /// Bounds of the number of packets dropped, of its share, or by cause; a number alone is
+        /// exact.
+        "drops" DROPS: Drops,
+        /// Bounds of what waited in its queue, in packets, bytes or time.
+        "queue" QUEUE: QueueFigures,
+        /// Bounds of the number of packets that came to its start.
+        "offered" OFFERED: Count,
+        /// Bounds of the number of packets that came out at its end.
+        "delivered" DELIVERED: Count,
+        /// Bounds of the number of packets marked with ECN congestion experienced.
+        "marked" MARKED: Count,
+        /// Bounds of how late packets left it.
+        "lateness" LATENESS: Lateness,
+        /// The part of the run that is meant: two times after the run began, such as `[10s, 20s]`,
+        /// or `[10s, end]`; default: all of it.
+        "between" BETWEEN: Between,
+    }
+}
+
+map! {
+    /// What can be expected of programs.
+    NodeFacts {
+        /// How its programs exit: a code (128+n also for a signal n), a signal such as `SIGTERM`,
+        /// or `any`.
+        "exit" EXIT: ExitCode,
+        /// When its programs have exited, after the run began.
+        "exited" EXITED: TimeBounds,
+        /// When its programs became ready, after the run began.
+        "ready" READY: TimeBounds,
+        /// How long the last life of its programs lasted, to the end of the run at the most.
+        "runtime" RUNTIME: TimeBounds,
+        /// What its programs write: a regular expression that a line must match, or more.
+        "log" LOG: Log,
+    }
+}
+
+impl Item for Expect {
+    const LIST: &'static str = "a list of expectations";
+}
+
+/// What an expectation may be of: what can be expected of it, and the other keys that go with it.
+const SUBJECTS: [(&str, &[&str], &[&str]); 3] = [
+    ("node", &["exit", "exited", "ready", "runtime", "log"], &["of", "between"]),
+    ("path", &["rtt", "loss", "throughput"], &["every", "between"]),
     (
         "link",
-        8,
-        &[
-            "rate",
-            "loss",
-            "drops",
-            "queue",
-            "offered",
-            "delivered",
-            "marked",
-            "lateness",
-            "link",
-            "direction",
-            "between",
-        ],
+        &["rate", "loss", "drops", "queue", "offered", "delivered", "marked", "lateness"],
+        &["direction", "between"],
     ),
 ];
 
-impl Findings {
-    pub(super) fn expectation(&mut self, field: Field<'_>) -> Option<ExpectDraft> {
-        let fields = self.fields(field, "an expectation", keys::EXPECT)?;
-        let found = SUBJECTS.iter().find(|(key, ..)| fields.has(key));
-        let Some((key, facts, with)) = found else {
-            if !fields.unknown {
-                let message = "this expectation says not of what";
-                let hint = "it needs `node`, `path` or `link`, and what is expected of it";
-                self.mistake_with_hint(fields.place, message, hint);
-            }
-            return None;
-        };
-        let subject = fields.find(key)?;
-        let known = |field: &Field<'_>| keys::EXPECT.contains(&field.key);
-        let stray = fields.all().find(|field| known(field) && !with.contains(&field.key));
-        if let Some(stray) = stray {
-            let message = format!("`{}` does not go with `{key}`", stray.key);
-            self.mistake(stray.place, message);
-            return None;
-        }
-        let facts = &with[..*facts];
-        if !facts.iter().any(|fact| fields.has(fact)) {
-            if !fields.unknown {
-                let message = format!("this expectation says not what is expected of the {key}");
-                let hint = format!("it needs one of {}", facts.join(", "));
-                self.mistake_with_hint(fields.place, message, hint);
-            }
-            return None;
-        }
-        let window = match fields.find("between") {
-            Some(field) => Some(self.window(field)?),
-            None => None,
-        };
-        let subject = match *key {
-            "node" => self.expect_of_node(&fields, subject),
-            "path" => self.expect_of_path(&fields, subject, window.as_ref()),
-            _ => self.expect_of_link(&fields, subject, window.is_some()),
-        };
-        Some(ExpectDraft { place: fields.place, window, subject: subject? })
+fn read_expectation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ExpectDraft> {
+    let fields = from.table::<Expect>(field, "an expectation")?;
+    let subject = find_subject(from, &fields)?;
+    let window = from.read_at(&fields, Expect::BETWEEN);
+    if fields.has(Expect::BETWEEN) && window.is_none() {
+        return None;
     }
+    let subject = match subject {
+        "node" => read_of_node(from, &fields),
+        "path" => read_of_path(from, &fields, window.as_ref()),
+        _ => read_of_link(from, &fields, window.is_some()),
+    };
+    Some(ExpectDraft { place: fields.place, window, subject: subject? })
+}
 
-    /// `between: [10s, 20s]` or `[10s, end]`.
-    fn window(&mut self, field: Field<'_>) -> Option<At<Window>> {
+/// What an expectation is of; the other keys must go with it, and one must be expected.
+fn find_subject(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<&'static str> {
+    let Some((subject, facts, with)) = SUBJECTS.iter().find(|(key, ..)| fields.has(*key)) else {
+        if !fields.unknown {
+            let message = "this expectation says not of what";
+            let hint = "it needs `node`, `path` or `link`, and what is expected of it";
+            from.mistake_with_hint(fields.place, message, hint);
+        }
+        return None;
+    };
+    let known = Expect::list();
+    let goes = |key: &str| key == *subject || facts.contains(&key) || with.contains(&key);
+    if let Some(stray) = fields.all().find(|field| known.contains(&field.key) && !goes(field.key)) {
+        let message = format!("`{}` does not go with `{subject}`", stray.key);
+        from.mistake(stray.place, message);
+        return None;
+    }
+    if !facts.iter().any(|fact| fields.has(*fact)) {
+        if !fields.unknown {
+            let message = format!("this expectation says not what is expected of the {subject}");
+            let hint = format!("it needs one of {}", facts.join(", "));
+            from.mistake_with_hint(fields.place, message, hint);
+        }
+        return None;
+    }
+    Some(*subject)
+}
+
+/// `between: [10s, 20s]` or `[10s, end]`.
+struct Between;
+
+impl Form for Between {
+    type Value = Window;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Window> {
         let needed = "a list of two times after the run began, such as [10s, 20s] or [10s, end]";
-        let ends: Vec<_> = self.list(field, needed)?.collect();
-        let [from, to] = ends[..] else {
-            self.mistake(field.wrong(), format!("`between` must be {needed}"));
+        let ends: Vec<_> = from.list(field, needed)?.collect();
+        let [start, end] = ends[..] else {
+            from.mistake(field.wrong(), format!("`between` must be {needed}"));
             return None;
         };
-        let from = self.quantity::<Span>(from, "a time such as 10s")?;
-        let to = match to.scalar() {
+        let start = Span::read(from, start)?;
+        let end = match end.scalar() {
             Some("end") => None,
-            _ => Some(self.quantity::<Span>(to, "a time such as 20s, or `end`")?),
+            _ => Some(from.quantity::<Span>(end, "a time such as 20s, or `end`")?),
         };
-        if let Some(to) = to.filter(|to| *to <= from) {
-            let message = format!("between: the end ({to}) is not after the beginning ({from})");
-            self.mistake(field.value.place, message);
+        if let Some(end) = end.filter(|end| *end <= start) {
+            let message = format!("between: the end ({end}) is not after the beginning ({start})");
+            from.mistake(field.value.place, message);
             return None;
         }
-        Some(At { value: Window { from, to }, place: field.value.place })
+        Some(Window { from: start, to: end })
     }
 
-    fn expect_of_path(
-        &mut self,
-        fields: &Fields<'_>,
-        subject: Field<'_>,
-        window: Option<&At<Window>>,
-    ) -> Option<Subject> {
-        let ends = self.ends(subject);
-        let mut facts = Vec::new();
-        let rtt = fields.find("rtt").map(|field| self.rtt(field));
-        let loss = fields.find("loss").map(|field| self.bounds(field, "a probability such as 1%"));
-        let throughput = fields.find("throughput").map(|field| self.rate_figures(field));
-        if let Some(times) = rtt {
-            facts.extend(times?.into_iter().map(|(what, bounds)| PathFact::Rtt(what, bounds)));
-        }
-        if let Some(bounds) = loss {
-            facts.push(PathFact::Loss(bounds?));
-        }
-        for fact in throughput.unwrap_or(Some(Vec::new()))? {
-            facts.push(match fact {
-                RateFact::Level(what, bounds) => PathFact::Throughput(what, bounds),
-                RateFact::Deviation(bounds) => PathFact::Deviation(bounds),
-            });
-        }
-        let echoes = fields.has("rtt") || fields.has("loss");
-        let every = match fields.find("every") {
-            Some(field) => Some(self.every(field, echoes, window)?),
-            None => None,
-        };
-        Some(Subject::Path { ends: ends?, every, facts })
+    fn schema(definitions: &mut Definitions) -> Json {
+        let pattern = r"^(end|[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s|min|h))$";
+        let description = "A time with a unit, or `end` for the end of the run.";
+        let time = definitions.text("TimeOrEnd", description, pattern, "20s");
+        json!({"type": "array", "items": time, "minItems": 2, "maxItems": 2})
     }
+}
 
-    fn ends(&mut self, subject: Field<'_>) -> Option<[At<String>; 2]> {
-        let needed = "a list of two nodes";
-        let names: Vec<_> = self.list(subject, needed)?.collect();
-        let names: Vec<_> =
-            names.into_iter().map(|name| self.text_at(name, "a name")).collect::<Option<_>>()?;
-        let Ok(ends) = <[At<String>; 2]>::try_from(names) else {
-            self.mistake(subject.wrong(), format!("`path` must be {needed}"));
-            return None;
-        };
-        Some(ends)
-    }
+fn read_of_path(
+    from: &mut Decoder<'_>,
+    fields: &Fields<'_>,
+    window: Option<&At<Window>>,
+) -> Option<Subject> {
+    let ends = from.read(fields, Expect::PATH).flatten();
+    let rtt = from.read_or(fields, Expect::RTT, Vec::new());
+    let loss = from.read(fields, Expect::LOSS);
+    let throughput = from.read_or(fields, Expect::THROUGHPUT, Vec::new());
+    let mut facts = Vec::new();
+    facts.extend(rtt?.into_iter().map(|(what, bounds)| PathFact::Rtt(what, bounds)));
+    facts.extend(loss?.map(PathFact::Loss));
+    facts.extend(throughput?.into_iter().map(|fact| match fact {
+        RateFact::Level(what, bounds) => PathFact::Throughput(what, bounds),
+        RateFact::Deviation(bounds) => PathFact::Deviation(bounds),
+    }));
+    let every = read_every(from, fields, window)?;
+    Some(Subject::Path { ends: ends?, every, facts })
+}
 
-    /// How often echo requests are sent.
-    fn every(
-        &mut self,
-        field: Field<'_>,
-        echoes: bool,
-        window: Option<&At<Window>>,
-    ) -> Option<At<Span>> {
-        let every = self.quantity::<Span>(field, "a time such as 100ms")?;
+/// How often echo requests are sent.
+fn read_every(
+    from: &mut Decoder<'_>,
+    fields: &Fields<'_>,
+    window: Option<&At<Window>>,
+) -> Option<Option<At<Span>>> {
+    let Some(field) = fields.get(Expect::EVERY) else { return Some(None) };
+    let every = Span::read(from, field)?;
+    let echoes = fields.has(Expect::RTT) || fields.has(Expect::LOSS);
+    if !echoes || window.is_none() {
         let hint =
             "echo requests are sent for `rtt` or `loss` with a window, `between: [10s, 20s]`";
-        if !echoes || window.is_none() {
-            self.mistake_with_hint(field.place, "`every` has nothing to time", hint);
-            return None;
+        from.mistake_with_hint(field.place, "`every` has nothing to time", hint);
+        return None;
+    }
+    if every < EVERY_LEAST {
+        from.mistake(field.wrong(), format!("every: {every} is less than {EVERY_LEAST}"));
+        return None;
+    }
+    Some(Some(At { value: every, place: field.value.place }))
+}
+
+/// The two ends of a path.
+struct Ends;
+
+impl Form for Ends {
+    type Value = [At<String>; 2];
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<[At<String>; 2]> {
+        let needed = "a list of two nodes";
+        let names = from.list(field, needed)?;
+        let names: Vec<_> = names.map(|name| Name::read(from, name)).collect::<Option<_>>()?;
+        let ends = <[At<String>; 2]>::try_from(names).ok();
+        if ends.is_none() {
+            from.mistake(field.wrong(), format!("`path` must be {needed}"));
         }
-        if every < EVERY_LEAST {
-            let message = format!("every: {every} is less than {EVERY_LEAST}");
-            self.mistake(field.wrong(), message);
-            return None;
-        }
-        Some(At { value: every, place: field.value.place })
+        ends
     }
 
-    fn rtt(&mut self, field: Field<'_>) -> Option<figure::Times<TimeStatistic>> {
-        let figures = self.figures(field, "bounds of a round-trip time", keys::RTT)?;
-        let needed = "a time such as 20ms";
-        let named = [("mean", TimeStatistic::Mean)];
-        self.times(&figures, needed, TimeStatistic::Median, &named, TimeStatistic::Percentile)
+    fn schema(definitions: &mut Definitions) -> Json {
+        let mut schema = texts(definitions);
+        (schema["minItems"], schema["maxItems"]) = (json!(2), json!(2));
+        schema
     }
+}
 
-    fn expect_of_link(
-        &mut self,
-        fields: &Fields<'_>,
-        subject: Field<'_>,
-        in_window: bool,
-    ) -> Option<Subject> {
-        let link = self.text_at(subject, "a link's name");
-        let direction = fields.find("direction");
-        if direction.is_none() && !fields.unknown {
-            let hint = "write `direction: up`, `down`, or the ends as `from-to`";
-            self.mistake_with_hint(fields.place, "this expectation lacks `direction`", hint);
-        }
-        let rate = fields.find("rate").map(|field| self.rate_figures(field));
-        let loss = fields.find("loss").map(|field| self.bounds(field, "a probability such as 1%"));
-        let drops = fields.find("drops").map(|field| self.drops(field));
-        let queue = fields.find("queue").map(|field| self.queue_figures(field));
-        let late = fields.find("lateness").map(|field| self.lateness(field, in_window));
-        let mut facts = Vec::new();
-        for fact in rate.unwrap_or(Some(Vec::new()))? {
-            facts.push(match fact {
-                RateFact::Level(what, bounds) => LinkFact::Rate(what, bounds),
-                RateFact::Deviation(bounds) => LinkFact::Deviation(bounds),
-            });
-        }
-        if let Some(bounds) = loss {
-            facts.push(LinkFact::Loss(bounds?));
-        }
-        facts.extend(drops.unwrap_or(Some(Vec::new()))?);
-        let queue = queue.unwrap_or(Some(Vec::new()))?;
-        facts.extend(queue.into_iter().map(|(level, bounds)| LinkFact::Queue(level, bounds)));
-        let counts = [
-            ("offered", PacketCount::Offered),
-            ("delivered", PacketCount::Delivered),
-            ("marked", PacketCount::Marked),
-        ];
-        for (key, which) in counts {
-            if let Some(field) = fields.find(key) {
-                facts.push(LinkFact::Packets(which, self.count(field)?));
-            }
-        }
-        let late = late.unwrap_or(Some(Vec::new()))?;
-        facts.extend(late.into_iter().map(|(level, bounds)| LinkFact::Lateness(level, bounds)));
-        let direction = self.direction(direction?)?;
-        Some(Subject::Link { link: link?, direction, facts })
+form! {
+    /// The name of a link.
+    LinkName: At<String>, by read_link_name, like text
+}
+
+fn read_link_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<At<String>> {
+    from.text_at(field, "a link's name")
+}
+
+fn read_of_link(from: &mut Decoder<'_>, fields: &Fields<'_>, in_window: bool) -> Option<Subject> {
+    let link = from.read(fields, Expect::LINK).flatten();
+    if !fields.has(Expect::DIRECTION) && !fields.unknown {
+        let hint = "write `direction: up`, `down`, or the ends as `from-to`";
+        from.mistake_with_hint(fields.place, "this expectation lacks `direction`", hint);
     }
+    let rate = from.read_or(fields, Expect::RATE, Vec::new());
+    let loss = from.read(fields, Expect::LOSS);
+    let drops = from.read_or(fields, Expect::DROPS, Vec::new());
+    let queue = from.read_or(fields, Expect::QUEUE, Vec::new());
+    let late = from.read_or(fields, Expect::LATENESS, Lateness::default());
+    let mut facts = Vec::new();
+    facts.extend(rate?.into_iter().map(|fact| match fact {
+        RateFact::Level(what, bounds) => LinkFact::Rate(what, bounds),
+        RateFact::Deviation(bounds) => LinkFact::Deviation(bounds),
+    }));
+    facts.extend(loss?.map(LinkFact::Loss));
+    facts.extend(drops?);
+    facts.extend(queue?.into_iter().map(|(level, bounds)| LinkFact::Queue(level, bounds)));
+    let counts = [
+        (Expect::OFFERED, PacketCount::Offered),
+        (Expect::DELIVERED, PacketCount::Delivered),
+        (Expect::MARKED, PacketCount::Marked),
+    ];
+    for (key, which) in counts {
+        facts.extend(from.read(fields, key)?.map(|bounds| LinkFact::Packets(which, bounds)));
+    }
+    let late = late?.checked(from, in_window)?;
+    facts.extend(late.into_iter().map(|(level, bounds)| LinkFact::Lateness(level, bounds)));
+    let direction = from.read(fields, Expect::DIRECTION)??;
+    Some(Subject::Link { link: link?, direction, facts })
+}
 
-    /// `{max: 0}`, `{queue-full: {max: 3}}`, `{share: {max: 1%}}`, or a number.
-    fn drops(&mut self, field: Field<'_>) -> Option<Vec<LinkFact>> {
+map! {
+    /// Bounds of dropped packets: `min` and `max` bound all together.
+    DropBounds {
+        ..CountBounds,
+        /// Bounds of the share of all offered packets.
+        "share" SHARE: ShareBounds,
+        ..DropCauses,
+    }
+}
+
+map! {
+    /// Why packets are dropped.
+    DropCauses {
+        /// Dropped because the link was down.
+        "down" DOWN: Count,
+        /// Dropped by a partition.
+        "partition" PARTITION: Count,
+        /// Dropped because they were larger than the MTU.
+        "mtu" MTU: Count,
+        /// Dropped by the link's loss.
+        "loss" LOSS: Count,
+        /// Dropped because the queue was full.
+        "queue-full" QUEUE_FULL: Count,
+        /// Dropped by active queue management.
+        "aqm" AQM: Count,
+        /// Dropped because the packet pool was full.
+        "memory" MEMORY: Count,
+    }
+}
+
+/// `{max: 0}`, `{queue-full: {max: 3}}`, `{share: {max: 1%}}`, or a number.
+struct Drops;
+
+impl Form for Drops {
+    type Value = Vec<LinkFact>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LinkFact>> {
         if field.scalar().is_some() {
-            return Some(vec![LinkFact::Drops(None, self.count(field)?)]);
+            return Some(vec![LinkFact::Drops(None, Count::read(from, field)?)]);
         }
-        let fields = self.fields(field, "bounds of dropped packets", keys::DROPS)?;
+        let fields = from.table::<DropBounds>(field, "bounds of dropped packets")?;
         let mut facts = Vec::new();
-        if fields.has("min") || fields.has("max") {
-            facts.push(LinkFact::Drops(None, self.count_bounds(field, &fields)?));
+        if fields.has(CountBounds::MIN) || fields.has(CountBounds::MAX) {
+            let bounds = read_bounds(from, field, &fields, CountBounds::MIN, CountBounds::MAX)?;
+            facts.push(LinkFact::Drops(None, bounds));
         }
-        if let Some(share) = fields.find("share") {
-            facts.push(LinkFact::DropShare(self.bounds(share, "a probability such as 1%")?));
+        facts.extend(from.read(&fields, DropBounds::SHARE)?.map(LinkFact::DropShare));
+        let causes = [
+            DropCauses::DOWN,
+            DropCauses::PARTITION,
+            DropCauses::MTU,
+            DropCauses::LOSS,
+            DropCauses::QUEUE_FULL,
+            DropCauses::AQM,
+            DropCauses::MEMORY,
+        ];
+        for cause in causes {
+            let bounds = from.read(&fields, cause)?;
+            facts.extend(bounds.map(|b| LinkFact::Drops(Some(cause.name.to_owned()), b)));
         }
-        for cause in DROP_CAUSES {
-            if let Some(field) = fields.find(cause) {
-                facts.push(LinkFact::Drops(Some((*cause).to_owned()), self.count(field)?));
-            }
-        }
-        self.some_figure(field, fields.unknown, facts)
+        figure::some(from, field, &fields, facts)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Drops",
+            "Bounds of dropped packets, or exactly so many.",
+            &[
+                ("Exactly this.", <Whole<0, { u64::MAX }>>::schema),
+                ("Bounds.", DropBounds::definition),
+            ],
+        )
     }
 }
 
@@ -259,3 +377,16 @@ impl Findings {
 const RATE_MEANT: RateStatistic = RateStatistic::Peak;
 /// More often, and the echoes would be a load of their own.
 const EVERY_LEAST: Span = Span::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::expect::DROP_CAUSES;
+
+    use super::DropCauses;
+    use crate::grammar::Map;
+
+    #[test]
+    fn every_cause_of_a_drop_can_be_bounded() {
+        assert_eq!(DropCauses::list(), DROP_CAUSES);
+    }
+}

@@ -1,15 +1,23 @@
 //! The whole file.
 
+use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{OnOverload, Routing};
 
+use super::event::Event;
+use super::expect::Expect;
+use super::lan::Lans;
+use super::link::{Both, Link, read_both};
+use super::machine::{HostLoss, Placement};
+use super::model::{Division, Model, read_model};
+use super::node::{Node, NodeDefaults, NodeKeys, read_defaults};
+use super::pool::{GivenPools, read_pools};
+use super::route::Route;
 use super::{
-    At, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, MachineKeys,
-    ModelDraft, NodeDraft, Pools, RouteDraft,
+    At, Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys,
+    MachineKeys, ModelDraft, NodeDraft, Pools, RouteDraft,
 };
-use crate::decode::node::NodeKeys;
-use crate::error::Findings;
-use crate::keys;
+use crate::grammar::{Definitions, Form, Key, List, Name, Required, Whole, form, map, text, words};
 use crate::position::Place;
 use crate::text::shorten;
 use crate::tree::{Kind, Value};
@@ -37,129 +45,214 @@ pub(crate) struct Draft {
     pub(crate) expect: Vec<ExpectDraft>,
 }
 
-/// The file's own terms; what is wrong goes to `found`, and its part of the draft is missing then.
-pub(crate) fn decode_file(found: &mut Findings, root: &Value) -> Draft {
-    let field = Field { key: "", place: root.place, value: root };
-    if !matches!(root.kind, Kind::Map(_)) {
-        found.wrong_type::<()>(field, "the keys of a scenario, such as `nodes:` and `links:`");
-        return Draft::default();
+map! {
+    /// A Windtunnel scenario: nodes with real programs, and the network between them. As in compose
+    /// files, keys that begin with `x-` mean nothing here and are free for other uses, and `<<:
+    /// *name` merges a map that is marked with `&name` elsewhere (of several, `<<: [*first,
+    /// *second]`, the first that has a key wins; keys that are written out win over all).
+    File {
+        /// Name of the experiment; default: the file's name without `.yaml`.
+        "name" NAME: ExperimentName,
+        /// Seed of every random stream; default 1. The same seed and the same packets give the same
+        /// random decisions.
+        "seed" SEED: Whole<0, { u64::MAX }>,
+        /// How long the run lasts at the most; default: until every program that is no daemon has
+        /// exited.
+        "duration" DURATION: Duration,
+        /// Pools that addresses come from: an IPv4 range, an IPv6 range, or a list of both; default
+        /// 10.0.0.0/16 and fd00::/64.
+        "address" ADDRESS: GivenPools,
+        /// Whether nodes have IPv4 addresses; default true.
+        "ipv4" IPV4: bool,
+        /// Whether nodes have IPv6 addresses; default true.
+        "ipv6" IPV6: bool,
+        /// What holds for every link or node that does not say otherwise.
+        "defaults" DEFAULTS: Defaults,
+        /// The nodes by name. A name is a host name: lower-case letters, digits and `-`.
+        "nodes" NODES: Required<Nodes>,
+        /// Names of routers: they forward packets and answer ICMP, and run no programs.
+        "routers" ROUTERS: List<Name>,
+        /// LANs: Ethernet segments that nodes and routers share, each attached by a link (`between:
+        /// [laptop, office]`). A list of names, or a map with the subnet of each.
+        "lans" LANS: Lans,
+        /// The links. Nodes have one interface a link, `eth0`, `eth1` … in this order.
+        "links" LINKS: List<Link>,
+        /// How routers find their ways: what a shortest route minimises (`latency`, the default, or
+        /// `hops`), or a map that says more.
+        "routing" ROUTING: Routing,
+        /// Routes to use instead of the shortest.
+        "routes" ROUTES: List<Route>,
+        /// Accept nodes that cannot reach each other; default false.
+        "allow-unreachable" ALLOW_UNREACHABLE: bool,
+        /// What is done when this machine has less processor time than programs and emulation need;
+        /// default report.
+        "on-overload" ON_OVERLOAD: Overload,
+        /// How the network between nodes is emulated; default hops.
+        "model" MODEL: Model,
+        /// With `model: paths`: how flows divide the bandwidth of a link that they share; default
+        /// rtt-aware.
+        "sharing" SHARING: Division,
+        /// Where a run has several machines: how nodes are put on them; default auto.
+        "placement" PLACEMENT: Placement,
+        /// Where a run has several machines: what is done when one of them is lost; default fail.
+        "on-host-loss" ON_HOST_LOSS: HostLoss,
+        /// Changes at times after the run began.
+        "events" EVENTS: List<Event>,
+        /// What must hold at the end; else the run fails.
+        "expect" EXPECT: List<Expect>,
     }
-    let Some(file) = found.fields(field, "a scenario", keys::FILE) else {
-        return Draft::default();
-    };
-    let mut draft = Draft::default();
-    found.head(&file, &mut draft);
-    found.network(&file, &mut draft);
-    if let Some(field) = file.find("events").filter(Field::is_some) {
-        draft.events = found.each(field, "a list of events", Findings::event);
-    }
-    if let Some(field) = file.find("expect").filter(Field::is_some) {
-        draft.expect = found.each(field, "a list of expectations", Findings::expectation);
-    }
-    draft
 }
 
-impl Findings {
-    fn head(&mut self, file: &Fields<'_>, draft: &mut Draft) {
-        if let Some(field) = file.find("name") {
-            draft.name = self.experiment_name(field);
+map! {
+    /// What holds for every link or node that does not say otherwise.
+    Defaults, (LinkKeys, NodeKeys), by read_both_defaults {
+        /// Properties of links.
+        "link" LINK: LinkDefaults,
+        /// Properties of nodes and their programs; `env` and `sysctl` are merged with a node's own.
+        "node" NODE: DefaultsOfNodes,
+    }
+}
+
+words! {
+    /// What is done when this machine has less processor time than programs and emulation need.
+    Overload as "OnOverload"; OnOverload {
+        /// It is reported, and the run goes on; if too many packets were late, it was not faithful.
+        "report" => OnOverload::Report,
+        /// The run ends at once, not faithful.
+        "abort" => OnOverload::Abort,
+        /// Every program is paused until the emulation has caught up; each time is counted and
+        /// reported.
+        "freeze" => OnOverload::Freeze,
+    }
+}
+
+/// The file's own terms; what is wrong goes to `from`, and its part of the draft is missing then.
+pub(crate) fn decode_file(from: &mut Decoder<'_>, root: &Value) -> Draft {
+    let field = Field { key: "", place: root.place, value: root };
+    if !matches!(root.kind, Kind::Map(_)) {
+        from.wrong_type::<()>(field, "the keys of a scenario, such as `nodes:` and `links:`");
+        return Draft::default();
+    }
+    let Some(file) = from.table::<File>(field, "a scenario") else { return Draft::default() };
+    let (link_defaults, node_defaults) = read_some(from, &file, File::DEFAULTS);
+    Draft {
+        name: from.read(&file, File::NAME).flatten(),
+        seed: from.read(&file, File::SEED).flatten(),
+        duration: from.read(&file, File::DURATION).flatten(),
+        pools: read_pools(from, &file).unwrap_or_default(),
+        link_defaults,
+        node_defaults,
+        nodes: read_nodes(from, &file),
+        routers: read_some(from, &file, File::ROUTERS),
+        lans: read_some(from, &file, File::LANS),
+        links: read_some(from, &file, File::LINKS),
+        routing: from.read(&file, File::ROUTING).flatten().unwrap_or_default(),
+        routes: read_some(from, &file, File::ROUTES),
+        allow_unreachable: from.read(&file, File::ALLOW_UNREACHABLE).flatten().unwrap_or_default(),
+        on_overload: from.read(&file, File::ON_OVERLOAD).flatten().unwrap_or_default(),
+        model: read_model(from, &file),
+        machines: MachineKeys {
+            placement: from.read_at_key(&file, File::PLACEMENT),
+            on_host_loss: from.read_at_key(&file, File::ON_HOST_LOSS),
+            several: false,
+        },
+        events: read_some(from, &file, File::EVENTS),
+        expect: read_some(from, &file, File::EXPECT),
+    }
+}
+
+/// The value of a key; nothing where nothing is written after it.
+fn read_some<F: Form>(from: &mut Decoder<'_>, file: &Fields<'_>, key: Key<F>) -> F::Value
+where
+    F::Value: Default,
+{
+    let field = file.get(key).filter(Field::is_some);
+    field.and_then(|field| F::read(from, field)).unwrap_or_default()
+}
+
+fn read_nodes(from: &mut Decoder<'_>, file: &Fields<'_>) -> Vec<NodeDraft> {
+    if !file.has(File::NODES) && !file.unknown {
+        let hint = "write `nodes: {a: {run: …}, b: {}}` and links between them";
+        from.mistake_with_hint(Place::START, "this scenario lacks `nodes`", hint);
+    }
+    from.read(file, File::NODES).flatten().unwrap_or_default()
+}
+
+/// A map of nodes by name.
+struct Nodes;
+
+impl Form for Nodes {
+    type Value = Vec<NodeDraft>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<NodeDraft>> {
+        let entries = from.map(field, "a map of names and nodes")?;
+        if entries.all().next().is_none() {
+            from.mistake(field.wrong(), "`nodes` is empty: there is nothing to run");
         }
-        if let Some(field) = file.find("seed") {
-            draft.seed = self.integer(field, 0..=u64::MAX, "a whole number such as 7");
-        }
-        if let Some(field) = file.find("duration") {
-            draft.duration = self.quantity(field, "a time such as 30s");
-            if draft.duration == Some(Span::ZERO) {
-                self.mistake(field.wrong(), "duration: a run of no time shows nothing");
-            }
-        }
-        if let Some(pools) = self.pools(file) {
-            draft.pools = pools;
-        }
-        if let Some(field) = file.find("defaults").filter(Field::is_some)
-            && let Some(fields) = self.fields(field, "the defaults", keys::DEFAULTS)
-        {
-            if let Some(link) = fields.find("link") {
-                draft.link_defaults = self.link_set(link, "the defaults of links");
-            }
-            if let Some(node) = fields.find("node") {
-                draft.node_defaults = self.node_defaults(node);
-            }
-        }
-        if let Some(field) = file.find("routing") {
-            draft.routing = self.routing(field).unwrap_or_default();
-        }
-        if let Some(field) = file.find("on-overload") {
-            let choices = [
-                ("report", OnOverload::Report),
-                ("abort", OnOverload::Abort),
-                ("freeze", OnOverload::Freeze),
-            ];
-            draft.on_overload = self.choice(field, &choices).unwrap_or_default();
-        }
-        draft.model = self.model(file);
-        draft.machines = self.machines(file);
-        if let Some(field) = file.find("allow-unreachable") {
-            draft.allow_unreachable = self.flag(field).unwrap_or_default();
-        }
+        Some(entries.all().filter_map(|node| Node::read(from, node)).collect())
     }
 
-    fn network(&mut self, file: &Fields<'_>, draft: &mut Draft) {
-        match file.find("nodes") {
-            Some(field) => {
-                if let Some(nodes) = self.map(field, "a map of names and nodes") {
-                    draft.nodes = nodes.all().filter_map(|node| self.node(node)).collect();
-                    if draft.nodes.is_empty() && nodes.all().next().is_none() {
-                        self.mistake(field.wrong(), "`nodes` is empty: there is nothing to run");
-                    }
-                }
-            }
-            None if file.unknown => {}
-            None => self.mistake_with_hint(
-                Place::START,
-                "this scenario lacks `nodes`",
-                "write `nodes: {a: {run: …}, b: {}}` and links between them",
-            ),
-        }
-        if let Some(field) = file.find("routers").filter(Field::is_some)
-            && let Some(items) = self.list(field, "a list of names")
-        {
-            draft.routers = items.filter_map(|item| self.text_at(item, "a name")).collect();
-        }
-        if let Some(field) = file.find("lans").filter(Field::is_some) {
-            draft.lans = self.lans(field);
-        }
-        if let Some(field) = file.find("links").filter(Field::is_some) {
-            draft.links = self.each(field, "a list of links", Findings::link);
-        }
-        if let Some(field) = file.find("routes").filter(Field::is_some) {
-            draft.routes = self.each(field, "a list of routes", Findings::route);
-        }
+    fn schema(definitions: &mut Definitions) -> Json {
+        let node = Node::schema(definitions);
+        json!({"type": "object", "additionalProperties": {"anyOf": [node, {"type": "null"}]}})
     }
+}
 
-    fn each<T>(
-        &mut self,
-        field: Field<'_>,
-        needed: &str,
-        read: fn(&mut Findings, Field<'_>) -> Option<T>,
-    ) -> Vec<T> {
-        match self.list(field, needed) {
-            Some(items) => items.filter_map(|item| read(self, item)).collect(),
-            None => Vec::new(),
-        }
-    }
+form! {
+    /// `defaults.link`.
+    LinkDefaults: LinkKeys, by read_link_defaults, like Both::schema
+}
 
-    fn experiment_name(&mut self, field: Field<'_>) -> Option<String> {
-        let name = self.text(field, "a text")?;
-        // It becomes a part of the run folder's name.
-        if !windtunnel_model::name::is_experiment(name) {
-            let message = format!(
-                "name: `{}` cannot be part of a folder's name: use letters, digits, `-`, `_`, `.`",
-                shorten(name)
-            );
-            self.mistake(field.wrong(), message);
-            return None;
-        }
-        Some(name.to_owned())
+fn read_link_defaults(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LinkKeys> {
+    read_both(from, field, "the defaults of links")
+}
+
+form! {
+    /// `defaults.node`.
+    DefaultsOfNodes: NodeKeys, by read_defaults_of_nodes, like NodeDefaults::definition
+}
+
+fn read_defaults_of_nodes(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeKeys> {
+    read_defaults(from, field)
+}
+
+fn read_both_defaults(from: &mut Decoder<'_>, field: Field<'_>) -> Option<(LinkKeys, NodeKeys)> {
+    let fields = from.table::<Defaults>(field, "the defaults")?;
+    let link = from.read(&fields, Defaults::LINK).flatten().unwrap_or_default();
+    let node = from.read(&fields, Defaults::NODE).flatten().unwrap_or_default();
+    Some((link, node))
+}
+
+form! {
+    /// The name of an experiment.
+    ExperimentName: String, by read_experiment_name, like text
+}
+
+fn read_experiment_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<String> {
+    let name = from.text(field, "a text")?;
+    // It becomes a part of the run folder's name.
+    if !windtunnel_model::name::is_experiment(name) {
+        let shown = shorten(name);
+        let message = format!(
+            "name: `{shown}` cannot be part of a folder's name: use letters, digits, `-`, \
+             `_`, `.`"
+        );
+        from.mistake(field.wrong(), message);
+        return None;
     }
+    Some(name.to_owned())
+}
+
+form! {
+    /// How long a run lasts.
+    Duration: Span, by read_duration, like Span::schema
+}
+
+fn read_duration(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
+    let duration = Span::read(from, field)?;
+    if duration == Span::ZERO {
+        from.mistake(field.wrong(), "duration: a run of no time shows nothing");
+        return None;
+    }
+    Some(duration)
 }

@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
+use serde_json::{Value as Json, json};
 use windtunnel_model::Subnet;
 
-use super::{At, Field};
-use crate::error::Findings;
-use crate::keys;
+use super::pool::read_pool;
+use super::{At, Decoder, Field};
+use crate::grammar::{Definitions, Form, Name, form, map, one_or_two, texts};
 use crate::text::shorten;
 use crate::tree::Kind;
 
@@ -18,42 +19,71 @@ pub(crate) struct LanDraft {
     pub(crate) subnets: Vec<At<Subnet>>,
 }
 
-impl Findings {
-    /// `lans`: a list of names, or a map of names with what is known of each.
-    pub(super) fn lans(&mut self, field: Field<'_>) -> Vec<LanDraft> {
+map! {
+    /// A LAN.
+    Lan, LanDraft, by read_lan {
+        /// Its subnet, such as 192.168.1.0/24, or an IPv4 and an IPv6 one; default: from the end of
+        /// the pools.
+        "address" ADDRESS: Subnets,
+    }
+}
+
+/// LANs: a list of names, or a map of names with what is known of each.
+pub(super) struct Lans;
+
+impl Form for Lans {
+    type Value = Vec<LanDraft>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LanDraft>> {
         if let Kind::Map(_) = field.value.kind {
-            let Some(fields) = self.map(field, "a map of names and LANs") else {
-                return Vec::new();
-            };
-            return fields.all().filter_map(|entry| self.lan(entry)).collect();
+            let entries = from.map(field, "a map of names and LANs")?;
+            return Some(entries.all().filter_map(|entry| read_lan(from, entry)).collect());
         }
-        let Some(items) = self.list(field, "a list of names, or a map of names and LANs") else {
-            return Vec::new();
-        };
-        let names = items.filter_map(|item| self.text_at(item, "a name"));
-        names.map(|name| LanDraft { name, subnets: Vec::new() }).collect()
+        let items = from.list(field, "a list of names, or a map of names and LANs")?;
+        let names = items.filter_map(|item| Name::read(from, item));
+        Some(names.map(|name| LanDraft { name, subnets: Vec::new() }).collect())
     }
 
-    fn lan(&mut self, entry: Field<'_>) -> Option<LanDraft> {
-        let name = At { value: entry.key.to_owned(), place: entry.place };
-        if !entry.is_some() {
-            return Some(LanDraft { name, subnets: Vec::new() });
-        }
-        let fields = self.fields(entry, "a LAN", keys::LAN)?;
-        let mut lan = LanDraft { name, subnets: Vec::new() };
-        let Some(address) = fields.find("address") else { return Some(lan) };
-        for text in self.names(address, "a subnet such as 192.168.1.0/24, or a list of two")? {
-            let (network, prefix) = self.pool(&text.value, text.place)?;
-            let same = |known: &At<Subnet>| known.value.network.is_ipv4() == network.is_ipv4();
-            if lan.subnets.iter().any(same) {
-                let family = if matches!(network, IpAddr::V4(_)) { "IPv4" } else { "IPv6" };
-                let shown = shorten(&text.value);
-                let message = format!("address: `{shown}` is a second {family} subnet of this LAN");
-                self.mistake(text.place, message);
-                return None;
-            }
-            lan.subnets.push(At { value: Subnet { network, prefix }, place: text.place });
-        }
-        Some(lan)
+    fn schema(definitions: &mut Definitions) -> Json {
+        let map = |definitions: &mut Definitions| {
+            let lan = Lan::schema(definitions);
+            json!({"type": "object", "additionalProperties": {"anyOf": [lan, {"type": "null"}]}})
+        };
+        definitions.any_of(
+            "Lans",
+            "The LANs.",
+            &[("Their names.", texts), ("With what is known of each.", map)],
+        )
     }
+}
+
+fn read_lan(from: &mut Decoder<'_>, entry: Field<'_>) -> Option<LanDraft> {
+    let name = At { value: entry.key.to_owned(), place: entry.place };
+    if !entry.is_some() {
+        return Some(LanDraft { name, subnets: Vec::new() });
+    }
+    let fields = from.table::<Lan>(entry, "a LAN")?;
+    Some(LanDraft { name, subnets: from.read_or(&fields, Lan::ADDRESS, Vec::new())? })
+}
+
+form! {
+    /// A subnet, or one of each family.
+    Subnets: Vec<At<Subnet>>, by read_subnets, like one_or_two
+}
+
+fn read_subnets(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<Subnet>>> {
+    let mut subnets: Vec<At<Subnet>> = Vec::new();
+    for text in from.names(field, "a subnet such as 192.168.1.0/24, or a list of two")? {
+        let (network, prefix) = read_pool(from, &text.value, text.place)?;
+        let same = |known: &At<Subnet>| known.value.network.is_ipv4() == network.is_ipv4();
+        if subnets.iter().any(same) {
+            let family = if matches!(network, IpAddr::V4(_)) { "IPv4" } else { "IPv6" };
+            let shown = shorten(&text.value);
+            let message = format!("address: `{shown}` is a second {family} subnet of this LAN");
+            from.mistake(text.place, message);
+            return None;
+        }
+        subnets.push(At { value: Subnet { network, prefix }, place: text.place });
+    }
+    Some(subnets)
 }

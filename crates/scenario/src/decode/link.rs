@@ -1,12 +1,13 @@
 //! Links and their properties.
 
-use windtunnel_model::{LinkPatch, Traces};
+use serde_json::{Value as Json, json};
+use windtunnel_model::LinkPatch;
 
-use super::{At, Field, Fields};
-use crate::error::Findings;
-use crate::keys;
+use super::property::{Direction, read_properties};
+use super::{At, Decoder, Field, Fields};
+use crate::grammar::{Definitions, Form, Item, Required, form, map, texts};
 use crate::position::Place;
-use crate::preset::Preset;
+use crate::preset::{Preset, presets};
 
 /// A link as the file has it.
 #[derive(Debug)]
@@ -31,9 +32,9 @@ pub(crate) struct LinkKeys {
 impl LinkKeys {
     /// What is changed for one direction.
     pub(crate) fn patch(&self, direction: usize) -> LinkPatch {
-        let written = overlay(&self.both, &self.each[direction]);
+        let written = self.both.with(&self.each[direction]);
         match self.preset {
-            Some(preset) => overlay(&preset.patch(direction), &written),
+            Some(preset) => preset.patch(direction).with(&written),
             None => written,
         }
     }
@@ -44,99 +45,134 @@ impl LinkKeys {
     }
 }
 
-impl Findings {
-    pub(super) fn link(&mut self, field: Field<'_>) -> Option<LinkDraft> {
-        let fields = self.fields(field, "a link", keys::LINK)?;
-        let keys = self.link_keys(&fields);
-        let name = fields.find("name").map(|name| self.text_at(name, "a name"));
-        let between = self.required(&fields, "between", "this link")?;
-        let between = self.between(between)?;
-        let name = match name {
-            Some(name) => Some(name?),
-            None => None,
-        };
-        Some(LinkDraft { place: fields.place, name, between, keys })
+map! {
+    /// Properties of both directions, and of each.
+    Both, LinkKeys, by read_change {
+        ..Direction,
+        ..EachDirection,
     }
+}
 
-    fn between(&mut self, field: Field<'_>) -> Option<[At<String>; 2]> {
+map! {
+    /// Properties of both directions at once, and what differs in each.
+    EachDirection {
+        /// A kind of access link, whose latency, jitter, loss, rate and queue hold where nothing
+        /// else is written; the first named end is the user's.
+        "preset" PRESET: PresetName,
+        /// What differs from the first named end to the second.
+        "up" UP: OneDirection,
+        /// What differs from the second named end to the first.
+        "down" DOWN: OneDirection,
+    }
+}
+
+map! {
+    /// A link between two ends. Properties hold for both directions; `up` and `down` win over
+    /// them.
+    Link, LinkDraft, by read_link {
+        /// The two ends: names of nodes, groups (one link a member), routers or LANs.
+        "between" BETWEEN: Required<Ends>,
+        /// Its name; default `a--b`, then `a--b-2` … The links of a group are called `name-1` ….
+        "name" NAME: String,
+        ..Direction,
+        ..EachDirection,
+    }
+}
+
+impl Item for Link {
+    const LIST: &'static str = "a list of links";
+}
+
+fn read_link(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LinkDraft> {
+    let fields = from.table::<Link>(field, "a link")?;
+    let keys = read_keys(from, &fields);
+    let name = from.read(&fields, Link::NAME);
+    let between = from.need(&fields, Link::BETWEEN, "this link")?;
+    Some(LinkDraft { place: fields.place, name: name?, between, keys })
+}
+
+/// The two ends of a link.
+struct Ends;
+
+impl Form for Ends {
+    type Value = [At<String>; 2];
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<[At<String>; 2]> {
         let needed = "a list of two names of nodes, groups, routers or LANs";
-        let names: Vec<_> = self.list(field, needed)?.collect();
-        let names: Vec<_> =
-            names.into_iter().map(|item| self.text_at(item, "names")).collect::<Option<_>>()?;
+        let names = from.list(field, needed)?;
+        let names: Vec<_> = names.map(|item| from.text_at(item, "names")).collect::<Option<_>>()?;
         let count = names.len();
         let pair = <[At<String>; 2]>::try_from(names).ok();
         if pair.is_none() {
             let message = format!("`between` must be {needed}, here are {count}");
-            self.mistake(field.wrong(), message);
+            from.mistake(field.wrong(), message);
         }
         pair
     }
 
-    /// `defaults.link` and `set`.
-    pub(super) fn link_set(&mut self, field: Field<'_>, what: &str) -> LinkKeys {
-        match self.fields(field, what, keys::BOTH) {
-            Some(fields) => self.link_keys(&fields),
-            None => LinkKeys::default(),
-        }
-    }
-
-    fn link_keys(&mut self, fields: &Fields<'_>) -> LinkKeys {
-        let mut found = LinkKeys::default();
-        if let Some(field) = fields.find("preset") {
-            found.preset = self.choice(field, &Preset::choices());
-            found.places.push(("preset", field.wrong()));
-        }
-        self.properties(fields, &mut found.both, &mut found.places);
-        for (index, key) in ["up", "down"].into_iter().enumerate() {
-            let Some(field) = fields.find(key) else { continue };
-            let what = format!("one direction (`{key}`)");
-            if let Some(fields) = self.fields(field, &what, keys::DIRECTION) {
-                self.properties(&fields, &mut found.each[index], &mut found.places);
-            }
-        }
-        found
-    }
-
-    fn properties(
-        &mut self,
-        fields: &Fields<'_>,
-        patch: &mut LinkPatch,
-        places: &mut Vec<(&'static str, Place)>,
-    ) {
-        for key in keys::DIRECTION {
-            if let Some(field) = fields.find(key) {
-                let before = patch.clone();
-                self.property(field, patch);
-                if *key == "trace" {
-                    self.check_trace_alone(fields, &before, patch);
-                }
-                places.push((key, field.wrong()));
-            }
-        }
+    fn schema(definitions: &mut Definitions) -> Json {
+        let mut schema = texts(definitions);
+        (schema["minItems"], schema["maxItems"]) = (Json::from(2), Json::from(2));
+        schema
     }
 }
 
-/// `under` with what `over` changes.
-pub(crate) fn overlay(under: &LinkPatch, over: &LinkPatch) -> LinkPatch {
-    let (under, over) = (under.clone(), over.clone());
-    // A trace goes with the value that it gives.
-    let traces = Traces {
-        rate: if over.rate.is_some() { over.traces.rate } else { under.traces.rate },
-        latency: if over.latency.is_some() { over.traces.latency } else { under.traces.latency },
-        loss: if over.loss.is_some() { over.traces.loss } else { under.traces.loss },
-    };
-    LinkPatch {
-        traces,
-        latency: over.latency.or(under.latency),
-        jitter: over.jitter.or(under.jitter),
-        loss: over.loss.or(under.loss),
-        duplicate: over.duplicate.or(under.duplicate),
-        corrupt: over.corrupt.or(under.corrupt),
-        reorder: over.reorder.or(under.reorder),
-        rate: over.rate.or(under.rate),
-        overhead: over.overhead.or(under.overhead),
-        mtu: over.mtu.or(under.mtu),
-        queue: over.queue.or(under.queue),
-        discipline: over.discipline.or(under.discipline),
+fn read_change(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LinkKeys> {
+    read_both(from, field, "a change of a link")
+}
+
+/// `defaults.link` and `set`; `what` names it in messages.
+pub(super) fn read_both(from: &mut Decoder<'_>, field: Field<'_>, what: &str) -> Option<LinkKeys> {
+    let fields = from.table::<Both>(field, what)?;
+    Some(read_keys(from, &fields))
+}
+
+fn read_keys(from: &mut Decoder<'_>, fields: &Fields<'_>) -> LinkKeys {
+    let mut found = LinkKeys::default();
+    if let Some(field) = fields.get(EachDirection::PRESET) {
+        found.preset = PresetName::read(from, field);
+        found.places.push((EachDirection::PRESET.name, field.wrong()));
+    }
+    read_properties(from, fields, &mut found.both, &mut found.places);
+    for (index, key) in [EachDirection::UP, EachDirection::DOWN].into_iter().enumerate() {
+        if let Some((patch, places)) = from.read(fields, key).flatten() {
+            found.each[index] = patch;
+            found.places.extend(places);
+        }
+    }
+    found
+}
+
+form! {
+    /// The properties of one direction, and where each is written.
+    OneDirection: (LinkPatch, Vec<(&'static str, Place)>), by read_direction,
+    like Direction::definition
+}
+
+fn read_direction(
+    from: &mut Decoder<'_>,
+    field: Field<'_>,
+) -> Option<(LinkPatch, Vec<(&'static str, Place)>)> {
+    let (mut patch, mut places) = (LinkPatch::default(), Vec::new());
+    let fields = from.table::<Direction>(field, &format!("one direction (`{}`)", field.key))?;
+    read_properties(from, &fields, &mut patch, &mut places);
+    Some((patch, places))
+}
+
+/// The name of a preset.
+struct PresetName;
+
+impl Form for PresetName {
+    type Value = &'static Preset;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<&'static Preset> {
+        from.choice(field, &Preset::choices())
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        let names: Vec<&str> = presets().iter().map(|preset| preset.name).collect();
+        let description = "A kind of access link; docs/presets.md has the values.";
+        let schema = json!({"type": "string", "enum": names});
+        definitions.named("PresetName", description, schema)
     }
 }

@@ -1,10 +1,11 @@
 //! What matters where a run has several machines.
 
+use serde_json::{Value as Json, json};
 use windtunnel_model::Bytes;
 use windtunnel_model::placement::{Demand, OnHostLoss, Strategy};
 
-use super::{At, Field, Fields};
-use crate::error::Findings;
+use super::{At, Decoder, Field};
+use crate::grammar::{Definitions, Form, form, text, words};
 use crate::text::shorten;
 
 /// The file's own keys about machines.
@@ -53,69 +54,69 @@ impl NodeMachineKeys {
     }
 }
 
-impl Findings {
-    /// The file's own keys.
-    pub(super) fn machines(&mut self, file: &Fields<'_>) -> MachineKeys {
-        let mut found = MachineKeys::default();
-        if let Some(field) = file.find("placement") {
-            let choices =
-                [("auto", Strategy::Auto), ("pack", Strategy::Pack), ("spread", Strategy::Spread)];
-            let value = self.choice(field, &choices);
-            found.placement = value.map(|value| At { value, place: field.place });
-        }
-        if let Some(field) = file.find("on-host-loss") {
-            let choices = [("fail", OnHostLoss::Fail), ("continue", OnHostLoss::Continue)];
-            let value = self.choice(field, &choices);
-            found.on_host_loss = value.map(|value| At { value, place: field.place });
-        }
-        found
+words! {
+    /// How nodes are put on machines. Whatever is chosen, no machine gets more than it has free,
+    /// pinned nodes stay where they are pinned, and neighbours over fast or short links stay
+    /// together where that is possible.
+    Placement: Strategy {
+        /// Over all machines in proportion to what they have free, give or take a tenth where that
+        /// keeps more neighbours together.
+        "auto" => Strategy::Auto,
+        /// On as few machines as carry it.
+        "pack" => Strategy::Pack,
+        /// Over all machines in proportion to what they have free, as exactly as whole nodes allow.
+        "spread" => Strategy::Spread,
     }
+}
 
-    /// The keys of a node or of `defaults.node`.
-    pub(super) fn node_machine(&mut self, fields: &Fields<'_>) -> NodeMachineKeys {
-        let mut found = NodeMachineKeys::default();
-        if let Some(field) = fields.find("pin") {
-            found.pin = self.pin(field).map(|value| At { value, place: field.place });
-        }
-        if let Some(field) = fields.find("cpu") {
-            found.cpu = self.processors(field).map(|value| At { value, place: field.place });
-        }
-        if let Some(field) = fields.find("memory") {
-            let memory = self.quantity(field, "a size such as 256MB");
-            found.memory = memory.map(|value| At { value, place: field.place });
-        }
-        found
+words! {
+    /// What is done when one of a run's machines is lost.
+    HostLoss as "OnHostLoss"; OnHostLoss {
+        /// The run stops and has failed.
+        "fail" => OnHostLoss::Fail,
+        /// The nodes of that machine are lost; the others go on.
+        "continue" => OnHostLoss::Continue,
     }
+}
 
-    fn pin(&mut self, field: Field<'_>) -> Option<String> {
-        let text = self.text(field, "the name or a label of a machine")?;
-        let plain = |c: char| !c.is_whitespace() && !c.is_control() && c != ',';
-        if text.is_empty() || text.len() > LONGEST_PIN || !text.chars().all(plain) {
-            let shown = shorten(text);
-            let message = format!("pin: `{shown}` is no name or label of a machine");
-            let hint = "write one word, such as `rack2` or `disk=ssd`";
-            self.mistake_with_hint(field.wrong(), message, hint);
-            return None;
-        }
-        Some(text.to_owned())
+form! {
+    /// The name or a label of a machine.
+    pub(super) Pin: String, by read_pin, like text
+}
+
+fn read_pin(from: &mut Decoder<'_>, field: Field<'_>) -> Option<String> {
+    let text = from.text(field, "the name or a label of a machine")?;
+    let plain = |c: char| !c.is_whitespace() && !c.is_control() && c != ',';
+    if text.is_empty() || text.len() > LONGEST_PIN || !text.chars().all(plain) {
+        let shown = shorten(text);
+        let message = format!("pin: `{shown}` is not the name or a label of a machine");
+        let hint = "write one word, such as `rack2` or `disk=ssd`";
+        from.mistake_with_hint(field.wrong(), message, hint);
+        return None;
     }
+    Some(text.to_owned())
+}
 
-    /// A number of processors with at most three decimals, in thousandths.
-    fn processors(&mut self, field: Field<'_>) -> Option<u32> {
+/// A number of processors with at most three decimals, in thousandths.
+pub(super) struct Processors;
+
+impl Form for Processors {
+    type Value = u32;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
         let needed = "a number of processors such as 0.5";
-        let text = self.text(field, needed)?;
+        let text = from.text(field, needed)?;
         let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
         let digits =
             |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         if !digits(whole) || !digits(decimals) {
-            let message = format!("cpu: `{}` is not {needed}", shorten(text));
-            self.mistake(field.wrong(), message);
+            from.mistake(field.wrong(), format!("cpu: `{}` is not {needed}", shorten(text)));
             return None;
         }
         if decimals.trim_end_matches('0').len() > 3 {
             let message =
                 format!("cpu: `{}` is finer than a thousandth of a processor", shorten(text));
-            self.mistake(field.wrong(), message);
+            from.mistake(field.wrong(), message);
             return None;
         }
         let thousandths = format!("{decimals:0<3}")[..3].parse::<u32>().ok()?;
@@ -125,9 +126,13 @@ impl Findings {
         if millis.is_none() {
             let message =
                 format!("cpu: `{}` is more than {MOST_PROCESSORS} processors", shorten(text));
-            self.mistake(field.wrong(), message);
+            from.mistake(field.wrong(), message);
         }
         millis
+    }
+
+    fn schema(_: &mut Definitions) -> Json {
+        json!({"type": "number", "minimum": 0, "maximum": MOST_PROCESSORS})
     }
 }
 

@@ -2,8 +2,10 @@
 
 use windtunnel_model::plan::{NetworkModel, Sharing};
 
-use super::{At, Fields};
-use crate::error::Findings;
+use super::file::File;
+use super::{At, Decoder, Fields};
+use crate::error::Diagnostics;
+use crate::grammar::{Form, words};
 
 /// `model` and `sharing`.
 #[derive(Debug, Default)]
@@ -18,7 +20,7 @@ pub(crate) struct ModelDraft {
 
 /// `model`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Hops,
     Paths,
 }
@@ -35,7 +37,7 @@ pub(crate) enum Paths {
 
 impl ModelDraft {
     /// Chooses the model, now that it is known whether there are several machines.
-    pub(crate) fn settle(&mut self, found: &mut Findings, several_machines: bool) {
+    pub(crate) fn settle(&mut self, found: &mut Diagnostics, several_machines: bool) {
         let asked = self.model.as_ref().map(|model| model.value);
         let sharing = self.sharing.as_ref().map(|sharing| sharing.value).unwrap_or_default();
         if several_machines {
@@ -59,22 +61,38 @@ impl ModelDraft {
     }
 }
 
-impl Findings {
-    pub(super) fn model(&mut self, file: &Fields<'_>) -> ModelDraft {
-        let mut draft = ModelDraft::default();
-        if let Some(field) = file.find("model") {
-            let model = self.choice(field, &[("hops", Kind::Hops), ("paths", Kind::Paths)]);
-            draft.model = model.map(|value| At { value, place: field.wrong() });
-            if model.is_none() {
-                // Nobody knows whether `sharing` fits a model that was misspelt.
-                return draft;
-            }
-        }
-        if let Some(field) = file.find("sharing") {
-            let choices = [("rtt-aware", Sharing::RttAware), ("equal", Sharing::Equal)];
-            let sharing = self.choice(field, &choices);
-            draft.sharing = sharing.map(|value| At { value, place: field.place });
-        }
-        draft
+words! {
+    /// How the network between nodes is emulated.
+    Model as "NetworkModel"; Kind {
+        /// Each packet passes the queue of every link on its way.
+        "hops" => Kind::Hops,
+        /// Each packet waits at its source only, for the share of its path that its flow has;
+        /// delay and loss are those of the path.
+        "paths" => Kind::Paths,
     }
+}
+
+words! {
+    /// How flows divide the bandwidth of a link that they share.
+    Division as "Sharing"; Sharing {
+        /// In inverse proportion to their round-trip times, as long-lived TCP connections do.
+        "rtt-aware" => Sharing::RttAware,
+        /// Equally.
+        "equal" => Sharing::Equal,
+    }
+}
+
+/// Reads `model` and `sharing` of the file.
+pub(super) fn read_model(from: &mut Decoder<'_>, file: &Fields<'_>) -> ModelDraft {
+    let mut draft = ModelDraft::default();
+    if let Some(field) = file.get(File::MODEL) {
+        let model = Model::read(from, field);
+        draft.model = model.map(|value| At { value, place: field.wrong() });
+        if model.is_none() {
+            // Whether `sharing` fits a misspelt model cannot be known.
+            return draft;
+        }
+    }
+    draft.sharing = from.read_at_key(file, File::SHARING);
+    draft
 }

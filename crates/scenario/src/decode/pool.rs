@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Field, Fields};
-use crate::error::Findings;
+use super::file::File;
+use super::{Decoder, Field, Fields};
+use crate::grammar::{Key, form, one_or_two};
 use crate::position::Place;
 use crate::text::shorten;
 
@@ -37,84 +38,94 @@ impl Default for Pools {
     }
 }
 
-impl Findings {
-    /// `address`, `ipv4` and `ipv6` of the file.
-    pub(super) fn pools(&mut self, file: &Fields<'_>) -> Option<Pools> {
-        let mut pools = Pools::default();
-        let mut given = [None; 2];
-        if let Some(field) = file.find("address") {
-            for text in self.names(field, "a pool such as 10.0.0.0/16, or a list of two")? {
-                match self.pool(&text.value, text.place)? {
-                    (IpAddr::V4(network), prefix) if given[0].is_none() => {
-                        given[0] = Some(text.place);
-                        pools.v4 = Some(Pool { network, prefix, place: text.place });
-                    }
-                    (IpAddr::V6(network), prefix) if given[1].is_none() => {
-                        given[1] = Some(text.place);
-                        pools.v6 = Some(Pool { network, prefix, place: text.place });
-                    }
-                    _ => {
-                        let shown = shorten(&text.value);
-                        let message = format!("address: `{shown}` is a second pool of its family");
-                        self.mistake(text.place, message);
-                        return None;
-                    }
-                }
+form! {
+    /// Pools as the file has them: at most one a family.
+    pub(super) GivenPools: Pools, by read_given_pools, like one_or_two
+}
+
+fn read_given_pools(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pools> {
+    let mut given = Pools { v4: None, v6: None };
+    for text in from.names(field, "a pool such as 10.0.0.0/16, or a list of two")? {
+        let place = text.place;
+        match read_pool(from, &text.value, place)? {
+            (IpAddr::V4(network), prefix) if given.v4.is_none() => {
+                given.v4 = Some(Pool { network, prefix, place });
+            }
+            (IpAddr::V6(network), prefix) if given.v6.is_none() => {
+                given.v6 = Some(Pool { network, prefix, place });
+            }
+            _ => {
+                let shown = shorten(&text.value);
+                let message = format!("address: `{shown}` is a second pool of its family");
+                from.mistake(place, message);
+                return None;
             }
         }
-        let v4 = self.family(file.find("ipv4"), given[0])?;
-        let v6 = self.family(file.find("ipv6"), given[1])?;
-        pools.v4 = pools.v4.filter(|_| v4);
-        pools.v6 = pools.v6.filter(|_| v6);
-        if let (false, false, Some(field)) = (v4, v6, file.find("ipv6")) {
-            self.mistake(field.wrong(), "IPv4 and IPv6 are both off: nodes need one of them");
-            return None;
-        }
-        Some(pools)
     }
+    Some(given)
+}
 
-    fn family(&mut self, switch: Option<Field<'_>>, pool: Option<Place>) -> Option<bool> {
-        let Some(field) = switch else { return Some(true) };
-        let on = self.flag(field)?;
-        if let (false, Some(place)) = (on, pool) {
-            self.mistake(
-                place,
-                format!("a pool for a family that `{}: false` turns off", field.key),
-            );
-            return None;
-        }
-        Some(on)
+/// Reads `address`, `ipv4` and `ipv6` of the file.
+pub(super) fn read_pools(from: &mut Decoder<'_>, file: &Fields<'_>) -> Option<Pools> {
+    let given = from.read_or(file, File::ADDRESS, Pools { v4: None, v6: None })?;
+    let v4 = read_switch(from, file, File::IPV4, given.v4.map(|pool| pool.place))?;
+    let v6 = read_switch(from, file, File::IPV6, given.v6.map(|pool| pool.place))?;
+    if let (false, false, Some(field)) = (v4, v6, file.get(File::IPV6)) {
+        from.mistake(field.wrong(), "IPv4 and IPv6 are both off: nodes need one of them");
+        return None;
     }
+    let default = Pools::default();
+    Some(Pools {
+        v4: given.v4.or(default.v4).filter(|_| v4),
+        v6: given.v6.or(default.v6).filter(|_| v6),
+    })
+}
 
-    pub(super) fn pool(&mut self, text: &str, place: Place) -> Option<(IpAddr, u8)> {
-        let shown = shorten(text);
-        let parsed = text.split_once('/').and_then(|(network, prefix)| {
-            Some((network.parse::<IpAddr>().ok()?, prefix.parse::<u8>().ok()?))
-        });
-        let Some((network, prefix)) = parsed else {
-            let message = format!("address: `{shown}` is no pool such as 10.0.0.0/16 or fd00::/64");
-            self.mistake(place, message);
-            return None;
-        };
-        let (least, most) = if network.is_ipv4() { (8, 30) } else { (8, 126) };
-        if !(least..=most).contains(&prefix) {
-            let message =
-                format!("address: the prefix of `{shown}` is not between /{least} and /{most}");
-            self.mistake(place, message);
-            return None;
-        }
-        let masked = mask(network, prefix);
-        if masked != network {
-            let message = format!("address: `{shown}` has bits beyond its prefix");
-            self.mistake_with_hint(place, message, format!("did you mean `{masked}/{prefix}`?"));
-            return None;
-        }
-        if !is_usable(next(network)) {
-            self.mistake(place, format!("address: `{shown}` is no range for hosts"));
-            return None;
-        }
-        Some((network, prefix))
+/// Whether a family is on; with a pool it cannot be off.
+fn read_switch(
+    from: &mut Decoder<'_>,
+    file: &Fields<'_>,
+    key: Key<bool>,
+    pool: Option<Place>,
+) -> Option<bool> {
+    let on = from.read_or(file, key, true)?;
+    if let (false, Some(place)) = (on, pool) {
+        let message = format!("a pool for a family that `{}: false` turns off", key.name);
+        from.mistake(place, message);
+        return None;
     }
+    Some(on)
+}
+
+/// A pool with its prefix.
+pub(super) fn read_pool(from: &mut Decoder<'_>, text: &str, place: Place) -> Option<(IpAddr, u8)> {
+    let shown = shorten(text);
+    let parsed = text.split_once('/').and_then(|(network, prefix)| {
+        Some((network.parse::<IpAddr>().ok()?, prefix.parse::<u8>().ok()?))
+    });
+    let Some((network, prefix)) = parsed else {
+        let message = format!("address: `{shown}` is not a pool such as 10.0.0.0/16 or fd00::/64");
+        from.mistake(place, message);
+        return None;
+    };
+    let (least, most) = if network.is_ipv4() { (8, 30) } else { (8, 126) };
+    if !(least..=most).contains(&prefix) {
+        let message =
+            format!("address: the prefix of `{shown}` is not between /{least} and /{most}");
+        from.mistake(place, message);
+        return None;
+    }
+    let masked = mask(network, prefix);
+    if masked != network {
+        let message = format!("address: `{shown}` has bits beyond its prefix");
+        from.mistake_with_hint(place, message, format!("did you mean `{masked}/{prefix}`?"));
+        return None;
+    }
+    if !is_usable(next(network)) {
+        from.mistake(place, format!("address: `{shown}` is not a range for hosts"));
+        return None;
+    }
+    Some((network, prefix))
 }
 
 /// Whether a host of an ordinary network can have this address.

@@ -1,10 +1,11 @@
-//! `routing`, `routes` and the routes of events.
+//! Routes that are fixed, and how the others are found.
 
+use serde_json::{Value as Json, json};
+use windtunnel_model::Span;
 use windtunnel_model::plan::{Routing, RoutingMetric};
 
-use super::{At, EventKind, Field, Fields};
-use crate::error::Findings;
-use crate::keys;
+use super::{At, Decoder, Field, Fields};
+use crate::grammar::{Definitions, Form, Item, Name, Names, form, map, texts, words};
 use crate::position::Place;
 use crate::tree::Kind;
 
@@ -27,104 +28,206 @@ pub(crate) enum WayDraft {
     Shortest { from: At<String>, to: At<String> },
 }
 
-const METRICS: [(&str, RoutingMetric); 2] =
-    [("latency", RoutingMetric::Latency), ("hops", RoutingMetric::Hops)];
+words! {
+    /// What a shortest route minimises.
+    Metric: RoutingMetric {
+        /// The sum of latencies; ties go to fewer hops, then to the link named first.
+        "latency" => RoutingMetric::Latency,
+        /// The number of links; a LAN counts as one.
+        "hops" => RoutingMetric::Hops,
+    }
+}
 
-impl Findings {
-    /// `routing`: a metric, or a map.
-    pub(super) fn routing(&mut self, field: Field<'_>) -> Option<Routing> {
+map! {
+    /// How routers find their ways.
+    RoutingForm {
+        /// What a shortest route minimises; default latency.
+        "metric" METRIC: Metric,
+        /// Whether a router spreads flows over all its shortest ways, each flow on one of them,
+        /// instead of using the first; default false. Nodes, also those that forward, use one.
+        "ecmp" ECMP: bool,
+        /// Computes the shortest routes again so long after a link went down or up, a partition or
+        /// its end; default `never`. Fixed routes stay.
+        "reroute" REROUTE: TimeOrNever,
+    }
+}
+
+impl Form for Routing {
+    type Value = Routing;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Routing> {
         if !matches!(field.value.kind, Kind::Map(_)) {
-            return Some(self.choice(field, &METRICS)?.into());
+            return Some(Metric::read(from, field)?.into());
         }
-        let fields = self.fields(field, "the routing", keys::ROUTING)?;
-        let mut routing = Routing::default();
-        if let Some(field) = fields.find("metric") {
-            routing.metric = self.choice(field, &METRICS)?;
-        }
-        if let Some(field) = fields.find("ecmp") {
-            routing.ecmp = self.flag(field)?;
-        }
-        if let Some(field) = fields.find("reroute").filter(|field| field.scalar() != Some("never"))
-        {
-            routing.reroute = Some(self.quantity(field, "a time such as 200ms, or `never`")?);
-        }
-        Some(routing)
+        let fields = from.table::<RoutingForm>(field, "the routing")?;
+        let default = Routing::default();
+        Some(Routing {
+            metric: from.read_or(&fields, RoutingForm::METRIC, default.metric)?,
+            ecmp: from.read_or(&fields, RoutingForm::ECMP, default.ecmp)?,
+            reroute: from.read_or(&fields, RoutingForm::REROUTE, default.reroute)?,
+        })
     }
 
-    /// An item of `routes`.
-    pub(super) fn route(&mut self, field: Field<'_>) -> Option<RouteDraft> {
-        let route = self.route_map(field)?;
-        if let WayDraft::Shortest { .. } = route.way {
-            let hint = "leave the route out; `via: shortest` is for events";
-            self.mistake_with_hint(route.place, "a route that is the shortest anyway", hint);
-            return None;
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Routing",
+            "How routers find their ways.",
+            &[
+                ("What a shortest route minimises.", Metric::schema),
+                ("All of it.", RoutingForm::definition),
+            ],
+        )
+    }
+}
+
+/// A time, or `never`.
+struct TimeOrNever;
+
+impl Form for TimeOrNever {
+    type Value = Option<Span>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Option<Span>> {
+        match field.scalar() {
+            Some("never") => Some(None),
+            _ => from.quantity(field, "a time such as 200ms, or `never`").map(Some),
         }
-        Some(route)
     }
 
-    /// `route` of an event: a list of names, or a map.
-    pub(super) fn event_route(&mut self, field: Field<'_>) -> Option<EventKind> {
-        let route = match &field.value.kind {
+    fn schema(definitions: &mut Definitions) -> Json {
+        let pattern = r"^(never|[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s|min|h))$";
+        definitions.text("TimeOrNever", "A time with a unit, or `never`.", pattern, "200ms")
+    }
+}
+
+map! {
+    /// A route to use instead of the shortest: a whole `path`, or two ends (`from`, `to`) and what
+    /// to pass on the shortest way in between (`via`).
+    Route, RouteDraft, by read_fixed {
+        /// The way from node to node, each neighbours joined by a link (the shortest if there are
+        /// several). An end may be a group: its members all have such a route.
+        "path" PATH: Way,
+        /// Where it begins: a node or group.
+        "from" FROM: Name,
+        /// Where it ends: a node or group.
+        "to" TO: Name,
+        /// A router or forwarding node, or several in order, that the route passes; shortest ways,
+        /// as they are at the start, lead from one to the next. In an event also `shortest`: the
+        /// route is no longer fixed.
+        "via" VIA: Via,
+        /// Whether the way back is left as it is; default false: it is the same way.
+        "one-way" ONE_WAY: bool,
+    }
+}
+
+impl Item for Route {
+    const LIST: &'static str = "a list of routes";
+}
+
+/// The names of all vertices of a route.
+struct Way;
+
+impl Form for Way {
+    type Value = Vec<At<String>>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<String>>> {
+        let items = from.list(field, "a list of names from node to node")?;
+        items.map(|item| Name::read(from, item)).collect()
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        let mut schema = texts(definitions);
+        schema["minItems"] = json!(2);
+        schema
+    }
+}
+
+form! {
+    /// What a route passes; nothing where it is the shortest.
+    Via: Option<Vec<At<String>>>, by read_via_form, like Names::schema
+}
+
+fn read_via_form(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Option<Vec<At<String>>>> {
+    if field.scalar() == Some("shortest") {
+        return Some(None);
+    }
+    from.names(field, "a router's name, a list of them, or `shortest`").map(Some)
+}
+
+/// An item of `routes`.
+fn read_fixed(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RouteDraft> {
+    let route = read_route(from, field)?;
+    if let WayDraft::Shortest { .. } = route.way {
+        let hint = "leave the route out; `via: shortest` is for events";
+        from.mistake_with_hint(route.place, "a route that is the shortest anyway", hint);
+        return None;
+    }
+    Some(route)
+}
+
+/// `route` of an event: a list of names, or a map.
+pub(super) struct EventRoute;
+
+impl Form for EventRoute {
+    type Value = RouteDraft;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RouteDraft> {
+        match &field.value.kind {
             Kind::List(_) => {
-                let way = WayDraft::Path(self.way(field)?);
-                RouteDraft { place: field.place, way, one_way: false }
+                let way = WayDraft::Path(Way::read(from, field)?);
+                Some(RouteDraft { place: field.place, way, one_way: false })
             }
-            Kind::Map(_) => self.route_map(field)?,
-            _ => return self.wrong_type(field, "a list of names from node to node, or a map"),
-        };
-        Some(EventKind::Route(route))
+            Kind::Map(_) => read_route(from, field),
+            _ => from.wrong_type(field, "a list of names from node to node, or a map"),
+        }
     }
 
-    fn route_map(&mut self, field: Field<'_>) -> Option<RouteDraft> {
-        let fields = self.fields(field, "a route", keys::ROUTE)?;
-        let one_way = match fields.find("one-way") {
-            Some(field) => self.flag(field)?,
-            None => false,
-        };
-        let place = fields.place;
-        let way = match fields.find("path") {
-            Some(path) => {
-                let stray = ["from", "to", "via"].into_iter().find_map(|key| fields.find(key));
-                if let Some(stray) = stray {
-                    let message = format!("`{}` does not go with `path`", stray.key);
-                    let hint = "write all names in `path`, or `from`, `to` and `via` without it";
-                    self.mistake_with_hint(stray.place, message, hint);
-                    return None;
-                }
-                WayDraft::Path(self.way(path)?)
-            }
-            None => self.way_via(&fields)?,
-        };
-        Some(RouteDraft { place, way, one_way })
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "EventRoute",
+            "The route that an event fixes.",
+            &[
+                ("The way from node to node and back.", Way::schema),
+                ("All of it.", Route::definition),
+            ],
+        )
     }
+}
 
-    fn way(&mut self, path: Field<'_>) -> Option<Vec<At<String>>> {
-        let items: Vec<_> = self.list(path, "a list of names from node to node")?.collect();
-        items.into_iter().map(|item| self.text_at(item, "a name")).collect()
+fn read_route(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RouteDraft> {
+    let fields = from.table::<Route>(field, "a route")?;
+    let one_way = from.read_or(&fields, Route::ONE_WAY, false)?;
+    let place = fields.place;
+    let Some(path) = fields.get(Route::PATH) else {
+        return Some(RouteDraft { place, way: read_via(from, &fields)?, one_way });
+    };
+    let ends = [fields.get(Route::FROM), fields.get(Route::TO), fields.get(Route::VIA)];
+    if let Some(stray) = ends.into_iter().flatten().next() {
+        let message = format!("`{}` does not go with `path`", stray.key);
+        let hint = "write all names in `path`, or `from`, `to` and `via` without it";
+        from.mistake_with_hint(stray.place, message, hint);
+        return None;
     }
+    Some(RouteDraft { place, way: WayDraft::Path(Way::read(from, path)?), one_way })
+}
 
-    fn way_via(&mut self, fields: &Fields<'_>) -> Option<WayDraft> {
-        if !["from", "to", "via"].into_iter().any(|key| fields.has(key)) {
-            if !fields.unknown {
-                let hint = "write `path: [a, r, b]`, or `from: a`, `to: b` and `via: r`";
-                self.mistake_with_hint(fields.place, "this route lacks `path`", hint);
-            }
-            return None;
+fn read_via(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<WayDraft> {
+    if !fields.has(Route::FROM) && !fields.has(Route::TO) && !fields.has(Route::VIA) {
+        if !fields.unknown {
+            let hint = "write `path: [a, r, b]`, or `from: a`, `to: b` and `via: r`";
+            from.mistake_with_hint(fields.place, "this route lacks `path`", hint);
         }
-        let from = self.required(fields, "from", "this route");
-        let to = self.required(fields, "to", "this route");
-        let via = self.required(fields, "via", "this route");
-        let from = self.text_at(from?, "a name")?;
-        let to = self.text_at(to?, "a name")?;
-        let via = via?;
-        if via.scalar() == Some("shortest") {
-            return Some(WayDraft::Shortest { from, to });
+        return None;
+    }
+    let start = from.need(fields, Route::FROM, "this route");
+    let end = from.need(fields, Route::TO, "this route");
+    let via = from.need(fields, Route::VIA, "this route");
+    let (from_name, to) = (start?, end?);
+    match via? {
+        None => Some(WayDraft::Shortest { from: from_name, to }),
+        Some(via) if via.is_empty() => {
+            from.mistake(fields.place, "this route passes nothing: `via` is empty");
+            None
         }
-        let via = self.names(via, "a router's name, a list of them, or `shortest`")?;
-        if via.is_empty() {
-            self.mistake(fields.place, "this route passes nothing: `via` is empty");
-            return None;
-        }
-        Some(WayDraft::Via { from, to, via })
+        Some(via) => Some(WayDraft::Via { from: from_name, to, via }),
     }
 }

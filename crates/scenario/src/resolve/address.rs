@@ -9,13 +9,13 @@ use windtunnel_model::plan::{Interface, LinkEnd};
 use windtunnel_model::{LanId, NodeId, Plan, Subnet, Vertex};
 
 use crate::decode::{Draft, Pool, is_usable};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 use crate::position::Place;
 
 /// Gives every interface its addresses. On LANs: routers in the order of the links, then nodes,
 /// from the LAN's subnet. Elsewhere: every node's first interface in the file's order, then nodes'
 /// further interfaces, then routers'.
-pub(super) fn assign(found: &mut Findings, draft: &Draft, plan: &mut Plan) {
+pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
     subnets::assign(found, draft, plan);
     if !found.is_clean() {
         return;
@@ -71,7 +71,7 @@ pub(super) fn assign(found: &mut Findings, draft: &Draft, plan: &mut Plan) {
 }
 
 /// Puts the addresses that nodes fix on their interfaces.
-fn fix(found: &mut Findings, draft: &Draft, plan: &mut Plan) -> BTreeMap<IpAddr, Place> {
+fn fix(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) -> BTreeMap<IpAddr, Place> {
     let mut taken = BTreeMap::new();
     let mut first = 0;
     for node in &draft.nodes {
@@ -155,7 +155,7 @@ fn is_edge(draft: &Draft, plan: &Plan, address: IpAddr) -> bool {
     })
 }
 
-fn notice_unlinked(found: &mut Findings, draft: &Draft, plan: &Plan) {
+fn notice_unlinked(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
     let mut first = 0;
     for node in &draft.nodes {
         if plan.nodes[first].interfaces.is_empty() {
@@ -168,7 +168,7 @@ fn notice_unlinked(found: &mut Findings, draft: &Draft, plan: &Plan) {
 
 /// Gives the interfaces on a LAN the addresses that they lack.
 fn assign_on(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     draft: &Draft,
     plan: &mut Plan,
     id: LanId,

@@ -5,11 +5,11 @@ use windtunnel_model::random::{Draws, Stream};
 use windtunnel_model::{NodeId, Plan, Probability, Span};
 
 use crate::decode::{Amount, At};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 
 /// So many of the nodes, by the seed: each occurrence and each verb has luck of its own.
 pub(super) fn chosen(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     mut nodes: Vec<NodeId>,
     some: &At<Amount>,
     verb: NodeVerb,
@@ -26,7 +26,7 @@ pub(super) fn chosen(
 }
 
 /// How many of `all` an amount is: shares are rounded, halves up, and are at least one.
-pub(super) fn count_of(found: &mut Findings, some: &At<Amount>, all: usize) -> Option<usize> {
+pub(super) fn count_of(found: &mut Diagnostics, some: &At<Amount>, all: usize) -> Option<usize> {
     let whole = u64::try_from(all).unwrap_or(u64::MAX);
     let count = match some.value {
         Amount::Count(count) => count,

@@ -13,14 +13,14 @@ use super::event::{Scene, Timeline, members, weight};
 use crate::LARGEST_FILE;
 use crate::churn::{Move, Rate, Script, Speed, TextError, Trace, by_rate};
 use crate::decode::{Amount, At, ChurnDraft, ChurnKind, EndDraft, EventDraft, TextDraft};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 use crate::position::{Place, line};
 
 /// The most moves that one description may come to.
 const MOST_MOVES: usize = 1_000_000;
 
 pub(super) fn expand(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     event: &EventDraft,
     churn: &ChurnDraft,
     scene: &Scene<'_>,
@@ -53,7 +53,7 @@ pub(super) fn expand(
 
 /// Two churns may share nodes only if both are by rate: a script and a trace know who is there.
 fn check_shared(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     churn: &ChurnDraft,
     nodes: &[NodeId],
     scene: &Scene<'_>,
@@ -98,7 +98,7 @@ impl Stage<'_> {
 
     fn by_rate(
         &self,
-        found: &mut Findings,
+        found: &mut Diagnostics,
         rate: &At<Probability>,
         every: &At<Span>,
         away: Option<Span>,
@@ -135,7 +135,7 @@ impl Stage<'_> {
 
     fn script(
         &self,
-        found: &mut Findings,
+        found: &mut Diagnostics,
         text: &TextDraft,
         speed: Speed,
         present: Option<&At<Amount>>,
@@ -165,7 +165,7 @@ impl Stage<'_> {
     /// Who is there at the beginning.
     fn inside(
         &self,
-        found: &mut Findings,
+        found: &mut Diagnostics,
         present: Option<&At<Amount>>,
         draws: &mut Draws,
     ) -> Option<BTreeSet<usize>> {
@@ -190,7 +190,7 @@ impl Stage<'_> {
 
     fn trace(
         &self,
-        found: &mut Findings,
+        found: &mut Diagnostics,
         text: &TextDraft,
         speed: Speed,
         timeline: &mut Timeline,
@@ -225,7 +225,7 @@ impl Stage<'_> {
     }
 
     /// The text, from wherever it is.
-    fn words(&self, found: &mut Findings, text: &TextDraft) -> Option<String> {
+    fn words(&self, found: &mut Diagnostics, text: &TextDraft) -> Option<String> {
         match text {
             TextDraft::Here(text) => Some(text.value.clone()),
             TextDraft::There(path) => match (self.scene.files)(&path.value) {
@@ -253,7 +253,7 @@ impl Stage<'_> {
     /// A mistake inside a text: at its place in this file if that can be told.
     fn tell<T>(
         &self,
-        found: &mut Findings,
+        found: &mut Diagnostics,
         text: &TextDraft,
         words: &str,
         error: TextError,

@@ -7,7 +7,7 @@ use windtunnel_model::name::{LABEL_LETTERS_MAX, LabelError, check_label};
 use windtunnel_model::{LanId, LinkId, NodeId, Plan, RouterId, Vertex};
 
 use crate::decode::{At, Draft, MOST_NODES};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 use crate::position::Place;
 use crate::text::{nearest, shorten};
 
@@ -19,6 +19,8 @@ pub(super) struct Directory {
     links: BTreeMap<String, Vec<LinkId>>,
     /// By the first node of each entry of `nodes`: the entry's position.
     entries: BTreeMap<NodeId, usize>,
+    /// Links whose values are not in the file but come from a preset or a trace, with its name.
+    pub(super) origins: Vec<(LinkId, String)>,
 }
 
 /// What a name stands for.
@@ -67,7 +69,7 @@ impl Named {
 
 impl Directory {
     /// Names every node, member, router and LAN of `draft`.
-    pub(super) fn new(found: &mut Findings, draft: &Draft) -> Self {
+    pub(super) fn new(found: &mut Diagnostics, draft: &Draft) -> Self {
         let mut directory = Directory::default();
         let mut next = 0u32;
         for (entry, node) in draft.nodes.iter().enumerate() {
@@ -152,7 +154,7 @@ impl Directory {
         directory
     }
 
-    fn add(&mut self, found: &mut Findings, name: &str, place: Place, named: Named) {
+    fn add(&mut self, found: &mut Diagnostics, name: &str, place: Place, named: Named) {
         if let Some(first) = self.places.get(name) {
             let line = first.line;
             found.mistake(place, format!("`{name}` names something else already, in line {line}"));
@@ -163,7 +165,7 @@ impl Directory {
     }
 
     /// What `name` stands for; reports it if that is nothing.
-    pub(super) fn named(&self, found: &mut Findings, name: &At<String>) -> Option<&Named> {
+    pub(super) fn named(&self, found: &mut Diagnostics, name: &At<String>) -> Option<&Named> {
         let known = self.names.get(&name.value);
         if known.is_none() {
             let candidates = self.names.keys().map(String::as_str);
@@ -175,7 +177,7 @@ impl Directory {
     }
 
     /// The nodes of `name`: one, or a group's members.
-    pub(super) fn nodes(&self, found: &mut Findings, name: &At<String>) -> Option<Vec<NodeId>> {
+    pub(super) fn nodes(&self, found: &mut Diagnostics, name: &At<String>) -> Option<Vec<NodeId>> {
         match self.names.get(&name.value).map(|named| (named.nodes(), named.kind())) {
             Some((Some(nodes), _)) => Some(nodes),
             Some((None, kind)) => {
@@ -197,7 +199,7 @@ impl Directory {
     }
 
     /// The one vertex of `name`; a group is refused.
-    pub(super) fn vertex(&self, found: &mut Findings, name: &At<String>) -> Option<Vertex> {
+    pub(super) fn vertex(&self, found: &mut Diagnostics, name: &At<String>) -> Option<Vertex> {
         match self.named(found, name)? {
             Named::Node(id) => Some(Vertex::Node(*id)),
             Named::Router(id) => Some(Vertex::Router(*id)),
@@ -215,6 +217,11 @@ impl Directory {
     }
 
     /// Makes `name` stand for one more link.
+    /// Notes that the values of a link come from a preset or a trace.
+    pub(super) fn add_origin(&mut self, link: LinkId, origin: String) {
+        self.origins.push((link, origin));
+    }
+
     pub(super) fn add_link(&mut self, name: &str, link: LinkId) {
         self.links.entry(name.to_owned()).or_default().push(link);
     }
@@ -229,7 +236,7 @@ impl Directory {
     }
 
     /// The links that `name` stands for.
-    pub(super) fn links(&self, found: &mut Findings, name: &At<String>) -> Option<&[LinkId]> {
+    pub(super) fn links(&self, found: &mut Diagnostics, name: &At<String>) -> Option<&[LinkId]> {
         let known = self.links.get(&name.value);
         if known.is_none() {
             unknown(found, name, "link", self.links.keys().map(String::as_str));
@@ -248,7 +255,7 @@ pub(super) fn file_name(plan: &Plan, vertex: Vertex) -> &str {
 }
 
 fn unknown<'a>(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     name: &At<String>,
     what: &str,
     candidates: impl Iterator<Item = &'a str>,
@@ -277,7 +284,7 @@ fn count_digits(is_group: bool) -> usize {
 }
 
 /// A host name's label (RFC 1123) in lower case.
-fn check_name(found: &mut Findings, name: &At<String>, what: &str, most: usize) -> bool {
+fn check_name(found: &mut Diagnostics, name: &At<String>, what: &str, most: usize) -> bool {
     let text = name.value.as_str();
     let shown = shorten(text);
     let Err(error) = check_label(text, most) else { return true };

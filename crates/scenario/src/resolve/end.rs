@@ -4,7 +4,7 @@ use windtunnel_model::Span;
 
 use super::event::Scene;
 use crate::decode::{EndDraft, EventDraft};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 
 /// When something that goes on ends.
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +17,7 @@ pub(super) struct End {
 impl End {
     /// What the file says, at the latest the end of the run; it is a mistake if there is none.
     pub(super) fn of(
-        found: &mut Findings,
+        found: &mut Diagnostics,
         event: &EventDraft,
         end: &EndDraft,
         scene: &Scene<'_>,

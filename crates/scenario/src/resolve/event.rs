@@ -10,7 +10,7 @@ use super::amount::chosen;
 use super::directory::{Directory, file_name};
 use super::end::End;
 use crate::decode::{At, Draft, EventDraft, EventKind, LinkKeys, Paths};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 use crate::position::Place;
 use crate::text::shorten;
 use crate::{ReadFile, Source};
@@ -39,7 +39,7 @@ pub(super) struct Timeline {
 }
 
 pub(super) fn resolve(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     draft: &Draft,
     source: &Source<'_>,
     files: &ReadFile<'_>,
@@ -69,7 +69,7 @@ pub(super) fn resolve(
 
 /// Everything that one event of the file comes to.
 pub(super) fn expand(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     event: &EventDraft,
     scene: &Scene<'_>,
     budget: &mut Budget,
@@ -105,7 +105,7 @@ pub(super) fn expand(
 
 /// What one occurrence of an event does.
 fn action(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     event: &EventDraft,
     at: Span,
     scene: &Scene<'_>,
@@ -144,7 +144,7 @@ fn action(
 
 /// The lanes of several links.
 pub(super) fn all_lanes(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     scene: &Scene<'_>,
     links: &[At<String>],
     direction: Option<&At<String>>,
@@ -176,7 +176,7 @@ pub(super) fn weight(action: &Action) -> usize {
 
 /// A partition whose sides have no link between them, and no LAN in common, does nothing, which is
 /// hardly meant.
-fn notice_idle(found: &mut Findings, plan: &Plan, groups: &[Vec<Vertex>], place: Place) {
+fn notice_idle(found: &mut Diagnostics, plan: &Plan, groups: &[Vec<Vertex>], place: Place) {
     let owners: BTreeMap<Vertex, usize> = groups
         .iter()
         .enumerate()
@@ -210,7 +210,7 @@ fn change(set: &LinkKeys, state: Option<bool>, lanes: &[Lane]) -> LinkChange {
     }
 }
 
-fn check_mtu(found: &mut Findings, plan: &Plan, set: &LinkKeys) {
+fn check_mtu(found: &mut Diagnostics, plan: &Plan, set: &LinkKeys) {
     let has_v6 = plan.ports().any(|(_, interface)| interface.v6.is_some());
     let mtus = [set.patch(0).mtu, set.patch(1).mtu];
     if let (true, Some(mtu), Some(place)) =
@@ -223,7 +223,7 @@ fn check_mtu(found: &mut Findings, plan: &Plan, set: &LinkKeys) {
 
 /// With `direction`, what is set for the other direction would be lost.
 fn check_direction(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     place: Place,
     direction: Option<&At<String>>,
     set: &LinkKeys,
@@ -239,7 +239,7 @@ fn check_direction(
 
 /// The lanes of the links called `name`, of one direction if that is given.
 pub(super) fn lanes(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
     name: &At<String>,
@@ -258,7 +258,7 @@ pub(super) fn lanes(
 }
 
 fn one_way(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     plan: &Plan,
     link: LinkId,
     both: [Lane; 2],
@@ -286,7 +286,7 @@ fn one_way(
 
 /// All nodes of these names; `verb` says what their programs are needed for.
 pub(super) fn members(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
     names: &[At<String>],
@@ -308,7 +308,7 @@ pub(super) fn members(
 }
 
 fn partition(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
     groups: &[Vec<At<String>>],

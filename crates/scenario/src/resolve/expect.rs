@@ -7,9 +7,14 @@ use windtunnel_model::{NodeId, Plan, Span, Vertex};
 use super::directory::Directory;
 use super::event::lanes;
 use crate::decode::{At, Draft, ExpectDraft, Subject};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 
-pub(super) fn resolve(found: &mut Findings, draft: &Draft, directory: &Directory, plan: &mut Plan) {
+pub(super) fn resolve(
+    found: &mut Diagnostics,
+    draft: &Draft,
+    directory: &Directory,
+    plan: &mut Plan,
+) {
     for expectation in &draft.expect {
         let Some(window) = window(found, expectation, plan) else { continue };
         let claims = match &expectation.subject {
@@ -30,7 +35,7 @@ pub(super) fn resolve(found: &mut Findings, draft: &Draft, directory: &Directory
 }
 
 /// The window, if the run lasts as long as it.
-fn window(found: &mut Findings, draft: &ExpectDraft, plan: &Plan) -> Option<Option<Window>> {
+fn window(found: &mut Diagnostics, draft: &ExpectDraft, plan: &Plan) -> Option<Option<Window>> {
     let Some(At { value: window, place }) = &draft.window else { return Some(None) };
     let Some(duration) = plan.duration else { return Some(Some(*window)) };
     let beyond = [Some(window.from), window.to].into_iter().flatten().find(|at| *at > duration);
@@ -44,7 +49,7 @@ fn window(found: &mut Findings, draft: &ExpectDraft, plan: &Plan) -> Option<Opti
 }
 
 fn programs(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
     name: &At<String>,
@@ -81,7 +86,7 @@ fn programs(
 }
 
 fn path(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
     ends: &[At<String>; 2],
@@ -126,7 +131,7 @@ fn path(
 }
 
 fn links(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
     (link, direction): (&At<String>, &At<String>),
@@ -150,7 +155,7 @@ fn links(
 
 /// The one node of `name`, which must have a link.
 fn node(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
     name: &At<String>,

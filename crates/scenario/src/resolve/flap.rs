@@ -8,10 +8,10 @@ use super::Budget;
 use super::end::End;
 use super::event::{Scene, Timeline, all_lanes};
 use crate::decode::{EventDraft, FlapDraft};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 
 pub(super) fn expand(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     event: &EventDraft,
     flap: &FlapDraft,
     scene: &Scene<'_>,

@@ -10,14 +10,14 @@ use windtunnel_model::{Direction, Lane, LinkId, LinkProfile, Plan, PortId, Verte
 use super::Budget;
 use super::directory::{Directory, Named};
 use crate::decode::{Draft, EventKind, LinkDraft, LinkKeys};
-use crate::error::{Findings, Notice};
+use crate::error::{Diagnostics, Notice};
 use crate::text::shorten;
 
 /// The most links after every group is expanded.
 const MOST_LINKS: usize = Plan::LINKS_MAX;
 
 pub(super) fn resolve(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     draft: &Draft,
     directory: &mut Directory,
     budget: &mut Budget,
@@ -52,7 +52,12 @@ pub(super) fn resolve(
 }
 
 /// The pairs of vertices that one entry joins.
-fn pairs(found: &mut Findings, link: &LinkDraft, a: &Named, b: &Named) -> Option<Vec<[Vertex; 2]>> {
+fn pairs(
+    found: &mut Diagnostics,
+    link: &LinkDraft,
+    a: &Named,
+    b: &Named,
+) -> Option<Vec<[Vertex; 2]>> {
     if let (Named::Group(_), Named::Group(_)) = (a, b) {
         let [first, second] = [&link.between[0].value, &link.between[1].value];
         let message = format!("`{first}` and `{second}` are both groups: who is joined to whom?");
@@ -88,7 +93,7 @@ fn pairs(found: &mut Findings, link: &LinkDraft, a: &Named, b: &Named) -> Option
 }
 
 fn add_links(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     draft: &Draft,
     directory: &mut Directory,
     budget: &mut Budget,
@@ -129,7 +134,7 @@ fn add_links(
             let id = LinkId::from_index(plan.links.len());
             directory.add_link(&name, id);
             if let Some(origin) = &origin {
-                found.described.push((id, origin.clone()));
+                directory.add_origin(id, origin.clone());
             }
             ids.push(id);
             let ends = [
@@ -204,7 +209,7 @@ fn origin(defaults: &LinkKeys, own: &LinkKeys, profiles: &[LinkProfile; 2]) -> O
 }
 
 fn check_keys(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     draft: &Draft,
     link: &LinkDraft,
     profiles: &[LinkProfile; 2],
@@ -251,7 +256,7 @@ fn unsound(profile: &LinkProfile) -> String {
 }
 
 /// Tells which queue lengths were chosen because the file has none.
-fn notice_queues(found: &mut Findings, plan: &Plan) {
+fn notice_queues(found: &mut Diagnostics, plan: &Plan) {
     let mut chosen: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for link in &plan.links {
         for (profile, direction) in link.profiles.iter().zip(Direction::BOTH) {
@@ -293,7 +298,7 @@ struct Attached(BTreeMap<[Vertex; 2], u32>);
 
 impl Attached {
     /// Refuses a second attachment of one vertex: its two interfaces would be of one subnet.
-    fn check(&mut self, found: &mut Findings, link: &LinkDraft, pairs: &[[Vertex; 2]]) {
+    fn check(&mut self, found: &mut Diagnostics, link: &LinkDraft, pairs: &[[Vertex; 2]]) {
         for pair in pairs {
             if !pair.iter().any(|vertex| matches!(vertex, Vertex::Lan(_))) {
                 continue;
@@ -324,7 +329,7 @@ impl Names {
     /// Takes a name that the file gives, and those of its members if it is a group's.
     fn reserve(
         &mut self,
-        found: &mut Findings,
+        found: &mut Diagnostics,
         name: &str,
         place: crate::position::Place,
         members: Option<usize>,

@@ -1,11 +1,11 @@
 //! What is about several machines changes nothing on one, and that is said.
 
 use crate::decode::Draft;
-use crate::error::Findings;
+use crate::error::Diagnostics;
 use crate::position::Place;
 
 /// On one machine, tells which keys of the file have no effect there: one notice for all of them.
-pub(super) fn notice(found: &mut Findings, draft: &Draft) {
+pub(super) fn notice(found: &mut Diagnostics, draft: &Draft) {
     if draft.machines.several {
         return;
     }

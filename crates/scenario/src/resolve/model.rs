@@ -5,14 +5,14 @@ use windtunnel_model::profile::{Discipline, Setting};
 use windtunnel_model::{LinkPatch, Plan};
 
 use crate::decode::{Draft, LinkKeys, Paths};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 
 /// Shares are exact below this many bits a second
 /// (`windtunnel_sharing::SharesError::CapacityTooLarge`).
 const RATE_END: u64 = 1 << 48;
 
 /// Refuses what the file's network model has no place for.
-pub(super) fn check(found: &mut Findings, draft: &Draft) {
+pub(super) fn check(found: &mut Diagnostics, draft: &Draft) {
     if draft.model.settled == NetworkModel::Hops {
         return;
     }
@@ -28,13 +28,13 @@ pub(super) fn check(found: &mut Findings, draft: &Draft) {
 }
 
 /// Refuses properties in an event that the plan's network model has no place for.
-pub(super) fn check_keys(found: &mut Findings, plan: &Plan, why: Paths, keys: &LinkKeys) {
+pub(super) fn check_keys(found: &mut Diagnostics, plan: &Plan, why: Paths, keys: &LinkKeys) {
     if plan.model != NetworkModel::Hops {
         refuse(found, why, keys);
     }
 }
 
-fn refuse(found: &mut Findings, why: Paths, keys: &LinkKeys) {
+fn refuse(found: &mut Diagnostics, why: Paths, keys: &LinkKeys) {
     let refused = [0, 1].into_iter().find_map(|direction| unfit(&keys.patch(direction)));
     let Some((key, message)) = refused else { return };
     if let Some(place) = keys.place(key).or_else(|| keys.place("preset")) {

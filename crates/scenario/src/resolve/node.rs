@@ -1,5 +1,7 @@
 //! Nodes: groups expanded, defaults applied, programs complete.
 
+use std::collections::BTreeMap;
+
 use windtunnel_model::Lan;
 use windtunnel_model::plan::{Node, Program, Restart, Router};
 use windtunnel_model::{NodeId, Plan, Span};
@@ -7,11 +9,11 @@ use windtunnel_model::{NodeId, Plan, Span};
 use super::Budget;
 use super::directory::Directory;
 use crate::decode::{Draft, NodeDraft, NodeKeys};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 use crate::{Source, WrittenProgram};
 
 pub(super) fn resolve(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     draft: &Draft,
     source: &Source<'_>,
     directory: &Directory,
@@ -59,7 +61,7 @@ pub(super) fn resolve(
 }
 
 fn programs(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     draft: &Draft,
     node: &NodeDraft,
     keys: &NodeKeys,
@@ -97,9 +99,6 @@ fn programs(
             );
             found.notice(node.name.place, message);
         }
-        let written =
-            WrittenProgram { run: program.place, cwd: keys.cwd.as_ref().map(|c| c.place) };
-        found.programs.entry(node.name.value.clone()).or_default().push(written);
         programs.push(Program {
             argv: program.argv.clone(),
             daemon,
@@ -113,6 +112,19 @@ fn programs(
         });
     }
     programs
+}
+
+/// Where programs are written, by the name of their node in the file.
+pub(super) fn written(draft: &Draft) -> BTreeMap<String, Vec<WrittenProgram>> {
+    let of_node = |node: &NodeDraft| {
+        let common = node.keys.or(&draft.node_defaults).program;
+        let programs = node.programs.iter().map(|program| {
+            let cwd = program.keys.cwd.as_ref().or(common.cwd.as_ref());
+            WrittenProgram { run: program.place, cwd: cwd.map(|cwd| cwd.place) }
+        });
+        (node.name.value.clone(), programs.collect())
+    };
+    draft.nodes.iter().filter(|node| !node.programs.is_empty()).map(of_node).collect()
 }
 
 fn absolute(base: &str, path: &str) -> String {

@@ -1,11 +1,11 @@
 //! Cycles in `after`.
 
 use crate::decode::{At, Draft, NodeDraft};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 use crate::resolve::directory::Directory;
 
 /// Refuses nodes that wait for each other.
-pub(super) fn check(found: &mut Findings, draft: &Draft, directory: &Directory) {
+pub(super) fn check(found: &mut Diagnostics, draft: &Draft, directory: &Directory) {
     let graph = Graph::new(found, draft, directory);
     let mut states = vec![State::New; draft.nodes.len()];
     for start in 0..draft.nodes.len() {
@@ -29,7 +29,7 @@ enum State {
 }
 
 impl<'d> Graph<'d> {
-    fn new(found: &mut Findings, draft: &'d Draft, directory: &Directory) -> Self {
+    fn new(found: &mut Diagnostics, draft: &'d Draft, directory: &Directory) -> Self {
         let mut entry_of = |name: &At<String>| {
             let node = directory.nodes(found, name)?.first().copied()?;
             Some(directory.entry(node))
@@ -87,7 +87,7 @@ fn names(node: &NodeDraft) -> impl Iterator<Item = &At<String>> {
     own.chain(node.programs.iter().flat_map(|program| &program.keys.after))
 }
 
-fn report(found: &mut Findings, draft: &Draft, cycle: &[(usize, &At<String>)]) {
+fn report(found: &mut Diagnostics, draft: &Draft, cycle: &[(usize, &At<String>)]) {
     const SHOWN: usize = 8;
     let Some((first, name)) = cycle.first() else { return };
     let first = &draft.nodes[*first].name.value;

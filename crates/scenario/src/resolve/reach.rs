@@ -10,10 +10,10 @@ use windtunnel_model::expect::Claim;
 use windtunnel_model::{NodeId, Plan, Vertex};
 
 use crate::decode::{Draft, Subject};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 use crate::position::Place;
 
-pub(super) fn check(found: &mut Findings, draft: &Draft, plan: &Plan) {
+pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
     let touched = touched(plan);
     if draft.allow_unreachable {
         return check_paths(found, draft, plan, &touched);
@@ -50,7 +50,7 @@ pub(super) fn check(found: &mut Findings, draft: &Draft, plan: &Plan) {
 }
 
 /// Even where nodes may be apart, a path that is to be measured must exist.
-fn check_paths(found: &mut Findings, draft: &Draft, plan: &Plan, touched: &[BTreeSet<usize>]) {
+fn check_paths(found: &mut Diagnostics, draft: &Draft, plan: &Plan, touched: &[BTreeSet<usize>]) {
     let direct = direct(plan);
     // Each fact of a draft has become an expectation.
     let drafts = draft.expect.iter().filter_map(|expectation| match &expectation.subject {
@@ -118,7 +118,7 @@ fn direct(plan: &Plan) -> BTreeSet<(usize, usize)> {
     .collect()
 }
 
-fn report(found: &mut Findings, draft: &Draft, plan: &Plan, a: NodeId, b: NodeId, apart: u64) {
+fn report(found: &mut Diagnostics, draft: &Draft, plan: &Plan, a: NodeId, b: NodeId, apart: u64) {
     let [from, to] = [a, b].map(|id| &plan.nodes[id.index()]);
     let entry = draft.nodes.iter().find(|node| node.name.value == from.group);
     let place = entry.map_or(Place::START, |node| node.name.place);

@@ -10,11 +10,11 @@ use windtunnel_routing::{Routes, Target};
 use super::Budget;
 use super::directory::Directory;
 use crate::decode::{At, Draft, RouteDraft, WayDraft};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 
 /// `routes`.
 pub(super) fn resolve(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     draft: &Draft,
     directory: &Directory,
     budget: &mut Budget,
@@ -41,7 +41,7 @@ pub(super) fn resolve(
 
 /// What a route of the file or of an event means.
 pub(super) fn change(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     route: &RouteDraft,
     directory: &Directory,
     budget: &mut Budget,
@@ -101,7 +101,7 @@ pub(super) fn change(
 }
 
 /// The nodes that a route may begin or end at.
-fn ends(found: &mut Findings, directory: &Directory, name: &At<String>) -> Option<Vec<NodeId>> {
+fn ends(found: &mut Diagnostics, directory: &Directory, name: &At<String>) -> Option<Vec<NodeId>> {
     let named = directory.named(found, name)?;
     let nodes = named.nodes();
     if nodes.is_none() {
@@ -114,7 +114,7 @@ fn ends(found: &mut Findings, directory: &Directory, name: &At<String>) -> Optio
 
 /// Finds and checks the ways of one route of the file.
 struct Ways<'a> {
-    found: &'a mut Findings,
+    found: &'a mut Diagnostics,
     plan: &'a Plan,
     /// What the file calls the first end, those between, and the last.
     directory_names: (&'a At<String>, &'a [At<String>], &'a At<String>),

@@ -1,110 +1,157 @@
 //! Expectations of programs.
 
+use serde_json::{Value as Json, json};
 use windtunnel_model::expect::{Bounds, ExitWanted, ProgramFact, Stream};
 
-use super::Subject;
-use crate::decode::{Field, Fields};
-use crate::error::Findings;
-use crate::keys;
-use crate::text::nearest;
+use super::bounds::Count;
+use super::{Expect, NodeFacts, Subject};
+use crate::decode::{Decoder, Field, Fields};
+use crate::grammar::{Definitions, Form, Required, check_regex, form, map, text, words};
+use crate::text::{nearest, shorten};
 
-impl Findings {
-    pub(super) fn expect_of_node(
-        &mut self,
-        fields: &Fields<'_>,
-        subject: Field<'_>,
-    ) -> Option<Subject> {
-        let node = self.text_at(subject, "a node's name");
-        let untimed = TIMED.into_iter().chain(["exit"]).any(|key| fields.has(key));
-        if let Some(between) = fields.find("between").filter(|_| untimed) {
-            let hint = "bound the time itself, such as `exited: {min: 10s, max: 20s}`";
-            self.mistake_with_hint(between.place, "`between` goes with `log` only", hint);
-            return None;
-        }
-        let any = match fields.find("of") {
-            Some(field) => self.choice(field, &[("each", false), ("any", true)])?,
-            None => false,
-        };
-        let mut facts = Vec::new();
-        if let Some(field) = fields.find("exit") {
-            facts.push(ProgramFact::Exit(self.exit_wanted(field)?));
-        }
-        for key in TIMED {
-            let Some(field) = fields.find(key) else { continue };
-            let bounds = self.bounds(field, "a time such as 20s")?;
-            facts.push(match key {
-                "exited" => ProgramFact::Exited(bounds),
-                "ready" => ProgramFact::Ready(bounds),
-                _ => ProgramFact::Runtime(bounds),
-            });
-        }
-        if let Some(field) = fields.find("log") {
-            facts.push(self.log(field)?);
-        }
-        Some(Subject::Node { node: node?, any, facts })
+pub(super) fn read_of_node(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Subject> {
+    let node = fields.get(Expect::NODE).and_then(|field| from.text_at(field, "a node's name"));
+    let timed = ["exit", "exited", "ready", "runtime"].into_iter().any(|key| fields.has(key));
+    if let Some(between) = fields.get(Expect::BETWEEN).filter(|_| timed) {
+        let hint = "bound the time itself, such as `exited: {min: 10s, max: 20s}`";
+        from.mistake_with_hint(between.place, "`between` goes with `log` only", hint);
+        return None;
     }
+    let any = from.read_or(fields, Expect::OF, false)?;
+    let mut facts = Vec::new();
+    facts.extend(from.read(fields, NodeFacts::EXIT)?.map(ProgramFact::Exit));
+    facts.extend(from.read(fields, NodeFacts::EXITED)?.map(ProgramFact::Exited));
+    facts.extend(from.read(fields, NodeFacts::READY)?.map(ProgramFact::Ready));
+    facts.extend(from.read(fields, NodeFacts::RUNTIME)?.map(ProgramFact::Runtime));
+    facts.extend(from.read(fields, NodeFacts::LOG)?);
+    Some(Subject::Node { node: node?, any, facts })
+}
 
-    /// A code, `any`, or the name of a signal.
-    fn exit_wanted(&mut self, field: Field<'_>) -> Option<ExitWanted> {
+words! {
+    /// Who of a group.
+    Members as "Of"; bool {
+        /// All members.
+        "each" => false,
+        /// One member at the least.
+        "any" => true,
+    }
+}
+
+/// A code, `any`, or the name of a signal.
+pub(super) struct ExitCode;
+
+impl Form for ExitCode {
+    type Value = ExitWanted;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ExitWanted> {
         let text = field.scalar().unwrap_or_default();
         if text == "any" {
             return Some(ExitWanted::Any);
         }
         if text.starts_with("SIG") {
-            let known = SIGNALS.iter().find(|(name, _)| *name == text);
-            if known.is_none() {
-                let message = format!("exit: `{}` is no signal", crate::text::shorten(text));
-                match nearest(text, SIGNALS.iter().map(|(name, _)| *name)) {
-                    Some(near) => {
-                        let hint = format!("did you mean `{near}`?");
-                        self.mistake_with_hint(field.wrong(), message, hint);
-                    }
-                    None => self.mistake(field.wrong(), message),
-                }
-            }
-            return known.map(|(_, number)| ExitWanted::Signal(*number));
+            return read_signal(from, field, text).map(ExitWanted::Signal);
         }
         let needed = "an exit code, a signal such as SIGTERM, or `any`";
-        let code = self.integer(field, 0..=255, needed)?;
+        let code = from.integer(field, 0..=255, needed)?;
         Some(ExitWanted::Code(u8::try_from(code).ok()?))
     }
 
-    /// A pattern, or `{match: PATTERN, count: …, stream: …}`.
-    fn log(&mut self, field: Field<'_>) -> Option<ProgramFact> {
-        let at_least_one = Bounds { min: Some(1), max: None };
-        if field.scalar().is_some() {
-            let pattern = self.regex(field)?;
-            return Some(ProgramFact::Log { pattern, stream: None, count: at_least_one });
-        }
-        let fields = self.fields(field, "an expectation of output", keys::LOG)?;
-        let wanted = self.required(&fields, "match", "this expectation of output")?;
-        let pattern = self.regex(wanted)?;
-        let count = match fields.find("count") {
-            Some(field) => self.count(field)?,
-            None => at_least_one,
+    fn schema(definitions: &mut Definitions) -> Json {
+        let word = |definitions: &mut Definitions| {
+            let description = "The name of a signal, or `any`.";
+            definitions.text("SignalOrAny", description, "^(any|SIG[A-Z0-9]+)$", "SIGTERM")
         };
-        let stream = match fields.find("stream") {
-            Some(field) => {
-                let streams = [("stdout", Stream::Stdout), ("stderr", Stream::Stderr)];
-                Some(self.choice(field, &streams)?)
-            }
-            None => None,
-        };
-        Some(ProgramFact::Log { pattern, stream, count })
-    }
-
-    fn regex(&mut self, field: Field<'_>) -> Option<String> {
-        let pattern = self.text(field, "a regular expression")?;
-        if pattern.is_empty() {
-            self.mistake(field.wrong(), format!("`{}` is empty: every line matches", field.key));
-            return None;
-        }
-        self.check_regex(field, pattern).then(|| pattern.to_owned())
+        definitions.any_of(
+            "ExitCode",
+            "An exit code, the name of a signal, or `any`.",
+            &[
+                ("The code.", |_| json!({"type": "integer", "minimum": 0, "maximum": 255})),
+                ("A signal, or whatever it is.", word),
+            ],
+        )
     }
 }
 
-/// Facts that are times themselves.
-const TIMED: [&str; 3] = ["exited", "ready", "runtime"];
+fn read_signal(from: &mut Decoder<'_>, field: Field<'_>, text: &str) -> Option<i32> {
+    let known = SIGNALS.iter().find(|(name, _)| *name == text);
+    if known.is_none() {
+        let message = format!("exit: `{}` is not a signal", shorten(text));
+        match nearest(text, SIGNALS.iter().map(|(name, _)| *name)) {
+            Some(near) => {
+                from.mistake_with_hint(field.wrong(), message, format!("did you mean `{near}`?"));
+            }
+            None => from.mistake(field.wrong(), message),
+        }
+    }
+    known.map(|(_, number)| *number)
+}
+
+map! {
+    /// Lines of output, and how many.
+    LogForm {
+        /// The regular expression that a line must match.
+        "match" MATCH: Required<Pattern>,
+        /// How many lines; default `{min: 1}`. 0 for none.
+        "count" COUNT: Count,
+        /// Only `stdout` or only `stderr`; default: both.
+        "stream" STREAM: StreamName,
+    }
+}
+
+words! {
+    /// A stream of a program.
+    StreamName: Stream {
+        /// Standard output.
+        "stdout" => Stream::Stdout,
+        /// Standard error.
+        "stderr" => Stream::Stderr,
+    }
+}
+
+/// A pattern, or `{match: PATTERN, count: …, stream: …}`.
+pub(super) struct Log;
+
+impl Form for Log {
+    type Value = ProgramFact;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ProgramFact> {
+        let at_least_one = Bounds { min: Some(1), max: None };
+        if field.scalar().is_some() {
+            let pattern = Pattern::read(from, field)?;
+            return Some(ProgramFact::Log { pattern, stream: None, count: at_least_one });
+        }
+        let fields = from.table::<LogForm>(field, "an expectation of output")?;
+        let pattern = from.need(&fields, LogForm::MATCH, "this expectation of output")?;
+        let count = from.read_or(&fields, LogForm::COUNT, at_least_one)?;
+        let stream = from.read(&fields, LogForm::STREAM)?;
+        Some(ProgramFact::Log { pattern, stream, count })
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Log",
+            "What programs write.",
+            &[
+                ("A regular expression that at least one line must match.", text),
+                ("All of it.", LogForm::definition),
+            ],
+        )
+    }
+}
+
+form! {
+    /// A regular expression that does not match everything.
+    Pattern: String, by read_pattern, like text
+}
+
+fn read_pattern(from: &mut Decoder<'_>, field: Field<'_>) -> Option<String> {
+    let pattern = from.text(field, "a regular expression")?;
+    if pattern.is_empty() {
+        from.mistake(field.wrong(), format!("`{}` is empty: every line matches", field.key));
+        return None;
+    }
+    check_regex(from, field, pattern).then(|| pattern.to_owned())
+}
 
 /// signal(7), as on every architecture but Alpha, SPARC, MIPS and PARISC.
 const SIGNALS: [(&str, i32); 14] = [

@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use windtunnel_model::{Plan, Subnet};
 
 use crate::decode::{At, Draft, LanDraft};
-use crate::error::Findings;
+use crate::error::Diagnostics;
 use crate::position::Place;
 
 /// Gives every LAN its subnets. Fixed addresses of nodes that are on no LAN keep blocks of the
 /// pools free of LANs.
-pub(super) fn assign(found: &mut Findings, draft: &Draft, plan: &mut Plan) {
+pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
     take_given(found, draft, plan);
     if !found.is_clean() {
         return;
@@ -33,7 +33,7 @@ pub(super) fn assign(found: &mut Findings, draft: &Draft, plan: &mut Plan) {
     }
 }
 
-fn take_given(found: &mut Findings, draft: &Draft, plan: &mut Plan) {
+fn take_given(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
     let mut given: BTreeMap<Subnet, &LanDraft> = BTreeMap::new();
     for (position, lan) in draft.lans.iter().enumerate() {
         for At { value: subnet, place } in &lan.subnets {
@@ -61,7 +61,7 @@ fn take_given(found: &mut Findings, draft: &Draft, plan: &mut Plan) {
 
 /// Takes subnets from the end of a pool for the LANs that have none of its family.
 fn carve(
-    found: &mut Findings,
+    found: &mut Diagnostics,
     draft: &Draft,
     plan: &mut Plan,
     fixed: &[IpAddr],
@@ -103,7 +103,7 @@ fn carve(
     }
 }
 
-fn too_small(found: &mut Findings, lan: &LanDraft, pool: Subnet, place: Place) {
+fn too_small(found: &mut Diagnostics, lan: &LanDraft, pool: Subnet, place: Place) {
     let name = &lan.name.value;
     let message = format!("address: the pool {pool} has no room for a subnet for `{name}`");
     let example = if pool.network.is_ipv4() { "192.168.1.0/24" } else { "fd01::/64" };

@@ -1,0 +1,341 @@
+//! Programs, and what their node and `defaults.node` may say for them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+use windtunnel_model::Span;
+use windtunnel_model::plan::Restart;
+
+use super::node::Node;
+use super::ready::ReadyDraft;
+use super::{At, Decoder, Field, Fields};
+use crate::grammar::{Definitions, Form, Item, List, Names, Required, form, map, text, words};
+use crate::position::Place;
+use crate::text::shorten;
+use crate::tree::{Key, Kind};
+
+/// What a program, its node and `defaults.node` may say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProgramKeys {
+    pub(crate) daemon: Option<bool>,
+    pub(crate) ready: Option<ReadyDraft>,
+    pub(crate) after: Vec<At<String>>,
+    pub(crate) start: Option<At<Span>>,
+    pub(crate) cwd: Option<At<String>>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) restart: Option<Restart>,
+}
+
+/// One program.
+#[derive(Debug, Clone)]
+pub(crate) struct ProgramDraft {
+    pub(crate) argv: Vec<String>,
+    /// Where the command is written, or the first word of a list of words.
+    pub(crate) place: Place,
+    pub(crate) keys: ProgramKeys,
+}
+
+impl ProgramKeys {
+    /// What is not said here is taken from `defaults`; `env` is merged.
+    pub(crate) fn or(&self, defaults: &ProgramKeys) -> ProgramKeys {
+        let after = if self.after.is_empty() { &defaults.after } else { &self.after };
+        ProgramKeys {
+            daemon: self.daemon.or(defaults.daemon),
+            ready: self.ready.clone().or_else(|| defaults.ready.clone()),
+            after: after.clone(),
+            start: self.start.clone().or_else(|| defaults.start.clone()),
+            cwd: self.cwd.clone().or_else(|| defaults.cwd.clone()),
+            env: merged(&defaults.env, &self.env),
+            restart: self.restart.or(defaults.restart),
+        }
+    }
+}
+
+/// `under` with what `over` has.
+pub(super) fn merged(
+    under: &BTreeMap<String, String>,
+    over: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    under.iter().chain(over).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+map! {
+    /// What programs, their nodes and `defaults.node` have.
+    ProgramTable {
+        /// Whether the run may end while this still runs; default false.
+        "daemon" DAEMON: bool,
+        /// It starts no earlier than this after the run began; default 0s.
+        "start" START: Span,
+        /// Working folder; a relative one starts at the file's folder. Default: the file's folder.
+        "cwd" CWD: String,
+        /// Environment variables on top of windtunnel's own environment.
+        "env" ENV: Environment,
+        /// Whether it is started again after it exited: `never` (default, or `false`),
+        /// `on-failure`, or `always` (or `true`).
+        "restart" RESTART: RestartForm,
+    }
+}
+
+map! {
+    /// What programs and their nodes have.
+    Startup {
+        /// When a program counts as ready for those that come `after` it: `tcp:PORT`, `listen`,
+        /// `unix:PATH`, `log:REGEX` (a line of its output matches) or `exit` (it has exited with
+        /// 0), or a map with a `timeout`; default: as soon as it has started.
+        "ready" READY: ReadyDraft,
+        /// Nodes or groups whose programs must be ready first.
+        "after" AFTER: Names,
+    }
+}
+
+map! {
+    /// One of several programs of a node; what it does not say is taken from its node.
+    Program, ProgramDraft, by read_program {
+        /// The command: a text of words or a list of words.
+        "run" RUN: Required<Words>,
+        ..ProgramTable,
+        ..Startup,
+    }
+}
+
+impl Item for Program {
+    const LIST: &'static str = "a list of programs";
+}
+
+words! {
+    /// When a program is started again.
+    RestartWhen: Restart {
+        /// Never.
+        "never" => Restart::Never,
+        /// After an exit code other than 0, or a signal.
+        "on-failure" => Restart::OnFailure,
+        /// Always.
+        "always" => Restart::Always,
+    }
+}
+
+/// When a program is started again, in words or as a boolean.
+struct RestartForm;
+
+impl Form for RestartForm {
+    type Value = Restart;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Restart> {
+        let flags = [("false", Restart::Never), ("true", Restart::Always)];
+        let choices: Vec<_> = RestartWhen::WORDS.iter().copied().chain(flags).collect();
+        from.choice(field, &choices)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Restart",
+            "Whether a program is started again.",
+            &[("When.", RestartWhen::schema), ("Always, or never.", bool::schema)],
+        )
+    }
+}
+
+/// Reads the keys of a node, a program or `defaults.node`.
+pub(super) fn read_program_keys(from: &mut Decoder<'_>, fields: &Fields<'_>) -> ProgramKeys {
+    ProgramKeys {
+        daemon: from.read(fields, ProgramTable::DAEMON).flatten(),
+        ready: from.read(fields, Startup::READY).flatten(),
+        after: from.read(fields, Startup::AFTER).flatten().unwrap_or_default(),
+        start: from.read_at(fields, ProgramTable::START),
+        cwd: from.read(fields, ProgramTable::CWD).flatten(),
+        env: from.read(fields, ProgramTable::ENV).flatten().unwrap_or_default(),
+        restart: from.read(fields, ProgramTable::RESTART).flatten(),
+    }
+}
+
+/// Reads `run` of a node.
+pub(super) fn read_programs(
+    from: &mut Decoder<'_>,
+    fields: &Fields<'_>,
+) -> Option<Vec<ProgramDraft>> {
+    let Some(run) = fields.get(Node::RUN) else {
+        for key in ["ready", "after", "start", "daemon", "restart", "cwd", "env"] {
+            if let (Some(field), false) = (fields.find(key), fields.unknown) {
+                let message = format!("`{key}` has no effect on a node that has no `run`");
+                from.notice(field.place, message);
+            }
+        }
+        return Some(Vec::new());
+    };
+    if Run::is_several(run)
+        && let Some(ready) = fields.get(Startup::READY)
+    {
+        let message = "`ready` of a node with a list of programs belongs to one of them";
+        from.mistake_with_hint(ready.place, message, "write it beside that program's `run`");
+    }
+    Run::read(from, run)
+}
+
+fn read_program(from: &mut Decoder<'_>, item: Field<'_>) -> Option<ProgramDraft> {
+    let fields = from.table::<Program>(item, "a program")?;
+    let keys = read_program_keys(from, &fields);
+    let (argv, place) = from.need(&fields, Program::RUN, "this program")?;
+    Some(ProgramDraft { argv, place, keys })
+}
+
+/// What a node runs: a command, or a list of programs.
+pub(super) struct Run;
+
+impl Run {
+    fn is_several(field: Field<'_>) -> bool {
+        match &field.value.kind {
+            Kind::List(items) => items.iter().any(|item| matches!(item.kind, Kind::Map(_))),
+            _ => false,
+        }
+    }
+}
+
+impl Form for Run {
+    type Value = Vec<ProgramDraft>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<ProgramDraft>> {
+        if !Run::is_several(field) {
+            let (argv, place) = Words::read(from, field)?;
+            return Some(vec![ProgramDraft { argv, place, keys: ProgramKeys::default() }]);
+        }
+        let items = from.list(field, Program::LIST)?;
+        let programs: Vec<_> = items.map(|item| read_program(from, item)).collect();
+        programs.into_iter().collect()
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Run",
+            "What a node runs.",
+            &[("One program.", Words::schema), ("Several programs.", <List<Program>>::schema)],
+        )
+    }
+}
+
+/// A command, and where it or the first word of a list of words is written.
+struct Words;
+
+impl Form for Words {
+    type Value = (Vec<String>, Place);
+
+    fn read(from: &mut Decoder<'_>, run: Field<'_>) -> Option<Self::Value> {
+        let (argv, place) = match &run.value.kind {
+            Kind::List(items) => {
+                let words = items.iter().map(|item| read_word(from, run.with(item)));
+                let place = items.first().map_or(run.value.place, |word| word.place);
+                (words.collect::<Option<Vec<_>>>()?, place)
+            }
+            _ => (split_words(from, run)?, run.value.place),
+        };
+        match argv.first().map(String::is_empty) {
+            Some(false) => Some((argv, place)),
+            Some(true) => {
+                from.mistake(run.wrong(), "run: the name of the program is empty");
+                None
+            }
+            None => {
+                from.mistake(run.wrong(), "run: no command; leave `run` out for no program");
+                None
+            }
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        let list = |definitions: &mut Definitions| {
+            let word = word(definitions);
+            json!({"type": "array", "items": word, "minItems": 1})
+        };
+        definitions.any_of(
+            "Words",
+            "A command.",
+            &[
+                ("Words with blanks between them, quoted as for a shell.", text),
+                ("A list of words.", list),
+            ],
+        )
+    }
+}
+
+fn read_word(from: &mut Decoder<'_>, item: Field<'_>) -> Option<String> {
+    if matches!(item.value.kind, Kind::Null) {
+        from.mistake(item.value.place, "run: a word is missing; write '' for an empty one");
+        return None;
+    }
+    from.text(item, "a word of the command").map(str::to_owned)
+}
+
+/// Splits a text as a shell would, without being one.
+fn split_words(from: &mut Decoder<'_>, run: Field<'_>) -> Option<Vec<String>> {
+    const SHELL: [&str; 9] = ["|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1"];
+    let text =
+        from.text(run, "a command: a text of words, a list of words, or a list of {run: …}")?;
+    let Ok(words) = shell_words::split(text) else {
+        let message = format!("run: a quote in `{}` is not closed", shorten(text));
+        from.mistake(run.wrong(), message);
+        return None;
+    };
+    if let Some(word) = words.iter().find(|word| SHELL.contains(&word.as_str())) {
+        let message = format!(
+            "`{word}` is passed to the program as it is, for no shell reads this: write \
+             [sh, -c, \"…\"] where one should"
+        );
+        from.notice(run.value.place, message);
+    }
+    Some(words)
+}
+
+/// The schema of a text; numbers and booleans are taken as they are written.
+fn word(definitions: &mut Definitions) -> Json {
+    definitions.any_of(
+        "Word",
+        "A text; numbers and booleans are taken as they are written.",
+        &[
+            ("A text.", text),
+            ("A number.", |_| json!({"type": "number"})),
+            ("A boolean.", bool::schema),
+        ],
+    )
+}
+
+form! {
+    /// Environment variables.
+    Environment: BTreeMap<String, String>, by read_environment, like Texts::schema
+}
+
+fn read_environment(from: &mut Decoder<'_>, field: Field<'_>) -> Option<BTreeMap<String, String>> {
+    Texts::read(from, field, "a map of variables and their values", |from, key| {
+        if key.text.is_empty() || key.text.contains(['=', '\0']) {
+            let message = format!("env: `{}` cannot name a variable", shorten(&key.text));
+            from.mistake(key.place, message);
+        }
+    })
+}
+
+/// A map of texts with any keys.
+pub(super) struct Texts;
+
+impl Texts {
+    /// Reads such a map; `check` judges each key.
+    pub(super) fn read(
+        from: &mut Decoder<'_>,
+        field: Field<'_>,
+        needed: &str,
+        check: fn(&mut Decoder<'_>, &Key),
+    ) -> Option<BTreeMap<String, String>> {
+        let fields = from.map(field, needed)?;
+        let mut found = BTreeMap::new();
+        for entry in fields.all() {
+            if let Some(text) = from.text(entry, "a text (write '' for an empty one)") {
+                found.insert(entry.key.to_owned(), text.to_owned());
+            }
+        }
+        if let Kind::Map(entries) = &field.value.kind {
+            entries.iter().for_each(|(key, _)| check(from, key));
+        }
+        Some(found)
+    }
+
+    pub(super) fn schema(definitions: &mut Definitions) -> Json {
+        json!({"type": "object", "additionalProperties": word(definitions)})
+    }
+}

@@ -1,0 +1,74 @@
+//! `reorder`: packets that overtake others.
+
+use serde_json::Value as Json;
+use windtunnel_model::profile::Reorder;
+use windtunnel_model::{Probability, Span};
+
+use super::{Decoder, Field};
+use crate::grammar::{Definitions, Form, map};
+use crate::tree::Kind;
+
+map! {
+    /// Packets that are held back so that others overtake them.
+    ReorderForm {
+        /// Probability that a packet is held back; default 0%.
+        "probability" PROBABILITY: Probability,
+        /// How long; default 1ms.
+        "extra" EXTRA: Span,
+        /// Whether jitter may reorder as well; default false.
+        "by-jitter" BY_JITTER: bool,
+    }
+}
+
+/// How long a packet is held back where the file does not say.
+const DEFAULT_EXTRA: Span = Span::from_millis(1);
+
+impl Form for Reorder {
+    type Value = Reorder;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Reorder> {
+        match (field.scalar(), &field.value.kind) {
+            (Some("none"), _) => Some(Reorder::default()),
+            (Some("jitter"), _) => Some(Reorder { by_jitter: true, ..Reorder::default() }),
+            (Some(_), _) => {
+                let needed = "`none`, `jitter` or a probability such as 1%";
+                let probability = from.quantity(field, needed)?;
+                Some(Reorder { by_jitter: false, probability, extra: DEFAULT_EXTRA })
+            }
+            (None, Kind::Map(_)) => read_map(from, field),
+            _ => {
+                let needed = "`none`, `jitter`, a probability, or {probability: 1%, extra: 5ms}";
+                from.wrong_type(field, needed)
+            }
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Reorder",
+            "Packets that overtake others.",
+            &[
+                ("`none`, `jitter`, or the probability of being held back by 1ms.", short),
+                ("All of it.", ReorderForm::definition),
+            ],
+        )
+    }
+}
+
+fn short(definitions: &mut Definitions) -> Json {
+    definitions.text(
+        "ReorderText",
+        "`none`, `jitter`, or a probability.",
+        r"^(none|jitter|[0-9]+(\.[0-9]+)? ?(%|ppm|ppb))$",
+        "1%",
+    )
+}
+
+fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Reorder> {
+    let fields = from.table::<ReorderForm>(field, "reorder")?;
+    let probability = from.read_or(&fields, ReorderForm::PROBABILITY, Probability::NEVER)?;
+    let extra = from.read_or(&fields, ReorderForm::EXTRA, DEFAULT_EXTRA)?;
+    let by_jitter = from.read_or(&fields, ReorderForm::BY_JITTER, false)?;
+    let extra = if probability.is_never() { Span::ZERO } else { extra };
+    Some(Reorder { by_jitter, probability, extra })
+}

@@ -1,0 +1,387 @@
+//! The cursor over the tree: fields of maps and their values, and what is wrong with them.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use super::{Form, Key, Map, hint_for_unit, is_extension};
+use crate::error::Diagnostics;
+use crate::position::Place;
+use crate::text::{list, nearest, shorten};
+use crate::trace::TraceFiles;
+use crate::tree::{Key as KeyText, Kind, Value};
+
+/// What reads the tree: where mistakes go, and the other files that the scenario names.
+pub(crate) struct Decoder<'a> {
+    pub(crate) diagnostics: &'a mut Diagnostics,
+    pub(crate) traces: &'a mut TraceFiles,
+}
+
+/// Something with the place where it was written.
+#[derive(Debug, Clone)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    pub(crate) place: Place,
+}
+
+/// A map whose keys are all known.
+pub(crate) struct Fields<'t> {
+    /// The map itself, or the key that it belongs to where the map has no mark of its own.
+    pub(crate) place: Place,
+    entries: &'t [(KeyText, Value)],
+    /// Whether the keys are those of the file's language, so that `x-` ones are extensions, and no
+    /// names.
+    keyed: bool,
+    /// Whether a key was not known, so that a missing one is no mistake of its own.
+    pub(crate) unknown: bool,
+}
+
+/// One entry of a map; items of a list carry the list's key.
+#[derive(Clone, Copy)]
+pub(crate) struct Field<'t> {
+    pub(crate) key: &'t str,
+    pub(crate) place: Place,
+    pub(crate) value: &'t Value,
+}
+
+impl<'t> Fields<'t> {
+    /// The entry of a key, if the file has it.
+    pub(crate) fn get<F>(&self, key: Key<F>) -> Option<Field<'t>> {
+        self.find(key.name)
+    }
+
+    /// The entry called `key`, if the file has it.
+    pub(crate) fn find(&self, key: &str) -> Option<Field<'t>> {
+        let (key, value) = self.entries.iter().find(|(known, _)| known.text == key)?;
+        Some(Field { key: &key.text, place: key.place, value })
+    }
+
+    pub(crate) fn has<'k>(&self, key: impl Into<&'k str>) -> bool {
+        self.find(key.into()).is_some()
+    }
+
+    /// Every entry that is no extension.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Field<'t>> + use<'t> {
+        let keyed = self.keyed;
+        let counts = move |(key, _): &&(KeyText, Value)| !(keyed && is_extension(&key.text));
+        let field =
+            |(key, value): &'t (KeyText, Value)| Field { key: &key.text, place: key.place, value };
+        self.entries.iter().filter(counts).map(field)
+    }
+}
+
+impl<'t> Field<'t> {
+    /// Another value under the same key.
+    pub(crate) fn with(self, value: &'t Value) -> Self {
+        Field { value, place: value.place, ..self }
+    }
+
+    /// Whether anything was written; a list whose items are all commented out is nothing.
+    pub(crate) fn is_some(&self) -> bool {
+        !matches!(self.value.kind, Kind::Null)
+    }
+
+    /// Where to point when the value is wrong: the value, or the key if the value is nothing.
+    pub(crate) fn wrong(self) -> Place {
+        match self.value.kind {
+            Kind::Null => self.place,
+            _ => self.value.place,
+        }
+    }
+
+    /// The scalar's text, if it is one.
+    pub(crate) fn scalar(self) -> Option<&'t str> {
+        match &self.value.kind {
+            Kind::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Decoder<'_> {
+    /// Reports a mistake.
+    pub(crate) fn mistake(&mut self, place: Place, message: impl Into<String>) {
+        self.diagnostics.mistake(place, message);
+    }
+
+    /// Reports a mistake and how to repair it.
+    pub(crate) fn mistake_with_hint(
+        &mut self,
+        place: Place,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.diagnostics.mistake_with_hint(place, message, hint);
+    }
+
+    /// Adds a notice about a place.
+    pub(crate) fn notice(&mut self, place: Place, message: impl Into<String>) {
+        self.diagnostics.notice(place, message);
+    }
+
+    /// The value of a key: `Some(None)` if the file has none, `None` if it is wrong.
+    pub(crate) fn read<F: Form>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: Key<F>,
+    ) -> Option<Option<F::Value>> {
+        match fields.get(key) {
+            Some(field) => F::read(self, field).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// The value of a key, or `default` if the file has none.
+    pub(crate) fn read_or<F: Form>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: Key<F>,
+        default: F::Value,
+    ) -> Option<F::Value> {
+        self.read(fields, key).map(|value| value.unwrap_or(default))
+    }
+
+    /// The value of a key with the place of the key, if the file has it and it is right.
+    pub(crate) fn read_at_key<F: Form>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: Key<F>,
+    ) -> Option<At<F::Value>> {
+        let field = fields.get(key)?;
+        F::read(self, field).map(|value| At { value, place: field.place })
+    }
+
+    /// The value of a key with its own place, if the file has it and it is right.
+    pub(crate) fn read_at<F: Form>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: Key<F>,
+    ) -> Option<At<F::Value>> {
+        let field = fields.get(key)?;
+        F::read(self, field).map(|value| At { value, place: field.value.place })
+    }
+
+    /// The value of a key that must be there; `what` names the map in messages ("this link").
+    pub(crate) fn need<F: Form>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: Key<F>,
+        what: &str,
+    ) -> Option<F::Value> {
+        let field = self.required(fields, key, what)?;
+        F::read(self, field)
+    }
+
+    /// A map with the keys of the table `M` and extensions only; `what` names it in messages.
+    pub(crate) fn table<'t, M: Map>(&mut self, field: Field<'t>, what: &str) -> Option<Fields<'t>> {
+        self.fields(field, what, &M::list())
+    }
+
+    /// A map with any keys.
+    pub(crate) fn map<'t>(&mut self, field: Field<'t>, needed: &str) -> Option<Fields<'t>> {
+        match &field.value.kind {
+            Kind::Map(entries) => {
+                let place = field.value.place;
+                Some(Fields { place, entries, keyed: false, unknown: false })
+            }
+            _ => self.wrong_type(field, needed),
+        }
+    }
+
+    /// A map with the keys `known` and extensions only; `what` names it in messages ("a link").
+    pub(crate) fn fields<'t>(
+        &mut self,
+        field: Field<'t>,
+        what: &str,
+        known: &[&str],
+    ) -> Option<Fields<'t>> {
+        let fields = self.map(field, &format!("{what}: a map of keys"))?;
+        let mut unknown = false;
+        for (key, _) in fields.entries {
+            if !known.contains(&key.text.as_str()) && !is_extension(&key.text) {
+                self.unknown_key(&key.text, key.place, what, known);
+                unknown = true;
+            }
+        }
+        // The other keys are judged all the same: their mistakes do not follow from this one. But
+        // what is missing may be what the unknown key was meant to be.
+        let place = if fields.place.length == 0 { field.place } else { fields.place };
+        Some(Fields { place, keyed: true, unknown, ..fields })
+    }
+
+    /// Reports a key that a map does not have.
+    pub(crate) fn unknown_key(&mut self, key: &str, place: Place, what: &str, known: &[&str]) {
+        let message = format!("unknown key `{}` of {what}", shorten(key));
+        if self.diagnostics.is_full() {
+            return self.mistake(place, message);
+        }
+        match nearest(key, known.iter().copied()) {
+            Some(near) => {
+                self.mistake_with_hint(place, message, format!("did you mean `{near}`?"));
+            }
+            None => {
+                self.mistake_with_hint(place, message, format!("it has {}", known.join(", ")));
+            }
+        }
+    }
+
+    /// The entry of a key that must be there.
+    pub(crate) fn required<'t, 'k>(
+        &mut self,
+        fields: &Fields<'t>,
+        key: impl Into<&'k str>,
+        what: &str,
+    ) -> Option<Field<'t>> {
+        let key = key.into();
+        let found = fields.find(key);
+        if found.is_none() && !fields.unknown {
+            self.mistake(fields.place, format!("{what} lacks `{key}`"));
+        }
+        found
+    }
+
+    /// The items of a list.
+    pub(crate) fn list<'t>(
+        &mut self,
+        field: Field<'t>,
+        needed: &str,
+    ) -> Option<impl Iterator<Item = Field<'t>> + Clone + use<'t>> {
+        match &field.value.kind {
+            Kind::List(items) => Some(items.iter().map(move |item| field.with(item))),
+            _ => self.wrong_type(field, needed),
+        }
+    }
+
+    /// A scalar's text.
+    pub(crate) fn text<'t>(&mut self, field: Field<'t>, needed: &str) -> Option<&'t str> {
+        match &field.value.kind {
+            Kind::Text(text) if text.contains('\0') => {
+                let message = format!("`{}` holds a NUL character", shorten(text));
+                self.mistake(field.wrong(), message);
+                None
+            }
+            Kind::Text(text) => Some(text),
+            _ => self.wrong_type(field, needed),
+        }
+    }
+
+    /// A scalar's text with its place.
+    pub(crate) fn text_at(&mut self, field: Field<'_>, needed: &str) -> Option<At<String>> {
+        let value = self.text(field, needed)?.to_owned();
+        Some(At { value, place: field.value.place })
+    }
+
+    /// A quantity with a unit.
+    pub(crate) fn quantity<T>(&mut self, field: Field<'_>, needed: &str) -> Option<T>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        let text = self.text(field, needed)?;
+        match text.parse() {
+            Ok(quantity) => Some(quantity),
+            Err(_) if !text.starts_with(|c: char| c.is_ascii_digit()) => {
+                let message = format!("{}: `{}` is not {needed}", field.key, shorten(text));
+                self.mistake(field.wrong(), message);
+                None
+            }
+            Err(error) => {
+                let message = format!("{}: {error}", field.key);
+                match hint_for_unit(text) {
+                    Some(hint) => self.mistake_with_hint(field.wrong(), message, hint),
+                    None => self.mistake(field.wrong(), message),
+                }
+                None
+            }
+        }
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag(&mut self, field: Field<'_>) -> Option<bool> {
+        match self.text(field, "`true` or `false`")? {
+            "true" => Some(true),
+            "false" => Some(false),
+            other => {
+                let message =
+                    format!("{}: `{}` is not `true` or `false`", field.key, shorten(other));
+                self.mistake(field.wrong(), message);
+                None
+            }
+        }
+    }
+
+    /// A whole number.
+    pub(crate) fn integer(
+        &mut self,
+        field: Field<'_>,
+        range: RangeInclusive<u64>,
+        needed: &str,
+    ) -> Option<u64> {
+        let text = self.text(field, needed)?;
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let shown = shorten(text);
+        if !digits {
+            self.mistake(field.wrong(), format!("{}: `{shown}` is not {needed}", field.key));
+            return None;
+        }
+        let value = text.parse().ok().filter(|value| range.contains(value));
+        if value.is_none() {
+            let (least, most) = (range.start(), range.end());
+            let message = format!("{}: `{shown}` is not between {least} and {most}", field.key);
+            self.mistake(field.wrong(), message);
+        }
+        value
+    }
+
+    /// One of a few words.
+    pub(crate) fn choice<T: Clone>(
+        &mut self,
+        field: Field<'_>,
+        choices: &[(&str, T)],
+    ) -> Option<T> {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let text = self.text(field, &list(&words))?;
+        if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
+            return Some(value.clone());
+        }
+        let message = format!("{}: `{}` is not {}", field.key, shorten(text), list(&words));
+        match nearest(text, words.iter().copied()) {
+            Some(near) => {
+                self.mistake_with_hint(field.wrong(), message, format!("did you mean `{near}`?"));
+            }
+            None => self.mistake(field.wrong(), message),
+        }
+        None
+    }
+
+    /// One name or a list of names.
+    pub(crate) fn names(&mut self, field: Field<'_>, needed: &str) -> Option<Vec<At<String>>> {
+        match &field.value.kind {
+            Kind::List(items) => {
+                items.iter().map(|item| self.text_at(field.with(item), needed)).collect()
+            }
+            _ => Some(vec![self.text_at(field, needed)?]),
+        }
+    }
+
+    /// Reports that a key holds something of another type.
+    pub(crate) fn wrong_type<T>(&mut self, field: Field<'_>, needed: &str) -> Option<T> {
+        let found = match &field.value.kind {
+            Kind::Null if !field.key.is_empty() => {
+                let message = format!("`{}` has no value: it must be {needed}", shorten(field.key));
+                self.mistake(field.wrong(), message);
+                return None;
+            }
+            Kind::Null => "nothing".to_owned(),
+            Kind::Text(text) => format!("the text `{}`", shorten(text)),
+            Kind::List(_) => "a list".to_owned(),
+            Kind::Map(_) => "a map".to_owned(),
+        };
+        let message = match field.key {
+            "" => format!("the file must hold {needed}, not {found}"),
+            key => format!("`{}` must be {needed}, not {found}", shorten(key)),
+        };
+        self.mistake(field.wrong(), message);
+        None
+    }
+}
