@@ -23,6 +23,7 @@ mod overload;
 pub(crate) mod phase;
 mod sampler;
 mod schedule;
+mod tally;
 mod vigil;
 
 use std::io;
@@ -38,6 +39,7 @@ use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::{clock as sys_clock, limits, schedule as sys_schedule};
 use windtunnel_wire::vnet;
 
+use crate::clock::now;
 use crate::recorder::Recorder;
 pub(crate) use abroad::{Abroad, OneWay, PeerTraffic, Silence, Traffic};
 use change::{advance, apply};
@@ -46,12 +48,12 @@ pub(crate) use message::{Note, Order};
 pub(crate) use meter::Flow;
 use outbox::Outbox;
 use overload::{Change, Overload};
-#[cfg(test)]
-pub(crate) use sampler::LateInterval;
 use sampler::Sampler;
-pub(crate) use sampler::{LaneResult, Tally};
 pub(crate) use schedule::Cause;
 use schedule::Schedule;
+#[cfg(test)]
+pub(crate) use tally::LateInterval;
+pub(crate) use tally::{LaneResult, Tally};
 use vigil::{Vigil, Wait};
 
 /// What the loop needs.
@@ -447,12 +449,6 @@ fn new_engine(setup: &Setup, abroad: Option<&Abroad>) -> Engine {
     let mut engine = Engine::of_part(&setup.plan, limits, &part);
     engine.start_traces(now());
     engine
-}
-
-/// The present on the run's clock.
-#[must_use]
-pub(crate) fn now() -> Time {
-    Time::from_nanos(sys_clock::monotonic_ns())
 }
 
 /// Slots of 68 KiB each that the kernel fills: room for 1 ms of small packets at a million a

@@ -12,8 +12,8 @@ use windtunnel_routing::Routes;
 use crate::folder::Folder;
 use crate::gather::{Parts, gather};
 use crate::observer::Seen;
+use crate::options::Options;
 use crate::part::news::News;
-use crate::run::Options;
 use crate::supervisor::Supervisor;
 
 /// What the first byte chooses to be read of the rest.

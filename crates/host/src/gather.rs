@@ -3,8 +3,10 @@
 
 mod events;
 mod files;
+mod interval;
 mod lines;
 pub(crate) mod numbers;
+mod parts;
 mod samples;
 mod sides;
 mod tally;
@@ -13,7 +15,6 @@ mod tests;
 
 pub use events::Once;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
@@ -22,24 +23,19 @@ use windtunnel_sys::limits::Processors;
 use windtunnel_trace::report::Report;
 
 use crate::devices::DeviceDrops;
-use crate::evidence;
+use crate::echo::{EchoesSeen, Probe};
+use crate::ending::Ending;
 use crate::folder::{Folder, FolderError};
-use crate::live::{EchoesSeen, Freezes, Probe};
+use crate::freeze::Freezes;
+use crate::options::Options;
 use crate::output::Carried;
 use crate::part::results::Results;
 use crate::recorder::Recorded;
-use crate::run::{Options, write_report};
+use crate::run::write_report;
 use crate::supervisor::Supervisor;
-use crate::verdict::{self, Ending, Evidence, Lost, PartEvidence};
-
-/// A run that is over, of which the parts' folders are here.
-#[derive(Debug, Clone)]
-pub struct Parts {
-    /// By member: name of the machine, and a copy of its folder; or why there is none.
-    pub members: Vec<(String, Result<PathBuf, String>)>,
-    /// By node: the member.
-    pub placement: Vec<u16>,
-}
+use crate::tables;
+use crate::verdict::{self, Evidence, Lost, PartEvidence};
+pub use parts::Parts;
 
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
@@ -84,12 +80,7 @@ pub fn gather(
     let whole = Whole::of(plan, parts, &results, peaks);
     let attempts = options.attempts.clone();
     let report = Report { attempts, ..whole.judge(plan, options, parts, &results) };
-    Ok(write_report(
-        folder,
-        plan,
-        evidence::tables(plan, &whole.echoes, &whole.tally.flows),
-        report,
-    ))
+    Ok(write_report(folder, plan, tables::tables(plan, &whole.echoes, &whole.tally.flows), report))
 }
 
 fn read(parts: &Parts, plan: &Plan) -> Result<Vec<(Results, PathBuf)>, GatherError> {
@@ -247,13 +238,3 @@ fn processors(results: &[Results]) -> Processors {
     }
     sum
 }
-
-/// Which interval of 100 ms a sample belongs to: parts take theirs at slightly different times.
-fn interval_of(at: Time) -> u64 {
-    at.as_nanos().saturating_add(INTERVAL_NS / 2) / INTERVAL_NS
-}
-
-/// Values of all parts by interval.
-type ByInterval<T> = BTreeMap<u64, (Time, T)>;
-
-const INTERVAL_NS: u64 = 100_000_000;

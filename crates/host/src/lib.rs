@@ -16,7 +16,7 @@
 //! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
 //! | `reserve` | room on the disk for the report |
 //! | `recent` | what links did in the last second, for who watches |
-//! | `evidence` | `echoes.csv` and `paths.csv`, for expectations of paths |
+//! | `tables` | `echoes.csv` and `paths.csv`, for expectations of paths |
 //! | `verdict` | what a run's figures mean |
 //! | `fit` | [`fits`]: whether a plan fits this machine |
 //! | `quiet` | [`Activity`]: whether this machine has time for a run |
@@ -38,16 +38,21 @@
 //! # }
 //! ```
 
+mod clock;
 mod dataplane;
 mod devices;
-mod evidence;
+mod echo;
+mod ending;
+mod error;
 mod fit;
 pub mod folder;
+mod freeze;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod gather;
 mod live;
 pub mod observer;
+mod options;
 mod output;
 mod pairs;
 mod part;
@@ -58,14 +63,18 @@ mod recorder;
 mod reserve;
 mod run;
 mod supervisor;
+mod tables;
 #[cfg(test)]
 mod testing;
+mod text;
 mod verdict;
 
+pub use error::RunError;
 pub use fit::{Concern, fits};
 pub use folder::{Folder, FolderError};
 pub use observer::{Notice, Observer};
+pub use options::{Foreground, Options};
 pub use part::part;
 pub use quiet::Activity;
 pub use reserve::{Reserve, junit_bytes};
-pub use run::{Foreground, Options, RunError, run, run_in_foreground};
+pub use run::{run, run_in_foreground};

@@ -32,23 +32,23 @@ use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::signal;
 use windtunnel_trace::event::{Event, What};
 
-use crate::dataplane::{Dataplane, Note, Order, Tally, now};
+use crate::clock::now;
+use crate::dataplane::{Dataplane, Note, Order, Tally};
+use crate::echo::{EchoesSeen, Probe};
+use crate::ending::Ending;
 use crate::folder::Folder;
+use crate::freeze::{Freezes, Frost};
 use crate::observer::{Notice, Observer};
+use crate::options::Options;
 use crate::output::{Carried, Matched, Output};
 use crate::recorder::Recorder;
-use crate::run::Options;
 use crate::supervisor::Supervisor;
-use crate::verdict::Ending;
 pub(crate) use connections::Connections;
 use ending::EndRequest;
 use events::Agenda;
 use foreground::Front;
 use orders::Ordered;
-pub(crate) use overload::Freezes;
-use overload::Frost;
-pub(crate) use part::{BEGIN_LATE, Side};
-pub(crate) use paths::{EchoesSeen, Probe};
+pub(crate) use part::Side;
 
 /// The threads of a run and the ways to talk to them.
 pub(crate) struct Threads {

@@ -18,14 +18,16 @@ use std::sync::Arc;
 
 use windtunnel_control::part::{FromPart, PartSetup, StopWhy, ToPart, bytes_of, with_causes};
 use windtunnel_model::Plan;
-use windtunnel_sys::schedule;
+use windtunnel_sys::{limits, schedule};
 use windtunnel_tunnel::{Security, Setup, Tunnel};
 
 use crate::dataplane::Abroad;
+use crate::error::{RunError, step};
 use crate::folder::Folder;
 use crate::live::Side;
 use crate::observer::Observer;
-use crate::run::{ENDING, Options, RunError, prepare, step};
+use crate::options::Options;
+use crate::run::{Done, ENDING, prepare};
 use link::Link;
 use results::Results;
 
@@ -108,8 +110,39 @@ fn in_folder(
         folder.discard();
         return Ok(());
     }
-    Results::of(setup, done).write(folder)?;
+    results_of(setup, done).write(folder)?;
     Ok(())
+}
+
+/// What this part has seen.
+fn results_of(setup: &PartSetup, done: Done) -> Results {
+    let Done { ended, processors, .. } = done;
+    let own = ended.supervisor.programs().filter(|(key, _)| ended.supervisor.is_here(*key));
+    Results {
+        member: setup.member,
+        host: setup.members.get(usize::from(setup.member)).cloned().unwrap_or_default(),
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        cpus: limits::cpus().map_or(1, |cpus| cpus.len()),
+        began_unix_s: done.began_unix_s,
+        setup: done.setup,
+        elapsed: done.elapsed,
+        ending: done.ending,
+        programs: own.map(|(key, program)| (key, program.clone())).collect(),
+        lost: ended.side.as_ref().map(Side::lost).cloned().unwrap_or_default(),
+        apart: ended.side.as_ref().is_some_and(Side::is_apart),
+        began_late: ended.began_late,
+        tally: ended.tally,
+        recorded: done.recorded,
+        carried: ended.carried,
+        echoes: ended.echoes,
+        origin: ended.origin,
+        freezes: ended.freezes,
+        device_drops: done.device_drops,
+        busy: processors.busy,
+        idle: processors.idle,
+        stolen: processors.stolen,
+        notes: done.notes,
+    }
 }
 
 /// A socket at the first port that is free.

@@ -17,182 +17,30 @@
 
 mod stages;
 
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use windtunnel_control::Listener;
-use windtunnel_control::part::Manner;
-use windtunnel_model::{Bytes, NodeId, Plan, Span};
+use windtunnel_model::{Plan, Span};
 use windtunnel_node::Village;
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::{schedule, signal};
-use windtunnel_trace::report::{Attempt, Report, Verdict};
+use windtunnel_trace::report::{Report, Verdict};
 
-use crate::dataplane::{Abroad, Dataplane, Setup, now};
-use crate::evidence;
+use crate::clock::now;
+use crate::dataplane::{Abroad, Dataplane, Setup};
+use crate::error::{RunError, io, step};
 use crate::folder::{Folder, FolderError};
 use crate::live::{Live, Side, Threads};
 use crate::observer::{Notice, Observer};
+use crate::options::{Foreground, Options};
 use crate::output::Output;
 use crate::presence::{self, Missing};
 use crate::recorder::{Recorder, Recording};
+use crate::tables;
 use crate::verdict;
 pub(crate) use stages::{Done, Started};
-
-/// How a run is done.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The run folder; must not exist or be empty.
-    pub folder: PathBuf,
-    /// Whether `latest` beside the folder shall point to it.
-    pub link_latest: bool,
-    /// Where programs start that name no folder of their own: the folder of the file. Absolute.
-    pub base_dir: PathBuf,
-    /// Identifies the plan in the report.
-    pub plan_hash: String,
-    /// A packet that leaves later than this after it should have counts as late; more than 0.1 %
-    /// late packets, of all or of a link direction, or one that is 20 times as late, make the
-    /// run unfaithful.
-    pub max_lateness: Span,
-    /// Bytes kept of each stream that a program writes.
-    pub output_limit: Bytes,
-    /// Whether packets of up to 64 KiB may travel as one.
-    pub offload: bool,
-    /// Bytes that packets in queues and in flight may hold.
-    pub packet_memory: Bytes,
-    /// Files and folders that no program of a node may see, such as the keys of clusters.
-    pub hidden: Vec<PathBuf>,
-    /// Attempts at the same run that have been disturbed; the report names them.
-    pub attempts: Vec<Attempt>,
-}
-
-impl Options {
-    /// The usual options.
-    #[must_use]
-    pub fn new(folder: PathBuf, base_dir: PathBuf) -> Self {
-        Options {
-            folder,
-            link_latest: false,
-            base_dir,
-            plan_hash: String::new(),
-            max_lateness: Span::from_millis(1),
-            output_limit: Bytes(64_000_000),
-            offload: true,
-            packet_memory: Bytes(1_000_000_000),
-            hidden: Vec::new(),
-            attempts: Vec::new(),
-        }
-    }
-
-    /// Options of a run over several machines, which all of them do in the same manner.
-    #[must_use]
-    pub fn in_manner(folder: PathBuf, base_dir: PathBuf, plan_hash: &str, manner: &Manner) -> Self {
-        let Manner { max_lateness, output_limit, offload, packet_memory } = *manner;
-        let plan_hash = plan_hash.to_owned();
-        let usual = Options::new(folder, base_dir);
-        Options { plan_hash, max_lateness, output_limit, offload, packet_memory, ..usual }
-    }
-
-    /// What other machines have to know of these.
-    #[must_use]
-    pub fn manner(&self) -> Manner {
-        let Options { max_lateness, output_limit, offload, packet_memory, .. } = *self;
-        Manner { max_lateness, output_limit, offload, packet_memory }
-    }
-}
-
-/// Why a run could not be done. What happens once the network is up is not an error but a verdict.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The run folder.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// Leaving the machine's network.
-    #[error("cannot leave the machine's network")]
-    Enter(#[from] windtunnel_node::EnterError),
-    /// Making the nodes.
-    #[error("cannot set up the nodes")]
-    Create(#[from] windtunnel_node::CreateError),
-    /// This machine has not what programs need; nothing has been started.
-    #[error("{}", lacks(missing))]
-    Missing {
-        /// What, by the name of the node; at least one.
-        missing: Vec<(String, Missing)>,
-    },
-    /// Another step; it is named.
-    #[error("cannot {step}")]
-    Step {
-        /// What was tried.
-        step: &'static str,
-        /// What the system said.
-        #[source]
-        source: std::io::Error,
-    },
-    /// All UDP ports for packets between machines are taken.
-    #[error(
-        "all UDP ports from {first} to {last} at {address} are taken: each run on a machine has one"
-    )]
-    NoPort {
-        /// The machine's address.
-        address: std::net::IpAddr,
-        /// The first port.
-        first: u16,
-        /// The last one.
-        last: u16,
-    },
-    /// The agent wanted no more before the run had begun.
-    #[error("stopped before the run began: {0}")]
-    Stopped(String),
-    /// A signal came before the network was up.
-    #[error("interrupted by signal {0} while the network was set up")]
-    Interrupted(i32),
-}
-
-impl RunError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            RunError::Folder(_) => Some("name a new folder with --out DIR".to_owned()),
-            RunError::Enter(error) => error.hint(),
-            RunError::Create(error) => error.hint(),
-            RunError::NoPort { .. } => {
-                Some("end other runs, or start the agent with another port: --listen".to_owned())
-            }
-            RunError::Missing { missing } => {
-                missing.first().and_then(|(_, missing)| missing.hint())
-            }
-            RunError::Step { .. } => {
-                Some("`windtunnel doctor` tells what this machine allows".into())
-            }
-            _ => None,
-        }
-    }
-
-    /// The exit code that says this: 4, the machine cannot do it; 3, it has not what the file
-    /// names; 128+n for a signal.
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            RunError::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
-            RunError::Missing { .. } => 3,
-            _ => 4,
-        }
-    }
-}
-
-/// What is missing where, of which the first few are told.
-fn lacks(missing: &[(String, Missing)]) -> String {
-    let told = missing.iter().take(MISSING_TOLD);
-    let told = told.map(|(node, missing)| format!("node {node}: {}", missing.message()));
-    let more = missing.len().saturating_sub(MISSING_TOLD);
-    let more = (more > 0).then(|| format!("and {more} more"));
-    told.chain(more).collect::<Vec<_>>().join("; ")
-}
 
 /// Whether this machine has what programs need that cannot come later.
 fn check_presence(plan: &Plan, options: &Options, here: Option<&[bool]>) -> Result<(), RunError> {
@@ -243,19 +91,6 @@ fn whole_run(
         folder.discard();
     }
     result
-}
-
-/// A program that stands for the process that runs windtunnel.
-#[derive(Debug)]
-pub struct Foreground {
-    /// Its node.
-    pub node: NodeId,
-    /// Its position among the node's programs.
-    pub program: usize,
-    /// Its standard input, output and error. What it writes there is not in the run folder.
-    pub stdio: [OwnedFd; 3],
-    /// Whether standard input is a terminal that is to control the program's session.
-    pub has_terminal: bool,
 }
 
 /// What exists before the first thread.
@@ -408,7 +243,7 @@ fn start_threads(
 
 /// What cannot be written is added to the verdict of the report that the caller gets.
 fn write_results(folder: &Folder, plan: &Plan, done: &Done, report: Report) -> Report {
-    let tables = evidence::tables(plan, &done.ended.echoes, &done.ended.tally.flows);
+    let tables = tables::tables(plan, &done.ended.echoes, &done.ended.tally.flows);
     write_report(folder, plan, tables, report)
 }
 
@@ -455,15 +290,6 @@ pub(crate) const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 /// Signals that a program in the foreground gets, and that end the run where it does not run.
 const PASSED_ON: [Signal; 6] =
     [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
-const MISSING_TOLD: usize = 5;
 /// Nine times the weight, sched_nice_design in the kernel's documentation.
 const NICE_DISTANCE: i32 = 10;
 const NICE_MOST: i32 = 19;
-
-pub(crate) fn step(step: &'static str) -> impl FnOnce(std::io::Error) -> RunError {
-    move |source| RunError::Step { step, source }
-}
-
-fn io(step: &'static str) -> impl FnOnce(serde_json::Error) -> RunError {
-    move |error| RunError::Step { step, source: error.into() }
-}

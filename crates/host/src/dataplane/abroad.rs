@@ -8,11 +8,11 @@
 mod held;
 mod pairs;
 mod spare;
+mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use serde::{Deserialize, Serialize};
 use windtunnel_engine::{Departure, Engine, Express, Part};
 use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
 use windtunnel_model::{Lane, Plan, PortId, Span, Time};
@@ -21,12 +21,13 @@ use windtunnel_tunnel::{Counters, Label, Outgoing, Received, Tunnel};
 use windtunnel_wire::vnet;
 
 use super::crossed::Crossed;
-use super::now;
+use crate::clock::now;
 pub(super) use held::Packet;
 use held::{Address, Held};
 use pairs::Pairs;
 pub(crate) use pairs::{OneWay, PeerTraffic, Silence};
 use spare::Spare;
+pub(crate) use traffic::Traffic;
 
 /// The other machines, as the packet loop sees them.
 #[derive(Debug)]
@@ -58,36 +59,6 @@ pub(crate) struct Abroad {
     starts: Lateness,
     reached: bool,
     unreached_next: Time,
-}
-
-/// What went between the machines, as one of them saw it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Traffic {
-    /// Packets that were sent to other machines.
-    pub sent_packets: u64,
-    /// Bytes of all datagrams that were sent, without the headers of IP and UDP.
-    pub sent_bytes: u64,
-    /// Packets that came from other machines.
-    pub received_packets: u64,
-    /// Packets that this machine could not send.
-    pub unsent_packets: u64,
-    /// Datagrams with packets that were sent to this machine and have not come.
-    pub lost_datagrams: u64,
-    /// Packets of which only a part came.
-    pub incomplete_packets: u64,
-    /// Packets that came and for which there was no room until their time.
-    pub overflowed_packets: u64,
-    /// Packets for which there is no node here, or from a machine whose clock is not known.
-    pub stray_packets: u64,
-    /// Datagrams that were not of this run, or not whole, or came twice.
-    pub refused_datagrams: u64,
-    /// Flows of the others that began, of which this machine was told.
-    #[serde(default)]
-    pub told_flows: u64,
-    /// News of flows that made no sense here.
-    pub refused_flows: u64,
-    /// Flows here of which the others could not be told.
-    pub nameless_flows: u64,
 }
 
 impl Abroad {

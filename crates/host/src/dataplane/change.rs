@@ -8,9 +8,9 @@ use windtunnel_model::plan::Action;
 use windtunnel_sys::poll::Event as Wake;
 
 use super::message::Note;
-use super::now;
 use super::sampler::Sampler;
 use super::schedule::Schedule;
+use crate::clock::now;
 
 /// Lets the engine and the schedule catch up to `to`, each change at its own instant.
 pub(super) fn advance(

@@ -11,6 +11,7 @@ use windtunnel_wire::vnet;
 
 use super::abroad::{Abroad, Packet};
 use super::sampler::Sampler;
+use crate::clock::now;
 
 /// A batch that is being filled. It may hold frames that still lie in the ring; these are sent from
 /// there.
@@ -137,7 +138,7 @@ impl<'a> Outbox<'a> {
             outgoing.frame = parcel.body.frame();
         }
         *self.refused += send_all(&mut self.sender, &batch[..self.parcels.len()]);
-        let sent_at = super::now();
+        let sent_at = now();
         for parcel in self.parcels.drain(..) {
             sampler.departed(parcel.lane, parcel.intended, sent_at);
             sampler.delivered(parcel.port, parcel.body.frame());

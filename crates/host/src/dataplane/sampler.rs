@@ -2,8 +2,7 @@
 
 mod lane;
 
-use serde::{Deserialize, Serialize};
-use windtunnel_engine::{Drops, Engine, LaneCounters, LostReports, RouterCounters};
+use windtunnel_engine::{Drops, Engine};
 use windtunnel_model::expect::Claim;
 use windtunnel_model::{Lane, Plan, PortId, RouterId, Span, Time};
 use windtunnel_sys::packet::Socket;
@@ -11,10 +10,9 @@ use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::sample::Row;
 use windtunnel_trace::series::Series;
 
-use super::abroad::{PeerTraffic, Traffic};
-use super::meter::{Flow, Meter};
-use super::overload::{Overloads, Stalls};
-use super::phase::{LanePhase, Phases};
+use super::meter::Meter;
+use super::phase::Phases;
+use super::tally::{LateInterval, Tally};
 use lane::{LaneSampler, difference, phase_of, row_of};
 
 /// Collects what the loop measures.
@@ -31,81 +29,6 @@ pub(super) struct Sampler {
     meter: Meter,
     /// Phases of all directions.
     phases: usize,
-}
-
-/// Everything counted in a run.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Tally {
-    /// By lane index.
-    pub lanes: Vec<LaneResult>,
-    /// By router.
-    pub routers: Vec<RouterCounters>,
-    /// What nodes got delivered to each other, where an expectation asks.
-    pub flows: Vec<Flow>,
-    /// Lateness of packets delivered to nodes.
-    pub departures: Lateness,
-    /// Of these, later than the bound.
-    pub late: u64,
-    /// When packets were late, and on which lane most.
-    pub late_intervals: Vec<LateInterval>,
-    /// Packets that the kernel dropped before the engine saw them, with the time after the
-    /// beginning.
-    pub kernel_drops: Vec<(Time, u64)>,
-    /// Packets too long for the ring or the engine.
-    pub truncated: u64,
-    /// Reports of the engine that were not read in time.
-    #[serde(default)]
-    pub lost_reports: LostReports,
-    /// Packets that devices did not take.
-    pub refused: u64,
-    /// How often, how long and how far the loop fell behind.
-    pub overloads: Overloads,
-    /// How often and how long it stood still.
-    pub stalls: Stalls,
-    /// Time that the thread ran, in nanoseconds.
-    pub ran_ns: u64,
-    /// Time that it waited for a processor, in nanoseconds.
-    pub waited_ns: u64,
-    /// What went between this machine and others, where there were any.
-    pub abroad: Option<Traffic>,
-    /// The same for each of the others.
-    pub peers: Vec<PeerTraffic>,
-    /// How long after their start flows of other machines were reckoned with here.
-    pub flow_starts: Lateness,
-    /// Why the loop ended early, if it did.
-    pub failure: Option<String>,
-}
-
-/// One direction's totals.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct LaneResult {
-    /// The engine's counters.
-    pub counters: LaneCounters,
-    /// Lateness of what left it.
-    pub lateness: Lateness,
-    /// The ends of the first and the last interval in which packets were late.
-    pub late: Option<(Time, Time)>,
-    /// The times between changes of its properties, where there were any.
-    pub phases: Vec<LanePhase>,
-    /// All samples, where an expectation needs them.
-    pub series: Option<Series>,
-}
-
-/// An interval in which packets left later than the bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LateInterval {
-    /// End of the interval after the run began.
-    pub at: Time,
-    /// The lane of the latest packet.
-    pub lane: Lane,
-    /// How late it was.
-    pub max: Span,
-}
-
-impl Tally {
-    pub(super) fn failed(message: &str) -> Self {
-        Tally { failure: Some(message.to_owned()), ..Tally::default() }
-    }
 }
 
 impl Sampler {

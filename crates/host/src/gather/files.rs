@@ -5,7 +5,7 @@ use std::path::Path;
 
 use windtunnel_model::Plan;
 
-use super::Parts;
+use super::parts::Parts;
 use crate::folder::{Folder, FolderError, failed};
 
 /// Moves each node's files from its part's folder to the run folder.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_trace::sample::{self, Row};
 
+use super::interval::{ByInterval, INTERVAL_NS, interval_of};
 use super::lines::BoundedLines;
-use super::{ByInterval, interval_of};
 use crate::folder::{Folder, FolderError, failed};
 use crate::recorder::{Lines, Peaks, lane_names, write_rows};
 
@@ -70,4 +70,4 @@ fn read(
     Ok(())
 }
 
-const INTERVAL: Span = Span::from_nanos(super::INTERVAL_NS);
+const INTERVAL: Span = Span::from_nanos(INTERVAL_NS);

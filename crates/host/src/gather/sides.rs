@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Parts;
+use super::parts::Parts;
 use crate::part::results::Results;
 
 /// Leaves out the parts that were cut off from the run, unless there are no others. Both sides have

@@ -5,7 +5,8 @@ use windtunnel_model::{Plan, Time};
 use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::series::{Sample, Series};
 
-use super::{ByInterval, Parts, interval_of};
+use super::interval::{ByInterval, interval_of};
+use super::parts::Parts;
 use crate::dataplane::{LaneResult, Tally, phase};
 use crate::part::results::Results;
 

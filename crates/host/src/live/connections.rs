@@ -11,7 +11,7 @@ use windtunnel_sys::poll::PollFlags;
 use windtunnel_sys::process::Signal;
 
 use super::orders::Pending;
-use crate::dataplane::now;
+use crate::clock::now;
 
 /// Commands from outside have numbers from here on; the plan's programs stay below.
 pub(super) const EXEC_FIRST: u64 = 1 << 48;

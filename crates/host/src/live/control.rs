@@ -9,7 +9,7 @@ use windtunnel_node::{Request as NodeRequest, Spawn};
 use windtunnel_trace::event::What;
 
 use super::Live;
-use crate::verdict::Ending;
+use crate::ending::Ending;
 
 impl Live {
     /// Accepts connections and answers requests: a few a turn of the loop, at most one of each

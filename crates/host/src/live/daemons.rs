@@ -13,8 +13,8 @@ use windtunnel_model::plan::Interface;
 use windtunnel_model::{NodeId, Span, Time};
 
 use super::Live;
-use crate::dataplane::now;
-use crate::verdict::Ending;
+use crate::clock::now;
+use crate::ending::Ending;
 
 impl Live {
     /// Gives daemons the time to see that their clients have gone, where the run ends because these

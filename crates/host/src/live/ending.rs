@@ -1,6 +1,6 @@
 //! Who wants the run to end, and how urgently.
 
-use crate::verdict::Ending;
+use crate::ending::Ending;
 
 /// The first reason to end the run, and whether somebody has insisted since.
 #[derive(Debug, Default)]

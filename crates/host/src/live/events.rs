@@ -12,7 +12,7 @@ use windtunnel_trace::event::{Event, What, WhyRerouted};
 
 use super::Live;
 use crate::dataplane::{Cause, Note};
-use crate::verdict::Ending;
+use crate::ending::Ending;
 
 /// What events do to programs, in order of time; those of one instant in the order of their coming.
 #[derive(Debug, Default)]

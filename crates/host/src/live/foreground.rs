@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use windtunnel_node::Request;
 
 use super::Live;
+use crate::options::Foreground;
 use crate::output::ProgramKey;
-use crate::run::Foreground;
 
 /// A program in the foreground.
 #[derive(Debug)]

@@ -1,53 +1,15 @@
 //! What is done while the packet loop is behind.
 
-use serde::{Deserialize, Serialize};
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Span, Time};
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::What;
 
 use super::Live;
-use crate::dataplane::now;
+use crate::clock::now;
+use crate::ending::Ending;
 use crate::output::ProgramKey;
-use crate::verdict::{Ending, rounded};
-
-/// How often and how long all programs were paused.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Freezes {
-    /// How often.
-    pub(crate) times: u64,
-    /// How long, together.
-    pub(crate) lasted: Span,
-}
-
-/// Whether all programs are paused now, and the account of it.
-#[derive(Debug, Default)]
-pub(super) struct Frost {
-    since: Option<Time>,
-    total: Freezes,
-}
-
-impl Frost {
-    pub(super) fn is_on(&self) -> bool {
-        self.since.is_some()
-    }
-
-    pub(super) fn total(&self) -> Freezes {
-        self.total
-    }
-
-    fn begin(&mut self, at: Time) {
-        self.since = Some(at);
-        self.total.times += 1;
-    }
-
-    /// Whether it was on.
-    fn end(&mut self, at: Time) -> bool {
-        let Some(since) = self.since.take() else { return false };
-        self.total.lasted = self.total.lasted + at.since(since);
-        true
-    }
-}
+use crate::text::rounded;
 
 impl Live {
     /// Once the run is ending, programs must not be paused: they are asked to end.

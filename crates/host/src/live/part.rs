@@ -15,13 +15,12 @@ use windtunnel_model::flow::{Flow, FlowKey};
 use windtunnel_model::{NodeId, Span, Time};
 
 use super::Live;
-use crate::dataplane::now;
+use crate::clock::now;
+use crate::ending::Ending;
 use crate::output::ProgramKey;
 use crate::part::link::Link;
 use crate::part::news::News;
 use crate::supervisor::Supervised;
-use crate::verdict::Ending;
-pub(crate) use begin::BEGIN_LATE;
 
 /// This machine's side of a run over several.
 #[derive(Debug)]

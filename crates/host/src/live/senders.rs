@@ -8,8 +8,8 @@ use windtunnel_node::Reply;
 
 use super::Live;
 use super::connections::EXEC_FIRST;
-use super::paths::{ECHOES_MOST, Probe};
 use super::programs::key_of;
+use crate::echo::{ECHOES_MOST, Probe};
 use crate::supervisor::Supervisor;
 
 /// What was asked of nodes.
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::supervisor::{Exit, example};
-    use crate::{dataplane, output::ProgramKey};
+    use crate::{clock, output::ProgramKey};
     use windtunnel_model::Span;
 
     /// Numbers that mean something, and any others.
@@ -136,7 +136,7 @@ mod tests {
             }
             Reply::EchoDone { token, began_ns, echoes, .. } => {
                 let probe = probes[usize::try_from(token).unwrap()];
-                probe.seen(dataplane::now(), began_ns, &echoes);
+                probe.seen(clock::now(), began_ns, &echoes);
             }
             _ => {}
         }

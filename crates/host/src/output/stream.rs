@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use regex::Regex;
 
-use super::{Carry, LineSeen, LogSeen, LogWatch, ProgramKey, Volume};
+use super::carry::{Carry, LineSeen, LogSeen, LogWatch, ProgramKey, Volume};
 use crate::observer::{Notice, Observer};
 
 /// A pipe that is being carried.

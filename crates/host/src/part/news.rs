@@ -5,9 +5,9 @@ use windtunnel_model::Span;
 use windtunnel_model::plan::Action;
 use windtunnel_model::valid::{Invalid, Validate};
 
+use crate::ending::Ending;
 use crate::output::ProgramKey;
 use crate::supervisor::Supervised;
-use crate::verdict::Ending;
 
 /// Something that the other parts have to know. State, not steps: the last word counts.
 #[derive(Debug, Clone, Serialize, Deserialize)]

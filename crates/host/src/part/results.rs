@@ -5,23 +5,22 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_control::part::PartSetup;
 use windtunnel_model::valid::{Invalid, Validate, ensure};
 use windtunnel_model::{Plan, Span, Time};
-use windtunnel_sys::limits::{self, Processors};
+use windtunnel_sys::limits::Processors;
 use windtunnel_trace::series::Series;
 
 use crate::dataplane::{Flow, Tally};
 use crate::devices::DeviceDrops;
+use crate::echo::{EchoesSeen, Probe};
+use crate::ending::Ending;
 use crate::folder::{Folder, FolderError};
+use crate::freeze::Freezes;
 use crate::gather::numbers;
-use crate::live::{EchoesSeen, Freezes, Probe, Side};
 use crate::output::{Carried, LogSeen, ProgramKey};
 use crate::recorder::Recorded;
 use crate::reserve;
-use crate::run::Done;
 use crate::supervisor::Supervised;
-use crate::verdict::Ending;
 
 /// A part's results, as `part.json` in its folder has them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,9 +46,9 @@ pub(crate) struct Results {
     pub(crate) origin: Time,
     pub(crate) freezes: Freezes,
     pub(crate) device_drops: DeviceDrops,
-    busy: u64,
-    idle: u64,
-    stolen: u64,
+    pub(super) busy: u64,
+    pub(super) idle: u64,
+    pub(super) stolen: u64,
     pub(crate) notes: Vec<String>,
     /// Other members that were lost to this one, and when.
     #[serde(with = "crate::pairs")]
@@ -61,36 +60,6 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    pub(super) fn of(setup: &PartSetup, done: Done) -> Self {
-        let Done { ended, processors, .. } = done;
-        let own = ended.supervisor.programs().filter(|(key, _)| ended.supervisor.is_here(*key));
-        Results {
-            member: setup.member,
-            host: setup.members.get(usize::from(setup.member)).cloned().unwrap_or_default(),
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-            cpus: limits::cpus().map_or(1, |cpus| cpus.len()),
-            began_unix_s: done.began_unix_s,
-            setup: done.setup,
-            elapsed: done.elapsed,
-            ending: done.ending,
-            programs: own.map(|(key, program)| (key, program.clone())).collect(),
-            lost: ended.side.as_ref().map(Side::lost).cloned().unwrap_or_default(),
-            apart: ended.side.as_ref().is_some_and(Side::is_apart),
-            began_late: ended.began_late,
-            tally: ended.tally,
-            recorded: done.recorded,
-            carried: ended.carried,
-            echoes: ended.echoes,
-            origin: ended.origin,
-            freezes: ended.freezes,
-            device_drops: done.device_drops,
-            busy: processors.busy,
-            idle: processors.idle,
-            stolen: processors.stolen,
-            notes: done.notes,
-        }
-    }
-
     /// What all processors of the machine did during the run.
     pub(crate) fn processors(&self) -> Processors {
         Processors { busy: self.busy, idle: self.idle, stolen: self.stolen }

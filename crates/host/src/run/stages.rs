@@ -5,11 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 
-use super::{Foreground, Options, RunError};
 use crate::devices::DeviceDrops;
+use crate::ending::Ending;
+use crate::error::RunError;
 use crate::live::{Ended, Live};
+use crate::options::{Foreground, Options};
 use crate::recorder::{Recorded, Recording};
-use crate::verdict::{Ending, Evidence};
+use crate::verdict::Evidence;
 
 /// A run whose packets move, and whose clock has not started.
 pub(crate) struct Started {

@@ -1,5 +1,6 @@
 //! Whether the emulation was what was asked: lateness, and packets lost outside the model.
 
+mod cause;
 mod lateness;
 
 use windtunnel_engine::{DropReason, LostReports};
@@ -7,10 +8,12 @@ use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Span, Time};
 
 use super::doubt::Doubt;
-use super::report::busy_percent;
-use super::{Ending, Evidence, PartEvidence, rounded};
+use super::evidence::{Evidence, PartEvidence};
+use crate::clock::BEGIN_LATE;
 use crate::dataplane::Traffic;
-use crate::live::BEGIN_LATE;
+use crate::ending::Ending;
+use crate::text::rounded;
+use cause::{cause, lane_text};
 
 /// Why the run cannot be believed; empty if it can.
 pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
@@ -117,45 +120,6 @@ fn memory(evidence: &Evidence<'_>) -> Option<String> {
         lane_text(evidence, lane)
     ))
 }
-
-fn lane_text(evidence: &Evidence<'_>, lane: Lane) -> String {
-    let link = &evidence.plan.links[lane.link.index()].name;
-    format!("{link} ({})", evidence.plan.lane_name(lane))
-}
-
-/// What kept the engine's thread from being on time by up to `worst`, by what the kernel says of
-/// it.
-fn cause(evidence: &Evidence<'_>, worst: Span) -> String {
-    let elapsed = evidence.elapsed.as_nanos().max(1);
-    let share =
-        |part: u64| u64::try_from(u128::from(part) * 100 / u128::from(elapsed)).unwrap_or(100);
-    let (ran, waited) = (share(evidence.tally.ran_ns), share(evidence.tally.waited_ns));
-    let busy = busy_percent(evidence.processors);
-    if share(evidence.stolen().as_nanos()) >= STOLEN_PERCENT {
-        let stolen = rounded(evidence.stolen());
-        return format!("the hypervisor took {stolen} of processor time from this machine");
-    }
-    if waited >= WAITED_PERCENT || busy >= SATURATED_PERCENT {
-        return format!(
-            "the processors are saturated: busy for {busy}% of the time; the engine was ready but had \
-             none for {waited}%, and ran for {ran}%"
-        );
-    }
-    if ran >= BUSY_PERCENT {
-        return format!("the offered rate is too high: the engine was busy {ran}% of the time");
-    }
-    let stood = if worst > lateness::long_above(evidence.late_above) {
-        "a stall of windtunnel's process or of this machine"
-    } else {
-        "short stalls of this machine"
-    };
-    format!("{stood} (its processors were busy for {busy}% of the time)")
-}
-
-const STOLEN_PERCENT: u64 = 3;
-const WAITED_PERCENT: u64 = 3;
-const SATURATED_PERCENT: u8 = 85;
-const BUSY_PERCENT: u64 = 80;
 
 #[cfg(test)]
 mod tests {

@@ -4,8 +4,9 @@
 
 use windtunnel_model::Span;
 
-use super::{PartEvidence, rounded};
+use super::evidence::PartEvidence;
 use crate::dataplane::{OneWay, PeerTraffic};
+use crate::text::rounded;
 
 /// Which pairs of machines have lost packets, or may have.
 pub(super) fn doubts(hosts: &[PartEvidence<'_>]) -> Vec<String> {

@@ -2,8 +2,9 @@
 
 use windtunnel_model::expect::{Claim, ProgramFact};
 
+use super::evidence::Evidence;
 use super::expectations::ending;
-use super::{Ending, Evidence};
+use crate::ending::Ending;
 use crate::output::ProgramKey;
 use crate::supervisor::{Life, Supervised};
 

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use windtunnel_engine::{DropReason, LaneCounters, RouterCounters};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Plan, Span, Time};
-use windtunnel_sys::limits::{self, Processors};
+use windtunnel_sys::limits;
 use windtunnel_trace::lateness::{self, Lateness};
 use windtunnel_trace::report::{
     Achieved, Expectation, FlowStarts, Host, Link, LostHost, Machine, Peer, Phase, Program, Report,
     Router, Verdict,
 };
 
+use super::evidence::{Evidence, Lost, PartEvidence, busy_percent};
 use super::expectations::ending;
 use super::programs::has_failed;
-use super::{Evidence, Lost, PartEvidence};
 use crate::dataplane::{LaneResult, PeerTraffic};
 
 /// Puts the report together.
@@ -123,12 +123,6 @@ fn machine(evidence: &Evidence<'_>) -> Machine {
         records_lost: evidence.recorded.lost,
         reports_lost: total([tally.lost_reports.events, tally.lost_reports.handoffs]),
     }
-}
-
-/// How much of their time the machine's processors were running something.
-pub(super) fn busy_percent(processors: Processors) -> u8 {
-    let all = total([processors.busy, processors.idle, processors.stolen]);
-    u8::try_from(u128::from(processors.busy) * 100 / u128::from(all.max(1))).unwrap_or(100)
 }
 
 fn programs(evidence: &Evidence<'_>) -> Vec<Program> {

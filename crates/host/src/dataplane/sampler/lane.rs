@@ -7,7 +7,7 @@ use windtunnel_trace::sample::Row;
 use windtunnel_trace::series::{Sample, Series};
 
 use super::super::phase::{LanePhase, Phases};
-use super::LaneResult;
+use super::super::tally::LaneResult;
 
 /// What is measured on a lane.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! The beginning of a run on one of several machines, which may come later than on the others.
 
-use windtunnel_model::Span;
 use windtunnel_trace::event::What;
 
 use super::Live;
+use crate::clock::BEGIN_LATE;
 
 impl Live {
     /// Tells if the run begins here after its time: its programs and events are late then.
@@ -15,7 +15,3 @@ impl Live {
         }
     }
 }
-
-/// A beginning this much after its time is told, and makes the run unfaithful. A program takes
-/// milliseconds to start anyway.
-pub(crate) const BEGIN_LATE: Span = Span::from_millis(10);

@@ -10,8 +10,8 @@ use windtunnel_trace::event::What;
 
 use super::{Live, Stage};
 use crate::dataplane::Order;
+use crate::ending::Ending;
 use crate::part::news::News;
-use crate::verdict::Ending;
 
 impl Live {
     /// Handles everything that the agent has said.

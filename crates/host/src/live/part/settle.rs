@@ -5,7 +5,8 @@ use windtunnel_model::{Span, Time};
 use windtunnel_trace::event::What;
 
 use super::{Live, Side, Stage};
-use crate::dataplane::{Order, Silence, now};
+use crate::clock::now;
+use crate::dataplane::{Order, Silence};
 use crate::part::news::News;
 
 impl Live {

@@ -7,9 +7,9 @@ use windtunnel_model::flow::{Flow, FlowChange};
 use windtunnel_model::plan::Action;
 
 use super::{Live, Side};
-use crate::dataplane::now;
+use crate::clock::now;
+use crate::ending::Ending;
 use crate::part::news::News;
-use crate::verdict::Ending;
 
 impl Live {
     /// Tells the other parts what is not as it was told.

@@ -7,8 +7,9 @@ use windtunnel_model::expect::{
 use windtunnel_model::{Bytes, Packets, Span};
 use windtunnel_trace::series::{Cut, Sample};
 
-use super::{Found, allows, allows_share, megabits, percent, share, when};
-use crate::verdict::{Evidence, rounded};
+use super::found::{Found, allows, allows_share, megabits, percent, seconds, share, when};
+use crate::text::rounded;
+use crate::verdict::evidence::Evidence;
 
 pub(super) fn check(
     evidence: &Evidence<'_>,
@@ -202,7 +203,7 @@ fn counted(sample: &Sample, which: PacketCount) -> u64 {
 }
 
 fn end_of(sample: &Sample) -> String {
-    super::seconds(sample.at.since(windtunnel_model::Time::ZERO))
+    seconds(sample.at.since(windtunnel_model::Time::ZERO))
 }
 
 /// As the file has it.

@@ -4,9 +4,10 @@ use windtunnel_model::expect::{Bounds, Expectation, PathFact, RateStatistic, Tim
 use windtunnel_model::{NodeId, Rate, Span, Time};
 use windtunnel_trace::rate::Intervals;
 
-use super::{Found, allows, allows_share, megabits, percent, share, when};
-use crate::live::{EchoesSeen, Probe};
-use crate::verdict::{Evidence, rounded};
+use super::found::{Found, allows, allows_share, megabits, percent, share, when};
+use crate::echo::{EchoesSeen, Probe};
+use crate::text::rounded;
+use crate::verdict::evidence::Evidence;
 
 pub(super) fn check(
     evidence: &Evidence<'_>,

@@ -4,10 +4,11 @@ use windtunnel_model::expect::{Bounds, ExitWanted, ProgramFact};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{NodeId, Span, Time};
 
-use super::{Found, seconds};
+use super::found::{Found, seconds};
 use crate::output::{LogSeen, ProgramKey};
 use crate::supervisor::{Life, Supervised};
-use crate::verdict::{Evidence, rounded};
+use crate::text::rounded;
+use crate::verdict::evidence::Evidence;
 
 pub(super) fn check(
     evidence: &Evidence<'_>,

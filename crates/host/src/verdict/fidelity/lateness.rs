@@ -3,9 +3,10 @@
 
 use windtunnel_model::{Lane, Span, Time, Vertex};
 
-use super::{cause, lane_text};
+use super::cause::{LONG_FACTOR, cause, lane_text, long_above};
 use crate::dataplane::Tally;
-use crate::verdict::{Evidence, rounded};
+use crate::text::rounded;
+use crate::verdict::evidence::Evidence;
 
 /// Why the lateness makes the run doubtful; empty if it does not.
 pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
@@ -19,11 +20,6 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
     });
     let by_itself = directions.first().map(|worst| worst.text(evidence, directions.len()));
     long.into_iter().chain(by_itself).collect()
-}
-
-/// A packet or a stall that is later than this is doubted by itself.
-pub(super) fn long_above(late_above: Span) -> Span {
-    Span::from_nanos(late_above.as_nanos().saturating_mul(LONG_FACTOR))
 }
 
 /// More than one packet in a thousand of all left late.
@@ -205,10 +201,6 @@ fn worst_lanes(evidence: &Evidence<'_>, bound: Span) -> String {
 
 /// At most one packet in so many may be late: 0.1 %.
 const LATE_ONE_IN: u64 = 1000;
-/// So many times the bound is doubted even of one packet. With the bound of 1 ms it is 20 ms: more
-/// than a scheduler's turn takes, and half of the shortest time-out of TCP (Linux delays
-/// acknowledgements by 40 ms).
-const LONG_FACTOR: u64 = 20;
 const LANES_NAMED: usize = 3;
 
 /// By the number of late packets: of so many or fewer, they are no chance: the largest n for which

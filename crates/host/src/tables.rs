@@ -5,7 +5,7 @@ use std::fmt::Write;
 use windtunnel_model::{NodeId, Plan, Span, Time};
 
 use crate::dataplane::Flow;
-use crate::live::{EchoesSeen, Probe};
+use crate::echo::{EchoesSeen, Probe};
 
 /// File names and contents; none where nothing was measured.
 pub(crate) fn tables(

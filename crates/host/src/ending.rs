@@ -1,0 +1,50 @@
+//! Why a run ended.
+
+use serde::{Deserialize, Serialize};
+use windtunnel_control::part::StopWhy;
+use windtunnel_model::valid::{Invalid, Validate, ensure_short};
+
+/// Why a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Ending {
+    /// Every program that is no daemon has exited.
+    Finished,
+    /// The file's duration is over.
+    Duration,
+    /// Somebody asked for it.
+    Stopped,
+    /// A signal.
+    Interrupted(i32),
+    /// The machine could not keep up, and the file wants the run to end then.
+    Overloaded(String),
+    /// It could not go on.
+    Fatal(String),
+}
+
+impl Validate for Ending {
+    fn validate(&self) -> Result<(), Invalid> {
+        match self {
+            Ending::Interrupted(signal) => StopWhy::Signal(*signal).validate(),
+            Ending::Overloaded(why) | Ending::Fatal(why) => ensure_short("a reason", why),
+            Ending::Finished | Ending::Duration | Ending::Stopped => Ok(()),
+        }
+    }
+}
+
+impl Ending {
+    /// A machine is lost, without which the file does not want to go on.
+    pub(crate) fn host_lost(host: &str) -> Self {
+        Ending::Fatal(format!("host {host} is lost"))
+    }
+
+    /// In words.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Ending::Finished => "every program has exited".to_owned(),
+            Ending::Duration => "the duration is over".to_owned(),
+            Ending::Stopped => "stopped by command".to_owned(),
+            Ending::Interrupted(signal) => format!("interrupted by signal {signal}"),
+            Ending::Overloaded(why) | Ending::Fatal(why) => why.clone(),
+        }
+    }
+}

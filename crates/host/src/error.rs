@@ -1,0 +1,104 @@
+//! Why a run could not be done.
+
+use crate::folder::FolderError;
+use crate::presence::Missing;
+
+/// Why a run could not be done. What happens once the network is up is not an error but a verdict.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The run folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Leaving the machine's network.
+    #[error("cannot leave the machine's network")]
+    Enter(#[from] windtunnel_node::EnterError),
+    /// Making the nodes.
+    #[error("cannot set up the nodes")]
+    Create(#[from] windtunnel_node::CreateError),
+    /// This machine has not what programs need; nothing has been started.
+    #[error("{}", lacks(missing))]
+    Missing {
+        /// What, by the name of the node; at least one.
+        missing: Vec<(String, Missing)>,
+    },
+    /// Another step; it is named.
+    #[error("cannot {step}")]
+    Step {
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// All UDP ports for packets between machines are taken.
+    #[error(
+        "all UDP ports from {first} to {last} at {address} are taken: each run on a machine has one"
+    )]
+    NoPort {
+        /// The machine's address.
+        address: std::net::IpAddr,
+        /// The first port.
+        first: u16,
+        /// The last one.
+        last: u16,
+    },
+    /// The agent wanted no more before the run had begun.
+    #[error("stopped before the run began: {0}")]
+    Stopped(String),
+    /// A signal came before the network was up.
+    #[error("interrupted by signal {0} while the network was set up")]
+    Interrupted(i32),
+}
+
+impl RunError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            RunError::Folder(_) => Some("name a new folder with --out DIR".to_owned()),
+            RunError::Enter(error) => error.hint(),
+            RunError::Create(error) => error.hint(),
+            RunError::NoPort { .. } => {
+                Some("end other runs, or start the agent with another port: --listen".to_owned())
+            }
+            RunError::Missing { missing } => {
+                missing.first().and_then(|(_, missing)| missing.hint())
+            }
+            RunError::Step { .. } => {
+                Some("`windtunnel doctor` tells what this machine allows".into())
+            }
+            _ => None,
+        }
+    }
+
+    /// The exit code that says this: 4, the machine cannot do it; 3, it has not what the file
+    /// names; 128+n for a signal.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            RunError::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            RunError::Missing { .. } => 3,
+            _ => 4,
+        }
+    }
+}
+
+/// What is missing where, of which the first few are told.
+fn lacks(missing: &[(String, Missing)]) -> String {
+    let told = missing.iter().take(MISSING_TOLD);
+    let told = told.map(|(node, missing)| format!("node {node}: {}", missing.message()));
+    let more = missing.len().saturating_sub(MISSING_TOLD);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    told.chain(more).collect::<Vec<_>>().join("; ")
+}
+
+const MISSING_TOLD: usize = 5;
+
+pub(crate) fn step(step: &'static str) -> impl FnOnce(std::io::Error) -> RunError {
+    move |source| RunError::Step { step, source }
+}
+
+pub(crate) fn io(step: &'static str) -> impl FnOnce(serde_json::Error) -> RunError {
+    move |error| RunError::Step { step, source: error.into() }
+}

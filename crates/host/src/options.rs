@@ -1,0 +1,83 @@
+//! How a run is done.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use windtunnel_control::part::Manner;
+use windtunnel_model::{Bytes, NodeId, Span};
+use windtunnel_trace::report::Attempt;
+
+/// How a run is done.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The run folder; must not exist or be empty.
+    pub folder: PathBuf,
+    /// Whether `latest` beside the folder shall point to it.
+    pub link_latest: bool,
+    /// Where programs start that name no folder of their own: the folder of the file. Absolute.
+    pub base_dir: PathBuf,
+    /// Identifies the plan in the report.
+    pub plan_hash: String,
+    /// A packet that leaves later than this after it should have counts as late; more than 0.1 %
+    /// late packets, of all or of a link direction, or one that is 20 times as late, make the
+    /// run unfaithful.
+    pub max_lateness: Span,
+    /// Bytes kept of each stream that a program writes.
+    pub output_limit: Bytes,
+    /// Whether packets of up to 64 KiB may travel as one.
+    pub offload: bool,
+    /// Bytes that packets in queues and in flight may hold.
+    pub packet_memory: Bytes,
+    /// Files and folders that no program of a node may see, such as the keys of clusters.
+    pub hidden: Vec<PathBuf>,
+    /// Attempts at the same run that have been disturbed; the report names them.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Options {
+    /// The usual options.
+    #[must_use]
+    pub fn new(folder: PathBuf, base_dir: PathBuf) -> Self {
+        Options {
+            folder,
+            link_latest: false,
+            base_dir,
+            plan_hash: String::new(),
+            max_lateness: Span::from_millis(1),
+            output_limit: Bytes(64_000_000),
+            offload: true,
+            packet_memory: Bytes(1_000_000_000),
+            hidden: Vec::new(),
+            attempts: Vec::new(),
+        }
+    }
+
+    /// Options of a run over several machines, which all of them do in the same manner.
+    #[must_use]
+    pub fn in_manner(folder: PathBuf, base_dir: PathBuf, plan_hash: &str, manner: &Manner) -> Self {
+        let Manner { max_lateness, output_limit, offload, packet_memory } = *manner;
+        let plan_hash = plan_hash.to_owned();
+        let usual = Options::new(folder, base_dir);
+        Options { plan_hash, max_lateness, output_limit, offload, packet_memory, ..usual }
+    }
+
+    /// What other machines have to know of these.
+    #[must_use]
+    pub fn manner(&self) -> Manner {
+        let Options { max_lateness, output_limit, offload, packet_memory, .. } = *self;
+        Manner { max_lateness, output_limit, offload, packet_memory }
+    }
+}
+
+/// A program that stands for the process that runs windtunnel.
+#[derive(Debug)]
+pub struct Foreground {
+    /// Its node.
+    pub node: NodeId,
+    /// Its position among the node's programs.
+    pub program: usize,
+    /// Its standard input, output and error. What it writes there is not in the run folder.
+    pub stdio: [OwnedFd; 3],
+    /// Whether standard input is a terminal that is to control the program's session.
+    pub has_terminal: bool,
+}

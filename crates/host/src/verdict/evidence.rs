@@ -1,0 +1,103 @@
+//! All that is known of a run when it is over.
+
+use windtunnel_model::quantity::total;
+use windtunnel_model::{Plan, Span, Time};
+use windtunnel_sys::limits::{self, Processors};
+
+use crate::dataplane::Tally;
+use crate::devices::DeviceDrops;
+use crate::echo::{EchoesSeen, Probe};
+use crate::ending::Ending;
+use crate::freeze::Freezes;
+use crate::output::Carried;
+use crate::part::results::Results;
+use crate::recorder::Recorded;
+use crate::supervisor::Supervisor;
+use crate::text::rounded;
+
+/// All that is known of a run when it is over.
+pub(crate) struct Evidence<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) plan_hash: &'a str,
+    pub(crate) began_unix_s: u64,
+    pub(crate) setup: Span,
+    pub(crate) elapsed: Span,
+    pub(crate) ending: &'a Ending,
+    pub(crate) tally: &'a Tally,
+    pub(crate) recorded: &'a Recorded,
+    pub(crate) carried: &'a Carried,
+    pub(crate) supervisor: &'a Supervisor,
+    /// The round trips that were measured.
+    pub(crate) echoes: &'a [(Probe, EchoesSeen)],
+    /// When the run began.
+    pub(crate) origin: Time,
+    /// How all programs were paused.
+    pub(crate) freezes: Freezes,
+    /// Lateness above this counts as late.
+    pub(crate) late_above: Span,
+    /// Packets that devices dropped.
+    pub(crate) device_drops: DeviceDrops,
+    /// What all processors of the machine did during the run.
+    pub(crate) processors: Processors,
+    /// What the set-up could not do as it should.
+    pub(crate) notes: &'a [String],
+    /// What each machine has seen, in a run over several. Then all above is of all of them
+    /// together.
+    pub(crate) hosts: &'a [PartEvidence<'a>],
+    /// Machines that were lost, of whose part nothing is known.
+    pub(crate) lost: &'a [Lost],
+    /// Whether the run is what the lost machines did: the network was cut, and this is the other
+    /// side.
+    pub(crate) apart: bool,
+}
+
+/// What one of several machines has seen.
+pub(crate) struct PartEvidence<'a> {
+    pub(crate) results: &'a Results,
+    /// Names of all machines of the run, by member.
+    pub(crate) members: &'a [String],
+    /// How many nodes it had.
+    pub(crate) nodes: usize,
+    /// What is known of this machine alone.
+    pub(crate) evidence: Evidence<'a>,
+}
+
+/// A machine of whose part nothing is known.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) host: String,
+    pub(crate) why: String,
+    /// Since when, as the others saw it; `None` if they did not.
+    pub(crate) since: Option<Span>,
+    /// How many nodes it had.
+    pub(crate) nodes: usize,
+}
+
+impl Lost {
+    /// What that means for the results.
+    pub(super) fn doubt(&self) -> String {
+        let Lost { host, why, since, nodes } = self;
+        let nodes = if *nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
+        match since {
+            Some(since) => format!(
+                "host {host} is lost since {}: of its {nodes} nothing is known",
+                rounded(*since)
+            ),
+            None => format!("host {host} is lost: {why}"),
+        }
+    }
+}
+
+impl Evidence<'_> {
+    /// Time that the hypervisor took from the machine's processors.
+    pub(crate) fn stolen(&self) -> Span {
+        let tick_ns = 1_000_000_000 / limits::ticks_per_second().max(1);
+        Span::from_nanos(self.processors.stolen.saturating_mul(tick_ns))
+    }
+}
+
+/// How much of their time the machine's processors were running something.
+pub(crate) fn busy_percent(processors: Processors) -> u8 {
+    let all = total([processors.busy, processors.idle, processors.stolen]);
+    u8::try_from(u128::from(processors.busy) * 100 / u128::from(all.max(1))).unwrap_or(100)
+}

@@ -1,0 +1,58 @@
+//! What kept packets from being on time.
+
+use windtunnel_model::{Lane, Span};
+
+use crate::text::rounded;
+use crate::verdict::evidence::{Evidence, busy_percent};
+
+pub(super) fn lane_text(evidence: &Evidence<'_>, lane: Lane) -> String {
+    let link = &evidence.plan.links[lane.link.index()].name;
+    format!("{link} ({})", evidence.plan.lane_name(lane))
+}
+
+/// What kept the engine's thread from being on time by up to `worst`, by what the kernel says of
+/// it.
+pub(super) fn cause(evidence: &Evidence<'_>, worst: Span) -> String {
+    let elapsed = evidence.elapsed.as_nanos().max(1);
+    let share =
+        |part: u64| u64::try_from(u128::from(part) * 100 / u128::from(elapsed)).unwrap_or(100);
+    let (ran, waited) = (share(evidence.tally.ran_ns), share(evidence.tally.waited_ns));
+    let busy = busy_percent(evidence.processors);
+    if share(evidence.stolen().as_nanos()) >= STOLEN_PERCENT {
+        let stolen = rounded(evidence.stolen());
+        return format!("the hypervisor took {stolen} of processor time from this machine");
+    }
+    if waited >= WAITED_PERCENT || busy >= SATURATED_PERCENT {
+        return format!(
+            "the processors are saturated: busy for {busy}% of the time; the engine was ready but had \
+             none for {waited}%, and ran for {ran}%"
+        );
+    }
+    if ran >= BUSY_PERCENT {
+        return format!("the offered rate is too high: the engine was busy {ran}% of the time");
+    }
+    let stood = if worst > long_above(evidence.late_above) {
+        "a stall of windtunnel's process or of this machine"
+    } else {
+        "short stalls of this machine"
+    };
+    format!("{stood} (its processors were busy for {busy}% of the time)")
+}
+
+const STOLEN_PERCENT: u64 = 3;
+
+const WAITED_PERCENT: u64 = 3;
+
+const SATURATED_PERCENT: u8 = 85;
+
+const BUSY_PERCENT: u64 = 80;
+
+/// A packet or a stall that is later than this is doubted by itself.
+pub(super) fn long_above(late_above: Span) -> Span {
+    Span::from_nanos(late_above.as_nanos().saturating_mul(LONG_FACTOR))
+}
+
+/// So many times the bound is doubted even of one packet. With the bound of 1 ms it is 20 ms: more
+/// than a scheduler's turn takes, and half of the shortest time-out of TCP (Linux delays
+/// acknowledgements by 40 ms).
+pub(super) const LONG_FACTOR: u64 = 20;
