@@ -116,6 +116,16 @@ impl Dataplane {
     }
 }
 
+#[cfg(test)]
+impl Dataplane {
+    /// A handle without a loop, and the orders that are given.
+    pub(crate) fn to_channel() -> (Dataplane, Receiver<Order>) {
+        let (orders, receiver) = channel();
+        let wake = Arc::new(Wake::open().expect("an event descriptor"));
+        (Dataplane { orders, wake, thread: std::thread::spawn(Tally::default) }, receiver)
+    }
+}
+
 /// What a turn found.
 struct Turn {
     /// Whether anything had arrived.

@@ -4,7 +4,6 @@
 use std::fs;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_node::Village;
 
 /// Packets that were lost at the devices between nodes and engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,14 +15,15 @@ pub(crate) struct DeviceDrops {
 }
 
 impl DeviceDrops {
-    /// What was dropped until now, by devices of the nodes and of the fabric since they were made.
+    /// What was dropped until now, by devices of the fabric and of the nodes with these inits, since
+    /// they were made.
     ///
     /// A veth device counts a packet as dropped on transmission when the processor's backlog is
     /// full (`net.core.netdev_max_backlog`), or the other end is down: neither program nor
     /// engine would notice otherwise.
-    pub(crate) fn until_now(village: &Village) -> Self {
+    pub(crate) fn until_now(inits: &[u32]) -> Self {
         let fabric = drops_in("/proc/thread-self/net/dev");
-        let nodes = village.nodes().iter().map(|n| drops_in(&format!("/proc/{}/net/dev", n.pid())));
+        let nodes = inits.iter().map(|pid| drops_in(&format!("/proc/{pid}/net/dev")));
         let backlogs = fs::read_to_string("/proc/net/softnet_stat");
         DeviceDrops {
             packets: fabric + nodes.sum::<u64>(),

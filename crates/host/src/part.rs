@@ -24,7 +24,7 @@ use windtunnel_tunnel::{Security, Setup, Tunnel};
 use crate::dataplane::Abroad;
 use crate::error::{RunError, step};
 use crate::folder::Folder;
-use crate::live::Side;
+use crate::live::{Members, Membership};
 use crate::observer::Observer;
 use crate::options::Options;
 use crate::run::{Done, ENDING, prepare};
@@ -93,9 +93,9 @@ fn in_folder(
     link.teller().tell(&FromPart::Prepared);
     let addresses = peers(&mut link, setup)?;
     let abroad = abroad(socket, setup, plan, addresses)?;
-    let members = setup.members.clone();
-    let side = Side::new(link, setup.member, members, setup.placement.clone());
-    let mut live = prepared.start(plan, &options, folder, observer, Some((side, abroad)))?;
+    let members = Members::new(setup.member, setup.members.clone(), setup.placement.clone());
+    let membership = Membership::new(link, members);
+    let mut live = prepared.start(plan, &options, folder, observer, Some((membership, abroad)))?;
     // Nodes are there, and start programs: from now on this thread carries news between the agent
     // and the packet loop, which are to be soon there. A wish, not a need.
     let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
@@ -105,7 +105,7 @@ fn in_folder(
     live.measure_paths();
     let Some(origin) = live.until_begin() else { return Err(live.not_begun()) };
     let done = live.through(origin);
-    if done.ended.side.as_ref().is_some_and(Side::agent_is_gone) {
+    if done.ended.membership.as_ref().is_some_and(Membership::agent_is_gone) {
         // Nobody will fetch anything, and nothing of a run outlives its agent.
         folder.discard();
         return Ok(());
@@ -117,6 +117,7 @@ fn in_folder(
 /// What this part has seen.
 fn results_of(setup: &PartSetup, done: Done) -> Results {
     let Done { ended, processors, .. } = done;
+    let members = ended.membership.as_ref().map(|membership| &membership.members);
     let own = ended.supervisor.programs().filter(|(key, _)| ended.supervisor.is_here(*key));
     Results {
         member: setup.member,
@@ -128,8 +129,8 @@ fn results_of(setup: &PartSetup, done: Done) -> Results {
         elapsed: done.elapsed,
         ending: done.ending,
         programs: own.map(|(key, program)| (key, program.clone())).collect(),
-        lost: ended.side.as_ref().map(Side::lost).cloned().unwrap_or_default(),
-        apart: ended.side.as_ref().is_some_and(Side::is_apart),
+        lost: members.map(Members::lost).cloned().unwrap_or_default(),
+        apart: members.is_some_and(Members::is_apart),
         began_late: ended.began_late,
         tally: ended.tally,
         recorded: done.recorded,

@@ -124,6 +124,32 @@ impl Recorder {
     }
 }
 
+/// Records that nothing writes.
+#[cfg(test)]
+pub(crate) struct Records(Receiver<Record>);
+
+#[cfg(test)]
+impl Records {
+    /// Events that have been recorded since the last call.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        let event = |record| match record {
+            Record::Event(event) => Some(*event),
+            _ => None,
+        };
+        self.0.try_iter().filter_map(event).collect()
+    }
+}
+
+#[cfg(test)]
+impl Recorder {
+    /// A recorder without a thread, and what it records.
+    pub(crate) fn to_channel() -> (Recorder, Records) {
+        let (records, receiver) = channel();
+        let (waiting, lost, recent) = Default::default();
+        (Recorder { records, waiting, lost, recent }, Records(receiver))
+    }
+}
+
 impl Recording {
     /// Waits until all is written.
     #[must_use]

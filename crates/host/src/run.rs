@@ -32,7 +32,7 @@ use crate::clock::now;
 use crate::dataplane::{Abroad, Dataplane, Setup};
 use crate::error::{RunError, io, step};
 use crate::folder::{Folder, FolderError};
-use crate::live::{Live, Side, Threads};
+use crate::live::{self, Live, Membership, Threads};
 use crate::observer::{Notice, Observer};
 use crate::options::{Foreground, Options};
 use crate::output::Output;
@@ -179,27 +179,27 @@ impl Prepared {
         options: &Options,
         folder: &Folder,
         observer: Arc<dyn Observer>,
-        others: Option<(Side, Abroad)>,
+        others: Option<(Membership, Abroad)>,
     ) -> Result<Started, RunError> {
-        let (side, abroad) = others.unzip();
+        let (membership, abroad) = others.unzip();
         let (threads, recording) =
             start_threads(plan, options, folder, &observer, &self.village, abroad)?;
         let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
         if options.link_latest {
             folder.link_latest()?;
         }
-        let live = Live::new(
-            Arc::clone(plan),
-            options,
-            folder.clone(),
+        let live = Live::new(live::Setup {
+            plan: Arc::clone(plan),
+            base_dir: options.base_dir.clone(),
+            folder: folder.clone(),
             observer,
-            self.village,
-            self.routes,
-            self.signals,
+            inits: Box::new(self.village),
+            routes: self.routes,
+            signals: self.signals,
             control,
             threads,
-            side,
-        );
+            membership,
+        });
         Ok(Started { live, recording, notes: self.notes, setup: self.setup })
     }
 }
@@ -238,7 +238,7 @@ fn start_threads(
         abroad,
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
-    Ok((Threads { told, recorder, output, matches, dataplane, notes }, recording))
+    Ok((Threads { wake: told, recorder, output, matches, dataplane, notes }, recording))
 }
 
 /// What cannot be written is added to the verdict of the report that the caller gets.

@@ -1,42 +1,39 @@
-//! Everybody who is connected to the control socket, and the commands that run for them.
+//! The clients that are connected to the control socket, and the commands that run for them.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use windtunnel_control::{Connection, Incoming, Listener, Reply};
-use windtunnel_model::{NodeId, Span, Time};
-use windtunnel_node::{Request as NodeRequest, Village};
+use windtunnel_model::{Span, Time};
 use windtunnel_sys::poll::PollFlags;
 use windtunnel_sys::process::Signal;
 
-use super::orders::Pending;
+use super::nodes::Nodes;
 use crate::clock::now;
 
 /// Commands from outside have numbers from here on; the plan's programs stay below.
 pub(super) const EXEC_FIRST: u64 = 1 << 48;
 
-/// Everybody who is connected.
+/// The open connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
     listener: Listener,
     open: BTreeMap<u64, Open>,
     next: u64,
-    /// Who was heard last: the next turn begins with who comes after.
-    heard: u64,
+    /// The client that was served last: the next turn begins with the one after it.
+    served: u64,
     /// Commands whose client has gone: SIGKILL at that time.
     abandoned: Vec<(Time, usize, u64)>,
-    /// When it was last told that clients are refused.
-    shortage_told: Option<Time>,
-    /// Until then nobody can even be refused.
+    /// When it was last reported that clients are refused.
+    shortage_reported: Option<Time>,
+    /// Until then connections can not even be refused.
     closed_until: Option<Time>,
 }
 
 #[derive(Debug)]
 struct Open {
     connection: Connection,
-    /// What it is told when all that it ordered has been done.
-    pending: Option<Pending>,
     /// The node and number of the command that runs for it.
     command: Option<(usize, u64)>,
 }
@@ -47,9 +44,9 @@ impl Connections {
             listener,
             open: BTreeMap::new(),
             next: EXEC_FIRST,
-            heard: EXEC_FIRST,
+            served: EXEC_FIRST,
             abandoned: Vec::new(),
-            shortage_told: None,
+            shortage_reported: None,
             closed_until: None,
         }
     }
@@ -67,10 +64,10 @@ impl Connections {
         listener.into_iter().chain(open)
     }
 
-    /// Accepts who waits, a few a turn. Returns what is to be told of a shortage, but not again and
-    /// again.
+    /// Accepts waiting clients, a few a turn. Returns what is to be reported of a shortage, but not
+    /// again and again.
     pub(super) fn accept(&mut self, name: &str) -> Option<String> {
-        let mut told = None;
+        let mut report = None;
         for _ in 0..ACCEPTED_PER_TURN {
             let error = match self.accept_one(name) {
                 Ok(true) => continue,
@@ -78,20 +75,20 @@ impl Connections {
                 Err(error) => error,
             };
             match self.listener.refuse(name, &error.to_string()) {
-                Ok(true) => told = told.or_else(|| self.news_of_shortage(&error)),
-                // Without descriptors, the system does not say that nobody waits.
+                Ok(true) => report = report.or_else(|| self.report_shortage(&error)),
+                // Without descriptors, the system does not say that no client waits.
                 Ok(false) => break,
                 Err(_) => {
                     // The listener stays readable, and only time helps.
                     self.closed_until = Some(now() + PAUSE);
-                    return told.or_else(|| self.news_of_shortage(&error));
+                    return report.or_else(|| self.report_shortage(&error));
                 }
             }
         }
-        told
+        report
     }
 
-    /// False if nobody waits.
+    /// False if no client waits.
     fn accept_one(&mut self, name: &str) -> io::Result<bool> {
         if self.open.len() >= CONNECTIONS_MAX {
             return Err(io::Error::other(format!("{CONNECTIONS_MAX} are open")));
@@ -99,58 +96,58 @@ impl Connections {
         match self.listener.accept(name) {
             Ok(None) => Ok(false),
             Ok(Some(connection)) => {
-                self.open.insert(self.next, Open { connection, pending: None, command: None });
+                self.open.insert(self.next, Open { connection, command: None });
                 self.next += 1;
                 Ok(true)
             }
-            // Who waited has gone.
+            // The client that waited has gone.
             Err(error) if GONE.contains(&error.kind()) => Ok(true),
             Err(error) => Err(error),
         }
     }
 
-    fn news_of_shortage(&mut self, error: &io::Error) -> Option<String> {
+    fn report_shortage(&mut self, error: &io::Error) -> Option<String> {
         let time = now();
-        if self.shortage_told.is_some_and(|at| time < at + TOLD_AGAIN) {
+        if self.shortage_reported.is_some_and(|at| time < at + REPORTED_AGAIN) {
             return None;
         }
-        self.shortage_told = Some(time);
+        self.shortage_reported = Some(time);
         Some(format!("commands on this run (`ps`, `exec` …) are refused: {error}"))
     }
 
-    /// Sends what waits, and says in which order clients are heard: those behind who was heard last
-    /// come first.
+    /// Sends what waits, and says in which order clients are served: those behind the one that was
+    /// served last come first.
     pub(super) fn turn(&mut self) -> Vec<u64> {
         for open in self.open.values_mut() {
-            // Who has gone is told by the next line.
+            // A client that has gone is found by the next read.
             let _ = open.connection.flush();
         }
-        let heard = self.heard;
+        let served = self.served;
         let (before, behind): (Vec<u64>, Vec<u64>) =
-            self.open.keys().copied().partition(|id| *id <= heard);
+            self.open.keys().copied().partition(|id| *id <= served);
         behind.into_iter().chain(before).collect()
     }
 
-    /// The next thing that one has to say, if its turn comes and it has something to say.
+    /// The next request of a client, if there is one.
     pub(super) fn receive(&mut self, id: u64) -> Option<Incoming> {
         let open = self.open.get_mut(&id).filter(|open| !open.connection.is_behind())?;
         let incoming = open.connection.receive()?;
-        self.heard = id;
+        self.served = id;
         Some(incoming)
     }
 
-    /// Whether somebody has something to say that nothing makes readable, because it has been read.
+    /// Whether there is a request that nothing makes readable, because it has been read.
     pub(super) fn has_more(&self) -> bool {
         let ready = |open: &Open| open.connection.has_more() && !open.connection.is_behind();
         self.open.values().any(ready)
     }
 
     /// A client has gone.
-    pub(super) fn close(&mut self, id: u64, village: &Village) {
+    pub(super) fn close(&mut self, id: u64, nodes: &Nodes) {
         let Some(open) = self.open.remove(&id) else { return };
         if let Some((node, command)) = open.command {
             // What a terminal does to its programs when it goes away.
-            signal(village, node, command, Signal::HUP);
+            signal(nodes, node, command, Signal::HUP);
             self.abandoned.push((now() + ABANDONED_GRACE, node, command));
         }
     }
@@ -191,25 +188,20 @@ impl Connections {
     }
 
     /// Kills commands whose client has been gone for long enough.
-    pub(super) fn end_abandoned(&mut self, village: &Village) {
+    pub(super) fn end_abandoned(&mut self, nodes: &Nodes) {
         let time = now();
         let due = self.abandoned.iter().filter(|(at, ..)| *at <= time);
         for (_, node, id) in due {
-            signal(village, *node, *id, Signal::KILL);
+            signal(nodes, *node, *id, Signal::KILL);
         }
         self.abandoned.retain(|(at, ..)| *at > time);
     }
 
     pub(super) fn reply(&mut self, id: u64, reply: &Reply) {
-        // Who does not read replies is treated as gone when its connection closes.
+        // A client that does not read replies is treated as gone when its connection closes.
         if let Some(open) = self.open.get_mut(&id) {
             let _ = open.connection.reply(reply);
         }
-    }
-
-    /// What a client waits for.
-    pub(super) fn pending(&mut self, id: u64) -> Option<&mut Option<Pending>> {
-        self.open.get_mut(&id).map(|open| &mut open.pending)
     }
 
     fn forget_command(&mut self, id: u64) {
@@ -219,22 +211,21 @@ impl Connections {
     }
 }
 
-fn signal(village: &Village, node: usize, id: u64, signal: Signal) {
-    let request = NodeRequest::Signal { id: Some(id), signal: signal.as_raw() };
+fn signal(nodes: &Nodes, node: usize, id: u64, signal: Signal) {
     // A node that takes no messages will be ended with the run.
-    let _ = village.node(NodeId::from_index(node)).map(|node| node.send(&request, &[]));
+    let _ = nodes.signal_one(node, id, signal.as_raw());
 }
 
 /// What one turn of the main loop accepts.
 const ACCEPTED_PER_TURN: usize = 16;
 /// What a run has room for beside its own work: each may have a command with three descriptors.
 const CONNECTIONS_MAX: usize = 256;
-/// How long nobody is accepted after nobody could be.
+/// How long no client is accepted after one could not be refused.
 const PAUSE: Span = Span::from_millis(250);
-const TOLD_AGAIN: Span = Span::from_secs(60);
+const REPORTED_AGAIN: Span = Span::from_secs(60);
 /// Between SIGHUP and SIGKILL for a command whose client has gone.
 const ABANDONED_GRACE: Span = Span::from_millis(500);
-/// How it is told that a client did not wait.
+/// Errors that mean that a client did not wait.
 const GONE: [ErrorKind; 4] = [
     ErrorKind::ConnectionAborted,
     ErrorKind::ConnectionReset,

@@ -2,15 +2,12 @@
 
 use std::os::fd::OwnedFd;
 
-use windtunnel_node::Request;
-
-use super::Live;
 use crate::options::Foreground;
 use crate::output::ProgramKey;
 
-/// A program in the foreground.
+/// A program that has this process's standard streams, and gets its signals.
 #[derive(Debug)]
-pub(super) struct Front {
+pub(super) struct ForegroundProgram {
     key: ProgramKey,
     /// Until it is started: then only the program holds them, so that their end is seen.
     stdio: Option<[OwnedFd; 3]>,
@@ -19,36 +16,57 @@ pub(super) struct Front {
     spawn: Option<u64>,
 }
 
-impl Live {
-    /// Has a program stand for this process.
-    pub(crate) fn put_in_foreground(&mut self, foreground: Foreground) {
+impl ForegroundProgram {
+    pub(super) fn new(foreground: Foreground) -> Self {
         let Foreground { node, program, stdio, has_terminal } = foreground;
         let key = ProgramKey { node: node.index(), program };
-        self.front = Some(Front { key, stdio: Some(stdio), has_terminal, spawn: None });
+        ForegroundProgram { key, stdio: Some(stdio), has_terminal, spawn: None }
     }
 
     /// The standard streams of a program that is about to start, if they are this process's, and
-    /// whether the first is its terminal.
-    pub(super) fn streams_of_front(
+    /// whether the first is its terminal. Only the first start has them.
+    pub(super) fn take_streams(
         &mut self,
         key: ProgramKey,
         spawn: u64,
     ) -> Option<([OwnedFd; 3], bool)> {
-        let front = self.front.as_mut().filter(|front| front.key == key)?;
-        let stdio = front.stdio.take()?;
-        front.spawn = Some(spawn);
-        Some((stdio, front.has_terminal))
+        if key != self.key {
+            return None;
+        }
+        let stdio = self.stdio.take()?;
+        self.spawn = Some(spawn);
+        Some((stdio, self.has_terminal))
     }
 
-    /// Passes a signal on to the program in the foreground. False if none runs, or the run is
-    /// ending: then the signal is for the run.
-    pub(super) fn pass_on(&self, signal: i32) -> bool {
-        let Some(Front { key, spawn: Some(spawn), .. }) = &self.front else { return false };
-        let runs = self.supervisor.program(*key).is_some_and(|program| program.life.is_running());
-        if !runs || self.supervisor.is_stopping() {
-            return false;
-        }
-        let request = Request::Signal { id: Some(*spawn), signal };
-        self.send(key.node, &request, &[]).is_ok()
+    /// The program and the number of the start that has the streams, once it has been started.
+    pub(super) fn started(&self) -> Option<(ProgramKey, u64)> {
+        Some((self.key, self.spawn?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use windtunnel_model::NodeId;
+
+    use super::*;
+
+    #[test]
+    fn only_the_first_start_of_the_program_has_the_streams() {
+        let null = || OwnedFd::from(File::open("/dev/null").unwrap());
+        let stdio = [null(), null(), null()];
+        let mut front = ForegroundProgram::new(Foreground {
+            node: NodeId(1),
+            program: 0,
+            stdio,
+            has_terminal: true,
+        });
+        let (own, other) = (ProgramKey { node: 1, program: 0 }, ProgramKey { node: 0, program: 0 });
+        assert!(front.take_streams(other, 1).is_none());
+        assert_eq!(front.started(), None, "it gets no signals before it runs");
+        assert!(front.take_streams(own, 2).is_some_and(|(_, has_terminal)| has_terminal));
+        assert!(front.take_streams(own, 3).is_none(), "a restart writes to the run folder");
+        assert_eq!(front.started(), Some((own, 2)));
     }
 }

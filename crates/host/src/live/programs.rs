@@ -1,205 +1,196 @@
-//! Starting programs, and hearing of their lives.
+//! The programs of this machine: what the supervisor wants is done, and what nodes report of them
+//! reaches it and the log.
+
+mod churn;
+mod overload;
+#[cfg(test)]
+mod tests;
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 
-use regex::Regex;
-use windtunnel_model::expect::{Claim, ProgramFact, Stream};
-use windtunnel_model::plan::Ready;
-use windtunnel_node::{ExitStatus, Listener, Request, Spawn};
+use windtunnel_control::{NodeStatus, ProgramStatus};
+use windtunnel_model::plan::{Interface, Ready};
+use windtunnel_model::{NodeId, Plan, Span};
+use windtunnel_node::{ExitStatus, Listener, Request};
+use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::What;
 
-use super::Live;
-use super::connections::EXEC_FIRST;
-use crate::output::{Carry, LogWatch, ProgramKey};
-use crate::supervisor::{Command, Exit};
+use super::agenda::Agenda;
+use super::context::Context;
+use super::foreground::ForegroundProgram;
+use super::launcher::Launcher;
+use crate::freeze::Frost;
+use crate::options::Foreground;
+use crate::output::ProgramKey;
+use crate::supervisor::{Command, Exit, Life, Supervised, Supervisor};
 
-impl Live {
-    /// Does what the supervisor wants.
-    pub(super) fn do_commands(&mut self) {
+/// The programs, and what is still to be done to them.
+pub(super) struct Programs {
+    pub(super) supervisor: Supervisor,
+    pub(super) launcher: Launcher,
+    agenda: Agenda,
+    freeze: Frost,
+}
+
+impl Programs {
+    /// The file's events about programs are on the agenda.
+    pub(super) fn new(plan: &Plan, supervisor: Supervisor, launcher: Launcher) -> Self {
+        let (agenda, freeze) = (Agenda::default(), Frost::default());
+        let mut programs = Programs { supervisor, launcher, agenda, freeze };
+        for event in plan.events.iter().filter(|event| event.action.is_about_programs()) {
+            programs.add_event(event.at, event.action.clone());
+        }
+        programs
+    }
+
+    /// Has a program stand for this process.
+    pub(super) fn put_in_foreground(&mut self, foreground: Foreground) {
+        self.launcher.put_in_foreground(ForegroundProgram::new(foreground));
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(&mut self, cx: &Context, elapsed: Span) {
+        self.do_events(cx, elapsed);
+        self.supervisor.tick(elapsed);
+        self.do_commands(cx);
+    }
+
+    /// When the next event or start is due. A program that could start already waits for news, not
+    /// for time.
+    pub(super) fn next_wake(&self, elapsed: Span) -> Option<Span> {
+        [self.agenda.next(), self.supervisor.next_wake(elapsed)].into_iter().flatten().min()
+    }
+
+    fn do_commands(&mut self, cx: &Context) {
         while let Some(command) = self.supervisor.poll_command() {
             match command {
                 Command::Spawn { key, spawn } => {
-                    if let Err(message) = self.spawn(key, spawn) {
-                        self.spawn_failed(spawn, &message, 0, false);
+                    if let Err(message) = self.launch(cx, key, spawn) {
+                        self.spawn_failed(cx, spawn, message);
                     }
                 }
-                Command::Watch { key, what } => self.watch(key, &what),
-                Command::Awaited { key } => self.tell_awaited(key),
+                Command::Watch { key, what } => self.watch(cx, key, what),
+                Command::Awaited { key } => self.log_awaited(cx, key),
             }
         }
     }
 
-    fn spawn(&mut self, key: ProgramKey, spawn: u64) -> Result<(), String> {
-        let supervised = self.supervisor.program(key).ok_or("no such program")?;
-        let spec = supervised.spec.clone();
-        let base = self.base_dir.to_string_lossy().into_owned();
-        let mut env = spec.env;
-        env.insert("WINDTUNNEL_RUN".into(), self.folder.path().to_string_lossy().into_owned());
-        let mut order = Spawn {
-            id: spawn,
-            argv: spec.argv,
-            env,
-            cwd: Some(spec.cwd.unwrap_or(base)),
-            terminal: false,
+    fn launch(&mut self, cx: &Context, key: ProgramKey, spawn: u64) -> Result<(), String> {
+        let program = self.supervisor.program(key).ok_or("no such program")?;
+        self.launcher.launch(cx, (key, spawn), &program.spec)
+    }
+
+    fn watch(&self, cx: &Context, key: ProgramKey, what: Ready) {
+        let what = match what {
+            Ready::Tcp(port) => Listener::Tcp(port),
+            Ready::Listen => Listener::Any,
+            Ready::Unix(path) => Listener::Unix(path),
+            Ready::Log(_) | Ready::Exit => return,
         };
-        if let Some((streams, has_terminal)) = self.streams_of_front(key, spawn) {
-            order.terminal = has_terminal;
-            let streams = streams.each_ref().map(AsFd::as_fd);
-            return self.send(key.node, &Request::Spawn(order), &streams);
+        let request = Request::Watch { token: token_of(key), what };
+        if let Err(error) = cx.nodes.send(key.node, &request, &[]) {
+            let program = self.supervisor.describe(key);
+            cx.journal.warn(format!("cannot watch {program}: {error}"));
         }
-        let pattern = match &spec.ready {
-            Some(Ready::Log(pattern)) => {
-                Some(Regex::new(pattern).map_err(|error| error.to_string())?)
-            }
-            _ => None,
-        };
-        let descriptors = "cannot make pipes for its output";
-        let input = self.null().map_err(|error| format!("{descriptors}: {error}"))?;
-        let output = self.carry(key, false, pattern.clone());
-        let output = output.map_err(|error| format!("{descriptors}: {error}"))?;
-        let error = self.carry(key, true, pattern);
-        let error = error.map_err(|error| format!("{descriptors}: {error}"))?;
-        let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
-        self.send(key.node, &Request::Spawn(order), &stdio)
     }
 
-    /// Makes a pipe whose reading end the output thread carries; returns the writing end.
-    fn carry(&self, key: ProgramKey, error: bool, ready: Option<Regex>) -> io::Result<OwnedFd> {
-        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        let node = &self.plan.nodes[key.node];
-        let stream = if error { "stderr" } else { "stdout" };
-        let several = node.programs.len() > 1;
-        let (source, file) = if several {
-            (format!("{}.{}", node.name, key.program), format!("{stream}.{}", key.program))
-        } else {
-            (node.name.clone(), stream.to_owned())
-        };
-        let file = self.folder.node(&node.name).join(file);
-        let watches = self.log_watches(key, error);
-        self.threads.output.carry(Carry { key, source, error, pipe: reader, file, ready, watches });
-        Ok(writer)
+    /// A node has started a program.
+    pub(super) fn spawned(&mut self, cx: &Context, spawn: u64, pid: u32) {
+        let pid = i32::try_from(pid).unwrap_or(0);
+        let ready = self.supervisor.on_spawned(spawn, pid, cx.journal.elapsed());
+        if let Some(key) = self.supervisor.key_of(spawn) {
+            self.freeze_newcomer(cx, key);
+            let argv = self.supervisor.program(key).map(|program| program.spec.argv.clone());
+            let (node, program) = (cx.node_of(key), key.program);
+            let argv = argv.unwrap_or_default();
+            cx.journal.log(None, What::ProgramStarted { node, program, argv });
+        }
+        if let Some(key) = ready.filter(|key| self.names_a_condition(*key)) {
+            log_ready(cx, key);
+        }
+        self.do_commands(cx);
     }
 
-    /// What expectations want to know of a stream.
-    fn log_watches(&self, key: ProgramKey, error: bool) -> Vec<LogWatch> {
-        let expectations = self.plan.expectations.iter().enumerate();
-        expectations
-            .filter_map(|(index, expectation)| {
-                let Claim::Program { nodes, fact } = &expectation.claim else { return None };
-                let ProgramFact::Log { pattern, stream, .. } = fact else { return None };
-                let own = if error { Stream::Stderr } else { Stream::Stdout };
-                let named = nodes.iter().any(|node| node.index() == key.node);
-                if !named || stream.is_some_and(|stream| stream != own) {
-                    return None;
-                }
-                // The scenario has built it before.
-                let pattern = Regex::new(pattern).ok()?;
-                let window = expectation.window;
-                let at = |span| (self.origin + span).as_nanos();
-                let from_ns = window.map_or(0, |window| at(window.from));
-                let to_ns = window.and_then(|window| window.to).map_or(u64::MAX, at);
-                Some(LogWatch { expectation: index, pattern, from_ns, to_ns })
+    /// A program could not be started.
+    pub(super) fn spawn_failed(&mut self, cx: &Context, spawn: u64, reason: String) {
+        if let Some(key) = self.supervisor.on_spawn_failed(spawn, &reason) {
+            let (node, program) = (cx.node_of(key), key.program);
+            cx.journal.log(None, What::ProgramFailed { node, program, message: reason });
+        }
+    }
+
+    /// A program has exited.
+    pub(super) fn exited(&mut self, cx: &Context, spawn: u64, status: ExitStatus) {
+        let (code, signal) = code_and_signal(status);
+        let exit = Exit { code, signal };
+        let Some((key, ready)) = self.supervisor.on_exited(spawn, exit, cx.journal.elapsed())
+        else {
+            return;
+        };
+        let (node, program) = (cx.node_of(key), key.program);
+        cx.journal.log(None, What::ProgramExited { node, program, code, signal });
+        if ready {
+            log_ready(cx, key);
+        }
+    }
+
+    /// What a program is watched for holds.
+    pub(super) fn ready(&mut self, cx: &Context, key: ProgramKey) {
+        if self.supervisor.on_ready(key, cx.journal.elapsed()).is_some() {
+            log_ready(cx, key);
+        }
+    }
+
+    /// A node's init has ended, and with it everything in the node: the kernel sees to that.
+    pub(super) fn node_died(&mut self, cx: &Context, node: usize) {
+        for key in self.supervisor.on_node_died(node, cx.journal.elapsed()) {
+            let (node, program) = (cx.node_of(key), key.program);
+            let what = What::ProgramExited { node, program, code: 137, signal: Some(9) };
+            cx.journal.log(None, what);
+        }
+    }
+
+    /// Passes a signal on to the program in the foreground. False if none runs, or the run is
+    /// ending: then the signal is for the run.
+    pub(super) fn pass_on(&self, cx: &Context, signal: i32) -> bool {
+        let Some((key, spawn)) = self.launcher.foreground() else { return false };
+        let runs = self.supervisor.program(key).is_some_and(|program| program.life.is_running());
+        runs && !self.supervisor.is_stopping()
+            && cx.nodes.signal_one(key.node, spawn, signal).is_ok()
+    }
+
+    /// The run ends: nothing is started or judged from now on, and nothing stays paused.
+    pub(super) fn stop(&mut self, cx: &Context) {
+        self.supervisor.stop();
+        self.thaw(cx);
+    }
+
+    /// The state of every program.
+    pub(super) fn statuses(&self, cx: &Context) -> Vec<NodeStatus> {
+        let nodes = cx.plan.nodes.iter().enumerate();
+        let pid = |index| cx.nodes.inits().pid(NodeId::from_index(index));
+        let of = |index| self.supervisor.programs().filter(move |(key, _)| key.node == index);
+        nodes
+            .map(|(index, spec)| NodeStatus {
+                node: spec.name.clone(),
+                addresses: spec
+                    .interfaces
+                    .iter()
+                    .flat_map(Interface::addresses)
+                    .map(|address| address.to_string())
+                    .collect(),
+                init_pid: pid(index).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0),
+                absent: of(index).any(|(_, program)| program.absent),
+                programs: of(index).map(|(_, program)| program_status(program)).collect(),
             })
             .collect()
     }
 
-    fn watch(&mut self, key: ProgramKey, what: &Ready) {
-        let what = match what {
-            Ready::Tcp(port) => Listener::Tcp(*port),
-            Ready::Listen => Listener::Any,
-            Ready::Unix(path) => Listener::Unix(path.clone()),
-            Ready::Log(_) | Ready::Exit => return,
-        };
-        let request = Request::Watch { token: token_of(key), what };
-        if let Err(error) = self.send(key.node, &request, &[]) {
-            self.warn(format!("cannot watch {}: {error}", self.supervisor.describe(key)));
-        }
-    }
-
-    pub(super) fn spawned(&mut self, id: u64, pid: u32) {
-        if id >= EXEC_FIRST {
-            self.connections.started(id, pid);
-            return;
-        }
-        let now = self.elapsed();
-        let ready = self.supervisor.on_spawned(id, i32::try_from(pid).unwrap_or(0), now);
-        let started = self.supervisor.key_of(id);
-        self.freeze_newcomer(started);
-        if let Some(key) = started.and_then(|key| self.supervisor.program(key).map(|p| (key, p))) {
-            let (key, program) = key;
-            let argv = program.spec.argv.clone();
-            self.tell(
-                None,
-                What::ProgramStarted { node: self.name(key), program: key.program, argv },
-            );
-        }
-        if let Some(key) = ready.filter(|key| self.names_a_condition(*key)) {
-            self.tell_ready(key);
-        }
-        self.do_commands();
-    }
-
-    pub(super) fn spawn_failed(&mut self, id: u64, message: &str, errno: i32, by_program: bool) {
-        let reason = match errno {
-            0 => message.to_owned(),
-            errno => format!("{message}: {}", io::Error::from_raw_os_error(errno)),
-        };
-        if id >= EXEC_FIRST {
-            let not_found = io::Error::from_raw_os_error(errno).kind() == io::ErrorKind::NotFound;
-            // The codes of shells.
-            let exit = by_program.then_some(if not_found { 127 } else { 126 });
-            self.connections.failed(id, &reason, exit);
-        } else if let Some(key) = self.supervisor.on_spawn_failed(id, &reason) {
-            let (node, program) = (self.name(key), key.program);
-            self.tell(None, What::ProgramFailed { node, program, message: reason });
-        }
-    }
-
-    pub(super) fn exited(&mut self, id: u64, status: ExitStatus) {
-        let code = u8::try_from(status.shell_code() & 0xff).unwrap_or(u8::MAX);
-        if id >= EXEC_FIRST {
-            self.connections.exited(id, code);
-            return;
-        }
-        let signal = match status {
-            ExitStatus::Signal(signal) => Some(signal),
-            ExitStatus::Code(_) => None,
-        };
-        let now = self.elapsed();
-        let Some((key, ready)) = self.supervisor.on_exited(id, Exit { code, signal }, now) else {
-            return;
-        };
-        let (node, program) = (self.name(key), key.program);
-        self.tell(None, What::ProgramExited { node, program, code, signal });
-        if ready {
-            self.tell_ready(key);
-        }
-    }
-
-    pub(super) fn listening(&mut self, token: u64) {
-        self.program_ready(key_of(token));
-    }
-
-    pub(super) fn program_ready(&mut self, key: ProgramKey) {
-        if self.supervisor.on_ready(key, self.elapsed()).is_some() {
-            self.tell_ready(key);
-        }
-    }
-
-    pub(super) fn warn(&self, message: String) {
-        self.tell(None, What::Warning { message });
-    }
-
-    fn tell_awaited(&self, key: ProgramKey) {
+    fn log_awaited(&self, cx: &Context, key: ProgramKey) {
         let Some(program) = self.supervisor.program(key) else { return };
         let condition = program.spec.ready.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (node, program) = (self.name(key), key.program);
-        self.tell(None, What::ProgramAwaited { node, program, condition });
-    }
-
-    fn tell_ready(&self, key: ProgramKey) {
-        self.tell(None, What::ProgramReady { node: self.name(key), program: key.program });
+        let (node, program) = (cx.node_of(key), key.program);
+        cx.journal.log(None, What::ProgramAwaited { node, program, condition });
     }
 
     /// Readiness is news only where the file asks for it.
@@ -207,8 +198,48 @@ impl Live {
         self.supervisor.program(key).is_some_and(|program| program.spec.ready.is_some())
     }
 
-    fn name(&self, key: ProgramKey) -> String {
-        self.plan.nodes[key.node].name.clone()
+    /// Sends a signal to the programs of all nodes for which `chosen` holds.
+    fn signal_all(&self, cx: &Context, signal: Signal, chosen: impl Fn(usize) -> bool) {
+        for (node, spec) in cx.plan.nodes.iter().enumerate() {
+            if !spec.programs.is_empty() && chosen(node) {
+                cx.nodes.signal(node, &[signal], &cx.journal);
+            }
+        }
+    }
+}
+
+fn log_ready(cx: &Context, key: ProgramKey) {
+    let (node, program) = (cx.node_of(key), key.program);
+    cx.journal.log(None, What::ProgramReady { node, program });
+}
+
+fn program_status(program: &Supervised) -> ProgramStatus {
+    let pid = match program.life {
+        Life::Running { pid, .. } => Some(pid),
+        _ => None,
+    };
+    ProgramStatus {
+        argv: program.spec.argv.clone(),
+        state: program.state().to_owned(),
+        pid,
+        exit: program.last_exit.map(|exit| exit.code),
+    }
+}
+
+/// An exit as shells number it, and the signal that caused it.
+pub(super) fn code_and_signal(status: ExitStatus) -> (u8, Option<i32>) {
+    let code = u8::try_from(status.shell_code() & 0xff).unwrap_or(u8::MAX);
+    match status {
+        ExitStatus::Signal(signal) => (code, Some(signal)),
+        ExitStatus::Code(_) => (code, None),
+    }
+}
+
+/// Why a start failed, the kernel's reason included.
+pub(super) fn reason(message: &str, errno: i32) -> String {
+    match errno {
+        0 => message.to_owned(),
+        errno => format!("{message}: {}", io::Error::from_raw_os_error(errno)),
     }
 }
 
@@ -216,6 +247,7 @@ fn token_of(key: ProgramKey) -> u64 {
     (key.node as u64) << 32 | key.program as u64
 }
 
+/// The program that a watch was for.
 pub(super) fn key_of(token: u64) -> ProgramKey {
     let part = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     ProgramKey { node: part(token >> 32), program: part(token & 0xffff_ffff) }

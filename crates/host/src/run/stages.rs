@@ -54,7 +54,7 @@ impl Started {
     /// Runs from the beginning to the end.
     pub(crate) fn through(self, origin: Time) -> Done {
         let Started { mut live, recording, notes, setup } = self;
-        let drops_before = DeviceDrops::until_now(live.village());
+        let drops_before = DeviceDrops::until_now(&live.init_pids());
         let processors_before = limits::processors().unwrap_or_default();
         let began_unix_s = unix_seconds();
         live.begin(origin);
@@ -62,7 +62,7 @@ impl Started {
         live.tell_end(&ending);
         let elapsed = live.elapsed();
         live.end_programs(&ending);
-        let device_drops = DeviceDrops::until_now(live.village()).since(drops_before);
+        let device_drops = DeviceDrops::until_now(&live.init_pids()).since(drops_before);
         let ended = live.close();
         Done {
             ended,

@@ -2,22 +2,17 @@
 //! need not: a reply about another node's program, or about what was never asked, is dropped before
 //! anything is done with it.
 
-use std::collections::BTreeSet;
-
 use windtunnel_node::Reply;
 
-use super::Live;
 use super::connections::EXEC_FIRST;
+use super::measurements::Measurements;
 use super::programs::key_of;
-use crate::echo::{ECHOES_MOST, Probe};
 use crate::supervisor::Supervisor;
 
 /// What was asked of nodes.
 pub(super) struct Asked<'a> {
     pub(super) supervisor: &'a Supervisor,
-    pub(super) probes: &'a [Probe],
-    /// Positions of probes that were asked for and have no result yet.
-    pub(super) open_probes: BTreeSet<usize>,
+    pub(super) measurements: &'a Measurements,
     /// Whether a node runs a client's command of that number.
     pub(super) runs_command: &'a dyn Fn(usize, u64) -> bool,
 }
@@ -39,12 +34,7 @@ impl Asked<'_> {
                 let key = key_of(*token);
                 key.node == node && self.supervisor.program(key).is_some()
             }
-            Reply::EchoDone { token, echoes, .. } => {
-                let index = usize::try_from(*token).unwrap_or(usize::MAX);
-                self.open_probes.contains(&index)
-                    && self.probes.get(index).is_some_and(|probe| probe.from.index() == node)
-                    && echoes.len() <= usize::from(ECHOES_MOST)
-            }
+            Reply::EchoDone { .. } => self.measurements.expects(node, reply),
             // These name nothing but the node itself.
             Reply::SignalFailed { .. } | Reply::RoutesFailed { .. } => true,
             // These belong to the set-up, which is over; others are of other versions.
@@ -53,36 +43,33 @@ impl Asked<'_> {
     }
 }
 
-impl Live {
-    pub(super) fn may_say(&self, node: usize, reply: &Reply) -> bool {
-        let done = |index: &usize| self.echoes.iter().any(|(known, _)| known == index);
-        let open_probes = match reply {
-            Reply::EchoDone { .. } => {
-                self.probes_started.iter().copied().filter(|it| !done(it)).collect()
-            }
-            _ => BTreeSet::new(),
-        };
-        let runs_command = |node: usize, id: u64| self.connections.is_commanded(node, id);
-        let asked = Asked {
-            supervisor: &self.supervisor,
-            probes: &self.probes,
-            open_probes,
-            runs_command: &runs_command,
-        };
-        asked.allows(node, reply)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use windtunnel_model::NodeId;
+    use windtunnel_model::{Span, Time};
     use windtunnel_node::ExitStatus;
 
     use super::*;
+    use crate::live::context::Context;
+    use crate::live::testing::{context, plan};
+    use crate::output::ProgramKey;
     use crate::supervisor::{Exit, example};
-    use crate::{clock, output::ProgramKey};
-    use windtunnel_model::Span;
+
+    /// Node 0 measures a path, node 1 another.
+    const PATHS: &str = "
+nodes: {a: {}, b: {}, c: {}}
+links: [{between: [a, b]}, {between: [b, c]}]
+expect:
+  - {path: [a, b], rtt: {max: 1s}}
+  - {path: [b, c], rtt: {max: 1s}}
+";
+
+    fn measurements() -> (Context, Measurements) {
+        let (context, _, _) = context(plan(PATHS), None);
+        let mut measurements = Measurements::new(&context.plan);
+        measurements.start_before_run(&context);
+        (context, measurements)
+    }
 
     /// Numbers that mean something, and any others.
     fn number() -> impl Strategy<Value = u64> {
@@ -119,7 +106,7 @@ mod tests {
     }
 
     /// What the run does with a reply that it believes.
-    fn believe(supervisor: &mut Supervisor, probes: &[Probe], reply: Reply) {
+    fn believe(supervisor: &mut Supervisor, measurements: &mut Measurements, reply: Reply) {
         match reply {
             Reply::Spawned { id, pid } => {
                 supervisor.on_spawned(id, i32::try_from(pid).unwrap_or(0), Span::ZERO);
@@ -134,9 +121,8 @@ mod tests {
             Reply::Listening { token } => {
                 supervisor.on_ready(key_of(token), Span::ZERO);
             }
-            Reply::EchoDone { token, began_ns, echoes, .. } => {
-                let probe = probes[usize::try_from(token).unwrap()];
-                probe.seen(clock::now(), began_ns, &echoes);
+            Reply::EchoDone { token, began_ns, echoes, error } => {
+                measurements.finish(Time::ZERO, (token, began_ns), &echoes, error);
             }
             _ => {}
         }
@@ -148,8 +134,7 @@ mod tests {
         fn nothing_forged_panics_or_touches_another_node(forged in prop::collection::vec(reply(), 1..20)) {
             let mut supervisor = example(3);
             supervisor.tick(Span::ZERO);
-            let probe = |from| Probe { from: NodeId(from), to: NodeId(2), during: None };
-            let probes = [probe(0), probe(1)];
+            let (_context, mut measurements) = measurements();
             let state = |supervisor: &Supervisor, node| {
                 format!("{:?}", supervisor.program(ProgramKey { node, program: 0 }))
             };
@@ -157,8 +142,7 @@ mod tests {
             for reply in forged {
                 let asked = Asked {
                     supervisor: &supervisor,
-                    probes: &probes,
-                    open_probes: BTreeSet::from([0, 1]),
+                    measurements: &measurements,
                     runs_command: &|node, id| (node, id) == (0, EXEC_FIRST),
                 };
                 if asked.allows(1, &reply) {
@@ -167,7 +151,7 @@ mod tests {
                         Reply::Spawned { id, .. } | Reply::Exited { id, .. } if id >= EXEC_FIRST
                     );
                     prop_assert!(!of_client, "{reply:?}");
-                    believe(&mut supervisor, &probes, reply);
+                    believe(&mut supervisor, &mut measurements, reply);
                 }
             }
             prop_assert_eq!(before, [0, 2].map(|node| state(&supervisor, node)));
@@ -178,10 +162,10 @@ mod tests {
     fn a_node_speaks_of_its_own_programs_and_of_what_it_was_asked() {
         let mut supervisor = example(2);
         supervisor.tick(Span::ZERO);
+        let (_context, measurements) = measurements();
         let asked = Asked {
             supervisor: &supervisor,
-            probes: &[Probe { from: NodeId(1), to: NodeId(0), during: None }],
-            open_probes: BTreeSet::from([0]),
+            measurements: &measurements,
             runs_command: &|node, id| (node, id) == (1, EXEC_FIRST),
         };
         // Starts are numbered from 1, in the order of the nodes.
@@ -192,7 +176,7 @@ mod tests {
         assert!(asked.allows(1, &listening(1)) && !asked.allows(1, &listening(0)));
         let echo = |token| Reply::EchoDone { token, began_ns: 0, echoes: Vec::new(), error: None };
         assert!(
-            asked.allows(1, &echo(0)) && !asked.allows(0, &echo(0)) && !asked.allows(1, &echo(7))
+            asked.allows(1, &echo(1)) && !asked.allows(0, &echo(1)) && !asked.allows(1, &echo(7))
         );
     }
 }

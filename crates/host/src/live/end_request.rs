@@ -1,8 +1,8 @@
-//! Who wants the run to end, and how urgently.
+//! Why the run is to end, and how urgently.
 
 use crate::ending::Ending;
 
-/// The first reason to end the run, and whether somebody has insisted since.
+/// The first reason to end the run, and whether an end at once was asked for since.
 #[derive(Debug, Default)]
 pub(super) struct EndRequest {
     reason: Option<Ending>,

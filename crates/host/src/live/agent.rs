@@ -1,0 +1,139 @@
+//! What the agent and the other members of a run have to say.
+
+use std::io;
+
+use windtunnel_control::frame;
+use windtunnel_control::part::{StopWhy, ToPart};
+use windtunnel_model::Time;
+use windtunnel_model::placement::OnHostLoss;
+use windtunnel_trace::event::What;
+
+use super::membership::{Members, Membership, Stage};
+use super::state::Live;
+use crate::dataplane::Order;
+use crate::ending::Ending;
+use crate::part::news::News;
+
+impl Live {
+    /// Handles everything that the agent has said.
+    pub(super) fn hear_agent(&mut self) {
+        let Some(membership) = &mut self.membership else { return };
+        match membership.link.receive() {
+            Ok(messages) => messages.into_iter().for_each(|message| self.hear_message(message)),
+            Err(error) => self.agent_gone(&error),
+        }
+    }
+
+    /// Nothing of a run outlives its agent: no patience with programs.
+    fn agent_gone(&mut self, error: &io::Error) {
+        let why = format!("this machine's agent is lost: {error}");
+        self.end.hurry();
+        if let Some(membership) = &mut self.membership {
+            membership.agent_gone = true;
+        }
+        self.end.ask(Ending::Fatal(why));
+    }
+
+    fn hear_message(&mut self, message: ToPart) {
+        let members = self.members().map_or(0, Members::count);
+        if let Some(member) = message.member().filter(|it| usize::from(*it) >= members) {
+            let text = format!("news of member {member}, of whom there are {members}");
+            return self.cx.journal.warn(text);
+        }
+        match message {
+            ToPart::Measure => self.set_stage(Stage::Measuring),
+            ToPart::Begin { origin_ns } => {
+                self.set_stage(Stage::Begun(Time::from_nanos(origin_ns)));
+            }
+            ToPart::Flows { member, changes } => {
+                self.network.order(Order::Flows { member, changes });
+            }
+            ToPart::Clocks { ahead_ns } => self.network.order(Order::Clocks { ahead_ns }),
+            ToPart::News { member, news } => match frame::decode(news.as_bytes()) {
+                Ok(news) => self.hear_news(member, news),
+                Err(error) => {
+                    let text = format!("news of another machine cannot be read: {error}");
+                    self.cx.journal.warn(text);
+                }
+            },
+            ToPart::Lost { member, why, apart } => self.lose(member, why, apart),
+            ToPart::Left { member } => self.leave_with(member),
+            ToPart::Stop(why) => self.stop(why),
+            ToPart::Setup(_) | ToPart::Peers { .. } => {
+                self.cx.journal.warn("the agent has said something twice".to_owned());
+            }
+        }
+    }
+
+    fn set_stage(&mut self, stage: Stage) {
+        if let Some(membership) = &mut self.membership {
+            membership.stage = stage;
+        }
+    }
+
+    /// Another member may have told of the same order before: only a second one hurries.
+    fn stop(&mut self, why: StopWhy) {
+        let Some(membership) = &mut self.membership else { return };
+        if std::mem::replace(&mut membership.ordered_to_stop, true) {
+            self.end.hurry();
+        }
+        self.end.ask(match why {
+            StopWhy::Asked => Ending::Stopped,
+            StopWhy::Signal(signal) => Ending::Interrupted(signal),
+            StopWhy::Failed(reason) => Ending::Fatal(reason),
+        });
+    }
+
+    fn hear_news(&mut self, member: u16, news: News) {
+        let Some(Membership { members, .. }) = &mut self.membership else { return };
+        if members.is_lost(member) {
+            // The run goes on without it, and does not end with it.
+            return;
+        }
+        match news {
+            News::Program { key, state } => {
+                if members.has_node(member, key.node) {
+                    self.programs.supervisor.on_news(key, *state);
+                }
+            }
+            News::Idle { idle } => members.set_idle(member, idle),
+            News::Order { at, action } => self.follow_order(at, *action),
+            News::End { ending } => {
+                members.set_ended(member);
+                self.end.ask(ending);
+            }
+            News::Sent { datagrams } => members.set_sent_by(member, &datagrams),
+        }
+    }
+
+    fn lose(&mut self, member: u16, why: String, apart: bool) {
+        let elapsed = self.elapsed();
+        let Some(Membership { members, .. }) = &mut self.membership else { return };
+        let Some(nodes) = members.lose(member, elapsed, apart) else { return };
+        let host = members.name(member);
+        self.network.order(Order::Forget { member });
+        self.programs.supervisor.on_lost(&nodes, &host);
+        let nodes = nodes.iter().map(|node| self.cx.nodes.name(*node).to_owned()).collect();
+        self.cx.journal.log(None, What::HostLost { host: host.clone(), nodes, why });
+        if self.cx.plan.on_host_loss == OnHostLoss::Fail {
+            self.end.ask(Ending::host_lost(&host));
+        }
+    }
+
+    fn leave_with(&mut self, member: u16) {
+        let Some(Membership { members, .. }) = &mut self.membership else { return };
+        if members.leave(member) {
+            let host = members.name(member);
+            let why = format!("host {host} has ended the run without this machine");
+            self.end.ask(Ending::Fatal(why));
+        }
+    }
+
+    /// Tells the other members what is not as they were told.
+    pub(super) fn tell_members(&mut self) {
+        let Some(membership) = &mut self.membership else { return };
+        let Membership { programs, members, .. } = membership;
+        let news = programs.news(&self.programs.supervisor, members);
+        news.iter().for_each(|news| membership.tell_members(news));
+    }
+}

@@ -1,0 +1,103 @@
+//! Answers to clients that wait until what they asked for has been done.
+
+use std::collections::BTreeMap;
+
+use windtunnel_control::Reply;
+use windtunnel_model::Span;
+use windtunnel_trace::event::Event;
+
+/// By client: the answer that is not complete.
+#[derive(Debug, Default)]
+pub(super) struct Answers(BTreeMap<u64, Pending>);
+
+#[derive(Debug)]
+struct Pending {
+    /// Changes of the network that have not been confirmed.
+    left: usize,
+    answer: Answer,
+}
+
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// It is done.
+    Done,
+    /// What was done when, and how much is still to come, until when.
+    Happened { events: Vec<Event>, later: usize, until: Span },
+}
+
+impl Answers {
+    /// A client waits until `left` changes of the network have been confirmed.
+    pub(super) fn wait_for(&mut self, client: u64, left: usize, answer: Answer) {
+        self.0.insert(client, Pending { left, answer });
+    }
+
+    /// So many more changes are `confirmed`, which were these events. Returns the answer when it is
+    /// complete.
+    pub(super) fn add(
+        &mut self,
+        client: u64,
+        events: Vec<Event>,
+        confirmed: usize,
+    ) -> Option<Reply> {
+        let pending = self.0.get_mut(&client)?;
+        pending.left = pending.left.saturating_sub(confirmed);
+        if let Answer::Happened { events: all, .. } = &mut pending.answer {
+            all.extend(events);
+        }
+        if pending.left > 0 {
+            return None;
+        }
+        Some(match self.0.remove(&client)?.answer {
+            Answer::Done => Reply::Done,
+            Answer::Happened { events, later, until } => {
+                Reply::Happened { events, later, until_ns: until.as_nanos() }
+            }
+        })
+    }
+
+    /// A client has gone.
+    pub(super) fn forget(&mut self, client: u64) {
+        self.0.remove(&client);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_trace::event::What;
+
+    use super::*;
+
+    fn event(at_ns: u64) -> Event {
+        Event { at_ns, intended_ns: None, what: What::Healed }
+    }
+
+    #[test]
+    fn a_client_is_answered_when_the_last_of_its_changes_is_confirmed() {
+        let mut answers = Answers::default();
+        let until = Span::from_nanos(900);
+        answers.wait_for(4, 2, Answer::Happened { events: Vec::new(), later: 1, until });
+        assert_eq!(answers.add(4, vec![event(1)], 0), None, "what is done here confirms nothing");
+        assert_eq!(answers.add(4, vec![event(2)], 1), None);
+        let events = vec![event(1), event(2), event(3)];
+        let expected = Reply::Happened { events, later: 1, until_ns: 900 };
+        assert_eq!(answers.add(4, vec![event(3)], 1), Some(expected));
+        assert_eq!(answers.add(4, Vec::new(), 1), None, "it is answered once");
+    }
+
+    #[test]
+    fn a_change_without_events_is_answered_with_done() {
+        let mut answers = Answers::default();
+        answers.wait_for(1, 1, Answer::Done);
+        answers.wait_for(2, 0, Answer::Done);
+        assert_eq!(answers.add(2, Vec::new(), 0), Some(Reply::Done), "nothing was to be confirmed");
+        assert_eq!(answers.add(1, vec![event(1)], 1), Some(Reply::Done));
+    }
+
+    #[test]
+    fn a_client_that_has_gone_is_not_answered() {
+        let mut answers = Answers::default();
+        answers.wait_for(1, 1, Answer::Done);
+        answers.forget(1);
+        assert_eq!(answers.add(1, Vec::new(), 1), None);
+    }
+}

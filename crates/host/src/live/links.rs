@@ -1,0 +1,285 @@
+//! What the links of a live run are like: the properties that are asked for, changes included, and
+//! what cuts them.
+
+use windtunnel_control::LaneStatus;
+use windtunnel_model::plan::{Action, LinkChange, RouteChange};
+use windtunnel_model::{Lane, LinkPatch, LinkProfile, Plan, Rate, TraceUse, Traces, Vertex};
+use windtunnel_trace::event::{What, WhyRerouted};
+
+/// The state of every link direction, by lane index.
+#[derive(Debug)]
+pub(super) struct LinkStates(Vec<LaneState>);
+
+/// What one direction is asked to be like. What cuts it is as in the engine: each cause by itself.
+#[derive(Debug)]
+struct LaneState {
+    is_down: bool,
+    /// Flaps in their dark phase.
+    flaps: u32,
+    is_partitioned: bool,
+    profile: LinkProfile,
+    /// The traces that it follows.
+    following: Traces,
+}
+
+impl LinkStates {
+    /// As the run begins.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let profiles = plan.links.iter().flat_map(|link| link.profiles.iter().cloned());
+        let state = |profile: LinkProfile| LaneState {
+            is_down: false,
+            flaps: 0,
+            is_partitioned: false,
+            following: profile.traces,
+            profile,
+        };
+        LinkStates(profiles.map(state).collect())
+    }
+
+    /// A change of the network has taken effect. Returns the events that it is, as the log has
+    /// them.
+    pub(super) fn apply(&mut self, plan: &Plan, action: &Action) -> Vec<What> {
+        match action {
+            Action::Link(change) => self.change(plan, change),
+            Action::Flap { lanes, up } => {
+                lanes.iter().map(|lane| self.flap(plan, *lane, *up)).collect()
+            }
+            Action::Partition { groups, one_way } => {
+                self.partition(plan, groups, *one_way);
+                let names = |group: &Vec<_>| {
+                    group.iter().map(|&vertex| plan.vertex_name(vertex).to_owned()).collect()
+                };
+                let groups = groups.iter().map(names).collect();
+                vec![What::Partitioned { groups, one_way: *one_way }]
+            }
+            Action::Heal => {
+                self.0.iter_mut().for_each(|lane| lane.is_partitioned = false);
+                vec![What::Healed]
+            }
+            Action::Route(change) => route_change(plan, change),
+            Action::Reroute => vec![What::Rerouted { why: WhyRerouted::Event }],
+            Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. } => Vec::new(),
+        }
+    }
+
+    /// By lane index: what each direction is like, and what it `did`, as far as that is known.
+    pub(super) fn statuses(&self, plan: &Plan, did: Vec<LaneStatus>) -> Vec<LaneStatus> {
+        let did = did.into_iter().map(Some).chain(std::iter::repeat(None));
+        let lanes = self.0.iter().zip(did).enumerate();
+        lanes
+            .map(|(index, (state, did))| {
+                let (link, direction) = names(plan, Lane::from_index(index));
+                LaneStatus { link, direction, ..state.status(did.unwrap_or_default()) }
+            })
+            .collect()
+    }
+
+    fn change(&mut self, plan: &Plan, change: &LinkChange) -> Vec<What> {
+        let mut events = Vec::new();
+        for (lane, patch) in &change.patches {
+            let (link, direction) = names(plan, *lane);
+            let mut set = serde_json::to_value(patch).unwrap_or_default();
+            if let Some(state) = self.0.get_mut(lane.index()) {
+                patch.apply_to(&mut state.profile);
+                state.follow(plan, patch, &mut set);
+            }
+            events.push(What::LinkSet { link, direction, set });
+        }
+        for (lane, up) in &change.state {
+            let (link, direction) = names(plan, *lane);
+            if let Some(state) = self.0.get_mut(lane.index()) {
+                state.is_down = !up;
+            }
+            events.push(What::LinkState { link, direction, up: *up });
+        }
+        events
+    }
+
+    fn flap(&mut self, plan: &Plan, lane: Lane, up: bool) -> What {
+        if let Some(LaneState { flaps, .. }) = self.0.get_mut(lane.index()) {
+            *flaps = if up { flaps.saturating_sub(1) } else { *flaps + 1 };
+        }
+        let (link, direction) = names(plan, lane);
+        What::LinkFlap { link, direction, up }
+    }
+
+    /// A new partition takes the place of the one before.
+    fn partition(&mut self, plan: &Plan, groups: &[Vec<Vertex>], one_way: bool) {
+        let group = |vertex: Vertex| groups.iter().position(|group| group.contains(&vertex));
+        for (link, pair) in plan.links.iter().zip(self.0.chunks_mut(2)) {
+            let ends = link.ends.each_ref().map(|end| group(end.vertex));
+            for (lane, [from, to]) in pair.iter_mut().zip([[0, 1], [1, 0]]) {
+                lane.is_partitioned = match (ends[from], ends[to]) {
+                    (Some(from), Some(to)) if one_way => (from, to) == (0, 1),
+                    (Some(from), Some(to)) => from != to,
+                    _ => false,
+                };
+            }
+        }
+    }
+}
+
+impl LaneState {
+    fn name(&self) -> &'static str {
+        match self {
+            LaneState { is_down: true, .. } | LaneState { flaps: 1.., .. } => "down",
+            LaneState { is_partitioned: true, .. } => "parted",
+            _ => "up",
+        }
+    }
+
+    fn status(&self, did: LaneStatus) -> LaneStatus {
+        let profile = &self.profile;
+        let traces = &profile.traces;
+        let traced = [
+            ("latency", traces.latency.is_some()),
+            ("rate", traces.rate.is_some()),
+            ("loss", traces.loss.is_some()),
+        ];
+        LaneStatus {
+            state: self.name().to_owned(),
+            latency_ns: profile.latency.as_nanos(),
+            rate_bit_per_s: profile.rate.map(Rate::bits_per_second),
+            loss_ppb: profile.loss.long_run().parts_per_billion(),
+            traced: traced.iter().filter(|(_, is)| *is).map(|(key, _)| (*key).to_owned()).collect(),
+            ..did
+        }
+    }
+
+    /// Writes into a patch, as the log has it, the files of traces that are followed now, and which
+    /// are followed no more.
+    fn follow(&mut self, plan: &Plan, patch: &LinkPatch, set: &mut serde_json::Value) {
+        let Some(map) = set.as_object_mut() else { return };
+        map.remove("traces");
+        let now = &mut self.following;
+        let changes = [
+            ("rate", patch.rate.is_some(), patch.traces.rate, &mut now.rate),
+            ("latency", patch.latency.is_some(), patch.traces.latency, &mut now.latency),
+            ("loss", patch.loss.is_some(), patch.traces.loss, &mut now.loss),
+        ];
+        let mut ended = Vec::new();
+        for (key, _, new, old) in changes.into_iter().filter(|(_, set, ..)| *set) {
+            let file = |it: TraceUse| plan.traces.get(usize::try_from(it.trace).ok()?);
+            match (new.and_then(file), *old) {
+                (Some(trace), _) => {
+                    map.insert(key.to_owned(), format!("trace {}", trace.file).into());
+                }
+                (None, Some(_)) => ended.push(key),
+                (None, None) => {}
+            }
+            *old = new;
+        }
+        if !ended.is_empty() {
+            map.insert("follows-no-more-its-trace-of".to_owned(), ended.join(", ").into());
+        }
+    }
+}
+
+/// What a change of fixed routes is, as the log has it.
+fn route_change(plan: &Plan, change: &RouteChange) -> Vec<What> {
+    let node = |id: &windtunnel_model::NodeId| plan.nodes[id.index()].name.clone();
+    let free =
+        change.release.iter().map(|(from, to)| What::RouteFreed { from: node(from), to: node(to) });
+    let fixed = change.fix.iter().map(|route| {
+        let names = route.path.iter().map(|&vertex| plan.vertex_name(vertex).to_owned());
+        What::RouteFixed { path: names.collect() }
+    });
+    free.chain(fixed).collect()
+}
+
+fn names(plan: &Plan, lane: Lane) -> (String, String) {
+    (plan.links[lane.link.index()].name.clone(), plan.lane_name(lane))
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::{NodeId, Span};
+
+    use super::*;
+    use crate::live::testing::plan;
+
+    /// `a` up to `b` is lane 0, `b` down to `a` lane 1, `b` up to `c` lane 2.
+    const CHAIN: &str = "nodes: {a: {}, b: {}, c: {}}\n\
+                         links: [{between: [a, b], latency: 5ms, rate: 8mbit}, {between: [b, c]}]";
+
+    fn states(links: &LinkStates, plan: &Plan) -> Vec<String> {
+        links.statuses(plan, Vec::new()).into_iter().map(|lane| lane.state).collect()
+    }
+
+    fn lane(index: usize) -> Lane {
+        Lane::from_index(index)
+    }
+
+    #[test]
+    fn a_direction_shows_what_it_was_last_set_to() {
+        let plan = plan(CHAIN);
+        let mut links = LinkStates::new(&plan);
+        let patch = LinkPatch { latency: Some(Span::from_millis(40)), ..LinkPatch::default() };
+        let change = LinkChange { patches: vec![(lane(1), patch)], state: Vec::new() };
+        let events = links.apply(&plan, &Action::Link(change));
+        let [What::LinkSet { link, direction, set }] = &events[..] else { panic!("{events:?}") };
+        assert_eq!((link.as_str(), direction.as_str()), ("a--b", "b-a"));
+        assert_eq!(set["latency"], serde_json::json!("40ms"));
+        let lanes = links.statuses(&plan, Vec::new());
+        let latencies: Vec<u64> = lanes.iter().map(|lane| lane.latency_ns / 1_000_000).collect();
+        assert_eq!(latencies, [5, 40, 0, 0]);
+        assert_eq!(lanes[1].rate_bit_per_s, Some(8_000_000), "the rate stays");
+    }
+
+    #[test]
+    fn a_flap_within_a_flap_is_up_only_when_both_are() {
+        let plan = plan(CHAIN);
+        let mut links = LinkStates::new(&plan);
+        let mut flap = |up| {
+            links.apply(&plan, &Action::Flap { lanes: vec![lane(0)], up });
+            states(&links, &plan)[0].clone()
+        };
+        assert_eq!(
+            [flap(false), flap(false), flap(true), flap(true)],
+            ["down", "down", "down", "up"]
+        );
+    }
+
+    #[test]
+    fn what_is_taken_down_stays_down_when_a_partition_heals() {
+        let plan = plan(CHAIN);
+        let mut links = LinkStates::new(&plan);
+        let down = LinkChange { patches: Vec::new(), state: vec![(lane(0), false)] };
+        links.apply(&plan, &Action::Link(down));
+        let vertex = |node| Vertex::Node(NodeId(node));
+        let groups = vec![vec![vertex(0)], vec![vertex(1), vertex(2)]];
+        let events = links.apply(&plan, &Action::Partition { groups, one_way: false });
+        let names = vec![vec!["a".to_owned()], vec!["b".to_owned(), "c".to_owned()]];
+        assert_eq!(events, [What::Partitioned { groups: names, one_way: false }]);
+        assert_eq!(states(&links, &plan), ["down", "parted", "up", "up"]);
+        assert_eq!(links.apply(&plan, &Action::Heal), [What::Healed]);
+        assert_eq!(states(&links, &plan), ["down", "up", "up", "up"]);
+    }
+
+    #[test]
+    fn a_one_way_partition_cuts_from_the_first_group_to_the_second() {
+        let plan = plan(CHAIN);
+        let mut links = LinkStates::new(&plan);
+        let vertex = |node| vec![Vertex::Node(NodeId(node))];
+        let groups = vec![vertex(0), vertex(1)];
+        links.apply(&plan, &Action::Partition { groups, one_way: true });
+        assert_eq!(states(&links, &plan), ["parted", "up", "up", "up"]);
+        // Another partition takes its place.
+        let groups = vec![vertex(2), vertex(1)];
+        links.apply(&plan, &Action::Partition { groups, one_way: true });
+        assert_eq!(states(&links, &plan), ["up", "up", "up", "parted"]);
+    }
+
+    #[test]
+    fn a_status_has_what_the_direction_did() {
+        let plan = plan(CHAIN);
+        let links = LinkStates::new(&plan);
+        let did = vec![LaneStatus { delivered_packets: 9, ..LaneStatus::default() }];
+        let lanes = links.statuses(&plan, did);
+        assert_eq!(
+            lanes.iter().map(|lane| lane.delivered_packets).collect::<Vec<_>>(),
+            [9, 0, 0, 0]
+        );
+        assert_eq!((lanes[3].link.as_str(), lanes[3].direction.as_str()), ("b--c", "c-b"));
+    }
+}

@@ -1,0 +1,81 @@
+//! This machine as a member of a run over several: its agent, the other members, and what they are
+//! to know.
+
+mod announcements;
+mod members;
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use windtunnel_control::part::FromPart;
+use windtunnel_model::Time;
+
+use crate::part::link::Link;
+use crate::part::news::News;
+pub(super) use announcements::{FlowAnnouncements, ProgramAnnouncements};
+pub(crate) use members::Members;
+
+/// The connection to the agent, and how far it has brought the run.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    pub(super) link: Link,
+    pub(crate) members: Members,
+    pub(super) programs: ProgramAnnouncements,
+    pub(super) flows: FlowAnnouncements,
+    /// Whether every other machine has been heard.
+    pub(super) reached: bool,
+    pub(super) agent_gone: bool,
+    /// Whether the agent has said that the run is to stop.
+    pub(super) ordered_to_stop: bool,
+    pub(super) stage: Stage,
+}
+
+/// How far the agent has brought the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Waiting,
+    Measuring,
+    Begun(Time),
+}
+
+impl Membership {
+    pub(crate) fn new(link: Link, members: Members) -> Self {
+        Membership {
+            link,
+            members,
+            programs: ProgramAnnouncements::default(),
+            flows: FlowAnnouncements::default(),
+            reached: false,
+            agent_gone: false,
+            ordered_to_stop: false,
+            stage: Stage::Waiting,
+        }
+    }
+
+    /// Whether results cannot be fetched.
+    pub(crate) fn agent_is_gone(&self) -> bool {
+        self.agent_gone
+    }
+
+    pub(super) fn tell_agent(&self, message: &FromPart) {
+        self.link.teller().tell(message);
+    }
+
+    /// Sends news to all other members.
+    pub(super) fn tell_members(&self, news: &News) {
+        if let Ok(news) = serde_json::to_string(news) {
+            self.tell_agent(&FromPart::News { news });
+        }
+    }
+
+    /// Nothing goes to other machines any more.
+    pub(super) fn sends_no_more(&mut self, sent: Vec<(u16, u64)>) {
+        self.tell_members(&News::Sent { datagrams: sent });
+        self.members.set_sent();
+    }
+}
+
+impl AsFd for Membership {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+}

@@ -1,0 +1,176 @@
+//! The network of a live run as the main loop sees it: orders to the packet loop, what links are
+//! like now, and the routes that nodes' kernels have.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use windtunnel_model::plan::Action;
+use windtunnel_model::{Plan, Span, Time};
+use windtunnel_routing::Routes;
+use windtunnel_trace::event::{Event, What, WhyRerouted};
+
+use super::context::Context;
+use super::links::LinkStates;
+use crate::dataplane::{Cause, Dataplane, Order, Tally};
+
+/// Changes of the network that have been ordered, and those that have taken effect.
+pub(super) struct Network {
+    dataplane: Dataplane,
+    pub(super) links: LinkStates,
+    /// What the nodes' kernels have.
+    routes: Arc<Routes>,
+    /// Changes that the packet loop has not confirmed, by number.
+    ordered: BTreeMap<u64, Ordered>,
+    next_order: u64,
+}
+
+#[derive(Debug)]
+struct Ordered {
+    action: Action,
+    /// When it was to happen, where that was asked for.
+    intended: Option<Span>,
+    /// The client that waits for it to take effect.
+    client: Option<u64>,
+}
+
+impl Network {
+    pub(super) fn new(plan: &Plan, dataplane: Dataplane, routes: Arc<Routes>) -> Self {
+        let links = LinkStates::new(plan);
+        Network { dataplane, links, routes, ordered: BTreeMap::new(), next_order: 0 }
+    }
+
+    pub(super) fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Gives the packet loop an order that it does not confirm.
+    pub(super) fn order(&self, order: Order) {
+        self.dataplane.order(order);
+    }
+
+    /// Has the packet loop change the network `at` a time, or now. It confirms that.
+    pub(super) fn change(
+        &mut self,
+        action: Action,
+        at: Option<Time>,
+        intended: Option<Span>,
+        client: Option<u64>,
+    ) {
+        let id = self.next_order;
+        self.next_order += 1;
+        self.ordered.insert(id, Ordered { action: action.clone(), intended, client });
+        self.dataplane.order(Order::Change { id, at, action: Box::new(action) });
+    }
+
+    /// A change took effect `at` a time: it is logged. Returns the events, and the client that
+    /// waits for them.
+    pub(super) fn applied(
+        &mut self,
+        cx: &Context,
+        cause: Cause,
+        intended: Time,
+        at: Time,
+    ) -> (Option<u64>, Vec<Event>) {
+        let origin = cx.journal.origin();
+        let (action, intended, client) = match cause {
+            Cause::Plan(index) => {
+                (cx.plan.events[index].action.clone(), Some(intended.since(origin)), None)
+            }
+            Cause::Order(id) => match self.ordered.remove(&id) {
+                Some(ordered) => (ordered.action, ordered.intended, ordered.client),
+                None => return (None, Vec::new()),
+            },
+        };
+        let events = self.links.apply(&cx.plan, &action).into_iter();
+        let log = |what| cx.journal.log_at(at.since(origin), intended, what);
+        (client, events.map(log).collect())
+    }
+
+    /// The packet loop uses new routes since `at`: they are brought to the kernels of nodes with
+    /// several interfaces.
+    pub(super) fn follow_routes(
+        &mut self,
+        cx: &Context,
+        routes: Arc<Routes>,
+        at: Time,
+        by_itself: bool,
+    ) {
+        let intended = Some(at.since(cx.journal.origin()));
+        if by_itself {
+            cx.journal.log(intended, What::Rerouted { why: WhyRerouted::Lanes });
+        }
+        let places = routes.differences(&self.routes, &cx.plan);
+        let changed = cx.nodes.inits().change_routes(&cx.plan, &self.routes, &routes);
+        self.routes = routes;
+        for (node, outcome) in &changed {
+            if let Err(error) = outcome {
+                let name = cx.nodes.name(node.index());
+                cx.journal.warn(format!("new routes did not reach node {name}: {error}"));
+            }
+        }
+        let name = |node: &windtunnel_model::NodeId| cx.nodes.name(node.index()).to_owned();
+        let nodes = changed.iter().map(|(node, _)| name(node)).collect();
+        cx.journal.log(intended, What::RoutesChanged { places, nodes });
+    }
+
+    /// Stops the packet loop. It first waits for so many datagrams of other machines.
+    pub(super) fn finish(self, await_datagrams: Vec<(u16, u64)>) -> Tally {
+        self.dataplane.finish(await_datagrams)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::Lane;
+    use windtunnel_model::plan::LinkChange;
+
+    use super::*;
+    use crate::live::testing::{context, plan, set_clock};
+
+    const FILE: &str = "
+nodes: {a: {}, b: {}}
+links: [{between: [a, b]}]
+events: [{at: 2s, link: a--b, set: {latency: 9ms}}]
+";
+
+    fn down() -> Action {
+        Action::Link(LinkChange { patches: Vec::new(), state: vec![(Lane::from_index(0), false)] })
+    }
+
+    #[test]
+    fn a_change_is_logged_when_the_packet_loop_has_done_it_and_not_before() {
+        let (mut context, _, log) = context(plan(FILE), None);
+        let (dataplane, orders) = Dataplane::to_channel();
+        let routes = Arc::new(Routes::compute(&context.plan));
+        let mut network = Network::new(&context.plan, dataplane, routes);
+        let origin = Time::from_nanos(1_000);
+        set_clock(origin);
+        context.journal.begin(origin);
+        network.change(down(), None, None, Some(7));
+        let order = orders.try_recv().unwrap();
+        let Order::Change { id, at: None, .. } = order else { panic!("{order:?}") };
+        assert!(log.whats().is_empty());
+        let at = Time::from_nanos(1_500);
+        let (client, events) = network.applied(&context, Cause::Order(id), at, at);
+        assert_eq!((client, events[0].at_ns, events[0].intended_ns), (Some(7), 500, None));
+        let (link, direction) = ("a--b".to_owned(), "a-b".to_owned());
+        assert_eq!(log.whats(), [What::LinkState { link, direction, up: false }]);
+        // A number that was never given is no change.
+        assert_eq!(network.applied(&context, Cause::Order(id), at, at), (None, Vec::new()));
+    }
+
+    #[test]
+    fn an_event_of_the_file_is_logged_with_the_time_that_the_file_gives() {
+        let (context, _, _) = context(plan(FILE), None);
+        let (dataplane, _orders) = Dataplane::to_channel();
+        let routes = Arc::new(Routes::compute(&context.plan));
+        let mut network = Network::new(&context.plan, dataplane, routes);
+        let due = context.journal.origin() + Span::from_secs(2);
+        let late = due + Span::from_micros(30);
+        let (client, events) = network.applied(&context, Cause::Plan(0), due, late);
+        assert_eq!(client, None);
+        // Both directions are set.
+        let times: Vec<_> = events.iter().map(|event| (event.at_ns, event.intended_ns)).collect();
+        assert_eq!(times, [(2_000_030_000, Some(2_000_000_000)); 2]);
+    }
+}

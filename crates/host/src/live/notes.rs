@@ -1,0 +1,92 @@
+//! What the packet loop and the output thread report.
+
+use windtunnel_control::part::FromPart;
+use windtunnel_model::Time;
+use windtunnel_trace::event::What;
+
+use super::membership::Stage;
+use super::state::Live;
+use crate::dataplane::{Note, Silence};
+use crate::ending::Ending;
+use crate::output::Matched;
+
+impl Live {
+    /// Handles everything that the threads have reported.
+    pub(super) fn hear_threads(&mut self) {
+        let _ = self.inputs.wake.clear();
+        while let Ok(Matched(key)) = self.inputs.matches.try_recv() {
+            self.programs.ready(&self.cx, key);
+        }
+        while let Ok(note) = self.inputs.notes.try_recv() {
+            self.hear_dataplane(note);
+        }
+    }
+
+    fn hear_dataplane(&mut self, note: Note) {
+        match note {
+            Note::Overloaded { at, behind } => {
+                let ending = self.programs.overloaded(&self.cx, at, behind);
+                ending.into_iter().for_each(|ending| self.end.ask(ending));
+            }
+            Note::CaughtUp { at, lasted } => self.programs.caught_up(&self.cx, at, lasted),
+            Note::Failed(message) => self.end.ask(Ending::Fatal(message)),
+            Note::Applied { cause, intended, at } => {
+                let (client, events) = self.network.applied(&self.cx, cause, intended, at);
+                if let Some(client) = client {
+                    self.answer_with(client, events, 1);
+                }
+            }
+            Note::Routes { routes, at, by_itself } => {
+                self.network.follow_routes(&self.cx, routes, at, by_itself);
+                self.announce_flows_again();
+            }
+            Note::Unreached { members } => self.tell_agent(&FromPart::Unreached { members }),
+            Note::Reached => {
+                self.membership.iter_mut().for_each(|membership| membership.reached = true);
+            }
+            Note::Silence(silence) => self.log_silence(silence),
+            Note::Closed { sent } => {
+                self.membership.iter_mut().for_each(|it| it.sends_no_more(sent.clone()));
+            }
+            Note::Flows { changes } => {
+                let Some(membership) = &mut self.membership else { return };
+                let (plan, routes) = (&self.cx.plan, self.network.routes());
+                let members = &membership.members;
+                let changes = membership.flows.announce(plan, routes, members, &changes);
+                membership.tell_agent(&FromPart::Flows { changes });
+            }
+        }
+    }
+
+    /// Under new routes, other members have to hear of the flows here.
+    fn announce_flows_again(&mut self) {
+        let Some(membership) = &mut self.membership else { return };
+        let (plan, routes, now) = (&self.cx.plan, self.network.routes(), self.cx.journal.now());
+        let changes = membership.flows.announce_again(plan, routes, &membership.members, now);
+        if !changes.is_empty() {
+            membership.tell_agent(&FromPart::Flows { changes });
+        }
+    }
+
+    /// A machine has become silent, or answers again.
+    fn log_silence(&self, silence: Silence) {
+        let Some(membership) = &self.membership else { return };
+        let Silence { member, since, until } = silence;
+        let (host, peer) = (membership.members.own_name(), membership.members.name(member));
+        let Stage::Begun(origin) = membership.stage else { return };
+        let after = |time: Time| time.since(origin).as_nanos();
+        let what = match until {
+            None => What::PeerSilent { host, peer, since_ns: after(since) },
+            Some(until) => {
+                What::PeerAnswers { host, peer, lasted_ns: until.since(since).as_nanos() }
+            }
+        };
+        self.cx.journal.log(None, what);
+    }
+
+    pub(super) fn tell_agent(&self, message: &FromPart) {
+        if let Some(membership) = &self.membership {
+            membership.tell_agent(message);
+        }
+    }
+}

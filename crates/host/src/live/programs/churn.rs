@@ -1,0 +1,204 @@
+//! What events do to programs.
+
+use windtunnel_model::plan::{Action, NodeVerb};
+use windtunnel_model::{NodeId, Span};
+use windtunnel_sys::process::Signal;
+use windtunnel_trace::event::{Event, What};
+
+use super::super::context::Context;
+use super::Programs;
+
+impl Programs {
+    /// Adds an event about programs.
+    pub(in crate::live) fn add_event(&mut self, at: Span, action: Action) {
+        self.expect_joins(&action);
+        self.agenda.add(at, action);
+    }
+
+    /// Does an event about programs now. Returns what was done.
+    pub(in crate::live) fn do_now(
+        &mut self,
+        cx: &Context,
+        action: &Action,
+        intended: Span,
+    ) -> Vec<Event> {
+        self.expect_joins(action);
+        self.act(cx, action, intended)
+    }
+
+    /// Does the events that are due, after the starts that were due before each: however late both
+    /// are, their order is the file's.
+    pub(super) fn do_events(&mut self, cx: &Context, elapsed: Span) {
+        while let Some((at, action)) = self.agenda.due(elapsed) {
+            if !at.is_zero() {
+                self.supervisor.tick(at.saturating_sub(Span::from_nanos(1)));
+                self.do_commands(cx);
+            }
+            self.act(cx, &action, at);
+        }
+    }
+
+    fn expect_joins(&mut self, action: &Action) {
+        if let Action::Churn { join, .. } = action {
+            self.supervisor.expect_joins(join);
+        }
+    }
+
+    fn act(&mut self, cx: &Context, action: &Action, intended: Span) -> Vec<Event> {
+        match action {
+            Action::Node { nodes, verb } => self.do_to_nodes(cx, nodes, *verb, intended),
+            Action::Churn { leave, by, join } => {
+                let mut events = self.leave(cx, leave, *by, intended);
+                events.extend(self.join(cx, join, intended));
+                events
+            }
+            Action::Absent { nodes } => self.be_absent(cx, nodes, intended),
+            _ => Vec::new(),
+        }
+    }
+
+    fn be_absent(&mut self, cx: &Context, nodes: &[NodeId], intended: Span) -> Vec<Event> {
+        let nodes = cx.nodes.named_here(nodes);
+        if nodes.is_empty() {
+            return Vec::new();
+        }
+        for node in nodes.keys() {
+            self.supervisor.on_leave(NodeId::from_index(*node), cx.journal.elapsed());
+        }
+        let nodes = nodes.into_values().collect();
+        vec![cx.journal.log(Some(intended), What::Absent { nodes })]
+    }
+
+    fn leave(
+        &mut self,
+        cx: &Context,
+        nodes: &[NodeId],
+        by: NodeVerb,
+        intended: Span,
+    ) -> Vec<Event> {
+        let nodes = cx.nodes.named_here(nodes).into_iter();
+        let leave = |(index, node)| {
+            // First, so that the exits that follow are known to be churn's doing.
+            self.supervisor.on_leave(NodeId::from_index(index), cx.journal.elapsed());
+            cx.nodes.signal(index, signals_of(by), &cx.journal);
+            cx.journal.log(Some(intended), What::Node { node, verb: "leave".to_owned() })
+        };
+        nodes.map(leave).collect()
+    }
+
+    fn join(&mut self, cx: &Context, nodes: &[NodeId], intended: Span) -> Vec<Event> {
+        let nodes = cx.nodes.named_here(nodes).into_iter();
+        let join = |(index, node)| {
+            self.supervisor.on_join(NodeId::from_index(index), cx.journal.elapsed());
+            cx.journal.log(Some(intended), What::Node { node, verb: "join".to_owned() })
+        };
+        nodes.map(join).collect()
+    }
+
+    fn do_to_nodes(
+        &mut self,
+        cx: &Context,
+        nodes: &[NodeId],
+        verb: NodeVerb,
+        intended: Span,
+    ) -> Vec<Event> {
+        let mut events = Vec::new();
+        for (index, node) in cx.nodes.named_here(nodes) {
+            // First, so that the exits that follow are known to be the event's doing.
+            self.supervisor.on_verb(NodeId::from_index(index), verb, cx.journal.elapsed());
+            // In a freeze, what is resumed goes on when everything does.
+            if verb != NodeVerb::Resume || !self.freeze.is_on() {
+                cx.nodes.signal(index, signals_of(verb), &cx.journal);
+            }
+            if self.supervisor.is_absent(NodeId::from_index(index)) {
+                let verb = verb.name();
+                let text = format!("{node} is not there: {verb} has no effect until it joins");
+                cx.journal.warn(text);
+            }
+            let verb = verb.name().to_owned();
+            events.push(cx.journal.log(Some(intended), What::Node { node, verb }));
+        }
+        events
+    }
+}
+
+/// The signals that a verb sends to every process of a node.
+fn signals_of(verb: NodeVerb) -> &'static [Signal] {
+    match verb {
+        NodeVerb::Kill | NodeVerb::Restart => &[Signal::KILL],
+        // A paused program would not handle SIGTERM.
+        NodeVerb::Stop => &[Signal::TERM, Signal::CONT],
+        NodeVerb::Pause => &[Signal::STOP],
+        NodeVerb::Resume => &[Signal::CONT],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::testing::{context, plan, programs};
+
+    const EVENTS: &str = "
+nodes: {a: {run: x}, b: {run: x, count: 2}}
+links: [{between: [a, b]}]
+events:
+  - {at: 1s, node: a, do: pause}
+  - {at: 2s, node: a, do: kill}
+";
+
+    #[test]
+    fn events_of_the_file_are_done_in_order_with_the_time_that_was_asked() {
+        let (context, sent, log) = context(plan(EVENTS), None);
+        let mut programs = programs(&context);
+        assert_eq!(programs.next_wake(Span::ZERO), Some(Span::from_secs(1)));
+        programs.tick(&context, Span::ZERO);
+        assert_eq!(sent.spawns().len(), 3);
+        // Both are late, and keep their order.
+        programs.tick(&context, Span::from_secs(3));
+        assert_eq!(sent.signals(), [(0, 19), (0, 9)]);
+        let intended: Vec<_> = log.events().iter().map(|event| event.intended_ns).collect();
+        assert_eq!(intended, [Some(1_000_000_000), Some(2_000_000_000)]);
+    }
+
+    #[test]
+    fn a_node_that_leaves_is_killed_and_one_that_joins_starts_again() {
+        let (context, sent, log) = context(plan(EVENTS), None);
+        let mut programs = programs(&context);
+        let node = |node| vec![NodeId(node)];
+        let absent = Action::Absent { nodes: node(2) };
+        assert_eq!(programs.do_now(&context, &absent, Span::ZERO).len(), 1);
+        programs.tick(&context, Span::ZERO);
+        assert_eq!(sent.spawns().len(), 2, "who is absent does not start");
+        let churn = Action::Churn { leave: node(1), by: NodeVerb::Stop, join: node(2) };
+        assert_eq!(programs.do_now(&context, &churn, Span::from_secs(1)).len(), 2);
+        assert_eq!(sent.signals(), [(1, 15), (1, 18)]);
+        programs.tick(&context, Span::from_millis(500));
+        let spawns = sent.spawns();
+        assert_eq!(spawns.last().map(|(node, _)| *node), Some(2));
+        let whats = log.whats();
+        let done = |node: &str, verb: &str| What::Node { node: node.into(), verb: verb.into() };
+        assert_eq!(whats[1..], [done("b-1", "leave"), done("b-2", "join")]);
+    }
+
+    #[test]
+    fn what_is_done_to_an_absent_node_warns_that_it_has_no_effect() {
+        let (context, _, log) = context(plan(EVENTS), None);
+        let mut programs = programs(&context);
+        let nodes = vec![NodeId(0)];
+        programs.do_now(&context, &Action::Absent { nodes: nodes.clone() }, Span::ZERO);
+        let pause = Action::Node { nodes, verb: NodeVerb::Pause };
+        programs.do_now(&context, &pause, Span::ZERO);
+        assert_eq!(log.warnings(), ["a is not there: pause has no effect until it joins"]);
+    }
+
+    #[test]
+    fn events_of_other_machines_nodes_are_theirs() {
+        let (context, sent, log) = context(plan(EVENTS), Some(vec![false, true, true]));
+        let mut programs = programs(&context);
+        let nodes = vec![NodeId(0)];
+        let kill = Action::Node { nodes: nodes.clone(), verb: NodeVerb::Kill };
+        assert!(programs.do_now(&context, &kill, Span::ZERO).is_empty());
+        assert!(programs.do_now(&context, &Action::Absent { nodes }, Span::ZERO).is_empty());
+        assert!(sent.requests().is_empty() && log.whats().is_empty());
+    }
+}

@@ -1,0 +1,157 @@
+//! What is done to programs while the packet loop is behind.
+
+use windtunnel_model::plan::OnOverload;
+use windtunnel_model::{Span, Time};
+use windtunnel_sys::process::Signal;
+use windtunnel_trace::event::What;
+
+use super::super::context::Context;
+use super::Programs;
+use crate::ending::Ending;
+use crate::freeze::Freezes;
+use crate::output::ProgramKey;
+use crate::text::rounded;
+
+impl Programs {
+    /// The packet loop fell behind. Returns why the run is to end, where the file wants that. Once
+    /// the run is ending, programs must not be paused: they are asked to end.
+    pub(in crate::live) fn overloaded(
+        &mut self,
+        cx: &Context,
+        at: Time,
+        behind: Span,
+    ) -> Option<Ending> {
+        let policy = cx.plan.on_overload;
+        let frozen = policy == OnOverload::Freeze && !self.supervisor.is_stopping();
+        let what = What::Overloaded { behind_ns: behind.as_nanos(), frozen };
+        cx.journal.log_at(at.since(cx.journal.origin()), None, what);
+        if frozen && !self.freeze.is_on() {
+            self.freeze.begin(cx.journal.now());
+            self.signal_all(cx, Signal::STOP, |_| true);
+        }
+        let why = || format!("overloaded: the emulation was {} behind", rounded(behind));
+        (policy == OnOverload::Abort).then(|| Ending::Overloaded(why()))
+    }
+
+    /// The packet loop has caught up.
+    pub(in crate::live) fn caught_up(&mut self, cx: &Context, at: Time, lasted: Span) {
+        self.thaw(cx);
+        let what = What::CaughtUp { lasted_ns: lasted.as_nanos() };
+        cx.journal.log_at(at.since(cx.journal.origin()), None, what);
+    }
+
+    /// How programs were paused.
+    pub(in crate::live) fn freezes(&self) -> Freezes {
+        self.freeze.total()
+    }
+
+    /// Lets go on what the freeze paused, but not what an event has paused.
+    pub(super) fn thaw(&mut self, cx: &Context) {
+        if self.freeze.end(cx.journal.now()) {
+            self.signal_all(cx, Signal::CONT, |node| !self.supervisor.is_paused(node));
+        }
+    }
+
+    /// A program that was already on its way when the freeze began.
+    pub(super) fn freeze_newcomer(&self, cx: &Context, key: ProgramKey) {
+        if self.freeze.is_on() {
+            cx.nodes.signal(key.node, &[Signal::STOP], &cx.journal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::NodeId;
+    use windtunnel_model::plan::{Action, NodeVerb};
+
+    use super::*;
+    use crate::live::testing::{context, plan, programs, set_clock};
+
+    fn file(policy: &str) -> String {
+        format!(
+            "on-overload: {policy}\nnodes: {{a: {{run: x}}, b: {{run: x}}, c: {{}}}}\n\
+             links: [{{between: [a, b]}}, {{between: [b, c]}}]"
+        )
+    }
+
+    const BEHIND: Span = Span::from_millis(30);
+    const STOP: i32 = 19;
+    const CONT: i32 = 18;
+
+    #[test]
+    fn a_freeze_pauses_all_programs_once_and_lets_them_go_on_when_the_loop_has_caught_up() {
+        let (context, sent, _) = context(plan(&file("freeze")), None);
+        let mut programs = programs(&context);
+        let at = Time::from_nanos;
+        set_clock(at(1_000));
+        assert_eq!(programs.overloaded(&context, at(900), BEHIND), None);
+        assert_eq!(programs.overloaded(&context, at(950), BEHIND), None);
+        assert_eq!(sent.signals(), [(0, STOP), (1, STOP)], "a node without programs is left alone");
+        set_clock(at(5_000));
+        programs.caught_up(&context, at(4_900), Span::from_nanos(4_000));
+        assert_eq!(sent.signals()[2..], [(0, CONT), (1, CONT)]);
+        let lasted = Span::from_nanos(4_000);
+        assert_eq!(programs.freezes(), Freezes { times: 1, lasted });
+    }
+
+    #[test]
+    fn what_an_event_has_paused_stays_paused_when_the_freeze_ends() {
+        let (context, sent, _) = context(plan(&file("freeze")), None);
+        let mut programs = programs(&context);
+        programs.tick(&context, Span::ZERO);
+        programs.spawned(&context, 1, 7);
+        programs.overloaded(&context, context.journal.now(), BEHIND);
+        let on_a = |verb| Action::Node { nodes: vec![NodeId(0)], verb };
+        programs.do_now(&context, &on_a(NodeVerb::Pause), Span::ZERO);
+        programs.caught_up(&context, context.journal.now(), BEHIND);
+        assert_eq!(sent.signals()[2..], [(0, STOP), (1, CONT)]);
+    }
+
+    #[test]
+    fn what_is_resumed_in_a_freeze_goes_on_when_everything_does() {
+        let (context, sent, _) = context(plan(&file("freeze")), None);
+        let mut programs = programs(&context);
+        programs.tick(&context, Span::ZERO);
+        programs.spawned(&context, 1, 7);
+        let on_a = |verb| Action::Node { nodes: vec![NodeId(0)], verb };
+        programs.do_now(&context, &on_a(NodeVerb::Pause), Span::ZERO);
+        programs.overloaded(&context, context.journal.now(), BEHIND);
+        programs.do_now(&context, &on_a(NodeVerb::Resume), Span::ZERO);
+        let before = sent.signals().len();
+        programs.caught_up(&context, context.journal.now(), BEHIND);
+        assert_eq!(sent.signals()[before..], [(0, CONT), (1, CONT)]);
+    }
+
+    #[test]
+    fn a_program_that_starts_in_a_freeze_is_paused() {
+        let (context, sent, _) = context(plan(&file("freeze")), None);
+        let mut programs = programs(&context);
+        programs.tick(&context, Span::ZERO);
+        programs.overloaded(&context, context.journal.now(), BEHIND);
+        let before = sent.signals().len();
+        programs.spawned(&context, 2, 8);
+        assert_eq!(sent.signals()[before..], [(1, STOP)]);
+    }
+
+    #[test]
+    fn a_run_that_ends_freezes_nothing() {
+        let (context, sent, log) = context(plan(&file("freeze")), None);
+        let mut programs = programs(&context);
+        programs.stop(&context);
+        programs.overloaded(&context, context.journal.now(), BEHIND);
+        assert!(sent.signals().is_empty());
+        let behind_ns = BEHIND.as_nanos();
+        assert_eq!(log.whats(), [What::Overloaded { behind_ns, frozen: false }]);
+        assert_eq!(programs.freezes(), Freezes::default());
+    }
+
+    #[test]
+    fn a_file_that_wants_it_ends_the_run_with_how_far_it_was_behind() {
+        let (context, sent, _) = context(plan(&file("abort")), None);
+        let ending = programs(&context).overloaded(&context, context.journal.now(), BEHIND);
+        let why = "overloaded: the emulation was 30.0ms behind".to_owned();
+        assert_eq!(ending, Some(Ending::Overloaded(why)));
+        assert!(sent.signals().is_empty());
+    }
+}

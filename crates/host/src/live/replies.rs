@@ -1,0 +1,82 @@
+//! What nodes report.
+
+use std::io;
+
+use windtunnel_node::Reply;
+
+use super::connections::EXEC_FIRST;
+use super::programs::{code_and_signal, key_of, reason};
+use super::reply_filter::Asked;
+use super::state::Live;
+use crate::ending::Ending;
+
+impl Live {
+    /// Handles everything that a node has reported.
+    pub(super) fn hear_node(&mut self, node: usize) {
+        let id = windtunnel_model::NodeId::from_index(node);
+        while let Some(received) = self.cx.nodes.inits().receive(id) {
+            match received {
+                Ok(Some(reply)) if self.is_allowed(node, &reply) => self.hear_reply(node, reply),
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(error) => {
+                    self.cx.nodes.set_dead(node);
+                    self.programs.node_died(&self.cx, node);
+                    let name = self.cx.nodes.name(node);
+                    self.end.ask(Ending::Fatal(format!("node {name} has failed: {error}")));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn is_allowed(&self, node: usize, reply: &Reply) -> bool {
+        let runs_command = |node: usize, id: u64| self.connections.is_commanded(node, id);
+        let asked = Asked {
+            supervisor: &self.programs.supervisor,
+            measurements: &self.measurements,
+            runs_command: &runs_command,
+        };
+        asked.allows(node, reply)
+    }
+
+    fn hear_reply(&mut self, node: usize, reply: Reply) {
+        match reply {
+            Reply::Spawned { id, pid } if id >= EXEC_FIRST => self.connections.started(id, pid),
+            Reply::Spawned { id, pid } => self.programs.spawned(&self.cx, id, pid),
+            Reply::SpawnFailed { id, message, errno, by_program } => {
+                self.spawn_failed(id, &message, errno, by_program);
+            }
+            Reply::Exited { id, status } if id >= EXEC_FIRST => {
+                self.connections.exited(id, code_and_signal(status).0);
+            }
+            Reply::Exited { id, status } => self.programs.exited(&self.cx, id, status),
+            Reply::Listening { token } => self.programs.ready(&self.cx, key_of(token)),
+            Reply::EchoDone { token, began_ns, echoes, error } => {
+                let origin = self.cx.journal.origin();
+                self.measurements.finish(origin, (token, began_ns), &echoes, error);
+            }
+            Reply::SignalFailed { message, .. } => {
+                let name = self.cx.nodes.name(node);
+                self.cx.journal.warn(format!("a signal did not reach node {name}: {message}"));
+            }
+            Reply::RoutesFailed { message } => {
+                let name = self.cx.nodes.name(node);
+                self.cx.journal.warn(format!("node {name} could not change its routes: {message}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn spawn_failed(&mut self, id: u64, message: &str, errno: i32, by_program: bool) {
+        let text = reason(message, errno);
+        if id >= EXEC_FIRST {
+            let not_found = io::Error::from_raw_os_error(errno).kind() == io::ErrorKind::NotFound;
+            // The codes of shells.
+            let exit = by_program.then_some(if not_found { 127 } else { 126 });
+            self.connections.failed(id, &text, exit);
+        } else {
+            self.programs.spawn_failed(&self.cx, id, text);
+        }
+    }
+}

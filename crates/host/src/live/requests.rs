@@ -1,0 +1,150 @@
+//! Requests from outside: `ps`, `snapshot`, `exec`, `set`, `down`, `up`, `do`, `stop`.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use windtunnel_control::{Incoming, LaneChoice, Reply, Request, RunStatus, Snapshot};
+use windtunnel_model::LinkPatch;
+use windtunnel_model::plan::LinkChange;
+use windtunnel_node::{Request as NodeRequest, Spawn};
+use windtunnel_trace::event::What;
+
+use super::refusal::{Refusal, find_lanes, find_node};
+use super::state::Live;
+use crate::ending::Ending;
+
+impl Live {
+    /// Accepts connections and answers requests: a few a turn of the loop, at most one of each
+    /// client, so that neither the run nor another client waits for one that asks without end.
+    pub(super) fn serve(&mut self) {
+        if let Some(shortage) = self.connections.accept(&self.cx.plan.name) {
+            self.cx.journal.warn(shortage);
+        }
+        let mut left = REQUESTS_PER_TURN;
+        for id in self.connections.turn() {
+            let incoming = self.connections.receive(id);
+            left -= usize::from(incoming.is_some());
+            match incoming {
+                Some(Incoming::Request(request, descriptors)) => {
+                    self.answer(id, *request, &descriptors);
+                }
+                Some(Incoming::Unreadable(message)) => {
+                    self.connections.reply(id, &Reply::Error { message, hint: None });
+                }
+                Some(Incoming::Closed) => {
+                    self.answers.forget(id);
+                    self.connections.close(id, &self.cx.nodes);
+                }
+                None => {}
+            }
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    fn answer(&mut self, id: u64, request: Request, descriptors: &[OwnedFd]) {
+        match self.handle(id, request, descriptors) {
+            Ok(None) => {}
+            Ok(Some(reply)) => self.connections.reply(id, &reply),
+            Err(refusal) => self.connections.reply(id, &refusal.into_reply()),
+        }
+    }
+
+    /// Returns the answer where there is one at once.
+    fn handle(
+        &mut self,
+        id: u64,
+        request: Request,
+        descriptors: &[OwnedFd],
+    ) -> Result<Option<Reply>, Refusal> {
+        match request {
+            Request::Ps => return Ok(Some(Reply::Ps(self.status()))),
+            Request::Snapshot => return Ok(Some(Reply::Snapshot(self.snapshot()))),
+            Request::Exec { node, argv, cwd, env, terminal } => {
+                let spawn = Spawn { id, argv, env, cwd, terminal };
+                self.execute(id, &node, spawn, descriptors)?;
+            }
+            Request::Signal { signal: number } => self.signal_command(id, number),
+            Request::Set { lanes, patch } => self.set(id, &lanes, &patch)?,
+            Request::State { lanes, up } => self.set_state(id, &lanes, up)?,
+            Request::Do { events } => self.happen(id, events)?,
+            Request::Stop => {
+                self.end.ask(Ending::Stopped);
+                return Ok(Some(Reply::Done));
+            }
+            _ => return Err("this run does not know the request".to_owned().into()),
+        }
+        Ok(None)
+    }
+
+    fn status(&self) -> RunStatus {
+        RunStatus {
+            name: self.cx.plan.name.clone(),
+            elapsed_ns: self.elapsed().as_nanos(),
+            nodes: self.programs.statuses(&self.cx),
+        }
+    }
+
+    /// The same with what links are like and do.
+    fn snapshot(&self) -> Snapshot {
+        let (at, window, did) = self.cx.journal.recent().lanes();
+        Snapshot {
+            links: self.network.links.statuses(&self.cx.plan, did),
+            sampled_ns: at.as_nanos(),
+            window_ns: window.as_nanos(),
+            status: self.status(),
+        }
+    }
+
+    fn execute(
+        &mut self,
+        id: u64,
+        node: &str,
+        mut spawn: Spawn,
+        descriptors: &[OwnedFd],
+    ) -> Result<(), Refusal> {
+        let [input, output, error] = descriptors else {
+            return Err("exec needs three descriptors".to_owned().into());
+        };
+        let node = find_node(&self.cx.plan, node)?.index();
+        if self.connections.command_of(id).is_some() {
+            return Err("this connection already runs a command".to_owned().into());
+        }
+        let run = self.cx.folder.path().to_string_lossy().into_owned();
+        spawn.env.entry("WINDTUNNEL_RUN".to_owned()).or_insert(run);
+        let argv = spawn.argv.clone();
+        let descriptors = [input.as_fd(), output.as_fd(), error.as_fd()];
+        self.cx.nodes.send(node, &NodeRequest::Spawn(spawn), &descriptors)?;
+        self.connections.runs(id, node);
+        let node = self.cx.nodes.name(node).to_owned();
+        self.cx.journal.log(None, What::Executed { node, argv });
+        Ok(())
+    }
+
+    fn signal_command(&self, id: u64, number: i32) {
+        if let Some((node, command)) = self.connections.command_of(id) {
+            // A command that has just ended needs no signal.
+            let _ = self.cx.nodes.signal_one(node, command, number);
+        }
+    }
+
+    fn set(&mut self, id: u64, lanes: &LaneChoice, patch: &LinkPatch) -> Result<(), Refusal> {
+        let lanes = find_lanes(&self.cx.plan, lanes)?;
+        patch.validate(&self.cx.plan).map_err(|error| error.to_string())?;
+        let patches = lanes.into_iter().map(|lane| (lane, patch.clone())).collect();
+        self.change_links(id, LinkChange { patches, state: Vec::new() });
+        Ok(())
+    }
+
+    fn set_state(&mut self, id: u64, lanes: &LaneChoice, up: bool) -> Result<(), Refusal> {
+        let lanes = find_lanes(&self.cx.plan, lanes)?;
+        let state = lanes.into_iter().map(|lane| (lane, up)).collect();
+        self.change_links(id, LinkChange { patches: Vec::new(), state });
+        Ok(())
+    }
+}
+
+/// Requests that are answered before the loop looks at everything else again. One takes up to a
+/// millisecond (the state of thousands of nodes), and a program or an event that is due waits no
+/// longer than all of them.
+const REQUESTS_PER_TURN: usize = 8;

@@ -1,0 +1,219 @@
+//! The stages of a live run, from the first measurement to its end.
+
+use windtunnel_control::part::FromPart;
+use windtunnel_model::{Span, Time};
+use windtunnel_trace::event::What;
+
+use super::farewell::{Farewell, LOOK_EVERY, clients_are_leaving};
+use super::membership::{Members, Membership, Stage};
+use super::state::{Ended, Live};
+use crate::clock::{BEGIN_LATE, now};
+use crate::dataplane::Order;
+use crate::ending::Ending;
+use crate::observer::Notice;
+use crate::options::Foreground;
+use crate::part::news::News;
+
+impl Live {
+    /// Has a program stand for this process.
+    pub(crate) fn put_in_foreground(&mut self, foreground: Foreground) {
+        self.programs.put_in_foreground(foreground);
+    }
+
+    /// Measures every path that is to be measured before the run, all at once, and waits for the
+    /// results.
+    pub(crate) fn measure_paths(&mut self) {
+        let paths = self.measurements.start_before_run(&self.cx);
+        if paths == 0 {
+            return;
+        }
+        self.cx.journal.notice(&Notice::Measuring { paths });
+        while self.measurements.done() < paths && self.end.reason().is_none() {
+            self.wait(Some(LOOK_AGAIN));
+        }
+    }
+
+    /// Waits until every other machine has been heard, and then until the agent wants paths
+    /// measured. False if the run is to end instead.
+    pub(crate) fn until_measure(&mut self) -> bool {
+        self.until(|membership| membership.reached);
+        self.tell_agent(&FromPart::Reached);
+        self.until(|membership| membership.stage != Stage::Waiting)
+    }
+
+    /// Waits for the beginning of the run; `None` if it is to end instead.
+    pub(crate) fn until_begin(&mut self) -> Option<Time> {
+        self.tell_agent(&FromPart::Measured);
+        self.until(|membership| matches!(membership.stage, Stage::Begun(_)));
+        let Stage::Begun(origin) = self.membership.as_ref()?.stage else { return None };
+        self.tell_agent(&FromPart::Begun);
+        while self.end.reason().is_none() && now() < origin {
+            self.wait(Some(origin.since(now())));
+        }
+        self.end.reason().is_none().then_some(origin)
+    }
+
+    fn until(&mut self, wanted: impl Fn(&Membership) -> bool) -> bool {
+        while self.end.reason().is_none() && !self.membership.as_ref().is_none_or(&wanted) {
+            self.wait(Some(LOOK_AGAIN));
+        }
+        self.end.reason().is_none()
+    }
+
+    /// Why the run ends before it has begun.
+    pub(crate) fn ending(&self) -> Option<&Ending> {
+        self.end.reason()
+    }
+
+    /// Starts the clock of the run, which shows zero at `origin`.
+    pub(crate) fn begin(&mut self, origin: Time) {
+        self.cx.journal.begin(origin);
+        self.began_late = now().since(origin);
+        self.network.order(Order::Begin(origin));
+        self.cx.journal.log(None, What::RunBegan);
+        // Programs and events of a member that begins late are late.
+        if let Some(members) = self.members().filter(|_| self.began_late > BEGIN_LATE) {
+            let (host, late_ns) = (members.own_name(), self.began_late.as_nanos());
+            self.cx.journal.log(None, What::BeganLate { host, late_ns });
+        }
+    }
+
+    /// Runs until the run is to end, and says why.
+    pub(crate) fn until_end(&mut self) -> Ending {
+        loop {
+            let elapsed = self.elapsed();
+            self.programs.tick(&self.cx, elapsed);
+            self.measurements.start_due(elapsed, &self.cx);
+            self.tell_members();
+            self.tick(elapsed);
+            if let Some(ending) = self.reason_to_end(elapsed) {
+                self.end.ask(ending.clone());
+                return ending;
+            }
+            self.wait(self.next_wake(elapsed));
+        }
+    }
+
+    /// Tells the other members that the run is over.
+    pub(crate) fn tell_end(&self, ending: &Ending) {
+        if let Some(membership) = &self.membership {
+            membership.tell_members(&News::End { ending: ending.clone() });
+        }
+    }
+
+    /// Ends programs: SIGTERM, some patience; the nodes' end is the end of what is left.
+    pub(crate) fn end_programs(&mut self, ending: &Ending) {
+        let reason = ending.reason();
+        self.cx.journal.notice(&Notice::Stopping { reason: &reason });
+        self.cx.journal.log(None, What::RunEnded { reason });
+        self.programs.stop(&self.cx);
+        self.end_measurements();
+        if *ending == Ending::Finished {
+            self.let_daemons_end();
+        }
+        self.cx.nodes.terminate_all(&self.cx.journal);
+        let deadline = now() + GRACE;
+        while self.programs.supervisor.any_running() && now() < deadline {
+            if self.end.is_hurried() {
+                self.cx.journal.notice(&Notice::Hurried);
+                return;
+            }
+            self.wait(Some(deadline.since(now())));
+        }
+    }
+
+    /// Reads the counters, lets the nodes vanish and closes all files.
+    pub(crate) fn close(mut self) -> Ended {
+        let await_datagrams = self.settle();
+        self.take_apart(await_datagrams)
+    }
+
+    fn reason_to_end(&self, elapsed: Span) -> Option<Ending> {
+        if let Some(ending) = self.end.reason() {
+            return Some(ending.clone());
+        }
+        let supervisor = &self.programs.supervisor;
+        if let Some(fatal) = supervisor.fatal() {
+            return Some(Ending::Fatal(fatal.to_owned()));
+        }
+        if self.cx.plan.duration.is_some_and(|duration| elapsed >= duration) {
+            return Some(Ending::Duration);
+        }
+        let others_are_idle = self.members().is_none_or(Members::others_are_idle);
+        (others_are_idle && supervisor.finished()).then_some(Ending::Finished)
+    }
+
+    fn next_wake(&self, elapsed: Span) -> Option<Span> {
+        let program = self.programs.next_wake(elapsed);
+        let measurement = self.measurements.next(&self.cx.nodes);
+        let times = [program, measurement, self.cx.plan.duration, Some(elapsed + TICK)];
+        let next = times.into_iter().flatten().min()?;
+        Some(next.saturating_sub(elapsed))
+    }
+
+    fn tick(&mut self, elapsed: Span) {
+        if now().since(self.last_tick) >= TICK {
+            self.last_tick = now();
+            let running = self.programs.supervisor.workers_running();
+            self.cx.journal.notice(&Notice::Tick { elapsed, running });
+        }
+        self.connections.end_abandoned(&self.cx.nodes);
+    }
+
+    /// No more echo requests, but replies on their way are waited for.
+    fn end_measurements(&mut self) {
+        self.measurements.end(&self.cx);
+        let deadline = now() + ECHO_GRACE;
+        let is_open = |live: &Live| !live.measurements.open(&live.cx.nodes).is_empty();
+        while is_open(self) && now() < deadline && !self.end.is_hurried() {
+            self.wait(Some(deadline.since(now())));
+        }
+    }
+
+    /// Gives daemons the time to see that their clients have gone.
+    fn let_daemons_end(&mut self) {
+        let mut farewell = Farewell::new(now());
+        while self.programs.supervisor.any_running() && !self.end.is_hurried() {
+            let leaving = clients_are_leaving(&self.cx, &self.programs.supervisor);
+            if farewell.is_over(now(), leaving) {
+                return;
+            }
+            self.wait(Some(LOOK_EVERY));
+        }
+    }
+
+    /// The last stage of a run over several machines: what is under way between them arrives before
+    /// anything is counted, so that what each has sent and the other received can be compared.
+    ///
+    /// Sends nothing more to other machines, tells each how much has gone to it, and waits until
+    /// they have told the same. Returns what is to come here: datagrams by member.
+    fn settle(&mut self) -> Vec<(u16, u64)> {
+        if self.membership.is_none() {
+            return Vec::new();
+        }
+        self.network.order(Order::Close);
+        let began = now();
+        let is_done = |it: &Membership| it.members.is_settled() || it.agent_is_gone();
+        while !self.membership.as_ref().is_none_or(is_done) {
+            let patience = if self.end.is_hurried() { PATIENCE_HURRIED } else { PATIENCE };
+            let until = began + patience;
+            if now() >= until {
+                break;
+            }
+            self.wait(Some(until.since(now())));
+        }
+        self.members().map(Members::sent_here).unwrap_or_default()
+    }
+}
+
+const TICK: Span = Span::from_millis(250);
+/// Only so that an end is noticed that nothing tells.
+const LOOK_AGAIN: Span = Span::from_millis(100);
+/// How long programs may take to end after SIGTERM.
+const GRACE: Span = Span::from_secs(2);
+/// A little more than nodes wait for echo replies themselves.
+const ECHO_GRACE: Span = Span::from_millis(3500);
+/// Longer than other machines give their programs to end.
+const PATIENCE: Span = Span::from_secs(5);
+/// All have been hurried then.
+const PATIENCE_HURRIED: Span = Span::from_millis(500);

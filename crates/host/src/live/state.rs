@@ -1,0 +1,175 @@
+//! What a live run is made of.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use windtunnel_control::Listener;
+use windtunnel_model::{Plan, Span, Time};
+use windtunnel_routing::Routes;
+use windtunnel_sys::poll::Event as Wake;
+use windtunnel_sys::signal;
+
+use super::answers::Answers;
+use super::connections::Connections;
+use super::context::Context;
+use super::end_request::EndRequest;
+use super::journal::Journal;
+use super::launcher::Launcher;
+use super::measurements::Measurements;
+use super::membership::{Members, Membership};
+use super::network::Network;
+use super::nodes::{Inits, Nodes};
+use super::programs::Programs;
+use crate::clock::now;
+use crate::dataplane::{Dataplane, Note, Tally};
+use crate::echo::{EchoesSeen, Probe};
+use crate::folder::Folder;
+use crate::freeze::Freezes;
+use crate::observer::Observer;
+use crate::output::{Carried, Matched, Output};
+use crate::recorder::Recorder;
+use crate::supervisor::Supervisor;
+
+/// The threads of a run and the ways to talk to them.
+pub(crate) struct Threads {
+    /// Raised when `matches` or `notes` have something.
+    pub(crate) wake: Arc<Wake>,
+    pub(crate) recorder: Recorder,
+    pub(crate) output: Output,
+    pub(crate) matches: Receiver<Matched>,
+    pub(crate) dataplane: Dataplane,
+    pub(crate) notes: Receiver<Note>,
+}
+
+/// What a run needs to live.
+pub(crate) struct Setup {
+    pub(crate) plan: Arc<Plan>,
+    /// Where programs start that name no folder of their own.
+    pub(crate) base_dir: PathBuf,
+    pub(crate) folder: Folder,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) inits: Box<dyn Inits>,
+    /// The routes that the nodes' kernels have.
+    pub(crate) routes: Arc<Routes>,
+    pub(crate) signals: signal::Reader,
+    pub(crate) control: Listener,
+    pub(crate) threads: Threads,
+    /// In a run over several machines.
+    pub(crate) membership: Option<Membership>,
+}
+
+/// What is left when a run is over.
+pub(crate) struct Ended {
+    pub(crate) tally: Tally,
+    pub(crate) carried: Carried,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) echoes: Vec<(Probe, EchoesSeen)>,
+    pub(crate) origin: Time,
+    /// How long after the origin the clock of the run was started.
+    pub(crate) began_late: Span,
+    pub(crate) freezes: Freezes,
+    /// Clients learn that the run is over when these close: not before its results are written.
+    pub(crate) connections: Connections,
+    /// Signals end the process again when this is dropped: not before its results are written.
+    pub(crate) signals: signal::Reader,
+    /// This machine as a member of a run over several.
+    pub(crate) membership: Option<Membership>,
+}
+
+/// Where news comes from that is not a node, a client or the agent.
+pub(super) struct Inputs {
+    pub(super) signals: signal::Reader,
+    /// Raised when `matches` or `notes` have something.
+    pub(super) wake: Arc<Wake>,
+    pub(super) matches: Receiver<Matched>,
+    pub(super) notes: Receiver<Note>,
+}
+
+/// A run that lives: its parts, each of which owns its state. They meet in the files beside this
+/// one, which hand news to the parts that it concerns.
+pub(crate) struct Live {
+    pub(super) cx: Context,
+    pub(super) programs: Programs,
+    pub(super) network: Network,
+    pub(super) measurements: Measurements,
+    pub(super) connections: Connections,
+    pub(super) answers: Answers,
+    pub(super) membership: Option<Membership>,
+    pub(super) end: EndRequest,
+    pub(super) inputs: Inputs,
+    pub(super) began_late: Span,
+    pub(super) last_tick: Time,
+}
+
+impl Live {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let Setup { plan, base_dir, folder, observer, inits, routes, threads, .. } = setup;
+        let membership = setup.membership;
+        let here = membership.as_ref().map(|it| it.members.here());
+        let supervisor = match &here {
+            Some(here) => Supervisor::of_part(&plan, here.clone()),
+            None => Supervisor::new(&plan),
+        };
+        let Threads { wake, recorder, output, matches, dataplane, notes } = threads;
+        Live {
+            programs: Programs::new(&plan, supervisor, Launcher::new(base_dir, output)),
+            network: Network::new(&plan, dataplane, routes),
+            measurements: Measurements::new(&plan),
+            connections: Connections::new(setup.control),
+            answers: Answers::default(),
+            membership,
+            end: EndRequest::default(),
+            inputs: Inputs { signals: setup.signals, wake, matches, notes },
+            began_late: Span::ZERO,
+            last_tick: Time::ZERO,
+            cx: Context {
+                nodes: Nodes::new(Arc::clone(&plan), inits, here),
+                journal: Journal::new(observer, recorder, now),
+                folder,
+                plan,
+            },
+        }
+    }
+
+    /// Process ids of the inits of this machine's nodes.
+    pub(crate) fn init_pids(&self) -> Vec<u32> {
+        let inits = self.cx.nodes.inits();
+        let nodes = inits.descriptors().into_iter().map(|(node, _)| node);
+        nodes.filter_map(|node| inits.pid(node)).collect()
+    }
+
+    /// Time since the run began.
+    pub(crate) fn elapsed(&self) -> Span {
+        self.cx.journal.elapsed()
+    }
+
+    /// The members of a run over several machines.
+    pub(super) fn members(&self) -> Option<&Members> {
+        self.membership.as_ref().map(|it| &it.members)
+    }
+
+    /// Reads the counters, lets the nodes vanish and closes all files. The packet loop first waits
+    /// for so many datagrams of other machines.
+    pub(super) fn take_apart(self, await_datagrams: Vec<(u16, u64)>) -> Ended {
+        let Context { nodes, journal, .. } = self.cx;
+        let freezes = self.programs.freezes();
+        // In this order: no packets, no processes; then their pipes are at their end.
+        let tally = self.network.finish(await_datagrams);
+        drop(nodes);
+        let carried = self.programs.launcher.into_output().finish();
+        journal.end();
+        Ended {
+            tally,
+            carried,
+            supervisor: self.programs.supervisor,
+            echoes: self.measurements.into_results(),
+            origin: journal.origin(),
+            began_late: self.began_late,
+            freezes,
+            connections: self.connections,
+            signals: self.inputs.signals,
+            membership: self.membership,
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A run without namespaces, for tests of the parts of the main loop.
+
+use std::cell::{Cell, RefCell};
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use tempfile::TempDir;
+use windtunnel_model::{NodeId, Plan, Time};
+use windtunnel_node::{ChannelError, Reply, Request, Spawn};
+use windtunnel_routing::Routes;
+use windtunnel_sys::poll::Event as Wake;
+use windtunnel_trace::event::{Event, What};
+
+use super::context::Context;
+use super::journal::Journal;
+use super::launcher::Launcher;
+use super::nodes::{Inits, Nodes};
+use super::programs::Programs;
+use crate::folder::Folder;
+use crate::observer::{Notice, Observer};
+use crate::output::Output;
+use crate::recorder::Recorder;
+use crate::supervisor::Supervisor;
+pub(super) use crate::testing::plan;
+
+thread_local! {
+    static CLOCK: Cell<Time> = const { Cell::new(Time::ZERO) };
+}
+
+/// The time of this test's thread.
+pub(super) fn clock() -> Time {
+    CLOCK.get()
+}
+
+pub(super) fn set_clock(time: Time) {
+    CLOCK.set(time);
+}
+
+/// What an observer has seen.
+#[derive(Clone, Default)]
+pub(super) struct Log(Arc<Mutex<Vec<Event>>>);
+
+impl Log {
+    pub(super) fn events(&self) -> Vec<Event> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(super) fn whats(&self) -> Vec<What> {
+        self.events().into_iter().map(|event| event.what).collect()
+    }
+
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let text = |what| match what {
+            What::Warning { message } => Some(message),
+            _ => None,
+        };
+        self.whats().into_iter().filter_map(text).collect()
+    }
+}
+
+impl Observer for Log {
+    fn notice(&self, notice: &Notice<'_>) {
+        if let Notice::Event(event) = notice {
+            self.0.lock().unwrap().push((*event).clone());
+        }
+    }
+}
+
+/// Requests that nodes have been sent. Node n has the init 100 + n.
+#[derive(Clone, Default)]
+pub(super) struct Recorded(Rc<RefCell<Sent>>);
+
+#[derive(Default)]
+struct Sent {
+    requests: Vec<(usize, Request)>,
+    descriptors: Vec<usize>,
+    refusal: Option<String>,
+    /// The run folder is below it.
+    root: Option<TempDir>,
+}
+
+impl Recorded {
+    /// From now on, no node takes a request.
+    pub(super) fn refuse(&self, why: &str) {
+        self.0.borrow_mut().refusal = Some(why.to_owned());
+    }
+
+    pub(super) fn requests(&self) -> Vec<(usize, Request)> {
+        self.0.borrow().requests.clone()
+    }
+
+    /// How many descriptors each request carried.
+    pub(super) fn descriptors(&self) -> Vec<usize> {
+        self.0.borrow().descriptors.clone()
+    }
+
+    pub(super) fn spawns(&self) -> Vec<(usize, Spawn)> {
+        let spawn = |(node, request)| match request {
+            Request::Spawn(spawn) => Some((node, spawn)),
+            _ => None,
+        };
+        self.requests().into_iter().filter_map(spawn).collect()
+    }
+
+    /// Signals to whole nodes.
+    pub(super) fn signals(&self) -> Vec<(usize, i32)> {
+        let signal = |(node, request)| match request {
+            Request::Signal { id: None, signal } => Some((node, signal)),
+            _ => None,
+        };
+        self.requests().into_iter().filter_map(signal).collect()
+    }
+}
+
+impl Inits for Recorded {
+    fn send(
+        &self,
+        node: NodeId,
+        request: &Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), String> {
+        let mut sent = self.0.borrow_mut();
+        if let Some(why) = &sent.refusal {
+            return Err(why.clone());
+        }
+        sent.requests.push((node.index(), request.clone()));
+        sent.descriptors.push(descriptors.len());
+        Ok(())
+    }
+
+    fn receive(&self, _: NodeId) -> Option<Result<Option<Reply>, ChannelError>> {
+        Some(Ok(None))
+    }
+
+    fn pid(&self, node: NodeId) -> Option<u32> {
+        Some(100 + node.0)
+    }
+
+    fn descriptors(&self) -> Vec<(NodeId, BorrowedFd<'_>)> {
+        Vec::new()
+    }
+
+    fn change_routes(
+        &self,
+        _: &Plan,
+        _: &Routes,
+        _: &Routes,
+    ) -> Vec<(NodeId, Result<(), ChannelError>)> {
+        Vec::new()
+    }
+}
+
+/// What the parts of a run of `plan` share, what its nodes are sent and its observer sees. The
+/// nodes that are `here` are on this machine; `None`: all.
+pub(super) fn context(plan: Plan, here: Option<Vec<bool>>) -> (Context, Recorded, Log) {
+    set_clock(Time::from_nanos(1_000_000_000));
+    let plan = Arc::new(plan);
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let folder = Folder::create(root.path(), &plan).expect("a run folder");
+    let (sent, log) = (Recorded::default(), Log::default());
+    sent.0.borrow_mut().root = Some(root);
+    let (recorder, _) = Recorder::to_channel();
+    let journal = Journal::new(Arc::new(log.clone()), recorder, clock);
+    let nodes = Nodes::new(Arc::clone(&plan), Box::new(sent.clone()), here);
+    (Context { plan, folder, nodes, journal }, sent, log)
+}
+
+/// The thread that carries what programs write.
+pub(super) fn output() -> Output {
+    let wake = Arc::new(Wake::open().expect("an event descriptor"));
+    Output::start(Arc::new(Log::default()), 1_000, wake).expect("the output thread").0
+}
+
+/// The programs of a run, of which none has been started.
+pub(super) fn programs(context: &Context) -> Programs {
+    let nodes = (0..context.plan.nodes.len()).map(NodeId::from_index);
+    let here = nodes.map(|node| context.nodes.is_here(node)).collect();
+    let supervisor = Supervisor::of_part(&context.plan, here);
+    Programs::new(&context.plan, supervisor, Launcher::new("/experiment".into(), output()))
+}

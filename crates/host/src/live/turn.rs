@@ -1,0 +1,84 @@
+//! One turn of the main loop: wait for something to happen, and hand it to whom it concerns.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use windtunnel_model::Span;
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
+
+use super::state::Live;
+use crate::ending::Ending;
+
+/// What has something to read.
+#[derive(Default)]
+struct Readable {
+    nodes: Vec<usize>,
+    signals: bool,
+    threads: bool,
+    control: bool,
+    agent: bool,
+}
+
+impl Live {
+    /// Waits for something to happen, at most `timeout`, and handles it.
+    pub(super) fn wait(&mut self, timeout: Option<Span>) {
+        let readable = self.poll(timeout.map(Duration::from));
+        for node in readable.nodes {
+            self.hear_node(node);
+        }
+        if readable.signals {
+            self.take_signals();
+        }
+        if readable.threads {
+            self.hear_threads();
+        }
+        if readable.control || self.connections.has_more() {
+            self.serve();
+        }
+        if readable.agent {
+            self.hear_agent();
+        }
+    }
+
+    fn poll(&self, timeout: Option<Duration>) -> Readable {
+        // What has been read and not answered makes nothing readable.
+        let timeout = if self.connections.has_more() { Some(Duration::ZERO) } else { timeout };
+        let nodes = self.cx.nodes.watched();
+        let agent = self.membership.iter().map(|it| PollFd::new(it, PollFlags::IN));
+        let mut watched: Vec<PollFd<'_>> =
+            nodes.iter().map(|(_, node)| PollFd::from_borrowed_fd(*node, PollFlags::IN)).collect();
+        watched.push(PollFd::new(&self.inputs.signals, PollFlags::IN));
+        watched.push(PollFd::new(&*self.inputs.wake, PollFlags::IN));
+        watched.extend(agent);
+        let clients = watched.len();
+        for (descriptor, interest) in self.connections.interests() {
+            watched.push(PollFd::from_borrowed_fd(descriptor, interest));
+        }
+        match poll::wait(&mut watched, timeout) {
+            Ok(0) => return Readable::default(),
+            Err(error) if error.kind() != ErrorKind::Interrupted => {
+                // Nothing sensible is left to do but not to spin.
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            _ => {}
+        }
+        let happened: Vec<bool> = watched.iter().map(|it| !it.revents().is_empty()).collect();
+        let threads = nodes.len() + 1;
+        let of_nodes = nodes.iter().zip(&happened).filter(|(_, happened)| **happened);
+        Readable {
+            nodes: of_nodes.map(|((node, _), _)| *node).collect(),
+            signals: happened[nodes.len()],
+            threads: happened[threads],
+            agent: happened[threads + 1..clients].contains(&true),
+            control: happened[clients..].contains(&true),
+        }
+    }
+
+    fn take_signals(&mut self) {
+        while let Ok(Some(received)) = self.inputs.signals.read() {
+            if !self.programs.pass_on(&self.cx, received.signal) {
+                self.end.insist(Ending::Interrupted(received.signal));
+            }
+        }
+    }
+}
