@@ -218,7 +218,8 @@ impl Loop {
         let after = limits::schedule_of(thread).unwrap_or_default();
         let (engine, plan) = (&mut self.engine, &self.setup.plan);
         let caught_up = self.arrivals.last();
-        let (last, mut tally) = self.sampler.finish(caught_up, engine, plan, &self.socket);
+        let (last, mut tally) =
+            self.sampler.finish(caught_up, engine, plan, kernel_drops(&self.socket));
         if let Some((at, rows)) = last {
             self.setup.recorder.last_sample(at, rows);
         }
@@ -304,7 +305,9 @@ impl Loop {
         let over = self.abroad.as_mut().map(|abroad| abroad.begin(at, origin, engine));
         self.tell_flows(over.unwrap_or_default());
         self.schedule = Schedule::new(&self.setup.plan, origin);
-        self.sampler.begin(origin, &self.socket);
+        // Reading resets the count.
+        let _ = kernel_drops(&self.socket);
+        self.sampler.begin(origin);
         self.refused = 0;
         self.overload.begin(origin);
     }
@@ -397,7 +400,8 @@ impl Loop {
             self.note(Note::Routes { routes, at: event.at, by_itself });
         }
         if let Some((at, rows)) =
-            self.sampler.sample(self.arrivals.last(), &mut self.engine, &self.socket)
+            self.sampler
+                .sample(self.arrivals.last(), &mut self.engine, || kernel_drops(&self.socket))
         {
             self.setup.recorder.sample(at, rows);
         }
@@ -450,6 +454,11 @@ impl Loop {
         let _ = self.notes.send(note);
         let _ = self.setup.told.raise();
     }
+}
+
+/// Packets that the kernel has dropped since the last call, because nothing took them in time.
+fn kernel_drops(socket: &Socket) -> u64 {
+    socket.statistics().map_or(0, |drops| u64::from(drops.drops))
 }
 
 /// An engine whose traces start now.

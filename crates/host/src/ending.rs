@@ -48,3 +48,31 @@ impl Ending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_of_another_machine_is_a_signal_that_exists_or_a_short_text() {
+        for fine in [Ending::Finished, Ending::Interrupted(15), Ending::Fatal("disk full".into())] {
+            assert!(fine.validate().is_ok(), "{fine:?}");
+        }
+        let long = "x".repeat(1 << 20);
+        for wrong in [
+            Ending::Interrupted(0),
+            Ending::Interrupted(i32::MAX),
+            Ending::Fatal(long.clone()),
+            Ending::Overloaded(long),
+        ] {
+            assert!(wrong.validate().is_err());
+        }
+    }
+
+    #[test]
+    fn reasons_name_what_ended_the_run() {
+        assert_eq!(Ending::Interrupted(2).reason(), "interrupted by signal 2");
+        assert_eq!(Ending::host_lost("m1").reason(), "host m1 is lost");
+        assert_eq!(Ending::Stopped.reason(), "stopped by command");
+    }
+}

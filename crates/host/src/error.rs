@@ -102,3 +102,45 @@ pub(crate) fn step(step: &'static str) -> impl FnOnce(std::io::Error) -> RunErro
 pub(crate) fn io(step: &'static str) -> impl FnOnce(serde_json::Error) -> RunError {
     move |error| RunError::Step { step, source: error.into() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    fn missing(count: usize) -> RunError {
+        let node = windtunnel_model::NodeId(0);
+        let plan = crate::testing::plan(
+            "nodes: {a: {run: /no/such/program}, b: {}}\nlinks: [{between: [a, b]}]",
+        );
+        let first = crate::presence::missing(&plan, "/".as_ref(), None).remove(0);
+        assert_eq!(first.node, node);
+        RunError::Missing { missing: vec![("a".to_owned(), first); count] }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_node_and_the_rest_is_counted() {
+        let text = missing(1).to_string();
+        assert!(text.starts_with("node a: ") && text.contains("/no/such/program"), "{text}");
+        assert!(!text.contains("; "), "{text}");
+        let many = missing(7).to_string();
+        assert_eq!(many.matches("node a: ").count(), 5);
+        assert!(many.ends_with("; and 2 more"), "{many}");
+    }
+
+    #[test]
+    fn exit_codes_tell_the_file_from_the_machine_from_a_signal() {
+        let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let step = step("open the packet socket")(denied);
+        assert_eq!(step.exit_code(), 4);
+        assert_eq!(step.to_string(), "cannot open the packet socket");
+        assert!(
+            step.source().is_some_and(|source| source.to_string().contains("permission denied"))
+        );
+        assert!(step.hint().is_some_and(|hint| hint.contains("doctor")));
+        assert_eq!(missing(1).exit_code(), 3);
+        assert_eq!(RunError::Interrupted(15).exit_code(), 143);
+        assert_eq!(RunError::Stopped("by command".into()).hint(), None);
+    }
+}

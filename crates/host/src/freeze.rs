@@ -40,3 +40,21 @@ impl Frost {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_all_freezes_is_added() {
+        let at = |millis| Time::ZERO + Span::from_millis(millis);
+        let mut frost = Frost::default();
+        assert!(!frost.is_on() && !frost.end(at(5)), "there is nothing to end");
+        frost.begin(at(10));
+        assert!(frost.is_on());
+        assert!(frost.end(at(40)) && !frost.is_on());
+        frost.begin(at(100));
+        frost.end(at(105));
+        assert_eq!(frost.total(), Freezes { times: 2, lasted: Span::from_millis(35) });
+    }
+}

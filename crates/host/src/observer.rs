@@ -167,3 +167,47 @@ pub struct Silent;
 impl Observer for Silent {
     fn notice(&self, _notice: &Notice<'_>) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<Seen> {
+        let plan = crate::testing::plan("nodes: {a: {run: x}, b: {}}\nlinks: [{between: [a, b]}]");
+        Seen::read(text, &plan)
+    }
+
+    #[test]
+    fn a_notice_is_the_same_for_who_watches_from_another_machine() {
+        let notices = [
+            Notice::Setup { done: 1, total: 2 },
+            Notice::Output { source: "a", node: 0, error: true, line: "é" },
+            Notice::Tick { elapsed: Span::from_secs(1), running: 1 },
+            Notice::Stopping { reason: "by command" },
+            Notice::Hurried,
+        ];
+        for notice in &notices {
+            let sent = serde_json::to_string(&Seen::from(notice)).unwrap();
+            let received = read(&sent).unwrap();
+            assert_eq!(format!("{:?}", received.notice()), format!("{notice:?}"));
+        }
+    }
+
+    #[test]
+    fn what_another_machine_cannot_have_seen_is_not_shown() {
+        for text in [
+            r#"{"notice":"setup","done":3,"total":2}"#,
+            r#"{"notice":"measuring","paths":1}"#,
+            r#"{"notice":"tick","elapsed":"1s","running":2}"#,
+            r#"{"notice":"output","source":"a","node":2,"error":false,"line":"x"}"#,
+            r#"{"notice":"output","source":"\u001b[2J","node":0,"error":false,"line":"x"}"#,
+            r#"{"notice":"unheard-of"}"#,
+            "no json",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert!(
+            read(r#"{"notice":"output","source":"a","node":1,"error":false,"line":"x"}"#).is_some()
+        );
+    }
+}

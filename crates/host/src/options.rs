@@ -81,3 +81,24 @@ pub struct Foreground {
     /// Whether standard input is a terminal that is to control the program's session.
     pub has_terminal: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_machines_of_a_run_do_it_with_the_options_of_the_one_that_began_it() {
+        let mut options = Options::new("/r/one".into(), "/e".into());
+        options.max_lateness = Span::from_micros(300);
+        options.output_limit = Bytes(5);
+        options.offload = false;
+        options.packet_memory = Bytes(7);
+        options.plan_hash = "abc".to_owned();
+        let there = Options::in_manner("/r/two".into(), "/f".into(), "abc", &options.manner());
+        assert_eq!(there.manner(), options.manner());
+        assert_eq!(there.plan_hash, "abc");
+        // What is of one machine stays there.
+        assert_eq!((there.folder, there.base_dir), ("/r/two".into(), "/f".into()));
+        assert!(there.hidden.is_empty() && !there.link_latest);
+    }
+}

@@ -7,6 +7,8 @@
 
 mod carry;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,6 +25,8 @@ use windtunnel_sys::poll::Event as Wake;
 
 use crate::observer::Observer;
 pub(crate) use carry::{Carried, Carry, LogSeen, LogWatch, ProgramKey};
+#[cfg(test)]
+pub(crate) use carry::{LineSeen, Volume};
 use stream::{Closed, Progress, Stream};
 
 /// What the thread tells the main loop.

@@ -47,3 +47,38 @@ fn micros(span: Span) -> String {
     let micros = span.as_nanos() / 1000;
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::expect::Window;
+    use windtunnel_trace::rate::Intervals;
+
+    use super::*;
+
+    #[test]
+    fn requests_before_the_run_have_no_time_and_those_without_reply_no_round_trip() {
+        let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
+        let (from, to) = (NodeId(0), NodeId(1));
+        let before = Probe { from, to, during: None };
+        let window = Window { from: Span::from_secs(1), to: None };
+        let during = Probe { from: to, to: from, during: Some((window, Span::from_millis(100))) };
+        let seen = |at, rtt| EchoesSeen { echoes: vec![(at, rtt)], error: None };
+        let rtt = Some(Span::from_micros(1_500_250));
+        let echoes =
+            [(before, seen(Span::ZERO, rtt)), (during, seen(Span::from_millis(1_100), None))];
+        let expected = "from,to,sent_s,rtt_s\na,b,,1.500250\nb,a,1.100000,\n".to_owned();
+        assert_eq!(tables(&plan, &echoes, &[]), [("echoes.csv", expected)]);
+    }
+
+    #[test]
+    fn payload_is_a_row_for_each_interval_and_nothing_measured_is_no_table() {
+        let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
+        assert!(tables(&plan, &[], &[]).is_empty());
+        let at = |tenth: u64| Time::from_nanos(tenth * 100_000_000);
+        let payload = Intervals { start: Time::ZERO, counts: vec![(at(1), 1448), (at(2), 0)] };
+        let flows = [Flow::counted(NodeId(0), NodeId(1), payload)];
+        let expected =
+            "time_s,from,to,payload_bytes\n0.100000,a,b,1448\n0.200000,a,b,0\n".to_owned();
+        assert_eq!(tables(&plan, &[], &flows), [("paths.csv", expected)]);
+    }
+}

@@ -7,6 +7,10 @@ mod fidelity;
 mod pairs;
 mod programs;
 mod report;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 use windtunnel_model::Span;
 use windtunnel_model::placement::OnHostLoss;

@@ -161,7 +161,10 @@ impl Abroad {
                     return;
                 };
                 traffic.received_packets += 1;
-                if !held.add(&address, received.frame, spare) {
+                let bytes = received.frame.len();
+                let frame = received.frame;
+                let move_to = |buffer: &mut Vec<u8>| frame.move_to(buffer);
+                if !held.add(&address, bytes, spare, move_to) {
                     traffic.overflowed_packets += 1;
                 }
             });

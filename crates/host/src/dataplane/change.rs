@@ -53,3 +53,82 @@ pub(super) fn apply(engine: &mut Engine, sampler: &mut Sampler, at: Time, action
         Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. } => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use windtunnel_engine::Limits;
+    use windtunnel_model::plan::LinkChange;
+    use windtunnel_model::{Lane, LinkPatch, Plan, Span};
+
+    use super::super::schedule::Cause;
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn latency(millis: u64) -> Action {
+        let patch = LinkPatch { latency: Some(Span::from_millis(millis)), ..LinkPatch::default() };
+        Action::Link(LinkChange { patches: vec![(Lane::from_index(0), patch)], state: Vec::new() })
+    }
+
+    struct Bench {
+        engine: Engine,
+        schedule: Schedule,
+        sampler: Sampler,
+        wake: Wake,
+    }
+
+    impl Bench {
+        fn new(plan: &Plan) -> Self {
+            let engine = Engine::new(plan, Limits { packet_memory: 1 << 20 });
+            let sampler = Sampler::new(plan, Span::from_millis(1));
+            Bench { engine, schedule: Schedule::default(), sampler, wake: Wake::open().unwrap() }
+        }
+
+        /// The notes of what was done until then.
+        fn advance(&mut self, to: Time) -> Vec<(Cause, Time)> {
+            let (notes, done) = channel();
+            let Bench { engine, schedule, sampler, wake } = self;
+            advance(engine, schedule, sampler, to, &notes, wake);
+            let applied = |note| match note {
+                Note::Applied { cause, intended, .. } => Some((cause, intended)),
+                _ => None,
+            };
+            done.try_iter().filter_map(applied).collect()
+        }
+
+        fn latency(&self) -> Span {
+            self.engine.profile(Lane::from_index(0)).latency
+        }
+    }
+
+    fn plan() -> Plan {
+        crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latency: 1ms}]")
+    }
+
+    #[test]
+    fn each_change_is_done_at_its_own_instant_and_reported() {
+        let mut bench = Bench::new(&plan());
+        bench.schedule.add(at(30), Cause::Plan(1), latency(9));
+        bench.schedule.add(at(20), Cause::Plan(0), latency(5));
+        assert_eq!(bench.advance(at(19)), []);
+        assert_eq!(bench.latency(), Span::from_millis(1));
+        assert_eq!(bench.advance(at(25)), [(Cause::Plan(0), at(20))]);
+        assert_eq!(bench.latency(), Span::from_millis(5));
+        assert_eq!(bench.advance(at(40)), [(Cause::Plan(1), at(30))]);
+        assert_eq!((bench.latency(), bench.engine.now()), (Span::from_millis(9), at(40)));
+    }
+
+    #[test]
+    fn what_was_ordered_for_a_time_that_has_passed_is_done_at_once() {
+        let mut bench = Bench::new(&plan());
+        bench.advance(at(50));
+        bench.schedule.add(at(10), Cause::Order(3), latency(7));
+        // The time that was asked for is reported, and the engine does not go back to it.
+        assert_eq!(bench.advance(at(50)), [(Cause::Order(3), at(10))]);
+        assert_eq!((bench.latency(), bench.engine.now()), (Span::from_millis(7), at(50)));
+    }
+}

@@ -27,6 +27,14 @@ pub(crate) struct Flow {
     counted: u64,
 }
 
+#[cfg(test)]
+impl Flow {
+    /// What has been counted, for tests of what is made of it.
+    pub(crate) fn counted(from: NodeId, to: NodeId, payload: Intervals) -> Self {
+        Flow { from, to, payload, counted: 0 }
+    }
+}
+
 impl Meter {
     pub(super) fn new(plan: &Plan) -> Self {
         let mut meter = Meter { ports: vec![Vec::new(); plan.ports().count()], flows: Vec::new() };
@@ -97,4 +105,71 @@ fn payload(info: &Info, frame: &[u8]) -> u64 {
         return 0;
     }
     u64::try_from(info.end.saturating_sub(info.transport + header)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+nodes: {a: {}, b: {}, c: {}}
+links: [{between: [a, b]}, {between: [c, b]}]
+expect:
+  - {path: [a, b], throughput: {min: 1kbit}}
+  - {path: [a, b], throughput: {peak: {max: 1gbit}}}
+";
+
+    /// An Ethernet frame with an IPv4 packet of so many bytes from `source` to 10.9.9.9.
+    fn frame(source: IpAddr, protocol: u8, bytes: u16) -> Vec<u8> {
+        let IpAddr::V4(source) = source else { panic!("not IPv4") };
+        let mut frame = vec![0; 14];
+        frame[12..14].copy_from_slice(&[0x08, 0x00]);
+        frame.extend([0x45, 0]);
+        frame.extend(bytes.to_be_bytes());
+        frame.extend([0, 0, 0, 0, 64, protocol, 0, 0]);
+        frame.extend(source.octets());
+        frame.extend([10, 9, 9, 9]);
+        frame.resize(14 + usize::from(bytes), 0);
+        if protocol == 6 {
+            // A header of eight words: 12 bytes of options.
+            frame[14 + 20 + 12] = 0x80;
+        }
+        frame
+    }
+
+    fn counted(meter: Meter) -> Vec<(u32, u32, Vec<u64>)> {
+        let flows = meter.finish().into_iter();
+        let bytes = |flow: &Flow| flow.payload.counts.iter().map(|(_, bytes)| *bytes).collect();
+        flows.map(|flow| (flow.from.0, flow.to.0, bytes(&flow))).collect()
+    }
+
+    #[test]
+    fn payload_is_what_follows_the_transports_header_and_counts_by_interval() {
+        let plan = crate::testing::plan(FILE);
+        let mut meter = Meter::new(&plan);
+        let address = |node: usize| plan.nodes[node].interfaces[0].addresses().next().unwrap();
+        let port = plan.nodes[1].interfaces[0].port;
+        meter.delivered(port, &frame(address(0), 6, 20 + 32 + 1000));
+        meter.delivered(port, &frame(address(0), 17, 20 + 8 + 500));
+        meter.sample(Time::from_nanos(1));
+        // ICMP carries no payload of programs; the third node is not asked about.
+        meter.delivered(port, &frame(address(0), 1, 84));
+        meter.delivered(port, &frame(address(2), 17, 20 + 8 + 500));
+        meter.sample(Time::from_nanos(2));
+        assert_eq!(counted(meter), [(0, 1, vec![1500, 0])]);
+    }
+
+    #[test]
+    fn what_came_before_the_run_began_or_makes_no_packet_is_not_counted() {
+        let plan = crate::testing::plan(FILE);
+        let mut meter = Meter::new(&plan);
+        let address = plan.nodes[0].interfaces[0].addresses().next().unwrap();
+        let port = plan.nodes[1].interfaces[0].port;
+        meter.delivered(port, &frame(address, 17, 528));
+        meter.begin();
+        meter.delivered(port, &[0; 9]);
+        meter.delivered(PortId(99), &frame(address, 17, 528));
+        meter.sample(Time::from_nanos(1));
+        assert_eq!(counted(meter), [(0, 1, vec![0])]);
+    }
 }

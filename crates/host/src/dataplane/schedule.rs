@@ -50,3 +50,48 @@ impl Schedule {
         Some((cause, at, action))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::Span;
+
+    use super::*;
+
+    const FILE: &str = "
+nodes: {a: {run: x}, b: {}}
+links: [{between: [a, b]}]
+events:
+  - {at: 2s, link: a--b, down: true}
+  - {at: 1s, node: a, do: kill}
+  - {at: 1s, link: a--b, set: {latency: 5ms}}
+";
+
+    fn at(millis: u64) -> Time {
+        Time::from_nanos(7_000) + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn the_plans_changes_of_the_network_are_due_at_their_times_after_the_origin() {
+        let plan = crate::testing::plan(FILE);
+        let mut schedule = Schedule::new(&plan, at(0));
+        assert_eq!(schedule.next(), Some(at(1_000)));
+        assert_eq!(schedule.due(at(999)), None);
+        let mut due = || schedule.due(at(9_000)).map(|(cause, time, _)| (cause, time));
+        // The plan has them in order of time; what is about programs is not the network's.
+        assert_eq!(due(), Some((Cause::Plan(1), at(1_000))));
+        assert_eq!(due(), Some((Cause::Plan(2), at(2_000))));
+        assert_eq!(due(), None);
+    }
+
+    #[test]
+    fn changes_of_one_instant_keep_the_order_in_which_they_came() {
+        let mut schedule = Schedule::default();
+        for number in 0..3 {
+            schedule.add(at(5), Cause::Order(number), Action::Heal);
+        }
+        schedule.add(at(4), Cause::Order(9), Action::Heal);
+        let order: Vec<Cause> =
+            std::iter::from_fn(|| schedule.due(at(5))).map(|(cause, ..)| cause).collect();
+        assert_eq!(order, [9, 0, 1, 2].map(Cause::Order));
+    }
+}

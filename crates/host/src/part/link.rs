@@ -140,3 +140,74 @@ fn gone() -> io::Error {
 }
 
 const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use std::net::Shutdown;
+
+    use super::*;
+
+    fn pair() -> (UnixStream, Link) {
+        let (agent, part) = UnixStream::pair().unwrap();
+        (agent, Link::new(part).unwrap())
+    }
+
+    fn say(agent: &mut UnixStream, message: &impl Serialize) {
+        agent.write_all(&frame::encode(message).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_part_greets_an_agent_of_its_own_version() {
+        let (mut agent, mut link) = pair();
+        say(&mut agent, &Version::own());
+        link.greet().unwrap();
+        let mut frames = Frames::default();
+        let mut buffer = [0; 1024];
+        let got = agent.read(&mut buffer).unwrap();
+        frames.add(&buffer[..got]);
+        assert_eq!(frames.take::<Version>().unwrap(), Some(Version::own()));
+    }
+
+    #[test]
+    fn messages_are_whole_however_they_arrive() {
+        let (mut agent, mut link) = pair();
+        assert_eq!(link.receive().unwrap(), [], "nothing has come");
+        let (begin, measure) = (ToPart::Begin { origin_ns: 7 }, ToPart::Measure);
+        let bytes = [frame::encode(&begin).unwrap(), frame::encode(&measure).unwrap()].concat();
+        let (first, second) = bytes.split_at(bytes.len() - 3);
+        agent.write_all(first).unwrap();
+        assert_eq!(link.receive().unwrap(), [begin]);
+        agent.write_all(second).unwrap();
+        assert_eq!(link.receive().unwrap(), [measure]);
+    }
+
+    #[test]
+    fn an_agent_that_has_gone_is_an_error_also_in_the_middle_of_a_message() {
+        let (mut agent, mut link) = pair();
+        let bytes = frame::encode(&ToPart::Measure).unwrap();
+        agent.write_all(&bytes[..bytes.len() - 1]).unwrap();
+        agent.shutdown(Shutdown::Both).unwrap();
+        assert_eq!(link.receive().unwrap_err().to_string(), "the agent has gone");
+        assert_eq!(link.wait().unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn what_makes_no_message_is_an_error() {
+        let (mut agent, mut link) = pair();
+        agent.write_all(&frame::encode(&"neither").unwrap()).unwrap();
+        assert_eq!(link.receive().unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn notices_of_a_run_reach_the_agent() {
+        let (mut agent, link) = pair();
+        link.teller().notice(&Notice::Setup { done: 1, total: 4 });
+        let mut frames = Frames::default();
+        let mut buffer = [0; 1024];
+        let got = agent.read(&mut buffer).unwrap();
+        frames.add(&buffer[..got]);
+        let Some(FromPart::Notice { notice }) = frames.take().unwrap() else { panic!("no notice") };
+        let seen: Seen = serde_json::from_str(&notice).unwrap();
+        assert_eq!(seen, Seen::Setup { done: 1, total: 4 });
+    }
+}

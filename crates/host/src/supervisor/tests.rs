@@ -1,5 +1,7 @@
 //! The life of programs, told as scripts.
 
+mod members;
+
 use std::collections::BTreeMap;
 
 use windtunnel_model::plan::{Node, Program, Restart, User};

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use windtunnel_model::{Lane, PortId, Time};
-use windtunnel_tunnel::Frame;
 use windtunnel_wire::vnet;
 
 use super::spare::Spare;
@@ -49,15 +48,22 @@ impl Held {
         self.packets.peek().map(|Reverse(packet)| packet.intended)
     }
 
-    /// Answers whether there is room.
-    pub(super) fn add(&mut self, address: &Address, frame: Frame<'_>, spare: &mut Spare) -> bool {
-        let bytes = self.bytes + frame.len() as u64;
+    /// Takes in a frame of so many bytes, which `move_to` puts into a buffer. Answers whether there
+    /// is room.
+    pub(super) fn add(
+        &mut self,
+        address: &Address,
+        frame_bytes: usize,
+        spare: &mut Spare,
+        move_to: impl FnOnce(&mut Vec<u8>),
+    ) -> bool {
+        let bytes = self.bytes + frame_bytes as u64;
         if bytes > self.most {
             return false;
         }
         self.bytes = bytes;
-        let mut buffer = spare.take(frame.len());
-        frame.move_to(&mut buffer);
+        let mut buffer = spare.take(frame_bytes);
+        move_to(&mut buffer);
         let &Address { intended, port, lane, header } = address;
         let packet = Packet { intended, number: self.next, port, lane, header, frame: buffer };
         self.next += 1;
@@ -77,5 +83,65 @@ impl Held {
     pub(super) fn clear_before(&mut self, origin: Time) {
         self.packets.retain(|Reverse(packet)| packet.intended >= origin);
         self.bytes = self.packets.iter().map(|Reverse(packet)| packet.frame.len() as u64).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::Span;
+
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// Adds a packet of so many bytes.
+    fn add(held: &mut Held, millis: u64, bytes: usize) -> bool {
+        let address = Address {
+            intended: at(millis),
+            port: PortId(1),
+            lane: Lane::from_index(0),
+            header: [0; vnet::Header::LEN],
+        };
+        let fill = |buffer: &mut Vec<u8>| buffer.resize(bytes, 0);
+        held.add(&address, bytes, &mut Spare::default(), fill)
+    }
+
+    fn due(held: &mut Held, millis: u64) -> Vec<usize> {
+        std::iter::from_fn(|| held.due(at(millis))).map(|packet| packet.frame.len()).collect()
+    }
+
+    #[test]
+    fn packets_leave_in_order_of_their_time_and_those_of_one_instant_as_they_came() {
+        let mut held = Held::new(1_000);
+        for (millis, bytes) in [(20, 1), (10, 2), (20, 3), (10, 4)] {
+            assert!(add(&mut held, millis, bytes));
+        }
+        assert_eq!(held.next(), Some(at(10)));
+        assert_eq!(due(&mut held, 9), [] as [usize; 0]);
+        assert_eq!(due(&mut held, 10), [2, 4]);
+        assert_eq!(due(&mut held, 30), [1, 3]);
+        assert_eq!(held.next(), None);
+    }
+
+    #[test]
+    fn what_exceeds_the_memory_is_refused_until_there_is_room_again() {
+        let mut held = Held::new(100);
+        assert!(add(&mut held, 10, 60));
+        assert!(!add(&mut held, 20, 41));
+        assert!(add(&mut held, 20, 40));
+        assert_eq!(due(&mut held, 10), [60]);
+        assert!(add(&mut held, 30, 60));
+    }
+
+    #[test]
+    fn what_came_early_for_a_run_that_begins_is_kept_and_what_is_of_before_gives_its_room() {
+        let mut held = Held::new(100);
+        add(&mut held, 10, 60);
+        add(&mut held, 30, 40);
+        held.clear_before(at(20));
+        assert!(add(&mut held, 40, 60));
+        assert_eq!(due(&mut held, 50), [40, 60]);
     }
 }

@@ -1,0 +1,121 @@
+//! A run that is over, for tests of what is said of it.
+
+use windtunnel_model::{Plan, Span, Time};
+use windtunnel_sys::limits::Processors;
+use windtunnel_trace::lateness::Lateness;
+use windtunnel_trace::report::Report;
+
+use super::evidence::Evidence;
+use super::judge;
+use crate::dataplane::{LaneResult, Tally};
+use crate::devices::DeviceDrops;
+use crate::echo::{EchoesSeen, Probe};
+use crate::ending::Ending;
+use crate::freeze::Freezes;
+use crate::output::Carried;
+use crate::recorder::Recorded;
+use crate::supervisor::{Exit, Supervisor};
+
+/// What is known of the run.
+pub(super) struct Case {
+    pub(super) plan: Plan,
+    pub(super) ending: Ending,
+    pub(super) elapsed: Span,
+    pub(super) tally: Tally,
+    pub(super) recorded: Recorded,
+    pub(super) carried: Carried,
+    pub(super) supervisor: Supervisor,
+    pub(super) echoes: Vec<(Probe, EchoesSeen)>,
+    pub(super) freezes: Freezes,
+    pub(super) device_drops: DeviceDrops,
+    pub(super) processors: Processors,
+    pub(super) notes: Vec<String>,
+}
+
+impl Case {
+    /// A run of ten seconds in which no packet moved and no program started. Packets later than
+    /// 1 ms are late; its processors were idle.
+    pub(super) fn of(file: &str) -> Self {
+        let plan = crate::testing::plan(file);
+        let lane = |_| LaneResult {
+            counters: Default::default(),
+            lateness: Lateness::new(),
+            late: None,
+            phases: Vec::new(),
+            series: None,
+        };
+        let tally = Tally {
+            lanes: (0..plan.links.len() * 2).map(lane).collect(),
+            routers: vec![Default::default(); plan.routers.len()],
+            ..Tally::default()
+        };
+        Case {
+            supervisor: Supervisor::new(&plan),
+            ending: Ending::Finished,
+            elapsed: Span::from_secs(10),
+            tally,
+            recorded: Recorded::default(),
+            carried: Carried::default(),
+            echoes: Vec::new(),
+            freezes: Freezes::default(),
+            device_drops: DeviceDrops::default(),
+            processors: Processors { busy: 0, idle: 2_000, stolen: 0 },
+            notes: Vec::new(),
+            plan,
+        }
+    }
+
+    /// Packets that left so late, on the lane with this index.
+    pub(super) fn depart(&mut self, packets: u64, lateness: Span, lane: usize) {
+        for _ in 0..packets {
+            self.tally.departures.record(lateness);
+            self.tally.lanes[lane].lateness.record(lateness);
+        }
+        self.tally.late = self.tally.departures.later_than(Span::from_millis(1));
+    }
+
+    /// All programs that may start do so at `at` seconds, and run.
+    pub(super) fn start(&mut self, at: u64) {
+        self.supervisor.tick(Span::from_secs(at));
+        while let Some(command) = self.supervisor.poll_command() {
+            if let crate::supervisor::Command::Spawn { spawn, .. } = command {
+                self.supervisor.on_spawned(spawn, 7, Span::from_secs(at));
+            }
+        }
+    }
+
+    /// The program with this number of its start exits at `at` seconds.
+    pub(super) fn exit(&mut self, spawn: u64, code: u8, at: u64) {
+        let exit = Exit { code, signal: None };
+        self.supervisor.on_exited(spawn, exit, Span::from_secs(at)).expect("it runs");
+    }
+
+    pub(super) fn evidence(&self) -> Evidence<'_> {
+        Evidence {
+            plan: &self.plan,
+            plan_hash: "0",
+            began_unix_s: 1_700_000_000,
+            setup: Span::from_millis(5),
+            elapsed: self.elapsed,
+            ending: &self.ending,
+            tally: &self.tally,
+            recorded: &self.recorded,
+            carried: &self.carried,
+            supervisor: &self.supervisor,
+            echoes: &self.echoes,
+            origin: Time::ZERO,
+            freezes: self.freezes,
+            late_above: Span::from_millis(1),
+            device_drops: self.device_drops,
+            processors: self.processors,
+            notes: &self.notes,
+            hosts: &[],
+            lost: &[],
+            apart: false,
+        }
+    }
+
+    pub(super) fn judge(&self) -> Report {
+        judge(&self.evidence())
+    }
+}

@@ -1,0 +1,146 @@
+//! Whether the emulation was what was asked.
+
+use windtunnel_engine::DropReason;
+use windtunnel_model::{Span, Time};
+use windtunnel_sys::limits::Processors;
+
+use super::super::testing::Case;
+use crate::dataplane::LateInterval;
+use crate::devices::DeviceDrops;
+use crate::ending::Ending;
+use windtunnel_model::Lane;
+
+/// Through a router: lanes 0 (a to r), 1 (r to a), 2 (r to b), 3 (b to r).
+const ROUTED: &str = "
+nodes: {a: {}, b: {}}
+routers: [r]
+links: [{between: [a, r]}, {between: [r, b]}]
+";
+
+const ON_TIME: Span = Span::from_micros(10);
+const LATE: Span = Span::from_millis(2);
+
+fn doubts(case: &Case) -> Vec<String> {
+    case.judge().verdict.unfaithful
+}
+
+#[test]
+fn one_packet_in_a_thousand_may_be_late_and_no_more() {
+    let mut case = Case::of(ROUTED);
+    case.depart(999, ON_TIME, 2);
+    case.depart(1, LATE, 2);
+    assert_eq!(doubts(&case), [] as [&str; 0]);
+    case.depart(1, LATE, 2);
+    let doubts = doubts(&case);
+    assert_eq!(doubts.len(), 1);
+    assert!(doubts[0].starts_with("2 of 1001 packets (0.1"), "{}", doubts[0]);
+    assert!(doubts[0].contains("left more than 1ms late, at the worst 2.00ms"), "{}", doubts[0]);
+    assert_eq!(case.judge().verdict.exit_code, 1);
+}
+
+#[test]
+fn a_direction_is_judged_by_itself_however_many_packets_the_others_carry() {
+    let mut case = Case::of(ROUTED);
+    case.depart(100_000, ON_TIME, 2);
+    case.depart(500, ON_TIME, 1);
+    case.depart(10, LATE, 1);
+    let doubts = doubts(&case);
+    assert_eq!(doubts.len(), 1);
+    assert!(doubts[0].starts_with("10 of 510 packets"), "{}", doubts[0]);
+    assert!(doubts[0].contains("left a--r (r-a) more than 1ms late"), "{}", doubts[0]);
+}
+
+#[test]
+fn one_packet_later_than_twenty_times_the_bound_is_too_late_whatever_the_share() {
+    let mut case = Case::of(ROUTED);
+    case.depart(1_000_000, ON_TIME, 2);
+    case.depart(1, Span::from_millis(20), 2);
+    assert_eq!(doubts(&case), [] as [&str; 0]);
+    case.depart(1, Span::from_millis(21), 2);
+    let at = Time::from_nanos(3_000_000_000);
+    let max = Span::from_millis(21);
+    case.tally.late_intervals = vec![LateInterval { at, lane: Lane::from_index(2), max }];
+    let doubts = doubts(&case);
+    assert_eq!(doubts.len(), 1);
+    assert!(doubts[0].starts_with("1 of 1000002 packets left up to 21.0ms late"), "{}", doubts[0]);
+    assert!(doubts[0].contains("more than 20 times the bound of 1ms"), "{}", doubts[0]);
+    assert!(doubts[0].contains("mostly on r--b (r-b)"), "{}", doubts[0]);
+}
+
+#[test]
+fn a_loop_that_stood_still_is_doubted_also_where_no_packet_moved() {
+    let mut case = Case::of(ROUTED);
+    case.tally.stalls.times = 1;
+    case.tally.stalls.longest = Span::from_millis(20);
+    assert_eq!(doubts(&case), [] as [&str; 0]);
+    case.tally.stalls.longest = Span::from_millis(50);
+    case.tally.stalls.at = Time::from_nanos(4_000_000_000);
+    let expected = "the emulation stood still for 50.0ms until 4.00s, more than 20 times the bound \
+                    of 1ms; likely cause: a stall of windtunnel's process or of this machine (its \
+                    processors were busy for 0% of the time)";
+    assert_eq!(doubts(&case), [expected]);
+}
+
+#[test]
+fn the_likely_cause_is_what_the_kernel_says_of_the_thread_and_the_processors() {
+    let cause = |change: fn(&mut Case)| {
+        let mut case = Case::of(ROUTED);
+        case.depart(10, LATE, 2);
+        change(&mut case);
+        let doubts = doubts(&case);
+        doubts[0].split("likely cause: ").nth(1).expect("a cause is named").to_owned()
+    };
+    assert_eq!(
+        cause(|_| {}),
+        "short stalls of this machine (its processors were busy for 0% of the time)"
+    );
+    // Of ten seconds, the thread was ready without a processor for 0.3 s.
+    assert!(
+        cause(|case| case.tally.waited_ns = 300_000_000)
+            .starts_with("the processors are saturated: busy for 0% of the time; the engine was ready but had none for 3%")
+    );
+    let busy = |case: &mut Case| case.processors = Processors { busy: 85, idle: 15, stolen: 0 };
+    assert!(cause(busy).starts_with("the processors are saturated: busy for 85% of the time"));
+    let ran = cause(|case| case.tally.ran_ns = 8_000_000_000);
+    assert_eq!(ran, "the offered rate is too high: the engine was busy 80% of the time");
+    // At 100 ticks a second, 30 ticks are 3 % of ten seconds.
+    let ticks = windtunnel_sys::limits::ticks_per_second() * 3 / 10;
+    let mut case = Case::of(ROUTED);
+    case.depart(10, LATE, 2);
+    case.processors.stolen = ticks;
+    assert!(doubts(&case)[0].contains("the hypervisor took 300ms of processor time"));
+}
+
+#[test]
+fn packets_that_were_lost_outside_the_model_are_counted_by_where_that_was() {
+    let mut case = Case::of(ROUTED);
+    case.tally.kernel_drops =
+        vec![(Time::from_nanos(700_000_000), 5), (Time::from_nanos(900_000_000), 2)];
+    case.device_drops = DeviceDrops { packets: 1, backlog_packets: 9 };
+    case.tally.refused = 3;
+    case.tally.truncated = 4;
+    case.tally.lanes[3].counters.dropped[DropReason::Memory] = 6;
+    let doubts = doubts(&case);
+    let starts = [
+        "the kernel dropped 7 packets before the engine saw them, first in the 100ms before 700ms",
+        "1 packet was lost at the devices between nodes and engine: the kernel's backlog was full",
+        "the kernel refused 3 packets that were due",
+        "4 packets were no frames of at most 66KiB and were lost",
+        "the packet memory was exhausted: 6 packets were lost on r--b (b-r) alone; give more with \
+         --packet-memory",
+    ];
+    assert_eq!(doubts.len(), starts.len(), "{doubts:?}");
+    for (doubt, start) in doubts.iter().zip(starts) {
+        assert!(doubt.starts_with(start), "{doubt}");
+    }
+}
+
+#[test]
+fn a_loop_that_ended_early_or_an_overload_that_ended_the_run_is_not_faithful() {
+    let mut case = Case::of(ROUTED);
+    case.tally.failure = Some("cannot wait for packets: interrupted".to_owned());
+    case.ending = Ending::Overloaded("overloaded: the emulation was 30.0ms behind".to_owned());
+    let doubts = doubts(&case);
+    assert_eq!(doubts[0], "cannot wait for packets: interrupted");
+    assert!(doubts[1].starts_with("overloaded: the emulation was 30.0ms behind: "));
+}
