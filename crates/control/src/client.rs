@@ -222,7 +222,7 @@ impl Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        // Both sides of the connection end with this: who told it to send has gone.
+        // Both sides of the connection end with this: the process that asked it to send has gone.
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 }

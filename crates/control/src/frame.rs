@@ -20,7 +20,7 @@ pub enum FrameError {
     /// It is not what was expected.
     #[error("a message cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
-    /// It is one that nobody may send.
+    /// It is one that may not be sent.
     #[error("a message is not valid: {0}")]
     Invalid(#[from] Invalid),
 }

@@ -1,4 +1,4 @@
-//! How a live run is asked and told: versioned requests and replies over a Unix socket in the run
+//! How a live run is controlled: versioned requests and replies over a Unix socket in the run
 //! folder.
 //!
 //! Promises: one JSON object a line in both directions; field names are those of the run's files; a
@@ -12,7 +12,7 @@
 //! | [`server`] | connections as the host loop sees them: non-blocking |
 //! | [`registry`] | which runs of this user are live, in whatever folder |
 //! | [`part`] | between an agent and the part of a run on its machine |
-//! | [`frame`] | messages on a stream that is no Unix socket |
+//! | [`frame`] | messages on a stream that is not a Unix socket |
 //! | [`valid`] | the rules for each message, which what reads messages applies |
 //! | [`version`] | which windtunnel a process is |
 //! | [`client`] | connections as a command sees them: blocking |

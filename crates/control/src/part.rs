@@ -103,7 +103,7 @@ pub enum FromPart {
     Reached,
     /// What was to be measured has been.
     Measured,
-    /// It has been told when the run begins: it goes on without who began it.
+    /// It knows when the run begins: it goes on without the process that began it.
     Begun,
     /// Flows of this part began, changed or ended.
     Flows {
@@ -115,7 +115,7 @@ pub enum FromPart {
         /// The part's own words.
         news: String,
     },
-    /// To everybody who watches the run.
+    /// To all who watch the run.
     Notice {
         /// The part's own words.
         notice: String,

@@ -98,7 +98,7 @@ fn live_at(link: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Whether an error says that nobody listens, and not that this process may not or cannot ask.
+/// Whether an error says that nothing listens, and not that this process may not or cannot ask.
 fn is_dead(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionRefused, NotADirectory, NotFound};
     [ConnectionRefused, NotADirectory, NotFound].contains(&error.kind())
@@ -129,7 +129,7 @@ fn places() -> Vec<PathBuf> {
     places
 }
 
-/// Whether a path is a folder, and no link, that nobody but this user can change or look into.
+/// Whether a path is a folder, and no link, that only this user can change or look into.
 fn is_private(path: &Path) -> bool {
     let uid = process::current_user().uid;
     fs::symlink_metadata(path)

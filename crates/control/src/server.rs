@@ -48,7 +48,7 @@ pub struct Connection {
 pub enum Incoming {
     /// A request with the descriptors it carried.
     Request(Box<Request>, Vec<OwnedFd>),
-    /// A line that is no request; the text says why.
+    /// A line that is not a request; the text says why.
     Unreadable(String),
     /// The other end has closed.
     Closed,
@@ -69,7 +69,7 @@ impl Listener {
         Ok(Listener { socket, path, admission, reserve, _registration })
     }
 
-    /// The next connection, greeted; `None` if nobody waits, or who did has gone. Connections of
+    /// The next connection, greeted; `None` if no client waits, or it has gone. Connections of
     /// other users are closed.
     ///
     /// # Errors
@@ -81,8 +81,8 @@ impl Listener {
         Ok(connection.greet(name, None).is_ok().then_some(connection))
     }
 
-    /// Takes the next connection only to tell it `why` there is no room, and closes it; false if
-    /// nobody waits.
+    /// Takes the next connection only to say `why` there is no room, and closes it; false if
+    /// no client waits.
     ///
     /// # Errors
     /// What the system says: a shortage that even the descriptor kept for this does not help. Then
@@ -154,7 +154,7 @@ impl Connection {
                 return Some(incoming);
             }
             if let Some(what) = self.excess() {
-                // There is no telling where the next request begins.
+                // It is unknown where the next request begins.
                 self.broken = true;
                 return Some(Incoming::Unreadable(what));
             }

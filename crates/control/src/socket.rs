@@ -30,7 +30,7 @@ pub(crate) fn listen(folder: &Path) -> io::Result<UnixListener> {
     let socket = unix::listen(&short, OWNER_ONLY)?;
     let mode = std::fs::symlink_metadata(&short)?.mode();
     if mode & FOR_OTHERS != 0 {
-        let text = "its file system keeps no permissions, so that everybody could control the run";
+        let text = "its file system keeps no permissions, so that every user could control the run";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     Ok(UnixListener::from(socket))

@@ -1,4 +1,4 @@
-//! What holds of every message, whoever sent it. Names are those of the file, numbers that index
+//! What holds of every message, whatever sent it. Names are those of the file, numbers that index
 //! are within what there can be, texts are bounded.
 
 pub mod part;
@@ -22,12 +22,12 @@ impl Validate for Request {
         match self {
             Request::Ps | Request::Snapshot | Request::Stop => Ok(()),
             Request::Exec { argv, cwd, env, .. } => {
-                // That nobody is called so is told by who knows the names.
+                // Unknown names are reported where the names are known.
                 let texts = argv.iter().chain(cwd).chain(env.values());
                 let sane = texts.chain(env.keys()).all(|text| !text.contains('\0'));
                 let command = argv.first().is_some_and(|word| !word.is_empty());
                 let variables = env.keys().all(|key| !key.is_empty() && !key.contains('='));
-                ensure(command && sane && variables, || "that is no command".to_owned())
+                ensure(command && sane && variables, || "that is not a command".to_owned())
             }
             Request::Signal { signal } => ensure_signal(*signal),
             Request::Set { lanes, patch } => lanes.validate().and_then(|()| is_bounded(patch)),
@@ -119,7 +119,7 @@ pub(crate) fn ensure_label(text: &str) -> Result<(), Invalid> {
 }
 
 pub(crate) fn ensure_signal(signal: i32) -> Result<(), Invalid> {
-    ensure((1..=SIGNAL_MAX).contains(&signal), || format!("{signal} is no signal"))
+    ensure((1..=SIGNAL_MAX).contains(&signal), || format!("{signal} is not a signal"))
 }
 
 /// A word of our own, such as `running`.
@@ -148,8 +148,8 @@ mod tests {
             br#"{"request":"exec","node":"a","argv":["a"],"cwd":null,"env":{"":"c"},"terminal":false}"#,
         ];
         for line in lines {
-            let told = decode::<Request>(line).unwrap_err().to_string();
-            assert!(told.starts_with("a message is not valid: "), "{told}");
+            let text = decode::<Request>(line).unwrap_err().to_string();
+            assert!(text.starts_with("a message is not valid: "), "{text}");
         }
         decode::<Request>(br#"{"request":"signal","signal":15}"#).unwrap();
     }

@@ -85,17 +85,17 @@ fn a_line_without_end_is_refused_and_ends_the_connection() {
     let (_listener, client, mut connection) = connected(folder.path());
     let piece = [b'x'; 65536];
     let mut sent = 0;
-    let told = loop {
+    let message = loop {
         if sent <= 1 << 20 {
             sent += windtunnel_sys::unix::send(&client, &piece, &[]).unwrap();
         }
         match connection.receive() {
-            Some(Incoming::Unreadable(told)) => break told,
+            Some(Incoming::Unreadable(message)) => break message,
             Some(other) => panic!("{other:?}"),
             None => {}
         }
     };
-    assert_eq!(told, "a line over 1048576 bytes");
+    assert_eq!(message, "a line over 1048576 bytes");
     assert!(connection.has_more());
     assert!(matches!(connection.receive(), Some(Incoming::Closed)));
 }
@@ -112,7 +112,7 @@ fn a_client_without_room_is_told_why_and_does_not_stay_in_the_queue() {
         assert!(matches!(&error, ClientError::Refused { why, .. } if why == "too many open files"));
         assert!(error.hint().is_some());
     });
-    assert!(!listener.refuse("trial", "nobody waits").unwrap());
+    assert!(!listener.refuse("trial", "no client waits").unwrap());
 }
 
 #[test]

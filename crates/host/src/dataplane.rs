@@ -69,7 +69,7 @@ pub(crate) struct Setup {
     /// Bytes that packets in queues and in flight may hold.
     pub packet_memory: u64,
     /// Raised when something is in the channel of notes.
-    pub told: Arc<Wake>,
+    pub notify: Arc<Wake>,
     /// The other machines of the run, if there are any.
     pub abroad: Option<Abroad>,
 }
@@ -195,7 +195,7 @@ impl Loop {
     fn run(mut self) -> Tally {
         // Wake-ups as exact as the kernel gives them to an ordinary thread; failing costs 50 µs.
         let _ = sys_clock::set_timer_slack(std::num::NonZeroU64::MIN);
-        // Served soon after each wake-up, at the same share of the processor; a wish, not a need.
+        // Served soon after each wake-up, at the same share of the processor; the loop works without, too.
         let _ = sys_schedule::set_slice(sys_schedule::SHORTEST_SLICE_NS);
         let thread = limits::current_thread();
         let before = limits::schedule_of(thread).unwrap_or_default();
@@ -282,7 +282,7 @@ impl Loop {
 
     fn catch_up(&mut self, at: Time) {
         let Loop { engine, schedule, sampler, notes, setup, .. } = self;
-        advance(engine, schedule, sampler, at, notes, &setup.told);
+        advance(engine, schedule, sampler, at, notes, &setup.notify);
     }
 
     /// From now on nothing goes to other machines.
@@ -338,7 +338,7 @@ impl Loop {
             if first {
                 turn.behind = turn.behind.max(began.since(at));
             }
-            advance(engine, schedule, sampler, at, notes, &setup.told);
+            advance(engine, schedule, sampler, at, notes, &setup.notify);
             sampler.take_handoffs(engine, arrivals.present().since(at));
             outbox.collect(engine, sampler);
             let (header, frame) = slot.parts_mut();
@@ -348,7 +348,7 @@ impl Loop {
             }
         }
         let present = arrivals.not_before(now());
-        advance(engine, schedule, sampler, present, notes, &setup.told);
+        advance(engine, schedule, sampler, present, notes, &setup.notify);
         sampler.take_handoffs(engine, Span::ZERO);
         outbox.collect(engine, sampler);
         turn.moved |= outbox.receive(present, engine, sampler);
@@ -452,7 +452,7 @@ impl Loop {
 
     fn note(&self, note: Note) {
         let _ = self.notes.send(note);
-        let _ = self.setup.told.raise();
+        let _ = self.setup.notify.raise();
     }
 }
 

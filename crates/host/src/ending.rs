@@ -7,7 +7,7 @@ use windtunnel_model::valid::{Invalid, Validate, ensure_short};
 /// Why a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Ending {
-    /// Every program that is no daemon has exited.
+    /// Every program that is not a daemon has exited.
     Finished,
     /// The file's duration is over.
     Duration,

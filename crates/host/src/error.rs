@@ -84,16 +84,16 @@ impl RunError {
     }
 }
 
-/// What is missing where, of which the first few are told.
+/// What is missing where, of which the first few are named.
 fn lacks(missing: &[(String, Missing)]) -> String {
-    let told = missing.iter().take(MISSING_TOLD);
-    let told = told.map(|(node, missing)| format!("node {node}: {}", missing.message()));
-    let more = missing.len().saturating_sub(MISSING_TOLD);
+    let named = missing.iter().take(MISSING_NAMED);
+    let named = named.map(|(node, missing)| format!("node {node}: {}", missing.message()));
+    let more = missing.len().saturating_sub(MISSING_NAMED);
     let more = (more > 0).then(|| format!("and {more} more"));
-    told.chain(more).collect::<Vec<_>>().join("; ")
+    named.chain(more).collect::<Vec<_>>().join("; ")
 }
 
-const MISSING_TOLD: usize = 5;
+const MISSING_NAMED: usize = 5;
 
 pub(crate) fn step(step: &'static str) -> impl FnOnce(std::io::Error) -> RunError {
     move |source| RunError::Step { step, source }

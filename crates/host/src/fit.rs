@@ -133,5 +133,5 @@ const DESCRIPTORS_BASE: u64 = 64;
 const BYTES_PER_NODE: u64 = 1_000_000;
 /// `gc_thresh3` of arp(7).
 const NEIGHBOURS: u64 = 1024;
-/// Above this, a link's rate is a wish.
+/// Above this, a link's rate may not be reached.
 const ENGINE_BITS_PER_S: u64 = 10_000_000_000;

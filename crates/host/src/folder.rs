@@ -91,7 +91,7 @@ impl Folder {
         if self.latest().as_deref() != Some(Path::new(name)) {
             return;
         }
-        // That it points to a part of a run is told in there, too.
+        // That it points to a part of a run is said in there, too.
         let _ = fs::remove_file(parent.join("latest"));
         if let Some(former) = former {
             let _ = symlink(former, parent.join("latest"));
@@ -149,7 +149,7 @@ impl Folder {
         let written = Reserve::open(&aside).and_then(|reserve| reserve.write(contents));
         let written = written.and_then(|()| fs::rename(&aside, &path));
         if written.is_err() {
-            // It is of no use; that it cannot be removed is no news.
+            // It is of no use; that it cannot be removed needs no report.
             let _ = fs::remove_file(&aside);
         }
         written.map_err(failed("write", &path))

@@ -135,7 +135,7 @@ impl Whole {
         whole
     }
 
-    /// `origin` is that of all, on the clock of whoever it is.
+    /// `origin` is that of all, on the clock of any of them.
     fn add(&mut self, part: &Results, origin: Time) {
         for (key, program) in &part.programs {
             self.supervisor.on_news(*key, program.clone());

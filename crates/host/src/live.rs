@@ -10,7 +10,7 @@
 //! | `network` | orders to the packet loop, what `links` are like, routes |
 //! | `measurements` | echo requests for expectations of paths |
 //! | `connections`, `answers` | clients of the control socket, and what they wait for |
-//! | `membership` | in a run over several machines: the agent, the other members, what they were told |
+//! | `membership` | in a run over several machines: the agent, the other members, announcements |
 //! | `end_request`, `farewell` | why the run is to end; when daemons have seen it |
 //!
 //! What happens is handed to the parts by who reports it: `replies` (nodes, filtered by

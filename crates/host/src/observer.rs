@@ -28,7 +28,7 @@ pub enum Notice<'a> {
         node: usize,
         /// Whether it came on standard error.
         error: bool,
-        /// The line; what is no UTF-8 has been replaced.
+        /// The line; bytes that are not UTF-8 have been replaced.
         line: &'a str,
     },
     /// An event of the run.
@@ -40,12 +40,12 @@ pub enum Notice<'a> {
         /// Programs that run and are no daemons.
         running: usize,
     },
-    /// Programs are being told to end.
+    /// Programs are asked to end.
     Stopping {
         /// Why.
         reason: &'a str,
     },
-    /// Programs that have not ended yet get no more time: somebody has insisted.
+    /// Programs that have not ended yet get no more time: an end at once was asked for.
     Hurried,
 }
 

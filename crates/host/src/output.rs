@@ -49,14 +49,14 @@ enum Order {
 }
 
 impl Output {
-    /// Starts the thread. It raises `told` when something is in the returned channel.
+    /// Starts the thread. It raises `notify` when something is in the returned channel.
     ///
     /// # Errors
     /// If the system has no descriptors left.
     pub(crate) fn start(
         observer: Arc<dyn Observer>,
         limit_bytes: u64,
-        told: Arc<Wake>,
+        notify: Arc<Wake>,
     ) -> io::Result<(Output, Receiver<Matched>)> {
         let wake = Arc::new(Wake::open()?);
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -73,7 +73,7 @@ impl Output {
             observer,
             limit_bytes,
             matched,
-            told,
+            notify,
             carried: Carried::default(),
             finishing: false,
         };
@@ -114,7 +114,7 @@ struct Carrier {
     observer: Arc<dyn Observer>,
     limit_bytes: u64,
     matched: Sender<Matched>,
-    told: Arc<Wake>,
+    notify: Arc<Wake>,
     carried: Carried,
     finishing: bool,
 }
@@ -178,7 +178,7 @@ impl Carrier {
         let progress = stream.read(buffer, now_ns, &*self.observer);
         if stream.take_match() {
             let _ = self.matched.send(Matched(stream.key()));
-            let _ = self.told.raise();
+            let _ = self.notify.raise();
         }
         match progress {
             Progress::More => {}

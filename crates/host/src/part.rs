@@ -38,7 +38,7 @@ use results::Results;
 /// # Errors
 /// If the agent has gone before it said anything that makes sense.
 pub fn part(stream: UnixStream, hidden: Vec<PathBuf>) -> std::io::Result<()> {
-    // Programs are to have the slices that everybody has, and not their agent's.
+    // Programs are to have the usual time slices, and not their agent's.
     let _ = schedule::set_slice(0);
     let mut link = Link::new(stream)?;
     link.greet()?;
@@ -97,7 +97,7 @@ fn in_folder(
     let membership = Membership::new(link, members);
     let mut live = prepared.start(plan, &options, folder, observer, Some((membership, abroad)))?;
     // Nodes are there, and start programs: from now on this thread carries news between the agent
-    // and the packet loop, which are to be soon there. A wish, not a need.
+    // and the packet loop, which are to be soon there. It works without, too.
     let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
     if !live.until_measure() {
         return Err(live.not_begun());
@@ -169,7 +169,7 @@ fn peers(link: &mut Link, setup: &PartSetup) -> Result<Vec<Option<SocketAddr>>, 
                     StopWhy::Failed(reason) => RunError::Stopped(reason),
                 });
             }
-            // Clocks and losses are told again when it matters.
+            // Clocks and losses are repeated when it matters.
             _ => {}
         }
     }
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn parts_take_the_first_free_port_of_their_range_and_say_when_none_is() {
         let here = IpAddr::from([127, 0, 0, 1]);
-        // Some two ports behind each other, which nobody else has.
+        // Some two ports behind each other, that are free.
         let (first, sockets) = (20_000..60_000)
             .step_by(7)
             .find_map(|port| {

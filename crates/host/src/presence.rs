@@ -44,7 +44,7 @@ pub enum NotRunnable {
     #[error("{0} is not executable")]
     NotExecutable(PathBuf),
     /// It is a folder, a device or the like.
-    #[error("{0} is no program")]
+    #[error("{0} is not a program")]
     NoFile(PathBuf),
 }
 
@@ -74,7 +74,7 @@ impl Missing {
     pub fn message(&self) -> String {
         match &self.what {
             Needed::Program(why) => format!("run: {why}"),
-            Needed::Folder(path, true) => format!("cwd: {} is no folder", path.display()),
+            Needed::Folder(path, true) => format!("cwd: {} is not a folder", path.display()),
             Needed::Folder(path, false) => format!("cwd: there is no folder {}", path.display()),
         }
     }
@@ -127,7 +127,7 @@ pub fn find_program(name: &str, path: Option<&str>, folder: &Path) -> Result<(),
     for candidate in folders_of(path).iter().map(|place| folder.join(place).join(name)) {
         match judge(&candidate) {
             Some(Ok(())) => return Ok(()),
-            // As execvp(3): the search goes on, and this is told if nothing better is found.
+            // As execvp(3): the search goes on, and this is reported if nothing better is found.
             Some(Err(error @ NotRunnable::NotExecutable(_))) => worse = error,
             Some(Err(_)) | None => {}
         }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     /// Message and whether it may come, by node.
-    fn told(text: &str, base: &Path) -> Vec<(u32, String, bool)> {
+    fn found(text: &str, base: &Path) -> Vec<(u32, String, bool)> {
         let plan = load(text, base);
         let missing = missing(&plan, base, None);
         missing.iter().map(|one| (one.node.0, one.message(), one.may_come)).collect()
@@ -218,12 +218,12 @@ allow-unreachable: true
 ";
         let here = base.display();
         assert_eq!(
-            told(text, base),
+            found(text, base),
             [
                 (0, "run: there is no program `no-such-tool-anywhere` in PATH".into(), false),
                 (1, format!("run: there is no program {here}/./absent"), false),
                 (2, format!("run: {here}/./data is not executable"), false),
-                (6, "run: / is no program".into(), false),
+                (6, "run: / is not a program".into(), false),
             ]
         );
     }
@@ -237,10 +237,10 @@ allow-unreachable: true
                     c: {run: 'true', cwd: .}\nlinks: [{between: [a, b]}]\nallow-unreachable: true\n";
         let here = base.display();
         assert_eq!(
-            told(text, base),
+            found(text, base),
             [
                 (0, format!("cwd: there is no folder {here}/gone"), false),
-                (1, format!("cwd: {here}/file is no folder"), false),
+                (1, format!("cwd: {here}/file is not a folder"), false),
             ]
         );
     }
@@ -251,10 +251,10 @@ allow-unreachable: true
         let text = "nodes:\n  a: {run: 'true', ready: exit}\n  b: {run: ./made, after: a}\n  \
                     c: {run: no-such-tool-anywhere, after: a}\n  d: {run: ./made, start: 2s}\n\
                     links: [{between: [a, b]}]\nallow-unreachable: true\n";
-        let told = told(text, folder.path());
-        let told: Vec<(u32, bool)> =
-            told.into_iter().map(|(node, _, comes)| (node, comes)).collect();
-        assert_eq!(told, [(1, true), (2, false), (3, true)]);
+        let found = found(text, folder.path());
+        let found: Vec<(u32, bool)> =
+            found.into_iter().map(|(node, _, comes)| (node, comes)).collect();
+        assert_eq!(found, [(1, true), (2, false), (3, true)]);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Reserve {
     /// If they cannot be written.
     pub fn write(mut self, contents: &[u8]) -> io::Result<()> {
         self.file.write_all(contents)?;
-        // What is no file of a disk (a pipe, a terminal) has no length.
+        // What is not a file of a disk (a pipe, a terminal) has no length.
         if !self.file.metadata()?.is_file() {
             return Ok(());
         }

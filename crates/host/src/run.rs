@@ -223,10 +223,10 @@ fn start_threads(
     village: &Village,
     abroad: Option<Abroad>,
 ) -> Result<(Threads, Recording), RunError> {
-    let told = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
+    let wake = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
     let (recorder, recording) = Recorder::start(folder, plan)?;
     let limit = options.output_limit.0;
-    let (output, matches) = Output::start(Arc::clone(observer), limit, Arc::clone(&told))
+    let (output, matches) = Output::start(Arc::clone(observer), limit, Arc::clone(&wake))
         .map_err(step("start the output thread"))?;
     let setup = Setup {
         plan: Arc::clone(plan),
@@ -234,11 +234,11 @@ fn start_threads(
         recorder: recorder.clone(),
         late_above: options.max_lateness,
         packet_memory: options.packet_memory.0,
-        told: Arc::clone(&told),
+        notify: Arc::clone(&wake),
         abroad,
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
-    Ok((Threads { wake: told, recorder, output, matches, dataplane, notes }, recording))
+    Ok((Threads { wake, recorder, output, matches, dataplane, notes }, recording))
 }
 
 /// What cannot be written is added to the verdict of the report that the caller gets.
@@ -256,7 +256,7 @@ pub(crate) fn write_report(
 ) -> Report {
     for (name, table) in tables {
         let written = folder.write(name, table.as_bytes());
-        told(written, &mut report.verdict);
+        note_failure(written, &mut report.verdict);
     }
     for node in &plan.nodes {
         let programs = report.programs.iter().filter(|program| program.node == node.name);
@@ -268,18 +268,18 @@ pub(crate) fn write_report(
         }
     }
     let written = folder.write("junit.xml", windtunnel_trace::junit::text(&report).as_bytes());
-    told(written, &mut report.verdict);
+    note_failure(written, &mut report.verdict);
     let json = serde_json::to_vec_pretty(&report).map_err(|error| FolderError {
         verb: "write",
         path: folder.file("run.json"),
         source: error.into(),
     });
-    told(json.and_then(|json| folder.write("run.json", &json)), &mut report.verdict);
+    note_failure(json.and_then(|json| folder.write("run.json", &json)), &mut report.verdict);
     report
 }
 
 /// A verdict that cannot be kept is not one that can be relied on.
-fn told(written: Result<(), FolderError>, verdict: &mut Verdict) {
+fn note_failure(written: Result<(), FolderError>, verdict: &mut Verdict) {
     if let Err(error) = written {
         verdict.add_failure(format!("{error}: {}", error.source));
     }

@@ -279,14 +279,14 @@ impl Supervisor {
         }
     }
 
-    /// Whether every program that is no daemon has had its life. False if there is none: such a run
+    /// Whether every program that is not a daemon has had its life. False if there is none: such a run
     /// ends by its duration or by command.
     #[must_use]
     pub(crate) fn finished(&self) -> bool {
         self.programs.values().any(|program| !program.spec.daemon) && self.idle()
     }
 
-    /// Whether every program of this machine that is no daemon has had its life, or there is none.
+    /// Whether every program of this machine that is not a daemon has had its life, or there is none.
     #[must_use]
     pub(crate) fn idle(&self) -> bool {
         let comes = |node| self.joins_to_come.get(&node).is_some_and(|joins| *joins > 0);

@@ -59,7 +59,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message with its descriptors, waiting up to `timeout` (`None`: for ever); `None` if
+    /// The next message with its descriptors, waiting up to `timeout` (`None`: without limit); `None` if
     /// none has come.
     pub(crate) fn receive<T: DeserializeOwned>(
         &self,
@@ -100,7 +100,7 @@ fn gone(error: io::Error) -> ChannelError {
     }
 }
 
-/// An init answers within microseconds unless somebody has stopped it.
+/// An init answers within microseconds unless it has been stopped.
 const SEND_PATIENCE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

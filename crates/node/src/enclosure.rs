@@ -87,7 +87,7 @@ impl Enclosure {
     }
 
     /// Who is who in the user namespace of a node's programs, where they have one of their own:
-    /// whoever is root in a node must not be able to undo what the node's init has set up, so
+    /// root of a node must not be able to undo what the node's init has set up, so
     /// the init stays outside of it. An ordinary user's programs that are not root need none:
     /// they have no rights to undo anything.
     pub(crate) fn identities_inside(&self, user: plan::User) -> Option<IdMap> {

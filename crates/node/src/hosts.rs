@@ -32,7 +32,7 @@ fn add(text: &mut String, v4: Option<Ipv4Addr>, v6: Option<Ipv6Addr>, name: &str
 }
 
 /// The text of `/etc/resolv.conf`: without a name server, libraries ask the node itself, where
-/// nobody listens, so that an unknown name fails at once.
+/// nothing listens, so that an unknown name fails at once.
 pub(crate) const RESOLV_CONF: &str = "# written by windtunnel: names come from /etc/hosts only\n";
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ pub enum Reply {
         /// How.
         status: ExitStatus,
     },
-    /// A signal could not be sent. That there was nobody to get it is no failure.
+    /// A signal could not be sent. That no process was there to get it is not a failure.
     SignalFailed {
         /// As in the request.
         id: Option<u64>,
@@ -206,7 +206,7 @@ pub enum MessageError {
         /// Its length.
         bytes: usize,
     },
-    /// It is no JSON of the expected kind.
+    /// It is not JSON of the expected kind.
     #[error("malformed message between windtunnel and a node")]
     Malformed(#[from] serde_json::Error),
 }

@@ -90,7 +90,7 @@ impl Options {
 }
 
 /// Makes the nodes of a plan that are on this machine, complete with devices, addresses, routes and
-/// names, without programs. `progress` is told how many of how many nodes are done.
+/// names, without programs. `progress` is called with how many nodes are done, and of how many.
 ///
 /// The process must have one thread only, and that thread must outlive the village: the nodes die
 /// with it.
@@ -136,7 +136,7 @@ impl Village {
     }
 
     /// Brings the kernels of nodes with several interfaces from one set of routes to another.
-    /// Returns who has something to change, and for each whether it could be told; what a node
+    /// Returns the nodes with changes, and for each whether it took the request; what a node
     /// then cannot do, it reports ([`Reply::RoutesFailed`]).
     pub fn change_routes(
         &self,

@@ -32,7 +32,7 @@ pub enum Access {
 /// Sets how mounts below `tree` (itself included) propagate.
 ///
 /// # Errors
-/// `EPERM` without `CAP_SYS_ADMIN`, `EINVAL` when `tree` is no mount point.
+/// `EPERM` without `CAP_SYS_ADMIN`, `EINVAL` when `tree` is not a mount point.
 pub fn set_propagation(tree: impl AsRef<Path>, propagation: Propagation) -> io::Result<()> {
     let kind = match propagation {
         Propagation::Private => MountPropagationFlags::PRIVATE,
@@ -108,7 +108,7 @@ pub fn attach(tree: impl AsFd, target: impl AsRef<Path>) -> io::Result<()> {
 /// Takes a mount away at once for new lookups; open files keep it alive.
 ///
 /// # Errors
-/// `EINVAL` when `target` is no mount point.
+/// `EINVAL` when `target` is not a mount point.
 pub fn detach(target: impl AsRef<Path>) -> io::Result<()> {
     Ok(rustix::mount::unmount(target.as_ref(), UnmountFlags::DETACH)?)
 }

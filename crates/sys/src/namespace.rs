@@ -108,8 +108,8 @@ pub fn unshare(flags: Flags) -> io::Result<()> {
 /// memory, so the child is a copy of the caller with its own everything.
 ///
 /// The process must have one thread only. A lock that another one holds, such as the allocator's,
-/// would stay locked in the child for ever, and what it guards half changed. So this is checked in
-/// each call, in `/proc/self/task`; as nobody but the caller could start a thread, it then holds
+/// would stay locked in the child, and what it guards half changed. So this is checked in
+/// each call, in `/proc/self/task`; as only the caller could start a thread, it then holds
 /// until the fork is done.
 ///
 /// The child has copies of all descriptors. Those that it does not need it closes by dropping the

@@ -25,12 +25,12 @@ pub fn wait(descriptors: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Re
     Ok(rustix::event::poll(descriptors, timeout.as_ref())?)
 }
 
-/// A counter that wakes whoever polls it. Nonblocking.
+/// A counter that wakes the threads that poll it. Nonblocking.
 #[derive(Debug)]
 pub struct Event(OwnedFd);
 
 impl Event {
-    /// An event that nobody has raised yet.
+    /// An event that has not been raised yet.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM`.

@@ -64,7 +64,7 @@ pub fn set_child_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(current()))?)
 }
 
-/// Forbids the caller and its descendants, for ever, to gain rights by running a program.
+/// Forbids the caller and its descendantsto gain rights, ever, by running a program.
 ///
 /// # Errors
 /// What prctl(2) says.
@@ -113,7 +113,7 @@ pub fn kill_group(leader: Pid, signal: Signal) -> io::Result<()> {
 ///
 /// # Errors
 /// `EPERM` when the caller is not PID 1 (as root it would hit the whole machine), `ESRCH` when
-/// there is nobody else.
+/// there is no other.
 pub fn kill_all(signal: Signal) -> io::Result<()> {
     if !current().is_init() {
         return Err(io::Error::from_raw_os_error(libc::EPERM));

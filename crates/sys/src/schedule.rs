@@ -8,7 +8,7 @@ use crate::ffi::check;
 pub const SHORTEST_SLICE_NS: u64 = 100_000;
 
 /// Asks for time slices of `slice_ns` for the calling thread, 0.1 to 100 ms, or 0 for those that
-/// the kernel gives to everybody; its share of the processor stays the same. What it starts
+/// the kernel gives to all threads; its share of the processor stays the same. What it starts
 /// inherits them. A thread with short slices is served sooner after it wakes (EEVDF, since Linux
 /// 6.12; earlier kernels accept and ignore the value).
 ///

@@ -31,7 +31,7 @@ pub struct RawMode {
     before: Termios,
 }
 
-/// Opens a new pseudoterminal, which becomes nobody's controlling terminal by that.
+/// Opens a new pseudoterminal, which is not made a controlling terminal.
 ///
 /// # Errors
 /// `ENOENT` where /dev/ptmx is missing, `ENOSPC` at the limit of pseudoterminals.
@@ -47,7 +47,7 @@ pub fn open_pair() -> io::Result<Pair> {
 /// The size of a terminal's window.
 ///
 /// # Errors
-/// `ENOTTY` when it is no terminal.
+/// `ENOTTY` when it is not a terminal.
 pub fn size(terminal: impl AsFd) -> io::Result<Size> {
     let size = rustix::termios::tcgetwinsize(terminal)?;
     Ok(Size { rows: size.ws_row, columns: size.ws_col })
@@ -56,7 +56,7 @@ pub fn size(terminal: impl AsFd) -> io::Result<Size> {
 /// Sets the size of a terminal's window; its programs get SIGWINCH when it changes.
 ///
 /// # Errors
-/// `ENOTTY` when it is no terminal.
+/// `ENOTTY` when it is not a terminal.
 pub fn set_size(terminal: impl AsFd, size: Size) -> io::Result<()> {
     let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
     Ok(rustix::termios::tcsetwinsize(terminal, size)?)
@@ -85,7 +85,7 @@ impl RawMode {
     /// dropped.
     ///
     /// # Errors
-    /// `ENOTTY` when it is no terminal.
+    /// `ENOTTY` when it is not a terminal.
     pub fn enter(terminal: impl AsFd) -> io::Result<RawMode> {
         let terminal = terminal.as_fd().try_clone_to_owned()?;
         let before = rustix::termios::tcgetattr(&terminal)?;
@@ -98,7 +98,7 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // A terminal that is gone needs no restoring, and there is nobody to tell.
+        // A terminal that is gone needs no restoring, and the error has no reader.
         let _ = rustix::termios::tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }
 }

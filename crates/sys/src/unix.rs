@@ -49,7 +49,7 @@ pub fn seqpacket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Listens at `path`, where nothing may be yet. The file has at most the permissions of `mode`,
-/// whatever the umask: it gets them before it appears, and nobody can connect before that.
+/// whatever the umask: it gets them before it appears, and no process can connect before that.
 ///
 /// # Errors
 /// `EADDRINUSE` for an existing file; what socket(2), bind(2) and listen(2) say.

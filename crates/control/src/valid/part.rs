@@ -142,7 +142,7 @@ pub fn ensure_digits(plan_hash: &str, key: Option<&str>) -> Result<(), Invalid> 
 pub fn ensure_folder(folder: &Path) -> Result<(), Invalid> {
     let text = folder.as_os_str().as_encoded_bytes();
     let sane = folder.is_absolute() && text.len() <= PATH_BYTES_MAX && !text.contains(&0);
-    ensure(sane, || "a folder is no absolute path".to_owned())
+    ensure(sane, || "a folder is not an absolute path".to_owned())
 }
 
 /// Where the packets of members go: not more than there can be, and each with a port.

@@ -2,7 +2,7 @@
 //!
 //! A packet for another machine goes there at once, with the time at which it is to leave that
 //! machine's engine for its node. There it is held until that time, so that what the network
-//! between the machines takes is no delay of its own; what could not be hidden is lateness, counted
+//! between the machines takes adds no delay; what could not be hidden is lateness, counted
 //! where the packet arrives.
 
 mod held;
@@ -231,7 +231,7 @@ impl Abroad {
     }
 
     /// Sends nothing more, and says how many datagrams with packets have gone to each other
-    /// machine. From here on nobody has to answer.
+    /// machine. From here on no machine has to answer.
     pub(super) fn close(&mut self, now: Time) -> Vec<(u16, u64)> {
         self.flush(now);
         self.is_closed = true;
@@ -257,7 +257,7 @@ impl Abroad {
     }
 
     /// Counts from zero, with a new engine that knows of no flows yet. Returns what the others are
-    /// to be told: flows that they know of are no more. What came early of others that have
+    /// to be announced: flows that they know of are no more. What came early of others that have
     /// begun is kept.
     pub(super) fn begin(
         &mut self,
@@ -280,7 +280,7 @@ impl Abroad {
         announced.map(|key| FlowChange { key, flow: None }).collect()
     }
 
-    /// What the others are to be told of the flows here.
+    /// What is to be announced of the flows here.
     pub(super) fn news(&mut self, engine: &mut Engine) -> Vec<FlowChange> {
         let mut news = Vec::new();
         while let Some(one) = engine.poll_flow() {
@@ -297,7 +297,7 @@ impl Abroad {
         news
     }
 
-    /// What a member told of its flows.
+    /// What a member announced of its flows.
     pub(super) fn hear(
         &mut self,
         at: Time,
@@ -311,7 +311,7 @@ impl Abroad {
                 Some(flow) if self.remote.insert((member, *key), *flow).is_none() => {
                     let both = self.crossed.since(&engine.lanes_of(*key));
                     began.extend(both.map(|both| (flow.since, both)));
-                    self.traffic.told_flows += 1;
+                    self.traffic.announced_flows += 1;
                 }
                 Some(_) => {}
                 None => drop(self.remote.remove(&(member, *key))),

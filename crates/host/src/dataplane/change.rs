@@ -19,7 +19,7 @@ pub(super) fn advance(
     sampler: &mut Sampler,
     to: Time,
     notes: &Sender<Note>,
-    told: &Wake,
+    notify: &Wake,
 ) {
     while let Some((cause, intended, action)) = schedule.due(to) {
         // What was ordered for a time that has passed meanwhile happens at once.
@@ -27,7 +27,7 @@ pub(super) fn advance(
         engine.handle_timeout(at);
         apply(engine, sampler, at, &action);
         let _ = notes.send(Note::Applied { cause, intended, at: now() });
-        let _ = told.raise();
+        let _ = notify.raise();
     }
     engine.handle_timeout(to);
 }

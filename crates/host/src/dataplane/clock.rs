@@ -5,7 +5,7 @@ use windtunnel_sys::clock;
 
 /// Converts stamps; what it returns never decreases and is never in the future.
 ///
-/// The two clocks' distance is read once a turn. If somebody sets the machine's clock between a
+/// The two clocks' distance is read once a turn. If the machine's clock is set between a
 /// stamp and its conversion, the stamp is wrong by that step; the bounds keep the error below one
 /// turn of the loop.
 #[derive(Debug)]

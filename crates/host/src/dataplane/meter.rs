@@ -9,7 +9,7 @@ use windtunnel_model::{NodeId, Plan, PortId, Time};
 use windtunnel_trace::rate::Intervals;
 use windtunnel_wire::packet::Info;
 
-/// Counts at the ports of nodes that somebody asks about; costs nothing at the others.
+/// Counts at the ports of nodes that an expectation names; costs nothing at the others.
 #[derive(Debug)]
 pub(super) struct Meter {
     /// By port: who sends to it, as addresses and the position among `flows`.

@@ -167,7 +167,7 @@ mod tests {
     fn what_is_told_of_overloads_and_of_stalls_agrees() {
         let mut overload = Overload::new(Span::from_millis(1));
         overload.begin(at(1000));
-        // Half a bound behind makes nothing late: it is no stall.
+        // Half a bound behind makes nothing late: it is not a stall.
         overload.turn(at(1500), Span::from_micros(900));
         overload.turn(at(1600), Span::ZERO);
         assert_eq!(overload.totals(at(1700)), Default::default());

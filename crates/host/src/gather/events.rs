@@ -37,11 +37,11 @@ fn read(path: &Path, events: &mut Vec<Event>) -> Result<(), FolderError> {
 /// What happens to the network, every part tells; the first to tell it counts.
 #[derive(Debug, Default)]
 pub struct Once {
-    told: BTreeSet<String>,
+    seen: BTreeSet<String>,
 }
 
 impl Once {
-    /// Whether this has not been told by another part.
+    /// Whether this has not been reported by another part.
     pub fn is_news(&mut self, event: &Event) -> bool {
         if is_told_by_one(&event.what) {
             return true;
@@ -51,7 +51,7 @@ impl Once {
             What::RunEnded { .. } => "ended".to_owned(),
             what => format!("{:?} {what:?}", event.intended_ns),
         };
-        self.told.insert(key)
+        self.seen.insert(key)
     }
 }
 

@@ -71,7 +71,7 @@ impl Live {
         }
     }
 
-    /// Another member may have told of the same order before: only a second one hurries.
+    /// Another member may have passed on the same order before: only a second one hurries.
     fn stop(&mut self, why: StopWhy) {
         let Some(membership) = &mut self.membership else { return };
         if std::mem::replace(&mut membership.ordered_to_stop, true) {
@@ -129,7 +129,7 @@ impl Live {
         }
     }
 
-    /// Tells the other members what is not as they were told.
+    /// Announces to the other members what has changed.
     pub(super) fn tell_members(&mut self) {
         let Some(membership) = &mut self.membership else { return };
         let Membership { programs, members, .. } = membership;

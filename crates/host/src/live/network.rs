@@ -155,7 +155,7 @@ events: [{at: 2s, link: a--b, set: {latency: 9ms}}]
         assert_eq!((client, events[0].at_ns, events[0].intended_ns), (Some(7), 500, None));
         let (link, direction) = ("a--b".to_owned(), "a-b".to_owned());
         assert_eq!(log.whats(), [What::LinkState { link, direction, up: false }]);
-        // A number that was never given is no change.
+        // A number that was never given means nothing.
         assert_eq!(network.applied(&context, Cause::Order(id), at, at), (None, Vec::new()));
     }
 

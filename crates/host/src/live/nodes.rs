@@ -117,7 +117,7 @@ impl Nodes {
         self.dead.contains(&node)
     }
 
-    /// What to poll: a channel without its other end would stay readable for ever.
+    /// What to poll: a channel without its other end would stay readable.
     pub(super) fn watched(&self) -> Vec<(usize, BorrowedFd<'_>)> {
         let all = self.inits.descriptors().into_iter().map(|(node, it)| (node.index(), it));
         all.filter(|(node, _)| !self.is_dead(*node)).collect()

@@ -1,5 +1,5 @@
-//! What a node may speak of. A node's init tells the truth, but whoever got hold of its channel
-//! need not: a reply about another node's program, or about what was never asked, is dropped before
+//! What a node may speak of. An init tells the truth, but a process that got hold of its
+//! channel need not: a reply about another node's program, or about what was never asked, is dropped before
 //! anything is done with it.
 
 use windtunnel_node::Reply;

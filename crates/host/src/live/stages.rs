@@ -186,7 +186,7 @@ impl Live {
     /// anything is counted, so that what each has sent and the other received can be compared.
     ///
     /// Sends nothing more to other machines, tells each how much has gone to it, and waits until
-    /// they have told the same. Returns what is to come here: datagrams by member.
+    /// they have said the same. Returns what is to come here: datagrams by member.
     fn settle(&mut self) -> Vec<(u16, u64)> {
         if self.membership.is_none() {
             return Vec::new();

@@ -19,7 +19,7 @@ pub(crate) enum News {
     Idle { idle: bool },
     /// Something that was ordered at the teller, to be done by all at that time of the run.
     Order { at: Span, action: Box<Action> },
-    /// The run is over for the teller, and for everybody.
+    /// The run is over for the sender, and so for all members.
     End { ending: Ending },
     /// The teller sends no more packets; so many datagrams with packets have gone to each member.
     Sent { datagrams: Vec<(u16, u64)> },

@@ -47,7 +47,7 @@ impl Started {
         match self.live.ending() {
             Some(Ending::Interrupted(signal)) => RunError::Interrupted(*signal),
             Some(ending) => RunError::Stopped(ending.reason()),
-            None => RunError::Stopped("nobody knows why".to_owned()),
+            None => RunError::Stopped("for an unknown reason".to_owned()),
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct Supervised {
     /// Whether its node is outside the population that churn makes: not there yet, or left.
     pub absent: bool,
     restart_pending: bool,
-    /// Whether it has been told, since it was last started, that it is waited for.
+    /// Whether it has been reported, since it was last started, that it is waited for.
     pub(super) awaited: bool,
 }
 
@@ -148,8 +148,8 @@ impl Supervised {
             Life::Waiting { not_before } => Some(not_before.max(self.spec.start)),
             Life::Running { since, .. } => {
                 self.awaited_condition()?;
-                let told = (!self.awaited).then_some(since + AWAITED_AFTER);
-                told.into_iter().chain(self.ready_before()).min()
+                let report = (!self.awaited).then_some(since + AWAITED_AFTER);
+                report.into_iter().chain(self.ready_before()).min()
             }
             _ => None,
         }
@@ -290,7 +290,7 @@ pub(super) fn missing(condition: &Ready) -> String {
 
 /// How long a program may take to be ready where the file does not say: better than hanging.
 const READY_WITHIN: Span = Span::from_secs(60);
-/// After this it is told what is waited for: most programs are ready sooner.
+/// After this it is reported what is waited for: most programs are ready sooner.
 pub(super) const AWAITED_AFTER: Span = Span::from_secs(1);
 /// First delay of a restart; doubles with each start.
 const RESTART_DELAY: Span = Span::from_millis(100);

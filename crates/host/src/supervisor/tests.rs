@@ -1,4 +1,4 @@
-//! The life of programs, told as scripts.
+//! The life of programs, as scripts.
 
 mod members;
 

@@ -89,7 +89,7 @@ fn abroad(traffic: Traffic) -> Vec<String> {
             traffic.overflowed_packets,
             "packets of other machines found no room until their time; give more with --packet-memory",
         ),
-        (traffic.stray_packets, "packets of other machines were for nobody here"),
+        (traffic.stray_packets, "packets of other machines were for no node here"),
         (traffic.refused_flows, "announcements of flows on other machines made no sense here"),
         (traffic.nameless_flows, "flows could not be announced to other machines"),
     ];

@@ -58,7 +58,7 @@ fn silences(
     peer: &PeerTraffic,
 ) -> Option<String> {
     let (first, more) = peer.silences.split_first()?;
-    // Who is lost is told by itself.
+    // A lost machine is reported by itself.
     hosts.iter().find(|other| other.results.member == peer.member)?;
     let span = |(from, to): &(Span, Span)| format!("{} to {}", rounded(*from), rounded(*to));
     let more = match more.len() {

@@ -8,7 +8,7 @@ use crate::ending::Ending;
 use crate::output::ProgramKey;
 use crate::supervisor::{Life, Supervised};
 
-/// A program that is no daemon must have run and exited with 0; a daemon must not have exited with
+/// A program that is not a daemon must have run and exited with 0; a daemon must not have exited with
 /// an error. Excused are programs whose exit the file speaks of, and those that an event or the end
 /// of the run has ended.
 pub(super) fn failures(evidence: &Evidence<'_>) -> Vec<String> {
@@ -34,7 +34,7 @@ fn failed(evidence: &Evidence<'_>, program: &Supervised) -> bool {
     match (&program.life, program.last_exit) {
         (Life::Failed { .. }, _) => true,
         (_, Some(exit)) => exit.code != 0,
-        // That the machine was lost is told by itself.
+        // That the machine was lost is reported by itself.
         (Life::Running { .. } | Life::Starting | Life::Lost, None) => false,
         // Whoever cuts a run short does not want to hear of everything that had not started.
         (_, None) => matches!(evidence.ending, Ending::Finished | Ending::Duration),

@@ -69,7 +69,7 @@ fn host(part: &PartEvidence<'_>) -> Host {
         received_packets: between.received_packets,
         lost_datagrams: between.lost_datagrams,
         peers: part.evidence.tally.peers.iter().map(|peer| self::peer(part, peer)).collect(),
-        flow_starts: flow_starts(between.told_flows, &part.evidence.tally.flow_starts),
+        flow_starts: flow_starts(between.announced_flows, &part.evidence.tally.flow_starts),
     }
 }
 
@@ -97,10 +97,10 @@ fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> Peer {
     }
 }
 
-fn flow_starts(told: u64, seen: &Lateness) -> FlowStarts {
+fn flow_starts(announced: u64, seen: &Lateness) -> FlowStarts {
     let lateness::Summary { packets, p50_ns, p99_ns, max_ns, .. } = seen.summary();
     let mean_ns = seen.mean().as_nanos();
-    FlowStarts { told, flows: packets, mean_ns, p50_ns, p99_ns, max_ns }
+    FlowStarts { told: announced, flows: packets, mean_ns, p50_ns, p99_ns, max_ns }
 }
 
 fn machine(evidence: &Evidence<'_>) -> Machine {
@@ -321,11 +321,11 @@ mod tests {
             series: None,
         };
         let found = phases(&result);
-        let told = |phase: &Phase| {
+        let figures = |phase: &Phase| {
             (phase.until_ns, phase.delivered_packets, phase.achieved.latency_mean_ns)
         };
-        assert_eq!(told(&found[0]), (1_000_000_000, 10, Some(10_000_000)));
-        assert_eq!(told(&found[1]), (1_500_000_000, 5, Some(40_000_000)));
+        assert_eq!(figures(&found[0]), (1_000_000_000, 10, Some(10_000_000)));
+        assert_eq!(figures(&found[1]), (1_500_000_000, 5, Some(40_000_000)));
         assert_eq!(
             (found[1].from_ns, found[1].asked.latency),
             (1_000_000_000, Span::from_millis(40))

@@ -146,7 +146,7 @@ fn sys() -> Result<String, Problem> {
     mounted(|| mount::sysfs("/sys"), "programs of nodes see the machine's devices in /sys")
 }
 
-/// Nodes do without, so that a refusal is no failure.
+/// Nodes do without, so that a refusal is not a failure.
 fn mounted(mount: fn() -> io::Result<()>, otherwise: &str) -> Result<String, Problem> {
     private()?;
     match mount() {

@@ -43,8 +43,8 @@ pub(super) fn unshare_user(
 /// The helper's life. Without a word from the parent it ends, having done nothing.
 fn help(channel: &OwnedFd, other_end: OwnedFd, write: impl FnOnce() -> io::Result<()>) -> ! {
     drop(other_end);
-    let told = unix::receive(channel, &mut [0; 16]).is_ok_and(|received| received.bytes > 0);
-    if told && let Err(error) = write() {
+    let may_write = unix::receive(channel, &mut [0; 16]).is_ok_and(|received| received.bytes > 0);
+    if may_write && let Err(error) = write() {
         process::exit_now(error.raw_os_error().unwrap_or(i32::from(u8::MAX)));
     }
     process::exit_now(0)

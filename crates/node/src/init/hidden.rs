@@ -30,7 +30,7 @@ pub(super) fn hide(paths: &[PathBuf], notes: &mut Vec<String>) -> Result<(), Fai
         }
         let table = fs::read_to_string(MOUNTS).map_err(|error| failure(&path, &error))?;
         for name in names(&path, &parse(&table)) {
-            // What is not the file is somebody else's mount over it.
+            // What is not the file is another mount over it.
             if fs::metadata(&name).is_ok_and(|other| is_same(&metadata, &other)) {
                 cover(&name, &metadata).map_err(|error| failure(&name, &error))?;
             }

@@ -14,7 +14,7 @@ pub(super) fn mount(files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), Fa
     mount::set_propagation("/", Propagation::Private).map_err(|error| Failure {
         stage: "mounts".into(),
         message: format!("cannot make the mounts private: {error}"),
-        hint: Some("windtunnel cannot run where / is no mount point (chroot)".into()),
+        hint: Some("windtunnel cannot run where / is not a mount point (chroot)".into()),
     })?;
     // Containers hide parts of /proc and /sys, and then the kernel refuses a fresh, whole one.
     if let Err(error) = mount::proc("/proc") {

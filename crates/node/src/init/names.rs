@@ -18,7 +18,7 @@ pub(super) fn name(node: &str, files: &NodeFiles, notes: &mut Vec<String>) -> Re
         cover("/etc/hostname", &files.hostname, notes)?;
     }
     for socket in NAME_SERVICES.iter().filter(|socket| Path::new(socket).exists()) {
-        // Connecting to something that is no socket is refused, as if no service ran.
+        // Connecting to a file that is not a socket is refused, as if no service ran.
         mount::bind("/dev/null", socket, Access::Same)
             .map_err(|error| failure(format!("cannot cover {socket}: {error}")))?;
     }

@@ -9,7 +9,7 @@ use windtunnel_sys::mount;
 
 use crate::message::Failure;
 
-/// Covers what is shared or somebody's own with empty folders in memory; what is `kept` stays where
+/// Covers what is shared or of one user with empty folders in memory; what is `kept` stays where
 /// it is.
 pub(super) fn cover(kept: &[PathBuf]) -> Result<(), Failure> {
     let folders = folders(std::env::var_os("HOME").map(PathBuf::from));
@@ -41,7 +41,7 @@ fn folders(home: Option<PathBuf>) -> Vec<Folder> {
     let mut found: Vec<Folder> = Vec::new();
     for (path, is_temporary) in usual.chain(homes) {
         let path = fs::canonicalize(path).ok().filter(|path| path.is_dir());
-        // Without the root folder there is no machine.
+        // Every machine has a root folder.
         let path = path.filter(|path| path.parent().is_some());
         if let Some(path) = path.filter(|path| found.iter().all(|other| other.path != *path)) {
             found.push(Folder { path, is_temporary });
@@ -94,7 +94,7 @@ const STAGE: &str = "mounts";
 /// What programs share without knowing each other.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// What is somebody's own, the sockets of desktops and agents among it.
+/// What is of one user, the sockets of desktops and agents among it.
 const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
 
 #[cfg(test)]

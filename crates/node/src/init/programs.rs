@@ -68,8 +68,8 @@ impl Programs {
         }
     }
 
-    /// Signals a program's process group, or all processes of the node. It is no failure that
-    /// nobody is there (any more).
+    /// Signals a program's process group, or all processes of the node. That no process is
+    /// there (any more) is not a failure.
     pub(super) fn signal(&self, id: Option<u64>, number: i32) -> Option<Reply> {
         let failed = |error: &io::Error| {
             let message = format!("cannot send signal {number}: {error}");
@@ -91,7 +91,7 @@ impl Programs {
         }
     }
 
-    /// Reaps whoever has ended: the next of our programs among them, silently passing over orphans
+    /// Reaps processes that have ended: the next of our programs among them, silently passing over orphans
     /// that programs have left to us.
     pub(super) fn reap(&mut self) -> Option<Reply> {
         while let Ok(Some((pid, status))) = process::wait_any(true) {

@@ -34,7 +34,7 @@ fn tcp_ports(table: &str) -> impl Iterator<Item = u16> {
     })
 }
 
-/// A socket is in this table from when it is bound; one that is connected is somebody's client.
+/// A socket is in this table from when it is bound; one that is connected is a client.
 fn udp_is_bound(table: &str) -> bool {
     let words = |line: &str| line.split_ascii_whitespace().nth(3).map(str::to_owned);
     table.lines().any(|line| words(line).is_some_and(|state| state == UDP_UNCONNECTED))

@@ -16,7 +16,7 @@ use crate::support::Folder;
 /// Somebody without any rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Account {
-    /// A number that is nobody's.
+    /// A number that no account has.
     Plain,
     /// An account to which an administrator has given subordinate identities (subuid(5)).
     Subordinate,
@@ -25,13 +25,13 @@ pub(crate) enum Account {
 impl Account {
     pub(crate) const ALL: [Account; 2] = [Account::Plain, Account::Subordinate];
 
-    /// As whom this test runs, if root has started it as somebody else.
+    /// As whom this test runs, if root has started it as another account.
     pub(crate) fn of_test() -> Option<Account> {
         let name = std::env::var(VARIABLE).ok()?;
         Account::ALL.into_iter().find(|account| account.name() == name)
     }
 
-    /// Runs this test again, as this account, from a place that everybody may read.
+    /// Runs this test again, as this account, from a place that all may read.
     pub(crate) fn passes(self, filters: &[String]) -> bool {
         let Some(filters) = self.filters(filters) else { return true };
         let folder = Folder::new(self.name());
@@ -89,12 +89,12 @@ impl Account {
     }
 }
 
-/// Makes an account with subordinate identities, which this process and its children see and nobody
+/// Makes an account with subordinate identities, which this process and its children see and no
 /// else: newuidmap(1) wants an account, with a primary group, in /etc/passwd.
 fn give_identities(folder: &Folder) {
     namespace::unshare(Flags::MOUNT).expect("root may");
     mount::set_propagation("/", Propagation::Private).expect("the mounts are ours");
-    let accounts = fs::read_to_string("/etc/passwd").expect("everybody may read it");
+    let accounts = fs::read_to_string("/etc/passwd").expect("all users may read it");
     let account = format!("{accounts}wt-test:x:{ORDINARY}:{ORDINARY}::/:/bin/sh\n");
     let identities = format!("{ORDINARY}:{SUBORDINATE}:65536\n");
     for (name, text) in [("passwd", &account), ("subuid", &identities), ("subgid", &identities)] {

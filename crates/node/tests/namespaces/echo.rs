@@ -13,7 +13,7 @@ use crate::support::{World, address, read_to_end, row, start};
 
 pub(crate) const CASES: &[Case] = &[
     ("echoes cross a cable in both families", echoes),
-    ("echoes that nobody answers are lost", lost),
+    ("echoes without an answer are lost", lost),
     ("tcp crosses a cable", tcp),
 ];
 
@@ -55,7 +55,7 @@ impl Cable {
             };
             let to = 1 - from;
             let (vnet_header, frame) = slot.parts_mut();
-            // A node's frames name itself as their destination, because nobody resolves addresses.
+            // A node's frames name itself as their destination, because no node resolves addresses.
             assert_eq!(frame[..6], self.macs[from]);
             frame[..6].copy_from_slice(&self.macs[to]);
             frame[6..12].copy_from_slice(&ROUTER_MAC);

@@ -76,7 +76,7 @@ fn hundred() {
     world.village.close();
 }
 
-/// Forks a host process that is killed once it has told, and everything below it with it.
+/// Forks a host process that is killed once it has reported, and everything below it with it.
 fn killed_when(host: impl FnOnce(&OwnedFd)) {
     let (ours, theirs) = unix::seqpacket_pair().unwrap();
     let pidfd = match namespace::fork_into(Flags::NONE).unwrap() {
@@ -87,8 +87,8 @@ fn killed_when(host: impl FnOnce(&OwnedFd)) {
         }
         Fork::Parent { pidfd, pid } => {
             drop(theirs);
-            let told = unix::receive(&ours, &mut [0; 16]).unwrap();
-            assert_eq!(told.bytes, 5, "the host process has set up");
+            let report = unix::receive(&ours, &mut [0; 16]).unwrap();
+            assert_eq!(report.bytes, 5, "the host process has set up");
             let processes = descendants(pid);
             assert!(processes.len() >= 4, "{}", processes.len());
             process::pidfd_send_signal(&pidfd, Signal::KILL).unwrap();

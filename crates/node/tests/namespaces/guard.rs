@@ -21,7 +21,7 @@ pub(crate) const CASES: &[Case] = &[
     (OTHERS, others),
     ("a root program finds the programs of root", sbin),
     ("a hidden file is empty under all its names in every node", hidden),
-    ("a hidden file with hard links is told", hard_links),
+    ("a hidden file with hard links is reported", hard_links),
     ("a private node has temporary folders and homes of its own", private),
 ];
 

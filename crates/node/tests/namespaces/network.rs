@@ -89,7 +89,7 @@ fn names() {
     let unknown = world.shell("web", "timeout 2 getent hosts nobody.example").1.shell_code();
     assert_eq!(unknown, 2, "getent's code for a name that is not found");
     let written = world.shell("web", "echo x >>/etc/hosts").1.shell_code();
-    assert_ne!(written, 0, "nobody may write the shared file");
+    assert_ne!(written, 0, "no program may write the shared file");
 }
 
 fn without_v6() {

@@ -15,7 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a program that cannot start says why", failures),
     ("variables and the folder arrive", surroundings),
     ("a signal reaches a program's whole group", signals),
-    ("a signal for all ends what programs have left behind", everybody),
+    ("a signal for all ends what programs have left behind", all_processes),
     ("two hundred programs that end at once are all reported", crowd),
     ("a listener is seen without connecting to it", listeners),
     ("a watch that is forgotten is not answered", unwatched),
@@ -51,7 +51,7 @@ fn surroundings() {
     let mut request = spawn(1, &["sh", "-c", "pwd; echo $COLOUR $WINDTUNNEL_NODE"]);
     request.cwd = Some("/usr".into());
     request.env.insert("COLOUR".into(), "blue".into());
-    request.env.insert("WINDTUNNEL_NODE".into(), "somebody else".into());
+    request.env.insert("WINDTUNNEL_NODE".into(), "another".into());
     let (reader, writer) = std::io::pipe().unwrap();
     let null = File::open("/dev/null").unwrap();
     node.send(&Request::Spawn(request), &[null.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap();
@@ -68,13 +68,13 @@ fn signals() {
     node.send(&Request::Signal { id: Some(3), signal: 9 }, &[]).unwrap();
     assert_eq!(next(node), Reply::Exited { id: 3, status: ExitStatus::Signal(9) });
     assert_eq!(read_to_end(output), "");
-    // Who is gone cannot be hit, and that is no failure; what is no signal is one.
+    // A process that is gone gets no signal, which is not a failure; an unknown signal is one.
     node.send(&Request::Signal { id: Some(3), signal: 15 }, &[]).unwrap();
     node.send(&Request::Signal { id: None, signal: 99 }, &[]).unwrap();
     assert!(matches!(next(node), Reply::SignalFailed { id: None, .. }));
 }
 
-fn everybody() {
+fn all_processes() {
     let world = World::new(star(&["a"]));
     let node = world.node("a");
     let output = start(node, 1, &["sh", "-c", "setsid sleep 1000 & echo started"]);

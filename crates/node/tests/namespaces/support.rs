@@ -19,7 +19,7 @@ use windtunnel_routing::Routes;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::schedule;
 
-/// A folder for everybody that goes away with the value.
+/// A folder for all users that goes away with the value.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -39,7 +39,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is no reason to fail a case.
+        // What cannot be removed does not fail a case.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -114,7 +114,7 @@ impl World {
 pub(crate) fn start(node: &Node, id: u64, argv: &[&str]) -> OwnedFd {
     let spawn = spawn(id, argv);
     let (reader, writer) = std::io::pipe().expect("a pipe can be made");
-    let input = File::open("/dev/null").expect("everybody has it");
+    let input = File::open("/dev/null").expect("every machine has it");
     let fds = [input.as_fd(), writer.as_fd(), writer.as_fd()];
     node.send(&Request::Spawn(spawn), &fds).expect("the node lives");
     reader.into()

@@ -132,7 +132,7 @@ impl Drop for Ring {
     fn drop(&mut self) {
         let length = self.slots / SLOTS_MIN * BLOCK_BYTES;
         // SAFETY: the mapping was made with this length, and no `Slot` outlives the ring.
-        // An error could only mean that this is no mapping, against the invariant.
+        // An error could only mean that this is not a mapping, against the invariant.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast::<c_void>(), length) };
     }
 }

@@ -172,7 +172,7 @@ fn report(writer: &OwnedFd, step: Step, errno: Errno) {
     let step = STEPS.iter().position(|known| *known == step).unwrap_or(STEPS.len() - 1);
     let [step, ..] = step.to_le_bytes();
     let [a, b, c, d] = errno.raw_os_error().to_ne_bytes();
-    // Five bytes into an empty pipe: they fit, and if nobody reads them, nobody cares.
+    // Five bytes into an empty pipe: they fit, and need not be read.
     let _ = rustix::io::write(writer, &[step, a, b, c, d]);
 }
 

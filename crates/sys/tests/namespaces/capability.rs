@@ -31,7 +31,7 @@ fn dropped() -> Outcome {
     let none = Effective { sys_admin: false, net_admin: false, net_raw: false };
     assert_eq!(capability::effective().unwrap(), none);
     assert_all_empty(&fs::read_to_string("/proc/self/status").unwrap());
-    // Twice is no error, although the bounding set can be changed no more.
+    // Twice is not an error, although the bounding set can be changed no more.
     capability::drop_all().unwrap();
     Ok(())
 }

@@ -113,7 +113,7 @@ fn connect(end: &End, device: &str, address: &str) -> Outcome {
 }
 
 impl End {
-    /// Forks an end, which configures its device when told its address, and then runs `body`.
+    /// Forks an end, which configures its device when given its address, and then runs `body`.
     fn fork(body: impl FnOnce(&OwnedFd) -> bool) -> End {
         let (control, theirs) = unix::seqpacket_pair().unwrap();
         match namespace::fork_into(Flags::NET).unwrap() {

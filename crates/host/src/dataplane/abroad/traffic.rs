@@ -23,11 +23,11 @@ pub(crate) struct Traffic {
     pub stray_packets: u64,
     /// Datagrams that were not of this run, or not whole, or came twice.
     pub refused_datagrams: u64,
-    /// Flows of the others that began, of which this machine was told.
+    /// Flows of the others that began, that were announced to this machine.
     #[serde(default)]
-    pub told_flows: u64,
+    pub announced_flows: u64,
     /// News of flows that made no sense here.
     pub refused_flows: u64,
-    /// Flows here of which the others could not be told.
+    /// Flows here that could not be announced to the others.
     pub nameless_flows: u64,
 }

@@ -1,4 +1,4 @@
-//! What the other members of a run have been told, so that they are told only what has changed.
+//! What has been announced to the other members of a run, so that only changes are.
 
 use std::collections::BTreeMap;
 

@@ -99,7 +99,7 @@ fn exit(program: &Supervised, wanted: ExitWanted) -> (String, bool) {
             ExitWanted::Code(wanted) => code == Some(wanted),
             ExitWanted::Signal(wanted) => signal == Some(wanted),
         };
-    // Churn has taken it away: that is no exit of its own.
+    // Churn has taken it away: that is not an exit of its own.
     let taken = program.absent && (program.ended_by_event || program.last_exit.is_none());
     (text, as_wanted || taken)
 }

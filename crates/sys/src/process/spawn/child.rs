@@ -127,7 +127,7 @@ fn place_stdio(stdio: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
         *source = sys(unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, FIRST_BEYOND_STDIO) })?;
     }
     for (place, source) in (0..).zip(sources) {
-        // SAFETY: this process is about to become another: nobody here uses the old ones.
+        // SAFETY: this process is about to become another: nothing here uses the old ones.
         sys(unsafe { libc::dup2(source, place) })?;
     }
     // Ours are so marked already; this is for those that our own parent left us. Linux before
