@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use windtunnel_control::Listener;
 use windtunnel_model::{Plan, Span};
-use windtunnel_node::Village;
+use windtunnel_node::NodeSet;
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
@@ -96,7 +96,7 @@ fn whole_run(
 /// What exists before the first thread.
 pub(crate) struct Prepared {
     signals: signal::Reader,
-    village: Village,
+    node_set: NodeSet,
     routes: Arc<Routes>,
     notes: Vec<String>,
     setup: Span,
@@ -129,7 +129,7 @@ pub(crate) fn prepare(
         here,
         ..windtunnel_node::Options::new(folder.path().to_owned())
     };
-    let village =
+    let node_set =
         windtunnel_node::create(plan, &routes, &enclosure, &node_options, |done, total| {
             observer.notice(&Notice::Setup { done, total });
         })?;
@@ -138,8 +138,8 @@ pub(crate) fn prepare(
     }
     Ok(Prepared {
         signals,
-        notes: [enclosure.notes(), village.notes()].concat(),
-        village,
+        notes: [enclosure.notes(), node_set.notes()].concat(),
+        node_set,
         routes: Arc::new(routes),
         setup: now().since(began),
     })
@@ -183,7 +183,7 @@ impl Prepared {
     ) -> Result<Started, RunError> {
         let (membership, abroad) = others.unzip();
         let (threads, recording) =
-            start_threads(plan, options, folder, &observer, &self.village, abroad)?;
+            start_threads(plan, options, folder, &observer, &self.node_set, abroad)?;
         let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
         if options.link_latest {
             folder.link_latest()?;
@@ -193,7 +193,7 @@ impl Prepared {
             base_dir: options.base_dir.clone(),
             folder: folder.clone(),
             observer,
-            inits: Box::new(self.village),
+            inits: Box::new(self.node_set),
             routes: self.routes,
             signals: self.signals,
             control,
@@ -220,7 +220,7 @@ fn start_threads(
     options: &Options,
     folder: &Folder,
     observer: &Arc<dyn Observer>,
-    village: &Village,
+    node_set: &NodeSet,
     abroad: Option<Abroad>,
 ) -> Result<(Threads, Recording), RunError> {
     let wake = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
@@ -230,7 +230,7 @@ fn start_threads(
         .map_err(step("start the output thread"))?;
     let setup = Setup {
         plan: Arc::clone(plan),
-        interfaces: village.fabric().to_vec(),
+        interfaces: node_set.fabric().to_vec(),
         recorder: recorder.clone(),
         late_above: options.max_lateness,
         packet_memory: options.packet_memory.0,

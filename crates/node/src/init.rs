@@ -42,8 +42,8 @@ use windtunnel_sys::{schedule, signal, terminal};
 
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Failure, Reply, Request};
+use crate::node_set::NodeFiles;
 use crate::recipe::Recipe;
-use crate::village::NodeFiles;
 
 pub(crate) use inner::PROGRAMS_OWN;
 pub(crate) use settings::apply as apply_settings;
@@ -51,8 +51,8 @@ pub(crate) use settings::apply as apply_settings;
 use inner::Inner;
 use programs::Programs;
 
-/// What an init knows from its birth, in its copy of the host process's memory.
-pub(crate) struct Birth<'a> {
+/// What an init knows from the fork, in its copy of the host process's memory.
+pub(crate) struct InitSetup<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) routes: &'a Routes,
     pub(crate) id: NodeId,
@@ -74,7 +74,7 @@ enum End {
     Channel(ChannelError),
 }
 
-impl Birth<'_> {
+impl InitSetup<'_> {
     pub(crate) fn node(&self) -> &plan::Node {
         &self.plan.nodes[self.id.index()]
     }
@@ -82,9 +82,9 @@ impl Birth<'_> {
 
 /// The life of an init. It must not return into the host process's code, not even by a panic: the
 /// values there hold descriptors that are closed here.
-pub(crate) fn live(birth: &Birth<'_>, channel: &Channel) -> ! {
+pub(crate) fn live(setup: &InitSetup<'_>, channel: &Channel) -> ! {
     let lived = panic::catch_unwind(AssertUnwindSafe(|| {
-        let outcome = set_up(birth, channel).and_then(|(signals, programs)| {
+        let outcome = set_up(setup, channel).and_then(|(signals, programs)| {
             serve::serve(programs, channel, signals).map_err(End::Channel)
         });
         match outcome {
@@ -100,22 +100,22 @@ pub(crate) fn live(birth: &Birth<'_>, channel: &Channel) -> ! {
     process::exit_now(lived.unwrap_or(101))
 }
 
-fn set_up(birth: &Birth<'_>, channel: &Channel) -> Result<(signal::Reader, Programs), End> {
+fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, Programs), End> {
     let mut notes = Vec::new();
-    let recipe = Recipe::of(birth.plan, birth.routes, birth.id);
-    let signals = become_init(birth).map_err(|error| process_failure(&error))?;
-    let inner = birth.inside.as_ref().map(Inner::make).transpose();
+    let recipe = Recipe::of(setup.plan, setup.routes, setup.id);
+    let signals = become_init(setup).map_err(|error| process_failure(&error))?;
+    let inner = setup.inside.as_ref().map(Inner::make).transpose();
     let inner = inner.map_err(|error| process_failure(&error))?;
     // Not earlier: the files below /proc of who cannot be looked into are root's.
     process::set_dumpable(false).map_err(|error| process_failure(&error))?;
-    mounts::mount(&birth.files, &mut notes)?;
-    hidden::hide(birth.hidden, &mut notes)?;
-    if birth.node().private {
-        private::cover(birth.kept)?;
+    mounts::mount(&setup.files, &mut notes)?;
+    hidden::hide(setup.hidden, &mut notes)?;
+    if setup.node().private {
+        private::cover(setup.kept)?;
     }
-    names::name(&birth.node().name, &birth.files, &mut notes)?;
+    names::name(&setup.node().name, &setup.files, &mut notes)?;
     let user_namespace = lock_mounts(inner).map_err(|error| process_failure(&error))?;
-    settings::apply(birth.node().forward, recipe.v6, &mut notes)?;
+    settings::apply(setup.node().forward, recipe.v6, &mut notes)?;
     channel.send(&Reply::Prepared, &[])?;
     match channel.receive::<Request>(None)? {
         Some((Request::Continue, _)) => {}
@@ -123,18 +123,18 @@ fn set_up(birth: &Birth<'_>, channel: &Channel) -> Result<(signal::Reader, Progr
         _ => return Err(End::Channel(ChannelError::Gone)),
     }
     network::configure(&recipe, &mut notes)?;
-    sysctl::apply(&birth.node().sysctl)?;
+    sysctl::apply(&setup.node().sysctl)?;
     channel.send(&Reply::Ready { notes }, &[])?;
-    Ok((signals, Programs::new(birth.node(), user_namespace)))
+    Ok((signals, Programs::new(setup.node(), user_namespace)))
 }
 
-fn become_init(birth: &Birth<'_>) -> io::Result<signal::Reader> {
+fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {
     // Programs are not to read from, or be stopped by, the terminal that windtunnel runs in.
     terminal::give_up_controlling()?;
-    schedule::set_nice(birth.nice)?;
+    schedule::set_nice(setup.nice)?;
     process::set_parent_death_signal(Some(Signal::KILL))?;
     // The name is for people who look at the machine's processes.
-    process::set_name(&format!("wt:{}", birth.node().name))?;
+    process::set_name(&format!("wt:{}", setup.node().name))?;
     for number in HOST_HANDLES {
         signal::reset(number)?;
     }

@@ -9,7 +9,7 @@
 //! | module | nouns |
 //! | --- | --- |
 //! | `enclosure` | [`enter`], [`Enclosure`]: leaving the machine's network |
-//! | `village` | [`create`], [`Village`], [`Node`]: all nodes of a run |
+//! | `node_set` | [`create`], [`NodeSet`], [`Node`]: all nodes of a run |
 //! | `message` | [`Request`], [`Reply`]: what can be asked of a node, and what it reports |
 //! | `hosts` | [`hosts_file`]: the names that programs find |
 //! | `doctor` | [`diagnose`], [`Check`]: what this machine allows |
@@ -27,8 +27,8 @@
 //! let routes = windtunnel_routing::Routes::compute(&plan);
 //! let enclosure = enter()?;
 //! let options = Options::new("/tmp/run".into());
-//! let village = create(&plan, &routes, &enclosure, &options, |_, _| ())?;
-//! let node = &village.nodes()[0];
+//! let node_set = create(&plan, &routes, &enclosure, &options, |_, _| ())?;
+//! let node = &node_set.nodes()[0];
 //! let argv = vec!["ping".into(), "-c1".into(), "web".into()];
 //! let spawn = Spawn { id: 1, argv, env: Default::default(), cwd: None, terminal: false };
 //! let (input, output) = (std::io::stdin(), std::io::stdout());
@@ -48,10 +48,10 @@ mod hosts;
 mod init;
 mod message;
 mod netlink;
+mod node_set;
 mod recipe;
 #[cfg(test)]
 mod testing;
-mod village;
 
 pub use channel::ChannelError;
 pub use doctor::{Check, diagnose};
@@ -67,4 +67,4 @@ pub use netlink::NetlinkError;
 
 pub use recipe::edit::RouteEdit;
 
-pub use village::{CreateError, Node, Options, Village, create};
+pub use node_set::{CreateError, Node, NodeSet, Options, create};

@@ -57,7 +57,7 @@ pub enum Request {
         token: u64,
     },
     /// Change the kernel's routes. Sent by
-    /// [`Village::change_routes`](crate::Village::change_routes).
+    /// [`NodeSet::change_routes`](crate::NodeSet::change_routes).
     Routes(RouteEdit),
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use windtunnel_model::{NodeId, Plan};
-use windtunnel_node::{ChannelError, Reply, Request, Village};
+use windtunnel_node::{ChannelError, NodeSet, Reply, Request};
 use windtunnel_routing::Routes;
 use windtunnel_sys::process::Signal;
 
@@ -41,7 +41,7 @@ pub(crate) trait Inits {
     ) -> Vec<(NodeId, Result<(), ChannelError>)>;
 }
 
-impl Inits for Village {
+impl Inits for NodeSet {
     fn send(
         &self,
         node: NodeId,
@@ -70,7 +70,7 @@ impl Inits for Village {
         before: &Routes,
         after: &Routes,
     ) -> Vec<(NodeId, Result<(), ChannelError>)> {
-        Village::change_routes(self, plan, before, after)
+        NodeSet::change_routes(self, plan, before, after)
     }
 }
 

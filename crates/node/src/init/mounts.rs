@@ -8,7 +8,7 @@ use windtunnel_sys::mount::{self, Access, Propagation};
 
 use crate::hint;
 use crate::message::Failure;
-use crate::village::NodeFiles;
+use crate::node_set::NodeFiles;
 
 pub(super) fn mount(files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), Failure> {
     mount::set_propagation("/", Propagation::Private).map_err(|error| Failure {

@@ -7,7 +7,7 @@ use windtunnel_sys::mount::{self, Access};
 use windtunnel_sys::process;
 
 use crate::message::Failure;
-use crate::village::NodeFiles;
+use crate::node_set::NodeFiles;
 
 pub(super) fn name(node: &str, files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), Failure> {
     process::set_host_name(node)

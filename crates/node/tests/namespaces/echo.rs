@@ -28,7 +28,7 @@ struct Cable {
 impl Cable {
     fn between(world: &World) -> Cable {
         let socket = Socket::open(256).unwrap();
-        let ends = [world.village.fabric()[0], world.village.fabric()[1]];
+        let ends = [world.node_set.fabric()[0], world.node_set.fabric()[1]];
         let macs = [0, 1].map(|node| world.plan.nodes[node].interfaces[0].mac());
         Cable { socket, ends, macs, whole: true }
     }

@@ -13,7 +13,7 @@ use crate::Case;
 use crate::support::{Folder, World, next, star, start};
 
 pub(crate) const CASES: &[Case] = &[
-    ("nothing outlives a village", dropped),
+    ("nothing outlives a node_set", dropped),
     ("nothing outlives a host process that is killed", killed),
     ("nothing outlives a host process that is killed during set-up", killed_early),
     ("the death of one node leaves the others alone", one),
@@ -23,7 +23,7 @@ pub(crate) const CASES: &[Case] = &[
 fn dropped() {
     let world = World::new(star(&["a", "b"]));
     let programs = sleepers(&world);
-    world.village.close();
+    world.node_set.close();
     assert_gone(&programs);
 }
 
@@ -71,9 +71,9 @@ fn hundred() {
     let names: Vec<String> = (0..100).map(|number| format!("node-{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let world = World::new(star(&names));
-    assert_eq!(world.village.fabric().len(), 100);
+    assert_eq!(world.node_set.fabric().len(), 100);
     assert!(world.output("node-99", "getent hosts node-0").contains("fd00::1"));
-    world.village.close();
+    world.node_set.close();
 }
 
 /// Forks a host process that is killed once it has reported, and everything below it with it.
@@ -107,7 +107,7 @@ fn wait_for_ever(tell: &OwnedFd) -> ! {
 
 /// Two programs in each node, one of which has left its parent's session; everything alive.
 fn sleepers(world: &World) -> Vec<OwnedFd> {
-    for node in world.village.nodes() {
+    for node in world.node_set.nodes() {
         let script = "setsid sleep 1000 & exec sleep 1000";
         drop(start(node, 1, &["sh", "-c", script]));
         assert!(matches!(next(node), Reply::Spawned { .. }));

@@ -16,7 +16,7 @@ pub(crate) const CASES: &[Case] = &[
     ("the doctor finds this machine well and leaves nothing behind", doctor),
 ];
 
-/// The error and the hint of a village whose only peculiarity is one setting.
+/// The error and the hint of a node_set whose only peculiarity is one setting.
 fn refusal(key: &str, value: &str) -> (String, String) {
     let mut plan = star(&["other", "odd"]);
     plan.nodes[1].sysctl.insert(key.into(), value.into());

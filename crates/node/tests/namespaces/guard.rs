@@ -25,7 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a private node has temporary folders and homes of its own", private),
 ];
 
-/// A village of one node whose programs are root, and of one whose programs are not.
+/// A node_set of one node whose programs are root, and of one whose programs are not.
 fn world() -> World {
     let mut plan = star(&["a", "b"]);
     plan.nodes[0].user = User::Root;
@@ -154,7 +154,7 @@ fn hard_links() {
     let plan = star(&["a"]);
     let world = World::with(plan, |options, _| options.hidden = vec![key.clone()]);
     let note = "has other names (hard links), by which programs can read it";
-    assert_eq!(world.village.notes(), [format!("node a: {} {note}", key.display())]);
+    assert_eq!(world.node_set.notes(), [format!("node a: {} {note}", key.display())]);
 }
 
 fn private() {

@@ -122,17 +122,17 @@ fn views() {
 
 fn fabric() {
     let world = World::new(row(&["left", "middle", "right"]));
-    let indices = world.village.fabric();
+    let indices = world.node_set.fabric();
     assert_eq!(indices.len(), 4);
     for (port, index) in (0_u32..).zip(indices) {
         let name = format!("wt{port}");
         assert_eq!(netdev::index_of(&name).expect("it is there"), *index);
-        assert_eq!(world.village.port(*index).map(|port| port.0), Some(port));
+        assert_eq!(world.node_set.port(*index).map(|port| port.0), Some(port));
         let own = std::fs::read_to_string("/proc/net/if_inet6").expect("IPv6 is there");
         assert!(!own.contains(&name), "{own}");
     }
-    assert_eq!(world.village.port(999), None);
-    assert_eq!(world.village.port(1004), None);
+    assert_eq!(world.node_set.port(999), None);
+    assert_eq!(world.node_set.port(1004), None);
 }
 
 fn settings() {

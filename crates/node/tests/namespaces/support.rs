@@ -12,7 +12,7 @@ use windtunnel_model::id::{Direction, LinkId, PortId, RouterId, Vertex};
 use windtunnel_model::plan::{self, Interface, Link, LinkEnd, Router, RouterInterface, User};
 use windtunnel_model::{LinkProfile, NodeId, Plan};
 use windtunnel_node::{
-    CreateError, Enclosure, ExitStatus, Node, Options, Reply, Request, Spawn, Village, create,
+    CreateError, Enclosure, ExitStatus, Node, NodeSet, Options, Reply, Request, Spawn, create,
     enter_for,
 };
 use windtunnel_routing::Routes;
@@ -44,10 +44,10 @@ impl Drop for Folder {
     }
 }
 
-/// A village of a case, its plan and its folder.
+/// A node_set of a case, its plan and its folder.
 pub(crate) struct World {
     pub(crate) plan: Plan,
-    pub(crate) village: Village,
+    pub(crate) node_set: NodeSet,
     pub(crate) enclosure: Enclosure,
     /// Removed when the world ends, unless it is killed.
     pub(crate) folder: Folder,
@@ -60,7 +60,7 @@ impl World {
 
     pub(crate) fn try_new(plan: Plan) -> Result<World, CreateError> {
         let world = World::try_with(plan, |_, _| ())?;
-        assert_eq!(world.village.notes(), [""; 0], "nothing is amiss");
+        assert_eq!(world.node_set.notes(), [""; 0], "nothing is amiss");
         Ok(world)
     }
 
@@ -80,13 +80,13 @@ impl World {
         // The tests may be run by nice(1), and only the machine's root may be less nice again.
         options.nice = schedule::nice().expect("every process has one");
         change(&mut options, &enclosure);
-        let village = create(&plan, &routes, &enclosure, &options, |_, _| ())?;
-        Ok(World { plan, village, enclosure, folder })
+        let node_set = create(&plan, &routes, &enclosure, &options, |_, _| ())?;
+        Ok(World { plan, node_set, enclosure, folder })
     }
 
     pub(crate) fn node(&self, name: &str) -> &Node {
         let id = self.plan.node_named(name).expect("the plan has it");
-        self.village.node(id).expect("all nodes are here")
+        self.node_set.node(id).expect("all nodes are here")
     }
 
     /// Runs a shell command in a node to its end: what it wrote, and how it ended.

@@ -7,7 +7,7 @@
 //!    may come: they are made from here, the far end put straight into the node's namespace;
 //! 4. tell all inits to go on, and wait for all of them.
 //!
-//! What fails drops the village, which ends what there is.
+//! What fails drops the node_set, which ends what there is.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -19,10 +19,10 @@ use windtunnel_sys::descriptor;
 use windtunnel_sys::namespace::{self, Flags, Fork};
 
 use super::files::{self, NodeFiles};
-use super::{CreateError, FABRIC_INDEX_FIRST, Node, Options, Village};
+use super::{CreateError, FABRIC_INDEX_FIRST, Node, NodeSet, Options};
 use crate::channel::Channel;
 use crate::enclosure::Enclosure;
-use crate::init::{self, Birth};
+use crate::init::{self, InitSetup};
 use crate::message::{Reply, Request};
 use crate::netlink::Netlink;
 use crate::netlink::request::{self, Veth};
@@ -34,61 +34,61 @@ pub(super) fn create(
     enclosure: &Enclosure,
     options: &Options,
     progress: &mut dyn FnMut(usize, usize),
-) -> Result<Village, CreateError> {
+) -> Result<NodeSet, CreateError> {
     files::write(plan, &options.run_dir)?;
     let here = |id: usize| options.is_here(NodeId::from_index(id));
     let ports = plan.ports().map(|(_, interface)| FABRIC_INDEX_FIRST + interface.port.0);
     let (nodes, places) = (Vec::new(), vec![None; plan.nodes.len()]);
-    let mut village = Village { nodes, places, fabric: ports.collect(), notes: Vec::new() };
+    let mut node_set = NodeSet { nodes, places, fabric: ports.collect(), notes: Vec::new() };
     let kept = [std::slice::from_ref(&options.run_dir), &options.kept].concat();
     for (position, node) in plan.nodes.iter().enumerate().filter(|(id, _)| here(*id)) {
         let inside = enclosure.identities_inside(node.user);
         let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
         let (hidden, kept, nice) = (&options.hidden[..], &kept[..], options.nice);
-        let birth = Birth { plan, routes, id, inside, files, hidden, kept, nice };
-        village.places[position] = Some(village.nodes.len());
-        let node = fork(&birth, &mut village)?;
-        village.nodes.push(node);
+        let setup = InitSetup { plan, routes, id, inside, files, hidden, kept, nice };
+        node_set.places[position] = Some(node_set.nodes.len());
+        let node = fork(&setup, &mut node_set)?;
+        node_set.nodes.push(node);
     }
-    for node in &village.nodes {
+    for node in &node_set.nodes {
         answer(node, options)?;
     }
-    make_devices(plan, &village, options)?;
-    for node in &village.nodes {
+    make_devices(plan, &node_set, options)?;
+    for node in &node_set.nodes {
         let lost = |source| CreateError::Lost { node: node.name.clone(), source };
         node.send(&Request::Continue, &[]).map_err(lost)?;
     }
     let mut noted: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (done, node) in village.nodes.iter().enumerate() {
-        progress(done, village.nodes.len());
+    for (done, node) in node_set.nodes.iter().enumerate() {
+        progress(done, node_set.nodes.len());
         for note in answer(node, options)? {
             noted.entry(note).or_default().push(&node.name);
         }
     }
-    village.notes = noted.into_iter().map(|(note, nodes)| said_by(&nodes, &note)).collect();
-    progress(village.nodes.len(), village.nodes.len());
-    Ok(village)
+    node_set.notes = noted.into_iter().map(|(note, nodes)| said_by(&nodes, &note)).collect();
+    progress(node_set.nodes.len(), node_set.nodes.len());
+    Ok(node_set)
 }
 
 /// Forks an init. Where its programs have a user namespace of their own, it makes that itself, with
 /// the namespaces that belong to it.
-fn fork(birth: &Birth<'_>, village: &mut Village) -> Result<Node, CreateError> {
-    let name = birth.node().name.clone();
+fn fork(setup: &InitSetup<'_>, node_set: &mut NodeSet) -> Result<Node, CreateError> {
+    let name = setup.node().name.clone();
     let failed = |source| CreateError::Fork { node: name.clone(), source };
     let (host_end, init_end) = Channel::pair().map_err(failed)?;
     let outer = Flags::MOUNT | Flags::PID;
-    let flags = if birth.inside.is_some() { outer } else { outer | init::PROGRAMS_OWN };
+    let flags = if setup.inside.is_some() { outer } else { outer | init::PROGRAMS_OWN };
     match namespace::fork_into(flags).map_err(failed)? {
         Fork::Child => {
             // The copies of what is the host process's: the other nodes' channels, and this one's
             // other end.
-            let others = std::mem::take(&mut village.nodes).into_iter().flat_map(descriptors);
+            let others = std::mem::take(&mut node_set.nodes).into_iter().flat_map(descriptors);
             descriptor::close_all(others.chain([host_end.into_descriptor()]));
-            init::live(birth, &init_end)
+            init::live(setup, &init_end)
         }
         Fork::Parent { pid, pidfd } => {
-            Ok(Node { id: birth.id, name, pid, pidfd, channel: host_end })
+            Ok(Node { id: setup.id, name, pid, pidfd, channel: host_end })
         }
     }
 }
@@ -120,9 +120,9 @@ fn said_by(nodes: &[&str], note: &str) -> String {
     }
 }
 
-fn make_devices(plan: &Plan, village: &Village, options: &Options) -> Result<(), CreateError> {
+fn make_devices(plan: &Plan, node_set: &NodeSet, options: &Options) -> Result<(), CreateError> {
     let mut netlink = Netlink::open()?;
-    for (node, made) in village.nodes.iter().map(|made| (&plan.nodes[made.id.index()], made)) {
+    for (node, made) in node_set.nodes.iter().map(|made| (&plan.nodes[made.id.index()], made)) {
         for (number, interface) in node.interfaces.iter().enumerate() {
             let pair = Veth {
                 fabric_name: format!("wt{}", interface.port.0),

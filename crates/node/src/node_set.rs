@@ -1,8 +1,8 @@
 //! All nodes of a run: bringing them up, and taking them down at once.
 
-mod birth;
 mod error;
 mod files;
+mod spawn;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -49,7 +49,7 @@ pub struct Options {
 
 /// The nodes of a run that are on this machine. Dropping it ends every process in them.
 #[derive(Debug)]
-pub struct Village {
+pub struct NodeSet {
     nodes: Vec<Node>,
     /// By position in the plan: the position among `nodes`.
     places: Vec<Option<usize>>,
@@ -92,7 +92,7 @@ impl Options {
 /// Makes the nodes of a plan that are on this machine, complete with devices, addresses, routes and
 /// names, without programs. `progress` is called with how many nodes are done, and of how many.
 ///
-/// The process must have one thread only, and that thread must outlive the village: the nodes die
+/// The process must have one thread only, and that thread must outlive the node_set: the nodes die
 /// with it.
 ///
 /// # Errors
@@ -103,11 +103,11 @@ pub fn create(
     enclosure: &Enclosure,
     options: &Options,
     mut progress: impl FnMut(usize, usize),
-) -> Result<Village, CreateError> {
-    birth::create(plan, routes, enclosure, options, &mut progress)
+) -> Result<NodeSet, CreateError> {
+    spawn::create(plan, routes, enclosure, options, &mut progress)
 }
 
-impl Village {
+impl NodeSet {
     /// The nodes, in the order of the plan.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
@@ -181,7 +181,7 @@ impl Village {
     }
 }
 
-impl Drop for Village {
+impl Drop for NodeSet {
     fn drop(&mut self) {
         self.end();
     }
