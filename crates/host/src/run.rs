@@ -115,7 +115,7 @@ pub(crate) fn prepare(
     folder.write("plan.json", &serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?)?;
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     let nice = nice_of_programs();
-    let enclosure = windtunnel_node::enter_for(plan)?;
+    let namespaces = windtunnel_node::enter_for(plan)?;
     let routes = Routes::compute(plan);
     if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
         // The nodes are copies of this process, and each would compute them for itself.
@@ -130,7 +130,7 @@ pub(crate) fn prepare(
         ..windtunnel_node::Options::new(folder.path().to_owned())
     };
     let node_set =
-        windtunnel_node::create(plan, &routes, &enclosure, &node_options, |done, total| {
+        windtunnel_node::create(plan, &routes, &namespaces, &node_options, |done, total| {
             observer.notice(&Notice::Setup { done, total });
         })?;
     if let Ok(Some(received)) = signals.read() {
@@ -138,7 +138,7 @@ pub(crate) fn prepare(
     }
     Ok(Prepared {
         signals,
-        notes: [enclosure.notes(), node_set.notes()].concat(),
+        notes: [namespaces.notes(), node_set.notes()].concat(),
         node_set,
         routes: Arc::new(routes),
         setup: now().since(began),

@@ -8,7 +8,7 @@
 //!
 //! | module | nouns |
 //! | --- | --- |
-//! | `enclosure` | [`enter`], [`Enclosure`]: leaving the machine's network |
+//! | `namespaces` | [`enter`], [`Namespaces`]: leaving the machine's network |
 //! | `node_set` | [`create`], [`NodeSet`], [`Node`]: all nodes of a run |
 //! | `message` | [`Request`], [`Reply`]: what can be asked of a node, and what it reports |
 //! | `hosts` | [`hosts_file`]: the names that programs find |
@@ -25,9 +25,9 @@
 //! use windtunnel_node::{Options, Request, Spawn, create, enter};
 //!
 //! let routes = windtunnel_routing::Routes::compute(&plan);
-//! let enclosure = enter()?;
+//! let namespaces = enter()?;
 //! let options = Options::new("/tmp/run".into());
-//! let node_set = create(&plan, &routes, &enclosure, &options, |_, _| ())?;
+//! let node_set = create(&plan, &routes, &namespaces, &options, |_, _| ())?;
 //! let node = &node_set.nodes()[0];
 //! let argv = vec!["ping".into(), "-c1".into(), "web".into()];
 //! let spawn = Spawn { id: 1, argv, env: Default::default(), cwd: None, terminal: false };
@@ -40,13 +40,13 @@
 
 mod channel;
 mod doctor;
-mod enclosure;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
 mod hint;
 mod hosts;
 mod init;
 mod message;
+mod namespaces;
 mod netlink;
 mod node_set;
 mod recipe;
@@ -55,7 +55,6 @@ mod testing;
 
 pub use channel::ChannelError;
 pub use doctor::{Check, diagnose};
-pub use enclosure::{Enclosure, EnterError, enter, enter_for};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;
@@ -63,6 +62,7 @@ pub use message::{
     ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError, Reply,
     Request, Spawn,
 };
+pub use namespaces::{EnterError, Namespaces, enter, enter_for};
 pub use netlink::NetlinkError;
 
 pub use recipe::edit::RouteEdit;

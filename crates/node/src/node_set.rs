@@ -15,8 +15,8 @@ use windtunnel_routing::Routes;
 use windtunnel_sys::process::{self, Pid, Signal};
 
 use crate::channel::{Channel, ChannelError};
-use crate::enclosure::Enclosure;
 use crate::message::{Reply, Request};
+use crate::namespaces::Namespaces;
 use crate::recipe::edit::RouteEdit;
 
 pub use error::CreateError;
@@ -100,11 +100,11 @@ impl Options {
 pub fn create(
     plan: &Plan,
     routes: &Routes,
-    enclosure: &Enclosure,
+    namespaces: &Namespaces,
     options: &Options,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<NodeSet, CreateError> {
-    spawn::create(plan, routes, enclosure, options, &mut progress)
+    spawn::create(plan, routes, namespaces, options, &mut progress)
 }
 
 impl NodeSet {

@@ -21,9 +21,9 @@ use windtunnel_sys::namespace::{self, Flags, Fork};
 use super::files::{self, NodeFiles};
 use super::{CreateError, FABRIC_INDEX_FIRST, Node, NodeSet, Options};
 use crate::channel::Channel;
-use crate::enclosure::Enclosure;
 use crate::init::{self, InitSetup};
 use crate::message::{Reply, Request};
+use crate::namespaces::Namespaces;
 use crate::netlink::Netlink;
 use crate::netlink::request::{self, Veth};
 use crate::recipe::device_index;
@@ -31,7 +31,7 @@ use crate::recipe::device_index;
 pub(super) fn create(
     plan: &Plan,
     routes: &Routes,
-    enclosure: &Enclosure,
+    namespaces: &Namespaces,
     options: &Options,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<NodeSet, CreateError> {
@@ -42,7 +42,7 @@ pub(super) fn create(
     let mut node_set = NodeSet { nodes, places, fabric: ports.collect(), notes: Vec::new() };
     let kept = [std::slice::from_ref(&options.run_dir), &options.kept].concat();
     for (position, node) in plan.nodes.iter().enumerate().filter(|(id, _)| here(*id)) {
-        let inside = enclosure.identities_inside(node.user);
+        let inside = namespaces.identities_inside(node.user);
         let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
         let (hidden, kept, nice) = (&options.hidden[..], &kept[..], options.nice);

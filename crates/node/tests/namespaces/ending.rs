@@ -43,7 +43,7 @@ fn killed_early() {
         let names: Vec<String> = (0..20).map(|number| format!("n{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let plan = star(&names);
-        let enclosure = windtunnel_node::enter().unwrap();
+        let namespaces = windtunnel_node::enter().unwrap();
         let routes = windtunnel_routing::Routes::compute(&plan);
         let options = windtunnel_node::Options::new(folder.path().into());
         let stop = |done, _| {
@@ -53,7 +53,7 @@ fn killed_early() {
                 wait_for_ever(tell);
             }
         };
-        let _ = windtunnel_node::create(&plan, &routes, &enclosure, &options, stop);
+        let _ = windtunnel_node::create(&plan, &routes, &namespaces, &options, stop);
     });
 }
 

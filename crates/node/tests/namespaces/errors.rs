@@ -59,10 +59,10 @@ fn long_name() {
 
 fn folder() {
     let plan = star(&["a"]);
-    let enclosure = windtunnel_node::enter().unwrap();
+    let namespaces = windtunnel_node::enter().unwrap();
     let routes = windtunnel_routing::Routes::compute(&plan);
     let options = windtunnel_node::Options::new("/proc/no/such".into());
-    let created = windtunnel_node::create(&plan, &routes, &enclosure, &options, |_, _| ());
+    let created = windtunnel_node::create(&plan, &routes, &namespaces, &options, |_, _| ());
     assert!(matches!(created, Err(CreateError::File { .. })));
 }
 

@@ -90,7 +90,7 @@ fn network() {
 fn others() {
     let world = world();
     let identities = namespace::current_id_map().unwrap().users.len();
-    if identities < 2 && world.enclosure.invoker().uid != 0 {
+    if identities < 2 && world.namespaces.invoker().uid != 0 {
         // An account that has them runs this case too, where root runs the tests.
         if Account::of_test() != Some(Account::Plain) {
             missing("subordinate identities of this user (/etc/subuid, /etc/subgid, newuidmap)");
@@ -125,9 +125,9 @@ fn hidden() {
     let mut plan = star(&["a", "b"]);
     plan.nodes[0].user = User::Root;
     let missing = folder.path().join("missing");
-    let world = World::with(plan, |options, enclosure| {
+    let world = World::with(plan, |options, namespaces| {
         // A second mount of the same files, as machines have them for homes.
-        assert!(enclosure.has_user_namespace());
+        assert!(namespaces.has_user_namespace());
         namespace::unshare(Flags::MOUNT).unwrap();
         mount::set_propagation("/", Propagation::Private).unwrap();
         mount::bind(folder.path(), "/mnt", Access::Same).unwrap();

@@ -159,7 +159,7 @@ fn root() {
 
 fn invoker() {
     let world = World::new(star(&["a"]));
-    let invoker = world.enclosure.invoker();
+    let invoker = world.namespaces.invoker();
     assert_eq!(world.output("a", "id -u; id -g"), format!("{}\n{}\n", invoker.uid, invoker.gid));
     let allowed = world.shell("a", "ip link set eth0 mtu 1300").1.shell_code() == 0;
     assert_eq!(allowed, invoker.uid == 0, "only root keeps its rights");

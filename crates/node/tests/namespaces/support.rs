@@ -12,7 +12,7 @@ use windtunnel_model::id::{Direction, LinkId, PortId, RouterId, Vertex};
 use windtunnel_model::plan::{self, Interface, Link, LinkEnd, Router, RouterInterface, User};
 use windtunnel_model::{LinkProfile, NodeId, Plan};
 use windtunnel_node::{
-    CreateError, Enclosure, ExitStatus, Node, NodeSet, Options, Reply, Request, Spawn, create,
+    CreateError, ExitStatus, Namespaces, Node, NodeSet, Options, Reply, Request, Spawn, create,
     enter_for,
 };
 use windtunnel_routing::Routes;
@@ -48,7 +48,7 @@ impl Drop for Folder {
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) node_set: NodeSet,
-    pub(crate) enclosure: Enclosure,
+    pub(crate) namespaces: Namespaces,
     /// Removed when the world ends, unless it is killed.
     pub(crate) folder: Folder,
 }
@@ -65,23 +65,23 @@ impl World {
     }
 
     /// A world with something special about it.
-    pub(crate) fn with(plan: Plan, change: impl FnOnce(&mut Options, &Enclosure)) -> World {
+    pub(crate) fn with(plan: Plan, change: impl FnOnce(&mut Options, &Namespaces)) -> World {
         World::try_with(plan, change).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint()))
     }
 
     fn try_with(
         plan: Plan,
-        change: impl FnOnce(&mut Options, &Enclosure),
+        change: impl FnOnce(&mut Options, &Namespaces),
     ) -> Result<World, CreateError> {
         let folder = Folder::new("run");
-        let enclosure = enter_for(&plan).expect("was tried before");
+        let namespaces = enter_for(&plan).expect("was tried before");
         let routes = Routes::compute(&plan);
         let mut options = Options::new(folder.path().into());
         // The tests may be run by nice(1), and only the machine's root may be less nice again.
         options.nice = schedule::nice().expect("every process has one");
-        change(&mut options, &enclosure);
-        let node_set = create(&plan, &routes, &enclosure, &options, |_, _| ())?;
-        Ok(World { plan, node_set, enclosure, folder })
+        change(&mut options, &namespaces);
+        let node_set = create(&plan, &routes, &namespaces, &options, |_, _| ())?;
+        Ok(World { plan, node_set, namespaces, folder })
     }
 
     pub(crate) fn node(&self, name: &str) -> &Node {

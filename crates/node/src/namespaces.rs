@@ -24,7 +24,7 @@ use crate::hint;
 
 /// How the process is cut off from the machine's network. Exists only after [`enter`].
 #[derive(Debug, Clone)]
-pub struct Enclosure {
+pub struct Namespaces {
     invoker: User,
     /// Who is who in the user namespace between the run and the machine; `None` without one.
     identities: Option<IdMap>,
@@ -73,7 +73,7 @@ impl EnterError {
     }
 }
 
-impl Enclosure {
+impl Namespaces {
     /// Who runs windtunnel, by the numbers of the machine's own user namespace.
     #[must_use]
     pub fn invoker(&self) -> User {
@@ -127,7 +127,7 @@ impl Enclosure {
 /// # Errors
 /// The stage that failed; [`EnterError::hint`] says what to do about it. The process may be
 /// half-way in then and should end.
-pub fn enter() -> Result<Enclosure, EnterError> {
+pub fn enter() -> Result<Namespaces, EnterError> {
     leave(false)
 }
 
@@ -135,12 +135,12 @@ pub fn enter() -> Result<Enclosure, EnterError> {
 ///
 /// # Errors
 /// As of [`enter`].
-pub fn enter_for(plan: &Plan) -> Result<Enclosure, EnterError> {
+pub fn enter_for(plan: &Plan) -> Result<Namespaces, EnterError> {
     leave(plan.nodes.iter().any(|node| node.user == plan::User::Root))
 }
 
 /// `with_root`: programs of nodes may be root, and would like to know other users.
-fn leave(with_root: bool) -> Result<Enclosure, EnterError> {
+fn leave(with_root: bool) -> Result<Namespaces, EnterError> {
     let mut notes = Vec::new();
     let open_files = raise_open_files(&mut notes);
     let invoker = process::current_user();
@@ -151,7 +151,7 @@ fn leave(with_root: bool) -> Result<Enclosure, EnterError> {
     };
     namespace::unshare(Flags::NET).map_err(EnterError::Network)?;
     fabric::settle(&mut notes)?;
-    Ok(Enclosure { invoker, identities, open_files, notes })
+    Ok(Namespaces { invoker, identities, open_files, notes })
 }
 
 fn raise_open_files(notes: &mut Vec<String>) -> Option<u64> {
