@@ -42,8 +42,8 @@ use windtunnel_sys::{schedule, signal, terminal};
 
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Failure, Reply, Request};
+use crate::net_config::NetConfig;
 use crate::node_set::NodeFiles;
-use crate::recipe::Recipe;
 
 pub(crate) use inner::PROGRAMS_OWN;
 pub(crate) use settings::apply as apply_settings;
@@ -102,7 +102,7 @@ pub(crate) fn live(setup: &InitSetup<'_>, channel: &Channel) -> ! {
 
 fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, Programs), End> {
     let mut notes = Vec::new();
-    let recipe = Recipe::of(setup.plan, setup.routes, setup.id);
+    let net_config = NetConfig::of(setup.plan, setup.routes, setup.id);
     let signals = become_init(setup).map_err(|error| process_failure(&error))?;
     let inner = setup.inside.as_ref().map(Inner::make).transpose();
     let inner = inner.map_err(|error| process_failure(&error))?;
@@ -115,14 +115,14 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     }
     names::name(&setup.node().name, &setup.files, &mut notes)?;
     let user_namespace = lock_mounts(inner).map_err(|error| process_failure(&error))?;
-    settings::apply(setup.node().forward, recipe.v6, &mut notes)?;
+    settings::apply(setup.node().forward, net_config.v6, &mut notes)?;
     channel.send(&Reply::Prepared, &[])?;
     match channel.receive::<Request>(None)? {
         Some((Request::Continue, _)) => {}
         // Nobody else is talked to before: the host process is not what it should be.
         _ => return Err(End::Channel(ChannelError::Gone)),
     }
-    network::configure(&recipe, &mut notes)?;
+    network::configure(&net_config, &mut notes)?;
     sysctl::apply(&setup.node().sysctl)?;
     channel.send(&Reply::Ready { notes }, &[])?;
     Ok((signals, Programs::new(setup.node(), user_namespace)))

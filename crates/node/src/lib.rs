@@ -14,7 +14,7 @@
 //! | `hosts` | [`hosts_file`]: the names that programs find |
 //! | `doctor` | [`diagnose`], [`Check`]: what this machine allows |
 //! | `init` (private) | a node's first process: finishes the set-up, then runs programs |
-//! | `recipe` (private) | what has to be configured in a node |
+//! | `net_config` (private) | what has to be configured in a node |
 //! | `netlink` (private) | devices, addresses, routes |
 //!
 //! A process that has left for good, so this is not run here:
@@ -47,9 +47,9 @@ mod hosts;
 mod init;
 mod message;
 mod namespaces;
+mod net_config;
 mod netlink;
 mod node_set;
-mod recipe;
 #[cfg(test)]
 mod testing;
 
@@ -65,6 +65,6 @@ pub use message::{
 pub use namespaces::{EnterError, Namespaces, enter, enter_for};
 pub use netlink::NetlinkError;
 
-pub use recipe::edit::RouteEdit;
+pub use net_config::edit::RouteEdit;
 
 pub use node_set::{CreateError, Node, NodeSet, Options, create};

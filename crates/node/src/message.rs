@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::edit::RouteEdit;
+use crate::net_config::edit::RouteEdit;
 
 /// The longest message, in bytes. A datagram has to fit into the kernel's default socket buffer.
 pub const MESSAGE_BYTES_MAX: usize = 200_000;

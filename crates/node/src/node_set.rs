@@ -17,7 +17,7 @@ use windtunnel_sys::process::{self, Pid, Signal};
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Reply, Request};
 use crate::namespaces::Namespaces;
-use crate::recipe::edit::RouteEdit;
+use crate::net_config::edit::RouteEdit;
 
 pub use error::CreateError;
 pub(crate) use files::NodeFiles;

@@ -1,16 +1,16 @@
 //! Devices, addresses, routes and rules, from inside the node.
 
 use crate::message::Failure;
+use crate::net_config::NetConfig;
+use crate::net_config::edit::RouteEdit;
+use crate::net_config::prefixes::Prefix;
 use crate::netlink::request::{self, Hop, Rule};
 use crate::netlink::{Netlink, NetlinkError};
-use crate::recipe::Recipe;
-use crate::recipe::edit::RouteEdit;
-use crate::recipe::prefixes::Prefix;
 
-pub(super) fn configure(recipe: &Recipe, notes: &mut Vec<String>) -> Result<(), Failure> {
-    add_main(recipe).map_err(|error| failure(&error))?;
+pub(super) fn configure(net_config: &NetConfig, notes: &mut Vec<String>) -> Result<(), Failure> {
+    add_main(net_config).map_err(|error| failure(&error))?;
     // Two kernel options that some small kernels lack, and that most experiments can do without.
-    if let Err(error) = add_choices(recipe) {
+    if let Err(error) = add_choices(net_config) {
         let NetlinkError { action, source } = error;
         notes.push(format!(
             "what comes from an address need not leave by its device: cannot {action} ({source})"
@@ -20,10 +20,10 @@ pub(super) fn configure(recipe: &Recipe, notes: &mut Vec<String>) -> Result<(), 
 }
 
 /// The devices, and the main table.
-fn add_main(recipe: &Recipe) -> Result<(), NetlinkError> {
+fn add_main(net_config: &NetConfig) -> Result<(), NetlinkError> {
     let mut netlink = Netlink::open()?;
     netlink.change(request::up(LOOPBACK), "take lo up".into())?;
-    for device in &recipe.devices {
+    for device in &net_config.devices {
         let name = &device.name;
         netlink.change(request::up(device.index), format!("take {name} up"))?;
         for own in device.own() {
@@ -31,15 +31,15 @@ fn add_main(recipe: &Recipe) -> Result<(), NetlinkError> {
             netlink.create(request::address(device.index, own), action)?;
         }
     }
-    add_routes(&mut netlink, recipe, |table| table == request::TABLE_MAIN)?;
+    add_routes(&mut netlink, net_config, |table| table == request::TABLE_MAIN)?;
     netlink.flush()
 }
 
 /// The tables for single sources.
-fn add_choices(recipe: &Recipe) -> Result<(), NetlinkError> {
+fn add_choices(net_config: &NetConfig) -> Result<(), NetlinkError> {
     let mut netlink = Netlink::open()?;
-    add_routes(&mut netlink, recipe, |table| table != request::TABLE_MAIN)?;
-    for rule in &recipe.rules {
+    add_routes(&mut netlink, net_config, |table| table != request::TABLE_MAIN)?;
+    for rule in &net_config.rules {
         netlink.create(request::rule(*rule), about(*rule))?;
     }
     netlink.flush()
@@ -65,10 +65,10 @@ pub(super) fn edit(edit: &RouteEdit) -> Result<(), NetlinkError> {
 
 fn add_routes(
     netlink: &mut Netlink,
-    recipe: &Recipe,
+    net_config: &NetConfig,
     wanted: impl Fn(u32) -> bool,
 ) -> Result<(), NetlinkError> {
-    for (to, hop) in recipe.routes.iter().filter(|(_, hop)| wanted(hop.table)) {
+    for (to, hop) in net_config.routes.iter().filter(|(_, hop)| wanted(hop.table)) {
         netlink.create(request::route(*to, *hop), action(*to, *hop))?;
     }
     Ok(())

@@ -15,7 +15,7 @@ use super::number::{
     RTM_DELRULE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTM_SETLINK, RTN_UNICAST,
     RTNH_F_ONLINK, RTPROT_STATIC, VETH_INFO_PEER,
 };
-use crate::recipe::prefixes::Prefix;
+use crate::net_config::prefixes::Prefix;
 
 /// A pair of devices to make.
 pub(crate) struct Veth<'a> {

@@ -18,7 +18,7 @@ use windtunnel_model::Subnet;
 
 use super::message::Message;
 use super::request::{self, Hop, Own, Rule, Veth, Via};
-use crate::recipe::prefixes::Prefix;
+use crate::net_config::prefixes::Prefix;
 
 #[track_caller]
 fn assert_same(ours: Message, theirs: RouteNetlinkMessage) {

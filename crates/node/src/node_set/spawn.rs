@@ -24,9 +24,9 @@ use crate::channel::Channel;
 use crate::init::{self, InitSetup};
 use crate::message::{Reply, Request};
 use crate::namespaces::Namespaces;
+use crate::net_config::device_index;
 use crate::netlink::Netlink;
 use crate::netlink::request::{self, Veth};
-use crate::recipe::device_index;
 
 pub(super) fn create(
     plan: &Plan,

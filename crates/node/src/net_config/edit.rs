@@ -7,7 +7,7 @@ use windtunnel_model::Plan;
 use windtunnel_model::id::NodeId;
 use windtunnel_routing::Routes;
 
-use super::Recipe;
+use super::NetConfig;
 use super::prefixes::Prefix;
 use crate::netlink::request::{Hop, Rule};
 
@@ -31,13 +31,13 @@ impl RouteEdit {
         if interfaces.len() < 2 && !on_lan {
             return RouteEdit::default();
         }
-        let [before, after] = [before, after].map(|routes| Recipe::of(plan, routes, node));
-        let [old, new] =
-            [&before, &after].map(|recipe| recipe.routes.iter().copied().collect::<BTreeSet<_>>());
+        let [before, after] = [before, after].map(|routes| NetConfig::of(plan, routes, node));
+        let [old, new] = [&before, &after]
+            .map(|net_config| net_config.routes.iter().copied().collect::<BTreeSet<_>>());
         let places: BTreeSet<_> = new.iter().map(|(to, hop)| (*to, hop.table)).collect();
         let gone = old.iter().filter(|(to, hop)| !places.contains(&(*to, hop.table)));
-        let [old_rules, new_rules] =
-            [&before, &after].map(|recipe| recipe.rules.iter().copied().collect::<BTreeSet<_>>());
+        let [old_rules, new_rules] = [&before, &after]
+            .map(|net_config| net_config.rules.iter().copied().collect::<BTreeSet<_>>());
         RouteEdit {
             remove: gone.copied().collect(),
             set: new.difference(&old).copied().collect(),

@@ -17,7 +17,7 @@ use routes::{Destination, Exits, Passing};
 
 /// One node's network settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Recipe {
+pub(crate) struct NetConfig {
     /// Devices with their addresses.
     pub(crate) devices: Vec<Device>,
     /// Destinations and where they leave, in order.
@@ -51,8 +51,8 @@ struct Side {
 /// A way out: the position of a device, and who takes packets on there.
 type Way = (usize, Via);
 
-impl Recipe {
-    pub(crate) fn of(plan: &Plan, routes: &Routes, node: NodeId) -> Recipe {
+impl NetConfig {
+    pub(crate) fn of(plan: &Plan, routes: &Routes, node: NodeId) -> NetConfig {
         let interfaces = &plan.nodes[node.index()].interfaces;
         let exits = Exits::new(plan, routes, node);
         let devices: Vec<Device> = interfaces
@@ -66,16 +66,16 @@ impl Recipe {
             })
             .collect();
         let v6 = devices.iter().any(|device| device.addresses.iter().any(IpAddr::is_ipv6));
-        let mut recipe = Recipe { devices, routes: vec![], rules: vec![], v6 };
-        recipe.add_defaults();
-        let on_lan = recipe.devices.iter().any(|device| device.lan.is_some());
+        let mut net_config = NetConfig { devices, routes: vec![], rules: vec![], v6 };
+        net_config.add_defaults();
+        let on_lan = net_config.devices.iter().any(|device| device.lan.is_some());
         if on_lan || interfaces.len() > 1 {
-            recipe.add_choices(&exits);
+            net_config.add_choices(&exits);
         }
         if interfaces.len() > 1 {
-            recipe.add_pairs(&exits);
+            net_config.add_pairs(&exits);
         }
-        recipe
+        net_config
     }
 
     /// Everything leaves by the first device that has an address of the family and leads anywhere.
@@ -359,21 +359,21 @@ mod tests {
     use super::*;
     use crate::testing::two_homed_plan;
 
-    fn recipe(node: u32) -> Recipe {
+    fn net_config(node: u32) -> NetConfig {
         let plan = two_homed_plan();
-        Recipe::of(&plan, &Routes::compute(&plan), NodeId(node))
+        NetConfig::of(&plan, &Routes::compute(&plan), NodeId(node))
     }
 
-    fn written(recipe: &Recipe) -> Vec<String> {
+    fn written(net_config: &NetConfig) -> Vec<String> {
         let line = |(to, hop): &(Prefix, Hop)| {
             format!("{to} dev {} src {} table {}", hop.device, hop.source, hop.table)
         };
-        recipe.routes.iter().map(line).collect()
+        net_config.routes.iter().map(line).collect()
     }
 
     #[test]
     fn with_one_interface_everything_leaves_by_it() {
-        let b = recipe(1);
+        let b = net_config(1);
         let expected =
             ["default dev 100 src 10.0.0.3 table 254", "default dev 100 src fd00::3 table 254"];
         assert_eq!(written(&b), expected);
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn with_two_interfaces_sources_choose_and_dead_ends_are_avoided() {
-        let a = recipe(0);
+        let a = net_config(0);
         let expected = [
             "default dev 100 src 10.0.0.1 table 254",
             // c hangs on eth1 only, so even what comes from eth0's address goes there.
