@@ -24,7 +24,7 @@ pub(crate) mod phase;
 mod sampler;
 mod schedule;
 mod tally;
-mod vigil;
+mod wait_policy;
 
 use std::io;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ use schedule::Schedule;
 #[cfg(test)]
 pub(crate) use tally::LateInterval;
 pub(crate) use tally::{LaneResult, Tally};
-use vigil::{Vigil, Wait};
+use wait_policy::{Wait, WaitPolicy};
 
 /// What the loop needs.
 pub(crate) struct Setup {
@@ -148,7 +148,7 @@ struct Loop {
     refused: u64,
     arrivals: ArrivalClock,
     overload: Overload,
-    vigil: Vigil,
+    wait_policy: WaitPolicy,
     abroad: Option<Abroad>,
     orders: Receiver<Order>,
     wake: Arc<Wake>,
@@ -175,7 +175,7 @@ impl Loop {
         Loop {
             engine: new_engine(&setup, abroad.as_ref()),
             ports,
-            vigil: Vigil::new(abroad.is_some()),
+            wait_policy: WaitPolicy::new(abroad.is_some()),
             abroad,
             schedule: Schedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
@@ -210,7 +210,7 @@ impl Loop {
                 break;
             }
             if turn.moved {
-                self.vigil.worked();
+                self.wait_policy.worked();
             } else {
                 self.sleep();
             }
@@ -418,7 +418,7 @@ impl Loop {
             self.last.as_ref().map(|(_, until)| *until),
         ];
         let due = due.into_iter().flatten().min();
-        let timeout = match self.vigil.wait(now(), due) {
+        let timeout = match self.wait_policy.wait(now(), due) {
             Wait::Awake => {
                 std::hint::spin_loop();
                 return;

@@ -17,7 +17,7 @@ use windtunnel_sys::limits::{self, Processors};
 
 /// Decides ten times a second.
 #[derive(Debug)]
-pub(super) struct Vigil {
+pub(super) struct WaitPolicy {
     awake: bool,
     cpus: u64,
     last: Processors,
@@ -42,11 +42,11 @@ pub(super) enum Wait {
     Gather(Duration),
 }
 
-impl Vigil {
+impl WaitPolicy {
     /// With `may_gather` packets may be let gather.
     pub(super) fn new(may_gather: bool) -> Self {
         let cpus = limits::cpus().map_or(1, |cpus| cpus.len());
-        Vigil {
+        WaitPolicy {
             awake: false,
             cpus: u64::try_from(cpus).unwrap_or(1),
             last: limits::processors().unwrap_or_default(),
@@ -154,22 +154,22 @@ mod tests {
         assert!(!may_stay_awake(true, 2, 1, 20));
     }
 
-    fn vigil() -> Vigil {
-        Vigil { cpus: 2, next: Time::MAX, ..Vigil::new(true) }
+    fn wait_policy() -> WaitPolicy {
+        WaitPolicy { cpus: 2, next: Time::MAX, ..WaitPolicy::new(true) }
     }
 
     #[test]
     fn a_sleeper_with_a_processor_to_spare_wakes_early() {
         let at = Time::from_nanos;
-        let mut vigil = vigil();
-        vigil.awake = true;
-        assert_eq!(vigil.wait(at(0), Some(at(200_000))), Wait::Awake);
+        let mut wait_policy = wait_policy();
+        wait_policy.awake = true;
+        assert_eq!(wait_policy.wait(at(0), Some(at(200_000))), Wait::Awake);
         let early = Wait::Asleep(Some(Duration::from_micros(750)));
-        assert_eq!(vigil.wait(at(0), Some(at(1_000_000))), early);
-        vigil.awake = false;
+        assert_eq!(wait_policy.wait(at(0), Some(at(1_000_000))), early);
+        wait_policy.awake = false;
         let exact = Wait::Asleep(Some(Duration::from_millis(1)));
-        assert_eq!(vigil.wait(at(0), Some(at(1_000_000))), exact);
-        assert_eq!(vigil.wait(at(0), None), Wait::Asleep(None));
+        assert_eq!(wait_policy.wait(at(0), Some(at(1_000_000))), exact);
+        assert_eq!(wait_policy.wait(at(0), None), Wait::Asleep(None));
     }
 
     #[test]
@@ -184,14 +184,14 @@ mod tests {
 
     #[test]
     fn packets_gather_after_work_only_and_not_beyond_what_is_due() {
-        let mut vigil = Vigil { gathers: true, ..vigil() };
+        let mut wait_policy = WaitPolicy { gathers: true, ..wait_policy() };
         let at = Time::from_nanos;
-        assert_eq!(vigil.wait(at(0), None), Wait::Asleep(None));
-        vigil.worked();
-        assert_eq!(vigil.wait(at(0), None), Wait::Gather(GATHER));
-        assert_eq!(vigil.wait(at(0), None), Wait::Asleep(None), "nothing came");
-        vigil.worked();
+        assert_eq!(wait_policy.wait(at(0), None), Wait::Asleep(None));
+        wait_policy.worked();
+        assert_eq!(wait_policy.wait(at(0), None), Wait::Gather(GATHER));
+        assert_eq!(wait_policy.wait(at(0), None), Wait::Asleep(None), "nothing came");
+        wait_policy.worked();
         let due = Some(at(20_000));
-        assert_eq!(vigil.wait(at(0), due), Wait::Gather(Duration::from_micros(20)));
+        assert_eq!(wait_policy.wait(at(0), due), Wait::Gather(Duration::from_micros(20)));
     }
 }
