@@ -12,7 +12,6 @@
 //!
 //! Scheduled changes are applied between two packets at their exact time, by the same catching up.
 
-mod abroad;
 mod change;
 mod clock;
 mod crossed;
@@ -21,6 +20,7 @@ mod meter;
 mod outbox;
 mod overload;
 pub(crate) mod phase;
+mod remote;
 mod sampler;
 mod schedule;
 mod tally;
@@ -41,13 +41,13 @@ use windtunnel_wire::vnet;
 
 use crate::clock::now;
 use crate::recorder::Recorder;
-pub(crate) use abroad::{Abroad, OneWay, PeerTraffic, Silence, Traffic};
 use change::{advance, apply};
 use clock::ArrivalClock;
 pub(crate) use message::{Note, Order};
 pub(crate) use meter::Flow;
 use outbox::Outbox;
 use overload::{Change, Overload};
+pub(crate) use remote::{OneWay, PeerTraffic, Remote, Silence, Traffic};
 use sampler::Sampler;
 pub(crate) use schedule::Cause;
 use schedule::Schedule;
@@ -71,7 +71,7 @@ pub(crate) struct Setup {
     /// Raised when something is in the channel of notes.
     pub notify: Arc<Wake>,
     /// The other machines of the run, if there are any.
-    pub abroad: Option<Abroad>,
+    pub remote: Option<Remote>,
 }
 
 /// The running loop.
@@ -149,7 +149,7 @@ struct Loop {
     arrivals: ArrivalClock,
     overload: Overload,
     wait_policy: WaitPolicy,
-    abroad: Option<Abroad>,
+    remote: Option<Remote>,
     orders: Receiver<Order>,
     wake: Arc<Wake>,
     notes: Sender<Note>,
@@ -166,17 +166,17 @@ impl Loop {
         wake: Arc<Wake>,
         notes: Sender<Note>,
     ) -> Self {
-        let abroad = setup.abroad.take();
+        let remote = setup.remote.take();
         let highest = setup.interfaces.iter().max().map_or(0, |&index| index as usize + 1);
         let mut ports = vec![None; highest];
         for (port, &interface) in setup.interfaces.iter().enumerate() {
             ports[interface as usize] = Some(PortId::from_index(port));
         }
         Loop {
-            engine: new_engine(&setup, abroad.as_ref()),
+            engine: new_engine(&setup, remote.as_ref()),
             ports,
-            wait_policy: WaitPolicy::new(abroad.is_some()),
-            abroad,
+            wait_policy: WaitPolicy::new(remote.is_some()),
+            remote,
             schedule: Schedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
@@ -227,10 +227,10 @@ impl Loop {
         tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
         tally.refused = self.refused;
         (tally.overloads, tally.stalls) = self.overload.totals(now());
-        if let Some(abroad) = self.abroad {
-            tally.abroad = Some(abroad.traffic(&self.engine));
-            tally.peers = abroad.peers();
-            tally.flow_starts = abroad.into_starts();
+        if let Some(remote) = self.remote {
+            tally.remote = Some(remote.traffic(&self.engine));
+            tally.peers = remote.peers();
+            tally.flow_starts = remote.into_starts();
         }
         tally
     }
@@ -249,13 +249,13 @@ impl Loop {
                     self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
                 }
                 Ok(Order::Flows { member, changes }) => {
-                    self.at_present(|abroad, at, engine| abroad.hear(at, member, &changes, engine));
+                    self.at_present(|remote, at, engine| remote.hear(at, member, &changes, engine));
                 }
                 Ok(Order::Forget { member }) => {
-                    self.at_present(|abroad, at, engine| abroad.forget(at, member, engine));
+                    self.at_present(|remote, at, engine| remote.forget(at, member, engine));
                 }
                 Ok(Order::Clocks { ahead_ns }) => {
-                    self.abroad.iter_mut().for_each(|abroad| abroad.set_clocks(&ahead_ns));
+                    self.remote.iter_mut().for_each(|remote| remote.set_clocks(&ahead_ns));
                 }
                 Ok(Order::Close) => self.close(),
                 Ok(Order::Finish { await_datagrams }) => {
@@ -272,11 +272,11 @@ impl Loop {
     }
 
     /// Lets everything catch up, and then does something about other machines.
-    fn at_present(&mut self, what: impl FnOnce(&mut Abroad, Time, &mut Engine)) {
+    fn at_present(&mut self, what: impl FnOnce(&mut Remote, Time, &mut Engine)) {
         let at = self.arrivals.not_before(now());
         self.catch_up(at);
-        if let Some(abroad) = &mut self.abroad {
-            what(abroad, at, &mut self.engine);
+        if let Some(remote) = &mut self.remote {
+            what(remote, at, &mut self.engine);
         }
     }
 
@@ -287,22 +287,22 @@ impl Loop {
 
     /// From now on nothing goes to other machines.
     fn close(&mut self) {
-        let sent = self.abroad.as_mut().map(|abroad| abroad.close(now()));
+        let sent = self.remote.as_mut().map(|remote| remote.close(now()));
         self.note(Note::Closed { sent: sent.unwrap_or_default() });
     }
 
     fn finish_when_all_came(&mut self, now: Time) {
         let Some((awaited, until)) = &self.last else { return };
-        let has_all = self.abroad.as_ref().is_none_or(|abroad| abroad.has_all(awaited));
+        let has_all = self.remote.as_ref().is_none_or(|remote| remote.has_all(awaited));
         self.finished |= has_all || now >= *until;
     }
 
     fn begin(&mut self, origin: Time) {
-        self.engine = new_engine(&self.setup, self.abroad.as_ref());
+        self.engine = new_engine(&self.setup, self.remote.as_ref());
         self.engine.start_traces(origin);
         let at = self.arrivals.not_before(now());
         let engine = &mut self.engine;
-        let over = self.abroad.as_mut().map(|abroad| abroad.begin(at, origin, engine));
+        let over = self.remote.as_mut().map(|remote| remote.begin(at, origin, engine));
         self.tell_flows(over.unwrap_or_default());
         self.schedule = Schedule::new(&self.setup.plan, origin);
         // Reading resets the count.
@@ -316,8 +316,8 @@ impl Loop {
     fn turn(&mut self) -> Turn {
         let Loop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
         let (ring, sender) = socket.split();
-        let abroad = self.abroad.as_mut();
-        let mut outbox = Outbox::new(&setup.interfaces, sender, &mut self.refused, abroad);
+        let remote = self.remote.as_mut();
+        let mut outbox = Outbox::new(&setup.interfaces, sender, &mut self.refused, remote);
         arrivals.update();
         let began = arrivals.present();
         let held = outbox.next_held();
@@ -353,7 +353,7 @@ impl Loop {
         outbox.collect(engine, sampler);
         turn.moved |= outbox.receive(present, engine, sampler);
         outbox.flush(engine, sampler);
-        outbox.flush_abroad(present);
+        outbox.flush_remote(present);
         turn
     }
 
@@ -369,9 +369,9 @@ impl Loop {
 
     /// Tells what the other machines are to know since `at`.
     fn announce(&mut self, at: Time) {
-        let Some(abroad) = &mut self.abroad else { return };
-        let (reached, news) = (abroad.newly_reached(), abroad.news(&mut self.engine));
-        let (silences, unreached) = (abroad.silences(at), abroad.unreached(at));
+        let Some(remote) = &mut self.remote else { return };
+        let (reached, news) = (remote.newly_reached(), remote.news(&mut self.engine));
+        let (silences, unreached) = (remote.silences(at), remote.unreached(at));
         if let Some(members) = unreached {
             self.note(Note::Unreached { members });
         }
@@ -408,13 +408,13 @@ impl Loop {
     }
 
     fn sleep(&mut self) {
-        let abroad = self.abroad.as_ref();
+        let remote = self.remote.as_ref();
         let due = [
             self.engine.poll_timeout(),
             self.schedule.next(),
             self.sampler.next(),
-            abroad.and_then(Abroad::next),
-            abroad.and_then(Abroad::poll_timeout),
+            remote.and_then(Remote::next),
+            remote.and_then(Remote::poll_timeout),
             self.last.as_ref().map(|(_, until)| *until),
         ];
         let due = due.into_iter().flatten().min();
@@ -429,11 +429,11 @@ impl Loop {
         let (socket, wake) = (&self.socket, &*self.wake);
         let mut two = [PollFd::new(socket, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
         let mut three;
-        let watched = match abroad {
+        let watched = match remote {
             None => &mut two[..],
-            Some(abroad) => {
+            Some(remote) => {
                 let [socket, wake] = two;
-                three = [socket, wake, PollFd::new(abroad, PollFlags::IN)];
+                three = [socket, wake, PollFd::new(remote, PollFlags::IN)];
                 &mut three[..]
             }
         };
@@ -462,8 +462,8 @@ fn kernel_drops(socket: &Socket) -> u64 {
 }
 
 /// An engine whose traces start now.
-fn new_engine(setup: &Setup, abroad: Option<&Abroad>) -> Engine {
-    let part = abroad.map_or_else(|| Part::whole(&setup.plan), |abroad| abroad.part(&setup.plan));
+fn new_engine(setup: &Setup, remote: Option<&Remote>) -> Engine {
+    let part = remote.map_or_else(|| Part::whole(&setup.plan), |remote| remote.part(&setup.plan));
     let limits = Limits { packet_memory: setup.packet_memory };
     let mut engine = Engine::of_part(&setup.plan, limits, &part);
     engine.start_traces(now());

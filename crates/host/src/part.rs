@@ -21,7 +21,7 @@ use windtunnel_model::Plan;
 use windtunnel_sys::{limits, schedule};
 use windtunnel_tunnel::{Security, Setup, Tunnel};
 
-use crate::dataplane::Abroad;
+use crate::dataplane::Remote;
 use crate::error::{RunError, step};
 use crate::folder::Folder;
 use crate::live::{Members, Membership};
@@ -92,10 +92,10 @@ fn in_folder(
     }
     link.teller().tell(&FromPart::Prepared);
     let addresses = peers(&mut link, setup)?;
-    let abroad = abroad(socket, setup, plan, addresses)?;
+    let remote = remote(socket, setup, plan, addresses)?;
     let members = Members::new(setup.member, setup.members.clone(), setup.placement.clone());
     let membership = Membership::new(link, members);
-    let mut live = prepared.start(plan, &options, folder, observer, Some((membership, abroad)))?;
+    let mut live = prepared.start(plan, &options, folder, observer, Some((membership, remote)))?;
     // Nodes are there, and start programs: from now on this thread carries news between the agent
     // and the packet loop, which are to be soon there. It works without, too.
     let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
@@ -189,12 +189,12 @@ fn only_others(
     Err(RunError::Step { step: "find the other machines", source })
 }
 
-fn abroad(
+fn remote(
     socket: UdpSocket,
     setup: &PartSetup,
     plan: &Plan,
     peers: Vec<Option<SocketAddr>>,
-) -> Result<Abroad, RunError> {
+) -> Result<Remote, RunError> {
     let security = match &setup.key {
         Some(key) => Security::Sealed(bytes_of(key).ok_or_else(|| {
             let source = std::io::Error::other("the agent gave a key that is none");
@@ -209,7 +209,7 @@ fn abroad(
     })?;
     let members = u16::try_from(setup.members.len()).unwrap_or(u16::MAX);
     let memory = setup.manner.packet_memory.0;
-    Ok(Abroad::new(tunnel, plan, &setup.placement, (setup.member, members), memory))
+    Ok(Remote::new(tunnel, plan, &setup.placement, (setup.member, members), memory))
 }
 
 fn options(setup: &PartSetup) -> Options {

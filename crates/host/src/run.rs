@@ -29,7 +29,7 @@ use windtunnel_sys::{schedule, signal};
 use windtunnel_trace::report::{Report, Verdict};
 
 use crate::clock::now;
-use crate::dataplane::{Abroad, Dataplane, Setup};
+use crate::dataplane::{Dataplane, Remote, Setup};
 use crate::error::{RunError, io, step};
 use crate::folder::{Folder, FolderError};
 use crate::live::{self, Live, Membership, Threads};
@@ -179,11 +179,11 @@ impl Prepared {
         options: &Options,
         folder: &Folder,
         observer: Arc<dyn Observer>,
-        others: Option<(Membership, Abroad)>,
+        others: Option<(Membership, Remote)>,
     ) -> Result<Started, RunError> {
-        let (membership, abroad) = others.unzip();
+        let (membership, remote) = others.unzip();
         let (threads, recording) =
-            start_threads(plan, options, folder, &observer, &self.node_set, abroad)?;
+            start_threads(plan, options, folder, &observer, &self.node_set, remote)?;
         let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
         if options.link_latest {
             folder.link_latest()?;
@@ -221,7 +221,7 @@ fn start_threads(
     folder: &Folder,
     observer: &Arc<dyn Observer>,
     node_set: &NodeSet,
-    abroad: Option<Abroad>,
+    remote: Option<Remote>,
 ) -> Result<(Threads, Recording), RunError> {
     let wake = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
     let (recorder, recording) = Recorder::start(folder, plan)?;
@@ -235,7 +235,7 @@ fn start_threads(
         late_above: options.max_lateness,
         packet_memory: options.packet_memory.0,
         notify: Arc::clone(&wake),
-        abroad,
+        remote,
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
     Ok((Threads { wake, recorder, output, matches, dataplane, notes }, recording))

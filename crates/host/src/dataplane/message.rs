@@ -7,7 +7,7 @@ use windtunnel_model::plan::Action;
 use windtunnel_model::{Span, Time};
 use windtunnel_routing::Routes;
 
-use super::abroad::Silence;
+use super::remote::Silence;
 use super::schedule::Cause;
 
 /// What the loop tells the main loop.

@@ -9,7 +9,7 @@ use windtunnel_sys::packet::{BATCH_MAX, Outgoing, Sender, Slot};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_wire::vnet;
 
-use super::abroad::{Abroad, Packet};
+use super::remote::{Packet, Remote};
 use super::sampler::Sampler;
 use crate::clock::now;
 
@@ -21,7 +21,7 @@ pub(super) struct Outbox<'a> {
     sender: Sender<'a>,
     /// Packets that a device did not take.
     refused: &'a mut u64,
-    abroad: Option<&'a mut Abroad>,
+    remote: Option<&'a mut Remote>,
 }
 
 struct Parcel<'a> {
@@ -43,9 +43,9 @@ impl<'a> Outbox<'a> {
         interfaces: &'a [u32],
         sender: Sender<'a>,
         refused: &'a mut u64,
-        abroad: Option<&'a mut Abroad>,
+        remote: Option<&'a mut Remote>,
     ) -> Self {
-        Outbox { parcels: Vec::with_capacity(BATCH_MAX), interfaces, sender, refused, abroad }
+        Outbox { parcels: Vec::with_capacity(BATCH_MAX), interfaces, sender, refused, remote }
     }
 
     /// Adds a frame that may leave at once from where it arrived.
@@ -57,8 +57,8 @@ impl<'a> Outbox<'a> {
         engine: &mut Engine,
         sampler: &mut Sampler,
     ) {
-        if let Some(abroad) = self.abroad.as_mut().filter(|it| it.is_away(express.port)) {
-            return abroad.push_express(engine.now(), &express, intended, slot.frame());
+        if let Some(remote) = self.remote.as_mut().filter(|it| it.is_away(express.port)) {
+            return remote.push_express(engine.now(), &express, intended, slot.frame());
         }
         self.add(
             Parcel {
@@ -76,8 +76,8 @@ impl<'a> Outbox<'a> {
     /// Adds everything that the engine has put out.
     pub(super) fn collect(&mut self, engine: &mut Engine, sampler: &mut Sampler) {
         while let Some(departure) = engine.poll_output() {
-            if let Some(abroad) = self.abroad.as_mut().filter(|it| it.is_away(departure.port)) {
-                abroad.push(engine.now(), &departure);
+            if let Some(remote) = self.remote.as_mut().filter(|it| it.is_away(departure.port)) {
+                remote.push(engine.now(), &departure);
                 engine.recycle(departure.frame);
                 continue;
             }
@@ -94,7 +94,7 @@ impl<'a> Outbox<'a> {
 
     /// When the first packet from another machine is to leave that waits for its time.
     pub(super) fn next_held(&self) -> Option<Time> {
-        self.abroad.as_ref()?.next()
+        self.remote.as_ref()?.next()
     }
 
     /// Takes in what other machines have sent, and adds what is due of it. Answers whether anything
@@ -105,9 +105,9 @@ impl<'a> Outbox<'a> {
         engine: &mut Engine,
         sampler: &mut Sampler,
     ) -> bool {
-        let Some(abroad) = &mut self.abroad else { return false };
-        let came = abroad.receive(now);
-        while let Some(packet) = self.abroad.as_mut().and_then(|abroad| abroad.due(now)) {
+        let Some(remote) = &mut self.remote else { return false };
+        let came = remote.receive(now);
+        while let Some(packet) = self.remote.as_mut().and_then(|remote| remote.due(now)) {
             let parcel = Parcel {
                 port: packet.port,
                 lane: packet.lane,
@@ -121,9 +121,9 @@ impl<'a> Outbox<'a> {
     }
 
     /// Sends what goes to other machines.
-    pub(super) fn flush_abroad(&mut self, now: Time) {
-        if let Some(abroad) = &mut self.abroad {
-            abroad.flush(now);
+    pub(super) fn flush_remote(&mut self, now: Time) {
+        if let Some(remote) = &mut self.remote {
+            remote.flush(now);
         }
     }
 
@@ -146,8 +146,8 @@ impl<'a> Outbox<'a> {
                 Body::InRing(_) => {}
                 Body::Held(departure) => engine.recycle(departure.frame),
                 Body::Come(packet) => {
-                    if let Some(abroad) = &mut self.abroad {
-                        abroad.recycle(packet.frame);
+                    if let Some(remote) = &mut self.remote {
+                        remote.recycle(packet.frame);
                     }
                 }
             }

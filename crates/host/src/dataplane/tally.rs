@@ -6,10 +6,10 @@ use windtunnel_model::{Lane, Span, Time};
 use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::series::Series;
 
-use super::abroad::{PeerTraffic, Traffic};
 use super::meter::Flow;
 use super::overload::{Overloads, Stalls};
 use super::phase::LanePhase;
+use super::remote::{PeerTraffic, Traffic};
 
 /// Everything counted in a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub(crate) struct Tally {
     /// Time that it waited for a processor, in nanoseconds.
     pub waited_ns: u64,
     /// What went between this machine and others, where there were any.
-    pub abroad: Option<Traffic>,
+    pub remote: Option<Traffic>,
     /// The same for each of the others.
     pub peers: Vec<PeerTraffic>,
     /// How long after their start flows of other machines were reckoned with here.

@@ -210,7 +210,7 @@ pub(crate) mod tests {
                 lanes: (0..plan.links.len() * 2).map(lane).collect(),
                 routers: vec![Default::default(); plan.routers.len()],
                 kernel_drops: vec![(Time::from_nanos(5), 2)],
-                abroad: Some(Default::default()),
+                remote: Some(Default::default()),
                 ..Tally::default()
             },
             recorded: Recorded {

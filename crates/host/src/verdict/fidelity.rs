@@ -66,7 +66,7 @@ fn losses(evidence: &Evidence<'_>) -> Vec<String> {
 
 /// The same of one of several machines, which is named.
 pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<Doubt> {
-    let between = part.evidence.tally.abroad.map(abroad).unwrap_or_default();
+    let between = part.evidence.tally.remote.map(remote).unwrap_or_default();
     let all = began_late(part.results.began_late).into_iter().map(Doubt::of_speed);
     let all = all.chain(doubts(&part.evidence)).chain(between.into_iter().map(Doubt::other));
     all.map(|doubt| doubt.of_host(&part.results.host)).collect()
@@ -81,7 +81,7 @@ fn began_late(late: Span) -> Option<String> {
 
 /// What one machine knows to have lost of other machines' packets, which no link of the file has
 /// lost.
-fn abroad(traffic: Traffic) -> Vec<String> {
+fn remote(traffic: Traffic) -> Vec<String> {
     let counts = [
         (traffic.incomplete_packets, "packets of other machines came only in part"),
         (traffic.unsent_packets, "packets for other machines could not be sent"),

@@ -57,7 +57,7 @@ pub(super) fn assemble(
 }
 
 fn host(part: &PartEvidence<'_>) -> Host {
-    let between = part.evidence.tally.abroad.unwrap_or_default();
+    let between = part.evidence.tally.remote.unwrap_or_default();
     Host {
         host: part.results.host.clone(),
         kernel: part.results.kernel.clone(),

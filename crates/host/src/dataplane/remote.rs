@@ -31,7 +31,7 @@ pub(crate) use traffic::Traffic;
 
 /// The other machines, as the packet loop sees them.
 #[derive(Debug)]
-pub(crate) struct Abroad {
+pub(crate) struct Remote {
     tunnel: Tunnel,
     member: u16,
     members: u16,
@@ -61,7 +61,7 @@ pub(crate) struct Abroad {
     unreached_next: Time,
 }
 
-impl Abroad {
+impl Remote {
     /// `placement` is the member by node; packets that wait may hold `memory` bytes.
     pub(crate) fn new(
         tunnel: Tunnel,
@@ -70,7 +70,7 @@ impl Abroad {
         (member, members): (u16, u16),
         memory: u64,
     ) -> Self {
-        Abroad {
+        Remote {
             before: tunnel.counters(),
             tunnel,
             member,
@@ -106,7 +106,7 @@ impl Abroad {
         self.places[port.index()] != self.member
     }
 
-    /// Sends a packet to the machine of its node; it may wait for [`Abroad::flush`].
+    /// Sends a packet to the machine of its node; it may wait for [`Remote::flush`].
     pub(super) fn push(&mut self, now: Time, departure: &Departure) {
         let way = (departure.port, departure.lane, departure.intended);
         self.push_frame(now, way, departure.vnet, &departure.frame);
@@ -151,7 +151,7 @@ impl Abroad {
 
     /// Takes in what has come. Answers whether there was anything.
     pub(super) fn receive(&mut self, now: Time) -> bool {
-        let Abroad { tunnel, held, spare, traffic, places, ahead, lanes, member, .. } = self;
+        let Remote { tunnel, held, spare, traffic, places, ahead, lanes, member, .. } = self;
         let mut any = false;
         for _ in 0..BATCHES_PER_TURN {
             let taken = tunnel.receive(now, |received| {
@@ -196,7 +196,7 @@ impl Abroad {
         self.held.next()
     }
 
-    /// When [`Abroad::receive`] wants to be called, even if nothing comes.
+    /// When [`Remote::receive`] wants to be called, even if nothing comes.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.tunnel.poll_timeout()
     }
@@ -247,7 +247,7 @@ impl Abroad {
 
     /// Who has become silent, or answers again.
     pub(super) fn silences(&mut self, now: Time) -> Vec<Silence> {
-        let Abroad { tunnel, pairs, .. } = self;
+        let Remote { tunnel, pairs, .. } = self;
         pairs.watch(now, |member| tunnel.silent_since(member, now))
     }
 
@@ -360,7 +360,7 @@ impl Abroad {
     }
 }
 
-impl AsFd for Abroad {
+impl AsFd for Remote {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tunnel.as_fd()
     }
