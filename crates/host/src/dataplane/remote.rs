@@ -5,9 +5,9 @@
 //! between the machines takes adds no delay; what could not be hidden is lateness, counted
 //! where the packet arrives.
 
-mod held;
+mod buffer_pool;
 mod pairs;
-mod spare;
+mod release_queue;
 mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,11 +22,11 @@ use windtunnel_wire::vnet;
 
 use super::crossed::Crossed;
 use crate::clock::now;
-pub(super) use held::Packet;
-use held::{Address, Held};
+use buffer_pool::BufferPool;
 use pairs::Pairs;
 pub(crate) use pairs::{OneWay, PeerTraffic, Silence};
-use spare::Spare;
+pub(super) use release_queue::Packet;
+use release_queue::{Address, ReleaseQueue};
 pub(crate) use traffic::Traffic;
 
 /// The other machines, as the packet loop sees them.
@@ -40,8 +40,8 @@ pub(crate) struct Remote {
     /// By member: nanoseconds by which its clock is ahead; `None`: not known.
     ahead: Vec<Option<i64>>,
     lanes: usize,
-    held: Held,
-    spare: Spare,
+    release_queue: ReleaseQueue,
+    buffer_pool: BufferPool,
     traffic: Traffic,
     pairs: Pairs,
     /// Whether nothing is sent to other machines any more: the run is over.
@@ -78,8 +78,8 @@ impl Remote {
             places: plan.ports().map(|(node, _)| placement[node.index()]).collect(),
             ahead: vec![None; usize::from(members)],
             lanes: plan.links.len() * 2,
-            held: Held::new(memory),
-            spare: Spare::default(),
+            release_queue: ReleaseQueue::new(memory),
+            buffer_pool: BufferPool::default(),
             traffic: Traffic::default(),
             pairs: Pairs::new((0..members).filter(|other| *other != member)),
             is_closed: false,
@@ -151,7 +151,17 @@ impl Remote {
 
     /// Takes in what has come. Answers whether there was anything.
     pub(super) fn receive(&mut self, now: Time) -> bool {
-        let Remote { tunnel, held, spare, traffic, places, ahead, lanes, member, .. } = self;
+        let Remote {
+            tunnel,
+            release_queue,
+            buffer_pool,
+            traffic,
+            places,
+            ahead,
+            lanes,
+            member,
+            ..
+        } = self;
         let mut any = false;
         for _ in 0..BATCHES_PER_TURN {
             let taken = tunnel.receive(now, |received| {
@@ -164,7 +174,7 @@ impl Remote {
                 let bytes = received.frame.len();
                 let frame = received.frame;
                 let move_to = |buffer: &mut Vec<u8>| frame.move_to(buffer);
-                if !held.add(&address, bytes, spare, move_to) {
+                if !release_queue.add(&address, bytes, buffer_pool, move_to) {
                     traffic.overflowed_packets += 1;
                 }
             });
@@ -183,17 +193,17 @@ impl Remote {
 
     /// The next packet whose time has come.
     pub(super) fn due(&mut self, now: Time) -> Option<Packet> {
-        self.held.due(now)
+        self.release_queue.due(now)
     }
 
     /// Takes the buffer of a packet back that was due.
     pub(super) fn recycle(&mut self, frame: Vec<u8>) {
-        self.spare.give(frame);
+        self.buffer_pool.give(frame);
     }
 
     /// When the next packet is to leave.
     pub(super) fn next(&self) -> Option<Time> {
-        self.held.next()
+        self.release_queue.next()
     }
 
     /// When [`Remote::receive`] wants to be called, even if nothing comes.
@@ -268,7 +278,7 @@ impl Remote {
         self.traffic = Traffic::default();
         self.before = self.tunnel.counters();
         self.pairs.begin(origin, &self.tunnel);
-        self.held.clear_before(origin);
+        self.release_queue.clear_before(origin);
         self.starts.clear();
         self.crossed.clear();
         let remote: Vec<_> = self.remote.iter().map(|(&(m, key), &flow)| (m, key, flow)).collect();

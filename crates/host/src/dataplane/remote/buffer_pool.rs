@@ -2,12 +2,12 @@
 
 /// Two stacks, so that acknowledgements do not take the buffers of trains.
 #[derive(Debug, Default)]
-pub(super) struct Spare {
+pub(super) struct BufferPool {
     short: Vec<Vec<u8>>,
     long: Vec<Vec<u8>>,
 }
 
-impl Spare {
+impl BufferPool {
     /// A buffer for a frame of `length` bytes, of any content and length.
     pub(super) fn take(&mut self, length: usize) -> Vec<u8> {
         self.of(length).pop().unwrap_or_default()
@@ -37,16 +37,17 @@ mod tests {
 
     #[test]
     fn buffers_come_back_for_frames_of_their_kind() {
-        let mut spare = Spare::default();
-        spare.give(vec![1; 60]);
-        assert_eq!(spare.take(65_226).capacity(), 0);
-        assert!(spare.take(1514).capacity() >= 60);
-        spare.give(vec![1; 65_226]);
-        assert_eq!(spare.take(60).capacity(), 0);
-        assert!(spare.take(9000).capacity() >= 65_226);
-        (0..200).for_each(|_| spare.give(vec![1; 60]));
+        let mut buffer_pool = BufferPool::default();
+        buffer_pool.give(vec![1; 60]);
+        assert_eq!(buffer_pool.take(65_226).capacity(), 0);
+        assert!(buffer_pool.take(1514).capacity() >= 60);
+        buffer_pool.give(vec![1; 65_226]);
+        assert_eq!(buffer_pool.take(60).capacity(), 0);
+        assert!(buffer_pool.take(9000).capacity() >= 65_226);
+        (0..200).for_each(|_| buffer_pool.give(vec![1; 60]));
         assert_eq!(
-            std::iter::from_fn(|| Some(spare.take(60)).filter(|it| it.capacity() > 0)).count(),
+            std::iter::from_fn(|| Some(buffer_pool.take(60)).filter(|it| it.capacity() > 0))
+                .count(),
             KEPT
         );
     }

@@ -6,11 +6,11 @@ use std::collections::BinaryHeap;
 use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_wire::vnet;
 
-use super::spare::Spare;
+use super::buffer_pool::BufferPool;
 
 /// Packets that wait for their time.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct ReleaseQueue {
     packets: BinaryHeap<Reverse<Packet>>,
     next: u64,
     bytes: u64,
@@ -37,10 +37,10 @@ pub(in crate::dataplane) struct Packet {
     pub(in crate::dataplane) frame: Vec<u8>,
 }
 
-impl Held {
+impl ReleaseQueue {
     /// They may hold `most` bytes.
     pub(super) fn new(most: u64) -> Self {
-        Held { packets: BinaryHeap::new(), next: 0, bytes: 0, most }
+        ReleaseQueue { packets: BinaryHeap::new(), next: 0, bytes: 0, most }
     }
 
     /// When the next packet is to leave.
@@ -54,7 +54,7 @@ impl Held {
         &mut self,
         address: &Address,
         frame_bytes: usize,
-        spare: &mut Spare,
+        buffer_pool: &mut BufferPool,
         move_to: impl FnOnce(&mut Vec<u8>),
     ) -> bool {
         let bytes = self.bytes + frame_bytes as u64;
@@ -62,7 +62,7 @@ impl Held {
             return false;
         }
         self.bytes = bytes;
-        let mut buffer = spare.take(frame_bytes);
+        let mut buffer = buffer_pool.take(frame_bytes);
         move_to(&mut buffer);
         let &Address { intended, port, lane, header } = address;
         let packet = Packet { intended, number: self.next, port, lane, header, frame: buffer };
@@ -97,7 +97,7 @@ mod tests {
     }
 
     /// Adds a packet of so many bytes.
-    fn add(held: &mut Held, millis: u64, bytes: usize) -> bool {
+    fn add(queue: &mut ReleaseQueue, millis: u64, bytes: usize) -> bool {
         let address = Address {
             intended: at(millis),
             port: PortId(1),
@@ -105,43 +105,43 @@ mod tests {
             header: [0; vnet::Header::LEN],
         };
         let fill = |buffer: &mut Vec<u8>| buffer.resize(bytes, 0);
-        held.add(&address, bytes, &mut Spare::default(), fill)
+        queue.add(&address, bytes, &mut BufferPool::default(), fill)
     }
 
-    fn due(held: &mut Held, millis: u64) -> Vec<usize> {
-        std::iter::from_fn(|| held.due(at(millis))).map(|packet| packet.frame.len()).collect()
+    fn due(queue: &mut ReleaseQueue, millis: u64) -> Vec<usize> {
+        std::iter::from_fn(|| queue.due(at(millis))).map(|packet| packet.frame.len()).collect()
     }
 
     #[test]
     fn packets_leave_in_order_of_their_time_and_those_of_one_instant_as_they_came() {
-        let mut held = Held::new(1_000);
+        let mut queue = ReleaseQueue::new(1_000);
         for (millis, bytes) in [(20, 1), (10, 2), (20, 3), (10, 4)] {
-            assert!(add(&mut held, millis, bytes));
+            assert!(add(&mut queue, millis, bytes));
         }
-        assert_eq!(held.next(), Some(at(10)));
-        assert_eq!(due(&mut held, 9), [] as [usize; 0]);
-        assert_eq!(due(&mut held, 10), [2, 4]);
-        assert_eq!(due(&mut held, 30), [1, 3]);
-        assert_eq!(held.next(), None);
+        assert_eq!(queue.next(), Some(at(10)));
+        assert_eq!(due(&mut queue, 9), [] as [usize; 0]);
+        assert_eq!(due(&mut queue, 10), [2, 4]);
+        assert_eq!(due(&mut queue, 30), [1, 3]);
+        assert_eq!(queue.next(), None);
     }
 
     #[test]
     fn what_exceeds_the_memory_is_refused_until_there_is_room_again() {
-        let mut held = Held::new(100);
-        assert!(add(&mut held, 10, 60));
-        assert!(!add(&mut held, 20, 41));
-        assert!(add(&mut held, 20, 40));
-        assert_eq!(due(&mut held, 10), [60]);
-        assert!(add(&mut held, 30, 60));
+        let mut queue = ReleaseQueue::new(100);
+        assert!(add(&mut queue, 10, 60));
+        assert!(!add(&mut queue, 20, 41));
+        assert!(add(&mut queue, 20, 40));
+        assert_eq!(due(&mut queue, 10), [60]);
+        assert!(add(&mut queue, 30, 60));
     }
 
     #[test]
     fn what_came_early_for_a_run_that_begins_is_kept_and_what_is_of_before_gives_its_room() {
-        let mut held = Held::new(100);
-        add(&mut held, 10, 60);
-        add(&mut held, 30, 40);
-        held.clear_before(at(20));
-        assert!(add(&mut held, 40, 60));
-        assert_eq!(due(&mut held, 50), [40, 60]);
+        let mut queue = ReleaseQueue::new(100);
+        add(&mut queue, 10, 60);
+        add(&mut queue, 30, 40);
+        queue.clear_before(at(20));
+        assert!(add(&mut queue, 40, 60));
+        assert_eq!(due(&mut queue, 50), [40, 60]);
     }
 }
