@@ -14,12 +14,12 @@ pub(crate) struct Freezes {
 
 /// Whether all programs are paused now, and the account of it.
 #[derive(Debug, Default)]
-pub(crate) struct Frost {
+pub(crate) struct FreezeState {
     since: Option<Time>,
     total: Freezes,
 }
 
-impl Frost {
+impl FreezeState {
     pub(crate) fn is_on(&self) -> bool {
         self.since.is_some()
     }
@@ -48,13 +48,13 @@ mod tests {
     #[test]
     fn the_time_of_all_freezes_is_added() {
         let at = |millis| Time::ZERO + Span::from_millis(millis);
-        let mut frost = Frost::default();
-        assert!(!frost.is_on() && !frost.end(at(5)), "there is nothing to end");
-        frost.begin(at(10));
-        assert!(frost.is_on());
-        assert!(frost.end(at(40)) && !frost.is_on());
-        frost.begin(at(100));
-        frost.end(at(105));
-        assert_eq!(frost.total(), Freezes { times: 2, lasted: Span::from_millis(35) });
+        let mut freeze = FreezeState::default();
+        assert!(!freeze.is_on() && !freeze.end(at(5)), "there is nothing to end");
+        freeze.begin(at(10));
+        assert!(freeze.is_on());
+        assert!(freeze.end(at(40)) && !freeze.is_on());
+        freeze.begin(at(100));
+        freeze.end(at(105));
+        assert_eq!(freeze.total(), Freezes { times: 2, lasted: Span::from_millis(35) });
     }
 }

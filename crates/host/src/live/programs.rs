@@ -19,7 +19,7 @@ use super::agenda::Agenda;
 use super::context::Context;
 use super::foreground::ForegroundProgram;
 use super::launcher::Launcher;
-use crate::freeze::Frost;
+use crate::freeze::FreezeState;
 use crate::options::Foreground;
 use crate::output::ProgramKey;
 use crate::supervisor::{Command, Exit, Life, Supervised, Supervisor};
@@ -29,13 +29,13 @@ pub(super) struct Programs {
     pub(super) supervisor: Supervisor,
     pub(super) launcher: Launcher,
     agenda: Agenda,
-    freeze: Frost,
+    freeze: FreezeState,
 }
 
 impl Programs {
     /// The file's events about programs are on the agenda.
     pub(super) fn new(plan: &Plan, supervisor: Supervisor, launcher: Launcher) -> Self {
-        let (agenda, freeze) = (Agenda::default(), Frost::default());
+        let (agenda, freeze) = (Agenda::default(), FreezeState::default());
         let mut programs = Programs { supervisor, launcher, agenda, freeze };
         for event in plan.events.iter().filter(|event| event.action.is_about_programs()) {
             programs.add_event(event.at, event.action.clone());
