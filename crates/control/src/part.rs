@@ -161,12 +161,12 @@ pub struct PartSetup {
     /// The first and the last of the UDP ports of which the part takes one that is free.
     pub ports: (u16, u16),
     /// How the run is done.
-    pub manner: Manner,
+    pub shared: SharedOptions,
 }
 
 /// How a run is done, the same on all machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manner {
+pub struct SharedOptions {
     /// A packet that leaves later than this after it should have counts as late.
     pub max_lateness: Span,
     /// Bytes kept of each stream that a program writes.

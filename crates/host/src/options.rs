@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use windtunnel_control::part::Manner;
+use windtunnel_control::part::SharedOptions;
 use windtunnel_model::{Bytes, NodeId, Span};
 use windtunnel_trace::report::Attempt;
 
@@ -52,10 +52,15 @@ impl Options {
         }
     }
 
-    /// Options of a run over several machines, which all of them do in the same manner.
+    /// Options of a run over several machines, which all of them do in the same way.
     #[must_use]
-    pub fn in_manner(folder: PathBuf, base_dir: PathBuf, plan_hash: &str, manner: &Manner) -> Self {
-        let Manner { max_lateness, output_limit, offload, packet_memory } = *manner;
+    pub fn with_shared(
+        folder: PathBuf,
+        base_dir: PathBuf,
+        plan_hash: &str,
+        shared: &SharedOptions,
+    ) -> Self {
+        let SharedOptions { max_lateness, output_limit, offload, packet_memory } = *shared;
         let plan_hash = plan_hash.to_owned();
         let usual = Options::new(folder, base_dir);
         Options { plan_hash, max_lateness, output_limit, offload, packet_memory, ..usual }
@@ -63,9 +68,9 @@ impl Options {
 
     /// What other machines have to know of these.
     #[must_use]
-    pub fn manner(&self) -> Manner {
+    pub fn shared(&self) -> SharedOptions {
         let Options { max_lateness, output_limit, offload, packet_memory, .. } = *self;
-        Manner { max_lateness, output_limit, offload, packet_memory }
+        SharedOptions { max_lateness, output_limit, offload, packet_memory }
     }
 }
 
@@ -94,8 +99,8 @@ mod tests {
         options.offload = false;
         options.packet_memory = Bytes(7);
         options.plan_hash = "abc".to_owned();
-        let there = Options::in_manner("/r/two".into(), "/f".into(), "abc", &options.manner());
-        assert_eq!(there.manner(), options.manner());
+        let there = Options::with_shared("/r/two".into(), "/f".into(), "abc", &options.shared());
+        assert_eq!(there.shared(), options.shared());
         assert_eq!(there.plan_hash, "abc");
         // What is of one machine stays there.
         assert_eq!((there.folder, there.base_dir), ("/r/two".into(), "/f".into()));

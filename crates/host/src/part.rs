@@ -208,14 +208,14 @@ fn remote(
         source: std::io::Error::other(error),
     })?;
     let members = u16::try_from(setup.members.len()).unwrap_or(u16::MAX);
-    let memory = setup.manner.packet_memory.0;
+    let memory = setup.shared.packet_memory.0;
     Ok(Remote::new(tunnel, plan, &setup.placement, (setup.member, members), memory))
 }
 
 fn options(setup: &PartSetup) -> Options {
     let base_dir =
         if setup.base_dir.is_dir() { setup.base_dir.clone() } else { setup.folder.clone() };
-    Options::in_manner(setup.folder.clone(), base_dir, &setup.plan_hash, &setup.manner)
+    Options::with_shared(setup.folder.clone(), base_dir, &setup.plan_hash, &setup.shared)
 }
 
 #[cfg(test)]

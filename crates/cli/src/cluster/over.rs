@@ -149,7 +149,7 @@ fn setup(plan: &Plan, options: &Options, over: &Over<'_>) -> Result<RunSetup, Fa
         placement: places,
         key: if over.plain { None } else { Some(parts::packet_key().map_err(failed)?) },
         base_dir: options.base_dir.clone(),
-        manner: options.manner(),
+        shared: options.shared(),
     })
 }
 
@@ -205,5 +205,5 @@ fn tell(setup: &RunSetup, over: &Over<'_>) {
 
 /// Options of a run that somebody else has begun.
 pub(crate) fn options_of(setup: &RunSetup, folder: PathBuf) -> Options {
-    Options::in_manner(folder, setup.base_dir.clone(), &setup.plan_hash, &setup.manner)
+    Options::with_shared(folder, setup.base_dir.clone(), &setup.plan_hash, &setup.shared)
 }

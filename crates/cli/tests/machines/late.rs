@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use windtunnel_control::Version;
 use windtunnel_control::frame::{self, Frames};
-use windtunnel_control::part::{FromPart, Manner, PartSetup, ToPart};
+use windtunnel_control::part::{FromPart, PartSetup, SharedOptions, ToPart};
 use windtunnel_model::{Bytes, Span};
 use windtunnel_sys::clock;
 
@@ -117,7 +117,7 @@ fn setup(folder: std::path::PathBuf) -> PartSetup {
         base_dir: "/".into(),
         bind: [127, 0, 0, 1].into(),
         ports: (17_448, 17_547),
-        manner: Manner {
+        shared: SharedOptions {
             max_lateness: Span::from_secs(5),
             output_limit: Bytes(1 << 20),
             offload: true,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_control::part::{Manner, StopWhy};
+use windtunnel_control::part::{SharedOptions, StopWhy};
 use windtunnel_model::Plan;
 
 use super::Reserved;
@@ -29,7 +29,7 @@ pub struct RunSetup {
     /// Where programs start that name no folder of their own.
     pub base_dir: PathBuf,
     /// How the run is done.
-    pub manner: Manner,
+    pub shared: SharedOptions,
 }
 
 /// A machine of a run.

@@ -139,7 +139,7 @@ impl Runs {
             base_dir: setup.base_dir.clone(),
             bind: bindable(self.address.ip()),
             ports: self.ports,
-            manner: setup.manner,
+            shared: setup.shared,
         }
     }
 }

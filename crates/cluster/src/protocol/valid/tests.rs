@@ -21,7 +21,7 @@ pub(crate) fn run() -> Value {
     let member = |last: u8| json!({"agent": format!("{last:016x}"), "host": format!("m{last}"), "address": format!("10.0.0.{last}:7447")});
     json!({"run": 7, "plan_hash": "0".repeat(64), "placement": [0, 1], "base_dir": "/",
         "members": [member(1), member(2)],
-        "manner": {"max_lateness": "1ms", "output_limit": "1MB", "offload": true, "packet_memory": "1MB"},
+        "shared": {"max_lateness": "1ms", "output_limit": "1MB", "offload": true, "packet_memory": "1MB"},
         "plan": {"name": "net", "seed": 1, "duration": null,
             "routing": {"metric": "latency", "ecmp": false, "reroute": null},
             "nodes": [node("a", 0, "up"), node("b", 1, "down")], "routers": [], "routes": [], "events": [],
