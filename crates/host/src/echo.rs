@@ -15,7 +15,7 @@ pub(crate) struct Probe {
 
 /// What the echo requests on one path saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct EchoesSeen {
+pub(crate) struct EchoResults {
     /// For each request, when it was sent after the run began (zero for those before), and its
     /// round trip.
     pub(crate) echoes: Vec<(Span, Option<Span>)>,
@@ -73,7 +73,7 @@ impl Probe {
     }
 }
 
-impl EchoesSeen {
+impl EchoResults {
     /// Round trips, sorted.
     pub(crate) fn sorted(&self) -> Vec<Span> {
         let mut rtts: Vec<Span> = self.echoes.iter().filter_map(|(_, rtt)| *rtt).collect();
@@ -113,9 +113,9 @@ pub(crate) const ECHOES_MOST: u16 = 5000;
 mod tests {
     use super::*;
 
-    fn seen(millis: &[Option<u64>]) -> EchoesSeen {
+    fn seen(millis: &[Option<u64>]) -> EchoResults {
         let echoes = millis.iter().map(|ms| (Span::ZERO, ms.map(Span::from_millis)));
-        EchoesSeen { echoes: echoes.collect(), error: None }
+        EchoResults { echoes: echoes.collect(), error: None }
     }
 
     #[test]

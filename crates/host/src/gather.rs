@@ -23,7 +23,7 @@ use windtunnel_sys::limits::Processors;
 use windtunnel_trace::report::Report;
 
 use crate::devices::DeviceDrops;
-use crate::echo::{EchoesSeen, Probe};
+use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::folder::{Folder, FolderError};
 use crate::freeze::Freezes;
@@ -101,7 +101,7 @@ struct Whole {
     recorded: Recorded,
     carried: Carried,
     supervisor: Supervisor,
-    echoes: Vec<(Probe, EchoesSeen)>,
+    echoes: Vec<(Probe, EchoResults)>,
     freezes: Freezes,
     ending: Ending,
     lost: Vec<Lost>,

@@ -24,9 +24,9 @@ use windtunnel_sys::clock;
 use windtunnel_sys::poll::Event as Wake;
 
 use crate::observer::Observer;
-pub(crate) use carry::{Carried, Carry, LogSeen, LogWatch, ProgramKey};
+pub(crate) use carry::{Carried, Carry, LogMatches, LogWatch, ProgramKey};
 #[cfg(test)]
-pub(crate) use carry::{LineSeen, Volume};
+pub(crate) use carry::{LogLine, Volume};
 use stream::{Closed, Progress, Stream};
 
 /// What the thread tells the main loop.

@@ -5,12 +5,12 @@ use std::fmt::Write;
 use windtunnel_model::{NodeId, Plan, Span, Time};
 
 use crate::dataplane::Flow;
-use crate::echo::{EchoesSeen, Probe};
+use crate::echo::{EchoResults, Probe};
 
 /// File names and contents; none where nothing was measured.
 pub(crate) fn tables(
     plan: &Plan,
-    echoes: &[(Probe, EchoesSeen)],
+    echoes: &[(Probe, EchoResults)],
     flows: &[Flow],
 ) -> Vec<(&'static str, String)> {
     let name = |node: NodeId| plan.nodes[node.index()].name.as_str();
@@ -62,7 +62,7 @@ mod tests {
         let before = Probe { from, to, during: None };
         let window = Window { from: Span::from_secs(1), to: None };
         let during = Probe { from: to, to: from, during: Some((window, Span::from_millis(100))) };
-        let seen = |at, rtt| EchoesSeen { echoes: vec![(at, rtt)], error: None };
+        let seen = |at, rtt| EchoResults { echoes: vec![(at, rtt)], error: None };
         let rtt = Some(Span::from_micros(1_500_250));
         let echoes =
             [(before, seen(Span::ZERO, rtt)), (during, seen(Span::from_millis(1_100), None))];

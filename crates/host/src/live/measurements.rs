@@ -9,7 +9,7 @@ use windtunnel_node::{Reply, Request};
 
 use super::context::Context;
 use super::nodes::Nodes;
-use crate::echo::{ECHOES_MOST, EchoesSeen, Probe};
+use crate::echo::{ECHOES_MOST, EchoResults, Probe};
 
 /// The measurements of a run: which have been started, and what they found.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Measurements {
     probes: Vec<Probe>,
     started: BTreeSet<usize>,
     /// Results by the position among `probes`.
-    results: Vec<(usize, EchoesSeen)>,
+    results: Vec<(usize, EchoResults)>,
 }
 
 impl Measurements {
@@ -93,10 +93,10 @@ impl Measurements {
         let Ok(index) = usize::try_from(token) else { return };
         let Some(probe) = self.probes.get(index) else { return };
         let echoes = probe.seen(origin, began_ns, echoes);
-        self.results.push((index, EchoesSeen { echoes, error }));
+        self.results.push((index, EchoResults { echoes, error }));
     }
 
-    pub(super) fn into_results(self) -> Vec<(Probe, EchoesSeen)> {
+    pub(super) fn into_results(self) -> Vec<(Probe, EchoResults)> {
         let Measurements { probes, results, .. } = self;
         results.into_iter().map(|(index, seen)| (probes[index], seen)).collect()
     }
@@ -115,7 +115,8 @@ impl Measurements {
     fn start(&mut self, index: usize, cx: &Context) {
         self.started.insert(index);
         if let Err(error) = self.ask(index, cx) {
-            self.results.push((index, EchoesSeen { error: Some(error), ..EchoesSeen::default() }));
+            self.results
+                .push((index, EchoResults { error: Some(error), ..EchoResults::default() }));
         }
     }
 

@@ -23,7 +23,7 @@ use super::nodes::{Inits, Nodes};
 use super::programs::Programs;
 use crate::clock::now;
 use crate::dataplane::{Dataplane, Note, Tally};
-use crate::echo::{EchoesSeen, Probe};
+use crate::echo::{EchoResults, Probe};
 use crate::folder::Folder;
 use crate::freeze::Freezes;
 use crate::observer::Observer;
@@ -64,7 +64,7 @@ pub(crate) struct Ended {
     pub(crate) tally: Tally,
     pub(crate) carried: Carried,
     pub(crate) supervisor: Supervisor,
-    pub(crate) echoes: Vec<(Probe, EchoesSeen)>,
+    pub(crate) echoes: Vec<(Probe, EchoResults)>,
     pub(crate) origin: Time,
     /// How long after the origin the clock of the run was started.
     pub(crate) began_late: Span,

@@ -50,7 +50,7 @@ pub(crate) struct LogWatch {
 
 /// Where the lines of one stream that match were.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LogSeen {
+pub(crate) struct LogMatches {
     /// Position of the expectation.
     pub expectation: usize,
     /// Whose they are.
@@ -60,12 +60,12 @@ pub(crate) struct LogSeen {
     /// How many matched.
     pub lines: u64,
     /// The first of them.
-    pub first: Option<LineSeen>,
+    pub first: Option<LogLine>,
 }
 
 /// A line of a program's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LineSeen {
+pub(crate) struct LogLine {
     /// Its number in the file, from 1.
     pub number: u64,
     /// When it was read, in nanoseconds of the monotonic clock.
@@ -90,7 +90,7 @@ pub(crate) struct Carried {
     #[serde(with = "crate::pairs")]
     pub volumes: BTreeMap<ProgramKey, Volume>,
     /// Lines that expectations ask for, by stream.
-    pub logs: Vec<LogSeen>,
+    pub logs: Vec<LogMatches>,
     /// The first failure to write a file, if any.
     pub failure: Option<String>,
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use regex::Regex;
 
-use super::carry::{Carry, LineSeen, LogSeen, LogWatch, ProgramKey, Volume};
+use super::carry::{Carry, LogLine, LogMatches, LogWatch, ProgramKey, Volume};
 use crate::observer::{Notice, Observer};
 
 /// A pipe that is being carried.
@@ -28,14 +28,14 @@ pub(super) struct Stream {
     matched: bool,
     /// Lines so far, in the file's numbering.
     lines: u64,
-    watches: Vec<(LogWatch, LogSeen)>,
+    watches: Vec<(LogWatch, LogMatches)>,
     shown: Shown,
 }
 
 /// What is left of a stream.
 pub(super) struct Closed {
     pub(super) volume: Volume,
-    pub(super) logs: Vec<LogSeen>,
+    pub(super) logs: Vec<LogMatches>,
     pub(super) file: PathBuf,
     /// Lines in the file.
     pub(super) lines: u64,
@@ -86,7 +86,7 @@ impl Stream {
                 .map(|watch| {
                     let (expectation, key, file) =
                         (watch.expectation, carry.key, carry.file.clone());
-                    (watch, LogSeen { expectation, key, file, lines: 0, first: None })
+                    (watch, LogMatches { expectation, key, file, lines: 0, first: None })
                 })
                 .collect(),
             file_path: carry.file,
@@ -188,7 +188,7 @@ impl Stream {
             if (watch.from_ns..watch.to_ns).contains(&now_ns) && watch.pattern.is_match(text) {
                 seen.lines += 1;
                 let text = || text.chars().take(TEXT_KEPT).collect();
-                seen.first.get_or_insert_with(|| LineSeen { number, at_ns: now_ns, text: text() });
+                seen.first.get_or_insert_with(|| LogLine { number, at_ns: now_ns, text: text() });
             }
         }
         if show {
@@ -321,7 +321,7 @@ mod tests {
         }
         let closed = stream.close(30, &lines);
         // Seven lines were there before, and two came too early.
-        let first = LineSeen { number: 11, at_ns: 10, text: "y".into() };
+        let first = LogLine { number: 11, at_ns: 10, text: "y".into() };
         assert_eq!((closed.logs[0].lines, &closed.logs[0].first), (2, &Some(first)));
         assert_eq!((closed.logs[0].expectation, closed.lines), (3, 13));
     }

@@ -12,12 +12,12 @@ use windtunnel_trace::series::Series;
 
 use crate::dataplane::{Flow, Tally};
 use crate::devices::DeviceDrops;
-use crate::echo::{EchoesSeen, Probe};
+use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::folder::{Folder, FolderError};
 use crate::freeze::Freezes;
 use crate::gather::numbers;
-use crate::output::{Carried, LogSeen, ProgramKey};
+use crate::output::{Carried, LogMatches, ProgramKey};
 use crate::recorder::Recorded;
 use crate::reserve;
 use crate::supervisor::Supervised;
@@ -41,7 +41,7 @@ pub(crate) struct Results {
     /// The programs of this machine.
     #[serde(with = "crate::pairs")]
     pub(crate) programs: BTreeMap<ProgramKey, Supervised>,
-    pub(crate) echoes: Vec<(Probe, EchoesSeen)>,
+    pub(crate) echoes: Vec<(Probe, EchoResults)>,
     /// When the run began, on this machine's monotonic clock.
     pub(crate) origin: Time,
     pub(crate) freezes: Freezes,
@@ -133,7 +133,7 @@ impl Results {
         };
         let keys = self.programs.keys().chain(self.carried.volumes.keys());
         let logs = self.carried.logs.iter();
-        let asked = |seen: &LogSeen| seen.expectation < plan.expectations.len();
+        let asked = |seen: &LogMatches| seen.expectation < plan.expectations.len();
         ensure(
             keys.chain(logs.clone().map(|seen| &seen.key)).all(has) && logs.clone().all(asked),
             || "it has run programs that the plan does not have".to_owned(),

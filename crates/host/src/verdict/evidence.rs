@@ -6,7 +6,7 @@ use windtunnel_sys::limits::{self, Processors};
 
 use crate::dataplane::Tally;
 use crate::devices::DeviceDrops;
-use crate::echo::{EchoesSeen, Probe};
+use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::freeze::Freezes;
 use crate::output::Carried;
@@ -28,7 +28,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) carried: &'a Carried,
     pub(crate) supervisor: &'a Supervisor,
     /// The round trips that were measured.
-    pub(crate) echoes: &'a [(Probe, EchoesSeen)],
+    pub(crate) echoes: &'a [(Probe, EchoResults)],
     /// When the run began.
     pub(crate) origin: Time,
     /// How all programs were paused.

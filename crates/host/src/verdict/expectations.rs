@@ -1,7 +1,7 @@
 //! What the file expects, beside what was seen.
 
-mod found;
 mod link;
+mod outcome;
 mod path;
 mod program;
 
@@ -11,7 +11,7 @@ use windtunnel_trace::report::Expectation;
 
 use super::evidence::Evidence;
 use crate::text::rounded;
-use found::Found;
+use outcome::Outcome;
 pub(super) use program::ending;
 
 /// Every expectation of the plan, checked.
@@ -38,7 +38,7 @@ fn check_one(evidence: &Evidence<'_>, index: usize, asked: &Asked) -> Expectatio
             found.seen.push_str(&format!("; the run ended at {}", rounded(elapsed)));
         }
     }
-    let Found { about, asked: bounds, seen, met, look } = found;
+    let Outcome { about, asked: bounds, seen, met, look } = found;
     Expectation { line: asked.line, about, asked: bounds, seen, met, look }
 }
 

@@ -9,7 +9,7 @@ use super::evidence::Evidence;
 use super::judge;
 use crate::dataplane::{LaneResult, Tally};
 use crate::devices::DeviceDrops;
-use crate::echo::{EchoesSeen, Probe};
+use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::freeze::Freezes;
 use crate::output::Carried;
@@ -25,7 +25,7 @@ pub(super) struct Case {
     pub(super) recorded: Recorded,
     pub(super) carried: Carried,
     pub(super) supervisor: Supervisor,
-    pub(super) echoes: Vec<(Probe, EchoesSeen)>,
+    pub(super) echoes: Vec<(Probe, EchoResults)>,
     pub(super) freezes: Freezes,
     pub(super) device_drops: DeviceDrops,
     pub(super) processors: Processors,

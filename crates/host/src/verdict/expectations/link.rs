@@ -7,7 +7,7 @@ use windtunnel_model::expect::{
 use windtunnel_model::{Bytes, Packets, Span};
 use windtunnel_trace::series::{Cut, Sample};
 
-use super::found::{Found, allows, allows_share, megabits, percent, seconds, share, when};
+use super::outcome::{Outcome, allows, allows_share, megabits, percent, seconds, share, when};
 use crate::text::rounded;
 use crate::verdict::evidence::Evidence;
 
@@ -16,7 +16,7 @@ pub(super) fn check(
     window: Option<Window>,
     lane: Lane,
     fact: &LinkFact,
-) -> Found {
+) -> Outcome {
     let (figure, asked) = describe(fact);
     let link = &evidence.plan.links[lane.link.index()].name;
     let about = format!("link {link} {} {figure}", evidence.plan.lane_name(lane));
@@ -25,7 +25,7 @@ pub(super) fn check(
     let cut = result.and_then(|result| result.series.as_ref()?.cut(window));
     let Some(cut) = cut else {
         let (seen, look) = ("no sample".to_owned(), "links.csv".to_owned());
-        return Found { about, asked, seen, met: false, look };
+        return Outcome { about, asked, seen, met: false, look };
     };
     let (seen, met, look) = match fact {
         LinkFact::Rate(which, bounds) => rate(&rows, &cut, *which, bounds),
@@ -60,7 +60,7 @@ pub(super) fn check(
         LinkFact::Queue(level, bounds) => queue(&rows, &cut, *level, bounds),
         LinkFact::Lateness(level, bounds) => lateness(&rows, &cut, *level, bounds),
     };
-    Found { about, asked, seen, met, look }
+    Outcome { about, asked, seen, met, look }
 }
 
 /// The figure's name, and its bounds.

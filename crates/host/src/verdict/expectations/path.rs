@@ -4,8 +4,8 @@ use windtunnel_model::expect::{Bounds, Expectation, PathFact, RateStatistic, Tim
 use windtunnel_model::{NodeId, Rate, Span, Time};
 use windtunnel_trace::rate::Intervals;
 
-use super::found::{Found, allows, allows_share, megabits, percent, share, when};
-use crate::echo::{EchoesSeen, Probe};
+use super::outcome::{Outcome, allows, allows_share, megabits, percent, share, when};
+use crate::echo::{EchoResults, Probe};
 use crate::text::rounded;
 use crate::verdict::evidence::Evidence;
 
@@ -14,7 +14,7 @@ pub(super) fn check(
     asked: &Expectation,
     (from, to): (NodeId, NodeId),
     fact: &PathFact,
-) -> Found {
+) -> Outcome {
     let name = |node: NodeId| &evidence.plan.nodes[node.index()].name;
     let path = format!("path {} to {}", name(from), name(to));
     let seen = || {
@@ -63,10 +63,10 @@ pub(super) fn check(
         PathFact::Throughput(..) | PathFact::Deviation(_) => "paths.csv",
     };
     let look = format!("{file}, lines with `{},{},`", name(from), name(to));
-    Found { about: format!("{path} {figure}"), asked: bounds, seen, met, look }
+    Outcome { about: format!("{path} {figure}"), asked: bounds, seen, met, look }
 }
 
-fn rtt(seen: Option<&EchoesSeen>, which: TimeStatistic, bounds: &Bounds<Span>) -> (String, bool) {
+fn rtt(seen: Option<&EchoResults>, which: TimeStatistic, bounds: &Bounds<Span>) -> (String, bool) {
     let figure = seen.and_then(|seen| match which {
         TimeStatistic::Median => seen.median(),
         TimeStatistic::Mean => seen.mean(),
@@ -78,10 +78,10 @@ fn rtt(seen: Option<&EchoesSeen>, which: TimeStatistic, bounds: &Bounds<Span>) -
 }
 
 /// Why there is no figure.
-fn nothing(seen: Option<&EchoesSeen>) -> String {
+fn nothing(seen: Option<&EchoResults>) -> String {
     match seen {
-        Some(EchoesSeen { error: Some(error), .. }) => error.clone(),
-        Some(EchoesSeen { echoes, .. }) if !echoes.is_empty() => {
+        Some(EchoResults { error: Some(error), .. }) => error.clone(),
+        Some(EchoResults { echoes, .. }) if !echoes.is_empty() => {
             format!("no reply to {} echo requests", echoes.len())
         }
         _ => "no reply".to_owned(),
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn the_figures_of_echoes_are_those_of_the_replies() {
         let echo = |ms: Option<u64>| (Span::ZERO, ms.map(Span::from_millis));
-        let seen = EchoesSeen {
+        let seen = EchoResults {
             echoes: [Some(10), Some(30), None, Some(20), Some(40)].map(echo).into(),
             error: None,
         };
@@ -164,7 +164,7 @@ mod tests {
             rtt(Some(&seen), TimeStatistic::Mean, &at_most(24)),
             ("25.0ms (mean of 4)".to_owned(), false)
         );
-        let silent = EchoesSeen { echoes: vec![echo(None); 3], error: None };
+        let silent = EchoResults { echoes: vec![echo(None); 3], error: None };
         let (text, met) = rtt(Some(&silent), TimeStatistic::Median, &at_most(1));
         assert_eq!((text.as_str(), met), ("no reply to 3 echo requests", false));
     }

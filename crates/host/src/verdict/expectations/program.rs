@@ -4,8 +4,8 @@ use windtunnel_model::expect::{Bounds, ExitWanted, ProgramFact};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{NodeId, Span, Time};
 
-use super::found::{Found, seconds};
-use crate::output::{LogSeen, ProgramKey};
+use super::outcome::{Outcome, seconds};
+use crate::output::{LogMatches, ProgramKey};
 use crate::supervisor::{Life, Supervised};
 use crate::text::rounded;
 use crate::verdict::evidence::Evidence;
@@ -15,13 +15,13 @@ pub(super) fn check(
     index: usize,
     nodes: &[NodeId],
     fact: &ProgramFact,
-) -> Found {
+) -> Outcome {
     let (figure, asked) = describe(fact);
     let name = |node: &NodeId| evidence.plan.nodes[node.index()].name.clone();
     let found: Vec<Seen> = nodes.iter().map(|node| of_node(evidence, index, *node, fact)).collect();
     let met = found.iter().any(|(_, met, _)| *met);
     match (nodes, found.first()) {
-        ([node], Some((seen, met, look))) => Found {
+        ([node], Some((seen, met, look))) => Outcome {
             about: format!("node {} {figure}", name(node)),
             asked,
             seen: seen.clone(),
@@ -34,7 +34,7 @@ pub(super) fn check(
             let shown = nodes.iter().zip(&found).take(MEMBERS_SHOWN);
             let shown: Vec<_> =
                 shown.map(|(node, (seen, ..))| format!("{}: {seen}", name(node))).collect();
-            Found {
+            Outcome {
                 about: format!("any node of {} {figure}", group.unwrap_or_default()),
                 asked,
                 seen: format!("true of {count} of {}; {}", nodes.len(), shown.join("; ")),
@@ -151,11 +151,11 @@ fn runtime(program: &Supervised, bounds: &Bounds<Span>, elapsed: Span) -> (Strin
 
 fn log(evidence: &Evidence<'_>, index: usize, node: NodeId, count: &Bounds<u64>) -> Seen {
     let all = evidence.carried.logs.iter();
-    let of_node: Vec<&LogSeen> =
+    let of_node: Vec<&LogMatches> =
         all.filter(|seen| seen.expectation == index && seen.key.node == node.index()).collect();
     let lines = total(of_node.iter().map(|seen| seen.lines));
     let name = &evidence.plan.nodes[node.index()].name;
-    let file = |seen: &LogSeen| {
+    let file = |seen: &LogMatches| {
         let file = seen.file.file_name().unwrap_or_default().to_string_lossy();
         format!("nodes/{name}/{file}")
     };

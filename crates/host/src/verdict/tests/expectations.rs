@@ -7,8 +7,8 @@ use windtunnel_trace::sample::Row;
 use windtunnel_trace::series::{Sample, Series};
 
 use super::super::testing::Case;
-use crate::echo::{EchoesSeen, Probe};
-use crate::output::{LineSeen, LogSeen, ProgramKey};
+use crate::echo::{EchoResults, Probe};
+use crate::output::{LogLine, LogMatches, ProgramKey};
 
 fn file(expect: &str) -> String {
     format!(
@@ -55,12 +55,12 @@ fn times_of_programs_count_from_the_beginning_of_the_run() {
 #[test]
 fn lines_of_a_log_are_counted_over_the_streams_and_the_first_is_shown() {
     let mut case = Case::of(&file("{node: web, log: {match: up, count: {min: 3}}}"));
-    let seen = |file: &str, lines, number, at_ns: u64| LogSeen {
+    let seen = |file: &str, lines, number, at_ns: u64| LogMatches {
         expectation: 0,
         key: ProgramKey { node: 0, program: 0 },
         file: file.into(),
         lines,
-        first: Some(LineSeen { number, at_ns, text: "up".into() }),
+        first: Some(LogLine { number, at_ns, text: "up".into() }),
     };
     case.carried.logs =
         vec![seen("/r/stdout", 1, 9, 2_000_000_000), seen("/r/stderr", 2, 4, 1_250_000_000)];
@@ -79,11 +79,11 @@ fn the_round_trip_of_a_path_is_the_median_of_the_replies() {
     let probe = Probe::all(&case.plan)[0];
     let rtts = [Some(10), None, Some(20), Some(40)];
     let echoes = rtts.map(|ms| (Span::ZERO, ms.map(Span::from_millis)));
-    case.echoes = vec![(probe, EchoesSeen { echoes: echoes.to_vec(), error: None })];
+    case.echoes = vec![(probe, EchoResults { echoes: echoes.to_vec(), error: None })];
     let found = first(&case);
     assert_eq!((found.about.as_str(), found.met), ("path web to peer-1 rtt", true));
     assert_eq!(found.look, "echoes.csv, lines with `web,peer-1,`");
-    case.echoes[0].1 = EchoesSeen { echoes: Vec::new(), error: Some("no route".into()) };
+    case.echoes[0].1 = EchoResults { echoes: Vec::new(), error: Some("no route".into()) };
     assert_eq!(first(&case).seen, "no route");
 }
 
@@ -96,7 +96,7 @@ fn the_loss_of_a_path_is_the_share_of_requests_without_reply() {
         let reply = (Span::ZERO, Some(Span::from_millis(1)));
         let mut echoes = vec![reply; 39];
         echoes.push((Span::ZERO, None));
-        case.echoes = vec![(probe, EchoesSeen { echoes, error: None })];
+        case.echoes = vec![(probe, EchoResults { echoes, error: None })];
         let found = first(&case);
         (found.seen.clone(), found.met)
     };

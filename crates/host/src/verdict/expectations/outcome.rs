@@ -5,7 +5,7 @@ use windtunnel_model::{Rate, Span, Time};
 use windtunnel_trace::rate::Stretch;
 
 /// What was seen, in words, and whether it is what was asked.
-pub(super) struct Found {
+pub(super) struct Outcome {
     /// What it is about, the figure included.
     pub(super) about: String,
     pub(super) asked: String,
