@@ -11,7 +11,7 @@ use windtunnel_routing::Routes;
 
 use crate::folder::Folder;
 use crate::gather::{Parts, gather};
-use crate::observer::Seen;
+use crate::observer::OwnedNotice;
 use crate::options::Options;
 use crate::part::news::News;
 use crate::supervisor::Supervisor;
@@ -35,7 +35,7 @@ pub fn fuzz_one(data: &[u8], plan: &Plan, results: &[(&str, Vec<u8>)], scratch: 
                 supervisor.on_lost(&[key.node], "b");
             }
         }
-        1 => drop(Seen::read(&String::from_utf8_lossy(rest), plan)),
+        1 => drop(OwnedNotice::read(&String::from_utf8_lossy(rest), plan)),
         2 => use_plan(rest),
         file => {
             let file = ["part.json", "links.csv", "events.jsonl"][usize::from(file - 3)];

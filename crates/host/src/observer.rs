@@ -53,7 +53,7 @@ pub enum Notice<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Seen {
+pub enum OwnedNotice {
     /// [`Notice::Setup`].
     Setup {
         /// Nodes that are up.
@@ -95,39 +95,42 @@ pub enum Seen {
     Hurried,
 }
 
-impl From<&Notice<'_>> for Seen {
+impl From<&Notice<'_>> for OwnedNotice {
     fn from(notice: &Notice<'_>) -> Self {
         match *notice {
-            Notice::Setup { done, total } => Seen::Setup { done, total },
-            Notice::Measuring { paths } => Seen::Measuring { paths },
-            Notice::Output { source, node, error, line } => {
-                Seen::Output { source: source.to_owned(), node, error, line: line.to_owned() }
-            }
-            Notice::Event(event) => Seen::Event(event.clone()),
-            Notice::Tick { elapsed, running } => Seen::Tick { elapsed, running },
-            Notice::Stopping { reason } => Seen::Stopping { reason: reason.to_owned() },
-            Notice::Hurried => Seen::Hurried,
+            Notice::Setup { done, total } => OwnedNotice::Setup { done, total },
+            Notice::Measuring { paths } => OwnedNotice::Measuring { paths },
+            Notice::Output { source, node, error, line } => OwnedNotice::Output {
+                source: source.to_owned(),
+                node,
+                error,
+                line: line.to_owned(),
+            },
+            Notice::Event(event) => OwnedNotice::Event(event.clone()),
+            Notice::Tick { elapsed, running } => OwnedNotice::Tick { elapsed, running },
+            Notice::Stopping { reason } => OwnedNotice::Stopping { reason: reason.to_owned() },
+            Notice::Hurried => OwnedNotice::Hurried,
         }
     }
 }
 
-impl Seen {
+impl OwnedNotice {
     /// What a part of a run of `plan` tells in its own words; `None` if that cannot be.
     #[must_use]
     pub fn read(text: &str, plan: &Plan) -> Option<Self> {
-        let seen: Seen = serde_json::from_str(text).ok()?;
+        let seen: OwnedNotice = serde_json::from_str(text).ok()?;
         let nodes = plan.nodes.len();
         let programs: usize = plan.nodes.iter().map(|node| node.programs.len()).sum();
         let can_be = match &seen {
-            Seen::Setup { done, total } => *done <= nodes && *total <= nodes,
-            Seen::Measuring { paths } => *paths <= plan.expectations.len(),
-            Seen::Output { source, node, .. } => {
+            OwnedNotice::Setup { done, total } => *done <= nodes && *total <= nodes,
+            OwnedNotice::Measuring { paths } => *paths <= plan.expectations.len(),
+            OwnedNotice::Output { source, node, .. } => {
                 *node < nodes
                     && source.len() <= SOURCE_BYTES_MAX
                     && !source.contains(char::is_control)
             }
-            Seen::Tick { running, .. } => *running <= programs,
-            Seen::Event(_) | Seen::Stopping { .. } | Seen::Hurried => true,
+            OwnedNotice::Tick { running, .. } => *running <= programs,
+            OwnedNotice::Event(_) | OwnedNotice::Stopping { .. } | OwnedNotice::Hurried => true,
         };
         can_be.then_some(seen)
     }
@@ -136,17 +139,17 @@ impl Seen {
     #[must_use]
     pub fn notice(&self) -> Notice<'_> {
         match self {
-            Seen::Setup { done, total } => Notice::Setup { done: *done, total: *total },
-            Seen::Measuring { paths } => Notice::Measuring { paths: *paths },
-            Seen::Output { source, node, error, line } => {
+            OwnedNotice::Setup { done, total } => Notice::Setup { done: *done, total: *total },
+            OwnedNotice::Measuring { paths } => Notice::Measuring { paths: *paths },
+            OwnedNotice::Output { source, node, error, line } => {
                 Notice::Output { source, node: *node, error: *error, line }
             }
-            Seen::Event(event) => Notice::Event(event),
-            Seen::Tick { elapsed, running } => {
+            OwnedNotice::Event(event) => Notice::Event(event),
+            OwnedNotice::Tick { elapsed, running } => {
                 Notice::Tick { elapsed: *elapsed, running: *running }
             }
-            Seen::Stopping { reason } => Notice::Stopping { reason },
-            Seen::Hurried => Notice::Hurried,
+            OwnedNotice::Stopping { reason } => Notice::Stopping { reason },
+            OwnedNotice::Hurried => Notice::Hurried,
         }
     }
 }
@@ -172,9 +175,9 @@ impl Observer for Silent {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Option<Seen> {
+    fn read(text: &str) -> Option<OwnedNotice> {
         let plan = crate::testing::plan("nodes: {a: {run: x}, b: {}}\nlinks: [{between: [a, b]}]");
-        Seen::read(text, &plan)
+        OwnedNotice::read(text, &plan)
     }
 
     #[test]
@@ -187,7 +190,7 @@ mod tests {
             Notice::Hurried,
         ];
         for notice in &notices {
-            let sent = serde_json::to_string(&Seen::from(notice)).unwrap();
+            let sent = serde_json::to_string(&OwnedNotice::from(notice)).unwrap();
             let received = read(&sent).unwrap();
             assert_eq!(format!("{:?}", received.notice()), format!("{notice:?}"));
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use windtunnel_cluster::protocol::run::RunSetup;
 use windtunnel_host::gather::Once;
-use windtunnel_host::observer::Seen;
+use windtunnel_host::observer::OwnedNotice;
 use windtunnel_host::{Notice, Observer};
 use windtunnel_model::{Plan, Span};
 use windtunnel_trace::event::{Event, What};
@@ -40,26 +40,26 @@ impl Show {
     /// A part's notice, in its own words. Those of another version are left out. Answers which
     /// machine is lost, if it says that.
     pub(crate) fn notice(&mut self, member: u16, text: &str) -> Option<String> {
-        let seen = Seen::read(text, &self.plan)?;
+        let seen = OwnedNotice::read(text, &self.plan)?;
         let member = usize::from(member);
         match &seen {
-            Seen::Setup { done, .. } => {
+            OwnedNotice::Setup { done, .. } => {
                 self.done[member] = *done;
                 let done = self.done.iter().sum();
                 self.face.notice(&Notice::Setup { done, total: self.total });
             }
-            Seen::Tick { elapsed, running } => {
+            OwnedNotice::Tick { elapsed, running } => {
                 self.running[member] = *running;
                 self.elapsed = self.elapsed.max(*elapsed);
                 let running = self.running.iter().sum();
                 self.face.notice(&Notice::Tick { elapsed: self.elapsed, running });
             }
-            Seen::Stopping { .. } if std::mem::replace(&mut self.stopping, true) => {}
-            Seen::Event(event) if !self.once.is_news(event) => {}
+            OwnedNotice::Stopping { .. } if std::mem::replace(&mut self.stopping, true) => {}
+            OwnedNotice::Event(event) if !self.once.is_news(event) => {}
             seen => self.face.notice(&seen.notice()),
         }
         match seen {
-            Seen::Event(Event { what: What::HostLost { host, .. }, .. }) => Some(host),
+            OwnedNotice::Event(Event { what: What::HostLost { host, .. }, .. }) => Some(host),
             _ => None,
         }
     }

@@ -14,7 +14,7 @@ use windtunnel_control::frame::{self, Frames};
 use windtunnel_control::part::{FromPart, ToPart};
 use windtunnel_model::valid::Validate;
 
-use crate::observer::{Notice, Observer, Seen};
+use crate::observer::{Notice, Observer, OwnedNotice};
 
 /// Reads what the agent says.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Teller {
 
 impl Observer for Teller {
     fn notice(&self, notice: &Notice<'_>) {
-        if let Ok(notice) = serde_json::to_string(&Seen::from(notice)) {
+        if let Ok(notice) = serde_json::to_string(&OwnedNotice::from(notice)) {
             self.tell(&FromPart::Notice { notice });
         }
     }
@@ -207,7 +207,7 @@ mod tests {
         let got = agent.read(&mut buffer).unwrap();
         frames.add(&buffer[..got]);
         let Some(FromPart::Notice { notice }) = frames.take().unwrap() else { panic!("no notice") };
-        let seen: Seen = serde_json::from_str(&notice).unwrap();
-        assert_eq!(seen, Seen::Setup { done: 1, total: 4 });
+        let seen: OwnedNotice = serde_json::from_str(&notice).unwrap();
+        assert_eq!(seen, OwnedNotice::Setup { done: 1, total: 4 });
     }
 }
