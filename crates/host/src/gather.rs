@@ -13,7 +13,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use events::Once;
+pub use events::EventFilter;
 
 use std::io;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use windtunnel_cluster::protocol::run::RunSetup;
-use windtunnel_host::gather::Once;
+use windtunnel_host::gather::EventFilter;
 use windtunnel_host::observer::OwnedNotice;
 use windtunnel_host::{Notice, Observer};
 use windtunnel_model::{Plan, Span};
@@ -13,7 +13,7 @@ use windtunnel_trace::event::{Event, What};
 pub(crate) struct Show {
     face: Arc<dyn Observer>,
     plan: Plan,
-    once: Once,
+    once: EventFilter,
     stopping: bool,
     /// By member: nodes that are up.
     done: Vec<usize>,
@@ -28,7 +28,7 @@ impl Show {
         Show {
             face,
             plan: setup.plan.clone(),
-            once: Once::default(),
+            once: EventFilter::default(),
             stopping: false,
             done: vec![0; setup.members.len()],
             total: setup.plan.nodes.len(),
@@ -55,7 +55,7 @@ impl Show {
                 self.face.notice(&Notice::Tick { elapsed: self.elapsed, running });
             }
             OwnedNotice::Stopping { .. } if std::mem::replace(&mut self.stopping, true) => {}
-            OwnedNotice::Event(event) if !self.once.is_news(event) => {}
+            OwnedNotice::Event(event) if !self.once.is_new(event) => {}
             seen => self.face.notice(&seen.notice()),
         }
         match seen {

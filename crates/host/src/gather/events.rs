@@ -17,8 +17,8 @@ pub(super) fn merge(folder: &Folder, parts: &[&PathBuf]) -> Result<(), FolderErr
     events.sort_by_key(|event| event.at_ns);
     let path = folder.file("events.jsonl");
     let mut lines = Lines::create(&path, 0).map_err(failed("write", &path))?;
-    let mut once = Once::default();
-    for event in events.iter().filter(|event| once.is_news(event)) {
+    let mut once = EventFilter::default();
+    for event in events.iter().filter(|event| once.is_new(event)) {
         event.write_line(lines.waiting());
         lines.commit();
     }
@@ -36,13 +36,13 @@ fn read(path: &Path, events: &mut Vec<Event>) -> Result<(), FolderError> {
 
 /// What happens to the network, every part tells; the first to tell it counts.
 #[derive(Debug, Default)]
-pub struct Once {
+pub struct EventFilter {
     seen: BTreeSet<String>,
 }
 
-impl Once {
+impl EventFilter {
     /// Whether this has not been reported by another part.
-    pub fn is_news(&mut self, event: &Event) -> bool {
+    pub fn is_new(&mut self, event: &Event) -> bool {
         if is_told_by_one(&event.what) {
             return true;
         }
@@ -77,13 +77,13 @@ mod tests {
 
     #[test]
     fn what_every_part_tells_is_told_once_and_what_one_tells_as_often_as_it_does() {
-        let mut once = Once::default();
+        let mut once = EventFilter::default();
         let event = |at_ns, intended_ns, what| Event { at_ns, intended_ns, what };
         let healed = |at, intended| event(at, Some(intended), What::Healed);
         let warning = event(1, None, What::Warning { message: "w".to_owned() });
-        assert!(once.is_news(&healed(1_001, 1_000)));
-        assert!(!once.is_news(&healed(1_007, 1_000)));
-        assert!(once.is_news(&healed(2_001, 2_000)));
-        assert!(once.is_news(&warning) && once.is_news(&warning));
+        assert!(once.is_new(&healed(1_001, 1_000)));
+        assert!(!once.is_new(&healed(1_007, 1_000)));
+        assert!(once.is_new(&healed(2_001, 2_000)));
+        assert!(once.is_new(&warning) && once.is_new(&warning));
     }
 }
