@@ -249,7 +249,9 @@ impl Loop {
                     self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
                 }
                 Ok(Order::Flows { member, changes }) => {
-                    self.at_present(|remote, at, engine| remote.hear(at, member, &changes, engine));
+                    self.at_present(|remote, at, engine| {
+                        remote.handle_flows(at, member, &changes, engine)
+                    });
                 }
                 Ok(Order::Forget { member }) => {
                     self.at_present(|remote, at, engine| remote.forget(at, member, engine));

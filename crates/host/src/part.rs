@@ -42,13 +42,13 @@ pub fn part(stream: UnixStream, hidden: Vec<PathBuf>) -> std::io::Result<()> {
     let _ = schedule::set_slice(0);
     let mut link = Link::new(stream)?;
     link.greet()?;
-    let teller = link.teller().clone();
+    let writer = link.writer().clone();
     let ToPart::Setup(setup) = link.wait()? else {
         return Err(std::io::Error::other("the agent has not said what the run is"));
     };
     match do_part(link, &setup, hidden) {
-        Ok(()) => teller.tell(&FromPart::Ended),
-        Err(error) => teller.tell(&FromPart::Failed {
+        Ok(()) => writer.tell(&FromPart::Ended),
+        Err(error) => writer.tell(&FromPart::Failed {
             message: with_causes(&error),
             hint: error.hint(),
             code: error.exit_code(),
@@ -77,11 +77,11 @@ fn in_folder(
 ) -> Result<(), RunError> {
     let socket = bind(setup.bind, setup.ports)?;
     let port = socket.local_addr().map_err(step("open a UDP socket"))?.port();
-    link.teller().tell(&FromPart::Bound { port });
-    let teller = Arc::new(link.teller().clone());
+    link.writer().tell(&FromPart::Bound { port });
+    let writer = Arc::new(link.writer().clone());
     let options = Options { hidden, ..options(setup) };
     let here = setup.placement.iter().map(|place| *place == setup.member).collect();
-    let observer: Arc<dyn Observer> = teller;
+    let observer: Arc<dyn Observer> = writer;
     let mut prepared = prepare(plan, &options, folder, &observer, (Some(here), &ENDING))?;
     if options.base_dir != setup.base_dir {
         let missing = setup.base_dir.display();
@@ -90,7 +90,7 @@ fn in_folder(
             options.base_dir.display()
         ));
     }
-    link.teller().tell(&FromPart::Prepared);
+    link.writer().tell(&FromPart::Prepared);
     let addresses = peers(&mut link, setup)?;
     let remote = remote(socket, setup, plan, addresses)?;
     let members = Members::new(setup.member, setup.members.clone(), setup.placement.clone());

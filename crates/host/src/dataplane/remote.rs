@@ -308,7 +308,7 @@ impl Remote {
     }
 
     /// What a member announced of its flows.
-    pub(super) fn hear(
+    pub(super) fn handle_flows(
         &mut self,
         at: Time,
         member: u16,

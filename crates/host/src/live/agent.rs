@@ -16,10 +16,10 @@ use crate::part::news::News;
 
 impl Live {
     /// Handles everything that the agent has said.
-    pub(super) fn hear_agent(&mut self) {
+    pub(super) fn handle_agent(&mut self) {
         let Some(membership) = &mut self.membership else { return };
         match membership.link.receive() {
-            Ok(messages) => messages.into_iter().for_each(|message| self.hear_message(message)),
+            Ok(messages) => messages.into_iter().for_each(|message| self.handle_message(message)),
             Err(error) => self.agent_gone(&error),
         }
     }
@@ -34,7 +34,7 @@ impl Live {
         self.end.ask(Ending::Fatal(why));
     }
 
-    fn hear_message(&mut self, message: ToPart) {
+    fn handle_message(&mut self, message: ToPart) {
         let members = self.members().map_or(0, Members::count);
         if let Some(member) = message.member().filter(|it| usize::from(*it) >= members) {
             let text = format!("news of member {member}, of whom there are {members}");
@@ -50,7 +50,7 @@ impl Live {
             }
             ToPart::Clocks { ahead_ns } => self.network.order(Order::Clocks { ahead_ns }),
             ToPart::News { member, news } => match frame::decode(news.as_bytes()) {
-                Ok(news) => self.hear_news(member, news),
+                Ok(news) => self.handle_news(member, news),
                 Err(error) => {
                     let text = format!("news of another machine cannot be read: {error}");
                     self.cx.journal.warn(text);
@@ -84,7 +84,7 @@ impl Live {
         });
     }
 
-    fn hear_news(&mut self, member: u16, news: News) {
+    fn handle_news(&mut self, member: u16, news: News) {
         let Some(Membership { members, .. }) = &mut self.membership else { return };
         if members.is_lost(member) {
             // The run goes on without it, and does not end with it.

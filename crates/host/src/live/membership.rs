@@ -57,7 +57,7 @@ impl Membership {
     }
 
     pub(super) fn tell_agent(&self, message: &FromPart) {
-        self.link.teller().tell(message);
+        self.link.writer().tell(message);
     }
 
     /// Sends news to all other members.

@@ -12,17 +12,17 @@ use crate::output::Matched;
 
 impl Live {
     /// Handles everything that the threads have reported.
-    pub(super) fn hear_threads(&mut self) {
+    pub(super) fn handle_threads(&mut self) {
         let _ = self.inputs.wake.clear();
         while let Ok(Matched(key)) = self.inputs.matches.try_recv() {
             self.programs.ready(&self.cx, key);
         }
         while let Ok(note) = self.inputs.notes.try_recv() {
-            self.hear_dataplane(note);
+            self.handle_note(note);
         }
     }
 
-    fn hear_dataplane(&mut self, note: Note) {
+    fn handle_note(&mut self, note: Note) {
         match note {
             Note::Overloaded { at, behind } => {
                 let ending = self.programs.overloaded(&self.cx, at, behind);

@@ -12,11 +12,11 @@ use crate::ending::Ending;
 
 impl Live {
     /// Handles everything that a node has reported.
-    pub(super) fn hear_node(&mut self, node: usize) {
+    pub(super) fn handle_node(&mut self, node: usize) {
         let id = windtunnel_model::NodeId::from_index(node);
         while let Some(received) = self.cx.nodes.inits().receive(id) {
             match received {
-                Ok(Some(reply)) if self.is_allowed(node, &reply) => self.hear_reply(node, reply),
+                Ok(Some(reply)) if self.is_allowed(node, &reply) => self.handle_reply(node, reply),
                 Ok(Some(_)) => {}
                 Ok(None) => return,
                 Err(error) => {
@@ -40,7 +40,7 @@ impl Live {
         asked.allows(node, reply)
     }
 
-    fn hear_reply(&mut self, node: usize, reply: Reply) {
+    fn handle_reply(&mut self, node: usize, reply: Reply) {
         match reply {
             Reply::Spawned { id, pid } if id >= EXEC_FIRST => self.connections.started(id, pid),
             Reply::Spawned { id, pid } => self.programs.spawned(&self.cx, id, pid),

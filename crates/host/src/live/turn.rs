@@ -24,19 +24,19 @@ impl Live {
     pub(super) fn wait(&mut self, timeout: Option<Span>) {
         let readable = self.poll(timeout.map(Duration::from));
         for node in readable.nodes {
-            self.hear_node(node);
+            self.handle_node(node);
         }
         if readable.signals {
             self.take_signals();
         }
         if readable.threads {
-            self.hear_threads();
+            self.handle_threads();
         }
         if readable.control || self.connections.has_more() {
             self.serve();
         }
         if readable.agent {
-            self.hear_agent();
+            self.handle_agent();
         }
     }
 

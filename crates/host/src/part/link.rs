@@ -21,12 +21,12 @@ use crate::observer::{Notice, Observer, OwnedNotice};
 pub(crate) struct Link {
     stream: UnixStream,
     frames: Frames,
-    teller: Teller,
+    writer: AgentWriter,
 }
 
 /// Tells the agent; cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Teller(Arc<Mutex<UnixStream>>);
+pub(crate) struct AgentWriter(Arc<Mutex<UnixStream>>);
 
 impl Link {
     /// # Errors
@@ -35,12 +35,12 @@ impl Link {
         let writer = stream.try_clone()?;
         // An agent that does not read for so long is as good as gone.
         writer.set_write_timeout(Some(WRITE_PATIENCE))?;
-        let teller = Teller(Arc::new(Mutex::new(writer)));
-        Ok(Link { stream, frames: Frames::default(), teller })
+        let writer = AgentWriter(Arc::new(Mutex::new(writer)));
+        Ok(Link { stream, frames: Frames::default(), writer })
     }
 
-    pub(crate) fn teller(&self) -> &Teller {
-        &self.teller
+    pub(crate) fn writer(&self) -> &AgentWriter {
+        &self.writer
     }
 
     /// Says which version this is, and hears which the agent is of.
@@ -49,7 +49,7 @@ impl Link {
     /// If that is another, or the agent has gone.
     pub(crate) fn greet(&mut self) -> io::Result<()> {
         let own = Version::own();
-        self.teller.write(&own);
+        self.writer.write(&own);
         let theirs: Version = self.wait_for()?;
         if theirs == own {
             return Ok(());
@@ -114,7 +114,7 @@ impl AsFd for Link {
     }
 }
 
-impl Teller {
+impl AgentWriter {
     /// That the agent has gone shows where its messages are read.
     pub(crate) fn tell(&self, message: &FromPart) {
         self.write(message);
@@ -127,7 +127,7 @@ impl Teller {
     }
 }
 
-impl Observer for Teller {
+impl Observer for AgentWriter {
     fn notice(&self, notice: &Notice<'_>) {
         if let Ok(notice) = serde_json::to_string(&OwnedNotice::from(notice)) {
             self.tell(&FromPart::Notice { notice });
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn notices_of_a_run_reach_the_agent() {
         let (mut agent, link) = pair();
-        link.teller().notice(&Notice::Setup { done: 1, total: 4 });
+        link.writer().notice(&Notice::Setup { done: 1, total: 4 });
         let mut frames = Frames::default();
         let mut buffer = [0; 1024];
         let got = agent.read(&mut buffer).unwrap();

@@ -13,15 +13,15 @@ use crate::supervisor::Supervised;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "news", rename_all = "kebab-case")]
 pub(crate) enum News {
-    /// Where a program of the teller is in its life.
+    /// Where a program of the writer is in its life.
     Program { key: ProgramKey, state: Box<Supervised> },
-    /// Whether all programs of the teller that are no daemons have had their lives.
+    /// Whether all programs of the writer that are no daemons have had their lives.
     Idle { idle: bool },
-    /// Something that was ordered at the teller, to be done by all at that time of the run.
+    /// Something that was ordered at the writer, to be done by all at that time of the run.
     Order { at: Span, action: Box<Action> },
     /// The run is over for the sender, and so for all members.
     End { ending: Ending },
-    /// The teller sends no more packets; so many datagrams with packets have gone to each member.
+    /// The writer sends no more packets; so many datagrams with packets have gone to each member.
     Sent { datagrams: Vec<(u16, u64)> },
 }
 
