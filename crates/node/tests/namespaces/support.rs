@@ -1,4 +1,4 @@
-//! Plans, villages and programs for the cases.
+//! Plans, node sets and programs for the cases.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
