@@ -1,6 +1,7 @@
 //! What can be checked mechanically in the tree. Counts are by lines, of code that rustfmt has laid
 //! out.
 
+mod docs;
 mod rings;
 mod rust;
 
@@ -23,6 +24,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
         texts(&name, &text, &mut faults);
         if name.ends_with(".rs") {
             rust::check(&name, &text, &mut faults);
+            docs::check(&name, &text, &mut faults);
             rings::check_std(&name, &text, &mut faults);
         }
         if name.ends_with("Cargo.toml") {

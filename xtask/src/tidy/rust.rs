@@ -7,13 +7,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 
 /// Checks one source file.
 pub(super) fn check(name: &str, text: &str, faults: &mut Vec<String>) {
-    let is_test = name.contains("/tests/")
-        || name.contains("/benches/")
-        || name.contains("/examples/")
-        || name.ends_with("/tests.rs")
-        || name.ends_with("/testing.rs")
-        || name.starts_with("fuzz/");
-    if is_test {
+    if is_test(name) {
         return;
     }
     let lines = production(text);
@@ -33,8 +27,18 @@ pub(super) fn check(name: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
+/// Whether a file holds tests only.
+pub(super) fn is_test(name: &str) -> bool {
+    name.contains("/tests/")
+        || name.contains("/benches/")
+        || name.contains("/examples/")
+        || name.ends_with("/tests.rs")
+        || name.ends_with("/testing.rs")
+        || name.starts_with("fuzz/")
+}
+
 /// The lines before the test module, which is the last thing in a file.
-fn production(text: &str) -> Vec<&str> {
+pub(super) fn production(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().collect();
     let tests = lines.windows(2).position(|pair| {
         pair[0] == "#[cfg(test)]"
