@@ -20,18 +20,14 @@ pub enum ClientError {
     /// No run lives in the folder.
     #[error("no live run in {folder}")]
     NoRun {
-        /// The folder.
         folder: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
     /// The run is another user's.
     #[error("the run in {folder} is another user's")]
     Denied {
-        /// The folder.
         folder: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
@@ -40,31 +36,18 @@ pub enum ClientError {
         "the run in {folder} speaks version {theirs}, this windtunnel speaks version {VERSION}"
     )]
     Version {
-        /// The folder.
         folder: PathBuf,
         /// The run's version.
         theirs: u32,
     },
     /// The run has no room for it.
     #[error("the run in {folder} takes no more connections: {why}")]
-    Refused {
-        /// The folder.
-        folder: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// The connection broke.
+    Refused { folder: PathBuf, why: String },
     #[error("the run in {folder} closed the connection")]
-    Closed {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// The connection failed.
+    Closed { folder: PathBuf },
     #[error("cannot talk to the run in {folder}")]
     Talk {
-        /// The folder.
         folder: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },

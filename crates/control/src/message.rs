@@ -16,7 +16,6 @@ pub const VERSION: u32 = 3;
 pub struct Hello {
     /// [`VERSION`] of the run.
     pub version: u32,
-    /// Name of the experiment.
     pub name: String,
     /// Why the run takes no more connections; it has closed this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,11 +35,9 @@ pub enum Request {
     /// error). Answers: [`Reply::Started`], then [`Reply::Exited`]. If the connection closes
     /// first, the command gets SIGHUP and then SIGKILL.
     Exec {
-        /// The node.
         node: String,
         /// The words of the command.
         argv: Vec<String>,
-        /// Working directory.
         cwd: Option<String>,
         /// Variables on top of the node's.
         env: BTreeMap<String, String>,
@@ -48,21 +45,15 @@ pub enum Request {
         terminal: bool,
     },
     /// Sends a signal to the command that this connection runs.
-    Signal {
-        /// Number of the signal.
-        signal: i32,
-    },
+    Signal { signal: i32 },
     /// Changes properties of a link, all at one instant. Answer: [`Reply::Done`].
     Set {
-        /// Which link.
         #[serde(flatten)]
         lanes: LaneChoice,
-        /// What changes.
         patch: Box<LinkPatch>,
     },
     /// Takes a link down or up. Answer: [`Reply::Done`].
     State {
-        /// Which link.
         #[serde(flatten)]
         lanes: LaneChoice,
         /// Whether it carries packets from now on.
@@ -81,7 +72,6 @@ pub enum Request {
 /// A link, or one direction of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneChoice {
-    /// Name of the link.
     pub link: String,
     /// `up`, `down` or `from-to`; absent for both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,9 +83,7 @@ pub struct LaneChoice {
 #[serde(tag = "reply", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Reply {
-    /// It is done.
     Done,
-    /// Events have happened.
     Happened {
         /// What was done, and when.
         events: Vec<Told>,
@@ -104,7 +92,6 @@ pub enum Reply {
         /// When the last of them is, in nanoseconds after the run began; when there is none, now.
         until_ns: u64,
     },
-    /// It cannot be done.
     Error {
         /// Why, naming the object.
         message: String,
@@ -116,7 +103,6 @@ pub enum Reply {
     Ps(RunStatus),
     /// What links do, and the state of the run.
     Snapshot(Snapshot),
-    /// The command runs.
     Started {
         /// Its process id inside the node.
         pid: i32,
@@ -130,7 +116,6 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit: Option<u8>,
     },
-    /// The command has exited.
     Exited {
         /// Its exit code, or 128+n for a signal n.
         code: u8,
@@ -140,11 +125,9 @@ pub enum Reply {
 /// The state of a live run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStatus {
-    /// Name of the experiment.
     pub name: String,
     /// Time since the run began, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Every node.
     pub nodes: Vec<NodeStatus>,
 }
 
@@ -167,7 +150,6 @@ pub struct Snapshot {
 /// What one direction of a link is like and does. Bytes are IP bytes but for `wire`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LaneStatus {
-    /// Name of the link.
     pub link: String,
     /// The direction, `from-to`.
     pub direction: String,
@@ -216,16 +198,13 @@ pub struct LaneStatus {
 /// The state of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
-    /// Its name.
     pub node: String,
-    /// Its addresses.
     pub addresses: Vec<String>,
     /// Process id of its init, outside.
     pub init_pid: i32,
     /// Whether churn has it outside the population.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub absent: bool,
-    /// Its programs.
     pub programs: Vec<ProgramStatus>,
 }
 

@@ -24,28 +24,24 @@ pub enum ToPart {
     },
     /// Measure what is to be measured before the run. Answer: [`FromPart::Measured`].
     Measure,
-    /// The run begins.
     Begin {
         /// When, on this machine's monotonic clock, in nanoseconds.
         origin_ns: u64,
     },
     /// Flows of another member began, changed or ended.
     Flows {
-        /// Whose.
         member: u16,
         /// Each flow that is not as it was.
         changes: Vec<FlowChange>,
     },
     /// What another part has to say.
     News {
-        /// Whose.
         member: u16,
         /// The part's own words.
         news: String,
     },
     /// A member is lost, for good.
     Lost {
-        /// Which.
         member: u16,
         /// Why it is taken for lost.
         why: String,
@@ -56,10 +52,7 @@ pub enum ToPart {
     },
     /// A member's part of the run is over, for some time: what it had to say has come by now, or
     /// never will.
-    Left {
-        /// Which.
-        member: u16,
-    },
+    Left { member: u16 },
     /// How members' monotonic clocks stand to this machine's: which member, and the nanoseconds by
     /// which its clock is ahead.
     Clocks {
@@ -88,18 +81,14 @@ pub enum StopWhy {
 pub enum FromPart {
     /// The socket for packets of other machines is open.
     Bound {
-        /// Its port.
         port: u16,
     },
-    /// The nodes are up.
     Prepared,
     /// Some other parts have not been heard yet (or, before the nodes are up, other agents have not
     /// confirmed the run); said again and again until they have.
     Unreached {
-        /// Which members.
         members: Vec<u16>,
     },
-    /// Every other part has been heard.
     Reached,
     /// What was to be measured has been.
     Measured,
@@ -124,7 +113,6 @@ pub enum FromPart {
     Ended,
     /// It could not be done; nothing is left.
     Failed {
-        /// Why.
         message: String,
         /// What to do about it.
         hint: Option<String>,
@@ -138,7 +126,6 @@ pub enum FromPart {
 pub struct PartSetup {
     /// Number of the run, the same for all parts.
     pub run: u64,
-    /// The whole plan.
     pub plan: Plan,
     /// Identifies plan and placement.
     pub plan_hash: String,
@@ -180,7 +167,6 @@ pub struct SharedOptions {
 /// A flow of a part that is not as it was, and who is to hear of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowAnnouncement {
-    /// What became of it.
     pub change: FlowChange,
     /// The members who are to hear of it, as far as the part knows; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -58,7 +58,6 @@ use wait_policy::{Wait, WaitPolicy};
 
 /// What the loop needs.
 pub(crate) struct Setup {
-    /// The plan.
     pub plan: Arc<Plan>,
     /// Fabric interface index by port.
     pub interfaces: Vec<u32>,
@@ -130,7 +129,6 @@ impl Dataplane {
 struct Turn {
     /// Whether anything had arrived.
     moved: bool,
-    /// When it began.
     began: Time,
     /// How long its oldest work had waited.
     behind: Span,

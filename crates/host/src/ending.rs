@@ -13,7 +13,6 @@ pub(crate) enum Ending {
     Duration,
     /// Somebody asked for it.
     Stopped,
-    /// A signal.
     Interrupted(i32),
     /// The machine could not keep up, and the file wants the run to end then.
     Overloaded(String),

@@ -7,13 +7,11 @@ use crate::presence::Missing;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The run folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// Leaving the machine's network.
     #[error("cannot leave the machine's network")]
     Enter(#[from] windtunnel_node::EnterError),
-    /// Making the nodes.
     #[error("cannot set up the nodes")]
     Create(#[from] windtunnel_node::CreateError),
     /// This machine has not what programs need; nothing has been started.
@@ -25,9 +23,7 @@ pub enum RunError {
     /// Another step; it is named.
     #[error("cannot {step}")]
     Step {
-        /// What was tried.
         step: &'static str,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
@@ -35,14 +31,7 @@ pub enum RunError {
     #[error(
         "all UDP ports from {first} to {last} at {address} are taken: each run on a machine has one"
     )]
-    NoPort {
-        /// The machine's address.
-        address: std::net::IpAddr,
-        /// The first port.
-        first: u16,
-        /// The last one.
-        last: u16,
-    },
+    NoPort { address: std::net::IpAddr, first: u16, last: u16 },
     /// The agent wanted no more before the run had begun.
     #[error("stopped before the run began: {0}")]
     Stopped(String),

@@ -15,11 +15,8 @@ use crate::reserve::{self, Reserve};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {verb} {path}")]
 pub struct FolderError {
-    /// What was tried.
     pub verb: &'static str,
-    /// On what.
     pub path: PathBuf,
-    /// What the system said.
     #[source]
     pub source: io::Error,
 }

@@ -6,7 +6,6 @@ use windtunnel_model::{Span, Time};
 /// How often and how long all programs were paused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Freezes {
-    /// How often.
     pub(crate) times: u64,
     /// How long, together.
     pub(crate) lasted: Span,

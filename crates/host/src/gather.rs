@@ -41,17 +41,10 @@ pub use parts::Parts;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatherError {
-    /// The run folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A part's results.
     #[error("cannot read what host {host} has counted")]
-    Results {
-        /// Which machine.
-        host: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    Results { host: String, source: io::Error },
     /// Nothing is left of the run.
     #[error("all machines of the run are lost")]
     Nothing,

@@ -9,17 +9,9 @@ use windtunnel_trace::event::Event;
 #[non_exhaustive]
 pub enum Notice<'a> {
     /// So many of all nodes are up.
-    Setup {
-        /// Nodes that are up.
-        done: usize,
-        /// Nodes of the plan.
-        total: usize,
-    },
+    Setup { done: usize, total: usize },
     /// Windtunnel measures the paths that expectations name.
-    Measuring {
-        /// How many paths.
-        paths: usize,
-    },
+    Measuring { paths: usize },
     /// A line that a program wrote, without its end.
     Output {
         /// Node, with the program's number where a node has several.
@@ -33,7 +25,6 @@ pub enum Notice<'a> {
     },
     /// An event of the run.
     Event(&'a Event),
-    /// Time passes.
     Tick {
         /// Since the run began.
         elapsed: Span,
@@ -41,10 +32,7 @@ pub enum Notice<'a> {
         running: usize,
     },
     /// Programs are asked to end.
-    Stopping {
-        /// Why.
-        reason: &'a str,
-    },
+    Stopping { reason: &'a str },
     /// Programs that have not ended yet get no more time: an end at once was asked for.
     Hurried,
 }
@@ -54,44 +42,28 @@ pub enum Notice<'a> {
 #[serde(tag = "notice", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum OwnedNotice {
-    /// [`Notice::Setup`].
     Setup {
-        /// Nodes that are up.
         done: usize,
-        /// Nodes of this machine.
         total: usize,
     },
-    /// [`Notice::Measuring`].
     Measuring {
-        /// How many paths.
         paths: usize,
     },
-    /// [`Notice::Output`].
     Output {
-        /// As there.
         source: String,
-        /// As there.
         node: usize,
-        /// As there.
         error: bool,
-        /// As there.
         line: String,
     },
-    /// [`Notice::Event`].
     Event(Event),
-    /// [`Notice::Tick`].
     Tick {
-        /// As there.
         elapsed: Span,
         /// Programs on this machine that run and are no daemons.
         running: usize,
     },
-    /// [`Notice::Stopping`].
     Stopping {
-        /// Why.
         reason: String,
     },
-    /// [`Notice::Hurried`].
     Hurried,
 }
 

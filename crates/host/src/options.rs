@@ -77,7 +77,6 @@ impl Options {
 /// A program that stands for the process that runs windtunnel.
 #[derive(Debug)]
 pub struct Foreground {
-    /// Its node.
     pub node: NodeId,
     /// Its position among the node's programs.
     pub program: usize,

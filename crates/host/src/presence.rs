@@ -10,11 +10,9 @@ use windtunnel_model::{NodeId, Plan};
 /// Something that a program needs and this machine does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// The program's node.
     pub node: NodeId,
     /// Its position among the node's programs.
     pub program: usize,
-    /// What is missing.
     pub what: Needed,
     /// Whether something that runs before may still make it: the program waits for others, or for
     /// a time.

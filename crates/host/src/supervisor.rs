@@ -19,20 +19,15 @@ pub(crate) use program::{Exit, Life, Supervised};
 pub(crate) enum Command {
     /// Start the program; report with the same `spawn` number.
     Spawn {
-        /// Which program.
         key: ProgramKey,
         /// Number of this start, unique in the run.
         spawn: u64,
     },
     /// Tell who watches the run that it waits for this program to be ready.
-    Awaited {
-        /// Which program.
-        key: ProgramKey,
-    },
+    Awaited { key: ProgramKey },
     /// Tell when this holds in the program's node ([`Ready::Tcp`], [`Ready::Listen`] or
     /// [`Ready::Unix`]).
     Watch {
-        /// Which program.
         key: ProgramKey,
         /// What to watch for.
         what: Ready,

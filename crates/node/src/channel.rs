@@ -28,7 +28,6 @@ pub enum ChannelError {
     /// The other side is gone.
     #[error("the node's init has ended")]
     Gone,
-    /// The kernel refused.
     #[error("the connection to the node failed")]
     Io(#[from] io::Error),
 }

@@ -10,7 +10,6 @@ use trial::Trial;
 /// One mechanism that a run needs or profits from.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Check {
-    /// What was tried.
     pub name: &'static str,
     /// Whether a run can do with it as it is.
     pub ok: bool,

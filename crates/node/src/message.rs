@@ -20,11 +20,9 @@ pub enum Request {
     Continue,
     /// Start a program, with its standard input, output and error as three descriptors.
     Spawn(Spawn),
-    /// Send a signal.
     Signal {
         /// The program, with its process group; `None`: every process of the node.
         id: Option<u64>,
-        /// The signal's number.
         signal: i32,
     },
     /// Say when something listens.
@@ -34,9 +32,7 @@ pub enum Request {
         /// What should listen.
         what: Listener,
     },
-    /// Forget a watch.
     Unwatch {
-        /// The watch's token.
         token: u64,
     },
     /// Measure round trips with ICMP echo requests through the node's own stack.
@@ -103,16 +99,13 @@ pub enum Reply {
     },
     /// A stage of the set-up failed, and the node is gone. Consumed by [`create`](crate::create).
     Failed(Failure),
-    /// A program runs.
     Spawned {
-        /// The program.
         id: u64,
         /// Its number in the node's PID namespace.
         pid: u32,
     },
     /// A program could not be started.
     SpawnFailed {
-        /// The program.
         id: u64,
         /// What was tried, such as `cannot run the program "nginx"`.
         message: String,
@@ -123,18 +116,14 @@ pub enum Reply {
         #[serde(default)]
         by_program: bool,
     },
-    /// A program ended.
     Exited {
-        /// The program.
         id: u64,
-        /// How.
         status: ExitStatus,
     },
     /// A signal could not be sent. That no process was there to get it is not a failure.
     SignalFailed {
         /// As in the request.
         id: Option<u64>,
-        /// What the kernel said.
         message: String,
     },
     /// Routes could not be changed as asked.
@@ -144,7 +133,6 @@ pub enum Reply {
     },
     /// What was watched listens now; the watch is over.
     Listening {
-        /// The watch's token.
         token: u64,
     },
     /// All echo requests were answered, or [`ECHO_PATIENCE_NS`] passed after the last of them.
@@ -202,10 +190,7 @@ impl ExitStatus {
 pub enum MessageError {
     /// It is longer than [`MESSAGE_BYTES_MAX`].
     #[error("message of {bytes} bytes to a node is over the limit of {MESSAGE_BYTES_MAX}")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-    },
+    TooLong { bytes: usize },
     /// It is not JSON of the expected kind.
     #[error("malformed message between windtunnel and a node")]
     Malformed(#[from] serde_json::Error),

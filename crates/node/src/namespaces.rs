@@ -36,28 +36,16 @@ pub struct Namespaces {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnterError {
-    /// No user namespace.
     #[error("cannot make a user namespace")]
     User(#[source] io::Error),
     /// The user namespace's maps.
     #[error("cannot map user {uid} into a user namespace")]
-    Map {
-        /// The user.
-        uid: u32,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// No network namespace.
+    Map { uid: u32, source: io::Error },
     #[error("cannot make a network namespace")]
     Network(#[source] io::Error),
     /// The fabric could not be silenced.
     #[error("cannot switch IPv6 off in the fabric ({path})")]
-    Fabric {
-        /// The setting's file.
-        path: &'static str,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Fabric { path: &'static str, source: io::Error },
 }
 
 impl EnterError {

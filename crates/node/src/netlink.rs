@@ -21,7 +21,6 @@ use number::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, 
 pub struct NetlinkError {
     /// What was asked for, such as `add the address 10.0.0.1/32 to eth0`.
     pub action: String,
-    /// What the kernel said.
     pub source: io::Error,
 }
 

@@ -8,9 +8,7 @@ use std::ptr;
 /// An address of an interface that is up and has a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterfaceAddress {
-    /// Name of the interface.
     pub interface: String,
-    /// The address.
     pub address: IpAddr,
 }
 

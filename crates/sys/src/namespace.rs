@@ -46,16 +46,13 @@ pub struct IdRange {
     pub inside: u32,
     /// The first identity in the parent namespace.
     pub outside: u32,
-    /// How many.
     pub count: u32,
 }
 
 /// How a user namespace's users and groups correspond to those of its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdMap {
-    /// The users.
     pub users: Vec<IdRange>,
-    /// The groups.
     pub groups: Vec<IdRange>,
 }
 

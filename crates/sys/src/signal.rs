@@ -21,7 +21,6 @@ pub struct Reader {
 /// A signal that came in. Several of one kind between two reads may be merged into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Its number.
     pub signal: i32,
     /// Who sent it, or which child changed; none for the kernel or a foreign PID namespace.
     pub sender: Option<Pid>,

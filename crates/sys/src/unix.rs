@@ -35,7 +35,6 @@ pub struct Credentials {
     pub pid: Option<Pid>,
     /// Its user, as the caller's user namespace calls it.
     pub uid: u32,
-    /// Its group.
     pub gid: u32,
 }
 

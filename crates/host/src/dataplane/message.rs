@@ -15,7 +15,6 @@ use super::schedule::Cause;
 pub(crate) enum Note {
     /// A scheduled or ordered change took effect.
     Applied {
-        /// Which.
         cause: Cause,
         /// When it was to happen.
         intended: Time,
@@ -24,14 +23,12 @@ pub(crate) enum Note {
     },
     /// The loop has fallen behind, so far.
     Overloaded {
-        /// When.
         at: Time,
         /// How late it was with its oldest work.
         behind: Span,
     },
     /// The loop has caught up.
     CaughtUp {
-        /// When.
         at: Time,
         /// How long it was behind.
         lasted: Span,
@@ -40,23 +37,16 @@ pub(crate) enum Note {
     Routes {
         /// The new ones.
         routes: Arc<Routes>,
-        /// Since when.
         at: Time,
         /// Whether it found them by itself, after lanes changed.
         by_itself: bool,
     },
     /// Some other machines have not been heard yet.
-    Unreached {
-        /// Which.
-        members: Vec<u16>,
-    },
+    Unreached { members: Vec<u16> },
     /// Every other machine has been heard.
     Reached,
     /// Flows here began, changed or ended.
-    Flows {
-        /// What became of them.
-        changes: Vec<FlowChange>,
-    },
+    Flows { changes: Vec<FlowChange> },
     /// Another machine has become silent, or answers again.
     Silence(Silence),
     /// Nothing goes to other machines any more.
@@ -73,32 +63,21 @@ pub(crate) enum Note {
 pub(crate) enum Order {
     /// Start the run's clock: forget what happened before, start luck and schedule from zero.
     Begin(Time),
-    /// Change the network.
     Change {
-        /// Number of the order.
         id: u64,
         /// When; `None`: now.
         at: Option<Time>,
-        /// What changes.
         action: Box<Action>,
     },
     /// Flows of another machine began, changed or ended.
-    Flows {
-        /// Its number.
-        member: u16,
-        /// What became of them.
-        changes: Vec<FlowChange>,
-    },
+    Flows { member: u16, changes: Vec<FlowChange> },
     /// How other machines' clocks stand.
     Clocks {
         /// Their numbers, and the nanoseconds by which they are ahead of this machine's.
         ahead_ns: Vec<(u16, i64)>,
     },
     /// Another machine is lost.
-    Forget {
-        /// Its number.
-        member: u16,
-    },
+    Forget { member: u16 },
     /// The run is over: send nothing more to other machines.
     Close,
     /// Stop and hand in the results.

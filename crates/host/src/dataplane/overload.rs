@@ -40,7 +40,6 @@ pub(crate) struct Overloads {
 pub(crate) struct Stalls {
     /// How many there were.
     pub times: u64,
-    /// The longest.
     pub longest: Span,
     /// When that was over, after the run began.
     pub at: Time,

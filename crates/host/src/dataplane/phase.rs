@@ -10,7 +10,6 @@ use windtunnel_trace::lateness::Lateness;
 pub(crate) struct LanePhase {
     /// Its end after the run began.
     pub(crate) until: Time,
-    /// What was asked in it.
     pub(crate) asked: LinkProfile,
     /// What was counted from the beginning of the run to its end.
     pub(crate) counters: LaneCounters,

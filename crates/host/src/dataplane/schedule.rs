@@ -10,7 +10,6 @@ use windtunnel_model::{Plan, Time};
 pub(crate) enum Cause {
     /// Position in the plan's events.
     Plan(usize),
-    /// Number of the order.
     Order(u64),
 }
 

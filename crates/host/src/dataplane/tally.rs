@@ -16,7 +16,6 @@ use super::remote::{PeerTraffic, Traffic};
 pub(crate) struct Tally {
     /// By lane index.
     pub lanes: Vec<LaneResult>,
-    /// By router.
     pub routers: Vec<RouterCounters>,
     /// What nodes got delivered to each other, where an expectation asks.
     pub flows: Vec<Flow>,

@@ -19,10 +19,13 @@ struct Pending {
 
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// It is done.
     Done,
     /// What was done when, and how much is still to come, until when.
-    Happened { events: Vec<Event>, later: usize, until: Span },
+    Happened {
+        events: Vec<Event>,
+        later: usize,
+        until: Span,
+    },
 }
 
 impl Answers {

@@ -18,7 +18,6 @@ struct LaneState {
     flaps: u32,
     is_partitioned: bool,
     profile: LinkProfile,
-    /// The traces that it follows.
     following: Traces,
 }
 

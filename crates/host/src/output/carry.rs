@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 /// Names one program of the plan: its node's position and its own among the node's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct ProgramKey {
-    /// Position of the node.
     pub node: usize,
     /// Position among the node's programs.
     pub program: usize,
@@ -19,7 +18,6 @@ pub(crate) struct ProgramKey {
 /// A pipe to carry.
 #[derive(Debug)]
 pub(crate) struct Carry {
-    /// Whose it is.
     pub key: ProgramKey,
     /// Shown in front of its lines.
     pub source: String,
@@ -38,7 +36,6 @@ pub(crate) struct Carry {
 /// Lines to be counted.
 #[derive(Debug)]
 pub(crate) struct LogWatch {
-    /// Position of the expectation.
     pub expectation: usize,
     /// What a line must match.
     pub pattern: Regex,
@@ -51,9 +48,7 @@ pub(crate) struct LogWatch {
 /// Where the lines of one stream that match were.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogMatches {
-    /// Position of the expectation.
     pub expectation: usize,
-    /// Whose they are.
     pub key: ProgramKey,
     /// The file that has them.
     pub file: PathBuf,
@@ -86,7 +81,6 @@ pub(crate) struct Volume {
 /// All that was carried.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Carried {
-    /// By program.
     #[serde(with = "crate::pairs")]
     pub volumes: BTreeMap<ProgramKey, Volume>,
     /// Lines that expectations ask for, by stream.

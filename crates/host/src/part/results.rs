@@ -25,9 +25,7 @@ use crate::supervisor::Supervised;
 /// A part's results, as `part.json` in its folder has them.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Results {
-    /// Number of the part.
     pub(crate) member: u16,
-    /// Name of the machine.
     pub(crate) host: String,
     pub(crate) kernel: String,
     pub(crate) cpus: usize,

@@ -25,7 +25,6 @@ pub(crate) struct Supervised {
     pub started_at: Option<Span>,
     /// When it last exited.
     pub exited_at: Option<Span>,
-    /// How it last exited.
     pub last_exit: Option<Exit>,
     /// Whether an event ended it, so that its exit code says nothing about it.
     pub ended_by_event: bool,
@@ -52,23 +51,15 @@ pub(crate) enum Life {
     },
     /// Its start was ordered.
     Starting,
-    /// It runs.
     Running {
         /// Its process id inside the node.
         pid: i32,
-        /// Since when.
         since: Span,
     },
     /// It has exited and is not started again.
-    Exited {
-        /// How.
-        exit: Exit,
-    },
+    Exited { exit: Exit },
     /// It could not be started.
-    Failed {
-        /// Why.
-        message: String,
-    },
+    Failed { message: String },
     /// The machine that it was on is lost.
     Lost,
 }

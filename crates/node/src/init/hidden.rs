@@ -71,7 +71,6 @@ struct Mount {
     device: String,
     /// Which folder of the file system is mounted.
     root: PathBuf,
-    /// Where.
     at: PathBuf,
 }
 

@@ -38,11 +38,9 @@ pub(crate) struct Veth<'a> {
 /// Where packets leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Hop {
-    /// The device's index.
     pub(crate) device: u32,
     /// The address that they come from unless the program has chosen one.
     pub(crate) source: IpAddr,
-    /// The routing table.
     pub(crate) table: u32,
     /// Who takes them on.
     pub(crate) via: Via,
@@ -141,7 +139,6 @@ pub(crate) struct Rule {
     pub(crate) from: IpAddr,
     /// The address that they go to; `None`: any.
     pub(crate) to: Option<IpAddr>,
-    /// The table.
     pub(crate) table: u32,
 }
 

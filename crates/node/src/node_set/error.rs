@@ -14,43 +14,22 @@ use crate::netlink::NetlinkError;
 pub enum CreateError {
     /// A file in the run folder.
     #[error("cannot write {path}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// A node's first process or its namespaces.
     #[error("cannot make the namespaces of node {node}")]
-    Fork {
-        /// The node.
-        node: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Fork { node: String, source: io::Error },
     /// The fabric's devices.
     #[error("cannot make the fabric's devices")]
     Fabric(#[from] NetlinkError),
     /// A node said what is wrong.
     #[error("node {node}: {}", failure.message)]
-    Node {
-        /// The node.
-        node: String,
-        /// What is wrong.
-        failure: Failure,
-    },
+    Node { node: String, failure: Failure },
     /// A node's init has ended without a word, or cannot be talked to.
     #[error("node {node} was lost during set-up")]
-    Lost {
-        /// The node.
-        node: String,
-        /// How.
-        source: ChannelError,
-    },
+    Lost { node: String, source: ChannelError },
     /// A node has not answered.
     #[error("node {node} did not answer in {seconds} s")]
     Silent {
-        /// The node.
         node: String,
         /// For how long it was waited for.
         seconds: u64,

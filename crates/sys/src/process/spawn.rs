@@ -68,23 +68,19 @@ pub enum Session {
 pub struct User {
     /// The user, in the caller's user namespace.
     pub uid: u32,
-    /// The group.
     pub gid: u32,
 }
 
 /// Why a program was not started.
 #[derive(Debug)]
 pub struct SpawnError {
-    /// What failed.
     pub step: Step,
-    /// How.
     pub error: io::Error,
 }
 
 /// The steps on the way to a running program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Making the process.
     Fork,
     /// The new session or group.
     Session,
@@ -92,15 +88,11 @@ pub enum Step {
     Terminal,
     /// Standard input, output and error.
     Stdio,
-    /// Joining the user namespace.
     Namespace,
-    /// Changing the user.
     User,
-    /// Entering the working folder.
     Folder,
     /// Giving up capabilities, and the other attributes.
     Privileges,
-    /// Running the program.
     Exec,
 }
 

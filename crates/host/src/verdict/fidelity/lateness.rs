@@ -43,7 +43,6 @@ fn all(evidence: &Evidence<'_>) -> String {
 /// Packets, or the packet loop, later than any share excuses.
 #[derive(Debug, PartialEq, Eq)]
 struct Extreme {
-    /// How many packets.
     packets: u64,
     /// The latest of them; of the loop, if there are none.
     worst: Span,
