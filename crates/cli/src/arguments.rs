@@ -30,6 +30,7 @@ pub(crate) enum Verb {
     Shell(verb::shell::Arguments),
     Ps(verb::ps::Arguments),
     Ls(verb::ps::Everywhere),
+    Links(verb::links::Arguments),
     Top(verb::top::Arguments),
     Set(verb::set::Arguments),
     Down(verb::state::Down),

@@ -13,6 +13,7 @@ pub(crate) mod hosts;
 pub(crate) mod import;
 pub(crate) mod keygen;
 pub(crate) mod link;
+pub(crate) mod links;
 pub(crate) mod manual;
 pub(crate) mod part;
 pub(crate) mod ps;
@@ -42,6 +43,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Shell(arguments) => shell::run(arguments),
         Verb::Ps(arguments) => ps::run(arguments),
         Verb::Ls(arguments) => ps::list(arguments),
+        Verb::Links(arguments) => links::run(arguments),
         Verb::Top(arguments) => top::run(arguments),
         Verb::Set(arguments) => set::run(arguments),
         Verb::Down(arguments) => state::down(arguments),

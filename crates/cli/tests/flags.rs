@@ -120,7 +120,7 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "import" => (&["tests/no.xml"], "scenario"),
         "exec" => (&["--run", "tests", "a", "--", "true"], "usage"),
         "shell" => (&["--run", "tests", "a"], "usage"),
-        "ps" | "top" | "stop" => (&["--run", "tests"], "usage"),
+        "ps" | "top" | "links" | "stop" => (&["--run", "tests"], "usage"),
         "set" => (&["--run", "tests", "a--b", "loss=1%"], "usage"),
         "down" | "up" => (&["--run", "tests", "a--b"], "usage"),
         "do" => (&["--run", "tests", "{link: a--b, down: true}"], "usage"),

@@ -55,6 +55,7 @@ mod tests {
         let texts = [
             ("empty", ""),
             ("ps", r#"{"request":"ps"}"#),
+            ("links", r#"{"request":"links"}"#),
             (
                 "exec",
                 r#"{"request":"exec","node":"a","argv":["ls","-l"],"cwd":"/","env":{"A":"b"},"terminal":true}"#,
@@ -73,6 +74,10 @@ mod tests {
             (
                 "reply-ps",
                 r#"{"reply":"ps","name":"net","elapsed_ns":5,"nodes":[{"node":"a-1","addresses":["10.0.0.1"],"init_pid":7,"programs":[{"argv":["x"],"state":"exited","pid":3,"exit":1}]}]}"#,
+            ),
+            (
+                "reply-links",
+                r#"{"reply":"links","name":"net","elapsed_ns":5,"links":[{"link":"a--b","direction":"a-b","state":"up","properties":{"latency":"5ms","rate":null},"changed_from":{"latency":"1ms"}}]}"#,
             ),
             (
                 "reply-snapshot",

@@ -31,6 +31,9 @@ pub enum Request {
     Ps,
     /// What links do and the state of every program. Answer: [`Reply::Snapshot`].
     Snapshot,
+    /// The properties of every link, and what has changed since the run began. Answer:
+    /// [`Reply::Links`].
+    Links,
     /// Runs a command in a node; the message carries three descriptors (standard input, output,
     /// error). Answers: [`Reply::Started`], then [`Reply::Exited`]. If the connection closes
     /// first, the command gets SIGHUP and then SIGKILL.
@@ -103,6 +106,8 @@ pub enum Reply {
     Ps(RunStatus),
     /// What links do, and the state of the run.
     Snapshot(Snapshot),
+    /// The properties of the links.
+    Links(LinkList),
     Started {
         /// Its process id inside the node.
         pid: i32,
@@ -193,6 +198,31 @@ pub struct LaneStatus {
     pub marked_packets: u64,
     /// The largest lateness since the run began, in nanoseconds.
     pub lateness_max_ns: u64,
+}
+
+/// The properties of the links of a live run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkList {
+    /// Name of the experiment.
+    pub name: String,
+    /// Time since the run began, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Every direction of every link: first up, then down, links in the order of the file.
+    pub links: Vec<LaneProperties>,
+}
+
+/// What one direction of a link is asked to be like.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LaneProperties {
+    pub link: String,
+    /// The direction, `from-to`.
+    pub direction: String,
+    /// As [`LaneStatus::state`].
+    pub state: String,
+    /// Every property as `plan.json` has it; one that follows a trace is `trace FILE`.
+    pub properties: BTreeMap<String, serde_json::Value>,
+    /// The properties that are not as they were when the run began: what they were.
+    pub changed_from: BTreeMap<String, serde_json::Value>,
 }
 
 /// The state of a node.

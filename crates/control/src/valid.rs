@@ -7,7 +7,9 @@ use windtunnel_model::name;
 use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
 use windtunnel_model::{LinkPatch, Plan};
 
-use crate::message::{Hello, LaneChoice, LaneStatus, NodeStatus, Reply, Request, RunStatus};
+use crate::message::{
+    Hello, LaneChoice, LaneProperties, LaneStatus, NodeStatus, Reply, Request, RunStatus,
+};
 
 impl Validate for Hello {
     fn validate(&self) -> Result<(), Invalid> {
@@ -20,7 +22,7 @@ impl Validate for Hello {
 impl Validate for Request {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Request::Ps | Request::Snapshot | Request::Stop => Ok(()),
+            Request::Ps | Request::Snapshot | Request::Links | Request::Stop => Ok(()),
             Request::Exec { argv, cwd, env, .. } => {
                 // Unknown names are reported where the names are known.
                 let texts = argv.iter().chain(cwd).chain(env.values());
@@ -37,6 +39,21 @@ impl Validate for Request {
             }),
         }
     }
+}
+
+impl Validate for LaneProperties {
+    fn validate(&self) -> Result<(), Invalid> {
+        ensure_short("the name of a link", &self.link)?;
+        ensure_short("a direction", &self.direction)?;
+        ensure_short("a state", &self.state)?;
+        let all = self.properties.len().max(self.changed_from.len());
+        ensure(all <= PROPERTIES_MAX, || format!("a link has {all} properties"))
+    }
+}
+
+/// Directions of links that a run may have.
+fn ensure_lanes(lanes: usize) -> Result<(), Invalid> {
+    ensure(lanes <= 2 * Plan::LINKS_MAX, || format!("{lanes} directions of links"))
 }
 
 impl Validate for LaneChoice {
@@ -69,9 +86,12 @@ impl Validate for Reply {
                 ensure_short("a hint", hint.as_deref().unwrap_or_default())
             }
             Reply::Ps(status) => status.validate(),
+            Reply::Links(list) => {
+                ensure_lanes(list.links.len())?;
+                list.links.iter().try_for_each(LaneProperties::validate)
+            }
             Reply::Snapshot(snapshot) => {
-                let links = snapshot.links.len();
-                ensure(links <= 2 * Plan::LINKS_MAX, || format!("{links} directions of links"))?;
+                ensure_lanes(snapshot.links.len())?;
                 snapshot.links.iter().try_for_each(LaneStatus::validate)?;
                 snapshot.status.validate()
             }
@@ -128,6 +148,8 @@ fn is_word(text: &str) -> bool {
 }
 
 /// What churn can come to, and packets that can be named.
+/// More than a link has.
+const PROPERTIES_MAX: usize = 64;
 const EVENTS_MAX: usize = 1_000_000;
 /// The last signal of Linux (signal(7)).
 const SIGNAL_MAX: i32 = 64;

@@ -248,7 +248,7 @@ impl Loop {
                 }
                 Ok(Order::Flows { member, changes }) => {
                     self.at_present(|remote, at, engine| {
-                        remote.handle_flows(at, member, &changes, engine)
+                        remote.handle_flows(at, member, &changes, engine);
                     });
                 }
                 Ok(Order::Forget { member }) => {

@@ -134,6 +134,15 @@ fn links_are_changed_cut_and_mended_while_they_run() {
         };
         assert!(ping(&live).contains("2 received"));
         good(&live.ask("set", &["wire", "latency=40ms"]));
+        let changed = live.ask("links", &["--changed", "--json"]);
+        let changed: Value = serde_json::from_slice(&changed.stdout).unwrap();
+        let lanes = changed["links"].as_array().unwrap();
+        assert_eq!(lanes.len(), 2, "{changed}");
+        for lane in lanes {
+            assert_eq!((&lane["link"], &lane["state"]), (&"wire".into(), &"up".into()));
+            assert_eq!(lane["properties"]["latency"], "40ms");
+            assert!(lane["changed_from"]["latency"].is_string(), "{lane}");
+        }
         let slow = ping(&live);
         let times = slow.lines().filter_map(|line| line.split("time=").nth(1));
         let times: Vec<f64> =

@@ -1,7 +1,10 @@
 //! What the links of a live run are like: the properties that are asked for, changes included, and
 //! what cuts them.
 
-use windtunnel_control::LaneStatus;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use windtunnel_control::{LaneProperties, LaneStatus};
 use windtunnel_model::plan::{Action, LinkChange, RouteChange};
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, Plan, Rate, TraceUse, Traces, Vertex};
 use windtunnel_trace::event::{What, WhyRerouted};
@@ -71,6 +74,21 @@ impl LinkStates {
                 LaneStatus { link, direction, ..state.status(did.unwrap_or_default()) }
             })
             .collect()
+    }
+
+    /// By lane index: all properties, and what those that have changed were in the plan.
+    pub(super) fn properties(&self, plan: &Plan) -> Vec<LaneProperties> {
+        let lanes = self.0.iter().enumerate().map(|(index, state)| {
+            let lane = Lane::from_index(index);
+            let (link, direction) = names(plan, lane);
+            let planned = &plan.links[lane.link.index()].profiles[index % 2];
+            let properties = as_properties(plan, &state.profile);
+            let mut changed_from = as_properties(plan, planned);
+            changed_from.retain(|key, before| properties.get(key) != Some(before));
+            let state = state.name().to_owned();
+            LaneProperties { link, direction, state, properties, changed_from }
+        });
+        lanes.collect()
     }
 
     fn change(&mut self, plan: &Plan, change: &LinkChange) -> Vec<What> {
@@ -147,7 +165,7 @@ impl LaneState {
 
     /// Writes into a patch, as the log has it, the files of traces that are followed now, and which
     /// are followed no more.
-    fn follow(&mut self, plan: &Plan, patch: &LinkPatch, set: &mut serde_json::Value) {
+    fn follow(&mut self, plan: &Plan, patch: &LinkPatch, set: &mut Value) {
         let Some(map) = set.as_object_mut() else { return };
         map.remove("traces");
         let now = &mut self.following;
@@ -158,10 +176,9 @@ impl LaneState {
         ];
         let mut ended = Vec::new();
         for (key, _, new, old) in changes.into_iter().filter(|(_, set, ..)| *set) {
-            let file = |it: TraceUse| plan.traces.get(usize::try_from(it.trace).ok()?);
-            match (new.and_then(file), *old) {
+            match (new.and_then(|it| trace_of(plan, it)), *old) {
                 (Some(trace), _) => {
-                    map.insert(key.to_owned(), format!("trace {}", trace.file).into());
+                    map.insert(key.to_owned(), trace.into());
                 }
                 (None, Some(_)) => ended.push(key),
                 (None, None) => {}
@@ -172,6 +189,25 @@ impl LaneState {
             map.insert("follows-no-more-its-trace-of".to_owned(), ended.join(", ").into());
         }
     }
+}
+
+/// A profile as `plan.json` has it, with the files of traces in the place of what follows them.
+fn as_properties(plan: &Plan, profile: &LinkProfile) -> BTreeMap<String, Value> {
+    let Ok(Value::Object(mut all)) = serde_json::to_value(profile) else { return BTreeMap::new() };
+    all.remove("traces");
+    let Traces { rate, latency, loss, .. } = profile.traces;
+    for (key, traced) in [("rate", rate), ("latency", latency), ("loss", loss)] {
+        if let Some(trace) = traced.and_then(|it| trace_of(plan, it)) {
+            all.insert(key.to_owned(), trace.into());
+        }
+    }
+    all.into_iter().collect()
+}
+
+/// A trace that is followed, as the log has it.
+fn trace_of(plan: &Plan, it: TraceUse) -> Option<String> {
+    let trace = plan.traces.get(usize::try_from(it.trace).ok()?)?;
+    Some(format!("trace {}", trace.file))
 }
 
 /// What a change of fixed routes is, as the log has it.
@@ -223,6 +259,31 @@ mod tests {
         let latencies: Vec<u64> = lanes.iter().map(|lane| lane.latency_ns / 1_000_000).collect();
         assert_eq!(latencies, [5, 40, 0, 0]);
         assert_eq!(lanes[1].rate_bit_per_s, Some(8_000_000), "the rate stays");
+    }
+
+    #[test]
+    fn properties_that_have_changed_have_what_they_were_when_the_run_began() {
+        let plan = plan(CHAIN);
+        let mut links = LinkStates::new(&plan);
+        let changed = |links: &LinkStates| {
+            let lanes = links.properties(&plan).into_iter();
+            lanes.map(|lane| lane.changed_from.into_iter().collect()).collect::<Vec<Vec<_>>>()
+        };
+        assert_eq!(changed(&links), vec![vec![]; 4]);
+        let set = |links: &mut LinkStates, latency| {
+            let patch = LinkPatch { latency: Some(latency), ..LinkPatch::default() };
+            let change = LinkChange { patches: vec![(lane(1), patch)], state: Vec::new() };
+            links.apply(&plan, &Action::Link(change));
+        };
+        set(&mut links, Span::from_millis(40));
+        let before = ("latency".to_owned(), serde_json::json!("5ms"));
+        assert_eq!(changed(&links), [vec![], vec![before], vec![], vec![]]);
+        let lane = &links.properties(&plan)[1];
+        assert_eq!(lane.properties["latency"], serde_json::json!("40ms"));
+        assert_eq!((lane.direction.as_str(), lane.state.as_str()), ("b-a", "up"));
+        // What is as it was has not changed.
+        set(&mut links, Span::from_millis(5));
+        assert_eq!(changed(&links), vec![vec![]; 4]);
     }
 
     #[test]

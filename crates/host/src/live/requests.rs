@@ -1,8 +1,8 @@
-//! Requests from outside: `ps`, `snapshot`, `exec`, `set`, `down`, `up`, `do`, `stop`.
+//! Requests from outside: `ps`, `snapshot`, `links`, `exec`, `set`, `down`, `up`, `do`, `stop`.
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use windtunnel_control::{Incoming, LaneChoice, Reply, Request, RunStatus, Snapshot};
+use windtunnel_control::{Incoming, LaneChoice, LinkList, Reply, Request, RunStatus, Snapshot};
 use windtunnel_model::LinkPatch;
 use windtunnel_model::plan::LinkChange;
 use windtunnel_node::{Request as NodeRequest, Spawn};
@@ -60,6 +60,7 @@ impl Live {
         match request {
             Request::Ps => return Ok(Some(Reply::Ps(self.status()))),
             Request::Snapshot => return Ok(Some(Reply::Snapshot(self.snapshot()))),
+            Request::Links => return Ok(Some(Reply::Links(self.links()))),
             Request::Exec { node, argv, cwd, env, terminal } => {
                 let spawn = Spawn { id, argv, env, cwd, terminal };
                 self.execute(id, &node, spawn, descriptors)?;
@@ -93,6 +94,14 @@ impl Live {
             sampled_ns: at.as_nanos(),
             window_ns: window.as_nanos(),
             status: self.status(),
+        }
+    }
+
+    fn links(&self) -> LinkList {
+        LinkList {
+            name: self.cx.plan.name.clone(),
+            elapsed_ns: self.elapsed().as_nanos(),
+            links: self.network.links.properties(&self.cx.plan),
         }
     }
 
