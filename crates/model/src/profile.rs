@@ -255,6 +255,15 @@ pub struct Reorder {
     pub probability: Probability,
     /// How long such a packet is held back.
     pub extra: Span,
+    /// How much the decision about a packet depends on the one before: ρ of
+    /// x(n) = ρ·x(n−1) + (1−ρ)·u(n), less than 100 %.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub correlation: Probability,
+}
+
+/// What a plan does not mention, so that plans without a correlation stay what they were.
+fn is_never(probability: &Probability) -> bool {
+    probability.is_never()
 }
 
 /// Framing bytes that a link charges for each MTU segment on top of the IP packet.

@@ -28,6 +28,7 @@ fn full() -> LinkPatch {
             by_jitter: true,
             probability: percent(3),
             extra: Span::from_millis(5),
+            correlation: percent(25),
         }),
         rate: Some(Setting::To("10mbit".parse().unwrap())),
         overhead: Some(Setting::To(Overhead(42))),

@@ -111,6 +111,9 @@ fn every_form_of_reordering_is_read() {
     assert!(form("reorder: jitter").by_jitter);
     let held = form("reorder: 1%");
     assert_eq!((held.probability, held.extra), (percent(1), Span::from_millis(1)));
+    let grouped = form("reorder: {probability: 25%, correlation: 12.5%}");
+    assert_eq!(grouped.correlation.to_string(), "12.5%");
+    assert!(form("reorder: 1%").correlation.is_never());
     let held = form("reorder: {probability: 2%, extra: 5ms, by-jitter: true}");
     assert_eq!((held.probability, held.extra), (percent(2), Span::from_millis(5)));
     assert!(held.by_jitter);

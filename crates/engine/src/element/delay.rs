@@ -94,10 +94,8 @@ impl Delay {
         if self.reorder.is_none() {
             return packet.shape.count;
         }
-        let held = |index: &u32| {
-            self.reorder.holds(packet.number + u64::from(*index), packet.copy).is_some()
-        };
-        (0..packet.shape.count).find(held).map_or(packet.shape.count, |index| index.max(1))
+        let held = self.reorder.first_held(packet.number, packet.shape.count, packet.copy);
+        held.map_or(packet.shape.count, |index| index.max(1))
     }
 
     /// When a packet that enters at its times leaves. It must be no longer than [`Delay::run`]
@@ -108,7 +106,7 @@ impl Delay {
         let latency = latency.map_or(self.latency, Span::from_nanos);
         let drawn = latency + self.jitter.of(number, copy);
         let times = packet.times.map(|time| time + drawn);
-        if let Some(extra) = self.reorder.holds(number, copy) {
+        if let Some(extra) = self.reorder.hold(number, packet.shape.count, copy) {
             let times = times.map(|time| time + extra);
             return Departure { times, held_back: true, reordered: true };
         }

@@ -106,7 +106,7 @@ fn a_packet_that_is_held_back_holds_back_nobody() {
         3,
         LinkProfile {
             latency: Span::from_millis(1),
-            reorder: Reorder { by_jitter: false, probability, extra },
+            reorder: Reorder { probability, extra, ..Reorder::default() },
             ..LinkProfile::default()
         },
     ));
@@ -168,7 +168,7 @@ fn the_delay_that_is_counted_is_the_one_that_packets_have_also_where_order_is_ke
 fn the_delay_that_is_counted_has_what_reorder_adds() {
     let half = Probability::from_parts_per_billion(500_000_000).unwrap();
     let extra = Span::from_millis(7);
-    let reorder = Reorder { probability: half, extra, by_jitter: false };
+    let reorder = Reorder { probability: half, extra, ..Reorder::default() };
     let latency = Span::from_millis(5);
     let (counted, seen) = mean_delays(LinkProfile { latency, reorder, ..LinkProfile::default() });
     assert_eq!(counted, seen);

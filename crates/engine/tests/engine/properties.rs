@@ -112,7 +112,7 @@ prop_compose! {
             loss,
             duplicate,
             corrupt,
-            reorder: Reorder { by_jitter, probability, extra },
+            reorder: Reorder { by_jitter, probability, extra, ..Reorder::default() },
             rate,
             overhead: None,
             mtu,

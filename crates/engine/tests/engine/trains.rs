@@ -187,7 +187,12 @@ proptest! {
         let tenth: Probability = "10%".parse().unwrap();
         let profile = LinkProfile {
             jitter: Jitter { spread: Span::from_micros(50), ..Jitter::default() },
-            reorder: Reorder { by_jitter, probability: tenth, extra: Span::from_micros(30) },
+            reorder: Reorder {
+                by_jitter,
+                probability: tenth,
+                extra: Span::from_micros(30),
+                ..Reorder::default()
+            },
             duplicate: tenth,
             corrupt: tenth,
             ..hop
@@ -204,6 +209,7 @@ proptest! {
             by_jitter: false,
             probability: "10%".parse().unwrap(),
             extra: Span::from_micros(30),
+            ..Reorder::default()
         };
         let plan = pair(7, LinkProfile { reorder, ..hop });
         let worlds = [run(&plan, &trains, true), run(&plan, &trains, false)];

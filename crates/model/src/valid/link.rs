@@ -5,6 +5,7 @@ use alloc::format;
 
 use crate::discipline::{Codel, Discipline, FlowQueues};
 use crate::plan::{Link, Plan};
+use crate::probability::Probability;
 use crate::profile::{Distribution, Jitter, LinkPatch, LinkProfile, Loss, Overhead};
 use crate::quantity::Bytes;
 use crate::time::Span;
@@ -47,6 +48,9 @@ fn of_values(plan: &Plan, profile: &LinkProfile) -> Result<(), Invalid> {
     of_loss(&profile.loss)?;
     profile.overhead.map_or(Ok(()), of_overhead)?;
     of_discipline(&profile.discipline)?;
+    ensure(profile.reorder.correlation != Probability::ALWAYS, || {
+        "a correlation of 100 % decides about one packet only".to_owned()
+    })?;
     of_traces(plan, &profile.traces)
 }
 

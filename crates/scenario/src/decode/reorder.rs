@@ -5,7 +5,7 @@ use windtunnel_model::profile::Reorder;
 use windtunnel_model::{Probability, Span};
 
 use super::{Decoder, Field};
-use crate::grammar::{Definitions, Form, map};
+use crate::grammar::{Definitions, Form, form, map};
 use crate::tree::Kind;
 
 map! {
@@ -15,6 +15,12 @@ map! {
         "probability" PROBABILITY: Probability,
         /// How long; default 1ms.
         "extra" EXTRA: Span,
+        /// How much the decision about a packet depends on the one before, as in netem: for each
+        /// packet x = c·(x of the packet before) + (1−c)·u is drawn, u uniform from 0 to 1, and the
+        /// packet is held back where x is less than `probability`. So packets are held back in
+        /// groups, and below 50% fewer of them than `probability` says: with 50%, 25% hold back
+        /// 6.9%. Less than 100%; default 0%.
+        "correlation" CORRELATION: Correlation,
         /// Whether jitter may reorder as well; default false.
         "by-jitter" BY_JITTER: bool,
     }
@@ -33,7 +39,7 @@ impl Form for Reorder {
             (Some(_), _) => {
                 let needed = "`none`, `jitter` or a probability such as 1%";
                 let probability = from.quantity(field, needed)?;
-                Some(Reorder { by_jitter: false, probability, extra: DEFAULT_EXTRA })
+                Some(Reorder { probability, extra: DEFAULT_EXTRA, ..Reorder::default() })
             }
             (None, Kind::Map(_)) => read_map(from, field),
             _ => {
@@ -64,11 +70,32 @@ fn short(definitions: &mut Definitions) -> Json {
     )
 }
 
+form! {
+    /// A share that is less than all.
+    Correlation: Probability, by read_correlation, like Probability::schema
+}
+
+fn read_correlation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Probability> {
+    let correlation = Probability::read(from, field)?;
+    if correlation == Probability::ALWAYS {
+        let message = "correlation: must be less than 100%, which decides about one packet only";
+        from.mistake(field.wrong(), message);
+        return None;
+    }
+    Some(correlation)
+}
+
 fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Reorder> {
     let fields = from.table::<ReorderForm>(field, "reorder")?;
     let probability = from.read_or(&fields, ReorderForm::PROBABILITY, Probability::NEVER)?;
     let extra = from.read_or(&fields, ReorderForm::EXTRA, DEFAULT_EXTRA)?;
     let by_jitter = from.read_or(&fields, ReorderForm::BY_JITTER, false)?;
+    let correlation = from.read_or(&fields, ReorderForm::CORRELATION, Probability::NEVER)?;
+    if let (Some(field), true) = (fields.get(ReorderForm::CORRELATION), probability.is_never()) {
+        let message = "`correlation` needs a `probability` that is more than 0%";
+        from.mistake(field.place, message);
+        return None;
+    }
     let extra = if probability.is_never() { Span::ZERO } else { extra };
-    Some(Reorder { by_jitter, probability, extra })
+    Some(Reorder { by_jitter, probability, extra, correlation })
 }
