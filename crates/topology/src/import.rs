@@ -2,6 +2,7 @@
 
 mod attach;
 mod containerlab;
+mod csv;
 mod decimal;
 mod geography;
 mod gml;
@@ -52,6 +53,8 @@ pub enum Format {
     Kollaps,
     /// containerlab's YAML.
     Containerlab,
+    /// A list of edges as CSV.
+    Csv,
 }
 
 /// How to import.
@@ -139,6 +142,7 @@ pub fn import(
         Format::ModelNet => modelnet::convert(&input, options)?,
         Format::Kollaps => kollaps::convert(&input, options)?,
         Format::Containerlab => containerlab::convert(&input, options)?,
+        Format::Csv => zoo::convert(&input, &csv::read(&input)?, options)?,
     };
     let file = original.name.rsplit('/').next().unwrap_or(original.name);
     let origin = format!("Imported from {file} ({}) by `windtunnel import`.", format.title());
@@ -165,6 +169,7 @@ impl Format {
             Format::ModelNet => "ModelNet XML",
             Format::Kollaps => "Kollaps XML",
             Format::Containerlab => "containerlab YAML",
+            Format::Csv => "CSV of edges",
         }
     }
 }
@@ -201,22 +206,26 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
         let graph = gml::read(input)?;
         return Ok(if shadow::is_shadow(&graph) { Format::Shadow } else { Format::Gml });
     }
+    if csv::looks_like_csv(input) {
+        return Ok(Format::Csv);
+    }
     let message = "this is no format that is known";
-    let hint = "GraphML, GML, Shadow's GML, ModelNet XML, Kollaps XML and containerlab YAML are read; \
-                --format says which it is meant to be";
+    let hint = "GraphML, GML, Shadow's GML, ModelNet XML, Kollaps XML, containerlab YAML and CSV of \
+                edges are read; --format says which it is meant to be";
     Err(input.mistake_with_hint(0, 1, message, hint))
 }
 
 /// Feeds arbitrary bytes to every importer; none must panic, and what is imported must be writable.
 #[doc(hidden)]
 pub fn fuzz_one(bytes: &[u8]) {
-    const FORMATS: [Format; 6] = [
+    const FORMATS: [Format; 7] = [
         Format::GraphMl,
         Format::Gml,
         Format::Shadow,
         Format::ModelNet,
         Format::Kollaps,
         Format::Containerlab,
+        Format::Csv,
     ];
     let original = Original { name: "fuzz", text: bytes, default_name: "fuzz" };
     for format in std::iter::once(None).chain(FORMATS.map(Some)) {

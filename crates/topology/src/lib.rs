@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `topology` | [`Topology`]: nodes, routers, links, and notes about where they are from |
 //! | `yaml` | [`Topology::to_yaml`]: the scenario file |
-//! | `import` | [`import()`]: GraphML, GML, Shadow, ModelNet, Kollaps, containerlab |
+//! | `import` | [`import()`]: GraphML, GML, Shadow, ModelNet, Kollaps, containerlab, CSV |
 //! | `generate` | [`generate`]: stars, rings, trees, random and scale-free graphs … |
 //!
 //! ```

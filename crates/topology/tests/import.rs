@@ -16,6 +16,7 @@ const SHADOW: &str = include_str!("data/shadow.gml");
 const SWITCH: &str = include_str!("data/switch.gml");
 const MODELNET: &str = include_str!("data/modelnet.xml");
 const KOLLAPS: &str = include_str!("data/kollaps.xml");
+const EDGES: &str = include_str!("data/edges.csv");
 const LAB: &str = include_str!("data/lab.clab.yml");
 
 fn read_with(text: &str, options: &Options) -> Result<(Format, Topology), ImportError> {
@@ -61,6 +62,32 @@ fn places_become_routers_with_a_node_each_but_for_hyperedges() {
     assert_eq!(topology.routers[2].comment.as_deref(), Some("\"Pôle\""));
     let nodes: Vec<_> = topology.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(nodes, ["zero-host", "quarter-host", "pole-host", "quarter-2-host", "island-host"]);
+}
+
+#[test]
+fn a_csv_of_edges_is_told_by_its_header_and_its_columns_are_attributes() {
+    let topology = read(EDGES, Format::Csv);
+    let names: Vec<_> = topology.routers.iter().map(|router| router.name.as_str()).collect();
+    assert_eq!(names, ["oslo", "sao-paulo", "perth"]);
+    assert_eq!(topology.routers[1].comment.as_deref(), Some("\"São \"Paulo\"\""));
+    let links: Vec<_> =
+        topology.links[..2].iter().map(|link| (link.up.latency, link.up.rate)).collect();
+    let rate = Rate::from_bits_per_second(100_000_000);
+    assert_eq!(links, [(Span::from_micros(90_500), rate), (Span::from_millis(120), None)]);
+}
+
+#[test]
+fn a_csv_whose_rows_do_not_fit_the_header_is_refused_with_the_place() {
+    assert_eq!(
+        refused("from,to,delay\na,b\n"),
+        "in/net.txt:2:1: this row has 2 fields, and the header 3"
+    );
+    assert_eq!(refused("from,to\na,\n"), "in/net.txt:2:3: an end of this edge has no name");
+    assert_eq!(refused("from,to\na,\"b\n"), "in/net.txt:2:3: the quote in `a,\"b` is not closed");
+    assert_eq!(
+        refused("from,to\n\"a\"x,b\n"),
+        "in/net.txt:2:4: a comma must follow a field in quotes"
+    );
 }
 
 #[test]

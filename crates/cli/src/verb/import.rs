@@ -19,8 +19,8 @@ use crate::verb::Outcome;
 
 /// Write the scenario of a network that another tool's file describes
 ///
-/// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML, Kollaps' XML
-/// and containerlab's YAML. The scenario goes to standard output. What had to be assumed and what
+/// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML, Kollaps' XML,
+/// containerlab's YAML and lists of edges as CSV. The scenario goes to standard output. What had to be assumed and what
 /// could not be carried over is told on standard error and in comments at the head of the scenario.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -66,6 +66,8 @@ enum Format {
     Kollaps,
     /// containerlab's YAML
     Containerlab,
+    /// A list of edges as CSV
+    Csv,
 }
 
 /// For `--json`.
@@ -160,6 +162,7 @@ impl Format {
             Format::Modelnet => windtunnel_topology::Format::ModelNet,
             Format::Kollaps => windtunnel_topology::Format::Kollaps,
             Format::Containerlab => windtunnel_topology::Format::Containerlab,
+            Format::Csv => windtunnel_topology::Format::Csv,
         }
     }
 }
