@@ -93,6 +93,7 @@ impl Pool {
     }
 
     /// A copy of `frame` in a buffer.
+    #[inline]
     pub(crate) fn copy(&mut self, frame: &[u8]) -> Option<PacketBuf> {
         let mut buf = self.take(frame.len())?;
         buf.copy_from_slice(frame);
@@ -100,6 +101,7 @@ impl Pool {
     }
 
     /// Takes a buffer back.
+    #[inline]
     pub(crate) fn give(&mut self, buf: PacketBuf) {
         self.held = self.held.saturating_sub(buf.capacity());
         if let Some(class) = CLASSES.iter().position(|size| *size == buf.bytes.len()) {
@@ -108,6 +110,7 @@ impl Pool {
     }
 
     /// A place for a packet.
+    #[inline]
     pub(crate) fn house(&mut self, body: Body) -> Box<Body> {
         match self.vacant.pop() {
             Some(mut place) => {
@@ -119,6 +122,7 @@ impl Pool {
     }
 
     /// Takes the place of a packet back, whose buffer has been taken.
+    #[inline]
     pub(crate) fn vacate(&mut self, place: Box<Body>) {
         self.vacant.push(place);
     }
@@ -127,6 +131,7 @@ impl Pool {
         self.held
     }
 
+    #[inline]
     fn lend(&mut self, class: usize, len: usize) -> PacketBuf {
         let size = CLASSES[class];
         let bytes = self.free[class].pop().unwrap_or_else(|| vec![0; size].into_boxed_slice());

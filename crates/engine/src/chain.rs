@@ -197,6 +197,7 @@ impl Chain {
     }
 
     /// Whether a packet of this shape, offered now, passes at once and unchanged.
+    #[inline]
     pub(crate) fn is_clear(&self, now: Time, shape: &Shape) -> bool {
         self.cut.refuses().is_none()
             && self.server.rate().is_none()
@@ -252,6 +253,7 @@ impl Chain {
     }
 
     /// Something that was waited for is there.
+    #[inline]
     pub(crate) fn wake(&mut self, due: Due, work: &mut Work) {
         let now = due.at;
         match due.activity {
@@ -275,12 +277,14 @@ impl Chain {
         }
     }
 
+    #[inline]
     fn arm(&mut self, activity: Activity, at: Option<Time>, work: &mut Work) {
         if let Some(at) = at {
             self.alarms.set(&mut work.timers, self.index, activity, at);
         }
     }
 
+    #[inline]
     fn exit(&mut self, packet: Packet, work: &mut Work) {
         self.count_delivery(&packet.shape);
         self.counters.count_delay(&packet);
@@ -297,6 +301,7 @@ impl Chain {
         self.site.routed
     }
 
+    #[inline]
     fn count_offer(&mut self, shape: &Shape, frame: &[u8]) -> u64 {
         let own = self.site.on_lan && housekeeping::is_kernels_own(frame);
         let next = if own { &mut self.next_own } else { &mut self.next };
@@ -307,6 +312,7 @@ impl Chain {
         number
     }
 
+    #[inline]
     fn count_delivery(&mut self, shape: &Shape) {
         self.counters.delivered_packets += u64::from(shape.count);
         self.counters.delivered_bytes += shape.bytes();

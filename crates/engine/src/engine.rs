@@ -241,6 +241,7 @@ impl Engine {
 
     /// The next packet to send: those to ports here by intended time and, within one time, in the
     /// order of sequence; those to ports elsewhere as they became known.
+    #[inline]
     pub fn poll_output(&mut self) -> Option<Departure> {
         let departure = self.core.outbox.pop_front()?;
         self.core.unpolled[departure.lane.index()] -= 1;
@@ -248,23 +249,27 @@ impl Engine {
     }
 
     /// Takes a buffer back that came with a departure.
+    #[inline]
     pub fn recycle(&mut self, buf: PacketBuf) {
         self.core.work.pool.give(buf);
     }
 
     /// The next event that has not been polled.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.core.events.pop()
     }
 
     /// How late a packet was taken off a lane that ends at a router or a LAN: the `now` of the call
     /// that did it minus the intended time.
+    #[inline]
     pub fn poll_handoff(&mut self) -> Option<(Lane, Span)> {
         self.core.handoffs.pop()
     }
 
     /// When to call `handle_timeout` next; `None`: when something else has happened.
     #[must_use]
+    #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         let core = &self.core;
         [core.work.timers.next(), core.reroutes.next(), self.model.next()]
@@ -426,6 +431,7 @@ impl Engine {
     }
 
     /// Everything that is due, one wake-up after the other.
+    #[inline]
     fn advance(&mut self, now: Time) {
         assert!(now >= self.core.now, "time went back from {} to {now}", self.core.now);
         self.core.now = now;
@@ -462,12 +468,14 @@ impl Engine {
     }
 
     /// Handles everything that has come out of chains, and what comes of that at the same time.
+    #[inline]
     fn settle(&mut self, now: Time) {
         while let Some((chain, packet)) = self.core.work.exits.pop_front() {
             self.model.arrive(&mut self.core, now, chain, packet);
         }
     }
 
+    #[inline]
     fn finish(&mut self) {
         let (chains, model) = (&self.core.chains, &self.model);
         self.core.work.timers.prune(|index| {

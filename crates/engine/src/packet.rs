@@ -175,6 +175,7 @@ impl DerefMut for Packet {
 
 impl Packet {
     /// A packet that comes from nowhere, all of it there at `at`.
+    #[inline]
     pub(crate) fn new(
         buf: PacketBuf,
         vnet: vnet::Header,
@@ -221,6 +222,7 @@ impl Packet {
     }
 
     /// The buffer and header of exactly this part.
+    #[inline]
     pub(crate) fn into_parts(mut self, pool: &mut Pool) -> (PacketBuf, vnet::Header) {
         self.settle(pool);
         let buf = self.buf.take();

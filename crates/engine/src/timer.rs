@@ -34,6 +34,7 @@ pub(crate) struct Alarms([Option<Time>; 4]);
 
 impl Alarms {
     /// Wakes `activity` of `lane` at `at`, and no more at another time.
+    #[inline]
     pub(crate) fn set(&mut self, timers: &mut Timers, lane: u32, activity: Activity, at: Time) {
         let slot = &mut self.0[activity as usize];
         if *slot != Some(at) {
@@ -43,6 +44,7 @@ impl Alarms {
     }
 
     /// Whether this wake-up is the one that was set; then it is no more.
+    #[inline]
     pub(crate) fn take(&mut self, due: &Due) -> bool {
         let slot = &mut self.0[due.activity as usize];
         let real = *slot == Some(due.at);
@@ -52,6 +54,7 @@ impl Alarms {
         real
     }
 
+    #[inline]
     fn expects(&self, due: &Due) -> bool {
         self.0[due.activity as usize] == Some(due.at)
     }
@@ -72,6 +75,7 @@ pub(crate) struct Timers {
 
 impl Timers {
     /// Takes the next wake-up that is due at `now`.
+    #[inline]
     pub(crate) fn pop(&mut self, now: Time) -> Option<Due> {
         self.close();
         let due = self.heap.peek()?.due;
@@ -80,6 +84,7 @@ impl Timers {
     }
 
     /// When the next wake-up is due.
+    #[inline]
     pub(crate) fn next(&self) -> Option<Time> {
         self.heap.peek().map(|entry| entry.due.at)
     }

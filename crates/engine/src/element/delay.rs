@@ -86,6 +86,7 @@ impl Delay {
     }
 
     /// How many segments from the front have the same fate, and so may stay together.
+    #[inline]
     pub(crate) fn run(&self, packet: &Packet) -> u32 {
         let spread = packet.times.last > packet.times.first;
         if !self.jitter.is_none() || (self.trace.is_some() && spread) {
@@ -100,6 +101,7 @@ impl Delay {
 
     /// When a packet that enters at its times leaves. It must be no longer than [`Delay::run`]
     /// says.
+    #[inline]
     pub(crate) fn depart(&mut self, packet: &Packet) -> Departure {
         let (number, copy) = (packet.number, packet.copy);
         let latency = self.trace.as_ref().map(|trace| trace.at(packet.times.first));

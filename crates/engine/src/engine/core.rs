@@ -95,6 +95,7 @@ impl Core {
     }
 
     /// Wakes a lane; `false` if the wake-up is not valid any more.
+    #[inline]
     pub(crate) fn wake(&mut self, due: Due) -> bool {
         let chain = &mut self.chains[due.lane as usize];
         if !chain.alarms.take(&due) {
@@ -112,6 +113,7 @@ impl Core {
         true
     }
 
+    #[inline]
     fn note_handoffs(&mut self, intended: Time) {
         let late = self.now.since(intended);
         for (lane, _) in &self.work.exits {

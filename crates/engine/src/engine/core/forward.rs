@@ -11,6 +11,7 @@ use crate::router::{self, Verdict};
 
 impl Core {
     /// Brings a frame as far as lanes let it pass at once; copies it where one does not.
+    #[inline]
     pub(crate) fn enter(
         &mut self,
         now: Time,
@@ -77,6 +78,7 @@ impl Core {
     }
 
     /// Puts a packet on a lane at the time of its first segment.
+    #[inline]
     pub(crate) fn offer(&mut self, now: Time, lane: Lane, packet: Packet) {
         let chain = &mut self.chains[lane.index()];
         let refused = chain.offer(now, packet, &mut self.work);
@@ -86,6 +88,7 @@ impl Core {
     }
 
     /// Handles a packet that has come out of a lane, at `now`.
+    #[inline]
     pub(crate) fn arrive(&mut self, now: Time, lane: Lane, packet: Packet) {
         match self.network.end(lane) {
             End::Node { .. } => self.deliver(now, lane, packet),
@@ -95,6 +98,7 @@ impl Core {
     }
 
     /// Gives a packet to the node at the end of `lane`, or to whoever brings it to its machine.
+    #[inline]
     pub(super) fn deliver(&mut self, now: Time, lane: Lane, packet: Packet) {
         let End::Node { port, addresses } = self.network.end(lane) else {
             return packet.discard(&mut self.work.pool);
@@ -106,6 +110,7 @@ impl Core {
         self.outbox.push_back(Departure { port, lane, intended, vnet, frame });
     }
 
+    #[inline]
     fn copy_in(
         &mut self,
         now: Time,
