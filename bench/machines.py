@@ -107,7 +107,7 @@ class Machines:
         for _ in range(600):
             process = self.windtunnel(0, "hosts", "10.99.0.1", "--key", "../key", "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             out = process.communicate()[0]
-            hosts = json.loads(out)["hosts"] if out else []
+            hosts = json.loads(out).get("hosts", []) if out else []
             if len(hosts) == count and all(sum(bool(peer["clock"]) for peer in host["peers"]) == count - 1 for host in hosts):
                 return
             time.sleep(0.05)
