@@ -16,7 +16,17 @@ fn sleeping_ends_at_the_moment_or_later_and_costs_no_processor_time() {
 
 #[test]
 fn a_moment_that_has_passed_is_not_slept_for() {
-    clock::sleep_until(0).unwrap();
+    let before = waits();
+    (0..1000).for_each(|_| clock::sleep_until(0).unwrap());
+    let waited = waits() - before;
+    assert!(waited < 1000, "the thread gave its processor away {waited} times");
+}
+
+/// How often this thread has waited so far (proc_pid_status(5)).
+fn waits() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").expect("there is /proc");
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.and_then(|count| count.trim().parse().ok()).expect("it is counted")
 }
 
 #[test]

@@ -109,7 +109,11 @@ expect: [{node: client, exit: any}]
     }
 }
 
-/// The event happened, not before its time and less than a second after it.
+/// How late an event of a FAITHFUL run can be.
+const LATE_NS: u64 = 10_000_000;
+
+/// The event happened, not before its time and at most [`LATE_NS`] after it, beside what a
+/// hypervisor took from the processors meanwhile.
 #[track_caller]
 fn assert_on_time(outcome: &Outcome, fields: &[(&str, &str)], intended_ms: u64) {
     let events = outcome.events(fields);
@@ -118,7 +122,8 @@ fn assert_on_time(outcome: &Outcome, fields: &[(&str, &str)], intended_ms: u64) 
     assert_eq!(intended, intended_ms * 1_000_000, "{event}");
     let late = at.checked_sub(intended).unwrap_or_else(|| panic!("too early: {event}"));
     eprintln!("{fields:?}: {late} ns after its time");
-    assert!(late < 1_000_000_000, "{event}");
+    let stolen = outcome.report()["machine"]["stolen_ns"].as_u64().unwrap();
+    assert!(late < LATE_NS + stolen, "{event}; the hypervisor took {stolen} ns");
 }
 
 /// ping's answers to what it sent after the change took twice 30 ms.
