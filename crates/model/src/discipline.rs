@@ -22,6 +22,8 @@ pub enum Discipline {
     Red(Red),
     /// Proportional integral controller enhanced (RFC 8033); the limit holds as drop-tail.
     Pie(Pie),
+    /// PI squared (De Schepper et al. 2016, RFC 9332); the limit holds as drop-tail.
+    Pi2(Pi2),
     /// A queue for each flow, with CoDel in each (RFC 8290); the longest pays at the limit.
     FqCodel(FlowQueues),
     /// As `FqCodel`, where hosts share first, and then the flows of each host its share.
@@ -36,7 +38,7 @@ impl Discipline {
     pub fn default_packets(&self) -> Option<Packets> {
         match self {
             Discipline::FqCodel(_) | Discipline::Fair(_) => Some(Packets(10_240)),
-            Discipline::Pie(_) => Some(Packets(1000)),
+            Discipline::Pie(_) | Discipline::Pi2(_) => Some(Packets(1000)),
             _ => None,
         }
     }
@@ -169,6 +171,34 @@ impl Default for Red {
             adaptive: false,
             ecn: true,
         }
+    }
+}
+
+/// Parameters of PI2 (RFC 9332, appendix A.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Pi2 {
+    /// Delay to be held; default 15 ms.
+    pub target: Span,
+    /// The longest round trip for which the loop is to be stable; default 100 ms.
+    pub max_rtt: Span,
+    /// Whether ECN-capable packets are marked instead of dropped up to a share of 25 %; default
+    /// true.
+    pub ecn: bool,
+}
+
+impl Pi2 {
+    /// Time between two computations of the probability: the target or a third of the longest
+    /// round trip, whichever is shorter.
+    #[must_use]
+    pub fn update(&self) -> Span {
+        self.target.min(Span::from_nanos(self.max_rtt.as_nanos() / 3))
+    }
+}
+
+impl Default for Pi2 {
+    fn default() -> Self {
+        Pi2 { target: Span::from_millis(15), max_rtt: Span::from_millis(100), ecn: true }
     }
 }
 

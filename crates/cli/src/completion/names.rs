@@ -31,7 +31,7 @@ pub(super) fn of(verb: Option<&Command>, of: &Arg, run: Option<&str>) -> Vec<Can
             .iter()
             .map(|preset| Candidate::new(preset.name, preset.about))
             .collect(),
-        ("discipline", _) => plain(DISCIPLINES.map(str::to_owned).to_vec()),
+        ("discipline", _) => disciplines(),
         _ => Vec::new(),
     }
 }
@@ -82,9 +82,16 @@ fn keys() -> Vec<String> {
     keys.map(|key| format!("{key}=")).collect()
 }
 
+/// The queue disciplines, by name.
+fn disciplines() -> Vec<Candidate> {
+    let schema = windtunnel_scenario::schema();
+    let names = schema["definitions"]["DisciplineName"]["oneOf"].as_array();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let candidate = |name: &serde_json::Value| {
+        Candidate::new(text(&name["const"]), text(&name["description"]))
+    };
+    names.into_iter().flatten().map(candidate).collect()
+}
+
 /// What can be done about an overload.
 const OVERLOAD: [&str; 3] = ["report", "abort", "freeze"];
-
-/// The names of disciplines.
-const DISCIPLINES: [&str; 7] =
-    ["drop-tail", "drop-head", "codel", "fq-codel", "pie", "red", "fair"];

@@ -90,7 +90,7 @@ struct Properties {
     /// Room in front of the rate: packets, bytes or time, such as 50ms
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_LINK_QUEUE")]
     queue: Option<String>,
-    /// Who is dropped when: drop-tail, drop-head, codel, fq-codel, pie, red, fair
+    /// Who is dropped when packets wait, such as drop-tail, fq-codel, pie
     #[arg(long, value_name = "NAME", env = "WINDTUNNEL_LINK_DISCIPLINE")]
     discipline: Option<String>,
     /// Packets that arrive twice

@@ -3,7 +3,7 @@
 //! - **Parameters**: a limit in packets (MTU segments), bytes (IP packets with overhead) or time
 //!   (what the rate of the moment carries in it); default: the larger of 100 packets and 50 ms of
 //!   the rate, or the discipline's own. The discipline: [`drop_tail`] (default), [`drop_head`],
-//!   [`codel`], [`red`], [`pie`], [`flows`].
+//!   [`codel`], [`red`], [`pie`], [`pi2`], [`flows`].
 //! - **Time**: packets wait until the line is free. **Order**: first in, first out, but for
 //!   [`flows`].
 //! - **Bytes**: unchanged, apart from the marks of active queue management.
@@ -20,8 +20,10 @@ mod drop_head;
 mod drop_tail;
 mod flows;
 mod limit;
+mod pi2;
 mod pie;
 mod red;
+mod updates;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -96,22 +98,16 @@ impl Queue {
 
     /// Lets time pass for the discipline. To be called before what waits or is transmitted changes.
     pub(crate) fn advance(&mut self, now: Time, server: &Server) {
-        match &mut self.discipline {
-            Discipline::Red(red) => red.advance(now),
-            Discipline::Pie(pie) => {
-                let bytes = self.bytes;
-                pie.advance(now, |at| {
-                    let before = Time::from_nanos(at.as_nanos().saturating_sub(1));
-                    bytes + server.waiting(before).1
-                });
-            }
-            _ => {}
-        }
+        let bytes = self.bytes;
+        self.discipline.advance(now, |at| {
+            let before = Time::from_nanos(at.as_nanos().saturating_sub(1));
+            bytes + server.waiting(before).1
+        });
     }
 
     /// Whether the discipline decides about packets that come.
     pub(crate) fn judges(&self) -> bool {
-        matches!(self.discipline, Discipline::Red(_) | Discipline::Pie(_))
+        self.discipline.judges()
     }
 
     /// Decides about the first segment of a packet that is here now.

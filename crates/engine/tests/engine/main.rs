@@ -9,6 +9,7 @@ mod jitter;
 mod lans;
 mod mtu;
 mod parts;
+mod pi2;
 mod pie;
 mod properties;
 mod queue;

@@ -12,7 +12,7 @@ use windtunnel_wire::{build, ecn, vnet};
 use crate::support::{MS, Net, pair, rated};
 
 /// 1000 bytes at 8 Mbit/s.
-const SERVICE: u64 = MS;
+pub(crate) const SERVICE: u64 = MS;
 const QDELAY_REF: f64 = 0.015;
 const T_UPDATE: u64 = 15 * MS;
 
@@ -41,20 +41,6 @@ struct Reference {
 impl Reference {
     fn qdelay(&self) -> f64 {
         f64::from(u32::try_from(self.waiting.len()).unwrap()) * 0.001
-    }
-
-    fn enque(&mut self, now: u64, tag: u32) {
-        self.update.get_or_insert(now + T_UPDATE);
-        let calm = self.qdelay() < QDELAY_REF / 2.0 && self.qdelay_old < QDELAY_REF / 2.0;
-        if self.drop_prob == 0.0 && calm {
-            self.burst_allowance = 0.15;
-        }
-        if self.burst_allowance <= 1e-9 && self.drop_early(tag) {
-            self.accu_prob = 0.0;
-            self.dropped.push(tag);
-        } else {
-            self.waiting.push_back(tag);
-        }
     }
 
     fn drop_early(&mut self, tag: u32) -> bool {
@@ -98,19 +84,38 @@ impl Reference {
         self.qdelay_old = qdelay;
         self.burst_allowance = (self.burst_allowance - 0.015).max(0.0);
     }
+}
 
-    /// Every update before or at `now`: what happens at the same time comes after it.
+impl Judge for Reference {
+    fn enque(&mut self, now: u64, tag: u32) {
+        self.update.get_or_insert(now + T_UPDATE);
+        let calm = self.qdelay() < QDELAY_REF / 2.0 && self.qdelay_old < QDELAY_REF / 2.0;
+        if self.drop_prob == 0.0 && calm {
+            self.burst_allowance = 0.15;
+        }
+        if self.burst_allowance <= 1e-9 && self.drop_early(tag) {
+            self.accu_prob = 0.0;
+            self.dropped.push(tag);
+        } else {
+            self.waiting.push_back(tag);
+        }
+    }
+
     fn updates(&mut self, now: u64) {
         while let Some(due) = self.update.filter(|due| *due <= now) {
             self.calculate_drop_prob();
             self.update = Some(due + T_UPDATE);
         }
     }
+
+    fn dequeue(&mut self) -> Option<u32> {
+        self.waiting.pop_front()
+    }
 }
 
 /// Overload, calm, bursts, a pause; never at a whole microsecond, so that no update falls on a
 /// packet.
-fn arrivals() -> Vec<u64> {
+pub(crate) fn arrivals() -> Vec<u64> {
     let mut at = 0;
     (0..14_000u64)
         .map(|n| {
@@ -140,6 +145,22 @@ fn reference(derandomise: bool, arrivals: &[u64]) -> (Vec<(u64, u32)>, Reference
         waiting: VecDeque::new(),
         dropped: Vec::new(),
     };
+    let out = departures(&mut state, arrivals);
+    (out, state)
+}
+
+/// A discipline that decides about who comes, on a line that takes a packet in [`SERVICE`].
+pub(crate) trait Judge {
+    /// Every update before or at `now`: what happens at the same time comes after it.
+    fn updates(&mut self, now: u64);
+    /// A packet comes.
+    fn enque(&mut self, now: u64, tag: u32);
+    /// The packet whose turn it is.
+    fn dequeue(&mut self) -> Option<u32>;
+}
+
+/// When which of the packets that come at these times has left.
+pub(crate) fn departures(state: &mut impl Judge, arrivals: &[u64]) -> Vec<(u64, u32)> {
     let mut out = Vec::new();
     let (mut free_at, mut idle) = (0, true);
     let next = |arrivals: &[u64], index: usize| arrivals.get(index).copied().unwrap_or(u64::MAX);
@@ -147,7 +168,7 @@ fn reference(derandomise: bool, arrivals: &[u64]) -> (Vec<(u64, u32)>, Reference
     while index < arrivals.len() || !idle {
         if !idle && free_at <= next(arrivals, index) {
             state.updates(free_at);
-            match state.waiting.pop_front() {
+            match state.dequeue() {
                 Some(tag) => {
                     free_at += SERVICE;
                     out.push((free_at, tag));
@@ -159,14 +180,14 @@ fn reference(derandomise: bool, arrivals: &[u64]) -> (Vec<(u64, u32)>, Reference
         let at = next(arrivals, index);
         state.updates(at);
         state.enque(at, u32::try_from(index).unwrap());
-        if idle && let Some(tag) = state.waiting.pop_front() {
+        if idle && let Some(tag) = state.dequeue() {
             free_at = at + SERVICE;
             out.push((free_at, tag));
             idle = false;
         }
         index += 1;
     }
-    (out, state)
+    out
 }
 
 #[test]
@@ -188,7 +209,7 @@ fn drops_and_departures_are_those_of_the_rfc() {
 }
 
 /// Sends at `gap`, and answers how many ms the packets sent from `from` on waited, on average.
-fn mean_delay_ms(net: &mut Net, gap: u64, count: u32, from: u32) -> u64 {
+pub(crate) fn mean_delay_ms(net: &mut Net, gap: u64, count: u32, from: u32) -> u64 {
     for tag in 0..count {
         net.send_udp(u64::from(tag) * gap, 1000, tag);
     }

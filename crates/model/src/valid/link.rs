@@ -83,6 +83,7 @@ fn of_discipline(discipline: &Discipline) -> Result<(), Invalid> {
             !red.probability.is_never() && !red.weight.is_never() && red.packet != Bytes(0)
         }
         Discipline::Pie(pie) => !pie.target.is_zero() && pie.update >= UPDATE_MIN,
+        Discipline::Pi2(pi2) => pi2.update() >= UPDATE_MIN && pi2.max_rtt <= RTT_MAX,
         Discipline::FqCodel(queues) => are_queues(queues),
         Discipline::Fair(fair) => are_queues(&fair.queues),
     };
@@ -116,6 +117,8 @@ const OVERHEAD_MAX: u32 = 1_000;
 const TABLE_MAX: usize = 1_000;
 /// PIE's computations, not more often than each.
 const UPDATE_MIN: Span = Span::from_millis(1);
+/// The longest round trip that PI2 is told of.
+const RTT_MAX: Span = Span::from_secs(600);
 /// Bytes that a flow may send in its turn.
 const QUANTUM_MIN: u32 = 64;
 const QUANTUM_MAX: u32 = 1_000_000;

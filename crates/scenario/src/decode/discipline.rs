@@ -1,7 +1,7 @@
 //! The disciplines of a queue, by name or with parameters.
 
 use serde_json::Value as Json;
-use windtunnel_model::profile::{Codel, Discipline, Fair, FlowQueues, Pie, QueueLimit, Red, Side};
+use windtunnel_model::profile::{Codel, Discipline, Fair, FlowQueues, Pi2, Pie, QueueLimit, Red, Side};
 use windtunnel_model::{Bytes, Probability, Span};
 
 use super::property::{Queue, read_length};
@@ -23,6 +23,8 @@ words! {
         "red" => || Discipline::Red(Red::default()),
         /// Proportional integral controller enhanced (RFC 8033).
         "pie" => || Discipline::Pie(Pie::default()),
+        /// PI squared (De Schepper et al. 2016, RFC 9332).
+        "pi2" => || Discipline::Pi2(Pi2::default()),
         /// A queue for each flow, with CoDel in each (RFC 8290).
         "fq-codel" => || Discipline::FqCodel(FlowQueues::default()),
         /// As fq-codel, but hosts share first, and then the flows of each.
@@ -39,6 +41,8 @@ map! {
         "red" RED: Red,
         /// Proportional integral controller enhanced (RFC 8033).
         "pie" PIE: Pie,
+        /// PI squared (De Schepper et al. 2016, RFC 9332).
+        "pi2" PI2: Pi2,
         /// A queue for each flow, with CoDel in each (RFC 8290).
         "fq-codel" FQ_CODEL: FlowQueues,
         /// As fq-codel, but hosts share first, and then the flows of each.
@@ -74,9 +78,10 @@ impl Form for Discipline {
         let codel = from.read(&fields, DisciplineForm::CODEL)?.map(Discipline::Codel);
         let red = from.read(&fields, DisciplineForm::RED)?.map(Discipline::Red);
         let pie = from.read(&fields, DisciplineForm::PIE)?.map(Discipline::Pie);
+        let pi2 = from.read(&fields, DisciplineForm::PI2)?.map(Discipline::Pi2);
         let flows = from.read(&fields, DisciplineForm::FQ_CODEL)?.map(Discipline::FqCodel);
         let fair = from.read(&fields, DisciplineForm::FAIR)?.map(Discipline::Fair);
-        codel.or(red).or(pie).or(flows).or(fair)
+        codel.or(red).or(pie).or(pi2).or(flows).or(fair)
     }
 
     fn schema(definitions: &mut Definitions) -> Json {
@@ -239,6 +244,44 @@ impl Form for Pie {
 }
 
 map! {
+    /// The parameters of PI2.
+    Pi2Keys as "Pi2" {
+        /// Delay to be held, at least 1ms; default 15ms.
+        "target" TARGET: Span,
+        /// The longest round trip for which it is to be stable, 3ms to 10min; default 100ms.
+        "max-rtt" MAX_RTT: Span,
+        /// Whether packets that can carry ECN are marked instead of dropped, up to a share of 25%;
+        /// default true.
+        "ecn" ECN: bool,
+    }
+}
+
+impl Form for Pi2 {
+    type Value = Pi2;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pi2> {
+        let fields = from.table::<Pi2Keys>(field, "pi2")?;
+        let mut pi2 = Pi2::default();
+        set(from, &fields, Pi2Keys::TARGET, &mut pi2.target)?;
+        set(from, &fields, Pi2Keys::MAX_RTT, &mut pi2.max_rtt)?;
+        set(from, &fields, Pi2Keys::ECN, &mut pi2.ecn)?;
+        let wrong = if pi2.target < UPDATE_LEAST {
+            format!("pi2: the target must be at least {UPDATE_LEAST}, not {}", pi2.target)
+        } else if !(RTT_LEAST..=RTT_MOST).contains(&pi2.max_rtt) {
+            format!("pi2: max-rtt is {RTT_LEAST} to {RTT_MOST}, not {}", pi2.max_rtt)
+        } else {
+            return Some(pi2);
+        };
+        from.mistake(field.wrong(), wrong);
+        None
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        Pi2Keys::definition(definitions)
+    }
+}
+
+map! {
     /// The parameters of FQ-CoDel.
     FqCodelKeys as "FqCodel" {
         /// Number of queues that flows are hashed to, with `fair` also of those for hosts, 1 to
@@ -374,5 +417,7 @@ fn rises(min: QueueLimit, max: QueueLimit) -> bool {
 
 /// What is computed more often than this costs more than it tells.
 const UPDATE_LEAST: Span = Span::from_millis(1);
+const RTT_LEAST: Span = Span::from_millis(3);
+const RTT_MOST: Span = Span::from_secs(600);
 /// The most queues that flows are hashed to.
 const MOST_FLOWS: u64 = 65_536;

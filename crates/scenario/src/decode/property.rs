@@ -60,11 +60,11 @@ properties! {
     /// The largest IP packet in bytes; default 1500. At least 1280, without IPv6 68.
     "mtu" MTU: Mtu => |patch, mtu| patch.mtu = Some(mtu),
     /// Room in front of the rate, in packets, bytes or time; default: the larger of 100
-    /// packets and what the rate carries in 50ms; with `pie` 1000 packets, with `fq-codel` and
-    /// `fair` 10240. With a trace, times count at its mean rate.
+    /// packets and what the rate carries in 50ms; with `pie` and `pi2` 1000 packets, with
+    /// `fq-codel` and `fair` 10240. With a trace, times count at its mean rate.
     "queue" QUEUE: Queue => |patch, queue| patch.queue = Some(queue),
     /// Who is dropped when packets wait: `drop-tail` (default), `drop-head`, `codel`, `red`,
-    /// `pie`, `fq-codel` or `fair`.
+    /// `pie`, `pi2`, `fq-codel` or `fair`.
     "discipline" DISCIPLINE: Discipline => |patch, it| patch.discipline = Some(it),
     /// A table (CSV) of `time` with `rate`, `latency` or `loss`, which these then follow: its file,
     /// or a map with more.

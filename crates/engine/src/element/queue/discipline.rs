@@ -9,6 +9,7 @@ use super::codel::Codel;
 use super::drop_head::DropHead;
 use super::drop_tail::DropTail;
 use super::flows::Flows;
+use super::pi2::Pi2;
 use super::pie::Pie;
 use super::red::Red;
 use crate::element::Draws;
@@ -22,6 +23,7 @@ pub(super) enum Discipline {
     Codel(Codel),
     Red(Red),
     Pie(Pie),
+    Pi2(Pi2),
     /// These keep what waits themselves.
     Flows(Box<Flows>),
 }
@@ -34,6 +36,7 @@ impl Discipline {
             Setting::Codel(setting) => Discipline::Codel(Codel::new(*setting)),
             Setting::Red(setting) => Discipline::Red(Red::new(*setting, profile)),
             Setting::Pie(setting) => Discipline::Pie(Pie::new(*setting, profile)),
+            Setting::Pi2(setting) => Discipline::Pi2(Pi2::new(*setting, profile)),
             Setting::FqCodel(setting) => {
                 Discipline::Flows(Box::new(Flows::new(*setting, draws.original)))
             }
@@ -48,6 +51,7 @@ impl Discipline {
         match self {
             Discipline::Red(red) => red.set(profile),
             Discipline::Pie(pie) => pie.set(profile),
+            Discipline::Pi2(pi2) => pi2.set(profile),
             _ => {}
         }
     }
@@ -57,7 +61,7 @@ impl Discipline {
             Discipline::DropTail(tail) => tail.overflow(),
             Discipline::DropHead(head) => head.overflow(),
             Discipline::Codel(codel) => codel.overflow(),
-            Discipline::Red(_) | Discipline::Pie(_) => Overflow::Newcomer,
+            Discipline::Red(_) | Discipline::Pie(_) | Discipline::Pi2(_) => Overflow::Newcomer,
             Discipline::Flows(_) => Overflow::Fattest,
         }
     }
@@ -68,11 +72,27 @@ impl Discipline {
         matches!(self, Discipline::Codel(_) | Discipline::Flows(_))
     }
 
+    /// Lets time pass, where `queue` returns the bytes that waited at a time.
+    pub(super) fn advance(&mut self, now: Time, queue: impl Fn(Time) -> u64) {
+        match self {
+            Discipline::Red(red) => red.advance(now),
+            Discipline::Pie(pie) => pie.advance(now, queue),
+            Discipline::Pi2(pi2) => pi2.advance(now, queue),
+            _ => {}
+        }
+    }
+
+    /// Whether it decides about packets that come.
+    pub(super) fn judges(&self) -> bool {
+        matches!(self, Discipline::Red(_) | Discipline::Pie(_) | Discipline::Pi2(_))
+    }
+
     /// Decides about a packet that comes.
     pub(super) fn admit(&mut self, comer: &Newcomer) -> Admission {
         match self {
             Discipline::Red(red) => red.admit(comer),
             Discipline::Pie(pie) => pie.admit(comer),
+            Discipline::Pi2(pi2) => pi2.admit(comer),
             _ => Admission::Pass,
         }
     }
@@ -83,6 +103,7 @@ impl Discipline {
         match self {
             Discipline::Red(red) => Some(Discipline::Red(red.clone())),
             Discipline::Pie(pie) => Some(Discipline::Pie(pie.clone())),
+            Discipline::Pi2(pi2) => Some(Discipline::Pi2(pi2.clone())),
             _ => None,
         }
     }
@@ -93,7 +114,9 @@ impl Discipline {
             Discipline::DropTail(tail) => tail.inspect(head),
             Discipline::DropHead(oldest) => oldest.inspect(head),
             Discipline::Codel(codel) => codel.inspect(head),
-            Discipline::Red(_) | Discipline::Pie(_) => Verdict::Pass(head.part),
+            Discipline::Red(_) | Discipline::Pie(_) | Discipline::Pi2(_) => {
+                Verdict::Pass(head.part)
+            }
             Discipline::Flows(flows) => flows.inspect(head, shape, overhead),
         }
     }

@@ -19,6 +19,7 @@
 use windtunnel_model::profile::Pie as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
 
+use super::updates::{Updated, Updates};
 use super::{Admission, Newcomer};
 
 /// Probability 1: so many that each step of the controller (α = 1/8 s⁻¹, β = 5/4 s⁻¹, delays in ns,
@@ -48,7 +49,7 @@ pub(super) struct Pie {
     accumulated: i64,
     delay_old: Span,
     allowance: Span,
-    next: Option<Time>,
+    updates: Updates,
 }
 
 impl Pie {
@@ -61,7 +62,7 @@ impl Pie {
             accumulated: 0,
             delay_old: Span::ZERO,
             allowance: Span::ZERO,
-            next: None,
+            updates: Updates::new(setting.update),
         };
         pie.set(profile);
         pie
@@ -75,20 +76,16 @@ impl Pie {
 
     /// Makes up for the updates that have become due, where `queue` returns the bytes that waited.
     pub(super) fn advance(&mut self, now: Time, queue: impl Fn(Time) -> u64) {
-        let mut next = *self.next.get_or_insert(now + self.setting.update);
-        while next <= now {
-            let delay = self.delay(queue(next));
+        let mut updates = self.updates;
+        updates.advance(now, |at| {
+            let delay = self.delay(queue(at));
             if self.is_at_rest(delay) {
-                // Nothing would change however often it is computed; the phase is kept.
-                let step = self.setting.update.as_nanos().max(1);
-                let missed = now.since(next).as_nanos() / step + 1;
-                next += Span::from_nanos(missed.saturating_mul(step));
-                break;
+                return Updated::AtRest;
             }
             self.update(delay);
-            next += self.setting.update;
-        }
-        self.next = Some(next);
+            Updated::Computed
+        });
+        self.updates = updates;
     }
 
     /// Decides about a packet that comes while `comer.queue` bytes wait.
@@ -205,6 +202,6 @@ mod tests {
         let hour = Time::ZERO + Span::from_secs(3600);
         pie.advance(hour, |_| 0);
         assert_eq!((pie.probability, pie.delay_old), (0, Span::ZERO));
-        assert_eq!(pie.next, Some(hour + Span::from_millis(15)));
+        assert_eq!(pie.updates.next(), Some(hour + Span::from_millis(15)));
     }
 }
