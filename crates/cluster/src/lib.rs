@@ -61,6 +61,9 @@ pub use parts::Parts;
 /// The port of agents, unless they are told otherwise.
 pub const PORT: u16 = 7447;
 
+/// What stands before an agent's address on its standard output, for those who start agents.
+pub const ANNOUNCED: &str = "windtunnel agent at ";
+
 /// The first and the last of the UDP ports for packets of runs on a machine whose agent hears at
 /// `port`: those behind it. Each run takes one.
 #[must_use]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use windtunnel_cluster::protocol::run::text_of;
-use windtunnel_cluster::{Agent, AgentError, Limits, Told, Worker, machine};
+use windtunnel_cluster::{ANNOUNCED, Agent, AgentError, Limits, Told, Worker, machine};
 use windtunnel_model::{Bytes, Rate, Span};
 
 use crate::arguments::Format;
@@ -127,9 +127,6 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     .map_err(failed)?;
     Ok(Exit::Fine.code())
 }
-
-/// What stands before an agent's address on standard output, for those who start agents.
-pub(crate) const ANNOUNCED: &str = "windtunnel agent at ";
 
 fn tell(told: &Told, announces: bool) {
     output::talk(&text(told));

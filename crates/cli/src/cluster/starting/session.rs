@@ -12,13 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windtunnel_cluster::ClusterKey;
+use windtunnel_cluster::{ANNOUNCED, ClusterKey};
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal;
 
 use super::lines::{Line, Lines};
 use crate::output;
-use crate::verb::agent::ANNOUNCED;
 
 /// A program that holds agents.
 #[derive(Debug)]
