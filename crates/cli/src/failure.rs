@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use windtunnel_control::{ClientError, Reply};
+use windtunnel_lead::LeadError;
 use windtunnel_placement::Refused;
 use windtunnel_scenario::{Errors, Mistake, PatchError};
 
@@ -139,8 +140,19 @@ impl From<ClientError> for Failure {
 
 impl From<windtunnel_cluster::ClientError> for Failure {
     fn from(error: windtunnel_cluster::ClientError) -> Self {
-        let hint = error.hint();
-        Failure::Told { error: error.into(), hint, code: Exit::Usage.code() }
+        LeadError::from(error).into()
+    }
+}
+
+impl From<LeadError> for Failure {
+    fn from(error: LeadError) -> Self {
+        match error {
+            LeadError::Refused(refused) => Failure::Refused(refused),
+            other => {
+                let (hint, code) = (other.hint(), other.exit_code());
+                Failure::Told { error: other.into(), hint, code }
+            }
+        }
     }
 }
 

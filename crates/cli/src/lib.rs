@@ -10,7 +10,7 @@
 //! | `arguments` | the command line as types |
 //! | `verb` | one verb a file |
 //! | `render` | tables, lines and texts for people |
-//! | `cluster` | the cluster's key, its machines, and what goes where |
+//! | `cluster` | the cluster's key and machines on the command line, and what is said of runs over them |
 //! | `completion` | what a word on the command line could become |
 //! | `exit` | [`Exit`]: the exit codes |
 //! | `failure` | what went wrong, and how it is told |

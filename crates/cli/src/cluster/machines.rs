@@ -1,17 +1,13 @@
 //! `--hosts`: which machines of a cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use clap::builder::NonEmptyStringValueParser;
-use windtunnel_cluster::protocol::{Answer, Ask, Card, Hosts, Silent};
-use windtunnel_cluster::{Client, ClientError, ClusterKey};
+use windtunnel_cluster::ClusterKey;
+use windtunnel_lead::{Found, KeySource, Progress, Words};
 
 use super::Key;
-use super::choosing::{all_names, called, choose, hearing, unknown};
-use super::starting::{Started, Starter, Words};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::load;
@@ -41,17 +37,6 @@ pub(crate) struct Machines {
     key: Key,
 }
 
-/// Machines that were found.
-#[derive(Debug)]
-pub(crate) struct Found {
-    /// Each once, by name and address, in whichever order they were named.
-    pub(crate) cards: Vec<Card>,
-    /// With `all`: agents that are there and did not answer.
-    pub(crate) silent: Vec<Silent>,
-    /// Agents that end when this is dropped.
-    pub(crate) started: Started,
-}
-
 impl Machines {
     /// Whether any were named.
     pub(crate) fn are_named(&self) -> bool {
@@ -60,7 +45,8 @@ impl Machines {
 
     /// Refuses a key and a scenario that are both to come from standard input.
     pub(crate) fn refuse_two_inputs(&self, scenario: &Path) -> Result<(), Failure> {
-        if self.are_named() && self.key.is_standard_input() && load::is_standard_input(scenario) {
+        let is_key = self.key.source() == KeySource::StandardInput;
+        if self.are_named() && is_key && load::is_standard_input(scenario) {
             let text = "the scenario and the key cannot both come from standard input";
             return Err(Failure::new(Exit::Usage, text).hint("name a file for one of the two"));
         }
@@ -69,234 +55,25 @@ impl Machines {
 
     /// Where keys are, which no program of a node may see, whether or not machines are named.
     pub(crate) fn key_places(&self) -> Vec<PathBuf> {
-        self.key.places()
+        self.key.source().places()
     }
 
     /// The key; one for this command alone if there is none.
     pub(crate) fn key(&self) -> Result<ClusterKey, Failure> {
-        self.key.read_or_make()
+        Ok(self.key.source().read_or_make()?)
     }
 
     /// Finds those that were named, and starts agents where there are none.
-    pub(crate) fn find(&self, key: &ClusterKey) -> Result<Found, Failure> {
-        let mut reached = Reached::new(&self.hosts, key)?;
-        let starter = Starter { ssh: &self.ssh, remote: self.remote_windtunnel.as_ref(), key };
-        let wants_slurm = self.hosts.iter().any(|name| name == SLURM);
-        let (missing, is_known) = reached.missing()?;
-        let mut started = Started::default();
-        if !missing.is_empty() || wants_slurm {
-            started = starter.start(&missing, wants_slurm)?;
-        }
-        let hosts = if started.agents.is_empty() {
-            reached.teller()?.hosts(false)?
-        } else {
-            let needs_teller = is_known || self.hosts.iter().any(|name| name == ALL);
-            unite(&reached, &started, needs_teller)?
+    pub(crate) fn find(
+        &self,
+        key: &ClusterKey,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<Found, Failure> {
+        let machines = windtunnel_lead::Machines {
+            hosts: self.hosts.clone(),
+            ssh: self.ssh.clone(),
+            remote_windtunnel: self.remote_windtunnel.clone(),
         };
-        let answers = reached.answers.into_iter();
-        let answers: BTreeMap<String, String> = answers.chain(started.answers()).collect();
-        let chosen = choose(&hosts, &self.hosts, &answers, &started.of_slurm())?;
-        let is_all = self.hosts.iter().any(|name| name == ALL);
-        let silent = if is_all { hosts.silent } else { Vec::new() };
-        let cards = hosts.hosts.into_iter().enumerate();
-        let cards = cards.filter(|(at, _)| chosen.contains(at)).map(|(_, card)| card).collect();
-        Ok(Found { cards, silent, started })
+        Ok(machines.find(key, progress)?)
     }
 }
-
-/// Who answers.
-struct Reached {
-    /// By name, those that were named, in this order.
-    named: Vec<(String, Result<Client, ClientError>)>,
-    /// The agent of this machine.
-    here: Result<Client, ClientError>,
-    /// The agents' numbers, by name.
-    answers: BTreeMap<String, String>,
-}
-
-impl Reached {
-    /// Asks all at the same time.
-    fn new(names: &[String], key: &ClusterKey) -> Result<Self, Failure> {
-        let is_name = |name: &&String| ![ALL, SLURM].contains(&name.as_str());
-        let mut seen = BTreeSet::new();
-        let names: Vec<&String> =
-            names.iter().filter(is_name).filter(|name| seen.insert(*name)).collect();
-        let (named, here) = thread::scope(|scope| {
-            let here = scope.spawn(|| Client::connect(HERE, key));
-            let asked = names.iter().map(|name| scope.spawn(|| Client::connect(name, key)));
-            // All are asked before the first answer is waited for.
-            let asked: Vec<_> = asked.collect();
-            let named =
-                names.iter().zip(asked).map(|(name, asked)| ((*name).clone(), joined(asked)));
-            (named.collect::<Vec<_>>(), joined(here))
-        });
-        let mut reached = Reached { named, here, answers: BTreeMap::new() };
-        for (name, client) in &mut reached.named {
-            match client {
-                Ok(client) => {
-                    let agent = agent_of(name, client)?.agent;
-                    reached.answers.insert(name.clone(), agent);
-                }
-                Err(ClientError::NoHost { .. } | ClientError::NoAgent { .. }) => {}
-                // Somebody is there, so it is meant, and nobody else can say better why it does not
-                // do.
-                Err(error) => {
-                    let no_host = ClientError::NoAgent { host: String::new(), why: String::new() };
-                    return Err(std::mem::replace(error, no_host).into());
-                }
-            }
-        }
-        Ok(reached)
-    }
-
-    /// The first that was named and answers, or else the agent of this machine.
-    fn any(&self) -> Option<&Client> {
-        let mut named = self.named.iter().filter_map(|(_, client)| client.as_ref().ok());
-        named.next().or_else(|| self.here.as_ref().ok())
-    }
-
-    /// The same, where nobody can be done without.
-    fn teller(&mut self) -> Result<&Client, Failure> {
-        if self.any().is_none() {
-            let nothing = ClientError::NoAgent { host: HERE.to_owned(), why: String::new() };
-            let here = std::mem::replace(&mut self.here, Err(nothing));
-            return Err(here.err().map_or_else(|| Failure::new(Exit::Usage, "no agent"), nobody));
-        }
-        self.any().ok_or_else(|| Failure::new(Exit::Usage, "no agent"))
-    }
-
-    /// The names at which no agent is, neither of itself nor as somebody knows it; and whether
-    /// somebody was known.
-    fn missing(&mut self) -> Result<(Vec<Missing>, bool), Failure> {
-        let hosts = self.any().map(|client| client.hosts(false)).transpose()?;
-        let mut is_known = !self.answers.is_empty();
-        let mut missing = Vec::new();
-        for (name, client) in &self.named {
-            let Err(error) = client else { continue };
-            if let Some(hosts) = &hosts
-                && (called(hosts, name)?.is_some() || hearing(hosts, name)?.is_some())
-            {
-                is_known = true;
-                continue;
-            }
-            let has_address = !matches!(error, ClientError::NoHost { .. });
-            if !has_address && !is_plain(name) {
-                return Err(match &hosts {
-                    Some(hosts) => unknown(hosts, name),
-                    None => no_address(name),
-                });
-            }
-            let others = hosts.as_ref().map(all_names);
-            missing.push(Missing { name: name.clone(), has_address, others });
-        }
-        Ok((missing, is_known))
-    }
-}
-
-/// A machine that has no agent.
-#[derive(Debug)]
-pub(super) struct Missing {
-    pub(super) name: String,
-    /// Whether the name means something here; otherwise, ssh may know it.
-    pub(super) has_address: bool,
-    /// The agents that are known, in words.
-    pub(super) others: Option<String>,
-}
-
-/// Who the agent is.
-pub(super) fn agent_of(name: &str, client: &Client) -> Result<Card, Failure> {
-    match client.ask(&Ask::Card)? {
-        Answer::Card(card) => Ok(*card),
-        _ => {
-            let text = format!("the agent at {name} tells nothing of itself");
-            Err(Failure::new(Exit::Usage, text))
-        }
-    }
-}
-
-/// Makes one cluster of all, and waits until they know each other and their clocks. `needs_teller`:
-/// who was there belongs to it.
-fn unite(reached: &Reached, started: &Started, needs_teller: bool) -> Result<Hosts, Failure> {
-    let teller = reached.any().filter(|_| needs_teller);
-    let anchor = teller.or_else(|| started.agents.first().map(|agent| &agent.client));
-    let anchor = anchor.ok_or_else(|| Failure::new(Exit::Internal, "no agent was started"))?;
-    let at = agent_of("the first machine", anchor)?;
-    for agent in started.agents.iter().filter(|agent| agent.card.agent != at.agent) {
-        agent.client.ask(&Ask::Join { address: at.address })?;
-    }
-    let mut members: BTreeSet<&str> = reached.answers.values().map(String::as_str).collect();
-    members.insert(&at.agent);
-    members.extend(started.agents.iter().map(|agent| agent.card.agent.as_str()));
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let hosts = anchor.hosts(false)?;
-        match stranger(&hosts, &members, started) {
-            None => return Ok(hosts),
-            Some(text) if Instant::now() > until => {
-                return Err(Failure::new(Exit::Machine, text).hint(
-                    "agents reach each other at the addresses that `windtunnel hosts` lists: open these UDP ports \
-                     between the machines, or start agents there by hand with --advertise",
-                ));
-            }
-            Some(_) => thread::sleep(PAUSE),
-        }
-    }
-}
-
-/// Which started agent some other of these agents does not know well enough, in words.
-fn stranger(hosts: &Hosts, members: &BTreeSet<&str>, started: &Started) -> Option<String> {
-    let card = |agent: &str| hosts.hosts.iter().find(|card| card.agent == agent);
-    for agent in &started.agents {
-        let name = format!("{} ({})", agent.name, agent.card.address);
-        let Some(own) = card(&agent.card.agent) else {
-            return Some(format!("the agent on {name} is not known to the others"));
-        };
-        for other in members.iter().filter(|other| **other != own.agent) {
-            let Some(other) = card(other) else { continue };
-            let clock = |of: &Card, to: &Card| {
-                let mut peers = of.peers.iter();
-                peers.any(|peer| peer.agent == to.agent && peer.clock.is_some())
-            };
-            if !clock(own, other) || !clock(other, own) {
-                let other = format!("{} ({})", other.host, other.address);
-                return Some(format!("the agents on {name} and {other} do not hear each other"));
-            }
-        }
-    }
-    None
-}
-
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// What a machine may be called, so that its name can be given to ssh.
-fn is_plain(name: &str) -> bool {
-    let may = |c: char| c.is_alphanumeric() || "._-@".contains(c);
-    !name.starts_with('-') && name.chars().all(may)
-}
-
-fn no_address(name: &str) -> Failure {
-    Failure::new(Exit::Usage, format!("no machine is called {name}"))
-        .hint("write NAME, NAME:PORT or [IPv6]:PORT")
-}
-
-/// What to say if nobody was named, and there is no agent here.
-fn nobody(here: ClientError) -> Failure {
-    match here {
-        here @ ClientError::NoAgent { .. } => Failure::from(here).hint(
-            "start one here with `windtunnel agent`, or name one that knows all: --hosts HOST,all",
-        ),
-        here => here.into(),
-    }
-}
-
-/// Every machine of the cluster.
-pub(super) const ALL: &str = "all";
-/// Every machine of the Slurm allocation.
-pub(super) const SLURM: &str = "slurm";
-/// Where to ask if nobody was named, or nobody who was named answers.
-const HERE: &str = "localhost";
-/// How long agents have to find each other.
-const PATIENCE: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(50);

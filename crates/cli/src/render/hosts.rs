@@ -101,9 +101,9 @@ fn throughput(hosts: &Hosts, from: SocketAddr, to: SocketAddr) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use windtunnel_cluster::protocol::Throughput;
+    use windtunnel_lead::sample::{card, knows};
 
     use super::*;
-    use crate::cluster::sample::{card, knows};
 
     #[test]
     fn machines_are_rows_and_what_is_between_them_is_a_matrix() {

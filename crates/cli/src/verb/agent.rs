@@ -192,7 +192,7 @@ fn worker(key: &Key) -> Result<Worker, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(Exit::Machine, format!("cannot tell where windtunnel itself is: {error}"))
     })?;
-    Ok(Worker { program, arguments: part::arguments(&key.places()) })
+    Ok(Worker { program, arguments: part::arguments(&key.source().places()) })
 }
 
 /// One for each agent of a user: machines may share the user's home.

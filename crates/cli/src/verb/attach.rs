@@ -6,8 +6,9 @@ use std::sync::Arc;
 use windtunnel_cluster::protocol::run::{RunCard, text_of};
 use windtunnel_cluster::protocol::{Answer, Ask};
 use windtunnel_cluster::{Client, ClusterKey};
+use windtunnel_lead::{LiveRun, options_of};
 
-use crate::cluster::{Key, over};
+use crate::cluster::{Key, progress};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::face::Face;
@@ -42,11 +43,12 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         _ => return Err(Failure::new(Exit::Usage, "the agent tells nothing of the run")),
     };
     let folder = new_run_folder(arguments.out.as_deref(), &setup.plan.name)?;
-    let mut options = over::options_of(&setup, folder.clone());
+    let mut options = options_of(&setup, folder.clone());
     options.link_latest = arguments.out.is_none();
     let face = Arc::new(Face::new(&setup.plan, arguments.showing.manner()));
     let observer: Arc<dyn windtunnel_host::Observer> = Arc::<Face>::clone(&face);
-    let report = over::attend(&setup, &options, &key, &observer);
+    let run = LiveRun::attend(setup, options, &key, &observer, &progress(false));
+    let report = run.and_then(LiveRun::finish);
     face.finish();
     let report = report?;
     show(&arguments.showing, &report, &folder)?;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use windtunnel_cluster::ClusterKey;
+use windtunnel_lead::{KeySource, LeadError};
 
 use crate::arguments::Format;
-use crate::cluster;
 use crate::exit::Exit;
 use crate::output;
 use crate::verb::Outcome;
@@ -34,9 +34,9 @@ struct Made {
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let path = match &arguments.file {
         Some(path) => path.clone(),
-        None => cluster::usual_path()?,
+        None => KeySource::usual_path()?,
     };
-    let key = ClusterKey::create(&path).map_err(cluster::failed)?;
+    let key = ClusterKey::create(&path).map_err(LeadError::from)?;
     if arguments.format.json {
         output::json(&Made { path, key: key.to_string() })?;
         return Ok(Exit::Fine.code());

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod child;
+mod over;
 mod quiet;
 mod results_file;
 
@@ -12,7 +13,8 @@ use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
 use windtunnel_control::part::with_causes;
-use windtunnel_host::{Concern, Observer, Options, RunError};
+use windtunnel_host::{Concern, Options, RunError};
+use windtunnel_lead::KeySource;
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_scenario::{Instead, Loaded};
@@ -21,8 +23,7 @@ use windtunnel_trace::junit;
 use windtunnel_trace::report::Report;
 
 use crate::arguments::Format;
-use crate::cluster::over::{self, Over};
-use crate::cluster::{self, machines::Machines};
+use crate::cluster::machines::Machines;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::face::{Face, Manner};
@@ -142,28 +143,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if !arguments.machines.are_named() {
         return carry_out(loaded, base_dir, arguments);
     }
-    let key = arguments.machines.key()?;
-    let found = arguments.machines.find(&key)?;
-    if arguments.detach {
-        found.started.refuse_to_detach()?;
-        if let Some(folder) = &arguments.manner.out {
-            output::talk(&format!(
-                "notice: --detach: nothing is written to {}; `windtunnel attach --out` fetches the results",
-                folder.display()
-            ));
-        }
-    }
-    if !arguments.manner.showing.quiet {
-        found.started.tell();
-    }
-    let over = Over {
-        key: &key,
-        found: &found,
-        plain: arguments.plain,
-        detach: arguments.detach,
-        quiet: arguments.manner.showing.quiet,
-    };
-    carry_out_over(loaded, base_dir, arguments, &over)
+    over::carry_out(loaded, base_dir, arguments)
 }
 
 impl How {
@@ -265,28 +245,6 @@ impl Ran {
     }
 }
 
-/// The same over machines of a cluster.
-fn carry_out_over(
-    loaded: Loaded,
-    base_dir: PathBuf,
-    arguments: &Arguments,
-    over: &Over<'_>,
-) -> Outcome {
-    let manner = &arguments.manner;
-    let plan = plan_of(loaded, manner);
-    let (folder, options, results) = places(manner, &plan, base_dir)?;
-    let attempts = Attempts::new(arguments.attempts, &folder)?;
-    let result = attempts.carry_out(|former| {
-        let options = Options { attempts: former.to_vec(), ..options.clone() };
-        let face = Arc::new(Face::new(&plan, manner.showing.manner()));
-        let observer: Arc<dyn Observer> = Arc::<Face>::clone(&face);
-        let result = over::run(&plan, &options, over, &observer);
-        face.finish();
-        result
-    });
-    conclude(result, &plan, &folder, manner, results)
-}
-
 fn plan_of(loaded: Loaded, arguments: &How) -> Plan {
     let Loaded { mut plan, notices, .. } = loaded;
     plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
@@ -328,7 +286,7 @@ fn options(arguments: &How, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> 
     options.output_limit = arguments.output_limit;
     options.offload = !arguments.no_offload;
     options.packet_memory = arguments.packet_memory;
-    options.hidden = cluster::places();
+    options.hidden = KeySource::usual_places();
     options
 }
 

@@ -1,11 +1,12 @@
 //! `check --hosts`: whether machines of a cluster carry the plan, and which node goes where.
 
 use windtunnel_host::Concern;
+use windtunnel_lead::Site;
 use windtunnel_model::Plan;
 use windtunnel_placement::{Placement, Refused};
 
 use crate::cluster::machines::Machines;
-use crate::cluster::placing::{Site, concerns, placed};
+use crate::cluster::{concerns, progress, tell_started};
 use crate::failure::Failure;
 use crate::render::placement::{self, Placed};
 
@@ -24,14 +25,10 @@ impl Over {
         if !machines.are_named() {
             return Ok(None);
         }
-        let found = machines.find(&machines.key()?)?;
-        found.started.tell();
+        let found = machines.find(&machines.key()?, &progress(false))?;
+        tell_started(&found.started);
         let site = Site::of(&found.cards);
-        let outcome = match placed(plan, &site) {
-            Ok(placement) => Ok(placement),
-            Err(Failure::Refused(refused)) => Err(refused),
-            Err(failure) => return Err(failure),
-        };
+        let outcome = site.place(plan);
         let silent = found.silent.iter().map(|silent| Concern {
             text: format!(
                 "{} does not answer, so nothing is put there: {}",

@@ -15,7 +15,7 @@ use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::terminal::{self, RawMode, Size};
 
 /// Runs the command of `request` on a thread of its own, until it ends or who asked has gone.
-pub(super) fn start(runner: Runner, connection: Connection, request: Request, ends: Vec<OwnedFd>) {
+pub(crate) fn start(runner: Runner, connection: Connection, request: Request, ends: Vec<OwnedFd>) {
     thread::spawn(move || {
         let Ok([input, output, error]) = <[OwnedFd; 3]>::try_from(ends) else {
             let message = "exec needs three descriptors".to_owned();

@@ -6,24 +6,23 @@ use std::time::Duration;
 use windtunnel_cluster::part_ports;
 use windtunnel_cluster::protocol::run::Member;
 
-use super::conduct::Stage;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::conductor::Stage;
+use crate::error::{Kind, LeadError};
 
 /// A stage that takes too long.
-pub(super) struct Overdue {
-    pub(super) stage: Stage,
-    pub(super) patience: Duration,
+pub(crate) struct Overdue {
+    pub(crate) stage: Stage,
+    pub(crate) patience: Duration,
     /// Members that are not through with it, and whom each has not heard.
-    pub(super) waiting: Vec<(u16, Vec<u16>)>,
+    pub(crate) waiting: Vec<(u16, Vec<u16>)>,
     /// By member: the port that its packets come to.
-    pub(super) ports: Vec<u16>,
+    pub(crate) ports: Vec<u16>,
 }
 
 impl Stage {
     /// How long nothing may move in this stage; less where all that is waited for are machines that
     /// others do not hear.
-    pub(super) fn patience(self, only_unreached: bool) -> Duration {
+    pub(crate) fn patience(self, only_unreached: bool) -> Duration {
         Duration::from_secs(match self {
             // A part sends a greeting several times a second.
             Stage::Reaching => 10,
@@ -36,7 +35,7 @@ impl Stage {
 }
 
 impl Overdue {
-    pub(super) fn failure(&self, members: &[Member]) -> Failure {
+    pub(crate) fn error(&self, members: &[Member]) -> LeadError {
         let pairs = self.waiting.iter().flat_map(|(to, from)| from.iter().map(|from| (*from, *to)));
         let pairs: Vec<(u16, u16)> = pairs.collect();
         let text = match (self.stage, pairs.as_slice()) {
@@ -45,7 +44,7 @@ impl Overdue {
             }
             _ => self.stuck(members),
         };
-        Failure::new(Exit::Machine, text).hint(hint(members))
+        LeadError::new(Kind::Machine, text).with_hint(hint(members))
     }
 
     fn unheard(&self, members: &[Member], (from, to): (u16, u16), more: usize) -> String {
@@ -112,6 +111,7 @@ fn hint(members: &[Member]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::text;
 
     fn members() -> Vec<Member> {
         let member = |(host, at): (&str, u8)| Member {
@@ -123,24 +123,25 @@ mod tests {
         [("one", 1), ("two", 2), ("three", 3)].map(member).into()
     }
 
-    fn told(stage: Stage, waiting: &[(u16, &[u16])]) -> String {
+    fn text_of(stage: Stage, waiting: &[(u16, &[u16])]) -> String {
         let waiting = waiting.iter().map(|(member, all)| (*member, all.to_vec())).collect();
         let ports = vec![7448, 7449, 7448];
         let patience = stage.patience(false);
-        Overdue { stage, patience, waiting, ports }.failure(&members()).text()
+        let overdue = Overdue { stage, patience, waiting, ports }.error(&members());
+        text(&overdue)
     }
 
     #[test]
     fn machines_that_do_not_hear_each_other_are_named_with_their_ports() {
         let hint = "hint: let UDP ports 7447-7547 pass between all machines, in both directions";
         assert_eq!(
-            told(Stage::Reaching, &[(1, &[2]), (2, &[])]),
+            text_of(Stage::Reaching, &[(1, &[2]), (2, &[])]),
             format!(
                 "error: no packet comes from host three (10.0.0.3:7448) to host two (10.0.0.2:7449): nothing was \
                  heard within 10 s\n{hint}"
             )
         );
-        let text = told(Stage::Reaching, &[(0, &[1, 2]), (1, &[0])]);
+        let text = text_of(Stage::Reaching, &[(0, &[1, 2]), (1, &[0])]);
         assert!(
             text.contains("from host two (10.0.0.2:7449) to host one (10.0.0.1:7448)"),
             "{text}"
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn agents_that_do_not_hear_each_other_are_named_with_their_ports() {
-        let text = told(Stage::Preparing, &[(1, &[2])]);
+        let text = text_of(Stage::Preparing, &[(1, &[2])]);
         let pair = "nothing comes from host three (10.0.0.3:7447) to host two (10.0.0.2:7447)";
         assert!(
             text.starts_with(&format!("error: the agents do not hear each other: {pair}")),
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn each_stage_names_the_machines_that_it_waits_for() {
         for stage in [Stage::Binding, Stage::Preparing, Stage::Reaching, Stage::Measuring] {
-            let text = told(stage, &[(1, &[])]);
+            let text = text_of(stage, &[(1, &[])]);
             assert!(text.starts_with("error: host two (10.0.0.2:7447) has not "), "{text}");
             assert!(text.contains(&format!("for {} s", stage.patience(false).as_secs())), "{text}");
         }

@@ -1,10 +1,11 @@
-//! Machines and plans for the tests of this folder.
+//! Machines for tests.
 
 use windtunnel_cluster::protocol::{Card, Peer, PeerClock};
-use windtunnel_model::{Bytes, Plan};
+use windtunnel_model::Bytes;
 
 /// A machine at 10.0.0.`last` with 8 processors and 16 GB, of which 12 are free.
-pub(crate) fn card(name: &str, last: u8) -> Card {
+#[must_use]
+pub fn card(name: &str, last: u8) -> Card {
     Card {
         agent: format!("{name}-{last}"),
         host: name.into(),
@@ -25,22 +26,8 @@ pub(crate) fn card(name: &str, last: u8) -> Card {
 }
 
 /// One machine has measured how far another is.
-pub(crate) fn knows(cards: &mut [Card], from: usize, to: usize, rtt_ns: u64) {
+pub fn knows(cards: &mut [Card], from: usize, to: usize, rtt_ns: u64) {
     let (agent, address) = (cards[to].agent.clone(), cards[to].address);
     let clock = Some(PeerClock { offset_ns: 0, error_ns: rtt_ns / 2, rtt_ns });
     cards[from].peers.push(Peer { agent, address, clock });
-}
-
-/// A scenario's plan for several machines.
-pub(crate) fn plan(text: &str) -> Plan {
-    let source = windtunnel_scenario::Source {
-        name: "net.yaml",
-        text: text.as_bytes(),
-        default_name: "net",
-        base_dir: "/",
-    };
-    let instead = windtunnel_scenario::Instead { several_machines: true, ..Default::default() };
-    windtunnel_scenario::load_instead(&source, &|_| Err(String::new()), instead)
-        .expect("the tests have valid plans")
-        .plan
 }

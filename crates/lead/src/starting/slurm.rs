@@ -4,15 +4,14 @@
 use super::Words;
 use super::lines::LINE_BYTES_MAX;
 use super::session::{Plan, Why};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::error::{Kind, LeadError};
 
 /// What an agent's machine is called until it says so itself.
 pub(super) const JOB: &str = "a machine of the allocation";
 
 /// How the agents of the allocation are started that this process is in: srun(1), with the
 /// variables of sbatch(1) and salloc(1).
-pub(super) fn plan(remote: Option<&Words>) -> Result<Plan, Failure> {
+pub(super) fn plan(remote: Option<&Words>) -> Result<Plan, LeadError> {
     let nodes = nodes(|name| std::env::var(name).ok())?;
     let program = match remote {
         Some(words) => words.words.clone(),
@@ -22,7 +21,7 @@ pub(super) fn plan(remote: Option<&Words>) -> Result<Plan, Failure> {
 }
 
 /// Why there are no agents.
-pub(super) fn failed(why: &Why) -> Failure {
+pub(super) fn failed(why: &Why) -> LeadError {
     let (text, hint) = match why {
         Why::NoProgram { error, .. } => {
             (format!("cannot run srun: {error}"), "it is part of Slurm: see that PATH has it")
@@ -45,19 +44,19 @@ pub(super) fn failed(why: &Why) -> Failure {
             (format!("srun starts no agents{}", lines(said)), hint)
         }
     };
-    Failure::new(Exit::Machine, text).hint(hint)
+    LeadError::new(Kind::Machine, text).with_hint(hint)
 }
 
-fn nodes(variable: impl Fn(&str) -> Option<String>) -> Result<usize, Failure> {
+fn nodes(variable: impl Fn(&str) -> Option<String>) -> Result<usize, LeadError> {
     if variable("SLURM_JOB_ID").is_none() {
         let text = "--hosts slurm: this is not inside a Slurm allocation (SLURM_JOB_ID is not set)";
         let hint = "run it in a script for `sbatch`, or in `salloc`: docs/slurm.md has an example";
-        return Err(Failure::new(Exit::Usage, text).hint(hint));
+        return Err(LeadError::new(Kind::Usage, text).with_hint(hint));
     }
     let nodes = variable("SLURM_JOB_NUM_NODES").and_then(|nodes| nodes.parse().ok());
     nodes.filter(|nodes| *nodes > 0).ok_or_else(|| {
         let text = "--hosts slurm: SLURM_JOB_NUM_NODES does not tell how many machines there are";
-        Failure::new(Exit::Usage, text)
+        LeadError::new(Kind::Usage, text)
     })
 }
 
@@ -82,14 +81,14 @@ fn words(nodes: usize, program: Vec<String>) -> Vec<String> {
     words
 }
 
-fn own_path() -> Result<String, Failure> {
-    let told = |why: String| {
-        Failure::new(Exit::Machine, format!("cannot tell where windtunnel itself is: {why}"))
+fn own_path() -> Result<String, LeadError> {
+    let failed = |why: String| {
+        LeadError::new(Kind::Machine, format!("cannot tell where windtunnel itself is: {why}"))
     };
-    let path = std::env::current_exe().map_err(|error| told(error.to_string()))?;
+    let path = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     path.into_os_string()
         .into_string()
-        .map_err(|path| told(format!("{} is no text", path.display())))
+        .map_err(|path| failed(format!("{} is no text", path.display())))
 }
 
 fn lines(said: &[String]) -> String {
@@ -97,15 +96,16 @@ fn lines(said: &[String]) -> String {
         said.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
     match lines.len() {
         0 => String::new(),
-        many => format!(": {}", lines[many.saturating_sub(LINES_TOLD)..].join("; ")),
+        many => format!(": {}", lines[many.saturating_sub(LINES_SHOWN)..].join("; ")),
     }
 }
 
-const LINES_TOLD: usize = 5;
+const LINES_SHOWN: usize = 5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::text;
 
     #[test]
     fn an_allocation_is_known_by_its_variables() {
@@ -113,8 +113,8 @@ mod tests {
             nodes(|name| all.iter().find(|(one, _)| *one == name).map(|(_, value)| (*value).into()))
         };
         assert_eq!(of(&[("SLURM_JOB_ID", "7"), ("SLURM_JOB_NUM_NODES", "3")]).unwrap(), 3);
-        assert!(of(&[("SLURM_JOB_ID", "7")]).unwrap_err().text().contains("SLURM_JOB_NUM_NODES"));
-        let outside = of(&[("SLURM_JOB_NUM_NODES", "3")]).unwrap_err().text();
+        assert!(text(&of(&[("SLURM_JOB_ID", "7")]).unwrap_err()).contains("SLURM_JOB_NUM_NODES"));
+        let outside = text(&of(&[("SLURM_JOB_NUM_NODES", "3")]).unwrap_err());
         assert!(outside.contains("not inside a Slurm allocation"), "{outside}");
     }
 

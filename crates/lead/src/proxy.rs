@@ -9,7 +9,7 @@ use windtunnel_control::{
 };
 use windtunnel_host::Folder;
 
-use super::command;
+use crate::command;
 
 /// Everybody who asks in the run folder.
 pub(crate) struct Proxy {

@@ -17,7 +17,7 @@ use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal;
 
 use super::lines::{Line, Lines};
-use crate::output;
+use crate::progress::Progress;
 
 /// A program that holds agents.
 #[derive(Debug)]
@@ -48,10 +48,9 @@ pub(super) enum Why {
 }
 
 /// Programs that hold agents until this is dropped.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Sessions(Vec<Session>);
 
-#[derive(Debug)]
 struct Session {
     what: String,
     child: Child,
@@ -63,11 +62,11 @@ struct Session {
 }
 
 /// What threads that read know.
-#[derive(Debug)]
 struct Shared {
     said: Mutex<VecDeque<String>>,
     /// Whether its end is to be told.
     is_needed: AtomicBool,
+    progress: Arc<dyn Progress>,
 }
 
 /// What comes from one of the sessions.
@@ -79,9 +78,9 @@ enum Event {
     Over,
 }
 
-/// The way of what one session has to tell.
+/// Reads what one session writes.
 #[derive(Clone)]
-struct Teller {
+struct Listener {
     number: usize,
     what: String,
     events: Sender<(usize, Event)>,
@@ -93,19 +92,21 @@ impl Sessions {
     pub(super) fn open(
         plans: &[Plan],
         key: &ClusterKey,
+        progress: &Arc<dyn Progress>,
     ) -> (Self, Vec<Result<Vec<SocketAddr>, Why>>) {
-        let (tell, events) = channel();
+        let (sender, events) = channel();
         let mut all = Waiting::default();
         for (number, plan) in plans.iter().enumerate() {
-            all.add(plan, Session::open(plan, key, number, &tell));
+            let shared = Arc::new(Shared::new(progress));
+            all.add(plan, Session::open(plan, key, shared, (number, &sender)));
         }
-        drop(tell);
+        drop(sender);
         all.wait(plans, &events);
         let sessions: Vec<Session> = all.sessions.into_iter().flatten().collect();
         sessions.iter().for_each(|session| session.shared.is_needed.store(true, Ordering::Relaxed));
-        let told = all.told.into_iter().zip(all.failed);
-        let told = told.map(|(addresses, why)| why.map_or(Ok(addresses), Err)).collect();
-        (Sessions(sessions), told)
+        let opened = all.addresses.into_iter().zip(all.failed);
+        let opened = opened.map(|(addresses, why)| why.map_or(Ok(addresses), Err)).collect();
+        (Sessions(sessions), opened)
     }
 }
 
@@ -113,13 +114,13 @@ impl Sessions {
 #[derive(Default)]
 struct Waiting {
     sessions: Vec<Option<Session>>,
-    told: Vec<Vec<SocketAddr>>,
+    addresses: Vec<Vec<SocketAddr>>,
     failed: Vec<Option<Why>>,
 }
 
 impl Waiting {
     fn add(&mut self, plan: &Plan, opened: io::Result<Session>) {
-        self.told.push(Vec::new());
+        self.addresses.push(Vec::new());
         let program = plan.words.first().cloned().unwrap_or_default();
         let (session, why) = match opened {
             Ok(session) => (Some(session), None),
@@ -135,7 +136,7 @@ impl Waiting {
         while (0..plans.len()).any(|at| self.is_open(at, plans)) {
             match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok((at, Event::Agent(address))) if self.is_open(at, plans) => {
-                    self.told[at].push(address);
+                    self.addresses[at].push(address);
                 }
                 Ok((at, Event::Overlong(stream))) if self.is_open(at, plans) => {
                     self.failed[at] = Some(Why::Overlong { stream });
@@ -155,7 +156,7 @@ impl Waiting {
     }
 
     fn is_open(&self, at: usize, plans: &[Plan]) -> bool {
-        self.failed[at].is_none() && self.told[at].len() < plans[at].agents
+        self.failed[at].is_none() && self.addresses[at].len() < plans[at].agents
     }
 
     fn over(&mut self, at: usize) {
@@ -170,8 +171,8 @@ impl Session {
     fn open(
         plan: &Plan,
         key: &ClusterKey,
-        number: usize,
-        events: &Sender<(usize, Event)>,
+        shared: Arc<Shared>,
+        (number, events): (usize, &Sender<(usize, Event)>),
     ) -> io::Result<Self> {
         let (program, arguments) = plan.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -185,22 +186,18 @@ impl Session {
             // If that fails the program is over, and says why. A pipe holds more than a key.
             let _ = input.write_all(key.text().as_bytes()).and_then(|()| input.flush());
         }
-        let shared = Arc::new(Shared {
-            said: Mutex::new(VecDeque::new()),
-            is_needed: AtomicBool::new(false),
-        });
         let (talks, talking) = channel();
         if let (Some(out), Some(talk)) = (child.stdout.take(), child.stderr.take()) {
             let (events, shared) = (events.clone(), Arc::clone(&shared));
-            let teller = Teller { number, what: plan.what.clone(), events, shared };
-            let other = teller.clone();
+            let listener = Listener { number, what: plan.what.clone(), events, shared };
+            let other = listener.clone();
             thread::spawn(move || {
                 leave_signals();
                 other.read_talk(talk, &talks);
             });
             thread::spawn(move || {
                 leave_signals();
-                teller.read_addresses(out);
+                listener.read_addresses(out);
             });
         }
         Ok(Session { what: plan.what.clone(), child, input, shared, talking })
@@ -209,6 +206,16 @@ impl Session {
     fn said(&self) -> Vec<String> {
         let said = self.shared.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.iter().cloned().collect()
+    }
+}
+
+impl Shared {
+    fn new(progress: &Arc<dyn Progress>) -> Self {
+        Shared {
+            said: Mutex::default(),
+            is_needed: AtomicBool::new(false),
+            progress: Arc::clone(progress),
+        }
     }
 }
 
@@ -224,8 +231,8 @@ impl Drop for Sessions {
         for session in &mut self.0 {
             let left = until.saturating_duration_since(Instant::now());
             if ended(&mut session.child, left).is_none() {
-                output::talk(&format!(
-                    "warning: {} is not over: its agent ends when nobody watches a run there",
+                session.shared.progress.warn(&format!(
+                    "{} is not over: its agent ends when nobody watches a run there",
                     session.what
                 ));
                 let _ = session.child.kill();
@@ -235,30 +242,30 @@ impl Drop for Sessions {
     }
 }
 
-impl Teller {
+impl Listener {
     fn read_addresses(&self, out: ChildStdout) {
         for line in Lines::of(BufReader::new(out)) {
             let Line::Text(line) = line else {
-                self.tell(Event::Overlong("standard output"));
+                self.send(Event::Overlong("standard output"));
                 continue;
             };
             // Whatever else a shell says when somebody logs in is none of ours.
             let line = String::from_utf8_lossy(&line);
             let address = line.trim().strip_prefix(ANNOUNCED).and_then(|text| text.parse().ok());
             if let Some(address) = address {
-                self.tell(Event::Agent(address));
+                self.send(Event::Agent(address));
             }
         }
-        self.tell(Event::Over);
+        self.send(Event::Over);
         if self.shared.is_needed.load(Ordering::Relaxed) {
-            output::talk(&format!("warning: {} is over before the run is", self.what));
+            self.shared.progress.warn(&format!("{} is over before the run is", self.what));
         }
     }
 
     fn read_talk(&self, talk: ChildStderr, _talks: &Sender<()>) {
         for line in Lines::of(BufReader::new(talk)) {
             let Line::Text(line) = line else {
-                self.tell(Event::Overlong("standard error"));
+                self.send(Event::Overlong("standard error"));
                 continue;
             };
             let line = String::from_utf8_lossy(&line).trim_end().to_owned();
@@ -270,7 +277,7 @@ impl Teller {
         }
     }
 
-    fn tell(&self, event: Event) {
+    fn send(&self, event: Event) {
         // Once all sessions have begun, nobody listens.
         let _ = self.events.send((self.number, event));
     }

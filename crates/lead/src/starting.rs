@@ -1,5 +1,5 @@
-//! Agents that a command starts for itself, where none answers: over ssh, or in a Slurm allocation.
-//! The agents get the key through standard input, and end when that closes.
+//! Agents that are started for one run, where none answers: over ssh, or in a Slurm allocation. The
+//! agents get the key through standard input, and end when that closes.
 
 mod lines;
 mod session;
@@ -9,96 +9,87 @@ mod ssh;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use windtunnel_cluster::protocol::Card;
-use windtunnel_cluster::{Client, ClusterKey};
+use windtunnel_cluster::{Client, ClientError, ClusterKey};
 
-use super::machines::{Missing, agent_of};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output;
+use crate::error::{Kind, LeadError};
+use crate::machines::{Missing, agent_of};
+use crate::progress::Progress;
 use session::Sessions;
 
-/// Agents that were started for this command; they end when this is dropped.
-#[derive(Debug, Default)]
-pub(crate) struct Started {
-    pub(super) agents: Vec<StartedAgent>,
+/// Agents that were started for this run; they end when this is dropped.
+#[derive(Default)]
+pub struct Started {
+    pub(crate) agents: Vec<StartedAgent>,
     /// After the agents: connections close first.
     _sessions: Sessions,
 }
 
 /// One of them.
 #[derive(Debug)]
-pub(super) struct StartedAgent {
+pub struct StartedAgent {
     /// What its machine was called.
-    pub(super) name: String,
-    by: By,
-    pub(super) client: Client,
-    pub(super) card: Card,
+    pub name: String,
+    pub by: By,
+    pub(crate) client: Client,
+    pub(crate) card: Card,
 }
 
 /// How an agent was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum By {
+pub enum By {
     Ssh,
     Slurm,
 }
 
 /// What is needed to start agents.
-pub(super) struct Starter<'a> {
-    pub(super) ssh: &'a Words,
-    pub(super) remote: Option<&'a Words>,
-    pub(super) key: &'a ClusterKey,
+pub(crate) struct Starter<'a> {
+    pub(crate) ssh: &'a Words,
+    pub(crate) remote: Option<&'a Words>,
+    pub(crate) key: &'a ClusterKey,
+    pub(crate) progress: &'a Arc<dyn Progress>,
 }
 
 /// A command's words, as a shell would have them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Words {
+pub struct Words {
     text: String,
     words: Vec<String>,
 }
 
 impl Started {
-    /// Says what was started, and for how long.
-    pub(crate) fn tell(&self) {
-        for agent in &self.agents {
-            let by = if agent.by == By::Ssh { "over ssh" } else { "by Slurm" };
-            let address = agent.card.address;
-            output::talk(&format!(
-                "agent on {}: started {by}, at {address}, until this command ends",
-                agent.name
-            ));
-        }
-    }
-
-    /// The agents do not outlast this command, so nothing else may.
-    pub(crate) fn refuse_to_detach(&self) -> Result<(), Failure> {
-        let Some(first) = self.agents.first() else { return Ok(()) };
-        let text = format!(
-            "--detach: the run would end with this command, because the agent on {} was started by it",
-            first.name
-        );
-        let hint =
-            "start agents that stay with `windtunnel agent` on each machine, or leave --detach out";
-        Err(Failure::new(Exit::Usage, text).hint(hint))
+    /// In the order in which their machines were named; those of Slurm last.
+    #[must_use]
+    pub fn agents(&self) -> &[StartedAgent] {
+        &self.agents
     }
 
     /// Numbers of the agents that were started over ssh, by what their machines were called.
-    pub(super) fn answers(&self) -> impl Iterator<Item = (String, String)> {
+    pub(crate) fn answers(&self) -> impl Iterator<Item = (String, String)> {
         let by_ssh = self.agents.iter().filter(|agent| agent.by == By::Ssh);
         by_ssh.map(|agent| (agent.name.clone(), agent.card.agent.clone()))
     }
 
     /// Numbers of the agents in the Slurm allocation.
-    pub(super) fn of_slurm(&self) -> Vec<String> {
+    pub(crate) fn of_slurm(&self) -> Vec<String> {
         let by_slurm = self.agents.iter().filter(|agent| agent.by == By::Slurm);
         by_slurm.map(|agent| agent.card.agent.clone()).collect()
     }
 }
 
+impl StartedAgent {
+    /// Where others reach it.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.card.address
+    }
+}
+
 impl Starter<'_> {
     /// Starts an agent on each of these machines, and on each of the allocation.
-    pub(super) fn start(&self, missing: &[Missing], slurm: bool) -> Result<Started, Failure> {
+    pub(crate) fn start(&self, missing: &[Missing], slurm: bool) -> Result<Started, LeadError> {
         let mut plans = Vec::new();
         for machine in missing {
             plans.push(ssh::plan(self.ssh, self.remote, machine)?);
@@ -106,11 +97,11 @@ impl Starter<'_> {
         if slurm {
             plans.push(slurm::plan(self.remote)?);
         }
-        let (sessions, told) = Sessions::open(&plans, self.key);
+        let (sessions, opened) = Sessions::open(&plans, self.key, self.progress);
         let mut agents = Vec::new();
-        for (at, told) in told.into_iter().enumerate() {
+        for (at, addresses) in opened.into_iter().enumerate() {
             let machine = missing.get(at);
-            match (told, machine) {
+            match (addresses, machine) {
                 (Ok(addresses), Some(machine)) => {
                     for address in addresses {
                         agents.push(self.agent(
@@ -146,29 +137,27 @@ impl Starter<'_> {
         by: By,
         instead: Option<&str>,
         address: SocketAddr,
-    ) -> Result<StartedAgent, Failure> {
+    ) -> Result<StartedAgent, LeadError> {
         let client = Client::connect(&address.to_string(), self.key);
         let client = client.or_else(|error| match instead {
             Some(instead) => Client::connect(instead, self.key).map_err(|_| error),
             None => Err(error),
         });
         let client = client.map_err(|error| {
-            let hint = format!("UDP {address} has to be reached from here: see firewalls between");
+            let open = format!("UDP {address} has to be reached from here: see firewalls between");
+            let hint = match &error {
+                ClientError::NoAgent { .. } => open,
+                other => other.hint().unwrap_or(open),
+            };
             let text = format!("an agent was started on {name}, but {error}");
-            Failure::new(Exit::Machine, text).hint(error.hint().map_or(hint.clone(), |told| {
-                if matches!(error, windtunnel_cluster::ClientError::NoAgent { .. }) {
-                    hint
-                } else {
-                    told
-                }
-            }))
+            LeadError::new(Kind::Machine, text).with_hint(hint)
         })?;
         let card = agent_of(name, &client)?;
         let name = if by == By::Slurm { card.host.clone() } else { name.to_owned() };
         Ok(StartedAgent { name, by, client, card })
     }
 
-    fn somebodys(&self, name: &str) -> Result<StartedAgent, Failure> {
+    fn somebodys(&self, name: &str) -> Result<StartedAgent, LeadError> {
         let client = Client::connect(name, self.key)?;
         let card = agent_of(name, &client)?;
         Ok(StartedAgent { name: name.to_owned(), by: By::Ssh, client, card })

@@ -16,18 +16,17 @@ use windtunnel_host::{Folder, Observer, gather};
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal::Reader;
 
-use super::overdue::Overdue;
-use super::proxy::Proxy;
-use super::show::Show;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output;
+use crate::error::{Kind, LeadError};
+use crate::notices::Notices;
+use crate::overdue::Overdue;
+use crate::progress::Progress;
+use crate::proxy::Proxy;
 
 /// All parts, and how far they are.
 pub(crate) struct Conductor {
     setup: RunSetup,
     parts: Parts,
-    show: Show,
+    notices: Notices,
     signals: Reader,
     /// By member.
     members: Vec<State>,
@@ -35,7 +34,7 @@ pub(crate) struct Conductor {
     /// When that began, or a part was last seen to get on with it.
     progress: Instant,
     /// Why the run was stopped before it began.
-    failure: Option<Failure>,
+    error: Option<LeadError>,
     interrupted: Option<i32>,
 }
 
@@ -85,7 +84,7 @@ impl Conductor {
     pub(crate) fn new(
         setup: &RunSetup,
         parts: Parts,
-        face: Arc<dyn Observer>,
+        observer: Arc<dyn Observer>,
         stage: Stage,
         signals: Reader,
     ) -> Self {
@@ -99,38 +98,38 @@ impl Conductor {
             unreached: Vec::new(),
         };
         Conductor {
-            show: Show::new(setup, face),
+            notices: Notices::new(setup, observer),
             members: setup.members.iter().map(|_| state()).collect(),
             setup: setup.clone(),
             parts,
             signals,
             stage,
             progress: Instant::now(),
-            failure: None,
+            error: None,
             interrupted: None,
         }
     }
 
     /// Leads all parts to the beginning of the run.
-    pub(crate) fn until_begun(&mut self) -> Result<(), Failure> {
+    pub(crate) fn until_begun(&mut self) -> Result<(), LeadError> {
         while self.stage < Stage::Running {
             self.step();
-            if let Some(failure) = self.failure.take() {
-                return Err(self.give_up(failure));
+            if let Some(error) = self.error.take() {
+                return Err(self.give_up(error));
             }
             if self.members.iter().all(|member| member.through >= Some(self.stage)) {
                 self.next_stage();
                 self.progress = Instant::now();
                 self.members.iter_mut().for_each(|member| member.unreached.clear());
-            } else if let Some(failure) = self.overdue() {
-                return Err(self.give_up(failure));
+            } else if let Some(error) = self.overdue() {
+                return Err(self.give_up(error));
             }
         }
         Ok(())
     }
 
     /// Why the run cannot begin, if nothing has moved for as long as this stage may take.
-    fn overdue(&self) -> Option<Failure> {
+    fn overdue(&self) -> Option<LeadError> {
         let waiting = (0..).zip(&self.members).filter(|(_, it)| it.through < Some(self.stage));
         let only_unreached = waiting.clone().all(|(_, state)| !state.unreached.is_empty());
         let patience = self.stage.patience(only_unreached);
@@ -141,23 +140,23 @@ impl Conductor {
         let waiting = waiting.map(|(member, state)| (member, unreached(state))).collect();
         let ports = self.members.iter().map(|state| state.port.unwrap_or(0)).collect();
         let overdue = Overdue { stage: self.stage, patience, waiting, ports };
-        Some(overdue.failure(&self.setup.members))
+        Some(overdue.error(&self.setup.members))
     }
 
     /// Waits until every part knows that the run begins, and none needs us any more.
-    pub(crate) fn until_all_know(&mut self) -> Result<(), Failure> {
+    pub(crate) fn until_all_know(&mut self) -> Result<(), LeadError> {
         let knows =
             |member: &State| member.through == Some(Stage::Running) || member.over.is_some();
         while !self.members.iter().all(knows) {
             self.step();
         }
-        self.failure.take().map_or(Ok(()), |failure| Err(self.give_up(failure)))
+        self.error.take().map_or(Ok(()), |error| Err(self.give_up(error)))
     }
 
     /// Watches the run to its end, and serves who asks in `folder`.
-    pub(crate) fn until_over(&mut self, folder: &Folder) -> Result<(), Failure> {
+    pub(crate) fn until_over(&mut self, folder: &Folder) -> Result<(), LeadError> {
         let mut proxy = Proxy::open(folder, &self.setup).map_err(|error| {
-            Failure::new(Exit::Machine, format!("cannot open the control socket: {error}"))
+            LeadError::new(Kind::Machine, format!("cannot open the control socket: {error}"))
         })?;
         while self.anybody_is_left() {
             self.step();
@@ -181,7 +180,7 @@ impl Conductor {
     }
 
     /// Copies what the parts have written.
-    pub(crate) fn fetch(&self, folder: &Folder) -> Result<gather::Parts, Failure> {
+    pub(crate) fn fetch(&self, folder: &Folder) -> Result<gather::Parts, LeadError> {
         let mut members = Vec::new();
         for (number, (state, member)) in (0..).zip(self.members.iter().zip(&self.setup.members)) {
             let path = self.staging(folder).join(number.to_string());
@@ -202,12 +201,12 @@ impl Conductor {
     }
 
     /// Nothing of the run is left at the agents, and nothing but the run folder here.
-    pub(crate) fn forget(&self, folder: &Folder) {
+    pub(crate) fn forget(&self, folder: &Folder, progress: &dyn Progress) {
         for (number, state) in (0..).zip(&self.members) {
             if let Some(Over::Ended) = state.over
                 && let Err(error) = self.parts.forget(number)
             {
-                output::talk(&format!("warning: {error}"));
+                progress.warn(&error.to_string());
             }
         }
         let _ = fs::remove_dir_all(self.staging(folder));
@@ -226,12 +225,12 @@ impl Conductor {
         }
         let mut patience = PATIENCE;
         while let Some((member, heard)) = self.parts.hear(patience) {
-            self.take(member, heard);
+            self.handle(member, heard);
             patience = Duration::ZERO;
         }
     }
 
-    fn take(&mut self, member: u16, heard: Heard) {
+    fn handle(&mut self, member: u16, heard: Heard) {
         let index = usize::from(member);
         if let Heard::Said { said, .. } = &heard
             && !matches!(said, FromPart::Unreached { .. })
@@ -247,8 +246,10 @@ impl Conductor {
             Heard::Refused(why) | Heard::Gone(why) if self.members[index].over.is_some() => {
                 drop(why);
             }
-            Heard::Refused(why) => self.over(member, Over::Failed(why), Exit::Machine.code(), None),
-            Heard::Gone(why) => self.over(member, Over::Gone(why), Exit::Machine.code(), None),
+            Heard::Refused(why) => {
+                self.over(member, Over::Failed(why), Kind::Machine.exit_code(), None)
+            }
+            Heard::Gone(why) => self.over(member, Over::Gone(why), Kind::Machine.exit_code(), None),
         }
     }
 
@@ -265,7 +266,7 @@ impl Conductor {
             FromPart::Measured => state.through = Some(Stage::Measuring),
             FromPart::Begun => state.through = Some(Stage::Running),
             FromPart::Notice { notice } => {
-                if let Some(host) = self.show.notice(member, &notice) {
+                if let Some(host) = self.notices.notice(member, &notice) {
                     self.lose(&host, member);
                 }
             }
@@ -279,10 +280,10 @@ impl Conductor {
     }
 
     /// A part says that another's machine is lost.
-    fn lose(&mut self, host: &str, teller: u16) {
+    fn lose(&mut self, host: &str, by: u16) {
         for (state, member) in self.members.iter_mut().zip(&self.setup.members) {
             if member.host == host {
-                state.lost_to.insert(teller);
+                state.lost_to.insert(by);
             }
         }
     }
@@ -295,15 +296,15 @@ impl Conductor {
     }
 
     fn over(&mut self, member: u16, over: Over, code: u8, hint: Option<String>) {
-        if self.stage < Stage::Running && self.failure.is_none() {
+        if self.stage < Stage::Running && self.error.is_none() {
             let why = match &over {
                 Over::Ended => "its part is over before the run began",
-                Over::Failed(why) | Over::Gone(why) => why,
+                Over::Failed(why) | Over::Gone(why) => why.as_str(),
             };
-            let host = &self.setup.members[usize::from(member)].host;
+            let (host, why) =
+                (self.setup.members[usize::from(member)].host.clone(), why.to_owned());
             let code = self.interrupted.map_or(code, code_of);
-            let error = format!("host {host}: {why}").into();
-            self.failure = Some(Failure::Told { error, hint, code });
+            self.error = Some(LeadError::Part { host, why, hint, code });
         }
         self.members[usize::from(member)].over = Some(over);
     }
@@ -353,14 +354,14 @@ impl Conductor {
     }
 
     /// Stops what has begun, and waits a little for it.
-    fn give_up(&mut self, failure: Failure) -> Failure {
+    fn give_up(&mut self, error: LeadError) -> LeadError {
         let why = StopWhy::Failed("another machine cannot do its part".to_owned());
         self.parts.order_all(&Order::Stop { why });
         let until = Instant::now() + FAREWELL;
         while self.members.iter().any(|member| member.over.is_none()) && Instant::now() < until {
             self.step();
         }
-        failure
+        error
     }
 }
 
@@ -374,9 +375,10 @@ fn lead(rtts: &[Duration]) -> Duration {
 }
 
 /// Signals that end a run, to be read. All threads that are to leave them alone start later.
-pub(crate) fn signals() -> Result<Reader, Failure> {
-    Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
-        .map_err(|error| Failure::new(Exit::Machine, format!("cannot take over signals: {error}")))
+pub(crate) fn signals() -> Result<Reader, LeadError> {
+    Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP]).map_err(|error| {
+        LeadError::new(Kind::Machine, format!("cannot take over signals: {error}"))
+    })
 }
 
 fn code_of(signal: i32) -> u8 {

@@ -7,9 +7,8 @@ use windtunnel_cluster::PORT;
 use super::Words;
 use super::lines::LINE_BYTES_MAX;
 use super::session::{Plan, Why};
-use crate::cluster::machines::Missing;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::error::{Kind, LeadError};
+use crate::machines::Missing;
 
 /// How the agent of a machine is started.
 ///
@@ -19,10 +18,10 @@ pub(super) fn plan(
     ssh: &Words,
     remote: Option<&Words>,
     machine: &Missing,
-) -> Result<Plan, Failure> {
+) -> Result<Plan, LeadError> {
     let (host, listen) = place(&machine.name);
     if host.starts_with('-') {
-        return Err(Failure::new(Exit::Usage, format!("`{}` is no machine", machine.name)));
+        return Err(LeadError::new(Kind::Usage, format!("`{}` is no machine", machine.name)));
     }
     let remote = remote.map_or("windtunnel", |words| words.text.as_str());
     let command =
@@ -41,7 +40,7 @@ pub(super) fn is_there_now(why: &Why) -> bool {
 }
 
 /// Why no agent was started, with what ssh said.
-pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> Failure {
+pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> LeadError {
     let Missing { name, has_address, others } = machine;
     let (host, _) = place(name);
     let what = match has_address {
@@ -57,7 +56,7 @@ pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> Failure {
                 .to_owned(),
         ),
         Why::Silent { said } => (
-            told(said, "ssh has been silent for a minute"),
+            cause(said, "ssh has been silent for a minute"),
             format!("try `{ssh} {host}`: it has to work without a question"),
         ),
         Why::Overlong { stream } => (
@@ -70,7 +69,7 @@ pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> Failure {
                 Some(code) => format!("{ssh} ended with exit code {code}"),
                 None => format!("{ssh} ended"),
             };
-            (told(said, &silent), hint(ssh, &host, code, said))
+            (cause(said, &silent), hint(ssh, &host, code, said))
         }
     };
     let hint = match others {
@@ -78,7 +77,7 @@ pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> Failure {
         Some(others) if !has_address => format!("{hint}; agents are {others}"),
         _ => hint,
     };
-    Failure::new(Exit::Machine, format!("{what}: {cause}")).hint(hint)
+    LeadError::new(Kind::Machine, format!("{what}: {cause}")).with_hint(hint)
 }
 
 /// What to do about an end of ssh with this exit code: 255 is its own, all else the shell's or the
@@ -109,7 +108,7 @@ fn hint(ssh: &Words, host: &str, code: Option<i32>, said: &[String]) -> String {
 }
 
 /// The lines that say what is wrong, or else the last ones.
-fn told(said: &[String], silent: &str) -> String {
+fn cause(said: &[String], silent: &str) -> String {
     let errors: Vec<&str> = said.iter().filter_map(|line| line.strip_prefix("error: ")).collect();
     if !errors.is_empty() {
         return errors.join("; ");
@@ -118,7 +117,7 @@ fn told(said: &[String], silent: &str) -> String {
     let lines: Vec<&str> = said.iter().map(|line| line.trim()).filter(is_cause).collect();
     match lines.len() {
         0 => silent.to_owned(),
-        many => lines[many.saturating_sub(LINES_TOLD)..].join("; "),
+        many => lines[many.saturating_sub(LINES_SHOWN)..].join("; "),
     }
 }
 
@@ -140,7 +139,7 @@ fn place(name: &str) -> (String, SocketAddr) {
 }
 
 /// More than the first is context.
-const LINES_TOLD: usize = 3;
+const LINES_SHOWN: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -148,6 +147,7 @@ mod tests {
     use std::process::ExitStatus;
 
     use super::*;
+    use crate::error::text;
 
     fn words(text: &str) -> Words {
         text.parse().unwrap()
@@ -187,27 +187,27 @@ mod tests {
         assert!(super::plan(&words("ssh"), None, &machine("-oProxyCommand=x:1")).is_err());
     }
 
-    /// What is told if ssh has ended so.
+    /// What is said if ssh has ended so.
     fn ended(code: i32, said: &[&str]) -> String {
         let said = said.iter().map(|line| (*line).to_owned()).collect();
         let why = Why::Ended { status: Some(ExitStatus::from_raw(code << 8)), said };
-        failed(&words("ssh"), &machine("b"), &why).text()
+        text(&failed(&words("ssh"), &machine("b"), &why))
     }
 
     #[test]
     fn what_ssh_says_is_told_with_what_can_be_done() {
         let start = "error: no agent answers at b, and none can be started there: ";
-        let told = ended(255, &["ann@b: Permission denied (publickey)."]);
-        assert!(told.starts_with(&format!(
+        let seen = ended(255, &["ann@b: Permission denied (publickey)."]);
+        assert!(seen.starts_with(&format!(
             "{start}ann@b: Permission denied (publickey).\nhint: `ssh b` has"
         )));
-        let told = ended(127, &["sh: 1: windtunnel: not found"]);
-        assert!(told.ends_with("not found\nhint: install windtunnel there, or tell where it is with --remote-windtunnel"));
-        let told =
+        let seen = ended(127, &["sh: 1: windtunnel: not found"]);
+        assert!(seen.ends_with("not found\nhint: install windtunnel there, or tell where it is with --remote-windtunnel"));
+        let seen =
             ended(2, &["error: unexpected argument '--until-stdin-closes' found", "", "Usage: x"]);
-        assert!(told.contains("another version of windtunnel is there"), "{told}");
-        let told = ended(5, &["Welcome", "error: cannot do it", "hint: do it yourself"]);
-        assert_eq!(told, format!("{start}cannot do it\nhint: do it yourself"));
+        assert!(seen.contains("another version of windtunnel is there"), "{seen}");
+        let seen = ended(5, &["Welcome", "error: cannot do it", "hint: do it yourself"]);
+        assert_eq!(seen, format!("{start}cannot do it\nhint: do it yourself"));
         assert!(ended(1, &[]).starts_with(&format!("{start}ssh ended with exit code 1\n")));
         let misspelt = Missing {
             name: "m".into(),
@@ -215,7 +215,7 @@ mod tests {
             others: Some("m1 (10.0.0.1:7447)".into()),
         };
         let why = Why::Ended { status: None, said: Vec::new() };
-        let told = failed(&words("ssh"), &misspelt, &why).text();
-        assert!(told.ends_with("; agents are m1 (10.0.0.1:7447)"), "{told}");
+        let seen = text(&failed(&words("ssh"), &misspelt, &why));
+        assert!(seen.ends_with("; agents are m1 (10.0.0.1:7447)"), "{seen}");
     }
 }

@@ -10,8 +10,8 @@ use windtunnel_model::{Plan, Span};
 use windtunnel_trace::event::{Event, What};
 
 /// Puts the parts' notices together.
-pub(crate) struct Show {
-    face: Arc<dyn Observer>,
+pub(crate) struct Notices {
+    observer: Arc<dyn Observer>,
     plan: Plan,
     once: EventFilter,
     stopping: bool,
@@ -23,10 +23,10 @@ pub(crate) struct Show {
     elapsed: Span,
 }
 
-impl Show {
-    pub(crate) fn new(setup: &RunSetup, face: Arc<dyn Observer>) -> Self {
-        Show {
-            face,
+impl Notices {
+    pub(crate) fn new(setup: &RunSetup, observer: Arc<dyn Observer>) -> Self {
+        Notices {
+            observer,
             plan: setup.plan.clone(),
             once: EventFilter::default(),
             stopping: false,
@@ -46,17 +46,17 @@ impl Show {
             OwnedNotice::Setup { done, .. } => {
                 self.done[member] = *done;
                 let done = self.done.iter().sum();
-                self.face.notice(&Notice::Setup { done, total: self.total });
+                self.observer.notice(&Notice::Setup { done, total: self.total });
             }
             OwnedNotice::Tick { elapsed, running } => {
                 self.running[member] = *running;
                 self.elapsed = self.elapsed.max(*elapsed);
                 let running = self.running.iter().sum();
-                self.face.notice(&Notice::Tick { elapsed: self.elapsed, running });
+                self.observer.notice(&Notice::Tick { elapsed: self.elapsed, running });
             }
             OwnedNotice::Stopping { .. } if std::mem::replace(&mut self.stopping, true) => {}
             OwnedNotice::Event(event) if !self.once.is_new(event) => {}
-            seen => self.face.notice(&seen.notice()),
+            seen => self.observer.notice(&seen.notice()),
         }
         match seen {
             OwnedNotice::Event(Event { what: What::HostLost { host, .. }, .. }) => Some(host),

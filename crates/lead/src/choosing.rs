@@ -6,18 +6,17 @@ use std::net::SocketAddr;
 use windtunnel_cluster::client;
 use windtunnel_cluster::protocol::{Card, Hosts};
 
-use super::machines::{ALL, SLURM};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::error::{Kind, LeadError};
+use crate::machines::{ALL, SLURM};
 
 /// Positions of the machines that `names` mean. `answers` has who answers to a name that may be
 /// neither a machine's name nor its address, and `slurm` the agents of the Slurm allocation.
-pub(super) fn choose(
+pub(crate) fn choose(
     hosts: &Hosts,
     names: &[String],
     answers: &BTreeMap<String, String>,
     slurm: &[String],
-) -> Result<Vec<usize>, Failure> {
+) -> Result<Vec<usize>, LeadError> {
     let at = |agent: &String| hosts.hosts.iter().position(|card| card.agent == *agent);
     let mut chosen = Vec::new();
     for name in names {
@@ -27,7 +26,7 @@ pub(super) fn choose(
             chosen.extend(slurm.iter().filter_map(at));
         } else if let Some(at) = called(hosts, name)? {
             chosen.push(at);
-        } else if let Some(at) = hearing(hosts, name)? {
+        } else if let Some(at) = listening(hosts, name)? {
             chosen.push(at);
         } else if let Some(agent) = answers.get(name) {
             chosen.push(at(agent).ok_or_else(|| elsewhere(hosts, name))?);
@@ -39,7 +38,7 @@ pub(super) fn choose(
 }
 
 /// The machine of that name.
-pub(super) fn called(hosts: &Hosts, name: &str) -> Result<Option<usize>, Failure> {
+pub(crate) fn called(hosts: &Hosts, name: &str) -> Result<Option<usize>, LeadError> {
     let cards = hosts.hosts.iter().enumerate();
     let called: Vec<(usize, &Card)> = cards.filter(|(_, card)| card.host == name).collect();
     match called[..] {
@@ -50,37 +49,38 @@ pub(super) fn called(hosts: &Hosts, name: &str) -> Result<Option<usize>, Failure
                 called.iter().map(|(_, card)| card.address.to_string()).collect();
             let text = format!("{} agents are called {name}", called.len());
             let hint = format!("name them by their addresses: {}", addresses.join(", "));
-            Err(Failure::new(Exit::Usage, text).hint(hint))
+            Err(LeadError::new(Kind::Usage, text).with_hint(hint))
         }
     }
 }
 
 /// The machine whose agent hears at that address.
-pub(super) fn hearing(hosts: &Hosts, name: &str) -> Result<Option<usize>, Failure> {
+pub(crate) fn listening(hosts: &Hosts, name: &str) -> Result<Option<usize>, LeadError> {
     let addresses = client::resolve(name).unwrap_or_default();
     let is_it =
         |address: SocketAddr| addresses.iter().any(|one| canonical(*one) == canonical(address));
     if let Some(silent) = hosts.silent.iter().find(|silent| is_it(silent.address)) {
         let text = format!("the agent at {} does not answer: {}", silent.address, silent.why);
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(LeadError::new(Kind::Usage, text));
     }
     Ok(hosts.hosts.iter().position(|card| is_it(card.address)))
 }
 
-pub(super) fn unknown(hosts: &Hosts, name: &str) -> Failure {
+pub(crate) fn unknown(hosts: &Hosts, name: &str) -> LeadError {
     let text = format!("no agent of the cluster is called `{name}`, and it is no address");
-    Failure::new(Exit::Usage, text).hint(format!("there are {}", all_names(hosts)))
+    LeadError::new(Kind::Usage, text).with_hint(format!("there are {}", all_names(hosts)))
 }
 
-fn elsewhere(hosts: &Hosts, name: &str) -> Failure {
+fn elsewhere(hosts: &Hosts, name: &str) -> LeadError {
     let here =
         hosts.hosts.get(hosts.asked).map(|card| card.address.to_string()).unwrap_or_default();
     let text = format!("the agent at {name} and the one at {here} do not know each other");
-    Failure::new(Exit::Usage, text).hint(format!("start it with `windtunnel agent --join {here}`"))
+    LeadError::new(Kind::Usage, text)
+        .with_hint(format!("start it with `windtunnel agent --join {here}`"))
 }
 
 /// The first of the machines that there are.
-pub(super) fn all_names(hosts: &Hosts) -> String {
+pub(crate) fn all_names(hosts: &Hosts) -> String {
     let name = |card: &Card| format!("{} ({})", card.host, card.address);
     let names = hosts.hosts.iter().take(NAMES_LISTED).map(name);
     let more = hosts.hosts.len().saturating_sub(NAMES_LISTED);
@@ -100,7 +100,8 @@ mod tests {
     use windtunnel_cluster::protocol::Silent;
 
     use super::*;
-    use crate::cluster::sample::card;
+    use crate::error::text;
+    use crate::sample::card;
 
     fn hosts() -> Hosts {
         let hosts = vec![card("a", 1), card("b", 2), card("box", 3), card("box", 4)];
@@ -116,7 +117,7 @@ mod tests {
         let answers = [("10.1.1.3", "box-3"), ("10.1.1.8", "stranger"), ("alias", "b-2")];
         let answers = answers.map(|(name, agent)| (name.to_owned(), agent.to_owned()));
         let slurm = ["b-2".to_owned(), "a-1".to_owned()];
-        choose(&hosts(), &names, &answers.into(), &slurm).map_err(|failure| failure.text())
+        choose(&hosts(), &names, &answers.into(), &slurm).map_err(|error| text(&error))
     }
 
     #[test]

@@ -1,0 +1,68 @@
+//! `run --hosts`: a run over machines of a cluster, from the file to the verdict.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use windtunnel_cluster::protocol::run::text_of;
+use windtunnel_host::{Observer, Options};
+use windtunnel_lead::{LiveRun, Run};
+use windtunnel_scenario::Loaded;
+
+use super::attempts::Attempts;
+use super::{Arguments, conclude, places, plan_of};
+use crate::cluster::{progress, refuse_to_detach, tell_started};
+use crate::failure::Failure;
+use crate::output;
+use crate::render::face::Face;
+use crate::verb::Outcome;
+
+/// Finds the machines, and does a whole run over them, as often as it takes.
+pub(super) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcome {
+    let manner = &arguments.manner;
+    let (plain, quiet) = (arguments.plain, manner.is_quiet());
+    let key = arguments.machines.key()?;
+    let progress = progress(quiet);
+    let found = arguments.machines.find(&key, &progress)?;
+    if arguments.detach {
+        refuse_to_detach(&found.started)?;
+        if let Some(folder) = &manner.out {
+            output::talk(&format!(
+                "notice: --detach: nothing is written to {}; `windtunnel attach --out` fetches the results",
+                folder.display()
+            ));
+        }
+    }
+    if !quiet {
+        tell_started(&found.started);
+    }
+    let plan = plan_of(loaded, manner);
+    let (folder, options, results) = places(manner, &plan, base_dir)?;
+    let attempts = Attempts::new(arguments.attempts, &folder)?;
+    let result = attempts.carry_out(|former| {
+        let options = Options { attempts: former.to_vec(), ..options.clone() };
+        let face = Arc::new(Face::new(&plan, manner.showing.manner()));
+        let observer: Arc<dyn Observer> = Arc::<Face>::clone(&face);
+        let run = Run { plan: &plan, options: &options, found: &found, key: &key, plain };
+        let begun = run.begin(&observer, &progress).map_err(Failure::from);
+        let result = begun.and_then(|run| match arguments.detach {
+            true => detach(run, quiet).map(|()| None),
+            false => Ok(Some(run.finish()?)),
+        });
+        face.finish();
+        result
+    });
+    conclude(result, &plan, &folder, manner, results)
+}
+
+/// Leaves a run to its machines, and prints its number.
+fn detach(mut run: LiveRun, quiet: bool) -> Result<(), Failure> {
+    run.detach()?;
+    let (number, first) = (text_of(run.setup().run), run.setup().members.first());
+    if !quiet {
+        let host = first.map_or_else(String::new, |member| member.address.to_string());
+        output::talk(&format!(
+            "the run goes on; `windtunnel attach {number} --host {host}` follows it and fetches its results"
+        ));
+    }
+    output::data(&format!("{number}\n"))
+}

@@ -1,0 +1,143 @@
+//! Why a run over machines could not be led.
+
+use windtunnel_cluster::{ClientError, KeyError};
+use windtunnel_host::FolderError;
+use windtunnel_host::gather::GatherError;
+use windtunnel_placement::Refused;
+
+/// Why machines were not found, or a run over them did not begin or has no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeadError {
+    /// The machines cannot carry the plan.
+    #[error(transparent)]
+    Refused(#[from] Box<Refused>),
+    /// An agent does not do what it was asked.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// No machine was named, and no agent answers on this one.
+    #[error(transparent)]
+    Nobody(ClientError),
+    /// There is no key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The run folder cannot be made.
+    #[error(transparent)]
+    Folder(FolderError),
+    /// The parts are over, and there is no verdict.
+    #[error(transparent)]
+    Gather(#[from] GatherError),
+    /// A machine cannot do its part of the run.
+    #[error("host {host}: {why}")]
+    Part {
+        host: String,
+        why: String,
+        hint: Option<String>,
+        /// The exit code that says this: the part's own, or 128+n for a signal.
+        code: u8,
+    },
+    /// Something else, in words.
+    #[error("{text}")]
+    Other { kind: Kind, text: String, hint: Option<String> },
+}
+
+/// Whose something is to repair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Who asked for the run, with other words.
+    Usage,
+    /// Who owns the machines.
+    Machine,
+    /// Who makes windtunnel.
+    Internal,
+}
+
+impl LeadError {
+    pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
+        LeadError::Other { kind, text: text.into(), hint: None }
+    }
+
+    /// The same with a hint, where it is in words.
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        match self {
+            LeadError::Other { kind, text, .. } => {
+                LeadError::Other { kind, text, hint: Some(hint.into()) }
+            }
+            other => other,
+        }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            // Each of its reasons has one of its own.
+            LeadError::Refused(_) | LeadError::Gather(_) => None,
+            LeadError::Client(error) => error.hint(),
+            LeadError::Nobody(_) => Some(NOBODY.to_owned()),
+            LeadError::Key(error) => error.hint(),
+            LeadError::Folder(_) => Some("name a new folder with --out DIR".to_owned()),
+            LeadError::Part { hint, .. } | LeadError::Other { hint, .. } => hint.clone(),
+        }
+    }
+
+    /// The exit code that says this: 2, it was asked for wrongly; 3, the machines cannot carry the
+    /// scenario; 4, a machine does not do it; 5, a fault of windtunnel; or a part's own.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            LeadError::Client(_) | LeadError::Nobody(_) => Kind::Usage.exit_code(),
+            LeadError::Refused(_) => 3,
+            // What the system does not allow is the machine's.
+            LeadError::Key(KeyError::Make(_)) => Kind::Machine.exit_code(),
+            LeadError::Key(_) => Kind::Usage.exit_code(),
+            LeadError::Folder(_) | LeadError::Gather(_) => Kind::Machine.exit_code(),
+            LeadError::Part { code, .. } => *code,
+            LeadError::Other { kind, .. } => kind.exit_code(),
+        }
+    }
+}
+
+impl Kind {
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Kind::Usage => 2,
+            Kind::Machine => 4,
+            Kind::Internal => 5,
+        }
+    }
+}
+
+const NOBODY: &str =
+    "start one here with `windtunnel agent`, or name one that knows all: --hosts HOST,all";
+
+/// An error as people see it, for tests of texts.
+#[cfg(test)]
+pub(crate) fn text(error: &LeadError) -> String {
+    let hint = error.hint().map(|hint| format!("\nhint: {hint}"));
+    format!("error: {error}{}", hint.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_tell_whose_it_is_to_repair() {
+        let no_agent = || ClientError::NoAgent { host: "localhost".into(), why: String::new() };
+        assert_eq!(LeadError::from(no_agent()).exit_code(), 2);
+        assert_eq!(LeadError::from(KeyError::Make("no luck".into())).exit_code(), 4);
+        assert_eq!(LeadError::new(Kind::Internal, "").exit_code(), 5);
+        let part = LeadError::Part { host: "a".into(), why: "b".into(), hint: None, code: 130 };
+        assert_eq!((part.exit_code(), part.to_string()), (130, "host a: b".to_owned()));
+    }
+
+    #[test]
+    fn where_nobody_was_named_the_hint_says_whom_to_name() {
+        let error = ClientError::NoAgent { host: "localhost".into(), why: String::new() };
+        assert_eq!(
+            text(&LeadError::Nobody(error)),
+            format!("error: no agent answers at localhost\nhint: {NOBODY}")
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Leads a run over several machines: whichever face wants one asks here.
+//!
+//! Promises: nothing begins anywhere before it can begin everywhere; a run that does not begin
+//! leaves nothing; once it has begun, its machines go on without whoever leads. Agents that are
+//! started for a run have the key through their standard input only, and end with the run. Refuses:
+//! to print, and to know the command line: what there is to say goes to an
+//! [`Observer`](windtunnel_host::Observer) and to [`Progress`], what fails is a [`LeadError`].
+//!
+//! A run takes these steps: [`Machines::find`] finds the machines that are named, and starts agents
+//! where there are none; [`Run::begin`] places the nodes and leads all machines through the stages
+//! to the beginning; [`LiveRun::finish`] watches it to its end and gathers the results, or
+//! [`LiveRun::detach`] leaves it to its machines, and [`LiveRun::attend`] follows it later.
+//!
+//! A *machine* has an *agent*, the daemon there. A *member* is a machine in a run, and its *host*
+//! the name by which users know it.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `key` | [`KeySource`]: where the cluster's key comes from |
+//! | `machines` | [`Machines`], [`Found`]: which machines, by names, addresses, `all` or `slurm` |
+//! | `choosing` | which machines of a cluster names mean |
+//! | `starting` | [`Started`]: agents that are started over ssh or in a Slurm allocation |
+//! | `placing` | [`Site`]: which node goes on which machine |
+//! | `run` | [`Run`], [`LiveRun`]: from the plan to the report |
+//! | `conductor` | takes all parts through the stages |
+//! | `overdue` | a stage that takes too long: for which machines it waits |
+//! | `notices` | the parts' notices, as if the run were on one machine |
+//! | `proxy`, `command` | the control socket of the run folder: each request goes to its part |
+//! | `progress` | [`Progress`]: what is said while a run is led |
+//! | `error` | [`LeadError`] |
+//! | `sample` | machines for tests; with the feature of that name |
+//!
+//! ```
+//! let ssh: windtunnel_lead::Words = "ssh -o 'ProxyCommand nc %h %p'".parse().unwrap();
+//! let hosts = vec!["m1".to_owned(), "m2".to_owned()];
+//! let machines = windtunnel_lead::Machines { hosts, ssh, remote_windtunnel: None };
+//! assert_eq!(machines.ssh.to_string(), "ssh -o 'ProxyCommand nc %h %p'");
+//! ```
+
+mod choosing;
+mod command;
+mod conductor;
+mod error;
+mod key;
+mod machines;
+mod notices;
+mod overdue;
+mod placing;
+mod progress;
+mod proxy;
+mod run;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
+mod starting;
+
+pub use error::{Kind, LeadError};
+pub use key::KeySource;
+pub use machines::{Found, Machines};
+pub use placing::Site;
+pub use progress::Progress;
+pub use run::{LiveRun, Run, options_of};
+pub use starting::{By, Started, StartedAgent, Words};

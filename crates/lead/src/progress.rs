@@ -1,0 +1,24 @@
+//! How a face (a terminal, a page) hears what becomes of a run while it is led.
+
+use windtunnel_cluster::protocol::Card;
+use windtunnel_cluster::protocol::run::RunSetup;
+use windtunnel_placement::Placement;
+
+use crate::placing::Site;
+
+/// What is told beside the notices of the run itself, which go to a
+/// [`windtunnel_host::Observer`]. Threads tell it, too.
+pub trait Progress: Send + Sync {
+    /// Every node has a machine; `site` has one for each of `cards`, and nothing has begun yet.
+    fn placed(&self, cards: &[Card], site: &Site, placement: &Placement) {
+        let _ = (cards, site, placement);
+    }
+
+    /// The machines are now asked to begin their parts.
+    fn begins(&self, setup: &RunSetup) {
+        let _ = setup;
+    }
+
+    /// Something is not as it should be; nothing ends for it.
+    fn warn(&self, text: &str);
+}

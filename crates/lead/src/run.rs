@@ -1,0 +1,217 @@
+//! A run over machines of a cluster, from the plan to the report.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use windtunnel_cluster::protocol::run::{Member, RunSetup};
+use windtunnel_cluster::protocol::{Card, Reserved};
+use windtunnel_cluster::{ClusterKey, Parts, parts};
+use windtunnel_control::part::with_causes;
+use windtunnel_host::{Folder, Observer, Options, gather};
+use windtunnel_model::Plan;
+use windtunnel_placement::{Load, Placement, Traffic};
+use windtunnel_trace::report::Report;
+
+use crate::conductor::{self, Conductor, Stage};
+use crate::error::LeadError;
+use crate::machines::Found;
+use crate::placing::Site;
+use crate::progress::Progress;
+
+/// A run that is wanted.
+pub struct Run<'a> {
+    pub plan: &'a Plan,
+    pub options: &'a Options,
+    /// Keep them until the run is over: agents that were started end with them.
+    pub found: &'a Found,
+    pub key: &'a ClusterKey,
+    /// Whether packets between machines go in the clear.
+    pub plain: bool,
+}
+
+/// A run that has begun, as who leads or follows it has it.
+pub struct LiveRun {
+    setup: RunSetup,
+    options: Options,
+    folder: Folder,
+    conductor: Conductor,
+    progress: Arc<dyn Progress>,
+}
+
+impl Run<'_> {
+    /// Makes the run folder, places the nodes, and leads all machines to the beginning of the run.
+    /// From now on SIGINT, SIGTERM and SIGHUP end the run, until [`LiveRun`] is dropped.
+    ///
+    /// # Errors
+    /// If the machines cannot carry the plan, or one of them does not come to the beginning. Then
+    /// nothing is left of the run.
+    pub fn begin(
+        &self,
+        observer: &Arc<dyn Observer>,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<LiveRun, LeadError> {
+        let folder = folder(self.options, self.plan)?;
+        match self.lead(observer, progress) {
+            Ok((setup, conductor)) => Ok(LiveRun {
+                setup,
+                options: self.options.clone(),
+                folder,
+                conductor,
+                progress: Arc::clone(progress),
+            }),
+            Err(error) => {
+                folder.discard();
+                Err(error)
+            }
+        }
+    }
+
+    fn lead(
+        &self,
+        observer: &Arc<dyn Observer>,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<(RunSetup, Conductor), LeadError> {
+        let setup = self.setup(progress)?;
+        progress.begins(&setup);
+        let signals = conductor::signals()?;
+        let parts = Parts::begin(&setup, self.key);
+        let mut conductor =
+            Conductor::new(&setup, parts, Arc::clone(observer), Stage::Binding, signals);
+        conductor.until_begun()?;
+        Ok((setup, conductor))
+    }
+
+    fn setup(&self, progress: &Arc<dyn Progress>) -> Result<RunSetup, LeadError> {
+        let cards = &self.found.cards;
+        let site = Site::of(cards);
+        let placement = site.place(self.plan)?;
+        progress.placed(cards, &site, &placement);
+        let (members, places) = members(cards, &site, &placement);
+        Ok(RunSetup {
+            run: parts::run_number()?,
+            plan: self.plan.clone(),
+            plan_hash: self.options.plan_hash.clone(),
+            members,
+            placement: places,
+            key: if self.plain { None } else { Some(parts::packet_key()?) },
+            base_dir: self.options.base_dir.clone(),
+            shared: self.options.shared(),
+        })
+    }
+}
+
+impl LiveRun {
+    /// Follows a run that others have begun. What [`Run::begin`] says of signals holds here, too.
+    ///
+    /// # Errors
+    /// If the run folder cannot be made, or signals cannot be taken over.
+    pub fn attend(
+        setup: RunSetup,
+        options: Options,
+        key: &ClusterKey,
+        observer: &Arc<dyn Observer>,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<Self, LeadError> {
+        let folder = folder(&options, &setup.plan)?;
+        let signals = conductor::signals()?;
+        let parts = Parts::watch(&setup, key);
+        let conductor =
+            Conductor::new(&setup, parts, Arc::clone(observer), Stage::Running, signals);
+        Ok(LiveRun { setup, options, folder, conductor, progress: Arc::clone(progress) })
+    }
+
+    /// The run as all its machines know it.
+    #[must_use]
+    pub fn setup(&self) -> &RunSetup {
+        &self.setup
+    }
+
+    /// Leaves the run to its machines: waits until each knows when it begins. The run folder is
+    /// removed; whoever follows the run later has one.
+    ///
+    /// # Errors
+    /// If a machine does not come to the beginning.
+    pub fn detach(&mut self) -> Result<(), LeadError> {
+        let known = self.conductor.until_all_know();
+        self.folder.discard();
+        known
+    }
+
+    /// Watches the run to its end, serves who asks in the run folder, and puts there what all
+    /// machines have seen.
+    ///
+    /// # Errors
+    /// If nobody can ask in the folder, or what a machine has seen cannot be had.
+    pub fn finish(mut self) -> Result<Report, LeadError> {
+        let (folder, options) = (&self.folder, &self.options);
+        let former = folder.latest();
+        // Not before: what comes to nothing must not take the place of the last run.
+        if options.link_latest
+            && let Err(error) = folder.link_latest()
+        {
+            self.progress.warn(&with_causes(&error));
+        }
+        self.conductor.until_over(folder)?;
+        let gathered = self.conductor.fetch(folder)?;
+        let report = gather::gather(&self.setup.plan, options, folder, &gathered)?;
+        if report.partial && options.link_latest {
+            folder.unlink_latest(former.as_deref());
+        }
+        self.conductor.forget(folder, &*self.progress);
+        Ok(report)
+    }
+}
+
+/// Options for following a run that somebody else has begun.
+#[must_use]
+pub fn options_of(setup: &RunSetup, folder: PathBuf) -> Options {
+    Options::with_shared(folder, setup.base_dir.clone(), &setup.plan_hash, &setup.shared)
+}
+
+fn folder(options: &Options, run: &Plan) -> Result<Folder, LeadError> {
+    let made = Folder::create(&options.folder, run).and_then(|folder| {
+        let plan = serde_json::to_vec_pretty(run).unwrap_or_default();
+        folder.write("plan.json", &plan)?;
+        folder.reserve_report(run)?;
+        Ok(folder)
+    });
+    made.map_err(LeadError::Folder)
+}
+
+/// The machines that have nodes, and the member by node.
+fn members(cards: &[Card], site: &Site, placement: &Placement) -> (Vec<Member>, Vec<u16>) {
+    let mut numbers = vec![None; cards.len()];
+    let mut members = Vec::new();
+    for (at, (card, host)) in cards.iter().zip(&site.hosts).enumerate() {
+        if placement.nodes_on(at).next().is_some() {
+            numbers[at] = u16::try_from(members.len()).ok();
+            members.push(Member {
+                agent: card.agent.clone(),
+                host: host.name.clone(),
+                address: card.address,
+                has: has(&placement.loads[at]),
+            });
+        }
+    }
+    let places = placement.hosts.iter().map(|host| numbers[*host].unwrap_or(0));
+    let places = places.collect();
+    (members, places)
+}
+
+/// What the machine has less of for others.
+fn has(load: &Load) -> Reserved {
+    let bounded = |traffic| match traffic {
+        Traffic::Bounded(bit_per_s) => bit_per_s,
+        // It may fill the uplink, and then shares it with others as the network between the
+        // machines does.
+        Traffic::Unbounded { .. } => 0,
+    };
+    Reserved {
+        runs: 1,
+        nodes: load.nodes,
+        cpu_millis: load.cpu_millis,
+        memory: load.memory,
+        up_bit_per_s: bounded(load.up),
+        down_bit_per_s: bounded(load.down),
+    }
+}
