@@ -32,16 +32,16 @@ fn live(runner: &Runner, connection: Connection, request: Request, ends: [File; 
     let size = wants_terminal.then(|| terminal::size(&input).ok()).flatten();
     // The terminal there makes of what is typed what terminals do; this one must not do it, too.
     let raw = size.and_then(|_| RawMode::enter(&input).ok());
-    let (tell, told) = Runner::teller();
+    let (sender, messages) = Runner::teller();
     let (reply, replies) = channel();
-    let typing = tell.clone();
+    let typing = sender.clone();
     let resized = size.and_then(|_| input.try_clone().ok());
     thread::spawn(move || type_all(input, &typing));
-    let mouth = Mouth { connection, tell, replies, resized, size };
-    let listener = thread::spawn(move || mouth.listen());
+    let talk = Conversation { connection, sender, replies, resized, size };
+    let listener = thread::spawn(move || talk.listen());
     let (mut output, mut error) = (output, error);
     let size = size.map(|size| (size.rows, size.columns));
-    let ran = runner.run(request, size, told, |message| match message {
+    let ran = runner.run(request, size, messages, |message| match message {
         // Who does not read any more goes without.
         FromCommand::Output { error: true, bytes } => drop(error.write_all(&bytes.0)),
         FromCommand::Output { bytes, .. } => drop(output.write_all(&bytes.0)),
@@ -58,21 +58,21 @@ fn live(runner: &Runner, connection: Connection, request: Request, ends: [File; 
     let _ = listener.join();
 }
 
-fn type_all(mut input: File, tell: &Teller) {
+fn type_all(mut input: File, sender: &Teller) {
     let mut buffer = vec![0; PIECE];
-    while wait_for(&input, tell) {
+    while wait_for(&input, sender) {
         let Ok(got @ 1..) = input.read(&mut buffer) else { break };
         let bytes = Octets(buffer[..got].to_vec());
-        if tell.blocking_send(ToCommand::Input { bytes }).is_err() {
+        if sender.blocking_send(ToCommand::Input { bytes }).is_err() {
             return;
         }
     }
-    let _ = tell.blocking_send(ToCommand::InputEnds);
+    let _ = sender.blocking_send(ToCommand::InputEnds);
 }
 
 /// Waits for input; false when the command has ended: what is typed then is for somebody else.
-fn wait_for(input: &File, tell: &Teller) -> bool {
-    while !tell.is_closed() {
+fn wait_for(input: &File, sender: &Teller) -> bool {
+    while !sender.is_closed() {
         let mut watched = [PollFd::new(input, PollFlags::IN)];
         match poll::wait(&mut watched, Some(STEP)) {
             Ok(0) => {}
@@ -84,16 +84,16 @@ fn wait_for(input: &File, tell: &Teller) -> bool {
 }
 
 /// The conversation with who asked.
-struct Mouth {
+struct Conversation {
     connection: Connection,
-    tell: Teller,
+    sender: Teller,
     replies: Receiver<Reply>,
     /// The terminal whose size may change.
     resized: Option<File>,
     size: Option<Size>,
 }
 
-impl Mouth {
+impl Conversation {
     fn listen(mut self) {
         loop {
             match self.replies.recv_timeout(STEP) {
@@ -115,13 +115,13 @@ impl Mouth {
                 match incoming {
                     Incoming::Request(request, _) => {
                         if let Request::Signal { signal } = *request {
-                            let _ = self.tell.blocking_send(ToCommand::Signal { signal });
+                            let _ = self.sender.blocking_send(ToCommand::Signal { signal });
                         }
                     }
                     Incoming::Unreadable(_) => {}
                     // What a terminal does to its programs when it goes away.
                     Incoming::Closed => {
-                        let _ = self.tell.blocking_send(ToCommand::Signal { signal: SIGHUP });
+                        let _ = self.sender.blocking_send(ToCommand::Signal { signal: SIGHUP });
                         return;
                     }
                 }
@@ -134,7 +134,7 @@ impl Mouth {
         if now.is_some() && now != self.size {
             self.size = now;
             if let Some(Size { rows, columns }) = now {
-                let _ = self.tell.blocking_send(ToCommand::Size { rows, columns });
+                let _ = self.sender.blocking_send(ToCommand::Size { rows, columns });
             }
         }
     }

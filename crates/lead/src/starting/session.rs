@@ -97,8 +97,7 @@ impl Sessions {
         let (sender, events) = channel();
         let mut all = Waiting::default();
         for (number, plan) in plans.iter().enumerate() {
-            let shared = Arc::new(Shared::new(progress));
-            all.add(plan, Session::open(plan, key, shared, (number, &sender)));
+            all.add(plan, Session::open(plan, key, number, &sender, progress));
         }
         drop(sender);
         all.wait(plans, &events);
@@ -171,8 +170,9 @@ impl Session {
     fn open(
         plan: &Plan,
         key: &ClusterKey,
-        shared: Arc<Shared>,
-        (number, events): (usize, &Sender<(usize, Event)>),
+        number: usize,
+        events: &Sender<(usize, Event)>,
+        progress: &Arc<dyn Progress>,
     ) -> io::Result<Self> {
         let (program, arguments) = plan.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -186,6 +186,7 @@ impl Session {
             // If that fails the program is over, and says why. A pipe holds more than a key.
             let _ = input.write_all(key.text().as_bytes()).and_then(|()| input.flush());
         }
+        let shared = Arc::new(Shared::new(progress));
         let (talks, talking) = channel();
         if let (Some(out), Some(talk)) = (child.stdout.take(), child.stderr.take()) {
             let (events, shared) = (events.clone(), Arc::clone(&shared));

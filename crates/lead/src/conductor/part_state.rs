@@ -1,0 +1,65 @@
+//! What is known of the part of one member, and whether more is to come.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::stage::Stage;
+
+/// What is known of a part.
+#[derive(Debug, Default)]
+pub(super) struct PartState {
+    pub(super) port: Option<u16>,
+    /// The last stage that it is through with.
+    pub(super) through: Option<Stage>,
+    pub(super) end: Option<End>,
+    /// Members that say that its machine is lost.
+    pub(super) lost_to: BTreeSet<u16>,
+    /// Its agent's clock when something was last heard.
+    pub(super) clock: Option<(u64, Instant)>,
+    /// The last known round trip to its agent.
+    pub(super) rtt: Duration,
+    /// Members that it has not heard yet.
+    pub(super) unreached: Vec<u16>,
+}
+
+/// How a part is over.
+#[derive(Debug)]
+pub(super) enum End {
+    /// Its results are there.
+    Ended,
+    /// There are none.
+    Failed(String),
+    /// Its agent has gone.
+    Gone(String),
+}
+
+impl PartState {
+    /// Whether more is to come of it: not where its machine is lost to another and is not heard here
+    /// either. (On both sides of a cut network all take the others for lost, and may still be
+    /// heard.)
+    pub(super) fn is_waited_for(&self) -> bool {
+        let is_silent = self.clock.is_none_or(|(_, at)| at.elapsed() > SILENCE);
+        self.end.is_none() && (self.lost_to.is_empty() || !is_silent)
+    }
+}
+
+/// Parts that live say something four times a second.
+const SILENCE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_lost_to_others_is_waited_for_as_long_as_it_is_heard_here() {
+        let heard = Some((0, Instant::now()));
+        let state = |clock, lost_to: &[u16], end| {
+            let lost_to = lost_to.iter().copied().collect();
+            PartState { clock, lost_to, end, ..PartState::default() }
+        };
+        assert!(state(None, &[], None).is_waited_for());
+        assert!(state(heard, &[1], None).is_waited_for());
+        assert!(!state(None, &[1], None).is_waited_for());
+        assert!(!state(heard, &[], Some(End::Ended)).is_waited_for());
+    }
+}

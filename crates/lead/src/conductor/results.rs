@@ -1,0 +1,50 @@
+//! What the parts have written, when the run is over.
+
+use std::fs;
+use std::path::PathBuf;
+
+use windtunnel_host::{Folder, gather};
+
+use super::Conductor;
+use super::part_state::End;
+use crate::error::LeadError;
+use crate::progress::Progress;
+
+impl Conductor {
+    /// Copies what the parts have written.
+    pub(crate) fn fetch(&self, folder: &Folder) -> Result<gather::Parts, LeadError> {
+        let mut members = Vec::new();
+        for (number, (state, member)) in (0..).zip(self.members.iter().zip(&self.setup.members)) {
+            let path = self.staging(folder).join(number.to_string());
+            let path = match &state.end {
+                Some(End::Ended) if self.is_lost(state) => {
+                    Err("the other machines went on without it".to_owned())
+                }
+                Some(End::Ended) => {
+                    self.parts.fetch(number, &path)?;
+                    Ok(path)
+                }
+                Some(End::Failed(why) | End::Gone(why)) => Err(why.clone()),
+                None => Err("its part is not over".to_owned()),
+            };
+            members.push((member.host.clone(), path));
+        }
+        Ok(gather::Parts { members, placement: self.setup.placement.clone() })
+    }
+
+    /// Nothing of the run is left at the agents, and nothing but the run folder here.
+    pub(crate) fn forget(&self, folder: &Folder, progress: &dyn Progress) {
+        for (number, state) in (0..).zip(&self.members) {
+            if let Some(End::Ended) = state.end
+                && let Err(error) = self.parts.forget(number)
+            {
+                progress.warn(&error.to_string());
+            }
+        }
+        let _ = fs::remove_dir_all(self.staging(folder));
+    }
+
+    fn staging(&self, folder: &Folder) -> PathBuf {
+        folder.file(".parts")
+    }
+}
