@@ -233,6 +233,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_led_run_fails_with_keeps_its_causes_its_hint_and_its_code() {
+        let host = "m1".to_owned();
+        let broken = windtunnel_cluster::ClientError::Broken {
+            host: host.clone(),
+            source: io::ErrorKind::TimedOut.into(),
+        };
+        let failure = Failure::from(LeadError::from(broken));
+        let causes = "the agent at m1 broke off: timed out";
+        assert_eq!((failure.causes().as_str(), failure.code()), (causes, 2));
+        let hint = Some("free it".to_owned());
+        let part = LeadError::Part { host, why: "it is full".to_owned(), hint, code: 130 };
+        let failure = Failure::from(part);
+        assert_eq!(failure.text(), "error: host m1: it is full\nhint: free it");
+        assert_eq!(failure.code(), 130);
+        let refused = Refused { reasons: Vec::new(), attempt: None };
+        let failure = Failure::from(LeadError::from(Box::new(refused)));
+        assert!(matches!(failure, Failure::Refused(_)));
+    }
+
+    #[test]
     fn a_reader_that_has_gone_is_no_failure() {
         let failure = Failure::writing(&io::ErrorKind::BrokenPipe.into());
         assert_eq!(failure.tell(), 0);
