@@ -87,9 +87,8 @@ fn disciplines() -> Vec<Candidate> {
     let schema = windtunnel_scenario::schema();
     let names = schema["definitions"]["DisciplineName"]["oneOf"].as_array();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let candidate = |name: &serde_json::Value| {
-        Candidate::new(text(&name["const"]), text(&name["description"]))
-    };
+    let candidate =
+        |name: &serde_json::Value| Candidate::new(text(&name["const"]), text(&name["description"]));
     names.into_iter().flatten().map(candidate).collect()
 }
 

@@ -1,7 +1,9 @@
 //! The disciplines of a queue, by name or with parameters.
 
 use serde_json::Value as Json;
-use windtunnel_model::profile::{Codel, Discipline, Fair, FlowQueues, Pi2, Pie, QueueLimit, Red, Side};
+use windtunnel_model::profile::{
+    Codel, Discipline, Fair, FlowQueues, Pi2, Pie, QueueLimit, Red, Side,
+};
 use windtunnel_model::{Bytes, Probability, Span};
 
 use super::property::{Queue, read_length};
