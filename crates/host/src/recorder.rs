@@ -342,7 +342,7 @@ mod tests {
         let folder = Folder::create(root.path(), &plan).unwrap();
         let (recorder, recording) = Recorder::start(&folder, &plan).unwrap();
         for at_ns in 0..20_000 {
-            let what = windtunnel_trace::event::What::Healed;
+            let what = windtunnel_trace::event::EventKind::Healed;
             recorder.event(Event { at_ns, intended_ns: None, what });
         }
         for tenth in 1..=50 {

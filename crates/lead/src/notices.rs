@@ -7,7 +7,7 @@ use windtunnel_host::gather::EventFilter;
 use windtunnel_host::observer::OwnedNotice;
 use windtunnel_host::{Notice, Observer};
 use windtunnel_model::{Plan, Span};
-use windtunnel_trace::event::{Event, What};
+use windtunnel_trace::event::{Event, EventKind};
 
 /// Puts the parts' notices together.
 pub(crate) struct Notices {
@@ -59,7 +59,7 @@ impl Notices {
             seen => self.observer.notice(&seen.notice()),
         }
         match seen {
-            OwnedNotice::Event(Event { what: What::HostLost { host, .. }, .. }) => Some(host),
+            OwnedNotice::Event(Event { what: EventKind::HostLost { host, .. }, .. }) => Some(host),
             _ => None,
         }
     }

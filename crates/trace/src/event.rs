@@ -13,14 +13,14 @@ pub struct Event {
     pub intended_ns: Option<u64>,
     /// What happened.
     #[serde(flatten)]
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// What can happen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum What {
+pub enum EventKind {
     /// The network is up; the clock of the run starts.
     RunBegan,
     /// The run is over.
@@ -250,7 +250,7 @@ mod tests {
         let event = Event {
             at_ns: 5_000_120_000,
             intended_ns: Some(5_000_000_000),
-            what: What::LinkState { link: "ocean".into(), direction: "a-b".into(), up: false },
+            what: EventKind::LinkState { link: "ocean".into(), direction: "a-b".into(), up: false },
         };
         let mut line = Vec::new();
         event.write_line(&mut line);

@@ -1,6 +1,6 @@
 //! Events in words.
 
-use windtunnel_trace::event::{Event, What, WhyRerouted};
+use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
 use windtunnel_trace::moment;
 
 use crate::render::quantity;
@@ -32,70 +32,72 @@ fn some(names: &[String]) -> String {
     }
 }
 
-fn what(what: &What) -> String {
+fn what(what: &EventKind) -> String {
     match what {
-        What::RunBegan => "the run begins".to_owned(),
-        What::RunEnded { reason } => format!("the run ends: {reason}"),
-        What::ProgramStarted { node, argv, .. } => format!("{node}: started {}", words(argv)),
-        What::ProgramFailed { node, message, .. } => format!("{node}: {message}"),
-        What::ProgramAwaited { node, condition, .. } => format!("waiting for {node}: {condition}"),
-        What::ProgramReady { node, .. } => format!("{node}: ready"),
-        What::ProgramExited { node, code, signal, .. } => match signal {
+        EventKind::RunBegan => "the run begins".to_owned(),
+        EventKind::RunEnded { reason } => format!("the run ends: {reason}"),
+        EventKind::ProgramStarted { node, argv, .. } => format!("{node}: started {}", words(argv)),
+        EventKind::ProgramFailed { node, message, .. } => format!("{node}: {message}"),
+        EventKind::ProgramAwaited { node, condition, .. } => {
+            format!("waiting for {node}: {condition}")
+        }
+        EventKind::ProgramReady { node, .. } => format!("{node}: ready"),
+        EventKind::ProgramExited { node, code, signal, .. } => match signal {
             Some(signal) => format!("{node}: ended by signal {signal}"),
             None => format!("{node}: exited with {code}"),
         },
-        What::Node { node, verb } => format!("{node}: {verb}"),
-        What::LinkSet { link, direction, set } => {
+        EventKind::Node { node, verb } => format!("{node}: {verb}"),
+        EventKind::LinkSet { link, direction, set } => {
             format!("link {link} {direction}: {}", settings(set))
         }
-        What::LinkState { link, direction, up } => {
+        EventKind::LinkState { link, direction, up } => {
             format!("link {link} {direction}: {}", if *up { "up" } else { "down" })
         }
-        What::LinkFlap { link, direction, up } => {
+        EventKind::LinkFlap { link, direction, up } => {
             format!("link {link} {direction}: flap, {}", if *up { "up" } else { "down" })
         }
-        What::Absent { nodes } => format!("not there until they join: {}", some(nodes)),
-        What::Partitioned { groups, one_way } => {
+        EventKind::Absent { nodes } => format!("not there until they join: {}", some(nodes)),
+        EventKind::Partitioned { groups, one_way } => {
             let groups: Vec<String> = groups.iter().map(|names| names.join(" ")).collect();
             // A cut one way reads as what cannot get where.
             format!("partition: {}", groups.join(if *one_way { " -x-> " } else { " | " }))
         }
-        What::Healed => "partition healed".to_owned(),
-        What::RouteFixed { path } => format!("route: {}", path.join(" ")),
-        What::RouteFreed { from, to } => format!("route: {from} to {to} by the shortest way"),
-        What::Rerouted { why } => match why {
+        EventKind::Healed => "partition healed".to_owned(),
+        EventKind::RouteFixed { path } => format!("route: {}", path.join(" ")),
+        EventKind::RouteFreed { from, to } => format!("route: {from} to {to} by the shortest way"),
+        EventKind::Rerouted { why } => match why {
             WhyRerouted::Event => "shortest routes computed again".to_owned(),
             WhyRerouted::Lanes => "shortest routes follow the links".to_owned(),
         },
-        What::RoutesChanged { places, nodes } => changed_routes(*places, nodes),
-        What::Executed { node, argv } => format!("{node}: executing {}", words(argv)),
-        What::Late { link, direction, lateness_max_ns } => {
+        EventKind::RoutesChanged { places, nodes } => changed_routes(*places, nodes),
+        EventKind::Executed { node, argv } => format!("{node}: executing {}", words(argv)),
+        EventKind::Late { link, direction, lateness_max_ns } => {
             let most = quantity::nanos(*lateness_max_ns);
             format!("link {link} {direction}: packets left up to {most} late")
         }
-        What::Overloaded { behind_ns, frozen } => format!(
+        EventKind::Overloaded { behind_ns, frozen } => format!(
             "overloaded: the emulation is {} behind{}",
             quantity::nanos(*behind_ns),
             if *frozen { "; all programs are paused" } else { "" }
         ),
-        What::CaughtUp { lasted_ns } => {
+        EventKind::CaughtUp { lasted_ns } => {
             format!("caught up, after {}", quantity::nanos(*lasted_ns))
         }
-        What::HostLost { host, nodes, why } => {
+        EventKind::HostLost { host, nodes, why } => {
             format!("host {host} is lost, {why}; with it: {}", some(nodes))
         }
-        What::BeganLate { host, late_ns } => {
+        EventKind::BeganLate { host, late_ns } => {
             format!("the run has begun {} late on host {host}", quantity::nanos(*late_ns))
         }
-        What::PeerSilent { host, peer, since_ns } => format!(
+        EventKind::PeerSilent { host, peer, since_ns } => format!(
             "host {host} has got no answer of host {peer} since {}: packets between the two may be lost",
             quantity::nanos(*since_ns)
         ),
-        What::PeerAnswers { host, peer, lasted_ns } => {
+        EventKind::PeerAnswers { host, peer, lasted_ns } => {
             let lasted = quantity::nanos(*lasted_ns);
             format!("host {host} gets answers of host {peer} again, after {lasted}")
         }
-        What::Warning { message } => format!("warning: {message}"),
+        EventKind::Warning { message } => format!("warning: {message}"),
         other => serde_json::to_string(other).unwrap_or_default(),
     }
 }
@@ -154,14 +156,15 @@ fn setting(value: &serde_json::Value) -> String {
 mod tests {
     use super::*;
 
-    fn line(at_ns: u64, what: What) -> String {
+    fn line(at_ns: u64, what: EventKind) -> String {
         text(&Event { at_ns, intended_ns: None, what })
     }
 
     #[test]
     fn a_change_of_a_link_is_told_in_the_words_of_the_file() {
         let set = serde_json::json!({"loss": {"independent": "5%"}, "rate": {"to": "10mbit"}});
-        let what = What::LinkSet { link: "ocean".into(), direction: "paris-tokyo".into(), set };
+        let what =
+            EventKind::LinkSet { link: "ocean".into(), direction: "paris-tokyo".into(), set };
         assert_eq!(
             line(5_000_120_000, what),
             "[   5.000s] link ocean paris-tokyo: loss=5% rate=10mbit"
@@ -187,14 +190,14 @@ mod tests {
 
     #[test]
     fn what_was_planned_is_told_with_its_intended_and_its_actual_time() {
-        let what = What::Node { node: "web".into(), verb: "kill".into() };
+        let what = EventKind::Node { node: "web".into(), verb: "kill".into() };
         let event = Event { at_ns: 5_000_120_000, intended_ns: Some(5_000_000_000), what };
         assert_eq!(text(&event), "[   5.000s] web: kill (due at 5.000s, 120us late)");
     }
 
     #[test]
     fn an_event_and_its_due_time_are_cut_alike_so_that_it_is_never_shown_as_early() {
-        let what = What::Node { node: "web".into(), verb: "kill".into() };
+        let what = EventKind::Node { node: "web".into(), verb: "kill".into() };
         let event = Event { at_ns: 62_999_970_000, intended_ns: Some(62_999_960_000), what };
         assert_eq!(text(&event), "[  62.999s] web: kill (due at 62.999s, 10us late)");
     }
@@ -202,7 +205,7 @@ mod tests {
     #[test]
     fn a_partition_of_one_way_shows_the_way() {
         let groups = vec![vec!["a".into(), "b".into()], vec!["c".into()]];
-        let what = What::Partitioned { groups, one_way: true };
+        let what = EventKind::Partitioned { groups, one_way: true };
         assert_eq!(line(0, what), "[   0.000s] partition: a b -x-> c");
     }
 
@@ -211,7 +214,7 @@ mod tests {
         let nodes = ["a", "b"].map(str::to_owned).to_vec();
         let (host, why) = ("three".to_owned(), "its agent does not answer".to_owned());
         assert_eq!(
-            line(0, What::HostLost { host, nodes, why }),
+            line(0, EventKind::HostLost { host, nodes, why }),
             "[   0.000s] host three is lost, its agent does not answer; with it: a b"
         );
     }
@@ -219,7 +222,7 @@ mod tests {
     #[test]
     fn what_is_waited_for_is_told_in_the_words_of_the_file() {
         let condition = "tcp:80".to_owned();
-        let what = What::ProgramAwaited { node: "web".into(), program: 0, condition };
+        let what = EventKind::ProgramAwaited { node: "web".into(), program: 0, condition };
         assert_eq!(line(1_000_000_000, what), "[   1.000s] waiting for web: tcp:80");
     }
 
@@ -230,8 +233,12 @@ mod tests {
 
     #[test]
     fn a_program_that_a_signal_ended_is_not_said_to_have_exited() {
-        let exited =
-            |code, signal| What::ProgramExited { node: "web".into(), program: 0, code, signal };
+        let exited = |code, signal| EventKind::ProgramExited {
+            node: "web".into(),
+            program: 0,
+            code,
+            signal,
+        };
         assert_eq!(line(0, exited(137, Some(9))), "[   0.000s] web: ended by signal 9");
         assert_eq!(line(12_345_678_901, exited(3, None)), "[  12.345s] web: exited with 3");
     }

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use unicode_width::UnicodeWidthStr;
 use windtunnel_host::{Notice, Observer};
 use windtunnel_model::{Plan, Span};
-use windtunnel_trace::event::{Event, What};
+use windtunnel_trace::event::{Event, EventKind};
 
 use crate::render::overload::Overloads;
 use crate::render::{event, paint, quantity};
@@ -128,7 +128,7 @@ impl Face {
     }
 
     fn event(&self, event: &Event) {
-        if let What::RunEnded { .. } = event.what {
+        if let EventKind::RunEnded { .. } = event.what {
             let rest = self.overloads().rest(event.at_ns);
             rest.into_iter().for_each(|text| self.talk(&text));
         }
@@ -191,8 +191,8 @@ impl Observer for Face {
 }
 
 /// Lateness is summed up at the end; in between there could be thousands of these.
-fn is_told(what: &What) -> bool {
-    !matches!(what, What::Late { .. })
+fn is_told(what: &EventKind) -> bool {
+    !matches!(what, EventKind::Late { .. })
 }
 
 /// `web    | line` with the name in the node's colour.

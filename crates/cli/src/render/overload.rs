@@ -1,7 +1,7 @@
 //! Overloads on the terminal: at most a line a second, however often the emulation falls behind.
 //! `events.jsonl` has each.
 
-use windtunnel_trace::event::{Event, What};
+use windtunnel_trace::event::{Event, EventKind};
 
 use crate::render::{event, quantity};
 
@@ -30,12 +30,12 @@ impl Overloads {
     /// another event.
     pub(crate) fn take(&mut self, event: &Event) -> Result<Option<String>, ()> {
         match event.what {
-            What::Overloaded { behind_ns, frozen } => {
+            EventKind::Overloaded { behind_ns, frozen } => {
                 self.since.began += 1;
                 self.since.furthest_ns = self.since.furthest_ns.max(behind_ns);
                 self.since.frozen |= frozen;
             }
-            What::CaughtUp { lasted_ns } => {
+            EventKind::CaughtUp { lasted_ns } => {
                 self.since.ended += 1;
                 self.since.lasted_ns += lasted_ns;
             }
@@ -87,16 +87,16 @@ const BETWEEN_NS: u64 = 1_000_000_000;
 mod tests {
     use super::*;
 
-    fn event(at_ms: u64, what: What) -> Event {
+    fn event(at_ms: u64, what: EventKind) -> Event {
         Event { at_ns: at_ms * 1_000_000, intended_ns: None, what }
     }
 
     fn overloaded(at_ms: u64, behind_ms: u64) -> Event {
-        event(at_ms, What::Overloaded { behind_ns: behind_ms * 1_000_000, frozen: false })
+        event(at_ms, EventKind::Overloaded { behind_ns: behind_ms * 1_000_000, frozen: false })
     }
 
     fn caught_up(at_ms: u64, lasted_ms: u64) -> Event {
-        event(at_ms, What::CaughtUp { lasted_ns: lasted_ms * 1_000_000 })
+        event(at_ms, EventKind::CaughtUp { lasted_ns: lasted_ms * 1_000_000 })
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn what_is_left_is_shown_at_the_end_and_other_events_are_not_taken() {
         let mut overloads = Overloads::default();
-        let paused = What::Overloaded { behind_ns: 3_000_000, frozen: true };
+        let paused = EventKind::Overloaded { behind_ns: 3_000_000, frozen: true };
         overloads.take(&overloaded(100, 2)).unwrap();
         overloads.take(&caught_up(150, 4)).unwrap();
         overloads.take(&event(200, paused)).unwrap();
@@ -133,6 +133,6 @@ mod tests {
              programs were paused"
         );
         assert_eq!(overloads.rest(300_000_000), None);
-        assert_eq!(overloads.take(&event(1, What::Healed)), Err(()));
+        assert_eq!(overloads.take(&event(1, EventKind::Healed)), Err(()));
     }
 }

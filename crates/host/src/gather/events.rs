@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use windtunnel_trace::event::{Event, What};
+use windtunnel_trace::event::{Event, EventKind};
 
 use super::lines::BoundedLines;
 use crate::folder::{Folder, FolderError, failed};
@@ -47,8 +47,8 @@ impl EventFilter {
             return true;
         }
         let key = match &event.what {
-            What::HostLost { host, .. } => format!("lost {host}"),
-            What::RunEnded { .. } => "ended".to_owned(),
+            EventKind::HostLost { host, .. } => format!("lost {host}"),
+            EventKind::RunEnded { .. } => "ended".to_owned(),
             what => format!("{:?} {what:?}", event.intended_ns),
         };
         self.seen.insert(key)
@@ -56,16 +56,16 @@ impl EventFilter {
 }
 
 /// What a part tells of itself alone.
-fn is_told_by_one(what: &What) -> bool {
+fn is_told_by_one(what: &EventKind) -> bool {
     match what {
-        What::RunBegan
-        | What::RunEnded { .. }
-        | What::HostLost { .. }
-        | What::LinkSet { .. }
-        | What::LinkState { .. }
-        | What::LinkFlap { .. }
-        | What::Partitioned { .. }
-        | What::Healed => false,
+        EventKind::RunBegan
+        | EventKind::RunEnded { .. }
+        | EventKind::HostLost { .. }
+        | EventKind::LinkSet { .. }
+        | EventKind::LinkState { .. }
+        | EventKind::LinkFlap { .. }
+        | EventKind::Partitioned { .. }
+        | EventKind::Healed => false,
         // Several reroutes by themselves are several, and not at the same time on all machines.
         _ => true,
     }
@@ -79,8 +79,8 @@ mod tests {
     fn what_every_part_tells_is_told_once_and_what_one_tells_as_often_as_it_does() {
         let mut once = EventFilter::default();
         let event = |at_ns, intended_ns, what| Event { at_ns, intended_ns, what };
-        let healed = |at, intended| event(at, Some(intended), What::Healed);
-        let warning = event(1, None, What::Warning { message: "w".to_owned() });
+        let healed = |at, intended| event(at, Some(intended), EventKind::Healed);
+        let warning = event(1, None, EventKind::Warning { message: "w".to_owned() });
         assert!(once.is_new(&healed(1_001, 1_000)));
         assert!(!once.is_new(&healed(1_007, 1_000)));
         assert!(once.is_new(&healed(2_001, 2_000)));

@@ -6,7 +6,7 @@ use windtunnel_control::frame;
 use windtunnel_control::part::{StopWhy, ToPart};
 use windtunnel_model::Time;
 use windtunnel_model::placement::OnHostLoss;
-use windtunnel_trace::event::What;
+use windtunnel_trace::event::EventKind;
 
 use super::membership::{Members, Membership, Stage};
 use super::state::Live;
@@ -114,7 +114,7 @@ impl Live {
         self.network.order(Order::Forget { member });
         self.programs.supervisor.on_lost(&nodes, &host);
         let nodes = nodes.iter().map(|node| self.cx.nodes.name(*node).to_owned()).collect();
-        self.cx.journal.log(None, What::HostLost { host: host.clone(), nodes, why });
+        self.cx.journal.log(None, EventKind::HostLost { host: host.clone(), nodes, why });
         if self.cx.plan.on_host_loss == OnHostLoss::Fail {
             self.end.ask(Ending::host_lost(&host));
         }

@@ -66,12 +66,12 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_trace::event::What;
+    use windtunnel_trace::event::EventKind;
 
     use super::*;
 
     fn event(at_ns: u64) -> Event {
-        Event { at_ns, intended_ns: None, what: What::Healed }
+        Event { at_ns, intended_ns: None, what: EventKind::Healed }
     }
 
     #[test]

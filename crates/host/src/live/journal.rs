@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use windtunnel_model::{Span, Time};
-use windtunnel_trace::event::{Event, What};
+use windtunnel_trace::event::{Event, EventKind};
 
 use crate::observer::{Notice, Observer};
 use crate::recent::Recent;
@@ -47,12 +47,12 @@ impl Journal {
     }
 
     /// Logs an event of this moment. `intended` is when it was to happen.
-    pub(super) fn log(&self, intended: Option<Span>, what: What) -> Event {
+    pub(super) fn log(&self, intended: Option<Span>, what: EventKind) -> Event {
         self.log_at(self.elapsed(), intended, what)
     }
 
     /// Logs an event that happened `at` after the run began.
-    pub(super) fn log_at(&self, at: Span, intended: Option<Span>, what: What) -> Event {
+    pub(super) fn log_at(&self, at: Span, intended: Option<Span>, what: EventKind) -> Event {
         let event = Event { at_ns: at.as_nanos(), intended_ns: intended.map(Span::as_nanos), what };
         self.observer.notice(&Notice::Event(&event));
         self.recorder.event(event.clone());
@@ -60,7 +60,7 @@ impl Journal {
     }
 
     pub(super) fn warn(&self, message: String) {
-        self.log(None, What::Warning { message });
+        self.log(None, EventKind::Warning { message });
     }
 
     /// Shows what is not an event.
@@ -93,7 +93,7 @@ mod tests {
         journal.begin(Time::from_nanos(7_000));
         set_clock(Time::from_nanos(7_250));
         assert_eq!(journal.elapsed(), Span::from_nanos(250));
-        let event = journal.log(Some(Span::from_nanos(200)), What::Healed);
+        let event = journal.log(Some(Span::from_nanos(200)), EventKind::Healed);
         assert_eq!((event.at_ns, event.intended_ns), (250, Some(200)));
         assert_eq!(log.events(), std::slice::from_ref(&event));
     }
@@ -104,9 +104,10 @@ mod tests {
         let (recorder, records) = Recorder::to_channel();
         let journal = Journal::new(Arc::new(log.clone()), recorder, clock);
         journal.warn("the disk is slow".to_owned());
-        let expected = What::Warning { message: "the disk is slow".to_owned() };
+        let expected = EventKind::Warning { message: "the disk is slow".to_owned() };
         assert_eq!(log.whats(), std::slice::from_ref(&expected));
-        let recorded: Vec<What> = records.events().into_iter().map(|event| event.what).collect();
+        let recorded: Vec<EventKind> =
+            records.events().into_iter().map(|event| event.what).collect();
         assert_eq!(recorded, [expected]);
     }
 }

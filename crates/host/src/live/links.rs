@@ -7,7 +7,7 @@ use serde_json::Value;
 use windtunnel_control::{LaneProperties, LaneStatus};
 use windtunnel_model::plan::{Action, LinkChange, RouteChange};
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, Plan, Rate, TraceUse, Traces, Vertex};
-use windtunnel_trace::event::{What, WhyRerouted};
+use windtunnel_trace::event::{EventKind, WhyRerouted};
 
 /// The state of every link direction, by lane index.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl LinkStates {
 
     /// A change of the network has taken effect. Returns the events that it is, as the log has
     /// them.
-    pub(super) fn apply(&mut self, plan: &Plan, action: &Action) -> Vec<What> {
+    pub(super) fn apply(&mut self, plan: &Plan, action: &Action) -> Vec<EventKind> {
         match action {
             Action::Link(change) => self.change(plan, change),
             Action::Flap { lanes, up } => {
@@ -52,14 +52,14 @@ impl LinkStates {
                     group.iter().map(|&vertex| plan.vertex_name(vertex).to_owned()).collect()
                 };
                 let groups = groups.iter().map(names).collect();
-                vec![What::Partitioned { groups, one_way: *one_way }]
+                vec![EventKind::Partitioned { groups, one_way: *one_way }]
             }
             Action::Heal => {
                 self.0.iter_mut().for_each(|lane| lane.is_partitioned = false);
-                vec![What::Healed]
+                vec![EventKind::Healed]
             }
             Action::Route(change) => route_change(plan, change),
-            Action::Reroute => vec![What::Rerouted { why: WhyRerouted::Event }],
+            Action::Reroute => vec![EventKind::Rerouted { why: WhyRerouted::Event }],
             Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. } => Vec::new(),
         }
     }
@@ -91,7 +91,7 @@ impl LinkStates {
         lanes.collect()
     }
 
-    fn change(&mut self, plan: &Plan, change: &LinkChange) -> Vec<What> {
+    fn change(&mut self, plan: &Plan, change: &LinkChange) -> Vec<EventKind> {
         let mut events = Vec::new();
         for (lane, patch) in &change.patches {
             let (link, direction) = names(plan, *lane);
@@ -100,24 +100,24 @@ impl LinkStates {
                 patch.apply_to(&mut state.profile);
                 state.follow(plan, patch, &mut set);
             }
-            events.push(What::LinkSet { link, direction, set });
+            events.push(EventKind::LinkSet { link, direction, set });
         }
         for (lane, up) in &change.state {
             let (link, direction) = names(plan, *lane);
             if let Some(state) = self.0.get_mut(lane.index()) {
                 state.is_down = !up;
             }
-            events.push(What::LinkState { link, direction, up: *up });
+            events.push(EventKind::LinkState { link, direction, up: *up });
         }
         events
     }
 
-    fn flap(&mut self, plan: &Plan, lane: Lane, up: bool) -> What {
+    fn flap(&mut self, plan: &Plan, lane: Lane, up: bool) -> EventKind {
         if let Some(LaneState { flaps, .. }) = self.0.get_mut(lane.index()) {
             *flaps = if up { flaps.saturating_sub(1) } else { *flaps + 1 };
         }
         let (link, direction) = names(plan, lane);
-        What::LinkFlap { link, direction, up }
+        EventKind::LinkFlap { link, direction, up }
     }
 
     /// A new partition takes the place of the one before.
@@ -211,13 +211,15 @@ fn trace_of(plan: &Plan, it: TraceUse) -> Option<String> {
 }
 
 /// What a change of fixed routes is, as the log has it.
-fn route_change(plan: &Plan, change: &RouteChange) -> Vec<What> {
+fn route_change(plan: &Plan, change: &RouteChange) -> Vec<EventKind> {
     let node = |id: &windtunnel_model::NodeId| plan.nodes[id.index()].name.clone();
-    let free =
-        change.release.iter().map(|(from, to)| What::RouteFreed { from: node(from), to: node(to) });
+    let free = change
+        .release
+        .iter()
+        .map(|(from, to)| EventKind::RouteFreed { from: node(from), to: node(to) });
     let fixed = change.fix.iter().map(|route| {
         let names = route.path.iter().map(|&vertex| plan.vertex_name(vertex).to_owned());
-        What::RouteFixed { path: names.collect() }
+        EventKind::RouteFixed { path: names.collect() }
     });
     free.chain(fixed).collect()
 }
@@ -252,7 +254,9 @@ mod tests {
         let patch = LinkPatch { latency: Some(Span::from_millis(40)), ..LinkPatch::default() };
         let change = LinkChange { patches: vec![(lane(1), patch)], state: Vec::new() };
         let events = links.apply(&plan, &Action::Link(change));
-        let [What::LinkSet { link, direction, set }] = &events[..] else { panic!("{events:?}") };
+        let [EventKind::LinkSet { link, direction, set }] = &events[..] else {
+            panic!("{events:?}")
+        };
         assert_eq!((link.as_str(), direction.as_str()), ("a--b", "b-a"));
         assert_eq!(set["latency"], serde_json::json!("40ms"));
         let lanes = links.statuses(&plan, Vec::new());
@@ -310,9 +314,9 @@ mod tests {
         let groups = vec![vec![vertex(0)], vec![vertex(1), vertex(2)]];
         let events = links.apply(&plan, &Action::Partition { groups, one_way: false });
         let names = vec![vec!["a".to_owned()], vec!["b".to_owned(), "c".to_owned()]];
-        assert_eq!(events, [What::Partitioned { groups: names, one_way: false }]);
+        assert_eq!(events, [EventKind::Partitioned { groups: names, one_way: false }]);
         assert_eq!(states(&links, &plan), ["down", "parted", "up", "up"]);
-        assert_eq!(links.apply(&plan, &Action::Heal), [What::Healed]);
+        assert_eq!(links.apply(&plan, &Action::Heal), [EventKind::Healed]);
         assert_eq!(states(&links, &plan), ["down", "up", "up", "up"]);
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use windtunnel_model::plan::Action;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_routing::Routes;
-use windtunnel_trace::event::{Event, What, WhyRerouted};
+use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
 
 use super::context::Context;
 use super::links::LinkStates;
@@ -97,7 +97,7 @@ impl Network {
     ) {
         let intended = Some(at.since(cx.journal.origin()));
         if by_itself {
-            cx.journal.log(intended, What::Rerouted { why: WhyRerouted::Lanes });
+            cx.journal.log(intended, EventKind::Rerouted { why: WhyRerouted::Lanes });
         }
         let places = routes.differences(&self.routes, &cx.plan);
         let changed = cx.nodes.inits().change_routes(&cx.plan, &self.routes, &routes);
@@ -110,7 +110,7 @@ impl Network {
         }
         let name = |node: &windtunnel_model::NodeId| cx.nodes.name(node.index()).to_owned();
         let nodes = changed.iter().map(|(node, _)| name(node)).collect();
-        cx.journal.log(intended, What::RoutesChanged { places, nodes });
+        cx.journal.log(intended, EventKind::RoutesChanged { places, nodes });
     }
 
     /// Stops the packet loop. It first waits for so many datagrams of other machines.
@@ -154,7 +154,7 @@ events: [{at: 2s, link: a--b, set: {latency: 9ms}}]
         let (client, events) = network.applied(&context, Cause::Order(id), at, at);
         assert_eq!((client, events[0].at_ns, events[0].intended_ns), (Some(7), 500, None));
         let (link, direction) = ("a--b".to_owned(), "a-b".to_owned());
-        assert_eq!(log.whats(), [What::LinkState { link, direction, up: false }]);
+        assert_eq!(log.whats(), [EventKind::LinkState { link, direction, up: false }]);
         // A number that was never given means nothing.
         assert_eq!(network.applied(&context, Cause::Order(id), at, at), (None, Vec::new()));
     }

@@ -2,7 +2,7 @@
 
 use windtunnel_control::part::FromPart;
 use windtunnel_model::Time;
-use windtunnel_trace::event::What;
+use windtunnel_trace::event::EventKind;
 
 use super::membership::Stage;
 use super::state::Live;
@@ -76,9 +76,9 @@ impl Live {
         let Stage::Begun(origin) = membership.stage else { return };
         let after = |time: Time| time.since(origin).as_nanos();
         let what = match until {
-            None => What::PeerSilent { host, peer, since_ns: after(since) },
+            None => EventKind::PeerSilent { host, peer, since_ns: after(since) },
             Some(until) => {
-                What::PeerAnswers { host, peer, lasted_ns: until.since(since).as_nanos() }
+                EventKind::PeerAnswers { host, peer, lasted_ns: until.since(since).as_nanos() }
             }
         };
         self.cx.journal.log(None, what);

@@ -13,7 +13,7 @@ use windtunnel_model::plan::{Interface, Ready};
 use windtunnel_model::{NodeId, Plan, Span};
 use windtunnel_node::{ExitStatus, Listener, Request};
 use windtunnel_sys::process::Signal;
-use windtunnel_trace::event::What;
+use windtunnel_trace::event::EventKind;
 
 use super::agenda::Agenda;
 use super::context::Context;
@@ -103,7 +103,7 @@ impl Programs {
             let argv = self.supervisor.program(key).map(|program| program.spec.argv.clone());
             let (node, program) = (cx.node_of(key), key.program);
             let argv = argv.unwrap_or_default();
-            cx.journal.log(None, What::ProgramStarted { node, program, argv });
+            cx.journal.log(None, EventKind::ProgramStarted { node, program, argv });
         }
         if let Some(key) = ready.filter(|key| self.names_a_condition(*key)) {
             log_ready(cx, key);
@@ -115,7 +115,7 @@ impl Programs {
     pub(super) fn spawn_failed(&mut self, cx: &Context, spawn: u64, reason: String) {
         if let Some(key) = self.supervisor.on_spawn_failed(spawn, &reason) {
             let (node, program) = (cx.node_of(key), key.program);
-            cx.journal.log(None, What::ProgramFailed { node, program, message: reason });
+            cx.journal.log(None, EventKind::ProgramFailed { node, program, message: reason });
         }
     }
 
@@ -128,7 +128,7 @@ impl Programs {
             return;
         };
         let (node, program) = (cx.node_of(key), key.program);
-        cx.journal.log(None, What::ProgramExited { node, program, code, signal });
+        cx.journal.log(None, EventKind::ProgramExited { node, program, code, signal });
         if ready {
             log_ready(cx, key);
         }
@@ -145,7 +145,7 @@ impl Programs {
     pub(super) fn node_died(&mut self, cx: &Context, node: usize) {
         for key in self.supervisor.on_node_died(node, cx.journal.elapsed()) {
             let (node, program) = (cx.node_of(key), key.program);
-            let what = What::ProgramExited { node, program, code: 137, signal: Some(9) };
+            let what = EventKind::ProgramExited { node, program, code: 137, signal: Some(9) };
             cx.journal.log(None, what);
         }
     }
@@ -190,7 +190,7 @@ impl Programs {
         let Some(program) = self.supervisor.program(key) else { return };
         let condition = program.spec.ready.as_ref().map(ToString::to_string).unwrap_or_default();
         let (node, program) = (cx.node_of(key), key.program);
-        cx.journal.log(None, What::ProgramAwaited { node, program, condition });
+        cx.journal.log(None, EventKind::ProgramAwaited { node, program, condition });
     }
 
     /// Readiness is news only where the file asks for it.
@@ -210,7 +210,7 @@ impl Programs {
 
 fn log_ready(cx: &Context, key: ProgramKey) {
     let (node, program) = (cx.node_of(key), key.program);
-    cx.journal.log(None, What::ProgramReady { node, program });
+    cx.journal.log(None, EventKind::ProgramReady { node, program });
 }
 
 fn program_status(program: &Supervised) -> ProgramStatus {

@@ -6,7 +6,7 @@ use windtunnel_control::{Incoming, LaneChoice, LinkList, Reply, Request, RunStat
 use windtunnel_model::LinkPatch;
 use windtunnel_model::plan::LinkChange;
 use windtunnel_node::{Request as NodeRequest, Spawn};
-use windtunnel_trace::event::What;
+use windtunnel_trace::event::EventKind;
 
 use super::refusal::{Refusal, find_lanes, find_node};
 use super::state::Live;
@@ -126,7 +126,7 @@ impl Live {
         self.cx.nodes.send(node, &NodeRequest::Spawn(spawn), &descriptors)?;
         self.connections.runs(id, node);
         let node = self.cx.nodes.name(node).to_owned();
-        self.cx.journal.log(None, What::Executed { node, argv });
+        self.cx.journal.log(None, EventKind::Executed { node, argv });
         Ok(())
     }
 

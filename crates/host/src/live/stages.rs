@@ -2,7 +2,7 @@
 
 use windtunnel_control::part::FromPart;
 use windtunnel_model::{Span, Time};
-use windtunnel_trace::event::What;
+use windtunnel_trace::event::EventKind;
 
 use super::farewell::{Farewell, LOOK_EVERY, clients_are_leaving};
 use super::membership::{Members, Membership, Stage};
@@ -70,11 +70,11 @@ impl Live {
         self.cx.journal.begin(origin);
         self.began_late = now().since(origin);
         self.network.order(Order::Begin(origin));
-        self.cx.journal.log(None, What::RunBegan);
+        self.cx.journal.log(None, EventKind::RunBegan);
         // Programs and events of a member that begins late are late.
         if let Some(members) = self.members().filter(|_| self.began_late > BEGIN_LATE) {
             let (host, late_ns) = (members.own_name(), self.began_late.as_nanos());
-            self.cx.journal.log(None, What::BeganLate { host, late_ns });
+            self.cx.journal.log(None, EventKind::BeganLate { host, late_ns });
         }
     }
 
@@ -105,7 +105,7 @@ impl Live {
     pub(crate) fn end_programs(&mut self, ending: &Ending) {
         let reason = ending.reason();
         self.cx.journal.notice(&Notice::Stopping { reason: &reason });
-        self.cx.journal.log(None, What::RunEnded { reason });
+        self.cx.journal.log(None, EventKind::RunEnded { reason });
         self.programs.stop(&self.cx);
         self.end_measurements();
         if *ending == Ending::Finished {

@@ -10,7 +10,7 @@ use windtunnel_model::{NodeId, Plan, Time};
 use windtunnel_node::{ChannelError, Reply, Request, Spawn};
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
-use windtunnel_trace::event::{Event, What};
+use windtunnel_trace::event::{Event, EventKind};
 
 use super::context::Context;
 use super::journal::Journal;
@@ -46,13 +46,13 @@ impl Log {
         self.0.lock().unwrap().clone()
     }
 
-    pub(super) fn whats(&self) -> Vec<What> {
+    pub(super) fn whats(&self) -> Vec<EventKind> {
         self.events().into_iter().map(|event| event.what).collect()
     }
 
     pub(super) fn warnings(&self) -> Vec<String> {
         let text = |what| match what {
-            What::Warning { message } => Some(message),
+            EventKind::Warning { message } => Some(message),
             _ => None,
         };
         self.whats().into_iter().filter_map(text).collect()

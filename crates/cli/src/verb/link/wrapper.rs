@@ -13,7 +13,7 @@ use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal::Reader;
 use windtunnel_sys::terminal::{self, Pair};
-use windtunnel_trace::event::{Event, What};
+use windtunnel_trace::event::{Event, EventKind};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -94,16 +94,18 @@ impl Wrapper {
 
     fn event(&self, event: &Event) {
         match &event.what {
-            What::ProgramStarted { node, .. } if *node == self.node => self.began(),
-            What::ProgramFailed { node, .. } if *node == self.node => {
+            EventKind::ProgramStarted { node, .. } if *node == self.node => self.began(),
+            EventKind::ProgramFailed { node, .. } if *node == self.node => {
                 self.seen().exit = Some(Exit::NOT_EXECUTABLE);
             }
-            What::ProgramExited { node, code, .. } if *node == self.node => {
+            EventKind::ProgramExited { node, code, .. } if *node == self.node => {
                 self.seen().exit = Some(*code);
                 let _ = self.over.raise();
             }
             // The command has not begun: the terminal is still ours.
-            What::ProgramAwaited { .. } if !self.seen().began => output::talk(&event::text(event)),
+            EventKind::ProgramAwaited { .. } if !self.seen().began => {
+                output::talk(&event::text(event));
+            }
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use windtunnel_model::plan::{Action, NodeVerb};
 use windtunnel_model::{NodeId, Span};
 use windtunnel_sys::process::Signal;
-use windtunnel_trace::event::{Event, What};
+use windtunnel_trace::event::{Event, EventKind};
 
 use super::super::context::Context;
 use super::Programs;
@@ -66,7 +66,7 @@ impl Programs {
             self.supervisor.on_leave(NodeId::from_index(*node), cx.journal.elapsed());
         }
         let nodes = nodes.into_values().collect();
-        vec![cx.journal.log(Some(intended), What::Absent { nodes })]
+        vec![cx.journal.log(Some(intended), EventKind::Absent { nodes })]
     }
 
     fn leave(
@@ -81,7 +81,7 @@ impl Programs {
             // First, so that the exits that follow are known to be churn's doing.
             self.supervisor.on_leave(NodeId::from_index(index), cx.journal.elapsed());
             cx.nodes.signal(index, signals_of(by), &cx.journal);
-            cx.journal.log(Some(intended), What::Node { node, verb: "leave".to_owned() })
+            cx.journal.log(Some(intended), EventKind::Node { node, verb: "leave".to_owned() })
         };
         nodes.map(leave).collect()
     }
@@ -90,7 +90,7 @@ impl Programs {
         let nodes = cx.nodes.named_here(nodes).into_iter();
         let join = |(index, node)| {
             self.supervisor.on_join(NodeId::from_index(index), cx.journal.elapsed());
-            cx.journal.log(Some(intended), What::Node { node, verb: "join".to_owned() })
+            cx.journal.log(Some(intended), EventKind::Node { node, verb: "join".to_owned() })
         };
         nodes.map(join).collect()
     }
@@ -116,7 +116,7 @@ impl Programs {
                 cx.journal.warn(text);
             }
             let verb = verb.name().to_owned();
-            events.push(cx.journal.log(Some(intended), What::Node { node, verb }));
+            events.push(cx.journal.log(Some(intended), EventKind::Node { node, verb }));
         }
         events
     }
@@ -176,7 +176,8 @@ events:
         let spawns = sent.spawns();
         assert_eq!(spawns.last().map(|(node, _)| *node), Some(2));
         let whats = log.whats();
-        let done = |node: &str, verb: &str| What::Node { node: node.into(), verb: verb.into() };
+        let done =
+            |node: &str, verb: &str| EventKind::Node { node: node.into(), verb: verb.into() };
         assert_eq!(whats[1..], [done("b-1", "leave"), done("b-2", "join")]);
     }
 

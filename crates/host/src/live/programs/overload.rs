@@ -3,7 +3,7 @@
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Span, Time};
 use windtunnel_sys::process::Signal;
-use windtunnel_trace::event::What;
+use windtunnel_trace::event::EventKind;
 
 use super::super::context::Context;
 use super::Programs;
@@ -23,7 +23,7 @@ impl Programs {
     ) -> Option<Ending> {
         let policy = cx.plan.on_overload;
         let frozen = policy == OnOverload::Freeze && !self.supervisor.is_stopping();
-        let what = What::Overloaded { behind_ns: behind.as_nanos(), frozen };
+        let what = EventKind::Overloaded { behind_ns: behind.as_nanos(), frozen };
         cx.journal.log_at(at.since(cx.journal.origin()), None, what);
         if frozen && !self.freeze.is_on() {
             self.freeze.begin(cx.journal.now());
@@ -36,7 +36,7 @@ impl Programs {
     /// The packet loop has caught up.
     pub(in crate::live) fn caught_up(&mut self, cx: &Context, at: Time, lasted: Span) {
         self.thaw(cx);
-        let what = What::CaughtUp { lasted_ns: lasted.as_nanos() };
+        let what = EventKind::CaughtUp { lasted_ns: lasted.as_nanos() };
         cx.journal.log_at(at.since(cx.journal.origin()), None, what);
     }
 
@@ -142,7 +142,7 @@ mod tests {
         programs.overloaded(&context, context.journal.now(), BEHIND);
         assert!(sent.signals().is_empty());
         let behind_ns = BEHIND.as_nanos();
-        assert_eq!(log.whats(), [What::Overloaded { behind_ns, frozen: false }]);
+        assert_eq!(log.whats(), [EventKind::Overloaded { behind_ns, frozen: false }]);
         assert_eq!(programs.freezes(), Freezes::default());
     }
 

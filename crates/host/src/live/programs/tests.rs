@@ -35,9 +35,9 @@ fn a_program_is_watched_when_it_runs_and_others_start_when_it_is_ready() {
     let argv = |word: &str| vec![word.to_owned()];
     // The client names no condition: that it is ready at once is not logged.
     let expected = [
-        What::ProgramStarted { node: node("web"), program: 0, argv: argv("serve") },
-        What::ProgramReady { node: node("web"), program: 0 },
-        What::ProgramStarted { node: node("client"), program: 0, argv: argv("get") },
+        EventKind::ProgramStarted { node: node("web"), program: 0, argv: argv("serve") },
+        EventKind::ProgramReady { node: node("web"), program: 0 },
+        EventKind::ProgramStarted { node: node("client"), program: 0, argv: argv("get") },
     ];
     assert_eq!(log.whats(), expected);
 }
@@ -49,7 +49,7 @@ fn a_start_that_the_node_does_not_take_is_logged_and_ends_the_run() {
     let mut programs = programs(&context);
     programs.tick(&context, Span::ZERO);
     let message = "the node's init has ended".to_owned();
-    assert_eq!(log.whats(), [What::ProgramFailed { node: "web".into(), program: 0, message }]);
+    assert_eq!(log.whats(), [EventKind::ProgramFailed { node: "web".into(), program: 0, message }]);
     assert_eq!(programs.supervisor.fatal(), Some("web (serve): the node's init has ended"));
 }
 
@@ -64,9 +64,9 @@ fn an_exit_is_logged_as_shells_number_it() {
     programs.exited(&context, 1, ExitStatus::Signal(9));
     // The second report of the same start is of nothing.
     programs.exited(&context, 1, ExitStatus::Code(0));
-    let exits = log.whats().into_iter().filter(|it| matches!(it, What::ProgramExited { .. }));
+    let exits = log.whats().into_iter().filter(|it| matches!(it, EventKind::ProgramExited { .. }));
     let (node, signal) = ("web".to_owned(), Some(9));
-    let expected = What::ProgramExited { node, program: 0, code: 137, signal };
+    let expected = EventKind::ProgramExited { node, program: 0, code: 137, signal };
     assert_eq!(exits.collect::<Vec<_>>(), [expected]);
 }
 
@@ -79,7 +79,7 @@ fn programs_of_a_node_that_dies_are_logged_as_killed() {
     programs.node_died(&context, 0);
     programs.node_died(&context, 1);
     let (node, signal) = ("web".to_owned(), Some(9));
-    let expected = What::ProgramExited { node, program: 0, code: 137, signal };
+    let expected = EventKind::ProgramExited { node, program: 0, code: 137, signal };
     assert_eq!(log.whats()[1..], [expected]);
 }
 
