@@ -29,12 +29,12 @@ pub(crate) struct Carrier {
     /// What is said first on each connection.
     own: Arc<Hello>,
     admission: Arc<Mutex<Admission>>,
-    heard: UnboundedSender<Heard>,
+    heard: UnboundedSender<CarrierEvent>,
 }
 
 /// What came in.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum CarrierEvent {
     /// A datagram of the mesh.
     Datagram { from: SocketAddr, bytes: Vec<u8> },
     /// A question, and where the answer goes.
@@ -74,7 +74,11 @@ struct Waiting {
 }
 
 impl Carrier {
-    pub(crate) fn new(endpoint: Endpoint, heard: UnboundedSender<Heard>, own: Hello) -> Self {
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        heard: UnboundedSender<CarrierEvent>,
+        own: Hello,
+    ) -> Self {
         let (ways, admission) = (Arc::default(), Arc::default());
         Carrier { endpoint, ways, own: Arc::new(own), admission, heard }
     }
@@ -163,7 +167,7 @@ impl Carrier {
                 Decision::Refuse => {
                     incoming.refuse();
                     let why = "too many of its handshakes are not finished".to_owned();
-                    self.tell(Heard::Refused { from, why });
+                    self.tell(CarrierEvent::Refused { from, why });
                 }
             }
         }
@@ -180,11 +184,11 @@ impl Carrier {
         self.admission().leave(from.ip());
         match made {
             Ok(Ok(connection)) => self.serve(connection).await,
-            Ok(Err(why)) => self.tell(Heard::Refused { from, why }),
+            Ok(Err(why)) => self.tell(CarrierEvent::Refused { from, why }),
             Err(_) => {
                 let why =
                     format!("its handshake was not finished within {} s", HANDSHAKE.as_secs());
-                self.tell(Heard::Refused { from, why });
+                self.tell(CarrierEvent::Refused { from, why });
             }
         }
     }
@@ -236,7 +240,7 @@ impl Carrier {
     }
 
     fn refused_by(&self, by: SocketAddr, why: String) -> String {
-        self.tell(Heard::RefusedBy { by, why: why.clone() });
+        self.tell(CarrierEvent::RefusedBy { by, why: why.clone() });
         why
     }
 
@@ -248,7 +252,7 @@ impl Carrier {
         loop {
             tokio::select! {
                 datagram = connection.read_datagram() => match datagram {
-                    Ok(bytes) => self.tell(Heard::Datagram { from, bytes: bytes.into() }),
+                    Ok(bytes) => self.tell(CarrierEvent::Datagram { from, bytes: bytes.into() }),
                     Err(_) => break,
                 },
                 streams = connection.accept_bi() => match streams {
@@ -289,12 +293,12 @@ impl Carrier {
             let ask = crate::stream::receive(&mut rest, crate::protocol::ASK_BYTES_MAX).await;
             // Who says what cannot be read hears nothing.
             if let Ok(ask) = ask {
-                carrier.tell(Heard::Asked { ask, to, rest });
+                carrier.tell(CarrierEvent::Asked { ask, to, rest });
             }
         });
     }
 
-    fn tell(&self, heard: Heard) {
+    fn tell(&self, heard: CarrierEvent) {
         // Nobody hears any more: the agent ends.
         let _ = self.heard.send(heard);
     }

@@ -6,7 +6,7 @@ use std::thread;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::carrier::Heard;
+use crate::carrier::CarrierEvent;
 
 /// Waits for a signal that ends an agent.
 pub(super) async fn signalled() -> io::Result<()> {
@@ -19,7 +19,7 @@ pub(super) async fn signalled() -> io::Result<()> {
 
 /// Tells when standard input closes. In a thread, because what is read may be a file, for which
 /// there is no waiting.
-pub(super) fn watch_stdin(heard: UnboundedSender<Heard>) {
+pub(super) fn watch_stdin(heard: UnboundedSender<CarrierEvent>) {
     thread::spawn(move || {
         let mut input = io::stdin().lock();
         let mut bytes = [0; 256];
@@ -31,6 +31,6 @@ pub(super) fn watch_stdin(heard: UnboundedSender<Heard>) {
             }
         }
         // The agent may have ended for another reason.
-        let _ = heard.send(Heard::Released);
+        let _ = heard.send(CarrierEvent::Released);
     });
 }

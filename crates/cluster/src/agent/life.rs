@@ -12,7 +12,7 @@ use windtunnel_model::Bytes;
 use super::refusals::{More, Refusals};
 use super::runs::Runs;
 use super::{Agent, Told, answer, exec, now, watch};
-use crate::carrier::{Carrier, Heard};
+use crate::carrier::{Carrier, CarrierEvent};
 use crate::machine;
 use crate::protocol::{Answer, Ask, Card, Peer, PeerClock, Reserved};
 
@@ -24,7 +24,7 @@ pub(super) struct Life {
     card: Card,
     shares_all_memory: bool,
     runs: Runs,
-    heard: UnboundedSender<Heard>,
+    heard: UnboundedSender<CarrierEvent>,
     /// Nobody needs it but who watches a run.
     is_released: bool,
     refusals: Refusals,
@@ -37,7 +37,7 @@ impl Life {
         agent: &Agent,
         (listen, advertise): (SocketAddr, SocketAddr),
         carrier: Carrier,
-        heard: UnboundedSender<Heard>,
+        heard: UnboundedSender<CarrierEvent>,
     ) -> Self {
         let id = AgentId(random());
         let mut config = Config::new(id, epoch(), advertise);
@@ -82,7 +82,7 @@ impl Life {
 
     pub(super) async fn hear(
         &mut self,
-        mut hearing: UnboundedReceiver<Heard>,
+        mut hearing: UnboundedReceiver<CarrierEvent>,
         end: impl Future<Output = io::Result<()>>,
         tell: &mut impl FnMut(Told),
     ) -> io::Result<()> {
@@ -113,38 +113,42 @@ impl Life {
         ended
     }
 
-    fn take(&mut self, heard: Heard, tell: &mut impl FnMut(Told)) {
+    fn take(&mut self, heard: CarrierEvent, tell: &mut impl FnMut(Told)) {
         match heard {
-            Heard::Datagram { from, bytes } => self.mesh.handle_datagram(now(), from, &bytes),
-            Heard::Seek(addresses) => {
+            CarrierEvent::Datagram { from, bytes } => {
+                self.mesh.handle_datagram(now(), from, &bytes)
+            }
+            CarrierEvent::Seek(addresses) => {
                 addresses.into_iter().for_each(|address| self.mesh.join(now(), address));
             }
-            Heard::Released => self.is_released = true,
-            Heard::Asked { ask: Ask::Part { run, member }, to, rest } => {
+            CarrierEvent::Released => self.is_released = true,
+            CarrierEvent::Asked { ask: Ask::Part { run, member }, to, rest } => {
                 self.runs.begin(*run, member, &mut self.mesh, (to, rest));
             }
-            Heard::Asked { ask: Ask::Watch { run }, to, rest } => self.runs.watch(run, to, rest),
-            Heard::Asked { ask: Ask::Hear { run, member }, rest, .. } => {
+            CarrierEvent::Asked { ask: Ask::Watch { run }, to, rest } => {
+                self.runs.watch(run, to, rest)
+            }
+            CarrierEvent::Asked { ask: Ask::Hear { run, member }, rest, .. } => {
                 let hearing = watch::hear_words(rest, (run, member), self.heard.clone());
                 tokio::task::spawn_local(hearing);
             }
-            Heard::Asked { ask: Ask::Control { run }, to, rest } => {
+            CarrierEvent::Asked { ask: Ask::Control { run }, to, rest } => {
                 tokio::task::spawn_local(watch::control(self.runs.folder_of(run), to, rest));
             }
-            Heard::Asked { ask: Ask::Exec { run, request, size }, to, rest } => {
+            CarrierEvent::Asked { ask: Ask::Exec { run, request, size }, to, rest } => {
                 let (folder, limits) = (self.runs.folder_of(run), self.runs.limits().clone());
                 let command = (*request, size);
                 tokio::task::spawn_local(exec::exec(folder, limits, command, to, rest));
             }
-            Heard::Asked { ask: Ask::Fetch { run }, to, rest } => {
+            CarrierEvent::Asked { ask: Ask::Fetch { run }, to, rest } => {
                 tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to, rest));
             }
-            Heard::Part { run, said } => self.runs.hear_part(run, said, &mut self.mesh),
-            Heard::Ordered { watcher, order } => {
+            CarrierEvent::Part { run, said } => self.runs.hear_part(run, said, &mut self.mesh),
+            CarrierEvent::Ordered { watcher, order } => {
                 self.runs.hear_watcher(watcher, order, &self.mesh);
             }
-            Heard::Word { run, member, word } => self.runs.hear_word(run, member, word),
-            Heard::Asked { ask, to, rest } => {
+            CarrierEvent::Word { run, member, word } => self.runs.hear_word(run, member, word),
+            CarrierEvent::Asked { ask, to, rest } => {
                 let ready = match &ask {
                     Ask::Join { address } => {
                         self.mesh.join(now(), *address);
@@ -165,12 +169,12 @@ impl Life {
                 let answering = answer::answer(ask, card, others, self.carrier.clone(), to, rest);
                 tokio::task::spawn_local(answering);
             }
-            Heard::Refused { from, why } => {
+            CarrierEvent::Refused { from, why } => {
                 if self.refusals.add(from, &why, now()) {
                     tell(Told::Refused { from, why });
                 }
             }
-            Heard::RefusedBy { by, why } => {
+            CarrierEvent::RefusedBy { by, why } => {
                 if self.refused_by.len() >= REFUSED_BY_MAX {
                     self.refused_by.clear();
                 }
@@ -178,7 +182,9 @@ impl Life {
                     tell(Told::RefusedBy { by, why });
                 }
             }
-            Heard::Expired { run, name, removed } => tell(Told::Expired { run, name, removed }),
+            CarrierEvent::Expired { run, name, removed } => {
+                tell(Told::Expired { run, name, removed })
+            }
         }
     }
 

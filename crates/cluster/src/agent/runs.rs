@@ -20,7 +20,7 @@ use windtunnel_model::{Bytes, Span, Time};
 use super::Agent;
 use super::limits::Limits;
 use super::worker::Worker;
-use crate::carrier::{Carrier, Heard};
+use crate::carrier::{Carrier, CarrierEvent};
 use crate::part_ports;
 use crate::protocol::run::{RunCard, Word, text_of};
 use crate::protocol::{AMOUNT_MAX, Answer, Reserved};
@@ -39,7 +39,7 @@ pub(super) struct Runs {
     /// Where parts have their folders.
     folder: PathBuf,
     carrier: Carrier,
-    heard: UnboundedSender<Heard>,
+    heard: UnboundedSender<CarrierEvent>,
     all: BTreeMap<u64, Run>,
     expiry: Expiry,
     next_watcher: u64,
@@ -53,7 +53,7 @@ impl Runs {
         (listen, address): (SocketAddr, SocketAddr),
         agent: &Agent,
         carrier: Carrier,
-        heard: UnboundedSender<Heard>,
+        heard: UnboundedSender<CarrierEvent>,
     ) -> Self {
         Runs {
             own,
@@ -152,7 +152,8 @@ impl Runs {
             tokio::task::spawn_blocking(move || {
                 let name = known.setup.plan.name;
                 // An agent that has ended tells nobody.
-                let _ = heard.send(Heard::Expired { run, name, removed: remove(&known.folder) });
+                let _ =
+                    heard.send(CarrierEvent::Expired { run, name, removed: remove(&known.folder) });
             });
         }
     }

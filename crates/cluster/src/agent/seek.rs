@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::carrier::Heard;
+use crate::carrier::CarrierEvent;
 use crate::client;
 
 /// Looks names up again and again, and tells of each address once. `found` is what they mean now.
@@ -15,12 +15,12 @@ pub(super) async fn seek(
     names: Vec<String>,
     listen: SocketAddr,
     mut found: Found,
-    heard: UnboundedSender<Heard>,
+    heard: UnboundedSender<CarrierEvent>,
 ) {
     let mut told = BTreeSet::new();
     while !names.is_empty() {
         found.known.retain(|address| told.insert(*address));
-        if !found.known.is_empty() && heard.send(Heard::Seek(found.known)).is_err() {
+        if !found.known.is_empty() && heard.send(CarrierEvent::Seek(found.known)).is_err() {
             return;
         }
         tokio::time::sleep(if found.unknown.is_empty() { LATER } else { SOON }).await;

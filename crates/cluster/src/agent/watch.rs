@@ -10,7 +10,7 @@ use quinn::SendStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::carrier::{Carrier, Heard};
+use crate::carrier::{Carrier, CarrierEvent};
 use crate::protocol::run::{Order, Word};
 use crate::protocol::{Answer, Ask};
 use crate::stream;
@@ -30,12 +30,12 @@ pub(super) async fn tell(mut to: SendStream, mut told: UnboundedReceiver<Answer>
 pub(super) async fn hear(
     mut from: CountedStream,
     watcher: (u64, u64),
-    heard: UnboundedSender<Heard>,
+    heard: UnboundedSender<CarrierEvent>,
 ) {
     while let Ok(order) = stream::receive::<Order>(&mut from, ORDER_BYTES_MAX).await {
-        let _ = heard.send(Heard::Ordered { watcher, order: Some(order) });
+        let _ = heard.send(CarrierEvent::Ordered { watcher, order: Some(order) });
     }
-    let _ = heard.send(Heard::Ordered { watcher, order: None });
+    let _ = heard.send(CarrierEvent::Ordered { watcher, order: None });
 }
 
 /// To another agent: what is sent goes to its part of the run, in order. `from` is the run and this
@@ -74,10 +74,10 @@ async fn speak(
 pub(super) async fn hear_words(
     mut from: CountedStream,
     (run, member): (u64, u16),
-    heard: UnboundedSender<Heard>,
+    heard: UnboundedSender<CarrierEvent>,
 ) {
     while let Ok(word) = stream::receive::<Word>(&mut from, NEWS_BYTES_MAX).await {
-        let _ = heard.send(Heard::Word { run, member, word });
+        let _ = heard.send(CarrierEvent::Word { run, member, word });
     }
 }
 

@@ -16,7 +16,7 @@ use windtunnel_control::Version;
 use windtunnel_control::frame::{self, Frames};
 use windtunnel_control::part::{FromPart, ToPart};
 
-use crate::carrier::Heard;
+use crate::carrier::CarrierEvent;
 
 /// How a part is started: a program that does `windtunnel_host::part` with its standard input.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl Worker {
     pub(super) fn start(
         &self,
         run: u64,
-        heard: UnboundedSender<Heard>,
+        heard: UnboundedSender<CarrierEvent>,
     ) -> io::Result<UnboundedSender<ToPart>> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -58,7 +58,7 @@ impl Worker {
             }
             let ended = child.wait().await;
             let why = wrong.unwrap_or_else(|| how(ended));
-            let _ = heard.send(Heard::Part { run, said: Err(why) });
+            let _ = heard.send(CarrierEvent::Part { run, said: Err(why) });
         });
         Ok(tell)
     }
@@ -82,7 +82,11 @@ async fn write(mut to: OwnedWriteHalf, mut told: UnboundedReceiver<ToPart>) {
 }
 
 /// Hears the part to its end; or says what is wrong with it.
-async fn read(from: OwnedReadHalf, run: u64, heard: &UnboundedSender<Heard>) -> Result<(), String> {
+async fn read(
+    from: OwnedReadHalf,
+    run: u64,
+    heard: &UnboundedSender<CarrierEvent>,
+) -> Result<(), String> {
     let (mut frames, mut is_greeted) = (Frames::default(), false);
     let mut buffer = vec![0; 64 * 1024];
     let nonsense = |error| format!("what its process says makes no sense: {error}");
@@ -92,7 +96,7 @@ async fn read(from: OwnedReadHalf, run: u64, heard: &UnboundedSender<Heard>) -> 
             is_greeted = true;
         }
         while is_greeted && let Some(said) = frames.take::<FromPart>().map_err(nonsense)? {
-            let _ = heard.send(Heard::Part { run, said: Ok(said) });
+            let _ = heard.send(CarrierEvent::Part { run, said: Ok(said) });
         }
         if from.readable().await.is_err() {
             return Ok(());
@@ -139,7 +143,7 @@ mod tests {
         let (tell, mut told) = unbounded_channel();
         let _part = worker.start(7, tell).unwrap();
         match told.recv().await {
-            Some(Heard::Part { run: 7, said }) => said,
+            Some(CarrierEvent::Part { run: 7, said }) => said,
             other => panic!("{other:?}"),
         }
     }

@@ -12,7 +12,7 @@ use crate::stream_limit::STREAMS_MAX;
 use crate::tls::{self, IDLE_MS};
 
 /// A carrier that hears, where it does, and what it hears.
-pub(crate) fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, UnboundedReceiver<Heard>) {
+pub(crate) fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, UnboundedReceiver<CarrierEvent>) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let (server, client) = tls::settings(key).unwrap();
@@ -36,9 +36,9 @@ fn block_on(paused: bool, test: impl Future<Output = ()>) {
 }
 
 /// The next run of which another agent's part begins to speak, with the word that it says.
-async fn spoken(hearing: &mut UnboundedReceiver<Heard>) -> (u64, Word) {
+async fn spoken(hearing: &mut UnboundedReceiver<CarrierEvent>) -> (u64, Word) {
     loop {
-        if let Heard::Asked { ask: Ask::Hear { run, .. }, mut rest, .. } =
+        if let CarrierEvent::Asked { ask: Ask::Hear { run, .. }, mut rest, .. } =
             hearing.recv().await.unwrap()
         {
             return (run, crate::stream::receive(&mut rest, 1 << 16).await.unwrap());
@@ -94,7 +94,7 @@ fn a_connection_without_traffic_ends_by_itself_and_is_made_again() {
         for round in 0..2_u8 {
             from.send(address, vec![round]);
             let heard = hearing.recv().await.unwrap();
-            assert!(matches!(heard, Heard::Datagram { bytes, .. } if bytes == [round]));
+            assert!(matches!(heard, CarrierEvent::Datagram { bytes, .. } if bytes == [round]));
             assert_eq!((from.ways().len(), to.ways().len()), (1, 1));
             tokio::time::sleep(Duration::from_millis(u64::from(IDLE_MS) * 2)).await;
             assert_eq!((from.ways().len(), to.ways().len()), (0, 0));

@@ -8,7 +8,7 @@ use quinn::Endpoint;
 
 use super::{Live, key};
 use crate::admission::{HALF_OPEN_MAX, HALF_OPEN_OF_ADDRESS_MAX};
-use crate::carrier::Heard;
+use crate::carrier::CarrierEvent;
 use crate::carrier::tests::carrier;
 use crate::key::NAME;
 use crate::{Client, Told, tls};
@@ -61,7 +61,7 @@ fn handshakes_that_are_held_open_are_bounded_and_keep_no_member_out() {
         // Somebody is refused: an address has as many as it gets.
         let refused = loop {
             match hearing.recv().await {
-                Some(Heard::Refused { from, why }) => break (from, why),
+                Some(CarrierEvent::Refused { from, why }) => break (from, why),
                 Some(_) => {}
                 None => panic!("the carrier is gone"),
             }
@@ -86,7 +86,7 @@ fn handshakes_that_are_held_open_are_bounded_and_keep_no_member_out() {
         // None is held for ever: each is told to be late.
         loop {
             match hearing.recv().await {
-                Some(Heard::Refused { why, .. }) if why.contains("within 5 s") => break,
+                Some(CarrierEvent::Refused { why, .. }) if why.contains("within 5 s") => break,
                 Some(_) => {}
                 None => panic!("the carrier is gone"),
             }
