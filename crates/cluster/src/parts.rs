@@ -26,12 +26,12 @@ pub struct Parts {
     key: ClusterKey,
     /// By member.
     orders: Vec<UnboundedSender<Order>>,
-    heard: Receiver<(u16, Heard)>,
+    heard: Receiver<(u16, PartEvent)>,
 }
 
 /// What was heard of a part.
 #[derive(Debug)]
-pub enum Heard {
+pub enum PartEvent {
     /// It said something.
     Said {
         /// When its agent passed that on, on the agent's monotonic clock, in nanoseconds.
@@ -102,7 +102,7 @@ impl Parts {
 
     /// The next thing that is heard, by member; `None` if nothing is for so long.
     #[must_use]
-    pub fn hear(&self, patience: Duration) -> Option<(u16, Heard)> {
+    pub fn hear(&self, patience: Duration) -> Option<(u16, PartEvent)> {
         match self.heard.recv_timeout(patience) {
             Ok(heard) => Some(heard),
             Err(RecvTimeoutError::Timeout) => None,
@@ -192,28 +192,28 @@ struct Link {
     number: u16,
     host: String,
     key: ClusterKey,
-    tell: Sender<(u16, Heard)>,
+    tell: Sender<(u16, PartEvent)>,
 }
 
 impl Link {
     fn live(&self, ask: &Ask, orders: UnboundedReceiver<Order>) {
         let client = match Client::connect(&self.host, &self.key) {
             Ok(client) => client,
-            Err(error) => return self.tell(Heard::Gone(with_cause(&error))),
+            Err(error) => return self.tell(PartEvent::Gone(with_cause(&error))),
         };
         let attended = client.attend(ask, orders, |answer| match answer {
             Answer::Part { now_ns, said } => {
-                self.tell(Heard::Said { now_ns, at: Instant::now(), rtt: client.rtt(), said });
+                self.tell(PartEvent::Said { now_ns, at: Instant::now(), rtt: client.rtt(), said });
             }
-            Answer::Error { message } => self.tell(Heard::Refused(message)),
+            Answer::Error { message } => self.tell(PartEvent::Refused(message)),
             _ => {}
         });
         if let Err(error) = attended {
-            self.tell(Heard::Gone(with_cause(&error)));
+            self.tell(PartEvent::Gone(with_cause(&error)));
         }
     }
 
-    fn tell(&self, heard: Heard) {
+    fn tell(&self, heard: PartEvent) {
         // Nobody listens any more.
         let _ = self.tell.send((self.number, heard));
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windtunnel_cluster::Parts;
-use windtunnel_cluster::parts::Heard;
+use windtunnel_cluster::parts::PartEvent;
 use windtunnel_cluster::protocol::run::{Order, RunSetup};
 use windtunnel_control::part::{FromPart, StopWhy};
 use windtunnel_host::{Folder, Observer};
@@ -135,26 +135,26 @@ impl Conductor {
         }
     }
 
-    fn handle(&mut self, member: u16, heard: Heard) {
+    fn handle(&mut self, member: u16, heard: PartEvent) {
         let index = usize::from(member);
-        if let Heard::Said { said, .. } = &heard
+        if let PartEvent::Said { said, .. } = &heard
             && !matches!(said, FromPart::Unreached { .. })
         {
             self.last_moved = Instant::now();
         }
         match heard {
-            Heard::Said { now_ns, at, rtt, said } => {
+            PartEvent::Said { now_ns, at, rtt, said } => {
                 self.members[index].clock = Some((now_ns, at));
                 self.members[index].rtt = rtt;
                 self.said(member, said);
             }
-            Heard::Refused(why) | Heard::Gone(why) if self.members[index].end.is_some() => {
+            PartEvent::Refused(why) | PartEvent::Gone(why) if self.members[index].end.is_some() => {
                 drop(why);
             }
-            Heard::Refused(why) => {
+            PartEvent::Refused(why) => {
                 self.part_is_over(member, End::Failed(why), Kind::Machine.exit_code(), None);
             }
-            Heard::Gone(why) => {
+            PartEvent::Gone(why) => {
                 self.part_is_over(member, End::Gone(why), Kind::Machine.exit_code(), None);
             }
         }
