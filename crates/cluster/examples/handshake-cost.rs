@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Endpoint};
 use tokio::net::UdpSocket;
-use windtunnel_cluster::{Agent, ClusterKey, Told};
+use windtunnel_cluster::{Agent, AgentNotice, ClusterKey};
 
 fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some(AGENT) {
@@ -55,7 +55,7 @@ fn agent() -> Result<(), Box<dyn Error>> {
         until_stdin_closes: true,
     };
     agent.run(|told| {
-        if let Told::Listening { listen, .. } = told {
+        if let AgentNotice::Listening { listen, .. } = told {
             println!("{listen}");
         }
     })?;

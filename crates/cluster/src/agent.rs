@@ -129,7 +129,7 @@ impl AgentError {
 /// What an agent has to say to its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Told {
+pub enum AgentNotice {
     /// It hears, and others reach it there.
     Listening {
         /// Where it hears.
@@ -192,7 +192,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError`] if it cannot start.
-    pub fn run(self, tell: impl FnMut(Told)) -> Result<(), AgentError> {
+    pub fn run(self, tell: impl FnMut(AgentNotice)) -> Result<(), AgentError> {
         self.run_until(end::signalled, tell)
     }
 
@@ -203,7 +203,7 @@ impl Agent {
     pub fn run_until<F: Future<Output = io::Result<()>>>(
         self,
         end: impl FnOnce() -> F,
-        tell: impl FnMut(Told),
+        tell: impl FnMut(AgentNotice),
     ) -> Result<(), AgentError> {
         // Others take it for lost if it does not answer soon, on a machine with more work than
         // processors; a wish, not a need. Parts of runs do not keep it.
@@ -218,7 +218,7 @@ impl Agent {
     async fn live<F: Future<Output = io::Result<()>>>(
         mut self,
         end: impl FnOnce() -> F,
-        mut tell: impl FnMut(Told),
+        mut tell: impl FnMut(AgentNotice),
     ) -> Result<(), AgentError> {
         let listening = |source| AgentError::Listen { address: self.listen, source };
         let socket = UdpSocket::bind(self.listen).map_err(listening)?;
@@ -242,9 +242,9 @@ impl Agent {
         let _own =
             own.map_err(|source| AgentError::Folder { path: self.folder.clone(), source })?;
         tokio::task::spawn_local(carrier.clone().accept());
-        tell(Told::Listening { listen, advertise });
+        tell(AgentNotice::Listening { listen, advertise });
         for (name, why) in found.unknown.iter().cloned() {
-            tell(Told::NotFound { name, why });
+            tell(AgentNotice::NotFound { name, why });
         }
         tokio::task::spawn_local(seek::seek(self.join.clone(), listen, found, heard.clone()));
         if self.until_stdin_closes {
@@ -252,7 +252,7 @@ impl Agent {
         }
         let mut life = Life::new(&self, (listen, advertise), carrier, heard);
         let ended = life.hear(hearing, end(), &mut tell).await;
-        tell(Told::Ends);
+        tell(AgentNotice::Ends);
         endpoint.close(0_u32.into(), b"the agent ends");
         // Who does not hear it will notice.
         let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use windtunnel_cluster::protocol::run::text_of;
-use windtunnel_cluster::{ANNOUNCED, Agent, AgentError, Limits, Told, Worker, machine};
+use windtunnel_cluster::{ANNOUNCED, Agent, AgentError, AgentNotice, Limits, Worker, machine};
 use windtunnel_model::{Bytes, Rate, Span};
 
 use crate::arguments::Format;
@@ -128,9 +128,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     Ok(Exit::Fine.code())
 }
 
-fn tell(told: &Told, announces: bool) {
+fn tell(told: &AgentNotice, announces: bool) {
     output::talk(&text(told));
-    let Told::Listening { listen, advertise } = told else { return };
+    let AgentNotice::Listening { listen, advertise } = told else { return };
     if listen.ip().is_unspecified() && advertise.ip().is_loopback() {
         output::talk(
             "warning: this machine has no way to others yet: who is not on it cannot reach this agent\n\
@@ -143,31 +143,31 @@ fn tell(told: &Told, announces: bool) {
     }
 }
 
-fn text(told: &Told) -> String {
+fn text(told: &AgentNotice) -> String {
     match told {
-        Told::Listening { listen, advertise } if listen == advertise => {
+        AgentNotice::Listening { listen, advertise } if listen == advertise => {
             format!("agent: hears at {listen}")
         }
-        Told::Listening { listen, advertise } => {
+        AgentNotice::Listening { listen, advertise } => {
             format!("agent: hears at {listen}, others reach it at {advertise}")
         }
-        Told::NotFound { name, why } => {
+        AgentNotice::NotFound { name, why } => {
             format!("warning: --join {name}: {why}; it is looked up again")
         }
-        Told::Joined(address) => format!("agent: {address} is there"),
-        Told::Left(address) => format!("agent: {address} has left"),
-        Told::Lost(address) => format!("agent: {address} is lost"),
-        Told::Refused { from, why } => format!("agent: refused {from}: {why}"),
-        Told::MoreRefused { refusals, addresses, within } => {
+        AgentNotice::Joined(address) => format!("agent: {address} is there"),
+        AgentNotice::Left(address) => format!("agent: {address} has left"),
+        AgentNotice::Lost(address) => format!("agent: {address} is lost"),
+        AgentNotice::Refused { from, why } => format!("agent: refused {from}: {why}"),
+        AgentNotice::MoreRefused { refusals, addresses, within } => {
             let seconds = within.as_nanos() / 1_000_000_000;
             let plural = if *addresses == 1 { "" } else { "es" };
             format!(
                 "agent: and {refusals} more refusals in {seconds} s, of {addresses} address{plural}"
             )
         }
-        Told::RefusedBy { by, why } => format!("warning: {by} refuses this agent: {why}"),
-        Told::Expired { run, name, removed } => expired(*run, name, removed),
-        Told::Ends => "agent: ends".to_owned(),
+        AgentNotice::RefusedBy { by, why } => format!("warning: {by} refuses this agent: {why}"),
+        AgentNotice::Expired { run, name, removed } => expired(*run, name, removed),
+        AgentNotice::Ends => "agent: ends".to_owned(),
         _ => format!("agent: {told:?}"),
     }
 }

@@ -11,7 +11,7 @@ use windtunnel_model::Bytes;
 
 use super::refusals::{More, Refusals};
 use super::runs::Runs;
-use super::{Agent, Told, answer, exec, now, watch};
+use super::{Agent, AgentNotice, answer, exec, now, watch};
 use crate::carrier::{Carrier, CarrierEvent};
 use crate::machine;
 use crate::protocol::{Answer, Ask, Card, Peer, PeerClock, Reserved};
@@ -84,7 +84,7 @@ impl Life {
         &mut self,
         mut hearing: UnboundedReceiver<CarrierEvent>,
         end: impl Future<Output = io::Result<()>>,
-        tell: &mut impl FnMut(Told),
+        tell: &mut impl FnMut(AgentNotice),
     ) -> io::Result<()> {
         let mut end = std::pin::pin!(end);
         let ended = loop {
@@ -113,10 +113,10 @@ impl Life {
         ended
     }
 
-    fn take(&mut self, heard: CarrierEvent, tell: &mut impl FnMut(Told)) {
+    fn take(&mut self, heard: CarrierEvent, tell: &mut impl FnMut(AgentNotice)) {
         match heard {
             CarrierEvent::Datagram { from, bytes } => {
-                self.mesh.handle_datagram(now(), from, &bytes)
+                self.mesh.handle_datagram(now(), from, &bytes);
             }
             CarrierEvent::Seek(addresses) => {
                 addresses.into_iter().for_each(|address| self.mesh.join(now(), address));
@@ -126,7 +126,7 @@ impl Life {
                 self.runs.begin(*run, member, &mut self.mesh, (to, rest));
             }
             CarrierEvent::Asked { ask: Ask::Watch { run }, to, rest } => {
-                self.runs.watch(run, to, rest)
+                self.runs.watch(run, to, rest);
             }
             CarrierEvent::Asked { ask: Ask::Hear { run, member }, rest, .. } => {
                 let hearing = watch::hear_words(rest, (run, member), self.heard.clone());
@@ -171,7 +171,7 @@ impl Life {
             }
             CarrierEvent::Refused { from, why } => {
                 if self.refusals.add(from, &why, now()) {
-                    tell(Told::Refused { from, why });
+                    tell(AgentNotice::Refused { from, why });
                 }
             }
             CarrierEvent::RefusedBy { by, why } => {
@@ -179,29 +179,29 @@ impl Life {
                     self.refused_by.clear();
                 }
                 if self.refused_by.insert(by, why.clone()).as_ref() != Some(&why) {
-                    tell(Told::RefusedBy { by, why });
+                    tell(AgentNotice::RefusedBy { by, why });
                 }
             }
             CarrierEvent::Expired { run, name, removed } => {
-                tell(Told::Expired { run, name, removed })
+                tell(AgentNotice::Expired { run, name, removed });
             }
         }
     }
 
-    fn tell_refusals(&mut self, tell: &mut impl FnMut(Told)) {
+    fn tell_refusals(&mut self, tell: &mut impl FnMut(AgentNotice)) {
         if let Some(More { refusals, addresses, within }) = self.refusals.take(now()) {
-            tell(Told::MoreRefused { refusals, addresses, within });
+            tell(AgentNotice::MoreRefused { refusals, addresses, within });
         }
     }
 
     /// Lets the mesh catch up, sends what it wants sent, and tells what it has to tell.
-    fn settle(&mut self, tell: &mut impl FnMut(Told)) {
+    fn settle(&mut self, tell: &mut impl FnMut(AgentNotice)) {
         self.mesh.handle_timeout(now());
         while let Some(event) = self.mesh.poll_event() {
             match event {
                 Event::AgentUp(life) => {
                     self.refused_by.remove(&life.address);
-                    tell(Told::Joined(life.address));
+                    tell(AgentNotice::Joined(life.address));
                 }
                 Event::AgentDown { life, how } => {
                     // What is sent to a later life must not go into a connection of this one.
@@ -209,8 +209,8 @@ impl Life {
                         self.carrier.forget(life.address);
                     }
                     match how {
-                        Ending::Left => tell(Told::Left(life.address)),
-                        Ending::Lost => tell(Told::Lost(life.address)),
+                        Ending::Left => tell(AgentNotice::Left(life.address)),
+                        Ending::Lost => tell(AgentNotice::Lost(life.address)),
                         Ending::Replaced => {}
                     }
                 }

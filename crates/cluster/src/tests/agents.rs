@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Live, key};
 use crate::protocol::{Card, Hosts};
-use crate::{Client, ClientError, Told};
+use crate::{AgentNotice, Client, ClientError};
 
 /// Asks until all clocks are known.
 fn complete(client: &Client, count: usize) -> Hosts {
@@ -29,7 +29,7 @@ fn three_agents_of_which_two_know_one_all_know_each_other() {
     let a = Live::start("a", &key, &[]);
     let b = Live::start("b", &key, &[a.address]);
     let c = Live::start("c", &key, &[a.address]);
-    b.until(|told| *told == Told::Joined(c.address));
+    b.until(|told| *told == AgentNotice::Joined(c.address));
     let hosts = complete(&b.client(&key).unwrap(), 3);
     let names: Vec<&str> = hosts.hosts.iter().map(|host| host.host.as_str()).collect();
     assert_eq!((names, hosts.asked), (vec!["a", "b", "c"], 1));
@@ -72,12 +72,12 @@ fn an_agent_that_ends_says_so_and_comes_back_as_another() {
     let a = Live::start("a", &key, &[]);
     let b = Live::start("b", &key, &[a.address]);
     let gone = b.address;
-    a.until(|told| *told == Told::Joined(gone));
-    b.until(|told| *told == Told::Joined(a.address));
+    a.until(|told| *told == AgentNotice::Joined(gone));
+    b.until(|told| *told == AgentNotice::Joined(a.address));
     drop(b);
-    a.until(|told| *told == Told::Left(gone));
+    a.until(|told| *told == AgentNotice::Left(gone));
     let again = Live::start("b", &key, &[a.address]);
-    a.until(|told| *told == Told::Joined(again.address));
+    a.until(|told| *told == AgentNotice::Joined(again.address));
     complete(&a.client(&key).unwrap(), 2);
 }
 
@@ -90,7 +90,7 @@ fn who_has_another_key_is_refused_and_hears_why() {
     assert!(error.hint().unwrap().contains("key file"));
     // An agent with another key does not come in either.
     let stranger = Live::start("stranger", &other, &[a.address]);
-    let from_stranger = |told: &Told| matches!(told, Told::Refused { .. });
+    let from_stranger = |told: &AgentNotice| matches!(told, AgentNotice::Refused { .. });
     a.until(from_stranger);
     assert_eq!(a.client(&ours).unwrap().hosts(false).unwrap().hosts.len(), 1);
     assert_eq!(stranger.client(&other).unwrap().hosts(false).unwrap().hosts.len(), 1);

@@ -11,7 +11,7 @@ use crate::admission::{HALF_OPEN_MAX, HALF_OPEN_OF_ADDRESS_MAX};
 use crate::carrier::CarrierEvent;
 use crate::carrier::tests::carrier;
 use crate::key::NAME;
-use crate::{Client, Told, tls};
+use crate::{AgentNotice, Client, tls};
 
 /// Between a client and an agent: proves the client's address (passes Retry packets back), and lets
 /// nothing else of the agent's through, so that the client repeats its beginning and the handshake
@@ -105,8 +105,8 @@ fn many_refusals_are_a_few_lines_and_a_number() {
     let mut lines = 0_u64;
     let more = loop {
         match agent.told.recv().expect("the agent lives") {
-            Told::Refused { .. } => lines += 1,
-            Told::MoreRefused { refusals, addresses, .. } => break (refusals, addresses),
+            AgentNotice::Refused { .. } => lines += 1,
+            AgentNotice::MoreRefused { refusals, addresses, .. } => break (refusals, addresses),
             _ => {}
         }
     };

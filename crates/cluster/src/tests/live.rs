@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use crate::{Agent, Client, ClientError, ClusterKey, Told};
+use crate::{Agent, AgentNotice, Client, ClientError, ClusterKey};
 
 /// An agent on a thread of its own.
 pub(super) struct Live {
     pub(super) address: SocketAddr,
-    pub(super) told: Receiver<Told>,
+    pub(super) told: Receiver<AgentNotice>,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -45,14 +45,14 @@ impl Live {
         let thread = std::thread::spawn(move || {
             agent.run_until(ended, |what| drop(tell.send(what))).expect("it starts");
         });
-        let Ok(Told::Listening { advertise: address, .. }) = told.recv() else {
+        let Ok(AgentNotice::Listening { advertise: address, .. }) = told.recv() else {
             panic!("{name} does not listen")
         };
         Live { address, told, end: Some(end), thread: Some(thread) }
     }
 
     /// Waits until it says so.
-    pub(super) fn until(&self, wanted: impl Fn(&Told) -> bool) -> Told {
+    pub(super) fn until(&self, wanted: impl Fn(&AgentNotice) -> bool) -> AgentNotice {
         let patience = Instant::now() + Duration::from_secs(60);
         loop {
             let left = patience.saturating_duration_since(Instant::now());

@@ -3,7 +3,7 @@ use windtunnel_control::Version;
 use super::{Live, key};
 use crate::double::Double;
 use crate::hello::Hello;
-use crate::{Client, ClientError, Told};
+use crate::{AgentNotice, Client, ClientError};
 
 /// Somebody of another version.
 fn other() -> Hello {
@@ -34,8 +34,8 @@ fn agents_of_different_versions_refuse_each_other_and_each_says_why() {
     let seed = Double::start_as(&key, other(), |_| Vec::new());
     // The joiner's own owner is told.
     let joiner = Live::start("joiner", &key, &[seed.address()]);
-    let told = joiner.until(|told| matches!(told, Told::RefusedBy { .. }));
-    let Told::RefusedBy { by, why } = told else { panic!("{told:?}") };
+    let told = joiner.until(|told| matches!(told, AgentNotice::RefusedBy { .. }));
+    let AgentNotice::RefusedBy { by, why } = told else { panic!("{told:?}") };
     assert_eq!(by, seed.address());
     names_both(&why);
 }
@@ -55,8 +55,8 @@ fn an_agent_says_whom_of_another_version_it_refuses() {
         why
     });
     names_both(&why);
-    let told = agent.until(|told| matches!(told, Told::Refused { .. }));
-    let Told::Refused { why, .. } = told else { panic!("{told:?}") };
+    let told = agent.until(|told| matches!(told, AgentNotice::Refused { .. }));
+    let AgentNotice::Refused { why, .. } = told else { panic!("{told:?}") };
     names_both(&why);
 }
 
@@ -65,6 +65,9 @@ fn a_joiner_with_another_key_is_told_so_on_its_own_side() {
     let (ours, theirs) = (key(), key());
     let seed = Live::start("seed", &ours, &[]);
     let joiner = Live::start("joiner", &theirs, &[seed.address]);
-    let told = joiner.until(|told| matches!(told, Told::RefusedBy { .. }));
-    assert_eq!(told, Told::RefusedBy { by: seed.address, why: "it has another key".to_owned() });
+    let told = joiner.until(|told| matches!(told, AgentNotice::RefusedBy { .. }));
+    assert_eq!(
+        told,
+        AgentNotice::RefusedBy { by: seed.address, why: "it has another key".to_owned() }
+    );
 }

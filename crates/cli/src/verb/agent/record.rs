@@ -1,40 +1,42 @@
 //! What an agent tells, as JSON.
 
 use serde_json::{Value, json};
-use windtunnel_cluster::Told;
+use windtunnel_cluster::AgentNotice;
 use windtunnel_cluster::protocol::run::text_of;
 
 use crate::output;
 
 /// Writes a line of JSON to standard output. If nobody reads it, nobody misses it.
-pub(super) fn tell(told: &Told) {
+pub(super) fn tell(told: &AgentNotice) {
     let _ = output::data(&format!("{}\n", record(told)));
 }
 
 /// What is told: `event` says what it is, `text` says it in words.
-fn record(told: &Told) -> Value {
+fn record(told: &AgentNotice) -> Value {
     let text = super::text(told);
     match told {
-        Told::Listening { listen, advertise } => {
+        AgentNotice::Listening { listen, advertise } => {
             json!({"event": "listening", "text": text, "listen": listen, "advertise": advertise})
         }
-        Told::NotFound { name, why } => {
+        AgentNotice::NotFound { name, why } => {
             json!({"event": "not-found", "text": text, "name": name, "why": why.to_string()})
         }
-        Told::Joined(address) => json!({"event": "joined", "text": text, "address": address}),
-        Told::Left(address) => json!({"event": "left", "text": text, "address": address}),
-        Told::Lost(address) => json!({"event": "lost", "text": text, "address": address}),
-        Told::Refused { from, why } => {
+        AgentNotice::Joined(address) => {
+            json!({"event": "joined", "text": text, "address": address})
+        }
+        AgentNotice::Left(address) => json!({"event": "left", "text": text, "address": address}),
+        AgentNotice::Lost(address) => json!({"event": "lost", "text": text, "address": address}),
+        AgentNotice::Refused { from, why } => {
             json!({"event": "refused", "text": text, "from": from, "why": why.to_string()})
         }
-        Told::Expired { run, name, removed } => json!({
+        AgentNotice::Expired { run, name, removed } => json!({
             "event": "expired",
             "text": text,
             "run": text_of(*run),
             "name": name,
             "removed": removed.is_ok(),
         }),
-        Told::Ends => json!({"event": "ends", "text": text}),
+        AgentNotice::Ends => json!({"event": "ends", "text": text}),
         _ => json!({"event": "other", "text": text}),
     }
 }
@@ -46,7 +48,7 @@ mod tests {
     #[test]
     fn each_line_has_an_event_and_its_words() {
         let address = "192.0.2.1:7447".parse().expect("an address");
-        let line = record(&Told::Joined(address));
+        let line = record(&AgentNotice::Joined(address));
         assert_eq!(
             line,
             json!({"event": "joined", "text": "agent: 192.0.2.1:7447 is there", "address": "192.0.2.1:7447"})
