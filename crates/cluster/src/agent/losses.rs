@@ -11,7 +11,7 @@ pub(super) struct Losses(BTreeMap<u16, Time>);
 
 /// How a member stands to those of whom it was one before the last losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum LossState {
     /// With most of them, or with a half that has the first: they go on.
     Going,
     /// With the other half: it goes on as long as somebody watches it.
@@ -28,17 +28,17 @@ impl Losses {
 
     /// How those who are left of so many members stand. Losses within a short time count as one: a
     /// cut is not noticed for all behind it at once.
-    pub(super) fn stand(&self, members: u16, now: Time) -> Stand {
+    pub(super) fn stand(&self, members: u16, now: Time) -> LossState {
         let just = |member: &u16| self.0.get(member).is_some_and(|at| now.since(*at) <= AT_ONCE);
         let before: Vec<u16> =
             (0..members).filter(|member| !self.0.contains_key(member) || just(member)).collect();
         let left = before.iter().filter(|member| !self.0.contains_key(member)).count();
         let has_first = before.first().is_some_and(|first| !self.0.contains_key(first));
         match (2 * left).cmp(&before.len()) {
-            std::cmp::Ordering::Greater => Stand::Going,
-            std::cmp::Ordering::Equal if has_first => Stand::Going,
-            std::cmp::Ordering::Equal => Stand::Half,
-            std::cmp::Ordering::Less => Stand::Lost,
+            std::cmp::Ordering::Greater => LossState::Going,
+            std::cmp::Ordering::Equal if has_first => LossState::Going,
+            std::cmp::Ordering::Equal => LossState::Half,
+            std::cmp::Ordering::Less => LossState::Lost,
         }
     }
 }
@@ -55,7 +55,7 @@ mod tests {
     }
 
     /// Each member's view, from how many there are and who was lost at which second.
-    fn stand(members: u16, lost: &[(u16, u64)]) -> Stand {
+    fn stand(members: u16, lost: &[(u16, u64)]) -> LossState {
         let mut losses = Losses::default();
         for (member, second) in lost {
             losses.add(*member, at(*second));
@@ -65,17 +65,17 @@ mod tests {
 
     #[test]
     fn of_the_sides_of_a_cut_one_goes_on() {
-        assert_eq!(stand(3, &[(2, 10)]), Stand::Going);
-        assert_eq!(stand(3, &[(0, 10), (1, 11)]), Stand::Lost);
-        assert_eq!(stand(4, &[(2, 10), (3, 10)]), Stand::Going);
-        assert_eq!(stand(4, &[(0, 10), (1, 11)]), Stand::Half);
+        assert_eq!(stand(3, &[(2, 10)]), LossState::Going);
+        assert_eq!(stand(3, &[(0, 10), (1, 11)]), LossState::Lost);
+        assert_eq!(stand(4, &[(2, 10), (3, 10)]), LossState::Going);
+        assert_eq!(stand(4, &[(0, 10), (1, 11)]), LossState::Half);
     }
 
     #[test]
     fn machines_that_are_lost_one_by_one_leave_the_others_going() {
-        assert_eq!(stand(5, &[(0, 10), (1, 20)]), Stand::Going);
-        assert_eq!(stand(5, &[(0, 10), (1, 20), (2, 30)]), Stand::Going);
-        assert_eq!(stand(5, &[(4, 10), (1, 20), (2, 30), (3, 40)]), Stand::Going);
-        assert_eq!(stand(5, &[(0, 10), (1, 20), (2, 30), (3, 40)]), Stand::Half);
+        assert_eq!(stand(5, &[(0, 10), (1, 20)]), LossState::Going);
+        assert_eq!(stand(5, &[(0, 10), (1, 20), (2, 30)]), LossState::Going);
+        assert_eq!(stand(5, &[(4, 10), (1, 20), (2, 30), (3, 40)]), LossState::Going);
+        assert_eq!(stand(5, &[(0, 10), (1, 20), (2, 30), (3, 40)]), LossState::Half);
     }
 }

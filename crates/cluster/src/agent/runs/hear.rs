@@ -6,7 +6,7 @@ use std::fs;
 use windtunnel_control::part::{FromPart, StopWhy, ToPart};
 use windtunnel_mesh::{AgentId, LossCause, Mesh, RunId};
 
-use super::super::losses::Stand;
+use super::super::losses::LossState;
 use super::super::now;
 use super::flows::announce;
 use super::{LOST_ITSELF, Runs, said};
@@ -132,7 +132,7 @@ impl Runs {
                 let Some(known) = self.all.get_mut(&run.0) else { return };
                 let Some(member) = known.member_of(*agent) else { return };
                 let stand = known.lose(member);
-                let (why, apart) = (text_of_cause(*cause), stand != Stand::Going);
+                let (why, apart) = (text_of_cause(*cause), stand != LossState::Going);
                 known.order(ToPart::Lost { member, why, apart });
                 known.follow(stand);
             }

@@ -9,7 +9,7 @@ use windtunnel_mesh::{AgentId, Mesh, RunId};
 use windtunnel_model::placement::OnHostLoss;
 
 use super::super::leavers::Leavers;
-use super::super::losses::{Losses, Stand};
+use super::super::losses::{LossState, Losses};
 use super::super::now;
 use super::{LOST_ITSELF, said};
 use crate::protocol::Answer;
@@ -57,7 +57,7 @@ impl Run {
     }
 
     /// A member is lost. Answers how this one stands to those who are left.
-    pub(super) fn lose(&mut self, lost: u16) -> Stand {
+    pub(super) fn lose(&mut self, lost: u16) -> LossState {
         let now = now();
         self.losses.add(lost, now);
         // What ends here is not to end there, if it lives.
@@ -67,14 +67,14 @@ impl Run {
     }
 
     /// If the file says that the others go on, this machine may be no other.
-    pub(super) fn follow(&mut self, stand: Stand) {
+    pub(super) fn follow(&mut self, stand: LossState) {
         if self.setup.plan.on_host_loss == OnHostLoss::Fail {
             return;
         }
         match stand {
-            Stand::Going => {}
-            Stand::Half if !self.watchers.is_empty() => self.on_sufferance = true,
-            Stand::Half | Stand::Lost => self.stop(LOST_ITSELF),
+            LossState::Going => {}
+            LossState::Half if !self.watchers.is_empty() => self.on_sufferance = true,
+            LossState::Half | LossState::Lost => self.stop(LOST_ITSELF),
         }
     }
 
