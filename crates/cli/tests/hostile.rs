@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use windtunnel_cluster::protocol::Ask;
-use windtunnel_cluster::{ClusterKey, Double};
+use windtunnel_cluster::{ClusterKey, FakeAgent};
 use windtunnel_control::frame;
 use windtunnel_scenario::Source;
 
@@ -48,7 +48,7 @@ impl Home {
     ) -> Attached {
         let address = Arc::new(OnceLock::new());
         let own = Arc::clone(&address);
-        let agent = Double::start(&self.key, move |ask| answer(&ask, *own.wait()));
+        let agent = FakeAgent::start(&self.key, move |ask| answer(&ask, *own.wait()));
         address.set(agent.address()).unwrap();
         let home = self.folder.path();
         let host = agent.address().to_string();

@@ -15,20 +15,20 @@ use crate::{stream, tls};
 
 /// Hears on loopback until it is dropped.
 #[derive(Debug)]
-pub struct Double {
+pub struct FakeAgent {
     address: SocketAddr,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Double {
+impl FakeAgent {
     /// Answers each question with the bytes that `answer` makes of it, once it hears.
     ///
     /// # Panics
     /// Without loopback.
     #[must_use]
     pub fn start(key: &ClusterKey, answer: impl Fn(Ask) -> Vec<u8> + Send + 'static) -> Self {
-        Double::start_as(key, Hello::own("hostile".to_owned()), answer)
+        FakeAgent::start_as(key, Hello::own("hostile".to_owned()), answer)
     }
 
     /// Where it hears.
@@ -63,7 +63,7 @@ impl Double {
                 endpoint.wait_idle().await;
             });
         });
-        Double { address, end: Some(end), thread: Some(thread) }
+        FakeAgent { address, end: Some(end), thread: Some(thread) }
     }
 }
 
@@ -83,7 +83,7 @@ async fn serve(endpoint: &Endpoint, own: &Hello, answer: &impl Fn(Ask) -> Vec<u8
     }
 }
 
-impl Drop for Double {
+impl Drop for FakeAgent {
     fn drop(&mut self) {
         drop(self.end.take());
         let _ = self.thread.take().map(JoinHandle::join);

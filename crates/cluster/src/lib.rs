@@ -52,7 +52,7 @@ mod tls;
 pub use agent::{Agent, AgentError, AgentNotice, Limits, Worker};
 pub use client::{Client, ClientError};
 #[cfg(any(test, feature = "double"))]
-pub use double::Double;
+pub use double::FakeAgent;
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
 pub use key::{ClusterKey, KeyError};

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windtunnel_control::frame;
 
 use super::key;
-use crate::double::Double;
+use crate::double::FakeAgent;
 use crate::protocol::valid::tests::run;
 use crate::protocol::{Answer, Ask};
 use crate::{Client, ClientError};
@@ -12,7 +12,7 @@ use crate::{Client, ClientError};
 /// What a command makes of an agent's answer to [`Ask::Watch`].
 fn watch(answer: Vec<u8>) -> Result<Answer, ClientError> {
     let key = key();
-    let agent = Double::start(&key, move |_| answer.clone());
+    let agent = FakeAgent::start(&key, move |_| answer.clone());
     Client::connect(&agent.address().to_string(), &key).unwrap().ask(&Ask::Watch { run: 7 })
 }
 
@@ -68,7 +68,7 @@ fn files_of_another_machine_go_into_their_folder_and_nowhere_else() {
         let key = key();
         let file = json!({"answer": "file", "path": path, "bytes": 3, "executable": false});
         let bytes = [framed(&file), b"key".to_vec(), framed(&json!({"answer": "done"}))].concat();
-        let agent = Double::start(&key, move |_| bytes.clone());
+        let agent = FakeAgent::start(&key, move |_| bytes.clone());
         let client = Client::connect(&agent.address().to_string(), &key).unwrap();
         client.fetch(7, &folder).unwrap_err();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "{path:?}");

@@ -1,7 +1,7 @@
 use windtunnel_control::Version;
 
 use super::{Live, key};
-use crate::double::Double;
+use crate::double::FakeAgent;
 use crate::hello::Hello;
 use crate::{AgentNotice, Client, ClientError};
 
@@ -22,7 +22,7 @@ fn names_both(text: &str) {
 #[test]
 fn a_command_hears_that_an_agent_is_of_another_version_and_which() {
     let key = key();
-    let agent = Double::start_as(&key, other(), |_| Vec::new());
+    let agent = FakeAgent::start_as(&key, other(), |_| Vec::new());
     let error = Client::connect(&agent.address().to_string(), &key).unwrap_err();
     assert!(matches!(error, ClientError::OtherVersion { .. }), "{error:?}");
     names_both(&error.to_string());
@@ -31,7 +31,7 @@ fn a_command_hears_that_an_agent_is_of_another_version_and_which() {
 #[test]
 fn agents_of_different_versions_refuse_each_other_and_each_says_why() {
     let key = key();
-    let seed = Double::start_as(&key, other(), |_| Vec::new());
+    let seed = FakeAgent::start_as(&key, other(), |_| Vec::new());
     // The joiner's own owner is told.
     let joiner = Live::start("joiner", &key, &[seed.address()]);
     let told = joiner.until(|told| matches!(told, AgentNotice::RefusedBy { .. }));
