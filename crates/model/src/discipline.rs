@@ -91,7 +91,7 @@ impl Default for FlowQueues {
 #[serde(rename_all = "kebab-case")]
 pub struct Fair {
     /// Which address of a packet is its host; default the destination.
-    pub by: Side,
+    pub by: FairBy,
     /// The queues of the flows.
     pub queues: FlowQueues,
 }
@@ -99,7 +99,7 @@ pub struct Fair {
 /// One of the two addresses of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum FairBy {
     /// Who sent it.
     Source,
     /// Who is to get it.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::discipline::{Codel, Discipline, Fair, FlowQueues, Pi2, Pie, Red, Side};
+pub use crate::discipline::{Codel, Discipline, Fair, FairBy, FlowQueues, Pi2, Pie, Red};
 use crate::probability::Probability;
 use crate::quantity::{Bytes, Packets};
 use crate::rate::Rate;

@@ -9,8 +9,8 @@ use common::load_text;
 use windtunnel_model::expect::{Claim, ExitWanted, ProgramFact};
 use windtunnel_model::plan::{Action, NetworkModel, Plan, Ready, Restart, Sharing, User};
 use windtunnel_model::profile::{
-    Codel, Discipline, Distribution, Fair, FlowQueues, GilbertElliott, Loss, Overhead, Pie,
-    QueueLimit, Red, Setting, Side,
+    Codel, Discipline, Distribution, Fair, FairBy, FlowQueues, GilbertElliott, Loss, Overhead, Pie,
+    QueueLimit, Red, Setting,
 };
 use windtunnel_model::{Bytes, LinkProfile, NodeId, Packets, Probability, Rate, Span};
 
@@ -169,7 +169,7 @@ fn every_form_of_active_queue_management_is_read() {
     let queues = FlowQueues { flows: 16, quantum: 300, codel };
     let keys = "flows: 16, quantum: 300B, target: 1ms, interval: 20ms, ecn: false";
     assert_eq!(form(&format!("{{fq-codel: {{{keys}}}}}")), Discipline::FqCodel(queues));
-    let fair = Fair { by: Side::Source, queues };
+    let fair = Fair { by: FairBy::Source, queues };
     assert_eq!(form(&format!("{{fair: {{by: source, {keys}}}}}")), Discipline::Fair(fair));
 }
 

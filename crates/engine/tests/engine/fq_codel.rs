@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use windtunnel_engine::DropReason;
-use windtunnel_model::profile::{Codel, Discipline, Fair, FlowQueues, QueueLimit, Side};
+use windtunnel_model::profile::{Codel, Discipline, Fair, FairBy, FlowQueues, QueueLimit};
 use windtunnel_model::{LinkPatch, LinkProfile, Packets, Span};
 use windtunnel_wire::{build, vnet};
 
@@ -215,9 +215,9 @@ fn hosts_share_before_their_flows_do() {
         let near = shares.iter().zip(expected).all(|(share, of)| share.abs_diff(of) <= 3);
         assert!(near, "{shares:?} instead of {expected:?}");
     };
-    close(share(fair(Side::Source)), [500, 125, 125, 125, 125]);
+    close(share(fair(FairBy::Source)), [500, 125, 125, 125, 125]);
     // All of them go to one host.
-    close(share(fair(Side::Destination)), [200; 5]);
+    close(share(fair(FairBy::Destination)), [200; 5]);
     close(share(Discipline::FqCodel(queues(1514))), [200; 5]);
 }
 
@@ -226,7 +226,7 @@ fn another_discipline_keeps_the_packets_that_wait() {
     let turns = [
         Discipline::FqCodel(queues(1514)),
         Discipline::DropTail,
-        Discipline::Fair(Fair { by: Side::Source, queues: queues(1514) }),
+        Discipline::Fair(Fair { by: FairBy::Source, queues: queues(1514) }),
         Discipline::Pie(windtunnel_model::profile::Pie::default()),
         Discipline::Red(windtunnel_model::profile::Red::default()),
     ];

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use windtunnel_engine::NetworkChange;
 use windtunnel_model::profile::{
-    Codel, Discipline, Distribution, Fair, FlowQueues, GilbertElliott, Jitter, Loss, Pie,
-    QueueLimit, Red, Reorder, Setting, Side,
+    Codel, Discipline, Distribution, Fair, FairBy, FlowQueues, GilbertElliott, Jitter, Loss, Pie,
+    QueueLimit, Red, Reorder, Setting,
 };
 use windtunnel_model::{
     Bytes, Lane, LinkPatch, LinkProfile, NodeId, Packets, Plan, Probability, Rate, Span, Vertex,
@@ -81,7 +81,7 @@ fn discipline() -> impl Strategy<Value = Discipline> {
         (1u32..9, 1u32..4000).prop_map(queues).prop_map(Discipline::FqCodel),
         (1u32..9, 1u32..4000)
             .prop_map(queues)
-            .prop_map(|queues| Discipline::Fair(Fair { by: Side::Source, queues })),
+            .prop_map(|queues| Discipline::Fair(Fair { by: FairBy::Source, queues })),
     ]
 }
 

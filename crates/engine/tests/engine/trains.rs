@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use windtunnel_engine::LaneCounters;
 use windtunnel_model::profile::{
-    Codel, Discipline, Fair, FlowQueues, Jitter, Loss, Overhead, Pie, QueueLimit, Red, Reorder,
-    Side,
+    Codel, Discipline, Fair, FairBy, FlowQueues, Jitter, Loss, Overhead, Pie, QueueLimit, Red,
+    Reorder,
 };
 use windtunnel_model::{LinkProfile, Packets, Plan, Probability, Span};
 use windtunnel_wire::build;
@@ -145,7 +145,7 @@ fn discipline() -> impl Strategy<Value = Discipline> {
         any::<bool>().prop_map(pie),
         Just(Discipline::FqCodel(FlowQueues { codel, ..FlowQueues::default() })),
         Just(Discipline::Fair(Fair {
-            by: Side::Destination,
+            by: FairBy::Destination,
             queues: FlowQueues { codel, ..FlowQueues::default() }
         })),
     ]

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 use windtunnel_model::profile::{
-    Codel, Discipline, Fair, FlowQueues, Pi2, Pie, QueueLimit, Red, Side,
+    Codel, Discipline, Fair, FairBy, FlowQueues, Pi2, Pie, QueueLimit, Red,
 };
 use windtunnel_model::{Bytes, Probability, Span};
 
@@ -334,11 +334,11 @@ map! {
 
 words! {
     /// One of the two addresses of a packet.
-    Address as "Side"; Side {
+    Address as "Side"; FairBy {
         /// Who sent it.
-        "source" => Side::Source,
+        "source" => FairBy::Source,
         /// Who is to get it.
-        "destination" => Side::Destination,
+        "destination" => FairBy::Destination,
     }
 }
 
@@ -347,7 +347,7 @@ impl Form for Fair {
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Fair> {
         let fields = from.table::<FairKeys>(field, "fair")?;
-        let by = from.read_or(&fields, FairKeys::BY, Side::default())?;
+        let by = from.read_or(&fields, FairKeys::BY, FairBy::default())?;
         Some(Fair { by, queues: read_flow_queues(from, field, &fields)? })
     }
 

@@ -27,7 +27,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use windtunnel_model::Time;
-use windtunnel_model::profile::{Fair, FlowQueues as Setting, Side};
+use windtunnel_model::profile::{Fair, FairBy, FlowQueues as Setting};
 use windtunnel_model::random::Stream;
 use windtunnel_wire::flow::Key;
 
@@ -70,7 +70,7 @@ struct Flow {
 /// The hosts that share first.
 #[derive(Debug)]
 struct Hosts {
-    by: Side,
+    by: FairBy,
     buckets: Box<[u32]>,
     turns: Vec<Turn>,
     /// Of the flows of each.
@@ -282,8 +282,8 @@ impl Flows {
 impl Hosts {
     fn host_of(&mut self, key: Option<&Key>, stream: &Stream) -> u32 {
         let address = key.map(|key| match self.by {
-            Side::Source => key.source,
-            Side::Destination => key.destination,
+            FairBy::Source => key.source,
+            FairBy::Destination => key.destination,
         });
         let hash = address.map_or(0, |address| {
             let none = Key {
