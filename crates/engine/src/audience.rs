@@ -23,7 +23,7 @@ pub struct Audiences {
     /// By member: the groups of its lanes.
     tied: Vec<BTreeSet<usize>>,
     placement: Vec<u16>,
-    known: BTreeMap<(NodeId, NodeId), Option<Hearing>>,
+    known: BTreeMap<(NodeId, NodeId), Option<Audience>>,
 }
 
 /// Lanes in groups: flows over lanes of different groups never depend on each other.
@@ -35,7 +35,7 @@ struct Groups {
 
 /// Who hears of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hearing {
+pub struct Audience {
     /// Members where a share can depend on it.
     pub members: Vec<u16>,
     /// Those of them who can share another one than the link into its destination; and the member
@@ -66,7 +66,7 @@ impl Audiences {
         plan: &Plan,
         routes: &Routes,
         (from, to): (NodeId, NodeId),
-    ) -> Option<Hearing> {
+    ) -> Option<Audience> {
         // A router receives: it may be any.
         if from == to {
             return None;
@@ -84,7 +84,7 @@ impl Audiences {
         plan: &Plan,
         routes: &Routes,
         (from, to): (NodeId, NodeId),
-    ) -> Option<Hearing> {
+    ) -> Option<Audience> {
         let lanes = self.lanes.as_ref()?;
         let ports = plan.nodes.get(to.index())?.interfaces.iter();
         let targets = ports.map(|it| (to, Target::Port(it.port)));
@@ -95,11 +95,11 @@ impl Audiences {
         let here = self.placement.get(from.index());
         let members = members_with(&self.tied, &groups, None);
         if members.iter().all(|member| here == Some(member)) {
-            return Some(Hearing { at_once: members.clone(), members });
+            return Some(Audience { at_once: members.clone(), members });
         }
         let home = self.placement.get(to.index()).copied();
         let members = members_with(&self.tied, &groups, home);
-        Some(Hearing { members, at_once: members_with(lanes, &inner, home) })
+        Some(Audience { members, at_once: members_with(lanes, &inner, home) })
     }
 }
 
@@ -229,7 +229,7 @@ routers: [r, s, t]\nlinks:\n\
         // On a-r only a sends; on r-s a and b; on s-c everybody but c. c's machine tells who meets
         // there.
         let hearing = |members: &[u16], at_once: &[u16]| {
-            Some(Hearing { members: members.to_vec(), at_once: at_once.to_vec() })
+            Some(Audience { members: members.to_vec(), at_once: at_once.to_vec() })
         };
         assert_eq!(hear(0, 2), hearing(&[0, 1, 2, 3, 4, 5], &[0, 1, 2]));
         // e sends on e-t alone, and to f all others may send.
@@ -260,7 +260,7 @@ links:\n- {between: [a, b]}\n\
         let plan = load(text);
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3], 4);
-        let hearing = Hearing { members: vec![0], at_once: vec![0] };
+        let hearing = Audience { members: vec![0], at_once: vec![0] };
         assert_eq!(audiences.hear_of(&plan, &routes, (NodeId(0), NodeId(1))), Some(hearing));
     }
 

@@ -94,7 +94,7 @@ mod router;
 mod time_queue;
 mod timer;
 
-pub use audience::{Audiences, Hearing};
+pub use audience::{Audience, Audiences};
 pub use buffer::PacketBuf;
 pub use counters::{DropReason, Drops, LaneCounters, RouterCounters};
 pub use engine::{Departure, Engine, Express, Limits, NetworkChange};
