@@ -34,12 +34,12 @@ struct Entry {
     mac: Option<[u8; 6]>,
     /// When its owner last sent a message.
     heard: Time,
-    asked: Option<Asked>,
+    asked: Option<Resolution>,
     waiting: VecDeque<Packet>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct Resolution {
     times: u8,
     /// When to ask again, or to give up.
     next: Time,
@@ -64,7 +64,7 @@ impl Neighbours {
         let stale = entry.mac.is_none() || now.since(entry.heard) > FRESH;
         let ask = stale && entry.asked.is_none();
         if ask {
-            entry.asked = Some(Asked { times: 1, next: now + PATIENCE });
+            entry.asked = Some(Resolution { times: 1, next: now + PATIENCE });
         }
         Answer { mac: entry.mac, ask }
     }
