@@ -6,7 +6,7 @@ use windtunnel_node::Reply;
 
 use super::connections::EXEC_FIRST;
 use super::programs::{code_and_signal, key_of, reason};
-use super::reply_filter::Asked;
+use super::reply_filter::AwaitedReplies;
 use super::state::Live;
 use crate::ending::Ending;
 
@@ -32,7 +32,7 @@ impl Live {
 
     fn is_allowed(&self, node: usize, reply: &Reply) -> bool {
         let runs_command = |node: usize, id: u64| self.connections.is_commanded(node, id);
-        let asked = Asked {
+        let asked = AwaitedReplies {
             supervisor: &self.programs.supervisor,
             measurements: &self.measurements,
             runs_command: &runs_command,

@@ -10,14 +10,14 @@ use super::programs::key_of;
 use crate::supervisor::Supervisor;
 
 /// What was asked of nodes.
-pub(super) struct Asked<'a> {
+pub(super) struct AwaitedReplies<'a> {
     pub(super) supervisor: &'a Supervisor,
     pub(super) measurements: &'a Measurements,
     /// Whether a node runs a client's command of that number.
     pub(super) runs_command: &'a dyn Fn(usize, u64) -> bool,
 }
 
-impl Asked<'_> {
+impl AwaitedReplies<'_> {
     /// Whether a reply of `node` is about something of its own that was asked.
     pub(super) fn allows(&self, node: usize, reply: &Reply) -> bool {
         match reply {
@@ -140,7 +140,7 @@ expect:
             };
             let before = [0, 2].map(|node| state(&supervisor, node));
             for reply in forged {
-                let asked = Asked {
+                let asked = AwaitedReplies {
                     supervisor: &supervisor,
                     measurements: &measurements,
                     runs_command: &|node, id| (node, id) == (0, EXEC_FIRST),
@@ -163,7 +163,7 @@ expect:
         let mut supervisor = example(2);
         supervisor.tick(Span::ZERO);
         let (_context, measurements) = measurements();
-        let asked = Asked {
+        let asked = AwaitedReplies {
             supervisor: &supervisor,
             measurements: &measurements,
             runs_command: &|node, id| (node, id) == (1, EXEC_FIRST),
