@@ -45,7 +45,7 @@ pub(crate) struct Path {
     over: Option<usize>,
     /// Whether a probe of the present size has been answered.
     answered: bool,
-    asked: Option<Asked>,
+    asked: Option<SizeProbe>,
     due: Time,
     hello: Span,
     /// When larger sizes are tried again.
@@ -59,7 +59,7 @@ pub(crate) struct Path {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct SizeProbe {
     size: usize,
     times: u32,
 }
@@ -107,8 +107,8 @@ impl Path {
             return None;
         }
         let asked = self.asked.take().and_then(|asked| self.unanswered(asked));
-        let asked = asked.unwrap_or_else(|| Asked { size: self.next_size(now), times: 0 });
-        self.asked = Some(Asked { times: asked.times + 1, ..asked });
+        let asked = asked.unwrap_or_else(|| SizeProbe { size: self.next_size(now), times: 0 });
+        self.asked = Some(SizeProbe { times: asked.times + 1, ..asked });
         self.due = now + self.pause();
         if asked.size <= self.size {
             self.silence.asked(now);
@@ -148,7 +148,7 @@ impl Path {
     }
 
     /// What a probe that got no answer means; the probe, if it is to be sent once more.
-    fn unanswered(&mut self, asked: Asked) -> Option<Asked> {
+    fn unanswered(&mut self, asked: SizeProbe) -> Option<SizeProbe> {
         if asked.size > self.size {
             if asked.times < TRIES {
                 return Some(asked);
