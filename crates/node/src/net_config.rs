@@ -35,12 +35,12 @@ pub(crate) struct Device {
     pub(crate) name: String,
     pub(crate) addresses: Vec<IpAddr>,
     /// The LAN that it is on.
-    lan: Option<Side>,
+    lan: Option<LanConfig>,
 }
 
 /// What a device on a LAN has to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Side {
+struct LanConfig {
     subnets: Vec<Subnet>,
     /// With IPv6: the address that is valid on this LAN only.
     link_local: Option<Ipv6Addr>,
@@ -297,17 +297,17 @@ impl Device {
     }
 }
 
-impl Side {
+impl LanConfig {
     /// Whether an address is of the LAN's subnets.
     fn holds(&self, address: IpAddr) -> bool {
         self.subnets.iter().any(|subnet| subnet.contains(address))
     }
 }
 
-fn side(plan: &Plan, exits: &Exits<'_>, interface: &Interface, id: LanId) -> Side {
+fn side(plan: &Plan, exits: &Exits<'_>, interface: &Interface, id: LanId) -> LanConfig {
     let lan = &plan.lans[id.index()];
     let has = |subnet: &Subnet| interface.addresses().any(|address| subnet.contains(address));
-    Side {
+    LanConfig {
         subnets: [lan.v4, lan.v6].into_iter().flatten().filter(has).collect(),
         link_local: interface.v6.map(|_| link_local(interface.mac())),
         gateways: FAMILIES.map(|like| exits.way_out(id, like)),
