@@ -27,11 +27,11 @@ pub(crate) fn down(net: &Net, hosts: &[usize], host: usize) -> Traffic {
 }
 
 fn traffic(net: &Net, inside: impl Fn(usize) -> bool, towards: bool) -> Traffic {
-    let side: Vec<Side> = (0..net.vertices())
+    let side: Vec<Placed> = (0..net.vertices())
         .map(|vertex| match vertex < net.nodes {
-            true if inside(vertex) => Side::Here,
-            true => Side::Elsewhere,
-            false => Side::Between,
+            true if inside(vertex) => Placed::Here,
+            true => Placed::Elsewhere,
+            false => Placed::Between,
         })
         .collect();
     let ends = |lane: &LaneFacts| if towards { (lane.to, lane.from) } else { (lane.from, lane.to) };
@@ -42,14 +42,14 @@ fn traffic(net: &Net, inside: impl Fn(usize) -> bool, towards: bool) -> Traffic 
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum Placed {
     Here,
     Elsewhere,
     Between,
 }
 
 /// How many nodes here have a way elsewhere on which no lane has a rate.
-fn unbounded(net: &Net, side: &[Side], ends: impl Fn(&LaneFacts) -> (usize, usize)) -> u32 {
+fn unbounded(net: &Net, side: &[Placed], ends: impl Fn(&LaneFacts) -> (usize, usize)) -> u32 {
     // Backwards from elsewhere, through what is between.
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); side.len()];
     for lane in net.lanes.iter().filter(|lane| lane.rate.is_none()) {
@@ -57,27 +57,27 @@ fn unbounded(net: &Net, side: &[Side], ends: impl Fn(&LaneFacts) -> (usize, usiz
         into[to].push(from);
     }
     let mut seen = vec![false; side.len()];
-    let mut open: Vec<usize> = (0..side.len()).filter(|v| side[*v] == Side::Elsewhere).collect();
+    let mut open: Vec<usize> = (0..side.len()).filter(|v| side[*v] == Placed::Elsewhere).collect();
     while let Some(at) = open.pop() {
         for from in &into[at] {
-            if side[*from] != Side::Elsewhere
+            if side[*from] != Placed::Elsewhere
                 && !core::mem::replace(&mut seen[*from], true)
-                && side[*from] == Side::Between
+                && side[*from] == Placed::Between
             {
                 open.push(*from);
             }
         }
     }
-    let nodes = (0..net.nodes).filter(|node| side[*node] == Side::Here && seen[*node]).count();
+    let nodes = (0..net.nodes).filter(|node| side[*node] == Placed::Here && seen[*node]).count();
     u32::try_from(nodes).unwrap_or(u32::MAX)
 }
 
-fn most(net: &Net, side: &[Side], ends: impl Fn(&LaneFacts) -> (usize, usize)) -> u64 {
+fn most(net: &Net, side: &[Placed], ends: impl Fn(&LaneFacts) -> (usize, usize)) -> u64 {
     let (source, sink) = (side.len(), side.len() + 1);
     let vertex = |at: usize| match side[at] {
-        Side::Here => source,
-        Side::Elsewhere => sink,
-        Side::Between => at,
+        Placed::Here => source,
+        Placed::Elsewhere => sink,
+        Placed::Between => at,
     };
     let mut flow = Flow::new(side.len() + 2);
     for lane in &net.lanes {
