@@ -77,14 +77,14 @@ struct Imported<'a> {
     /// `null`: it is not in a file.
     path: Option<&'a Path>,
     scenario: &'a str,
-    assumed: Vec<Told<'a>>,
-    left_out: Vec<Told<'a>>,
-    not_carried_over: Vec<Told<'a>>,
+    assumed: Vec<ImportNote<'a>>,
+    left_out: Vec<ImportNote<'a>>,
+    not_carried_over: Vec<ImportNote<'a>>,
 }
 
 /// A note.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct ImportNote<'a> {
     text: &'a str,
     items: &'a [String],
 }
@@ -96,8 +96,8 @@ impl<'a> Imported<'a> {
         path: Option<&'a Path>,
         scenario: &'a str,
     ) -> Self {
-        let told = |notes: &'a [Note]| -> Vec<Told<'a>> {
-            notes.iter().map(|note| Told { text: &note.text, items: &note.items }).collect()
+        let told = |notes: &'a [Note]| -> Vec<ImportNote<'a>> {
+            notes.iter().map(|note| ImportNote { text: &note.text, items: &note.items }).collect()
         };
         let notes = &topology.notes;
         Imported {
