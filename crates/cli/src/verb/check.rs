@@ -83,7 +83,7 @@ struct Checked<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<Planned<'p>>>,
     notices: Vec<Notice>,
-    concerns: Vec<Told>,
+    concerns: Vec<ConcernText>,
     /// With --hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<Placed>,
@@ -109,7 +109,7 @@ struct Notice {
 }
 
 #[derive(Debug, Serialize)]
-struct Told {
+struct ConcernText {
     text: String,
     hint: Option<String>,
 }
@@ -178,16 +178,16 @@ impl<'p> Checked<'p> {
                 over.map(|over| over.text(plan)).unwrap_or_default(),
                 verdict(over, concerns.is_empty() && !over.is_some_and(Over::warns)),
             ),
-            concerns: concerns.into_iter().map(Told::from).collect(),
+            concerns: concerns.into_iter().map(ConcernText::from).collect(),
             placement: over.map(|over| over.json(plan)),
             name: plan.name.clone(),
         }
     }
 }
 
-impl From<Concern> for Told {
+impl From<Concern> for ConcernText {
     fn from(Concern { text, hint }: Concern) -> Self {
-        Told { text, hint }
+        ConcernText { text, hint }
     }
 }
 
@@ -232,7 +232,7 @@ fn render(checked: &Checked<'_>) -> String {
         text.push_str(&format!("notice: {place}{}\n", notice.message));
     }
     text.push_str(&checked.told.0);
-    for Told { text: concern, hint } in &checked.concerns {
+    for ConcernText { text: concern, hint } in &checked.concerns {
         text.push_str(&format!("warning: {concern}\n"));
         if let Some(hint) = hint {
             text.push_str(&format!("hint: {hint}\n"));
