@@ -18,7 +18,7 @@ use crate::failure::Failure;
 
 /// What the process tells.
 #[derive(Serialize, Deserialize)]
-enum Told {
+enum ChildResult {
     Report(Box<Report>),
     Failure { text: String, hint: Option<String>, code: u8 },
 }
@@ -52,14 +52,14 @@ fn in_child(run: impl FnOnce() -> Result<Report, Failure>, answer: &mut File) ->
     let alone = alone.and_then(|()| process::set_parent_death_signal(Some(Signal::TERM)));
     let told = match alone {
         Err(error) => {
-            Told::Failure { text: error.to_string(), hint: None, code: Exit::Machine.code() }
+            ChildResult::Failure { text: error.to_string(), hint: None, code: Exit::Machine.code() }
         }
         Ok(()) => match run() {
-            Ok(report) => Told::Report(Box::new(report)),
+            Ok(report) => ChildResult::Report(Box::new(report)),
             Err(failure) => {
                 let (text, code) = (failure.causes(), failure.code());
                 let hint = if let Failure::Told { hint, .. } = failure { hint } else { None };
-                Told::Failure { text, hint, code }
+                ChildResult::Failure { text, hint, code }
             }
         },
     };
@@ -92,8 +92,8 @@ fn heard(answer: &mut File, status: process::Status) -> Result<Report, Failure> 
     let read = answer.rewind().and_then(|()| answer.read_to_end(&mut text));
     let told = read.and_then(|_| serde_json::from_slice(&text).map_err(io::Error::from));
     match told {
-        Ok(Told::Report(report)) => Ok(*report),
-        Ok(Told::Failure { text, hint, code }) => {
+        Ok(ChildResult::Report(report)) => Ok(*report),
+        Ok(ChildResult::Failure { text, hint, code }) => {
             Err(Failure::Told { error: text.into(), hint, code })
         }
         Err(_) => {
