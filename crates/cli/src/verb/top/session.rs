@@ -69,7 +69,7 @@ enum Ending {
 }
 
 /// What has been asked and not yet answered.
-enum Asked {
+enum PendingRequest {
     Snapshot,
     /// What to say when it is done.
     Order(String),
@@ -85,7 +85,7 @@ struct Session {
     interval: Duration,
     /// Still to be sent: one thing is asked at a time, so that each answer has its question.
     orders: VecDeque<Order>,
-    asked: Option<(Asked, Instant)>,
+    asked: Option<(PendingRequest, Instant)>,
     /// When the next look at the run is to be taken.
     due: Instant,
 }
@@ -120,9 +120,9 @@ impl Session {
         }
         let now = Instant::now();
         let (request, asked) = if let Some(order) = self.orders.pop_front() {
-            (order.request, Asked::Order(order.done))
+            (order.request, PendingRequest::Order(order.done))
         } else if !self.app.paused && now >= self.due {
-            (Request::Snapshot, Asked::Snapshot)
+            (Request::Snapshot, PendingRequest::Snapshot)
         } else {
             return Ok(None);
         };
@@ -139,17 +139,17 @@ impl Session {
         let Some((asked, at)) = self.asked.take() else { return Ok(None) };
         // After a change one wants to see what it does.
         self.due = match asked {
-            Asked::Snapshot => at + self.interval,
-            Asked::Order(_) => Instant::now(),
+            PendingRequest::Snapshot => at + self.interval,
+            PendingRequest::Order(_) => Instant::now(),
         };
         match (asked, reply) {
-            (Asked::Snapshot, Reply::Snapshot(snapshot)) => {
+            (PendingRequest::Snapshot, Reply::Snapshot(snapshot)) => {
                 if !self.app.paused {
                     self.app.update(snapshot);
                 }
             }
-            (Asked::Order(done), Reply::Done) => self.app.say(done, false),
-            (Asked::Order(_), Reply::Error { message, hint }) => {
+            (PendingRequest::Order(done), Reply::Done) => self.app.say(done, false),
+            (PendingRequest::Order(_), Reply::Error { message, hint }) => {
                 self.app.say(order::told(&message, hint.as_deref()), true);
             }
             (_, other) => return Err(Failure::unexpected(other)),
