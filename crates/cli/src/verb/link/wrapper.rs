@@ -25,12 +25,12 @@ use crate::render::event;
 pub(super) struct Wrapper {
     /// The node whose only program the command is.
     node: String,
-    seen: Mutex<Seen>,
+    seen: Mutex<WrapperState>,
     over: Arc<Wake>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct WrapperState {
     began: bool,
     exit: Option<u8>,
     /// What is needed to carry the command's terminal, until it starts.
@@ -49,7 +49,7 @@ impl Wrapper {
     /// The command of `node`, and what it gets from this process. Call before there are threads.
     pub(super) fn new(node: &str, id: NodeId) -> Result<(Self, Foreground), Failure> {
         let over = Wake::open().map_err(|error| failed("make an event descriptor", &error))?;
-        let mut seen = Seen::default();
+        let mut seen = WrapperState::default();
         let (stdio, has_terminal) = if relay::is_wanted() {
             let Pair { controller, terminal } =
                 terminal::open_pair().map_err(|error| failed("make a terminal", &error))?;
@@ -88,7 +88,7 @@ impl Wrapper {
         self.seen().lines.iter().cloned().collect()
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+    fn seen(&self) -> std::sync::MutexGuard<'_, WrapperState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
