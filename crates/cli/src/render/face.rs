@@ -23,7 +23,7 @@ use crate::render::{event, paint, quantity};
 
 /// What is shown and where.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner {
+pub(crate) struct Display {
     /// Whether anything is shown at all.
     pub(crate) quiet: bool,
     /// Whether lines of programs go to standard error, because standard output is for JSON.
@@ -38,7 +38,7 @@ pub(crate) struct Manner {
 #[derive(Debug)]
 pub(crate) struct Face {
     bar: ProgressBar,
-    manner: Manner,
+    manner: Display,
     width: usize,
     duration: Option<Span>,
     writer: Mutex<Option<Writer>>,
@@ -62,7 +62,7 @@ enum Line {
 
 impl Face {
     /// A face for a run of `plan`.
-    pub(crate) fn new(plan: &Plan, manner: Manner) -> Self {
+    pub(crate) fn new(plan: &Plan, manner: Display) -> Self {
         let bar = if manner.quiet {
             ProgressBar::hidden()
         } else {

@@ -26,7 +26,7 @@ use crate::arguments::Format;
 use crate::cluster::machines::Machines;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::face::{Face, Manner};
+use crate::render::face::{Display, Face};
 use crate::render::{summary, verdict};
 use crate::verb::Outcome;
 use crate::{load, output};
@@ -291,8 +291,8 @@ fn options(arguments: &How, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> 
 }
 
 impl Showing {
-    pub(crate) fn manner(&self) -> Manner {
-        Manner {
+    pub(crate) fn manner(&self) -> Display {
+        Display {
             quiet: self.quiet,
             lines_are_talk: self.format.json,
             line_colours: output::data_colours(),
