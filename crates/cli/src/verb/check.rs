@@ -23,7 +23,7 @@ use crate::render::values::{Values, values, values_table};
 use crate::verb::Outcome;
 use crate::{load, output};
 
-use over::Over;
+use over::MachineCheck;
 
 /// Validate a scenario and show its paths, without running anything
 ///
@@ -121,16 +121,16 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let loaded = load::scenario(&arguments.file, instead)?;
     known(&loaded.plan, arguments.from.as_deref())?;
     known(&loaded.plan, arguments.to.as_deref())?;
-    let over = Over::ask(&arguments.machines, &loaded.plan)?;
+    let over = MachineCheck::ask(&arguments.machines, &loaded.plan)?;
     let checked = Checked::new(&loaded, arguments, over.as_ref());
-    let refused = over.as_ref().is_some_and(Over::is_refused);
+    let refused = over.as_ref().is_some_and(MachineCheck::is_refused);
     if arguments.format.json {
         output::json(&checked)?;
         let exit = if refused { Exit::Scenario } else { Exit::Fine };
         return Ok(exit.code());
     }
     output::data(&render(&checked))?;
-    match over.and_then(Over::refused) {
+    match over.and_then(MachineCheck::refused) {
         Some(failure) => Err(failure),
         None => Ok(Exit::Fine.code()),
     }
@@ -145,7 +145,7 @@ fn known(plan: &Plan, name: Option<&str>) -> Result<(), Failure> {
 }
 
 impl<'p> Checked<'p> {
-    fn new(loaded: &'p Loaded, arguments: &Arguments, over: Option<&Over>) -> Self {
+    fn new(loaded: &'p Loaded, arguments: &Arguments, over: Option<&MachineCheck>) -> Self {
         let plan = &loaded.plan;
         let most = match (arguments.all, arguments.format.json) {
             (true, _) => usize::MAX,
@@ -176,7 +176,7 @@ impl<'p> Checked<'p> {
             notices: loaded.notices.iter().cloned().map(Notice::from).collect(),
             told: (
                 over.map(|over| over.text(plan)).unwrap_or_default(),
-                verdict(over, concerns.is_empty() && !over.is_some_and(Over::warns)),
+                verdict(over, concerns.is_empty() && !over.is_some_and(MachineCheck::warns)),
             ),
             concerns: concerns.into_iter().map(ConcernText::from).collect(),
             placement: over.map(|over| over.json(plan)),
@@ -244,10 +244,10 @@ fn render(checked: &Checked<'_>) -> String {
 }
 
 /// What is said of the machines.
-fn verdict(over: Option<&Over>, no_concerns: bool) -> String {
+fn verdict(over: Option<&MachineCheck>, no_concerns: bool) -> String {
     let machines =
         over.map_or_else(|| "this machine".to_owned(), |over| count(over.machines(), "machine"));
-    match over.is_some_and(Over::is_refused) {
+    match over.is_some_and(MachineCheck::is_refused) {
         true => format!("cannot be carried by {machines}"),
         false if no_concerns => format!("fits {machines}"),
         false => format!("may not fit {machines}"),

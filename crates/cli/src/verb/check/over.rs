@@ -12,14 +12,14 @@ use crate::render::placement::{self, Placed};
 
 /// Machines, and what they make of a plan.
 #[derive(Debug)]
-pub(super) struct Over {
+pub(super) struct MachineCheck {
     site: Site,
     outcome: Result<Placement, Box<Refused>>,
     /// What may go wrong although nothing was refused.
     pub(super) concerns: Vec<Concern>,
 }
 
-impl Over {
+impl MachineCheck {
     /// Asks the machines that were named; none if none were.
     pub(super) fn ask(machines: &Machines, plan: &Plan) -> Result<Option<Self>, Failure> {
         if !machines.are_named() {
@@ -40,7 +40,7 @@ impl Over {
         if let Ok(placement) = &outcome {
             told.extend(concerns(&found.cards, &site, placement));
         }
-        Ok(Some(Over { site, outcome, concerns: told }))
+        Ok(Some(MachineCheck { site, outcome, concerns: told }))
     }
 
     pub(super) fn json(&self, plan: &Plan) -> Placed {
