@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::presence::{self, similar};
 use crate::render::{summary, verdict};
 use crate::verb::Outcome;
-use crate::verb::run::{How, Ran};
+use crate::verb::run::{Ran, RunArguments};
 use crate::{load, output};
 use wrapper::Wrapper;
 
@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     #[arg(long, env = "WINDTUNNEL_LINK_STRICT", value_parser = FalseyValueParser::new())]
     strict: bool,
     #[command(flatten)]
-    manner: How,
+    manner: RunArguments,
     /// The command and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,

@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// The scenario; - for standard input, whose relative paths start in the current folder
     file: PathBuf,
     #[command(flatten)]
-    manner: How,
+    manner: RunArguments,
     #[command(flatten)]
     machines: Machines,
     /// How often the run is tried at the most: it is repeated when this machine did not keep up,
@@ -80,7 +80,7 @@ pub(crate) struct Arguments {
 
 /// How a run is done, whatever it runs.
 #[derive(Debug, clap::Args)]
-pub(crate) struct How {
+pub(crate) struct RunArguments {
     /// The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_OUT")]
     out: Option<PathBuf>,
@@ -146,7 +146,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     over::carry_out(loaded, base_dir, arguments)
 }
 
-impl How {
+impl RunArguments {
     /// What holds instead of what the scenario says.
     pub(crate) fn instead(&self) -> Instead {
         Instead { seed: self.seed, duration: self.duration, ..Instead::default() }
@@ -196,7 +196,7 @@ fn conclude(
     result: Result<Option<Report>, Failure>,
     plan: &Plan,
     folder: &Path,
-    manner: &How,
+    manner: &RunArguments,
     results: Option<ResultsFile>,
 ) -> Outcome {
     if let Some(results) = results {
@@ -224,7 +224,7 @@ impl Ran {
     pub(crate) fn of(
         loaded: Loaded,
         base_dir: PathBuf,
-        arguments: &How,
+        arguments: &RunArguments,
         run: impl FnOnce(Plan, &Options) -> Result<Report, RunError>,
     ) -> Result<Ran, Failure> {
         let plan = plan_of(loaded, arguments);
@@ -245,7 +245,7 @@ impl Ran {
     }
 }
 
-fn plan_of(loaded: Loaded, arguments: &How) -> Plan {
+fn plan_of(loaded: Loaded, arguments: &RunArguments) -> Plan {
     let Loaded { mut plan, notices, .. } = loaded;
     plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
     let (quiet, verbose) = (arguments.showing.quiet, arguments.verbose);
@@ -258,7 +258,7 @@ fn plan_of(loaded: Loaded, arguments: &How) -> Plan {
 /// The run folder, all that the run needs to know beside its plan, and the file for its JUnit
 /// results.
 fn places(
-    arguments: &How,
+    arguments: &RunArguments,
     plan: &Plan,
     base_dir: PathBuf,
 ) -> Result<(PathBuf, Options, Option<ResultsFile>), Failure> {
@@ -278,7 +278,7 @@ pub(crate) fn new_run_folder(out: Option<&Path>, name: &str) -> Result<PathBuf, 
     }
 }
 
-fn options(arguments: &How, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> Options {
+fn options(arguments: &RunArguments, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> Options {
     let mut options = Options::new(folder, base_dir);
     options.link_latest = arguments.out.is_none();
     options.plan_hash = windtunnel_scenario::plan_hash(plan);
