@@ -101,7 +101,7 @@ fn run(address: SocketAddr) -> Value {
     json!({"answer": "run", "run": 7, "plan_hash": windtunnel_scenario::plan_hash(&plan),
         "placement": [0, 0], "base_dir": "/", "plan": plan,
         "members": [{"agent": format!("{:016x}", 1), "host": "m", "address": address}],
-        "manner": {"max_lateness": "1ms", "output_limit": "1MB", "offload": true,
+        "shared": {"max_lateness": "1ms", "output_limit": "1MB", "offload": true,
             "packet_memory": "1MB"}})
 }
 
