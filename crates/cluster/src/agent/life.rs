@@ -113,6 +113,22 @@ impl Life {
         ended
     }
 
+    /// The answer to what needs no waiting.
+    fn answer_at_once(&mut self, ask: &Ask) -> Option<Answer> {
+        match ask {
+            Ask::Join { address } => {
+                self.mesh.join(now(), *address);
+                Some(Answer::Done)
+            }
+            Ask::Runs => Some(Answer::Runs { runs: self.runs.cards() }),
+            Ask::Forget { run } => Some(match self.runs.forget(*run) {
+                Ok(()) => Answer::Done,
+                Err(message) => Answer::Error { message },
+            }),
+            _ => None,
+        }
+    }
+
     fn take(&mut self, heard: CarrierEvent, tell: &mut impl FnMut(AgentNotice)) {
         match heard {
             CarrierEvent::Datagram { from, bytes } => {
@@ -149,18 +165,7 @@ impl Life {
             }
             CarrierEvent::Word { run, member, word } => self.runs.hear_word(run, member, word),
             CarrierEvent::Asked { ask, to, rest } => {
-                let ready = match &ask {
-                    Ask::Join { address } => {
-                        self.mesh.join(now(), *address);
-                        Some(Answer::Done)
-                    }
-                    Ask::Runs => Some(Answer::Runs { runs: self.runs.cards() }),
-                    Ask::Forget { run } => Some(match self.runs.forget(*run) {
-                        Ok(()) => Answer::Done,
-                        Err(message) => Answer::Error { message },
-                    }),
-                    _ => None,
-                };
+                let ready = self.answer_at_once(&ask);
                 if let Some(ready) = ready {
                     tokio::task::spawn_local(answer::send(to, ready));
                     return;
