@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{Discipline, Pi2, QueueLimit};
 use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, LinkProfile, Packets, Span};
-use windtunnel_wire::{build, ecn, vnet};
+use windtunnel_model::{Direction, LinkProfile, Packets};
 
-use crate::pie::{Judge, arrivals, departures, mean_delay_ms};
+use crate::pie::{
+    Judge, arrivals, assert_marks_then_drops, assert_no_timer_when_idle, assert_settles, departures,
+};
 use crate::support::{MS, Net, pair, rated};
 
 const TARGET: f64 = 0.015;
@@ -87,12 +88,7 @@ fn drops_and_departures_are_those_of_the_paper() {
 
 #[test]
 fn the_delay_settles_at_the_target_under_constant_overload() {
-    for (target, gap) in [(15, 9 * MS / 10), (15, 7 * MS / 10), (40, 8 * MS / 10)] {
-        let pi2 = Pi2 { target: Span::from_millis(target), ..Pi2::default() };
-        let mut net = Net::new(pair(1, profile(pi2)));
-        let mean = mean_delay_ms(&mut net, gap, 120_000, 40_000);
-        assert!(mean.abs_diff(target) <= 1, "{mean} ms instead of {target}");
-    }
+    assert_settles(|target| profile(Pi2 { target, ..Pi2::default() }));
 }
 
 /// The share that has to go is 1 − 1/load: its root is where the controller comes to rest.
@@ -110,26 +106,10 @@ fn of_a_constant_overload_the_share_beyond_the_rate_is_dropped() {
 
 #[test]
 fn capable_senders_are_marked_up_to_a_quarter() {
-    // 1.05 times the rate: marks do not help, so the share rises to 25 %, and then they are dropped.
-    let mut net = Net::new(pair(1, profile(Pi2::default())));
-    for tag in 0..40_000u32 {
-        let frame = build::with_ecn(net.udp(1000, tag), 2);
-        net.send(u64::from(tag) * 95 * MS / 100, 0, vnet::Header::default(), &frame);
-    }
-    net.finish();
-    let ce = |frame: &[u8]| ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
-    let marked = net.out.iter().filter(|out| ce(&out.frame)).count();
-    assert_eq!(net.lane(0).marked, u64::try_from(marked).unwrap());
-    assert!(marked > 500, "{marked}");
-    assert!(net.lane(0).dropped[DropReason::Aqm] > 500, "above 25 % they are dropped");
+    assert_marks_then_drops(profile(Pi2::default()));
 }
 
 #[test]
 fn no_timer_is_set_for_updates_on_an_idle_link() {
-    let mut net = Net::new(pair(1, profile(Pi2::default())));
-    for tag in 0..2000u32 {
-        net.send_udp(u64::from(tag) * MS / 2, 1000, tag);
-    }
-    net.finish();
-    assert_eq!(net.engine.poll_timeout(), None);
+    assert_no_timer_when_idle(profile(Pi2::default()));
 }

@@ -209,7 +209,7 @@ fn drops_and_departures_are_those_of_the_rfc() {
 }
 
 /// Sends at `gap`, and answers how many ms the packets sent from `from` on waited, on average.
-pub(crate) fn mean_delay_ms(net: &mut Net, gap: u64, count: u32, from: u32) -> u64 {
+fn mean_delay_ms(net: &mut Net, gap: u64, count: u32, from: u32) -> u64 {
     for tag in 0..count {
         net.send_udp(u64::from(tag) * gap, 1000, tag);
     }
@@ -223,14 +223,45 @@ pub(crate) fn mean_delay_ms(net: &mut Net, gap: u64, count: u32, from: u32) -> u
     waits.iter().sum::<u64>() / u64::try_from(waits.len()).unwrap() / MS
 }
 
-#[test]
-fn the_delay_settles_at_the_target_under_constant_overload() {
+/// The delay settles at the target under constant overload, with the link that `profile` makes of a
+/// target.
+pub(crate) fn assert_settles(profile: impl Fn(Span) -> LinkProfile) {
     for (target, gap) in [(15, 9 * MS / 10), (15, 7 * MS / 10), (40, 8 * MS / 10)] {
-        let pie = Pie { target: Span::from_millis(target), ..Pie::default() };
-        let mut net = Net::new(pair(1, profile(pie)));
+        let mut net = Net::new(pair(1, profile(Span::from_millis(target))));
         let mean = mean_delay_ms(&mut net, gap, 120_000, 40_000);
         assert!(mean.abs_diff(target) <= 1, "{mean} ms instead of {target}");
     }
+}
+
+/// Capable senders, with 1.05 times the rate: marks do not help, so the share rises until it is
+/// more than what is marked, and then they are dropped.
+pub(crate) fn assert_marks_then_drops(profile: LinkProfile) {
+    let mut net = Net::new(pair(1, profile));
+    for tag in 0..40_000u32 {
+        let frame = build::with_ecn(net.udp(1000, tag), 2);
+        net.send(u64::from(tag) * 95 * MS / 100, 0, vnet::Header::default(), &frame);
+    }
+    net.finish();
+    let ce = |frame: &[u8]| ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
+    let marked = net.out.iter().filter(|out| ce(&out.frame)).count();
+    assert_eq!(net.lane(0).marked, u64::try_from(marked).unwrap());
+    assert!(marked > 500, "{marked}");
+    assert!(net.lane(0).dropped[DropReason::Aqm] > 500, "above the limit they are dropped");
+}
+
+/// After a load and its end, the engine has nothing to wake up for.
+pub(crate) fn assert_no_timer_when_idle(profile: LinkProfile) {
+    let mut net = Net::new(pair(1, profile));
+    for tag in 0..2000u32 {
+        net.send_udp(u64::from(tag) * MS / 2, 1000, tag);
+    }
+    net.finish();
+    assert_eq!(net.engine.poll_timeout(), None);
+}
+
+#[test]
+fn the_delay_settles_at_the_target_under_constant_overload() {
+    assert_settles(|target| profile(Pie { target, ..Pie::default() }));
 }
 
 #[test]
@@ -251,26 +282,10 @@ fn a_burst_after_calm_passes_untouched() {
 
 #[test]
 fn capable_senders_are_marked_up_to_ten_per_cent() {
-    // 1.05 times the rate takes 5 % where they are dropped; marks do not help, so it rises to 10 %.
-    let mut net = Net::new(pair(1, profile(Pie::default())));
-    for tag in 0..40_000u32 {
-        let frame = build::with_ecn(net.udp(1000, tag), 2);
-        net.send(u64::from(tag) * 95 * MS / 100, 0, vnet::Header::default(), &frame);
-    }
-    net.finish();
-    let ce = |frame: &[u8]| ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
-    let marked = net.out.iter().filter(|out| ce(&out.frame)).count();
-    assert_eq!(net.lane(0).marked, u64::try_from(marked).unwrap());
-    assert!(marked > 500, "{marked}");
-    assert!(net.lane(0).dropped[DropReason::Aqm] > 500, "above 10 % they are dropped");
+    assert_marks_then_drops(profile(Pie::default()));
 }
 
 #[test]
-fn nobody_is_woken_for_updates_on_an_idle_link() {
-    let mut net = Net::new(pair(1, profile(Pie::default())));
-    for tag in 0..2000u32 {
-        net.send_udp(u64::from(tag) * MS / 2, 1000, tag);
-    }
-    net.finish();
-    assert_eq!(net.engine.poll_timeout(), None);
+fn no_timer_is_set_for_updates_on_an_idle_link() {
+    assert_no_timer_when_idle(profile(Pie::default()));
 }
