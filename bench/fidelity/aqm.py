@@ -50,12 +50,18 @@ DISCIPLINES = {
 LOADS = ("udp at 1.2", "one stream", "four streams")
 
 
-def main(words):
+def results_folder(words, usage):
+    """Takes `--out DIR` out of the words."""
     if "--out" not in words or "--help" in words:
-        sys.exit(__doc__)
+        sys.exit(usage)
     at = words.index("--out")
     folder = Path(words[at + 1])
     del words[at : at + 2]
+    return folder
+
+
+def main(words):
+    folder = results_folder(words, __doc__)
     tools = ("windtunnel",) if "--ours" in words else ("windtunnel", "line", "tc")
     rounds = int(os.environ.get("ROUNDS", "3"))
     words = [word for word in words if word != "--ours"]

@@ -42,11 +42,7 @@ LOADS = (1.1, 1.2, 1.5)
 
 
 def main(words):
-    if "--out" not in words or "--help" in words:
-        sys.exit(__doc__)
-    at = words.index("--out")
-    folder = Path(words[at + 1])
-    del words[at : at + 2]
+    folder = aqm.results_folder(words, __doc__)
     wanted = words or list(CASES)
     unknown = [word for word in wanted if word not in CASES]
     if unknown:
