@@ -81,18 +81,7 @@ mod tests {
 
     use super::*;
     use crate::error::LeadError;
-    use crate::sample::{card, knows};
-
-    fn plan(text: &str) -> Plan {
-        let source = windtunnel_scenario::Source {
-            name: "net.yaml",
-            text: text.as_bytes(),
-            default_name: "net",
-            base_dir: "/",
-        };
-        let instead = windtunnel_scenario::Instead { several_machines: true, ..Default::default() };
-        windtunnel_scenario::load_instead(&source, &|_| Err(String::new()), instead).unwrap().plan
-    }
+    use crate::sample::{card, knows, plan};
 
     #[test]
     fn a_card_becomes_a_machine_with_what_its_owner_gives() {

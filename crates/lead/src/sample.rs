@@ -1,7 +1,7 @@
-//! Machines for tests.
+//! Machines and plans for tests.
 
 use windtunnel_cluster::protocol::{Card, Peer, PeerClock};
-use windtunnel_model::Bytes;
+use windtunnel_model::{Bytes, Plan};
 
 /// A machine at 10.0.0.`last` with 8 processors and 16 GB, of which 12 are free.
 #[must_use]
@@ -30,4 +30,22 @@ pub fn knows(cards: &mut [Card], from: usize, to: usize, rtt_ns: u64) {
     let (agent, address) = (cards[to].agent.clone(), cards[to].address);
     let clock = Some(PeerClock { offset_ns: 0, error_ns: rtt_ns / 2, rtt_ns });
     cards[from].peers.push(Peer { agent, address, clock });
+}
+
+/// The plan of a file for several machines.
+///
+/// # Panics
+/// If the file has a mistake.
+#[must_use]
+pub fn plan(text: &str) -> Plan {
+    let source = windtunnel_scenario::Source {
+        name: "net.yaml",
+        text: text.as_bytes(),
+        default_name: "net",
+        base_dir: "/",
+    };
+    let instead = windtunnel_scenario::Instead { several_machines: true, ..Default::default() };
+    windtunnel_scenario::load_instead(&source, &|_| Err(String::new()), instead)
+        .unwrap_or_else(|errors| panic!("{errors}"))
+        .plan
 }

@@ -57,21 +57,9 @@ fn busy(card: &Card, host: &Host, load: &Load) -> Vec<Concern> {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_lead::sample::{card, knows};
-    use windtunnel_model::Plan;
+    use windtunnel_lead::sample::{card, knows, plan};
 
     use super::*;
-
-    fn plan(text: &str) -> Plan {
-        let source = windtunnel_scenario::Source {
-            name: "net.yaml",
-            text: text.as_bytes(),
-            default_name: "net",
-            base_dir: "/",
-        };
-        let instead = windtunnel_scenario::Instead { several_machines: true, ..Default::default() };
-        windtunnel_scenario::load_instead(&source, &|_| Err(String::new()), instead).unwrap().plan
-    }
 
     #[test]
     fn a_machine_that_is_busy_now_is_a_concern_and_one_without_nodes_is_none() {
