@@ -18,7 +18,8 @@ pub struct Usage {
 ///
 /// # How
 ///
-/// A new flow wants all that it can get. After each period:
+/// A new flow wants all that it can get, unless a period in which nothing limited it shows what it
+/// uses ([`of_use`](Self::of_use)). After each period:
 ///
 /// - It **used its share** (15/16 of it or more): it is held back, and may want anything. Its
 ///   demand doubles at once, and is without bound after three such periods in a row.
@@ -46,6 +47,15 @@ impl DemandEstimator {
         DemandEstimator::default()
     }
 
+    /// A flow that brought so many bytes in a period without a limit: it wants what it used and a
+    /// quarter more, and a full packet a period at the least.
+    #[must_use]
+    pub fn of_use(bytes: u64, period: Span) -> Self {
+        let wanted = rate(bytes, period).map(|used| wanted(used, period));
+        let demand = wanted.and_then(Rate::from_bits_per_second);
+        DemandEstimator { demand, full_periods: 0 }
+    }
+
     /// What the flow wants now.
     #[must_use]
     pub fn demand(&self) -> Option<Rate> {
@@ -67,13 +77,18 @@ impl DemandEstimator {
             return self.demand;
         }
         self.full_periods = 0;
-        let least = rate(FULL_PACKET, seen.period).unwrap_or(1);
-        let wanted = used.saturating_add(used / 4).max(least);
+        let wanted = wanted(used, seen.period);
         // What is above the share has had no effect.
         let demand = self.demand.map_or(share, |demand| demand.bits_per_second().min(share));
         self.demand = Rate::from_bits_per_second(nearer(demand, wanted).max(1));
         self.demand
     }
+}
+
+/// The demand, in bits a second, of a flow that uses so much.
+fn wanted(used: u64, period: Span) -> u64 {
+    let least = rate(FULL_PACKET, period).unwrap_or(1);
+    used.saturating_add(used / 4).max(least)
 }
 
 /// The next demand on the way down to `wanted`.
@@ -186,6 +201,18 @@ mod tests {
         assert!((least..=least / 7 * 8 + 8).contains(&demands[99]), "{}", demands[99]);
         let again = after(&mut estimator, 50, least, 10_000_000);
         assert!((least..=least / 7 * 10 + 10).contains(&again[49]), "{again:?}");
+    }
+
+    #[test]
+    fn a_flow_begins_with_the_demand_of_what_it_used_without_a_limit() {
+        let begun = |bytes| DemandEstimator::of_use(bytes, PERIOD).demand().unwrap();
+        assert_eq!(begun(bytes(4_000_000)).bits_per_second(), 5_000_000);
+        assert_eq!(begun(84).bits_per_second(), 1538 * 8 * 20, "a full packet a period");
+        assert_eq!(DemandEstimator::of_use(84, Span::ZERO).demand(), None);
+        // It may want all later, as any other flow.
+        let mut estimator = DemandEstimator::of_use(bytes(1_000_000), PERIOD);
+        let demands = after(&mut estimator, 3, u64::MAX, 10_000_000);
+        assert_eq!(demands, [2_500_000, 5_000_000, u64::MAX]);
     }
 
     #[test]

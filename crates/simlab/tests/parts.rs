@@ -3,6 +3,7 @@
 use windtunnel_engine::DropReason;
 use windtunnel_model::Span;
 use windtunnel_simlab::{Delivery, Sink, Steady, Window, Wire, World, ms};
+use windtunnel_wire::build;
 
 #[path = "common/rates.rs"]
 mod rates;
@@ -61,6 +62,26 @@ fn flows_of_three_machines_share_a_link_as_in_splaynets_example() {
     world.assert_conservation();
 }
 
+/// A datagram each 100 ms is a new flow each time: it has a share for 50 ms, of the least demand.
+/// Nobody else can use that but its own machine.
+#[test]
+fn a_small_datagram_now_and_then_takes_no_more_than_a_full_packet_a_period() {
+    let text = dumbbell("rate: 12mbit, latency: 5ms");
+    let mut world = World::over(&text, &THREE, wire(100, 200));
+    send(&mut world, "a", "x", 8000, u64::MAX);
+    send(&mut world, "b", "y", 8000, u64::MAX);
+    let (from, to) = (world.socket("a"), world.socket("y"));
+    for number in 0..60 {
+        world.at(ms(number * 100)).send("a", build::udp(from, to, &[0; 56]));
+    }
+    world.run_until(ms(6000));
+    let [x, y] = ["x", "y"].map(|to| rate(world.deliveries(to), ms(1000), ms(6000)));
+    let least = 1538.0 * 8.0 * 20.0 / 1e6;
+    assert!(y > (12.0 - least) / 2.0 * 0.995 && y < 6.0 * 1.005, "{y}");
+    assert_near(x + y, 12.0, 0.005);
+    world.assert_conservation();
+}
+
 #[test]
 fn goodput_over_machines_is_that_on_one() {
     let text = dumbbell("rate: 12mbit, latency: 20ms");
@@ -71,10 +92,10 @@ fn goodput_over_machines_is_that_on_one() {
             world.attach(to, Sink::default());
             world.attach(from, sender);
         }
-        world.run_until(ms(20_000));
+        world.run_until(ms(60_000));
         world.assert_conservation();
         assert_eq!(world.wire().late(), 0);
-        ["x", "y", "z"].map(|to| rate(world.deliveries(to), ms(6000), ms(20_000)))
+        ["x", "y", "z"].map(|to| rate(world.deliveries(to), ms(6000), ms(60_000)))
     };
     let one = run(World::new(&text));
     let two: [&[&str]; 2] = [&["a", "b", "z"], &["c", "x", "y"]];

@@ -173,7 +173,7 @@ impl PathModel {
         let Path { port, target, .. } = self.paths[number];
         let hash = key.hash64();
         let lanes = core.trace(port, target, Some(key.source), hash);
-        let terms = core.terms(&lanes, None);
+        let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
         self.start(number, (id, hash), lanes, terms);
     }
 
@@ -182,6 +182,7 @@ impl PathModel {
         let (id, number) = (flow.id, flow.path);
         let waits = self.shapers[number].waits_for(flow.last);
         let is_shared = self.paths[number].is_shared();
+        let has_others = !self.paths[number].flows.is_empty();
         let share = self.allocation.rate(id);
         if flow.has_ended(waits) {
             self.stop(number, id);
@@ -192,6 +193,11 @@ impl PathModel {
         let bytes = core::mem::take(&mut flow.bytes);
         if !flow.runs {
             flow.runs = true;
+            // A packet now and then takes no share from flows that fill the link. What waits may
+            // want any rate, but among others it may wait for them.
+            if !waits || has_others {
+                flow.estimator = DemandEstimator::of_use(bytes, PERIOD);
+            }
             return self.start_flow(core, number, id, key);
         }
         let before = flow.estimator.demand();

@@ -48,8 +48,10 @@ fn a_flow_is_told_of_when_it_begins_wants_less_and_ends() {
     send(&mut engine, 49 * MS, 0, &frame);
     engine.handle_timeout(at(50 * MS));
     let began = news(&mut engine);
-    let rtt = Span::from_millis(20);
-    let flow = Flow { terms: FlowTerms::new(rtt), since: at(50 * MS) };
+    // Two packets of 1000 bytes a period are 320 kbit/s, and a quarter more.
+    let demand = Rate::from_bits_per_second(400_000);
+    let terms = FlowTerms { demand, ..FlowTerms::new(Span::from_millis(20)) };
+    let flow = Flow { terms, since: at(50 * MS) };
     assert_eq!(began, [FlowChange { key: key(0, 2, 0), flow: Some(flow) }]);
     let small = {
         let socket =
@@ -79,8 +81,10 @@ fn that_a_flow_wants_less_is_told_late_and_that_it_wants_more_soon() {
             told.push((millis, one.flow.unwrap().terms.demand));
         }
     };
-    // 1028 bytes each 10 ms are 0.8 Mbit/s, and then each millisecond more than there is.
-    (0..=1000).step_by(10).for_each(|millis| tell(&mut engine, millis));
+    // 1000 bytes each 2 ms are 4 Mbit/s, then each 10 ms 0.8, and then each millisecond all that
+    // there is.
+    (0..50).step_by(2).for_each(|millis| tell(&mut engine, millis));
+    (50..=1000).step_by(10).for_each(|millis| tell(&mut engine, millis));
     (1001..=1100).for_each(|millis| tell(&mut engine, millis));
     let times: Vec<u64> = told.iter().map(|(millis, _)| *millis).collect();
     assert_eq!(times[..4], [50, 250, 350, 450], "{told:?}");
