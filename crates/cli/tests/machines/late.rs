@@ -118,7 +118,7 @@ fn setup(folder: std::path::PathBuf) -> PartSetup {
         bind: [127, 0, 0, 1].into(),
         ports: (17_448, 17_547),
         shared: SharedOptions {
-            max_lateness: Span::from_secs(5),
+            max_lateness: Span::from_millis(5),
             output_limit: Bytes(1 << 20),
             offload: true,
             packet_memory: Bytes(1 << 28),

@@ -38,7 +38,7 @@ fn a_run_over_machines_is_asked_changed_and_stopped_in_its_folder() {
 
     ask(&machines, &run, "stop", &[]);
     let outcome = run.finish();
-    outcome.assert_code(0);
+    outcome.assert_passed();
     let set = outcome.events("link-set");
     assert_eq!(set.len(), 2, "{set:?}");
     assert_eq!(outcome.events("link-state").len(), 2, "{}", outcome.file("events.jsonl"));

@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::support::{Machines, address, is_missing, until};
+use super::support::{MAX_LATENESS, Machines, address, is_missing, until};
 
 /// A name server on a machine's loopback, until the test ends. All names are the second machine's
 /// address, which it tells late.
@@ -48,7 +48,7 @@ fn a_name_that_resolves_after_the_idle_time_of_connections_is_waited_for() {
     let behind = ["unshare", "--mount", "--", "sh", "-c", here, "sh"];
     let hosts = format!("{},slow.test:7447", address(0));
     let words = ["run", "net.yaml", "--hosts", &hosts, "--key", "../key", "--out", "out"];
-    let words = [&words[..], &["--max-lateness", "5s"]].concat();
+    let words = [&words[..], &["--max-lateness", MAX_LATENESS, "--attempts", "5"]].concat();
     let began = Instant::now();
     let output = machines.windtunnel_behind(0, &behind, &words).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);

@@ -12,6 +12,6 @@ mod run;
 mod wait;
 
 pub(crate) use machine::{is_missing, is_root, missing};
-pub(crate) use machines::{Machines, address};
+pub(crate) use machines::{MAX_LATENESS, Machines, address, clock_ahead_s};
 pub(crate) use run::{Outcome, Run};
 pub(crate) use wait::{until, until_within};

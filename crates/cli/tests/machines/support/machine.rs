@@ -1,4 +1,4 @@
-//! A machine: a network namespace with a way into it, and what this real one has.
+//! A machine: a network and a time namespace with a way into them, and what this real one has.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,13 +7,15 @@ use std::process::{Child, Command, Stdio};
 
 use super::until;
 
-/// A network namespace, for as long as this lives. Whatever ends the test, its end closes the pipe
-/// that the process waits at that holds the namespace.
+/// Namespaces, for as long as this lives. Whatever ends the test, its end closes the pipe that the
+/// process waits at that holds the namespaces.
 #[derive(Debug)]
 pub(crate) struct Machine {
     holder: Child,
-    /// Whether it is in a user namespace, too: then the test is no root's.
+    /// Whether it is in a user namespace, too, because an ordinary user runs the test.
     own_users: bool,
+    /// Whether its clocks are not those of the real machine.
+    own_clocks: bool,
 }
 
 impl Machine {
@@ -26,20 +28,23 @@ impl Machine {
         } else {
             &["--net"]
         });
-        Machine::hold(command, own_users)
+        Machine::hold(command, own_users, false)
     }
 
-    /// Another one, of the same users.
-    pub(crate) fn another(&self) -> Machine {
+    /// Another one, of the same users. Its clocks CLOCK_MONOTONIC and CLOCK_BOOTTIME are so many
+    /// seconds ahead of the real machine's, as if it had been started earlier
+    /// (time_namespaces(7)).
+    pub(crate) fn another(&self, ahead_s: u32) -> Machine {
         let mut command = self.command("unshare");
-        command.arg("--net");
-        Machine::hold(command, self.own_users)
+        let ahead_s = ahead_s.to_string();
+        command.args(["--net", "--time", "--monotonic", &ahead_s, "--boottime", &ahead_s]);
+        Machine::hold(command, self.own_users, true)
     }
 
-    fn hold(mut command: Command, own_users: bool) -> Machine {
+    fn hold(mut command: Command, own_users: bool, own_clocks: bool) -> Machine {
         let holder =
             command.args(["--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-        let machine = Machine { holder: holder.unwrap(), own_users };
+        let machine = Machine { holder: holder.unwrap(), own_users, own_clocks };
         let program = PathBuf::from(format!("/proc/{}/comm", machine.id()));
         until("the machine's namespace", || {
             (fs::read_to_string(&program).ok()?.trim() == "cat").then_some(())
@@ -58,6 +63,11 @@ impl Machine {
         command.args(["--target", &self.id().to_string(), "--net"]);
         if self.own_users {
             command.args(["--user", "--preserve-credentials"]);
+        }
+        if self.own_clocks {
+            // The namespace of its children: before Linux 6.1 a process does not enter by `exec`
+            // the one that it made.
+            command.arg(format!("--time=/proc/{}/ns/time_for_children", self.id()));
         }
         command.args(["--", program]);
         command
