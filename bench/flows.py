@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """flows.py PEER EACH FROM UNTIL: a TCP connection of 0.2 s to PEER every EACH seconds, from and until these seconds after the start; and
-whoever connects is answered. Prints how many there were."""
+an answer to each connection. Prints how many it made."""
 import random
 import socket
 import sys
@@ -25,7 +25,7 @@ def main(peer, each, begin, until):
         try:
             with socket.create_connection((peer, 7000), 2) as connection:
                 connection.send(b"x")
-                # Longer than news take: what has ended again is not told.
+                # Longer than announcements take: a flow that has ended by then is not announced.
                 time.sleep(0.2)
             count += 1
         except OSError:

@@ -1,6 +1,6 @@
-"""Finds who answers on the LAN: `answer` listens to everybody, `ask` asks everybody.
+"""Service discovery on a LAN: `answer` replies to all queries, `ask` queries all nodes.
 
-The question goes to all hosts (a broadcast) and to the groups of mDNS; the answers come back one to one.
+The query goes to all nodes (a broadcast) and to the groups of mDNS; the replies are unicast.
 """
 
 import select

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Traffic for the examples: bulk data, and the round-trip time beside it.
 
-bulk.py serve PORT                 sends zeros to whoever connects
+bulk.py serve PORT                 sends zeros on each connection
 bulk.py fetch HOST PORT SECONDS    receives them for SECONDS and prints the goodput
 bulk.py probe HOST PORT COUNT      connects COUNT times, 100 ms apart, prints the median and the worst time
 bulk.py get HOST PORT BYTES        receives BYTES and prints how long it took
@@ -27,7 +27,7 @@ def send(connection):
         except OSError:
             pass
         try:
-            # Whoever probes closes at once; so nothing is sent before it has asked.
+            # A probe closes at once, so nothing is sent before a request.
             if connection.recv(1):
                 while True:
                     connection.sendall(bytes(65536))

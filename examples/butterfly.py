@@ -25,7 +25,7 @@ BIN = 0.1  # seconds
 
 
 def body(stream, number, size):
-    """The contents of a packet, which whoever decodes it can check."""
+    """The contents of a packet, which a decoder can check."""
     return hashlib.shake_128(f"{stream}/{number}".encode()).digest(size - HEAD.size)
 
 
@@ -33,7 +33,7 @@ def xor(one, other):
     return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).to_bytes(len(one), "big")
 
 
-class Mouth:
+class Sender:
     """Sends to the neighbours that it was made for."""
 
     def __init__(self, names, port):
@@ -52,23 +52,23 @@ class Mouth:
 
 
 def listen(port):
-    ears = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    ears.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-    ears.bind(("", port))
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    sock.bind(("", port))
     print("ready", flush=True)
-    return ears
+    return sock
 
 
 def source(options):
     """A packet of each stream at each tick: a to the first neighbour, b to the second."""
-    mouth = Mouth(options.to, options.port)
+    sender = Sender(options.to, options.port)
     count, due = int(options.seconds / options.interval), time.monotonic()
     for phase, name in enumerate(PHASES):
         for number in range(count):
             if (left := due - time.monotonic()) > 0:
                 time.sleep(left)
-            for stream, neighbour in zip((A, B), mouth.neighbours):
-                mouth.send(HEAD.pack(phase, stream, number) + body(stream, number, options.size), neighbour)
+            for stream, neighbour in zip((A, B), sender.neighbours):
+                sender.send(HEAD.pack(phase, stream, number) + body(stream, number, options.size), neighbour)
             due += options.interval
         print(json.dumps({"what": "phase", "phase": name, "packets": count, "size": options.size, "interval": options.interval}), flush=True)
         due += options.pause
@@ -76,28 +76,28 @@ def source(options):
 
 def copy(options):
     """Passes everything on to each neighbour."""
-    ears, mouth = listen(options.port), Mouth(options.to, options.port)
+    sock, sender = listen(options.port), Sender(options.to, options.port)
     while True:
-        mouth.send_all(ears.recv(65536))
+        sender.send_all(sock.recv(65536))
 
 
 def joint(options):
     """Routed packets go on as they are. Of coded ones, the two with the same number go on as one."""
-    ears, mouth = listen(options.port), Mouth(options.to, options.port)
+    sock, sender = listen(options.port), Sender(options.to, options.port)
     waiting = {}
     while True:
-        packet = ears.recv(65536)
+        packet = sock.recv(65536)
         phase, _, number = HEAD.unpack_from(packet)
         if PHASES[phase] == "routed":
-            mouth.send_all(packet)
+            sender.send_all(packet)
         elif number in waiting:
-            mouth.send_all(HEAD.pack(phase, BOTH, number) + xor(waiting.pop(number)[HEAD.size:], packet[HEAD.size:]))
+            sender.send_all(HEAD.pack(phase, BOTH, number) + xor(waiting.pop(number)[HEAD.size:], packet[HEAD.size:]))
         else:
             waiting[number] = packet
 
 
-class Heard:
-    """What a sink has of one phase."""
+class Received:
+    """The packets of one phase at a sink."""
 
     def __init__(self):
         self.bodies = [{} for _ in STREAMS]
@@ -127,17 +127,17 @@ class Heard:
 
 def sink(options):
     """Counts the packets of both streams, received or decoded, in bins of 100 ms, until none comes any more."""
-    ears = listen(options.port)
-    heard = [Heard() for _ in PHASES]
+    sock = listen(options.port)
+    received = [Received() for _ in PHASES]
     try:
         while True:
-            packet = ears.recv(65536)
-            ears.settimeout(options.silence)
+            packet = sock.recv(65536)
+            sock.settimeout(options.silence)
             phase, stream, number = HEAD.unpack_from(packet)
-            heard[phase].take(stream, number, packet[HEAD.size:])
+            received[phase].take(stream, number, packet[HEAD.size:])
     except TimeoutError:
         pass
-    for name, phase in zip(PHASES, heard):
+    for name, phase in zip(PHASES, received):
         print(json.dumps({"what": "sink", "phase": name, "wrong": phase.wrong, "a": sorted(phase.bins[A].items()),
                           "b": sorted(phase.bins[B].items())}))
         print(f"{name}: {phase.bins[A].total()} packets of a, {phase.bins[B].total()} of b, {phase.wrong} wrong", flush=True)
@@ -147,7 +147,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["source", "copy", "joint", "sink"])
     parser.add_argument("--to", type=lambda names: names.split(","), default=[], metavar="NAME,…", help="the neighbours to send to")
-    parser.add_argument("--port", type=int, default=4000, help="UDP port of everybody (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=4000, help="UDP port of all programs (default: %(default)s)")
     parser.add_argument("--size", type=int, default=1200, help="UDP payload of each packet (default: %(default)s)")
     parser.add_argument("--interval", type=float, default=0.00103, metavar="S", help="between two packets of a stream (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=5, help="length of each phase (default: %(default)s)")

@@ -74,16 +74,16 @@ def address(host):
 
 
 class Member:
-    """What a member of the ring knows, what it answers, and how it keeps that right."""
+    """The state of a member of the ring, its replies, and its maintenance."""
 
     def __init__(self, host, port):
         self.host, self.port, self.spot = host, port, place(host)
         self.successors = [host]
         self.fingers = [host] * BITS  # the owner of spot + 2^i
-        self.predecessor, self.heard = None, 0.0
+        self.predecessor, self.notified_at = None, 0.0
         self.asker = Asker(port)
 
-    # What others ask.
+    # Requests of others.
 
     def answer(self, question):
         if question["verb"] == "step":
@@ -91,7 +91,7 @@ class Member:
         return self.notified(question["who"])
 
     def step(self, key):
-        """The owner of a key if it is our successor, else who of those we know is nearest before it."""
+        """The owner of a key if it is our successor, else the nearest known host before it."""
         if within(key, self.spot, place(self.successors[0])):
             return {"owner": self.successors[0]}
         for host in reversed([self.successors[0], *self.fingers]):
@@ -100,15 +100,15 @@ class Member:
         return {"owner": self.successors[0]}
 
     def notified(self, host):
-        """Somebody holds us for its successor. It learns who came before, and who follows."""
+        """`host` has us as its successor. Returns our predecessor until now and our successors."""
         before = self.predecessor
         if before is None or within(place(host), place(before), self.spot - 1):
             self.predecessor = host
         if self.predecessor == host:
-            self.heard = time.monotonic()
+            self.notified_at = time.monotonic()
         return {"predecessor": before, "successors": self.successors}
 
-    # What is done again and again.
+    # Periodic work.
 
     def join(self, gate, pause):
         while True:
@@ -126,12 +126,12 @@ class Member:
                 self.fix_fingers()
             except Lost as lost:
                 self.forget(str(lost))
-            if time.monotonic() - self.heard > 10 * pause + TRIES * PATIENCE:
+            if time.monotonic() - self.notified_at > 10 * pause + TRIES * PATIENCE:
                 self.predecessor = None
             time.sleep(pause)
 
     def stabilise(self):
-        """Tells our successor of us, and asks whether somebody is between: then that one is our successor."""
+        """Notifies our successor, and takes a host between us and it for our successor."""
         successor = self.successors[0]
         if successor == self.host:
             said = {"predecessor": self.predecessor, "successors": self.successors}
@@ -148,7 +148,7 @@ class Member:
         last = self.successors[0]
         for bit in range(BITS):
             start = (self.spot + (1 << bit)) % (1 << BITS)
-            # Up to the last finger there is nobody: it is this one's as well.
+            # No host lies before the last finger: it is this one's as well.
             if not within(start, self.spot, place(last)):
                 last = self.asker.find(start, self.step(start), [])
             self.fingers[bit] = last
@@ -170,12 +170,12 @@ def node(options):
 
 
 def listen(member):
-    ears = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    ears.bind(("", member.port))
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind(("", member.port))
     while True:
-        data, sender = ears.recvfrom(65536)
+        data, sender = sock.recvfrom(65536)
         question = json.loads(data)
-        ears.sendto(json.dumps({"number": question["number"], **member.answer(question)}).encode(), sender)
+        sock.sendto(json.dumps({"number": question["number"], **member.answer(question)}).encode(), sender)
 
 
 def lookup(options):

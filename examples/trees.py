@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sends a file down parallel n-ary trees of TCP connections, as SplitStream does. Standard library only.
 
-trees.py peer                                              receives, and passes on what it is told to, until it is ended
+trees.py peer                                              receives stripes, and passes them on, until it is ended
 trees.py source --peers NAME --count N [--rounds 2x1,2x2]  sends to the peers NAME-1 to NAME-N, in one round after the other
 
 A round of AxT cuts the file into T stripes, each of which goes down a tree of its own, in which each peer has up to A
@@ -41,13 +41,13 @@ class Stripe:
             self.grown.notify_all()
 
     def part(self, begin):
-        """What there is from here on, at least a byte."""
+        """The bytes from here on, at least one."""
         with self.grown:
             self.grown.wait_for(lambda: len(self.data) > begin)
             return bytes(self.data[begin:begin + CHUNK])
 
     def send(self, subtree, port, title):
-        """Sends all of it to the root of a subtree, and returns when everybody in it has confirmed."""
+        """Sends all of it to the root of a subtree, and returns when all peers in it have confirmed."""
         host, below = subtree
         with connect(host, port) as connection:
             header = json.dumps({"title": title, "size": self.size, "below": below}).encode()

@@ -117,7 +117,7 @@ def network(tool, name):
 def ask(tool, name, load):
     python, prober, traffic = networks.PYTHON, str(HERE / "probe.py"), str(TRAFFIC)
     with tempfile.TemporaryDirectory(prefix="wt-aqm-") as scratch, network(tool, name) as net:
-        file = Path(scratch) / "heard"
+        file = Path(scratch) / "received"
         if load.startswith("udp"):
             count = round(SECONDS * 1.2 * 10e6 / 8 / 1538)
             net.run(
@@ -133,16 +133,16 @@ def ask(tool, name, load):
                         "1500",
                     ]
                 ],
-                [python, prober, "hear", "5005", str(file)],
+                [python, prober, "receive", "5005", str(file)],
             )
-            heard = probe.read(file)
+            received = probe.read(file)
             # The first third is the discipline's start.
-            late = [(at - sent) / 1e6 for number, sent, at, _ in heard if number > count / 3]
-            span = heard[-1][2] - heard[0][2]
-            got = (len(heard) - 1) * 1472 * 8e3 / span
+            late = [(at - sent) / 1e6 for number, sent, at, _ in received if number > count / 3]
+            span = received[-1][2] - received[0][2]
+            got = (len(received) - 1) * 1472 * 8e3 / span
             lost = 100 * (
                 1
-                - sum(1 for number, *_ in heard if number > count / 3)
+                - sum(1 for number, *_ in received if number > count / 3)
                 / (count - int(count / 3) - 1)
             )
         else:
@@ -152,10 +152,12 @@ def ask(tool, name, load):
                 + [[python, prober, "send", "HOST", "5005", str(SECONDS * 50), "20000000", "100"]],
                 [python, str(HERE / "both.py"), traffic, str(streams), prober, str(file)],
             )
-            heard = probe.read(file)
-            late = [(at - sent) / 1e6 for number, sent, at, _ in heard if number > SECONDS * 50 / 3]
-            told = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-            got = goodput(told)
+            received = probe.read(file)
+            late = [
+                (at - sent) / 1e6 for number, sent, at, _ in received if number > SECONDS * 50 / 3
+            ]
+            finished = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+            got = goodput(finished)
             lost = None
         counted = net.counters()
     dropped, sent, marked = counts(tool, counted)

@@ -1,6 +1,6 @@
-"""both.py TRAFFIC STREAMS PROBE FILE: a sink of TCP streams and a hearer of datagrams in one node.
+"""both.py TRAFFIC STREAMS PROBE FILE: sinks of TCP streams and of datagrams in one node.
 
-Says `ready` when both listen.
+Prints `ready` when both listen.
 """
 
 import subprocess
@@ -9,16 +9,16 @@ from pathlib import Path
 
 here = str(Path(__file__).resolve().parent)
 traffic, streams, probe, file = sys.argv[1:]
-hearer = subprocess.Popen(
-    [sys.executable, probe, "hear", "5005", file], stdout=subprocess.PIPE, text=True
+receiver = subprocess.Popen(
+    [sys.executable, probe, "receive", "5005", file], stdout=subprocess.PIPE, text=True
 )
 sink = subprocess.Popen(
     [sys.executable, f"{here}/ready.py", traffic, "sink", "5000", streams],
     stdout=subprocess.PIPE,
     text=True,
 )
-hearer.stdout.readline()
+receiver.stdout.readline()
 sink.stdout.readline()
 print("ready", flush=True)
 print(sink.communicate()[0], end="")
-hearer.communicate()
+receiver.communicate()

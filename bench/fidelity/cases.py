@@ -1,6 +1,6 @@
-"""What is asked, and how each tool is told to do it. Times are in milliseconds.
+"""The cases, and the settings of each tool for them. Times are in milliseconds.
 
-Every case is asked of one direction, from the sender to the hearer; the way back is empty.
+Every case is asked of one direction, from the sender to the receiver; the other is empty.
 """
 
 import math
@@ -12,12 +12,12 @@ ETHERNET = 38  # bytes that a packet costs on the line beside its IP bytes
 
 @dataclass
 class Case:
-    """One question. `tell` has what each tool needs; one without an entry cannot be asked this."""
+    """One case. A tool without an entry in `settings` cannot do it."""
 
     name: str
     kind: str  # delay, loss, spacing or goodput
     asked: str
-    tell: dict
+    settings: dict
     count: int = 4000
     step_ns: int = 2_000_000
     size: int = 100
@@ -181,13 +181,13 @@ def spacing(mbit, count):
 
 def goodput(mbit, seconds=10):
     """One CUBIC stream with timestamps: 1448 of 1538 bytes are payload."""
-    told = spacing(mbit, 0).tell
-    told |= {f"{tool}-trains": told[tool] for tool in ("netem", "tbf", "htb")}
+    settings = spacing(mbit, 0).settings
+    settings |= {f"{tool}-trains": settings[tool] for tool in ("netem", "tbf", "htb")}
     return Case(
         f"tcp-{mbit}",
         "goodput",
         f"{mbit * 1448 / 1538:.3f} Mbit/s of payload",
-        told,
+        settings,
         count=seconds,
         figures={"goodput": mbit * 1448 / 1538},
     )

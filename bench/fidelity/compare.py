@@ -1,4 +1,4 @@
-"""What the samples say against what was asked: a few figures for each case and tool."""
+"""Samples against the asked values: a few figures for each case and tool."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def geometric(chance):
 
 
 def delays(seen):
-    return [(at - sent) / 1e6 for _, sent, at in seen["heard"]]
+    return [(at - sent) / 1e6 for _, sent, at in seen["received"]]
 
 
 def of_delay(case, seen):
@@ -52,7 +52,7 @@ def of_delay(case, seen):
     }
     if case.name.startswith("jitter"):
         out["ks"] = distance(values, case.cdf)
-        # What every path adds, programs and veths, is no fault of the distribution's form.
+        # What every path adds, programs and veths, is not an error of the distribution's form.
         shift = min(
             (
                 (distance([value - step / 100 for value in values], case.cdf))
@@ -72,9 +72,9 @@ def case_least(case):
     return low
 
 
-def bursts(count, heard):
+def bursts(count, received):
     """Lengths of the runs of lost numbers, and of the runs between them."""
-    got = {number for number, *_ in heard}
+    got = {number for number, *_ in received}
     lengths, gaps, run, since = [], [], 0, 0
     for number in range(count):
         if number in got:
@@ -91,9 +91,9 @@ def bursts(count, heard):
 
 
 def of_loss(case, seen):
-    count, heard = seen["count"], seen["heard"]
-    lengths, gaps = bursts(count, heard)
-    share = (count - len(heard)) / count
+    count, received = seen["count"], seen["received"]
+    lengths, gaps = bursts(count, received)
+    share = (count - len(received)) / count
     asked = case.figures["loss"]
     # The deviation of a share of independent losses; of bursts it is wider by what one burst's end
     # decides.
@@ -118,10 +118,12 @@ def gaps_us(case, seen):
     """Times between arrivals of packets that had waited, the later of two for three gaps at the
     least: a sender that paused left no queue to
     be measured."""
-    heard = sorted((at, at - sent) for _, sent, at in seen["heard"])
+    received = sorted((at, at - sent) for _, sent, at in seen["received"])
     waited = case.figures["gap"] * 3000
     return [
-        (at - before) / 1e3 for (before, _), (at, late) in zip(heard, heard[1:]) if late > waited
+        (at - before) / 1e3
+        for (before, _), (at, late) in zip(received, received[1:])
+        if late > waited
     ]
 
 

@@ -97,8 +97,8 @@ def slip():
 
 def tunnel():
     tun = os.open("/dev/net/tun", os.O_RDWR)
-    told = fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", b"wtline%d", IFF_TUN | IFF_NO_PI))
-    return tun, told[:16].rstrip(b"\0").decode()
+    answer = fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", b"wtline%d", IFF_TUN | IFF_NO_PI))
+    return tun, answer[:16].rstrip(b"\0").decode()
 
 
 if __name__ == "__main__":

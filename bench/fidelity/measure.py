@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Asks cases of tools and writes what was seen: measure.py --out DIR TOOL... [-- CASE...]
+"""Runs cases over tools and writes the samples: measure.py --out DIR TOOL... [-- CASE...]
 
 A tool is netem, tbf, htb (with -trains: with super-packets), windtunnel or rattan; `tc` is the
 plain veth pair, the floor of all of them. DIR gets a file TOOL.CASE.json with the samples for each.
-What a tool refuses is written there too.
+Refusals of a tool are written there too.
 """
 
 import json
@@ -36,12 +36,12 @@ def main(words):
     (folder / "machine.txt").write_text(machine() + "\n")
     for case in cases.named(names):
         for tool in tools:
-            if tool in case.tell:
+            if tool in case.settings:
                 ask(tool, case, folder)
 
 
 def machine():
-    """What this is measured on, in a line."""
+    """The machine of the measurements, in a line."""
     model = next(
         (
             line.split(":", 1)[1].strip()
@@ -66,9 +66,9 @@ def ask(tool, case, folder):
 
 def datagrams(tool, case):
     """Numbers, and times of sending and arrival after the first, in nanoseconds."""
-    with tempfile.TemporaryDirectory(prefix="wt-heard-") as scratch:
-        file = Path(scratch) / "heard"
-        with networks.TOOLS[tool](case.tell[tool]) as network:
+    with tempfile.TemporaryDirectory(prefix="wt-received-") as scratch:
+        file = Path(scratch) / "received"
+        with networks.TOOLS[tool](case.settings[tool]) as network:
             network.run(
                 [
                     [
@@ -82,23 +82,23 @@ def datagrams(tool, case):
                         str(case.size),
                     ]
                 ],
-                [networks.PYTHON, str(HERE / "probe.py"), "hear", "5005", str(file)],
+                [networks.PYTHON, str(HERE / "probe.py"), "receive", "5005", str(file)],
             )
         if not file.exists():
-            raise networks.Failed("nothing was heard")
+            raise networks.Failed("nothing was received")
         lines = probe.read(file)
     if not lines:
-        raise networks.Failed("nothing was heard")
+        raise networks.Failed("nothing was received")
     first = min(sent for _, sent, *_ in lines)
     return {
         "count": case.count,
-        "heard": [(number, sent - first, at - first) for number, sent, at, _ in lines],
+        "received": [(number, sent - first, at - first) for number, sent, at, _ in lines],
     }
 
 
 def stream(tool, case):
     """What one TCP stream brought, in bins."""
-    with networks.TOOLS[tool](case.tell[tool]) as network:
+    with networks.TOOLS[tool](case.settings[tool]) as network:
         said = network.run(
             [[networks.PYTHON, str(TRAFFIC), "stream", "HOST", "5000", f"{case.count}s"]],
             [networks.PYTHON, str(HERE / "ready.py"), str(TRAFFIC), "sink", "5000", "1"],

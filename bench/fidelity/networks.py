@@ -1,4 +1,4 @@
-"""The same two programs over each tool: a sender and a hearer, each in a network namespace."""
+"""The same two programs over each tool: a sender and a receiver, each in a network namespace."""
 
 import json
 import os
@@ -14,7 +14,7 @@ PYTHON = sys.executable
 
 
 class Failed(Exception):
-    """A tool did not do what it was told; the text says what it said."""
+    """A tool failed; the text is its output."""
 
 
 def call(*words, check=True):
@@ -26,7 +26,7 @@ def call(*words, check=True):
     return done.stdout
 
 
-def tell(line):
+def command(line):
     """A command without blanks in its words."""
     return call(*line.split())
 
@@ -41,9 +41,9 @@ class Kernel:
 
     # `back` is for what comes back. The devices pass single packets, unless `trains`: super-packets
     # are what Linux does by default, and what its shapers count as one packet of overhead.
-    def __init__(self, told, back=None, trains=False):
+    def __init__(self, settings, back=None, trains=False):
         self.names = [f"wtfid-{end}-{os.getpid()}" for end in "arb"]
-        self.told, self.back, self.trains = told, back, trains
+        self.settings, self.back, self.trains = settings, back, trains
 
     def __enter__(self):
         a, r, b = self.names
@@ -54,46 +54,46 @@ class Kernel:
         self._connect(0, a)
         self._connect(1, b)
         call("ip", "netns", "exec", a, "ping", "-q", "-c", "1", "-W", "5", "10.9.1.2")
-        for device, told in (("eth1", self.told), ("eth0", self.back)):
-            self._tell(r, device, told)
+        for device, settings in (("eth1", self.settings), ("eth0", self.back)):
+            self._shape(r, device, settings)
         return self
 
     def _connect(self, number, end):
         """Joins an end to the middle."""
         near = f"name eth{number} netns {self.names[1]}"
-        tell(f"ip link add eth0 netns {end} type veth peer {near}")
+        command(f"ip link add eth0 netns {end} type veth peer {near}")
         self._address(number, end)
         for name, device in ((end, "eth0"), (self.names[1], f"eth{number}")):
             if not self.trains:
-                tell(f"ip -n {name} link set {device} gso_max_segs 1")
+                command(f"ip -n {name} link set {device} gso_max_segs 1")
 
     def _address(self, number, end):
         for name, device, address in (
             (end, "eth0", f"10.9.{number}.2/24"),
             (self.names[1], f"eth{number}", f"10.9.{number}.1/24"),
         ):
-            tell(f"ip -n {name} addr add {address} dev {device}")
-            tell(f"ip -n {name} link set {device} up")
-        tell(f"ip -n {end} route add default via 10.9.{number}.1")
+            command(f"ip -n {name} addr add {address} dev {device}")
+            command(f"ip -n {name} link set {device} up")
+        command(f"ip -n {end} route add default via 10.9.{number}.1")
 
     @staticmethod
-    def _tell(name, device, told):
+    def _shape(name, device, settings):
         """A text is a root discipline. A list is a root, a class, and what is in the class."""
-        if isinstance(told, list):
-            root, (verb, about), inside = told[0], told[1].split(maxsplit=1), told[2]
-            tell(f"tc -n {name} qdisc add dev {device} root handle 1: {root}")
-            tell(f"tc -n {name} {verb} add dev {device} parent 1: classid 1:1 {about}")
-            tell(f"tc -n {name} qdisc add dev {device} parent 1:1 handle 10: {inside}")
-        elif told:
-            tell(f"tc -n {name} qdisc add dev {device} root handle 1: {told}")
+        if isinstance(settings, list):
+            root, (verb, about), inside = settings[0], settings[1].split(maxsplit=1), settings[2]
+            command(f"tc -n {name} qdisc add dev {device} root handle 1: {root}")
+            command(f"tc -n {name} {verb} add dev {device} parent 1: classid 1:1 {about}")
+            command(f"tc -n {name} qdisc add dev {device} parent 1:1 handle 10: {inside}")
+        elif settings:
+            command(f"tc -n {name} qdisc add dev {device} root handle 1: {settings}")
 
-    def run(self, send, hear):
-        """Runs the hearer, then the sender's commands side by side; `HOST` there is the hearer."""
+    def run(self, send, receive):
+        """Runs the receiver, then the sender's commands side by side; `HOST` is the receiver."""
         a, _, b = self.names
-        hearer = subprocess.Popen(
-            ["ip", "netns", "exec", b, *hear], stdout=subprocess.PIPE, text=True
+        receiver = subprocess.Popen(
+            ["ip", "netns", "exec", b, *receive], stdout=subprocess.PIPE, text=True
         )
-        hearer.stdout.readline()
+        receiver.stdout.readline()
         senders = [
             subprocess.Popen(
                 ["ip", "netns", "exec", a, *(word.replace("HOST", "10.9.1.2") for word in words)],
@@ -103,10 +103,10 @@ class Kernel:
         ]
         for sender in senders:
             sender.communicate()
-        return hearer.communicate()[0]
+        return receiver.communicate()[0]
 
     def counters(self):
-        """What the disciplines count, as `tc -s -j` tells it."""
+        """What the disciplines count, as `tc -s -j` prints it."""
         return json.loads(
             call("tc", "-n", self.names[1], "-s", "-j", "qdisc", "show", "dev", "eth1")
         )
@@ -117,7 +117,7 @@ class Kernel:
 
 
 class Serial(Kernel):
-    """The same with a serial line of 10 Mbit/s (line.py) from the middle to the hearer.
+    """The same with a serial line of 10 Mbit/s (line.py) from the middle to the receiver.
 
     Its device stops its queue until the packet on the line has left, which a shaper's does not: the
     discipline is the device's root.
@@ -143,9 +143,9 @@ class Serial(Kernel):
             return
         off = "cd /proc/sys/net/ipv6/conf/all 2>/dev/null || exit 0; echo 1 >disable_ipv6"
         for device, name, called in zip(self.devices, (self.names[1], end), ("eth1", "eth0")):
-            tell(f"ip link set {device} netns {name}")
+            command(f"ip link set {device} netns {name}")
             call("ip", "netns", "exec", name, "sh", "-c", off)
-            tell(f"ip -n {name} link set {device} name {called} mtu 1500")
+            command(f"ip -n {name} link set {device} name {called} mtu 1500")
         self._address(number, end)
 
     def __exit__(self, *_):
@@ -157,19 +157,19 @@ class Serial(Kernel):
 class Windtunnel:
     """A link of Windtunnel whose first direction has the properties."""
 
-    def __init__(self, told, back=None):
-        self.up, self.down = told, back or ""
+    def __init__(self, settings, back=None):
+        self.up, self.down = settings, back or ""
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="wt-fidelity-")
         return self
 
-    def run(self, send, hear):
+    def run(self, send, receive):
         program = os.environ.get("WINDTUNNEL", str(ROOT / "target/release/windtunnel"))
         if not Path(program).exists():
             sys.exit(f"no {program}\nhint: cargo build --release, or set WINDTUNNEL")
         sending = "\n".join(
-            f"      - {{run: {json.dumps(words).replace('HOST', 'hearer')}, start: 300ms}}"
+            f"      - {{run: {json.dumps(words).replace('HOST', 'receiver')}, start: 300ms}}"
             for words in send
         )
         file = Path(self.folder.name) / "net.yaml"
@@ -177,12 +177,12 @@ class Windtunnel:
 nodes:
   sender:
     user: root
-    after: hearer
+    after: receiver
     run:
 {sending}
-  hearer: {{run: {json.dumps(hear)}, user: root, ready: 'log:ready'}}
+  receiver: {{run: {json.dumps(receive)}, user: root, ready: 'log:ready'}}
 links:
-  - {{between: [sender, hearer], name: line, up: {{{self.up}}}, down: {{{self.down}}}}}
+  - {{between: [sender, receiver], name: line, up: {{{self.up}}}, down: {{{self.down}}}}}
 """)
         out = Path(self.folder.name) / "run"
         done = subprocess.run(
@@ -197,10 +197,10 @@ links:
         self.report = json.loads((out / "run.json").read_text())
         if not self.report["verdict"]["faithful"]:
             print(f"  note: {self.report['verdict']['text'].rsplit(' (', 1)[0]}", file=sys.stderr)
-        return (out / "nodes/hearer/stdout").read_text()
+        return (out / "nodes/receiver/stdout").read_text()
 
     def counters(self):
-        return next(link for link in self.report["links"] if link["direction"] == "sender-hearer")
+        return next(link for link in self.report["links"] if link["direction"] == "sender-receiver")
 
     def __exit__(self, *_):
         self.folder.cleanup()
@@ -209,18 +209,18 @@ links:
 class Rattan:
     """Rattan's isolated mode with one cell, in namespaces of its own. Needs root."""
 
-    def __init__(self, told, back=None):
-        ((self.kind, self.settings),) = told.items()
+    def __init__(self, settings, back=None):
+        ((self.kind, self.settings),) = settings.items()
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="wt-fidelity-")
         return self
 
-    def run(self, send, hear):
+    def run(self, send, receive):
         cells = [f'[cells.up]\ntype = "{self.kind}"'] + [
             f"{key} = {toml(value)}" for key, value in self.settings.items()
         ]
-        done = Path(self.folder.name) / "heard"
+        done = Path(self.folder.name) / "received"
         script = " & ".join(
             shlex.join([word.replace("HOST", "10.2.1.1") for word in words]) for words in send
         )
@@ -233,7 +233,7 @@ class Rattan:
                 "[general]",
                 "[commands]",
                 f"left = {toml(['sh', '-c', f'sleep 1; {script} & wait; sleep 3'])}",
-                f"right = {toml(['sh', '-c', f'{shlex.join(hear)} > {done}'])}",
+                f"right = {toml(['sh', '-c', f'{shlex.join(receive)} > {done}'])}",
                 "",
             ]
         )
@@ -274,9 +274,9 @@ def toml(value):
     return json.dumps(value)
 
 
-def trains(told, back=None):
+def trains(settings, back=None):
     """The kernel's shapers as they are without further settings."""
-    return Kernel(told, back, trains=True)
+    return Kernel(settings, back, trains=True)
 
 
 TOOLS = {

@@ -1,4 +1,4 @@
-"""ready.py PROGRAM WORDS...: a Python program that says `ready` when it listens on TCP."""
+"""ready.py PROGRAM WORDS...: a Python program that prints `ready` when it listens on TCP."""
 
 import runpy
 import socket

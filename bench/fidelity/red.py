@@ -70,21 +70,21 @@ def network(tool, ecn, back=False):
 
 def idle(tool):
     with tempfile.TemporaryDirectory(prefix="wt-red-") as scratch, network(tool, True) as net:
-        file, pings = Path(scratch) / "heard", Path(scratch) / "pings"
+        file, pings = Path(scratch) / "received", Path(scratch) / "pings"
         flood = " ".join(
             [*PROBE, "send", "HOST", "5005", "900", str(round(WIRE_NS / 1.15)), "1500", "2"]
         )
         net.run(
             [["sh", "-c", f"{flood}; sleep 1; ping -q -c 100 -i 0.1 -W 1 HOST >{pings}"]],
-            [*PROBE, "hear", "5005", str(file)],
+            [*PROBE, "receive", "5005", str(file)],
         )
-        heard = probe.read(file)
+        received = probe.read(file)
         back = int(re.search(r"(\d+) received", pings.read_text())[1])
     yield {
         "case": "idle",
         "ecn": True,
-        "heard": len(heard),
-        "marked": sum(ecn == 3 for *_, ecn in heard),
+        "received": len(received),
+        "marked": sum(ecn == 3 for *_, ecn in received),
         "pings": back,
     }
 
@@ -98,7 +98,7 @@ def load(tool):
 def overload(tool, ecn, times):
     count = round(8 * times * 1e9 / WIRE_NS)
     with tempfile.TemporaryDirectory(prefix="wt-red-") as scratch, network(tool, ecn) as net:
-        file = Path(scratch) / "heard"
+        file = Path(scratch) / "received"
         net.run(
             [
                 [
@@ -112,13 +112,13 @@ def overload(tool, ecn, times):
                     "2" if ecn else "0",
                 ]
             ],
-            [*PROBE, "hear", "5005", str(file)],
+            [*PROBE, "receive", "5005", str(file)],
         )
-        heard = probe.read(file)
-    seen = [row for row in heard if row[0] >= count // 3]
+        received = probe.read(file)
+    seen = [row for row in received if row[0] >= count // 3]
     late = [(at - sent) / 1e6 for _, sent, at, _ in seen]
-    # The last ones that were sent may still have waited when the others were dropped; what is lost
-    # is told by numbers.
+    # The last packets may still wait when earlier ones were dropped: losses are found by
+    # number.
     sent_ns = (seen[-1][1] - seen[0][1]) / (seen[-1][0] - seen[0][0])
     return {
         "load": WIRE_NS / sent_ns,

@@ -111,13 +111,13 @@ def rows(file):
     """The rows of bench/rtt-error and bench/goodput."""
     if not file.exists():
         return []
-    told = [line.split("\t") for line in file.read_text().splitlines() if line.count("\t") == 3]
+    rows = [line.split("\t") for line in file.read_text().splitlines() if line.count("\t") == 3]
     return [
         "### Round trips and goodput against the model",
         "",
         "| what | asked | ours | ours / asked |",
         "| --- | --- | --- | --- |",
-        *("| " + " | ".join(fields) + " |" for fields in told),
+        *("| " + " | ".join(fields) + " |" for fields in rows),
         "",
     ]
 
@@ -249,13 +249,13 @@ def aqm(folder):
     ]
     for row in median(json.loads(file.read_text()), ("discipline", "load", "tool")):
         tool = "kernel, HTB" if row["tool"] == "tc" else NAMES[row["tool"]]
-        told = (
+        cells = (
             f"refused: {row['refused'][:80]} | | |"
             if "refused" in row
             else f"{row['goodput']:.3f} | {row['dropped']:.2f} | {row['p50']:.2f} "
             f"| {row['p95']:.2f}"
         )
-        lines.append(f"| {row['discipline']} | {row['load']} | {tool} | {told} |")
+        lines.append(f"| {row['discipline']} | {row['load']} | {tool} | {cells} |")
     return lines + [""]
 
 
@@ -289,7 +289,7 @@ def red_cells(row):
         return [
             "",
             "",
-            f"{row['marked']:.0f} of {row['heard']:.0f}",
+            f"{row['marked']:.0f} of {row['received']:.0f}",
             "",
             "",
             f"{row['pings']:.0f} of 100",

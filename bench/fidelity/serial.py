@@ -30,7 +30,7 @@ class Packet:
 
 
 class World:
-    """What is to happen, in order of time and then of asking."""
+    """The events to come, in order of time and then of scheduling."""
 
     def __init__(self):
         self.now, self.due, self.order = 0.0, [], count()
@@ -45,13 +45,13 @@ class World:
 
 
 class Line:
-    """Transmits one packet at a time; what has left is heard at once."""
+    """Transmits one packet at a time, and delivers it when it has left."""
 
-    def __init__(self, world, discipline, heard):
-        self.world, self.discipline, self.heard, self.busy, self.offered = (
+    def __init__(self, world, discipline, deliver):
+        self.world, self.discipline, self.deliver, self.busy, self.offered = (
             world,
             discipline,
-            heard,
+            deliver,
             False,
             0,
         )
@@ -69,26 +69,26 @@ class Line:
             self.world.at(self.world.now + packet.size * 8 / RATE, self.end, packet)
 
     def end(self, packet):
-        self.heard(packet)
+        self.deliver(packet)
         self.begin()
 
 
 def overload(name, seconds, seed=1):
     """The figures of aqm.py under UDP at 1.2 times the rate."""
-    total, heard, world = round(seconds * 1.2 * RATE / 8 / WIRE), [], World()
+    total, received, world = round(seconds * 1.2 * RATE / 8 / WIRE), [], World()
     line = Line(
         world,
         DISCIPLINES[name](seed),
-        lambda packet: heard.append((packet.number, packet.sent, world.now)),
+        lambda packet: received.append((packet.number, packet.sent, world.now)),
     )
     for number in range(total):
         sent = number * seconds / total
         world.at(sent, line.enter, Packet("udp", number, WIRE, sent))
     world.run(2 * seconds)
-    late = [(left - sent) * 1e3 for number, sent, left in heard if number > total / 3]
-    kept = sum(number > total / 3 for number, *_ in heard)
+    late = [(left - sent) * 1e3 for number, sent, left in received if number > total / 3]
+    kept = sum(number > total / 3 for number, *_ in received)
     return {
-        "goodput": (len(heard) - 1) * PAYLOAD * 8e-6 / (heard[-1][2] - heard[0][2]),
+        "goodput": (len(received) - 1) * PAYLOAD * 8e-6 / (received[-1][2] - received[0][2]),
         "dropped": 100 * (1 - kept / (total - int(total / 3) - 1)),
         "marked": 0,
         **delays(late),
@@ -99,14 +99,14 @@ def streams(name, seconds, number, seed=1):
     """The figures of aqm.py with so many CUBIC streams. The way back takes the whole round trip."""
     world, late, got = World(), [], []
 
-    def heard(packet):
+    def deliver(packet):
         if packet.flow == "probe":
             late.append((packet.number, (world.now - packet.sent) * 1e3))
         else:
             got.append(world.now)
-            receivers[packet.flow].hear(packet.number)
+            receivers[packet.flow].receive(packet.number)
 
-    line = Line(world, DISCIPLINES[name](seed), heard)
+    line = Line(world, DISCIPLINES[name](seed), deliver)
     receivers = {}
     for index in range(number):
         sender = tcp.Sender(
@@ -140,7 +140,7 @@ def delays(late):
 
 def figures(name, load, seconds, rounds=3):
     """Medians of as many seeds."""
-    told = [
+    rows = [
         (
             overload(name, seconds, seed)
             if load.startswith("udp")
@@ -148,7 +148,7 @@ def figures(name, load, seconds, rounds=3):
         )
         for seed in range(1, rounds + 1)
     ]
-    return {key: statistics.median(row[key] for row in told) for key in told[0]}
+    return {key: statistics.median(row[key] for row in rows) for key in rows[0]}
 
 
 if __name__ == "__main__":

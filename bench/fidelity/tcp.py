@@ -2,7 +2,7 @@
 
 Segments are numbered and full, and there is always one more to send. Every second one is
 acknowledged, or after 40 ms, or at once while something is missing (RFC 5681), and each
-acknowledgement tells the newest (SACK). A segment is lost when one that was sent after it has
+acknowledgement names the newest (SACK). A segment is lost when one that was sent after it has
 arrived, and three have arrived beyond the first that is missing or recovery has begun. The window
 falls once for each window of losses, and what is in flight is kept to it (RFC 6675).
 
@@ -24,7 +24,7 @@ class Receiver:
             0,
         )
 
-    def hear(self, number):
+    def receive(self, number):
         if number != self.next or self.beyond:
             self.beyond.add(number)
             while self.next in self.beyond:
@@ -141,8 +141,8 @@ class Sender:
         for segment in gone:
             order, when, again = self.flight.pop(segment)
             self.delivered = max(self.delivered, order)
-            # Karn: one that was sent again tells no round trip. Nor does one whose acknowledgement
-            # was late, hence the least.
+            # Karn: a retransmitted segment gives no sample of the round trip. Nor does one whose
+            # acknowledgement was late, hence the least.
             rtt = min(rtt or 1e9, self.world.now - when) if not again else rtt
         if newest >= upto:
             self.arrived.add(newest)

@@ -72,7 +72,7 @@ def compare(name, quantity, asked, seen, unit, bound, relative=True):
     return Row(name, quantity, asked, seen, unit, shown, limit, abs(error) <= bound)
 
 
-def told(name, quantity, seen, unit, bound=None):
+def measured(name, quantity, seen, unit, bound=None):
     """A figure without a model, or with an upper bound only."""
     return Row(name, quantity, None, seen, unit, "", "" if bound is None else f"≤ {bound:g} {unit}", bound is None or seen <= bound)
 
@@ -96,8 +96,8 @@ def bandwidth(name, run, bounds):
     steady = bins[1:]
     asked = model.tcp_goodput(LINK)
     rows = [compare(name, "goodput, mean", asked, statistics.mean(steady), "Mbit/s", bounds["goodput"]),
-            told(name, "goodput, σ of 1 s bins", 100 * statistics.pstdev(steady) / asked, "%", bounds["sigma"]),
-            told(name, "drops", sum(sum(drops.values()) for drops in run.dropped().values()), "packets")]
+            measured(name, "goodput, σ of 1 s bins", 100 * statistics.pstdev(steady) / asked, "%", bounds["sigma"]),
+            measured(name, "drops", sum(sum(drops.values()) for drops in run.dropped().values()), "packets")]
     return rows, {"goodput": [(index + 0.5, value) for index, value in enumerate(bins)]}
 
 
@@ -109,7 +109,7 @@ def window(name, run, bounds):
 
 
 def sharing(name, run, bounds):
-    """Plateaus and ends of three streams. With drop-tail only the sum is the model's; the rest is told."""
+    """Plateaus and ends of three streams. With drop-tail only the sum is the model's; the rest has no bound."""
     streams = run.streams()
     began = {said["label"]: said["began_ns"] for said in run.said["sent"]}
     origin = min(began.values())
@@ -121,18 +121,18 @@ def sharing(name, run, bounds):
     rows = []
     for number, (low, high, shares) in enumerate(phases, 1):
         # A stream needs a moment to find its share, and what a receiver held back behind a loss belongs to the time before:
-        # two seconds, or of a short phase two fifths, are left out. A phase that is hardly longer is only told.
+        # two seconds, or of a short phase two fifths, are left out. A phase that is hardly longer has no bound.
         skip = min(2.0, (high - low) / 2.5)
         for index, share in shares.items():
             low_ns, width = origin + (low + skip) * 1e9, (high - low - skip - 0.1) * 1e9
             seen = rates(streams[index], low_ns, width, 1)[0]
             label = f"phase {number}, stream {index + 1}"
             rows.append(compare(name, label, share, seen, "Mbit/s", bounds["plateau"]) if fair and high - low > 1.5
-                        else told(name, label, seen, "Mbit/s"))
+                        else measured(name, label, seen, "Mbit/s"))
     for index, stream in enumerate(streams):
         end = (stream["last_ns"] - origin) / 1e9
         label = f"stream {index + 1} ends"
-        rows.append(compare(name, label, ends[index], end, "s", bounds["ends"]) if fair else told(name, label, end, "s"))
+        rows.append(compare(name, label, ends[index], end, "s", bounds["ends"]) if fair else measured(name, label, end, "s"))
     rows.append(compare(name, "last end", max(ends), max((s["last_ns"] - origin) / 1e9 for s in streams), "s", bounds["sum"]))
     count = int((max(s["last_ns"] for s in streams) - origin) / 1e9)
     each = [rates(stream, origin, 1e9, count) for stream in streams]
@@ -141,13 +141,13 @@ def sharing(name, run, bounds):
     for index, stream in enumerate(streams):
         inside = [v for second, v in enumerate(each[index]) if starts[2] + 1 <= second < min(s["last_ns"] - origin for s in streams) / 1e9 - 1]
         if inside:
-            rows.append(told(name, f"stream {index + 1} while three share: mean", statistics.mean(inside), "Mbit/s"))
-            rows.append(told(name, f"stream {index + 1} while three share: σ", statistics.pstdev(inside), "Mbit/s"))
+            rows.append(measured(name, f"stream {index + 1} while three share: mean", statistics.mean(inside), "Mbit/s"))
+            rows.append(measured(name, f"stream {index + 1} while three share: σ", statistics.pstdev(inside), "Mbit/s"))
     share_from, share_to = starts[2] + 2, min(s["last_ns"] - origin for s in streams) / 1e9 - 1
     for number, seen in carried(run, len(streams), share_from, share_to).items():
         if len(seen) > 1 and any(seen):
             sigma = 100 * statistics.pstdev(seen) / statistics.mean(seen)
-            rows.append(told(name, f"stream {number} on its own link while three share: σ of {len(seen)} s", sigma, "%",
+            rows.append(measured(name, f"stream {number} on its own link while three share: σ of {len(seen)} s", sigma, "%",
                              bounds["sigma"] if name.endswith("-paths") else None))
     lines = {f"stream {index + 1}": [(second + 0.5, value) for second, value in enumerate(values)] for index, values in enumerate(each)}
     return rows, {"lines": lines, "phases": phases, "ends": ends}
@@ -188,13 +188,13 @@ def overhead(name, run, bounds):
     return rows, {"goodput": points}
 
 
-def heard(run, node):
-    return next(said["number_sent_heard_ns"] for said in run.said["heard"] if said["node"] == node)
+def received(run, node):
+    return next(said["number_sent_received_ns"] for said in run.said["received"] if said["node"] == node)
 
 
 def faults(name, run, bounds):
     """When each change was seen, counted from the first one, which is taken as exact."""
-    beats = heard(run, "ear")
+    beats = received(run, "ear")
     planned = [event for event in events(run) if event["event"] in ("link-state", "partitioned", "healed", "link-set")]
     gaps = [(before, after) for before, after in zip(beats, beats[1:]) if after[0] - before[0] > 20]
     steps = jumps(beats)
@@ -202,7 +202,7 @@ def faults(name, run, bounds):
     seen = [gaps[0][0][1], gaps[0][1][1], gaps[1][0][1], gaps[1][1][1]] + [beat[1] for beat in steps]
     times = sorted({event["intended_ns"] for event in planned})
     labels = ["link down", "link up", "partition", "heal", "latency 3 to 40 ms", "latency 2 to 22 ms"]
-    rows, bound = [told(name, "changes seen", len(seen), "")], bounds["change_ms"] + bounds["forgiven"] * run.latest_ms()
+    rows, bound = [measured(name, "changes seen", len(seen), "")], bounds["change_ms"] + bounds["forgiven"] * run.latest_ms()
     for label, at, intended in zip(labels, seen, times):
         rows.append(compare(name, f"{label}, after the first", (intended - times[0]) / 1e6, (at - seen[0]) / 1e6, "ms", bound, False))
     return rows, {"delay": [((sent - beats[0][1]) / 1e9, (at - sent) / 1e6) for _, sent, at in beats]}
@@ -232,16 +232,16 @@ def all_events(run):
 def luck(name, run, bounds):
     sent = {said["node"]: said["count"] for said in run.said["beat"]}
     count = sent["mouth"]
-    lost = count - len(heard(run, "ear"))
+    lost = count - len(received(run, "ear"))
     chance = 1 - (1 - 0.01) * (1 - 0.02)
     three = 3 * math.sqrt(count * chance * (1 - chance))
     rows = [compare(name, f"lost of {count}", count * chance, lost, "packets", round(three), False)]
-    delays = sorted((at - begun) / 1e6 for _, begun, at in heard(run, "ear-2"))
+    delays = sorted((at - begun) / 1e6 for _, begun, at in received(run, "ear-2"))
     floor = bounds["floor_ms"]
     distance = max(max(abs((index + 1) / len(delays) - uniform(delay)), abs(index / len(delays) - uniform(delay)))
                    for index, delay in enumerate(delays))
     # 1.63/√n is the 1 % bound of the Kolmogorov–Smirnov test; the path's own floor shifts a uniform of 20 ms by floor/20.
-    rows.append(told(name, "jitter: KS distance to 10 to 30 ms", distance, "", round(1.63 / math.sqrt(len(delays)) + floor / 20, 4)))
+    rows.append(measured(name, "jitter: KS distance to 10 to 30 ms", distance, "", round(1.63 / math.sqrt(len(delays)) + floor / 20, 4)))
     return rows, {"jitter": delays}
 
 
@@ -250,7 +250,7 @@ def uniform(delay):
 
 
 def queue(name, run, bounds):
-    beats = heard(run, "ear")
+    beats = received(run, "ear")
     got = [number for number, *_ in beats]
     arrivals = next(said["sent_ns"] for said in run.said["beat"])
     asked = sum(model.drop_tail(arrivals, 1538, 10_000_000, 100))
@@ -266,8 +266,8 @@ def rtt_share(name, run, bounds):
         width = (high - low) * 1e9
         near = rates(streams["n0-n2"], origin + low * 1e9, width, 1)[0]
         far = rates(streams["n0-n5"], origin + low * 1e9, width, 1)[0]
-        rows.append(told(name, f"{label}: n0 to n2 (SplayNet: {2.0 if low == 5 else 1.5})", near * 2 / asked, "Mbit/s of the link"))
-        rows.append(told(name, f"{label}: n0 to n5 (SplayNet: {0.0 if low == 5 else 0.5})", far * 2 / asked, "Mbit/s of the link"))
+        rows.append(measured(name, f"{label}: n0 to n2 (SplayNet: {2.0 if low == 5 else 1.5})", near * 2 / asked, "Mbit/s of the link"))
+        rows.append(measured(name, f"{label}: n0 to n5 (SplayNet: {0.0 if low == 5 else 0.5})", far * 2 / asked, "Mbit/s of the link"))
         rows.append(compare(name, f"{label}: used of the link", 2, (near + far) * 2 / asked, "Mbit/s of the link", bounds["share_sum"]))
     lines = {label: [(second + 0.5, value) for second, value in enumerate(rates(stream, origin, 1e9, 182))] for label, stream in streams.items()}
     return rows, {"lines": lines}

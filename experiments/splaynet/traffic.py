@@ -8,7 +8,7 @@ traffic.py stream HOST PORT BYTES|SECONDSs      one TCP stream (CUBIC; TRAFFIC_C
 traffic.py messages HOST PORT SECONDS SIZE...   messages with TCP_NODELAY, for SECONDS each size; each message stays a
                                                 segment of its own (MSG_EOR), unless TRAFFIC_MERGE=1
 traffic.py beat HOST PORT COUNT MICROSECONDS SIZE   numbered UDP datagrams at a fixed pace
-traffic.py hear PORT SECONDS                    hears them until SECONDS have passed without one
+traffic.py collect PORT SECONDS                 receives them until SECONDS have passed without one
 """
 import collections
 import json
@@ -177,24 +177,24 @@ def pause(due):
         pass
 
 
-def hear(port, seconds):
-    ears = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    ears.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-    ears.bind(("", int(port)))
+def collect(port, seconds):
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    sock.bind(("", int(port)))
     say(what="ready")
-    heard = []
+    received = []
     try:
         while True:
-            data = ears.recv(65536)
+            data = sock.recv(65536)
             # Before the first one it waits for ever: programs start one after the other.
-            ears.settimeout(float(seconds))
-            heard.append((*struct.unpack("!QQ", data[:16]), now()))
+            sock.settimeout(float(seconds))
+            received.append((*struct.unpack("!QQ", data[:16]), now()))
     except TimeoutError:
-        say(what="heard", number_sent_heard_ns=heard)
+        say(what="received", number_sent_received_ns=received)
 
 
 VERBS = {"echo": (echo, 1), "rpc": (rpc, 3), "sink": (sink, 2), "stream": (stream, 3), "messages": (messages, 4),
-         "beat": (beat, 5), "hear": (hear, 2)}
+         "beat": (beat, 5), "collect": (collect, 2)}
 
 if __name__ == "__main__":
     verb, *words = sys.argv[1:] or [""]

@@ -1,4 +1,4 @@
-//! Arbitrary bytes as what agents and commands ask, answer and order: survived, and a run that is taken can be used.
+//! Arbitrary bytes as messages of agents and commands: no panic, and an accepted run is usable.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| windtunnel_cluster::fuzz_one(data));

@@ -1,4 +1,4 @@
-//! Arbitrary datagrams to an agent of the mesh in a run: counted, answered within the MTU, survived.
+//! Arbitrary datagrams to a mesh agent in a run: counted, answered within the MTU, no panic.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| windtunnel_mesh::fuzz_one(data));
