@@ -1,10 +1,11 @@
 //! What a network model cannot emulate is refused, not left out.
 
+use windtunnel_model::expect::LinkFact;
 use windtunnel_model::plan::NetworkModel;
 use windtunnel_model::profile::{Discipline, Setting};
 use windtunnel_model::{LinkPatch, Plan};
 
-use crate::decode::{Draft, LinkKeys, Paths};
+use crate::decode::{Draft, LinkKeys, Paths, Subject};
 use crate::error::Diagnostics;
 
 /// Shares are exact below this many bits a second
@@ -24,6 +25,14 @@ pub(super) fn check(found: &mut Diagnostics, draft: &Draft) {
     let links = draft.links.iter().map(|link| &link.keys);
     for keys in std::iter::once(&draft.link_defaults).chain(links) {
         refuse(found, why, keys);
+    }
+    for expectation in &draft.expect {
+        let Subject::Link { link, facts, .. } = &expectation.subject else { continue };
+        if facts.iter().any(|fact| matches!(fact, LinkFact::Queue(..))) {
+            let message = format!("queue: {} packets wait at their sources", why.condition());
+            let hint = format!("expect the path's round-trip time, or {}", why.remedy());
+            found.mistake_with_hint(link.place, message, hint);
+        }
     }
 }
 
