@@ -1,6 +1,8 @@
 """What the experiments should give, in closed form. Rates are in Mbit/s, times in seconds."""
 
 ETHERNET, IP, TCP, STAMPS = 38, 20, 20, 12
+# What each message carries beside itself, with timestamps.
+MESSAGE_HEADERS = ETHERNET + IP + TCP + STAMPS
 
 
 def tcp_goodput(rate, stamps=True, mtu=1500):

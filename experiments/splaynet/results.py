@@ -177,15 +177,47 @@ def owner(direction, count):
 
 
 def overhead(name, run, bounds):
-    rows, points = [], []
-    for stream in sorted(run.said["stream"], key=lambda stream: int(stream["label"])):
+    """What messages of each size make of what the line carried; and of its rate, where the sender is sure to have had a processor."""
+    rows, points, line, total = [], [], Line(run, "left-right"), 0
+    streams = sorted(run.said["stream"], key=lambda stream: stream["first_ns"])
+    begun = streams[0]["first_ns"] / 1e9 - line.begun()
+    for stream in streams:
         size = int(stream["label"])
+        total += stream["bytes"] / size * (size + model.MESSAGE_HEADERS)
         # From half a second on, to the last whole bin.
-        count = int((stream["last_ns"] - stream["first_ns"]) / 1e8) - 6
-        seen = rates(stream, stream["first_ns"] + 500_000_000, count * 1e8, 1)[0]
+        first, count = stream["first_ns"] + 500_000_000, int((stream["last_ns"] - stream["first_ns"]) / 1e8) - 6
+        seen = rates(stream, first, count * 1e8, 1)[0]
         points.append((size, seen))
-        rows.append(compare(name, f"{size}-byte messages", model.message_goodput(LINK, size), seen, "Mbit/s", bounds["messages"]))
-    return rows, {"goodput": points}
+        low = first / 1e9 - begun
+        rate = line.mean(low, low + count / 10)
+        asked = model.message_goodput(rate, size)
+        rows.append(compare(name, f"{size}-byte messages in {rate:.2f} Mbit/s", asked, seen, "Mbit/s", bounds["messages"]))
+        if bounds["full_line"]:
+            rows.append(compare(name, f"{size}-byte messages", model.message_goodput(LINK, size), seen, "Mbit/s", bounds["full_line"]))
+    rows.append(compare(name, "wire bytes of all messages", total, line.total(), "B", bounds["wire_bytes"]))
+    return rows, {"goodput": sorted(points)}
+
+
+class Line:
+    """What a direction of a link carried, by the samples of the run: each is of the 100 ms before its time."""
+
+    def __init__(self, run, direction):
+        with open(run.folder / "links.csv", encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["direction"] == direction]
+        self.samples = [(float(row["time_s"]), int(row["delivered_wire_bytes"])) for row in rows]
+
+    def begun(self):
+        """When the first sample with more than a connection's set-up began: to 100 ms the time of the first message."""
+        return next(time for time, carried in self.samples if carried > 1000) - 0.1
+
+    def mean(self, low, high):
+        """Mbit/s between two times; a sample belongs in parts to the neighbours of a bound."""
+        parts = ((max(0.0, min(high, time) - max(low, time - 0.1)) / 0.1, carried) for time, carried in self.samples)
+        return sum(part * carried for part, carried in parts) * 8e-6 / (high - low)
+
+    def total(self):
+        """Bytes of the wire."""
+        return sum(carried for _, carried in self.samples)
 
 
 def received(run, node):
