@@ -17,7 +17,7 @@ class DropTail:
     limit = 100
 
     def __init__(self, seed=1):
-        self.queue, self.bytes, self.dropped, self.luck = deque(), 0, 0, random.Random(seed)
+        self.queue, self.bytes, self.dropped, self.random = deque(), 0, 0, random.Random(seed)
 
     def admits(self, now):
         return True
@@ -182,7 +182,7 @@ class Pie(DropTail):
             return True
         # De-randomisation.
         self.sum = self.sum + self.chance if self.chance else 0.0
-        if self.sum < 0.85 or self.sum < 8.5 and self.luck.random() >= self.chance:
+        if self.sum < 0.85 or self.sum < 8.5 and self.random.random() >= self.chance:
             return True
         self.sum = 0.0
         return False
@@ -212,7 +212,7 @@ class Red(DropTail):
         self.count += 1
         base = self.most * (self.average - self.low) / (self.high - self.low)
         spread = 1 - self.count * base
-        if self.average >= self.high or spread <= base or self.luck.random() < base / spread:
+        if self.average >= self.high or spread <= base or self.random.random() < base / spread:
             self.count = 0
             return False
         return True

@@ -61,7 +61,7 @@ def faults(_, series, folder):
     chart.write(folder / "splaynet-changes.svg")
 
 
-def luck(_, series, folder):
+def loss_jitter(_, series, folder):
     chart = Chart("Jitter of 20 ms over 10 ms", "one-way delay, ms", "share of datagrams", y=(0, 1))
     chart.cdf("ours", series["jitter"])
     chart.line("asked", [(10, 0), (30, 1)], MODEL, "6 4")
@@ -77,4 +77,4 @@ def rtt_share(_, series, folder):
     chart.write(folder / "splaynet-rtt-share.svg")
 
 
-DRAWERS = {"latency": latency, "bandwidth": bandwidth, "overhead": overhead, "faults": faults, "luck": luck, "rtt-share": rtt_share}
+DRAWERS = {"latency": latency, "bandwidth": bandwidth, "overhead": overhead, "faults": faults, "loss-jitter": loss_jitter, "rtt-share": rtt_share}

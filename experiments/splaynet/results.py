@@ -261,7 +261,7 @@ def all_events(run):
     return list(map(json.loads, (run.folder / "events.jsonl").read_text().splitlines()))
 
 
-def luck(name, run, bounds):
+def loss_jitter(name, run, bounds):
     sent = {said["node"]: said["count"] for said in run.said["beat"]}
     count = sent["mouth"]
     lost = count - len(received(run, "ear"))
@@ -305,7 +305,7 @@ def rtt_share(name, run, bounds):
     return rows, {"lines": lines}
 
 
-READERS = {"latency": latency, "bandwidth": bandwidth, "window": window, "overhead": overhead, "faults": faults, "luck": luck,
+READERS = {"latency": latency, "bandwidth": bandwidth, "window": window, "overhead": overhead, "faults": faults, "loss-jitter": loss_jitter,
            "queue": queue, "rtt-share": rtt_share}
 
 

@@ -14,10 +14,10 @@ def links():
     """Names of both ends, and Mbit/s: a ring of regions, leaf routers below them, and the hosts of 75 pairs."""
     found = [(f"region-{at}", f"region-{(at + 1) % REGIONS}", BACKBONE) for at in range(REGIONS)]
     found += [(f"leaf-{at}", f"region-{at % REGIONS}", REGIONAL) for at in range(LEAVES)]
-    luck = random.Random(3)
+    generator = random.Random(3)
     for pair in range(PAIRS):
         for side in ("s", "r"):
-            found.append((f"{side}{pair}", f"leaf-{luck.randrange(LEAVES)}", ACCESS))
+            found.append((f"{side}{pair}", f"leaf-{generator.randrange(LEAVES)}", ACCESS))
     return found
 
 
