@@ -16,7 +16,7 @@ fn an_event_changes_what_traceroute_shows_and_the_round_trip_at_its_time() {
     }
     for user in users() {
         let lab = Lab::new(user);
-        let outcome = lab.pass(
+        let outcome = lab.pass_faithful(
             "duration: 4s
 nodes:
   a:
@@ -51,9 +51,8 @@ events:
             .filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse().ok())
             .collect();
         let slow = times.iter().filter(|time| **time >= 84.0).count();
-        // Nothing is early; on a machine that stalls some are late.
-        let latest = if outcome.is_faithful() { 60.0 } else { 84.0 };
-        let fast = times.iter().filter(|time| (24.0..latest).contains(*time)).count();
+        // Nothing is early.
+        let fast = times.iter().filter(|time| (24.0..60.0).contains(*time)).count();
         assert_eq!(slow + fast, times.len(), "{text}");
         assert!((10..=25).contains(&slow) && fast >= 15, "{slow} slow, {fast} fast: {text}");
         let fixed = outcome.events(&[("event", "route-fixed")]);

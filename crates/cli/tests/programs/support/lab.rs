@@ -112,6 +112,15 @@ impl Lab {
         outcome
     }
 
+    /// Runs a scenario that must end well and be faithful: its figures are then those of the
+    /// network. A run that the machine was too busy for is repeated, with the reason printed.
+    #[track_caller]
+    pub(crate) fn pass_faithful(&self, scenario: &str) -> Outcome {
+        let outcome = self.run_with(scenario, &["--max-lateness", "10ms", "--attempts", "5"]);
+        outcome.assert_code(0);
+        outcome
+    }
+
     /// Starts a scenario.
     pub(crate) fn start(&self, scenario: &str) -> Live<'_> {
         self.start_with(scenario, &[])
