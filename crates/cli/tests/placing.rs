@@ -53,7 +53,7 @@ impl Agent {
         let mut talk = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         talk.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("agent: hears at ").expect(&line).to_owned();
+        let address = line.trim().strip_prefix("agent: listens on ").expect(&line).to_owned();
         Agent { child, address, _talk: talk }
     }
 }

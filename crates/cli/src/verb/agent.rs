@@ -146,10 +146,10 @@ fn tell(told: &AgentNotice, announces: bool) {
 fn text(told: &AgentNotice) -> String {
     match told {
         AgentNotice::Listening { listen, advertise } if listen == advertise => {
-            format!("agent: hears at {listen}")
+            format!("agent: listens on {listen}")
         }
         AgentNotice::Listening { listen, advertise } => {
-            format!("agent: hears at {listen}, others reach it at {advertise}")
+            format!("agent: listens on {listen}, others reach it at {advertise}")
         }
         AgentNotice::NotFound { name, why } => {
             format!("warning: --join {name}: {why}; it is looked up again")

@@ -39,7 +39,7 @@ fn an_agent_with_another_key_does_not_get_in() {
     let made = machines.ask(1, &["keygen", "other.key"]);
     assert!(made.status.success(), "{made:?}");
     let mut stranger = machines.agent(1, &["--key", "other.key"]);
-    stranger.wait_for("hears at");
+    stranger.wait_for("listens on");
     machines.agent_of(0).wait_for("agent: refused 10.99.0.2:");
     let hosts = machines.ask(0, &["hosts", &address(0), "--key", "../key"]);
     assert!(!String::from_utf8(hosts.stdout).unwrap().contains("two"));

@@ -40,7 +40,7 @@ impl Machines {
         let mut machines = Machines::without_agents(count)?;
         for (at, words) in words.iter().enumerate() {
             let mut agent = machines.agent(at, words);
-            agent.wait_for("hears at");
+            agent.wait_for("listens on");
             machines.agents.push(agent);
         }
         machines.meet();
