@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     pub(crate) verb: Verb,
 }
 
-/// What can be done.
+/// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Run(Box<verb::run::Arguments>),
@@ -61,7 +61,7 @@ pub(crate) fn node_command(text: &str) -> Result<String, String> {
     }
 }
 
-/// How the answer is written.
+/// The format of the output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Format {
     /// Write JSON to standard output, with the fields of the human output; failures too

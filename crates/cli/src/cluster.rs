@@ -1,5 +1,4 @@
-//! The cluster's key and its machines as the command line has them, and what is said of a run over
-//! them.
+//! The cluster's key and its machines on the command line, and messages about runs over them.
 
 mod concerns;
 pub(crate) mod machines;
@@ -13,9 +12,9 @@ use windtunnel_lead::KeySource;
 use crate::failure::Failure;
 
 pub(crate) use concerns::concerns;
-pub(crate) use talk::{progress, refuse_to_detach, tell_started};
+pub(crate) use talk::{progress, refuse_to_detach, report_started};
 
-/// Which key.
+/// The choice of the key.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Key {
     /// The cluster's key, `-` for standard input [default: windtunnel/cluster.key in

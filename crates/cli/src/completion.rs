@@ -8,12 +8,12 @@ use clap::{Arg, Command};
 
 pub(crate) use script::script;
 
-/// What a word could become.
+/// A completion of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
     /// The whole word.
     pub(crate) value: String,
-    /// What it means; may be empty.
+    /// Its description; may be empty.
     pub(crate) help: String,
 }
 
@@ -23,7 +23,7 @@ impl Candidate {
     }
 }
 
-/// What the last of `words` could become. None: the shell completes names of files and commands.
+/// Completions of the last of `words`. None: the shell completes names of files and commands.
 pub(crate) fn candidates(command: &Command, words: &[String]) -> Vec<Candidate> {
     let Some((current, before)) = words.split_last() else { return Vec::new() };
     let Some(point) = Point::find(command, before.get(1..).unwrap_or_default()) else {
@@ -34,11 +34,11 @@ pub(crate) fn candidates(command: &Command, words: &[String]) -> Vec<Candidate> 
     candidates
 }
 
-/// Where on the command line a word stands.
+/// The place of a word on the command line.
 #[derive(Debug, Default)]
 struct Point<'c> {
     verb: Option<&'c Command>,
-    /// The option whose value the word is.
+    /// The option that takes the word as its value.
     option: Option<&'c Arg>,
     /// How many words stand before it that belong to no option.
     position: usize,

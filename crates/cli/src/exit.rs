@@ -1,6 +1,6 @@
 //! The exit codes.
 
-/// What windtunnel's exit code means. `link`, `exec` and `shell` pass the code of their command
+/// The meaning of windtunnel's exit code. `link`, `exec` and `shell` pass the code of their command
 /// through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -24,7 +24,7 @@ impl Exit {
     pub const ALL: [Exit; 6] =
         [Exit::Fine, Exit::Check, Exit::Usage, Exit::Scenario, Exit::Machine, Exit::Internal];
 
-    /// What codes above 128 mean.
+    /// The meaning of codes above 128.
     pub const SIGNAL_MEANING: &str = "Ended by signal n (2 for Ctrl-C: 130). With `link`, `exec` and \
         `shell`: the command was ended by signal n.";
 
@@ -32,7 +32,7 @@ impl Exit {
     pub const NOT_FOUND: u8 = 127;
     /// A command of `link`, `exec` or `shell` is there and cannot be executed.
     pub const NOT_EXECUTABLE: u8 = 126;
-    /// What codes of commands mean.
+    /// The meaning of the codes of commands.
     pub const COMMAND_MEANING: &str = "`link`, `exec` and `shell` exit with the code of their command. 127: it is \
         not found; 126: it cannot be executed. `link --strict` exits with 1 where the command's code is 0 and \
         the run is not as it should be.";
@@ -56,7 +56,7 @@ impl Exit {
         }
     }
 
-    /// What it means, for the manual and the reference.
+    /// Its meaning, for the manual and the reference.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -72,11 +72,11 @@ impl Exit {
             }
             Exit::Scenario => {
                 "The scenario has mistakes or cannot be read, or the machines of --hosts cannot carry it. Each \
-                 mistake is told with line and column; nothing has been started."
+                 mistake is reported with line and column; nothing has been started."
             }
             Exit::Machine => {
-                "This machine does not allow what the run needs; `windtunnel doctor` tells what and how \
-                 to change it."
+                "This machine does not allow what the run needs; `windtunnel doctor` shows the reason and \
+                 how to change it."
             }
             Exit::Internal => "A fault of windtunnel itself. Please report it.",
         }

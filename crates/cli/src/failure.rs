@@ -1,4 +1,4 @@
-//! What went wrong, and how it is told.
+//! Failures of verbs, and how they are printed.
 
 mod record;
 
@@ -28,16 +28,16 @@ pub(crate) enum Failure {
     Mistake(Box<Mistake>),
     /// Machines cannot carry the plan.
     Refused(Box<Refused>),
-    /// Something else, with its causes.
-    Told {
-        /// What went wrong; its sources are the causes.
+    /// Any other failure, with its causes.
+    Error {
+        /// The error; its sources are the causes.
         error: Box<dyn Error + Send + Sync>,
-        /// What the user can do about it.
+        /// Advice to the user.
         hint: Option<String>,
         /// The exit code.
         code: u8,
     },
-    /// Whoever read standard output has gone (`| head`): nobody is left to tell, and nothing is
+    /// The reader of standard output has closed it (`| head`): nothing is printed, and nothing is
     /// wrong.
     ReaderGone,
 }
@@ -45,50 +45,50 @@ pub(crate) enum Failure {
 impl Failure {
     /// A failure in words.
     pub(crate) fn new(exit: Exit, text: impl Into<String>) -> Self {
-        Failure::Told { error: text.into().into(), hint: None, code: exit.code() }
+        Failure::Error { error: text.into().into(), hint: None, code: exit.code() }
     }
 
     /// A failure with its causes.
     pub(crate) fn caused(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Failure::Told { error: error.into(), hint: None, code: exit.code() }
+        Failure::Error { error: error.into(), hint: None, code: exit.code() }
     }
 
     /// The same with a hint.
     pub(crate) fn hint(self, text: impl Into<String>) -> Self {
         match self {
-            Failure::Told { error, code, .. } => {
-                Failure::Told { error, hint: Some(text.into()), code }
+            Failure::Error { error, code, .. } => {
+                Failure::Error { error, hint: Some(text.into()), code }
             }
             other => other,
         }
     }
 
-    /// An answer that is no answer to the question.
+    /// A reply that does not fit the request.
     pub(crate) fn unexpected(reply: Reply) -> Self {
         match reply {
             Reply::Error { message, hint } => {
-                Failure::Told { error: message.into(), hint, code: Exit::Usage.code() }
+                Failure::Error { error: message.into(), hint, code: Exit::Usage.code() }
             }
             Reply::NotRun { message, exit } => {
                 let code = exit.unwrap_or(Exit::Usage.code());
-                Failure::Told { error: message.into(), hint: None, code }
+                Failure::Error { error: message.into(), hint: None, code }
             }
             other => Failure::new(Exit::Internal, format!("unexpected answer {other:?}")),
         }
     }
 
-    /// Tells it on standard error and returns the exit code.
-    pub(crate) fn tell(&self) -> u8 {
+    /// Prints it on standard error and returns the exit code.
+    pub(crate) fn print(&self) -> u8 {
         if !matches!(self, Failure::ReaderGone) {
             output::talk(&self.text());
         }
         self.code()
     }
 
-    /// Tells it as JSON and returns the exit code.
-    pub(crate) fn tell_json(&self, to_standard_error: bool) -> u8 {
+    /// Prints it as JSON and returns the exit code.
+    pub(crate) fn print_json(&self, to_standard_error: bool) -> u8 {
         if !matches!(self, Failure::ReaderGone) {
-            Record::of(self).tell(to_standard_error);
+            Record::of(self).print(to_standard_error);
         }
         self.code()
     }
@@ -101,26 +101,26 @@ impl Failure {
                 Exit::Scenario.code()
             }
             Failure::Event(_) => Exit::Usage.code(),
-            Failure::Told { code, .. } => *code,
+            Failure::Error { code, .. } => *code,
         }
     }
 
-    /// What went wrong and why, without the hint.
+    /// The error and its causes, without the hint.
     pub(crate) fn causes(&self) -> String {
         match self {
-            Failure::Told { error, .. } => chain(&**error),
+            Failure::Error { error, .. } => chain(&**error),
             other => other.text(),
         }
     }
 
-    /// What is told.
+    /// The text that is printed.
     pub(crate) fn text(&self) -> String {
         match self {
             Failure::ReaderGone => String::new(),
             Failure::Scenario(errors) | Failure::Event(errors) => errors.to_string(),
             Failure::Mistake(mistake) => mistake.to_string(),
             Failure::Refused(refused) => reasons(refused),
-            Failure::Told { error, hint, .. } => text(&**error, hint.as_deref()),
+            Failure::Error { error, hint, .. } => text(&**error, hint.as_deref()),
         }
     }
 }
@@ -134,7 +134,7 @@ impl From<Errors> for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let hint = error.hint();
-        Failure::Told { error: error.into(), hint, code: Exit::Usage.code() }
+        Failure::Error { error: error.into(), hint, code: Exit::Usage.code() }
     }
 }
 
@@ -150,7 +150,7 @@ impl From<LeadError> for Failure {
             LeadError::Refused(refused) => Failure::Refused(refused),
             other => {
                 let (hint, code) = (other.hint(), other.exit_code());
-                Failure::Told { error: other.into(), hint, code }
+                Failure::Error { error: other.into(), hint, code }
             }
         }
     }
@@ -159,7 +159,7 @@ impl From<LeadError> for Failure {
 impl From<PatchError> for Failure {
     fn from(error: PatchError) -> Self {
         let hint = error.hint.clone();
-        Failure::Told { error: error.into(), hint, code: Exit::Usage.code() }
+        Failure::Error { error: error.into(), hint, code: Exit::Usage.code() }
     }
 }
 
@@ -202,16 +202,16 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 
 /// `error: reason`, then its hint, for each of the first reasons; the rest are counted.
 fn reasons(refused: &Refused) -> String {
-    let told = refused.reasons.iter().take(REASONS_TOLD);
-    let told = told.map(|reason| format!("error: {reason}\nhint: {}", reason.hint()));
-    let more = refused.reasons.len().saturating_sub(REASONS_TOLD);
+    let shown = refused.reasons.iter().take(REASONS_SHOWN);
+    let shown = shown.map(|reason| format!("error: {reason}\nhint: {}", reason.hint()));
+    let more = refused.reasons.len().saturating_sub(REASONS_SHOWN);
     let more =
         (more > 0).then(|| format!("… and {}: --json has them all", count(more, "more reason")));
-    told.chain(more).collect::<Vec<_>>().join("\n")
+    shown.chain(more).collect::<Vec<_>>().join("\n")
 }
 
-/// Many machines that are far from each other have a reason for each two of them.
-const REASONS_TOLD: usize = 20;
+/// Among many distant machines, each pair has a reason of its own.
+const REASONS_SHOWN: usize = 20;
 
 #[cfg(test)]
 mod tests {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_led_run_fails_with_keeps_its_causes_its_hint_and_its_code() {
+    fn a_failure_of_a_led_run_keeps_its_causes_its_hint_and_its_code() {
         let host = "m1".to_owned();
         let broken = windtunnel_cluster::ClientError::Broken {
             host: host.clone(),
@@ -253,9 +253,9 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_gone_is_no_failure() {
+    fn a_closed_standard_output_is_not_a_failure() {
         let failure = Failure::writing(&io::ErrorKind::BrokenPipe.into());
-        assert_eq!(failure.tell(), 0);
+        assert_eq!(failure.print(), 0);
     }
 
     #[test]

@@ -10,16 +10,16 @@
 //! | `arguments` | the command line as types |
 //! | `verb` | one verb a file |
 //! | `render` | tables, lines and texts for people |
-//! | `cluster` | the cluster's key and machines on the command line, and what is said of runs over them |
+//! | `cluster` | options and messages of runs over a cluster |
 //! | `completion` | what a word on the command line could become |
 //! | `exit` | [`Exit`]: the exit codes |
-//! | `failure` | what went wrong, and how it is told |
-//! | `line` | the command line that was given, and how its failures are told |
+//! | `failure` | failures of verbs, and how they are printed |
+//! | `line` | the command line that was given, and how its failures are printed |
 //! | `live` | finding and asking a live run |
 //! | `load` | reading a scenario from a file |
 //! | `manual` | the manual page |
 //! | `relay` | bytes between the user's terminal and a command's |
-//! | `presence` | whether this machine has what programs need, told at its place in the file |
+//! | `presence` | whether this machine has what programs need, with the place in the file |
 //! | `output` | writing to standard output and standard error |
 //! | `terminal` | raw mode that even a panic leaves |
 //!
@@ -59,7 +59,7 @@ pub fn command() -> clap::Command {
     line::command()
 }
 
-/// What a shell needs to complete command lines.
+/// The script by which a shell completes command lines.
 #[must_use]
 pub fn completions(shell: clap_complete::Shell) -> String {
     completion::script(shell)
@@ -72,9 +72,9 @@ pub fn main() -> ExitCode {
     let code = catch_unwind(AssertUnwindSafe(|| {
         let line = match Line::read(std::env::args_os()) {
             Ok(line) => line,
-            Err(wrong) => return wrong.tell(),
+            Err(wrong) => return wrong.print(),
         };
-        verb::run(&line.arguments.verb).unwrap_or_else(|failure| line.tell(&failure))
+        verb::run(&line.arguments.verb).unwrap_or_else(|failure| line.print(&failure))
     }));
     ExitCode::from(code.unwrap_or(Exit::Internal.code()))
 }

@@ -1,4 +1,4 @@
-//! The command line that was given, and how its failures are told.
+//! The command line that was given, and how its failures are printed.
 
 use std::ffi::{OsStr, OsString};
 
@@ -22,7 +22,7 @@ pub(crate) struct Wrong {
     json: bool,
 }
 
-/// How failures are told.
+/// How failures are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failures {
     /// In words on standard error.
@@ -44,25 +44,25 @@ impl Line {
         read.map_err(|error| Box::new(Wrong { error, json: asks_for_json(&words) }))
     }
 
-    /// Tells a failure and returns the exit code.
-    pub(crate) fn tell(&self, failure: &Failure) -> u8 {
+    /// Prints a failure and returns the exit code.
+    pub(crate) fn print(&self, failure: &Failure) -> u8 {
         match self.failures {
-            Failures::Words => failure.tell(),
-            Failures::Json => failure.tell_json(false),
-            Failures::JsonBesides => failure.tell_json(true),
+            Failures::Words => failure.print(),
+            Failures::Json => failure.print_json(false),
+            Failures::JsonBesides => failure.print_json(true),
         }
     }
 }
 
 impl Wrong {
-    /// Tells what is wrong, or the help that was asked for, and returns the exit code.
-    pub(crate) fn tell(&self) -> u8 {
+    /// Prints the error, or the requested help, and returns the exit code.
+    pub(crate) fn print(&self) -> u8 {
         let code = u8::try_from(self.error.exit_code()).unwrap_or(u8::MAX);
         if self.json && self.error.use_stderr() {
             let (error, hint) = parts(&self.error.render().to_string());
-            Record::new(code, error, hint).tell(false);
+            Record::new(code, error, hint).print(false);
         } else {
-            // Who has closed the stream does not want to know.
+            // A closed stream is not a failure.
             let _ = self.error.print();
         }
         code
@@ -116,7 +116,7 @@ fn parts(text: &str) -> (String, Option<String>) {
     (message.to_owned(), tip.or(usage).map(str::to_owned))
 }
 
-/// What values with a unit, and numbers, are called.
+/// Names of values with a unit, and of numbers.
 const QUANTITIES: [&str; 11] = [
     "TIME",
     "TIME[..TIME]",

@@ -14,13 +14,13 @@ use crate::failure::Failure;
 
 pub(crate) use list::{LiveRun, folders, list};
 
-/// Which live run is meant.
+/// The choice of a live run.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Live {
     /// Folder of the live run [default: the one that is live in runs/]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_RUN")]
     run: Option<PathBuf>,
-    /// Which one that is, once it has been found.
+    /// The folder of that run, once it has been found.
     #[arg(skip)]
     found: OnceLock<PathBuf>,
 }
@@ -45,7 +45,7 @@ impl Live {
         })
     }
 
-    /// Asks for something that is only to be done.
+    /// Sends a request with an empty reply.
     pub(crate) fn order(&self, request: &Request) -> Result<Client, Failure> {
         let mut client = self.connect()?;
         match client.ask(request)? {
@@ -83,7 +83,7 @@ fn only(here: &[PathBuf], anywhere: &[PathBuf]) -> Result<PathBuf, Failure> {
     let option = |path: &PathBuf| format!("--run {}", path.display());
     match (here, anywhere) {
         ([one], _) => Ok(one.clone()),
-        // Connecting says that none lives there.
+        // Connecting reports that no run lives there.
         ([], []) => Ok(Path::new(RUNS).join("latest")),
         ([], [first, ..]) => Err(Failure::new(Exit::Usage, format!("no live run in {RUNS}")).hint(
             format!("elsewhere there is {}; `windtunnel ps --all` lists all", option(first)),
@@ -96,7 +96,7 @@ fn only(here: &[PathBuf], anywhere: &[PathBuf]) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Where runs are whose folder nobody names.
+/// The parent of run folders that are not named on the command line.
 const RUNS: &str = "runs";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The manual page: the command line as troff, with what the arguments cannot tell.
+//! The manual page: the command line as troff, with sections beyond the arguments.
 
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -46,7 +46,7 @@ fn ascii(page: &str) -> String {
     })
 }
 
-/// A verb as one section; what would be sections of a page of its own become its parts.
+/// A verb as one section; the sections of its own page become subsections.
 fn verb_section(verb: clap::Command) -> Vec<u8> {
     let name = verb.get_name().to_uppercase();
     let about = verb.get_about().map(ToString::to_string).unwrap_or_default();

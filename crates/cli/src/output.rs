@@ -40,7 +40,7 @@ impl Destination {
         let Some(path) = self.path() else { return Ok(()) };
         let mut options = OpenOptions::new();
         options.write(true);
-        // What is no file, such as a pipe, cannot lose anything.
+        // A pipe or a device has no content to lose.
         let is_special = path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir());
         match self.force || is_special {
             true => options.create(!is_special).truncate(!is_special),
@@ -68,7 +68,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     out.write_all(b"\n").and_then(|()| out.flush()).map_err(|error| Failure::writing(&error))
 }
 
-/// Writes a line to standard error. If nobody reads it, nobody misses it.
+/// Writes a line to standard error. Errors of writing are ignored.
 pub(crate) fn talk(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
@@ -83,7 +83,7 @@ pub(crate) fn talk_colours() -> bool {
     io::stderr().is_terminal() && colours_wanted()
 }
 
-/// What the user says about colours: the convention of no-color.org, and terminals that have none.
+/// The user's choice of colours: the convention of no-color.org, and terminals that have none.
 fn colours_wanted() -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb")

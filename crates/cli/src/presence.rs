@@ -1,4 +1,4 @@
-//! Whether this machine has what programs need, told at its place in the file.
+//! Whether this machine has the programs and folders of a scenario; errors name the place.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,8 +8,8 @@ use windtunnel_scenario::{Errors, Loaded, Mistake, Notice, Place, nearest};
 
 use crate::failure::Failure;
 
-/// Refuses a scenario with programs or working folders that are not there. What other programs may
-/// make before it is needed becomes a notice.
+/// Refuses a scenario with programs or working folders that are not there. One that another program
+/// may make before it is needed becomes a notice.
 pub(crate) fn check(
     loaded: &mut Loaded,
     name: &str,
@@ -17,13 +17,13 @@ pub(crate) fn check(
     base: &Path,
 ) -> Result<(), Failure> {
     let text = String::from_utf8_lossy(text);
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut mistakes = Vec::new();
     for missing in missing(&loaded.plan, base, None) {
         let group = loaded.plan.nodes[missing.node.index()].group.clone();
         let place = place_of(loaded, &group, &missing);
         // Members of a group are written once.
-        if !told.insert((group, missing.program)) {
+        if !reported.insert((group, missing.program)) {
             continue;
         }
         let message = missing.message();

@@ -10,8 +10,8 @@ use windtunnel_sys::terminal;
 use crate::terminal::Raw;
 
 /// Whether a command gets a terminal of its own: where both its input and its output are the user's
-/// terminal. Where only one is, such as in `… | less`, the terminal stays as it is, for who is at
-/// the other end of the pipe needs it.
+/// terminal. Where only one is, such as in `… | less`, the terminal stays as it is, for the
+/// program at the other end of the pipe needs it.
 pub(crate) fn is_wanted() -> bool {
     terminal::is_terminal(rustix::stdio::stdin()) && terminal::is_terminal(rustix::stdio::stdout())
 }
@@ -24,12 +24,12 @@ pub(crate) struct Relay {
     typed: Vec<u8>,
     /// Whether the user's terminal can still be read.
     input_open: bool,
-    /// Whether the command's terminal still has somebody.
+    /// Whether a process still holds the command's terminal open.
     output_open: bool,
     raw: Option<Raw>,
 }
 
-/// What can be done without waiting.
+/// Descriptors that are ready.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ready {
     output: bool,
@@ -41,7 +41,7 @@ impl Relay {
     /// A relay for the command behind `controller`; it has the size of the user's terminal.
     ///
     /// # Errors
-    /// What fcntl(2) says.
+    /// Errors of fcntl(2).
     pub(crate) fn new(controller: OwnedFd) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&controller)?;
         // A command that does not read must not keep us from showing what it writes.
@@ -55,22 +55,22 @@ impl Relay {
     /// From now on every key goes to the command.
     ///
     /// # Errors
-    /// What tcsetattr(3) says.
+    /// Errors of tcsetattr(3).
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.raw = Some(Raw::enter(rustix::stdio::stdin())?);
         Ok(())
     }
 
-    /// A size that cannot be told is left as it is.
+    /// A size that cannot be read is left as it is.
     pub(crate) fn adopt_size(&self) {
         if let Ok(size) = terminal::size(rustix::stdio::stdin()) {
             let _ = terminal::set_size(&self.controller, size);
         }
     }
 
-    /// What to poll: pass the same descriptors to [`Relay::ready`] afterwards.
+    /// The descriptors to poll; pass the same ones to [`Relay::ready`] afterwards.
     pub(crate) fn interests(&self) -> Vec<PollFd<'_>> {
-        // A descriptor that is not asked about is still told to be closed, so it is left out.
+        // poll(2) reports a hangup even without requested events, so the descriptor is left out.
         let mut interests = Vec::with_capacity(2);
         if !self.interest().is_empty() {
             interests.push(PollFd::new(&self.controller, self.interest()));
@@ -81,7 +81,7 @@ impl Relay {
         interests
     }
 
-    /// What polling has found, for the descriptors of [`Relay::interests`].
+    /// The result of polling the descriptors of [`Relay::interests`].
     pub(crate) fn ready(&self, polled: &[PollFd<'_>]) -> Ready {
         let mut polled = polled.iter().map(PollFd::revents);
         let none = PollFlags::empty();
@@ -98,7 +98,7 @@ impl Relay {
     /// Carries what is ready.
     ///
     /// # Errors
-    /// What writing to the user's terminal says.
+    /// Errors of writing to the user's terminal.
     pub(crate) fn carry(&mut self, ready: Ready) -> io::Result<()> {
         if ready.input && self.wants_input() {
             self.read_typed();
@@ -146,7 +146,7 @@ impl Relay {
         match rustix::io::write(&self.controller, &self.typed) {
             Ok(written) => drop(self.typed.drain(..written)),
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-            // Nobody reads there any more.
+            // The other end is closed.
             Err(_) => self.typed.clear(),
         }
     }

@@ -1,4 +1,4 @@
-//! Raw mode and a screen of one's own, which are left in any case, and what a panic does.
+//! Raw mode and the alternate screen. Both are left in any case, also by the panic hook.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -25,7 +25,7 @@ impl Raw {
     /// Puts a terminal into raw mode.
     ///
     /// # Errors
-    /// `ENOTTY` when it is no terminal.
+    /// `ENOTTY` when it is not a terminal.
     pub(crate) fn enter(terminal: impl AsFd) -> io::Result<Raw> {
         let mode = RawMode::enter(terminal)?;
         *RAW.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode);
@@ -50,7 +50,7 @@ impl Screen {
     /// Puts the terminal of standard input into raw mode and shows a new screen on standard output.
     ///
     /// # Errors
-    /// `ENOTTY` when standard input is no terminal, and what writing says.
+    /// `ENOTTY` when standard input is not a terminal, and errors of writing.
     pub(crate) fn enter() -> io::Result<Screen> {
         let screen = Screen { _raw: Raw::enter(rustix::stdio::stdin())? };
         SCREEN.store(true, Ordering::Relaxed);

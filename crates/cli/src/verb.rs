@@ -1,4 +1,4 @@
-//! What each verb does: one a file.
+//! The verbs, one a file.
 
 pub(crate) mod agent;
 pub(crate) mod attach;

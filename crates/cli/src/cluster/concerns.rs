@@ -1,4 +1,4 @@
-//! What may go wrong with a run over machines although nothing was refused.
+//! Warnings about a run over machines that was not refused.
 
 use windtunnel_cluster::protocol::Card;
 use windtunnel_host::Concern;
@@ -7,30 +7,30 @@ use windtunnel_placement::{Host, Load, Placement, Traffic};
 
 use crate::render::quantity;
 
-/// Machines that are busy with something else now, and uplinks of which nothing is known.
+/// Machines that are busy with other work now, and uplinks of unknown rate.
 pub(crate) fn concerns(cards: &[Card], site: &Site, placement: &Placement) -> Vec<Concern> {
     let all = || cards.iter().zip(&site.hosts).zip(&placement.loads);
     let used = all().filter(|(_, load)| load.nodes > 0);
     let mut concerns: Vec<Concern> =
         used.flat_map(|((card, host), load)| busy(card, host, load)).collect();
     let crossed = |load: &Load| [load.up, load.down].iter().any(|way| *way != Traffic::Bounded(0));
-    let silent = all().filter(|((_, host), load)| host.uplink.is_none() && crossed(load));
-    let silent: Vec<&str> = silent.map(|((_, host), _)| host.name.as_str()).collect();
-    if !silent.is_empty() {
-        let names = silent.join(", ");
+    let unknown = all().filter(|((_, host), load)| host.uplink.is_none() && crossed(load));
+    let unknown: Vec<&str> = unknown.map(|((_, host), _)| host.name.as_str()).collect();
+    if !unknown.is_empty() {
+        let names = unknown.join(", ");
         concerns.push(Concern {
             text: format!(
                 "what the uplink of {names} carries is not known: nothing is refused for it"
             ),
             hint: Some(
-                "tell it where the agent is started: `windtunnel agent --uplink RATE`".into(),
+                "set it where the agent is started: `windtunnel agent --uplink RATE`".into(),
             ),
         });
     }
     concerns
 }
 
-/// What others use of a machine passes, so it is not refused.
+/// Load from other work is temporary, so the run is not refused.
 fn busy(card: &Card, host: &Host, load: &Load) -> Vec<Concern> {
     let name = &host.name;
     let hint = || Some(format!("leave {name} out, or make room on it"));
@@ -68,10 +68,10 @@ mod tests {
         cards.iter_mut().for_each(|card| card.load_hundredths = 605);
         let site = Site::of(&cards);
         let placed = site.place(&plan).unwrap();
-        let told: Vec<String> =
+        let texts: Vec<String> =
             concerns(&cards, &site, &placed).into_iter().map(|concern| concern.text).collect();
         assert_eq!(
-            told,
+            texts,
             [
                 "host a has 12GB of memory free now, and its nodes are expected to use 13GB",
                 "host a has 8 processors and a load of 6.05 now, and its nodes are expected to use 2 more",
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn uplinks_that_nobody_told_are_a_concern_where_something_crosses_them() {
+    fn uplinks_of_unknown_rate_are_a_concern_where_traffic_crosses_them() {
         let plan = plan(
             "placement: spread\nnodes: {a: {}, b: {}}\nlinks: [{between: [a, b], rate: 1mbit, latency: 1s}]\n",
         );
@@ -88,9 +88,9 @@ mod tests {
         knows(&mut cards, 0, 1, 1000);
         cards[0].uplink = "1gbit".parse().ok();
         let site = Site::of(&cards);
-        let told = concerns(&cards, &site, &site.place(&plan).unwrap());
+        let found = concerns(&cards, &site, &site.place(&plan).unwrap());
         let text = "what the uplink of b carries is not known: nothing is refused for it";
-        assert_eq!(told.iter().map(|concern| concern.text.as_str()).collect::<Vec<_>>(), [text]);
+        assert_eq!(found.iter().map(|concern| concern.text.as_str()).collect::<Vec<_>>(), [text]);
         let alone = Site::of(&cards[1..]);
         assert_eq!(concerns(&cards[1..], &alone, &alone.place(&plan).unwrap()), []);
     }

@@ -1,4 +1,4 @@
-//! What is said on standard error of a run over machines.
+//! Messages on standard error about a run over machines.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::verb::run::warn;
 
-/// Says what becomes of a run. Where it is quiet, only what has gone wrong is said.
+/// Prints the progress of a run; with `quiet`, only warnings.
 pub(crate) fn progress(quiet: bool) -> Arc<dyn Progress> {
     Arc::new(Talk { quiet })
 }
@@ -40,8 +40,8 @@ impl Progress for Talk {
     }
 }
 
-/// Says which agents were started, and for how long.
-pub(crate) fn tell_started(started: &Started) {
+/// Prints which agents were started, and for how long.
+pub(crate) fn report_started(started: &Started) {
     for agent in started.agents() {
         let by = if agent.by == By::Ssh { "over ssh" } else { "by Slurm" };
         let (name, address) = (&agent.name, agent.address());

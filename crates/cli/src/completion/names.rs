@@ -52,7 +52,7 @@ fn plan(run: Option<&str>) -> Option<Plan> {
     let variable = || std::env::var_os("WINDTUNNEL_RUN").filter(|folder| !folder.is_empty());
     let run = run.map(PathBuf::from).or_else(|| variable().map(PathBuf::from));
     let live = Live::of(run);
-    // What a run that is over has left is no live node.
+    // A finished run has no live nodes.
     live.connect().ok()?;
     live.plan().ok()
 }
@@ -92,5 +92,5 @@ fn disciplines() -> Vec<Candidate> {
     names.into_iter().flatten().map(candidate).collect()
 }
 
-/// What can be done about an overload.
+/// Responses to an overload.
 const OVERLOAD: [&str; 3] = ["report", "abort", "freeze"];

@@ -1,4 +1,4 @@
-//! What a shell must be told so that it asks windtunnel itself.
+//! Shell scripts that request completions from windtunnel.
 
 use clap_complete::Shell;
 

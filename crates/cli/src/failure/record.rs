@@ -7,12 +7,12 @@ use super::{Failure, chain};
 use crate::exit::Exit;
 use crate::output;
 
-/// What `--json` makes of a failure.
+/// A failure as `--json` prints it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Record {
-    /// What went wrong, with its causes.
+    /// The error, with its causes.
     error: String,
-    /// What the user can do about it.
+    /// Advice to the user.
     hint: Option<String>,
     /// The exit code.
     code: u8,
@@ -62,13 +62,13 @@ impl Record {
                     .collect(),
                 ..Record::new(code, failure.text(), None)
             },
-            Failure::Told { error, hint, .. } => Record::new(code, chain(&**error), hint.clone()),
+            Failure::Error { error, hint, .. } => Record::new(code, chain(&**error), hint.clone()),
         }
     }
 
-    /// Writes it to standard output, or to standard error where the former is a command's own. If
-    /// nobody reads it, nobody misses it.
-    pub(crate) fn tell(&self, to_standard_error: bool) {
+    /// Prints it on standard output, or on standard error where the former is a command's own.
+    /// Errors of writing are ignored.
+    pub(crate) fn print(&self, to_standard_error: bool) {
         if !to_standard_error {
             let _ = output::json(self);
         } else if let Ok(text) = serde_json::to_string_pretty(self) {

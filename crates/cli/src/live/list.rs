@@ -25,7 +25,7 @@ pub(crate) struct LiveRun {
     pub(crate) running: usize,
 }
 
-/// The folders of all live runs: those that have told where they are, and those in `runs` here.
+/// The folders of all live runs: those that have registered their place, and those in `runs` here.
 pub(crate) fn folders() -> Vec<PathBuf> {
     let here = super::below(Path::new(super::RUNS))
         .into_iter()
@@ -37,7 +37,7 @@ pub(crate) fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// What all live runs answer. One that does not is waited for only so long.
+/// The replies of all live runs, each awaited for a bounded time.
 pub(crate) fn list() -> Vec<LiveRun> {
     let asked: Vec<_> = folders().into_iter().map(|folder| (folder.clone(), ask(folder))).collect();
     asked.into_iter().filter_map(|(folder, answer)| answered(folder, &answer)).collect()
@@ -52,7 +52,7 @@ fn ask(folder: PathBuf) -> mpsc::Receiver<Option<RunStatus>> {
             Ok(Reply::Ps(status)) => Some(status),
             _ => None,
         };
-        // Who does not wait any more does not need it.
+        // The receiver may have given up waiting.
         let _ = sender.send(status);
     });
     receiver

@@ -59,7 +59,7 @@ fn what(what: &EventKind) -> String {
         EventKind::Absent { nodes } => format!("not there until they join: {}", some(nodes)),
         EventKind::Partitioned { groups, one_way } => {
             let groups: Vec<String> = groups.iter().map(|names| names.join(" ")).collect();
-            // A cut one way reads as what cannot get where.
+            // A cut of one way names its sources and its destinations.
             format!("partition: {}", groups.join(if *one_way { " -x-> " } else { " | " }))
         }
         EventKind::Healed => "partition healed".to_owned(),
@@ -102,7 +102,7 @@ fn what(what: &EventKind) -> String {
     }
 }
 
-/// What a change of routes means for packets under way.
+/// The effect of a change of routes on packets under way.
 fn changed_routes(places: usize, nodes: &[String]) -> String {
     if places == 0 && nodes.is_empty() {
         return "no route is another than before".to_owned();
@@ -141,7 +141,7 @@ pub(crate) fn settings(set: &serde_json::Value) -> String {
     pairs.collect::<Vec<_>>().join(" ")
 }
 
-/// A property's value without the wrapping that JSON needs to tell its kinds apart.
+/// A property's value without the wrapping by which JSON distinguishes its kinds.
 fn setting(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_a_link_is_told_in_the_words_of_the_file() {
+    fn a_change_of_a_link_is_shown_in_the_syntax_of_the_file() {
         let set = serde_json::json!({"loss": {"independent": "5%"}, "rate": {"to": "10mbit"}});
         let what =
             EventKind::LinkSet { link: "ocean".into(), direction: "paris-tokyo".into(), set };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_planned_is_told_with_its_intended_and_its_actual_time() {
+    fn a_planned_event_is_shown_with_its_intended_and_its_actual_time() {
         let what = EventKind::Node { node: "web".into(), verb: "kill".into() };
         let event = Event { at_ns: 5_000_120_000, intended_ns: Some(5_000_000_000), what };
         assert_eq!(text(&event), "[   5.000s] web: kill (due at 5.000s, 120us late)");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_machine_is_told_with_its_nodes() {
+    fn a_lost_machine_is_shown_with_its_nodes() {
         let nodes = ["a", "b"].map(str::to_owned).to_vec();
         let (host, why) = ("three".to_owned(), "its agent does not answer".to_owned());
         assert_eq!(
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_waited_for_is_told_in_the_words_of_the_file() {
+    fn an_awaited_condition_is_shown_in_the_syntax_of_the_file() {
         let condition = "tcp:80".to_owned();
         let what = EventKind::ProgramAwaited { node: "web".into(), program: 0, condition };
         assert_eq!(line(1_000_000_000, what), "[   1.000s] waiting for web: tcp:80");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_a_signal_ended_is_not_said_to_have_exited() {
+    fn a_program_that_a_signal_ended_is_not_reported_as_exited() {
         let exited = |code, signal| EventKind::ProgramExited {
             node: "web".into(),
             program: 0,

@@ -1,4 +1,4 @@
-//! What a person sees while a run goes on.
+//! The output for people while a run goes on.
 //!
 //! Lines are written by a thread of their own, so that a terminal that stands still (Ctrl-S, a
 //! pager) never holds up the run: what does not fit into its channel is not shown, and counted. The
@@ -21,7 +21,7 @@ use windtunnel_trace::event::{Event, EventKind};
 use crate::render::overload::Overloads;
 use crate::render::{event, paint, quantity};
 
-/// What is shown and where.
+/// Which output is shown, and where.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Display {
     /// Whether anything is shown at all.
@@ -66,7 +66,7 @@ impl Face {
         let bar = if manner.quiet {
             ProgressBar::hidden()
         } else {
-            // Hidden by itself when standard error is no terminal.
+            // Hidden by itself when standard error is not a terminal.
             ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10))
         };
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
@@ -92,7 +92,7 @@ impl Face {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Writer { lines, thread }) = writer {
             drop(lines);
-            // A panic there has been told; what it did not show is in the run folder.
+            // A panic there has been printed; lines that it did not show are in the run folder.
             let _ = thread.join();
         }
         self.bar.finish_and_clear();
@@ -135,7 +135,7 @@ impl Face {
         let taken = self.overloads().take(event);
         match taken {
             Ok(due) => due.into_iter().for_each(|text| self.talk(&text)),
-            Err(()) if is_told(&event.what) => self.talk(&event::text(event)),
+            Err(()) if is_shown(&event.what) => self.talk(&event::text(event)),
             Err(()) => {}
         }
     }
@@ -191,7 +191,7 @@ impl Observer for Face {
 }
 
 /// Lateness is summed up at the end; in between there could be thousands of these.
-fn is_told(what: &EventKind) -> bool {
+fn is_shown(what: &EventKind) -> bool {
     !matches!(what, EventKind::Late { .. })
 }
 
@@ -210,7 +210,7 @@ fn write_all(lines: &Receiver<Line>, bar: &ProgressBar) {
     loop {
         let first = lines.recv_timeout(Duration::from_secs(3600));
         let ended = matches!(first, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
-        // What has come in meanwhile goes out in one write, but in order: only one kind at a time.
+        // Waiting lines go out in one write, but in order: only one kind at a time.
         for line in first.into_iter().chain(lines.try_iter().take(BATCH_LINES)) {
             match line {
                 Line::Data(text) => {
@@ -236,7 +236,7 @@ fn write_all(lines: &Receiver<Line>, bar: &ProgressBar) {
     }
 }
 
-/// Writes above the progress line. If nobody reads any more, the run goes on all the same.
+/// Writes above the progress line. Errors of writing are ignored: the run goes on.
 fn flush(bar: &ProgressBar, text: &mut String, out: &mut impl Write) {
     if !text.is_empty() {
         bar.suspend(|| {
@@ -249,7 +249,7 @@ fn flush(bar: &ProgressBar, text: &mut String, out: &mut impl Write) {
 const LINES_WAITING_MAX: usize = 10_000;
 const BATCH_LINES: usize = 1_000;
 const SOURCE_WIDTH_MAX: usize = 24;
-/// Told apart on dark and light terminals; red is for what is bad.
+/// Distinct on dark and light terminals; red is reserved for failures.
 const COLOURS: [AnsiColor; 10] = [
     AnsiColor::Cyan,
     AnsiColor::Yellow,

@@ -7,7 +7,7 @@ use windtunnel_cluster::protocol::{Card, Hosts};
 use super::quantity;
 use super::table::{Align, Table};
 
-/// What each machine has; between several, how far they are apart.
+/// The resources of each machine, and the round-trip times between several.
 pub(crate) fn text(hosts: &Hosts) -> String {
     let mut text = machines(hosts).render("");
     if hosts.hosts.len() > 1 {
@@ -63,7 +63,7 @@ fn machines(hosts: &Hosts) -> Table {
 }
 
 /// How a machine's clock stands to that of the agent that was asked. Clocks that count from the
-/// machine's start differ by days: what matters is how well the difference is known.
+/// machine's start differ by days: only the uncertainty of the difference matters.
 fn clock(asked: &Card, host: &Card) -> String {
     if asked.agent == host.agent {
         return "asked".to_owned();

@@ -5,7 +5,7 @@ use windtunnel_trace::event::{Event, EventKind};
 
 use crate::render::{event, quantity};
 
-/// What has not been shown yet.
+/// Overloads that have not been shown yet.
 #[derive(Debug, Default)]
 pub(crate) struct Overloads {
     /// When the last line was shown.
@@ -15,7 +15,7 @@ pub(crate) struct Overloads {
 
 #[derive(Debug, Default)]
 struct Unshown {
-    /// The first event, for which there may be no other.
+    /// The first event, shown as it is if it stays the only one.
     first: Option<Event>,
     events: u64,
     began: u64,

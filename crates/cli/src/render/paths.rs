@@ -7,7 +7,7 @@ use windtunnel_routing::{PathSummary, Routes};
 use crate::render::quantity;
 use crate::render::table::{Align, Table};
 
-/// What lies between two nodes, one way.
+/// A path between two nodes, one way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Path {
     pub(crate) from: String,
@@ -52,12 +52,12 @@ pub(crate) fn paths(
     (found, pairs.saturating_sub(most))
 }
 
-/// What the table shows besides, where a plan has more than one shortest way each.
+/// Additional columns for a plan with several shortest ways between two nodes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extras {
     /// The number of each way.
     ways: bool,
-    /// What is passed.
+    /// The names along the way.
     via: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which node runs on which machine, and what that takes of it.
+//! The placement of nodes on machines, and the resources that it takes.
 
 use serde::Serialize;
 use windtunnel_model::{Bytes, Plan};
@@ -26,7 +26,7 @@ struct Reason {
     hint: String,
 }
 
-/// What one machine gets.
+/// The load of one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct OnHost {
     host: String,
@@ -165,11 +165,11 @@ fn names(placement: &Placement, plan: &Plan, host: usize) -> String {
             None => groups.push((group, 1)),
         }
     }
-    let told = groups.into_iter().map(|(group, here)| {
+    let names = groups.into_iter().map(|(group, here)| {
         let all = plan.nodes.iter().filter(|node| node.group == group).count();
         if here == all { group.to_owned() } else { format!("{group} ({here} of {all})") }
     });
-    told.collect::<Vec<_>>().join(", ")
+    names.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_what_each_machine_gets_of_what_is_free() {
+    fn the_table_shows_what_each_machine_gets_of_its_free_resources() {
         let (plan, hosts) = example();
         let mut placed = place(&plan, &hosts, &Rtts::default()).unwrap();
         placed.hosts = vec![0, 0, 1, 1];
@@ -208,7 +208,7 @@ mod tests {
         placed.loads[0].down = Traffic::Unbounded { nodes: 2 };
         placed.loads[1].memory = Bytes(2_000_000);
         (placed.loads[1].up, placed.loads[1].down) = (Traffic::Bounded(0), Traffic::Bounded(5));
-        let told = "\
+        let expected = "\
 host   nodes  cpu of free   memory of free           up of free              down of free
 m1         2    1.5 of 16    258MB of 64GB  20.29mbit of 750mbit  not bounded (2) of 1gbit
 m2    2 of 8      0 of 16      2MB of 64GB             0bit of ?                 5bit of ?
@@ -219,7 +219,7 @@ warning: the round-trip time between m1 and m2 is not known: no path was compare
         let spaced = |text: &str| -> Vec<String> {
             text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
         };
-        assert_eq!(spaced(&text(&placed, &plan, &hosts)), spaced(told));
+        assert_eq!(spaced(&text(&placed, &plan, &hosts)), spaced(expected));
     }
 
     #[test]

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_told_in_bits_as_files_write_them() {
+    fn rates_are_shown_in_bits_as_files_write_them() {
         let cases =
             [(1, "1bit"), (48_712_345, "48.71mbit"), (1_000_000_000, "1gbit"), (5_500, "5.5kbit")];
         for (value, text) in cases {

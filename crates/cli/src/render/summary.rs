@@ -1,4 +1,4 @@
-//! What a run was, beside what it was to be.
+//! The summary of a run: achieved values beside requested ones.
 
 mod links;
 
@@ -15,12 +15,12 @@ pub(crate) fn text(report: &Report) -> String {
     let mut text = parts.concat();
     let verdict = &report.verdict;
     let doubts = verdict.unfaithful.iter().map(|doubt| format!("not faithful: {doubt}\n"));
-    // What was not met has been told with more.
-    let told: Vec<String> = report.expectations.iter().map(Expectation::failure).collect();
-    let failures = verdict.failures.iter().filter(|failure| !told.contains(failure));
+    // Expectations that were not met are shown above with more detail.
+    let shown: Vec<String> = report.expectations.iter().map(Expectation::failure).collect();
+    let failures = verdict.failures.iter().filter(|failure| !shown.contains(failure));
     let failures = failures.map(|failure| format!("failed: {failure}\n"));
     let warnings = verdict.warnings.iter().map(|warning| format!("warning: {warning}\n"));
-    // The verdict that follows tells the first reason itself.
+    // The verdict that follows contains the first reason itself.
     let several = verdict.unfaithful.len() + verdict.failures.len() > 1;
     let reasons = doubts.chain(failures).filter(|_| several);
     text.extend(reasons.chain(warnings).take(MESSAGES_MAX));
@@ -74,7 +74,7 @@ fn expectations(report: &Report) -> String {
     text
 }
 
-/// What was asked and not seen, and where to look.
+/// The expectations that were not met, and where to look.
 fn unmet(report: &Report) -> String {
     let unmet: Vec<&Expectation> = report.expectations.iter().filter(|e| !e.met).collect();
     let mut text = String::new();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn links_tell_what_was_asked_beside_what_was_achieved() {
+    fn links_show_requested_values_beside_achieved_ones() {
         let text = text(&report(vec![link("paris-tokyo")]));
         assert_eq!(
             text,

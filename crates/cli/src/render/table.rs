@@ -65,7 +65,7 @@ impl Table {
 
 const GAP: &str = "  ";
 
-/// What would move the cursor is shown as what it is.
+/// Control characters are shown escaped.
 pub(crate) fn printable(cell: String) -> String {
     if !cell.chars().any(char::is_control) {
         return cell;

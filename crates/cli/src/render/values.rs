@@ -1,4 +1,4 @@
-//! The link table of `check`: what presets and traces stand for.
+//! The link table of `check`: the values of presets and traces.
 
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ pub(crate) fn line(verdict: &Verdict, folder: &Path, colours: bool) -> String {
     let good = verdict.faithful && verdict.passed && verdict.exit_code == 0;
     let colour = if good { AnsiColor::Green } else { AnsiColor::Red };
     let (word, rest) = verdict.text.split_at(verdict.text.find(':').unwrap_or(0));
-    // One line, whatever a program's name or an error brought along.
+    // One line, also with line ends in a program's name or an error.
     let rest: String = rest.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("{}{rest} ({})", paint(word, colour, colours), folder.display())
 }
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_is_told_as_it_is_recorded_and_names_the_folder() {
+    fn the_verdict_is_shown_as_recorded_and_names_the_folder() {
         let text = "FAITHFUL, PASSED: 3 of 3 expectations met, lateness p99 84us";
         assert_eq!(
             line(&verdict(true, true, 0, text), Path::new("runs/x"), false),

@@ -26,7 +26,7 @@ use place::{Advertise, Slurm};
 /// and notice within a second when one is lost. No root is needed. `windtunnel hosts` lists them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Where to hear: an address and a UDP port
+    /// Where to listen: an address and a UDP port
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
@@ -35,8 +35,7 @@ pub(crate) struct Arguments {
     )]
     listen: SocketAddr,
     /// Where other machines reach this one, if that is not what this machine sees itself; without
-    /// a port that of --listen. `ssh`: the address that the ssh session has reached which this
-    /// is in
+    /// a port that of --listen. `ssh`: the address that this ssh session has reached
     #[arg(long, value_name = "ADDRESS", env = "WINDTUNNEL_ADVERTISE")]
     advertise: Option<Advertise>,
     /// Other agents to look for, with commas; one that is there is enough, and a name of which
@@ -46,13 +45,13 @@ pub(crate) struct Arguments {
     /// The machine's name, instead of its own
     #[arg(long, value_name = "NAME", env = "WINDTUNNEL_NAME")]
     name: Option<String>,
-    /// Words that tell machines apart, with commas: `ssd,rack=7`
+    /// Words that distinguish machines, with commas: `ssd,rack=7`
     #[arg(long, value_name = "LABEL", env = "WINDTUNNEL_LABELS", value_delimiter = ',')]
     labels: Vec<String>,
-    /// Processors to be told to others, instead of all that this process may use
+    /// Processors to announce to others, instead of all that this process may use
     #[arg(long, value_name = "N", env = "WINDTUNNEL_CPUS", value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Option<u32>,
-    /// Memory to be told to others, instead of all
+    /// Memory to announce to others, instead of all
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_MEMORY")]
     memory: Option<Bytes>,
     /// What this machine can send to others
@@ -70,20 +69,19 @@ pub(crate) struct Arguments {
     /// Programs that files may not start here, with commas; `*` stands for any text: `nc*,/opt/*`
     #[arg(long, value_name = "PATTERN", env = "WINDTUNNEL_DENY_EXEC", value_delimiter = ',')]
     deny_exec: Vec<String>,
-    /// Where runs keep their files until somebody fetches them; nothing else may be there
+    /// Where runs keep their files until they are fetched; nothing else may be there
     /// [default: windtunnel/agent-MACHINE-PORT in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_AGENT_FOLDER")]
     folder: Option<PathBuf>,
-    /// How long the results of a run that is over wait for somebody to fetch them (`windtunnel
-    /// attach`); then they are removed
+    /// How long the results of a run that is over are kept to be fetched (`windtunnel attach`);
+    /// then they are removed
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_KEEP_RESULTS", default_value = "24h")]
     keep_results: Span,
-    /// Tell others the name, the processors and the memory that the Slurm step has which this is
-    /// in
+    /// Announce the name, the processors and the memory of the Slurm step that this agent runs in
     #[arg(long, env = "WINDTUNNEL_SLURM", value_parser = FalseyValueParser::new())]
     slurm: bool,
-    /// Print where others reach this agent, and end when standard input does, once nobody watches
-    /// a run here; then nothing is left of it
+    /// Print where others reach this agent, and end when standard input does, once no command
+    /// watches a run here; then nothing is left of it
     #[arg(long, env = "WINDTUNNEL_UNTIL_STDIN_CLOSES", value_parser = FalseyValueParser::new())]
     until_stdin_closes: bool,
     #[command(flatten)]
@@ -121,30 +119,30 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     };
     let announces = arguments.until_stdin_closes;
     match arguments.format.json {
-        true => agent.run(|told| record::tell(&told)),
-        false => agent.run(|told| tell(&told, announces)),
+        true => agent.run(|notice| record::print(&notice)),
+        false => agent.run(|notice| print(&notice, announces)),
     }
     .map_err(failed)?;
     Ok(Exit::Fine.code())
 }
 
-fn tell(told: &AgentNotice, announces: bool) {
-    output::talk(&text(told));
-    let AgentNotice::Listening { listen, advertise } = told else { return };
+fn print(notice: &AgentNotice, announces: bool) {
+    output::talk(&text(notice));
+    let AgentNotice::Listening { listen, advertise } = notice else { return };
     if listen.ip().is_unspecified() && advertise.ip().is_loopback() {
         output::talk(
-            "warning: this machine has no way to others yet: who is not on it cannot reach this agent\n\
+            "warning: this machine has no route to others yet: they cannot reach this agent\n\
              hint: name an address of it with --listen ADDRESS:PORT or --advertise ADDRESS:PORT",
         );
     }
     if announces {
-        // Who does not hear it ends standard input.
+        // A starter that does not receive it closes standard input.
         let _ = output::data(&format!("{ANNOUNCED}{advertise}\n"));
     }
 }
 
-fn text(told: &AgentNotice) -> String {
-    match told {
+fn text(notice: &AgentNotice) -> String {
+    match notice {
         AgentNotice::Listening { listen, advertise } if listen == advertise => {
             format!("agent: listens on {listen}")
         }
@@ -168,7 +166,7 @@ fn text(told: &AgentNotice) -> String {
         AgentNotice::RefusedBy { by, why } => format!("warning: {by} refuses this agent: {why}"),
         AgentNotice::Expired { run, name, removed } => expired(*run, name, removed),
         AgentNotice::Ends => "agent: ends".to_owned(),
-        _ => format!("agent: {told:?}"),
+        _ => format!("agent: {notice:?}"),
     }
 }
 
@@ -184,13 +182,13 @@ fn expired(run: u64, name: &str, removed: &Result<(), String>) -> String {
 
 fn failed(error: AgentError) -> Failure {
     let hint = error.hint();
-    Failure::Told { error: error.into(), hint, code: Exit::Machine.code() }
+    Failure::Error { error: error.into(), hint, code: Exit::Machine.code() }
 }
 
-/// Parts of runs are this program's own.
+/// Parts of runs are executed by this program itself.
 fn worker(key: &Key) -> Result<Worker, Failure> {
     let program = std::env::current_exe().map_err(|error| {
-        Failure::new(Exit::Machine, format!("cannot tell where windtunnel itself is: {error}"))
+        Failure::new(Exit::Machine, format!("cannot find the path of windtunnel itself: {error}"))
     })?;
     Ok(Worker { program, arguments: part::arguments(&key.source().places()) })
 }

@@ -1,4 +1,4 @@
-//! `attach`: follow a run over several machines that goes on without us.
+//! `attach`: follow a detached run over several machines.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::verb::run::{Showing, new_run_folder, show};
 
 /// Follow a run over several machines, from any machine that has the cluster's key
 ///
-/// What programs write from now on is shown, the control verbs work in the run folder, and at the
+/// Output of programs from now on is shown, the control verbs work in the run folder, and at the
 /// end all results come here. Ctrl-C ends the run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let run = chosen(arguments, &key)?;
     let setup = match Client::connect(&arguments.host, &key)?.ask(&Ask::Watch { run })? {
         Answer::Run(setup) => *setup,
-        _ => return Err(Failure::new(Exit::Usage, "the agent tells nothing of the run")),
+        _ => return Err(Failure::new(Exit::Usage, "the agent sent no description of the run")),
     };
     let folder = new_run_folder(arguments.out.as_deref(), &setup.plan.name)?;
     let mut options = options_of(&setup, folder.clone());
@@ -59,17 +59,17 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 fn chosen(arguments: &Arguments, key: &ClusterKey) -> Result<u64, Failure> {
     if let Some(text) = &arguments.run {
         return u64::from_str_radix(text, 16).map_err(|_| {
-            Failure::new(Exit::Usage, format!("`{text}` is no number of a run")).hint(
-                "`windtunnel run --hosts` has told it: 16 hexadecimal digits; without one, the runs on --host are found",
+            Failure::new(Exit::Usage, format!("`{text}` is not a number of a run")).hint(
+                "`windtunnel run --hosts` prints it: 16 hexadecimal digits; without one, the runs on --host are found",
             )
         });
     }
     let Answer::Runs { runs } = Client::connect(&arguments.host, key)?.ask(&Ask::Runs)? else {
-        return Err(Failure::new(Exit::Usage, "the agent tells nothing of its runs"));
+        return Err(Failure::new(Exit::Usage, "the agent sent no list of its runs"));
     };
     match &runs[..] {
         [] => Err(Failure::new(Exit::Usage, format!("no run has a part on {}", arguments.host))
-            .hint("name the run to hear whether its results have expired (agent --keep-results)")),
+            .hint("name the run to see whether its results have expired (agent --keep-results)")),
         [one] => Ok(one.run),
         many => {
             let name = |run: &RunCard| format!("{} ({})", text_of(run.run), run.name);

@@ -34,13 +34,12 @@ use over::MachineCheck;
 /// which, and the most that can cross their uplinks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The scenario; - for standard input, whose relative paths start in the current folder
+    /// The scenario; - for standard input, with relative paths from the current folder
     file: PathBuf,
     /// Show every pair of nodes [default: the first 200]
     #[arg(long, env = "WINDTUNNEL_ALL", value_parser = FalseyValueParser::new())]
     all: bool,
-    /// Show everything that `events` come to, in the order of time: repetitions, flaps and churn
-    /// included
+    /// Show all planned events in the order of time, with repetitions, flaps and churn expanded
     #[arg(long, env = "WINDTUNNEL_EVENTS", value_parser = FalseyValueParser::new())]
     events: bool,
     /// Only paths from this node or group
@@ -58,7 +57,7 @@ pub(crate) struct Arguments {
     format: Format,
 }
 
-/// All that is known about a valid scenario.
+/// The properties of a valid scenario.
 #[derive(Debug, Serialize)]
 struct Checked<'p> {
     name: String,
@@ -77,7 +76,7 @@ struct Checked<'p> {
     #[serde(skip)]
     all: bool,
     default_queues: Vec<DefaultQueue>,
-    /// Links whose values come from a preset or a trace.
+    /// Links with values from a preset or a trace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     described: Vec<Values>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,9 +86,9 @@ struct Checked<'p> {
     /// With --hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<Placed>,
-    /// The same for people, and what it comes to.
+    /// The placement for people, and the verdict on the machines.
     #[serde(skip)]
-    told: (String, String),
+    texts: (String, String),
 }
 
 #[derive(Debug, Serialize)]
@@ -174,7 +173,7 @@ impl<'p> Checked<'p> {
             described: values(plan, &loaded.described),
             events: arguments.events.then(|| planned(plan)),
             notices: loaded.notices.iter().cloned().map(Notice::from).collect(),
-            told: (
+            texts: (
                 over.map(|over| over.text(plan)).unwrap_or_default(),
                 verdict(over, concerns.is_empty() && !over.is_some_and(MachineCheck::warns)),
             ),
@@ -231,19 +230,19 @@ fn render(checked: &Checked<'_>) -> String {
         let place = notice.line.map(|line| format!("line {line}: ")).unwrap_or_default();
         text.push_str(&format!("notice: {place}{}\n", notice.message));
     }
-    text.push_str(&checked.told.0);
+    text.push_str(&checked.texts.0);
     for ConcernText { text: concern, hint } in &checked.concerns {
         text.push_str(&format!("warning: {concern}\n"));
         if let Some(hint) = hint {
             text.push_str(&format!("hint: {hint}\n"));
         }
     }
-    let (verdict, size) = (&checked.told.1, size.join(", "));
+    let (verdict, size) = (&checked.texts.1, size.join(", "));
     text.push_str(&format!("{name} is valid and {verdict}: {size}, seed {seed}\n"));
     text
 }
 
-/// What is said of the machines.
+/// Whether the machines carry the scenario.
 fn verdict(over: Option<&MachineCheck>, no_concerns: bool) -> String {
     let machines =
         over.map_or_else(|| "this machine".to_owned(), |over| count(over.machines(), "machine"));

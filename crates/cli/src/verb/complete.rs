@@ -1,5 +1,4 @@
-//! `complete`: what the last word of a command line could become. The scripts of `completions` ask,
-//! people do not.
+//! `complete`: completions of the last word of a command line, for the scripts of `completions`.
 
 use clap::ValueEnum;
 
@@ -8,10 +7,10 @@ use crate::exit::Exit;
 use crate::output;
 use crate::verb::Outcome;
 
-/// Tell a shell what the last word of a command line could become
+/// Print completions of the last word of a command line, for a shell
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Who asks
+    /// The shell that asks
     shell: Asking,
     /// The command line to the cursor, the program first
     #[arg(last = true, value_name = "WORD")]
@@ -41,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     Ok(Exit::Fine.code())
 }
 
-/// The words as they were written: bash takes them apart at `=` and `:`, and these are words of
+/// The words as they were written: bash splits them at `=` and `:`, and passes these as words of
 /// their own.
 fn joined(words: &[String]) -> Vec<String> {
     let is_break = |word: &str| !word.is_empty() && word.chars().all(|c| BREAKS.contains(&c));
@@ -57,7 +56,7 @@ fn joined(words: &[String]) -> Vec<String> {
     joined
 }
 
-/// What bash replaces: the part of the word behind the last `=` or `:` that is there already.
+/// The text that bash replaces: the part of the word behind the last `=` or `:`.
 fn behind_break<'v>(value: &'v str, current: &str) -> &'v str {
     current.rfind(BREAKS).and_then(|at| value.get(at + 1..)).unwrap_or(value)
 }

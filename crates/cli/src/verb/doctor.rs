@@ -11,7 +11,7 @@ use crate::render::paint;
 use crate::render::table::{Align, Table};
 use crate::verb::Outcome;
 
-/// Tell what this machine allows and denies, and how to change it
+/// Show what this machine allows and denies, and how to change it
 ///
 /// Tries every mechanism that a run needs. Exits with 4 if a needed one is denied.
 #[derive(Debug, clap::Args)]

@@ -46,11 +46,11 @@ pub(crate) struct Place {
     _errors: Errors,
 }
 
-/// What is written beside what the command writes.
+/// Output of windtunnel itself beside the command's.
 #[derive(Debug, clap::Args)]
 struct Errors {
     /// Write a failure of windtunnel itself to standard error as JSON; the command's output stays
-    /// what it is
+    /// unchanged
     #[arg(long = "json", id = "json", env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
     _json: bool,
 }
@@ -67,7 +67,7 @@ pub(crate) fn command(node: &str, argv: &[OsString], place: &Place) -> Outcome {
         None => std::env::current_dir(),
     };
     let cwd = cwd.map_err(|error| {
-        Failure::new(Exit::Usage, format!("cannot tell the working directory: {error}"))
+        Failure::new(Exit::Usage, format!("cannot find the working directory: {error}"))
             .hint("name one with --cwd DIR")
     })?;
     let mut env: BTreeMap<String, String> = place.variables.iter().cloned().collect();

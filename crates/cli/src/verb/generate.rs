@@ -20,7 +20,7 @@ use crate::verb::Outcome;
 /// The file goes to standard output, ready for `check` and `run`. Routers have the shape; nodes are
 /// attached to them in turn (at the leaves of a tree, at the first and the last level of a
 /// butterfly). The same options and seed give the same bytes everywhere. An option that the shape
-/// has no use for is refused.
+/// does not use is refused.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The shape
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Rows and columns of a grid or torus, such as 3x5 [default: 4x4]
     #[arg(long, value_name = "ROWSxCOLUMNS", env = "WINDTUNNEL_SIZE")]
     size: Option<Size>,
-    /// Children of each router of a tree that is no leaf [default: 3]
+    /// Children of each router of a tree that is not a leaf [default: 3]
     #[arg(long, value_name = "N", env = "WINDTUNNEL_FANOUT")]
     fanout: Option<u32>,
     /// Levels of a tree below its root [default: 2]
@@ -120,7 +120,7 @@ enum Kind {
     Tree,
     /// A rectangle of routers, joined to their neighbours
     Grid,
-    /// A grid whose opposite edges are joined
+    /// A grid with opposite edges joined
     Torus,
     /// Two groups of nodes on the two sides of one link
     Dumbbell,

@@ -25,8 +25,8 @@ use crate::verb::Outcome;
 /// The event is one of `events` in a scenario file, without `at`: `{link: ocean, direction: up,
 /// down: true}`, `{node: peers, do: kill, some: 20%}`, `partition: [[a, b], [c]]`, `{flap: {link:
 /// ocean, every: 500ms, down: 100ms, for: 10s}}`, `{churn: {nodes: peers, rate: 20%, every: 10s,
-/// for: 60s}}`; or a list of them, all at one instant. What is done now is answered with its time;
-/// what comes later is done by the run. docs/faults.md has the whole vocabulary.
+/// for: 60s}}`; or a list of them, all at one instant. Immediate events are answered with their
+/// time; later ones are done by the run. docs/faults.md has the whole vocabulary.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The event, or a list of events
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     format: Format,
 }
 
-/// What happened, for `--json`.
+/// The events, for `--json`.
 #[derive(Debug, Serialize)]
 struct Happened<'a> {
     events: &'a [Event],
@@ -84,8 +84,8 @@ fn text(happened: &Happened<'_>) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "notice: {}", notice.message);
     }
-    for told in happened.events {
-        let _ = writeln!(text, "{}", event::text(told));
+    for event in happened.events {
+        let _ = writeln!(text, "{}", event::text(event));
     }
     let until = moment::seconds(happened.until_ns);
     match happened.later {

@@ -10,13 +10,13 @@ use crate::output;
 use crate::render::hosts;
 use crate::verb::Outcome;
 
-/// List the machines of a cluster: what they have, how their clocks stand, how far they are apart
+/// List the machines of a cluster: resources, clock offsets, round-trip times
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// An agent of the cluster; it tells of all
+    /// An agent of the cluster; it lists all machines
     #[arg(value_name = "HOST", env = "WINDTUNNEL_HOST", default_value = "localhost")]
     host: String,
-    /// Measure what goes through from each machine to each other, one pair after the other
+    /// Measure the throughput from each machine to each other, one pair after the other
     #[arg(long, env = "WINDTUNNEL_MEASURE", value_parser = FalseyValueParser::new())]
     measure: bool,
     #[command(flatten)]

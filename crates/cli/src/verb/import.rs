@@ -20,13 +20,14 @@ use crate::verb::Outcome;
 /// Write the scenario of a network that another tool's file describes
 ///
 /// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML, Kollaps' XML,
-/// containerlab's YAML and lists of edges as CSV. The scenario goes to standard output. What had to be assumed and what
-/// could not be carried over is told on standard error and in comments at the head of the scenario.
+/// containerlab's YAML and lists of edges as CSV. The scenario goes to standard output. Assumptions,
+/// and elements that could not be carried over, are listed on standard error and in comments at the
+/// head of the scenario.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The file; - for standard input
     file: PathBuf,
-    /// What the file is [default: told from its content]
+    /// Format of the file [default: detected from its content]
     #[arg(long, value_name = "FORMAT", env = "WINDTUNNEL_FORMAT")]
     format: Option<Format>,
     /// Nodes to attach to each router [default: 1 where the file has no end hosts of its own, else
@@ -96,7 +97,7 @@ impl<'a> Imported<'a> {
         path: Option<&'a Path>,
         scenario: &'a str,
     ) -> Self {
-        let told = |notes: &'a [Note]| -> Vec<ImportNote<'a>> {
+        let notes_of = |notes: &'a [Note]| -> Vec<ImportNote<'a>> {
             notes.iter().map(|note| ImportNote { text: &note.text, items: &note.items }).collect()
         };
         let notes = &topology.notes;
@@ -104,9 +105,9 @@ impl<'a> Imported<'a> {
             format: format.title(),
             path,
             scenario,
-            assumed: told(&notes.assumed),
-            left_out: told(&notes.left_out),
-            not_carried_over: told(&notes.lost),
+            assumed: notes_of(&notes.assumed),
+            left_out: notes_of(&notes.left_out),
+            not_carried_over: notes_of(&notes.lost),
         }
     }
 }
@@ -127,7 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     };
     let (format, topology) = windtunnel_topology::import(&original, &options).map_err(refused)?;
     if !arguments.answer.json {
-        tell(&topology);
+        print_notes(&topology);
     }
     if arguments.strict && !topology.notes.lost.is_empty() {
         let text = format!("{name} ({}) cannot be carried over whole", format.title());
@@ -178,9 +179,9 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The notes, a line each; the file's head has them whole.
-fn tell(topology: &Topology) {
-    /// So many things of a list are told.
+/// Prints the notes, a line each; the file's head has them in full.
+fn print_notes(topology: &Topology) {
+    /// Items of a list that are printed at most.
     const SHOWN: usize = 8;
     let notes = &topology.notes;
     for (what, notes) in [

@@ -11,9 +11,9 @@ use crate::exit::Exit;
 use crate::output;
 use crate::verb::Outcome;
 
-/// Make the key of a cluster: who has it may use all of its machines
+/// Make the key of a cluster: its holders may use all machines of the cluster
 ///
-/// Copy the file to each machine of the cluster, and let nobody else read it. A file that is there
+/// Copy the file to each machine of the cluster, readable by you alone. A file that exists
 /// already is left alone.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -23,11 +23,11 @@ pub(crate) struct Arguments {
     format: Format,
 }
 
-/// For `--json`: nothing that is secret.
+/// For `--json`: nothing secret.
 #[derive(Debug, Serialize)]
 struct Made {
     path: PathBuf,
-    /// What tells this key from others.
+    /// The fingerprint that distinguishes this key from others.
     key: String,
 }
 

@@ -29,8 +29,8 @@ use wrapper::Wrapper;
 /// With --server, a program runs there too: the command starts once it listens, and when the
 /// command has exited the run is over. The command has windtunnel's own standard input, output,
 /// error and terminal, gets its signals, and gives it its exit code (127 if it is not found, 126 if
-/// it cannot be executed). How faithful the run was is told on standard error, with --json as JSON;
-/// --strict makes it count. Options come before the command; `--` in front of it is only
+/// it cannot be executed). How faithful the run was is reported on standard error, with --json as
+/// JSON; --strict makes it count. Options come before the command; `--` in front of it is only
 /// needed where it begins with `-`.
 /// Properties hold for each direction, in the words of a scenario file; --up (client to server) and
 /// --down (server to client) take `key=value` pairs for one of them.
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// A program for the other end, such as 'iperf3 -s -1'
     #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_LINK_SERVER")]
     server: Option<String>,
-    /// What the command waits for: `listen`, `tcp:PORT`, `unix:PATH`, `log:REGEX`, or `none`
+    /// Condition to start the command: `listen`, `tcp:PORT`, `unix:PATH`, `log:REGEX`, or `none`
     #[arg(
         long,
         value_name = "WHAT",
@@ -90,7 +90,7 @@ struct Properties {
     /// Room in front of the rate: packets, bytes or time, such as 50ms
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_LINK_QUEUE")]
     queue: Option<String>,
-    /// Who is dropped when packets wait, such as drop-tail, fq-codel, pie
+    /// Which packet is dropped when packets wait, such as drop-tail, fq-codel, pie
     #[arg(long, value_name = "NAME", env = "WINDTUNNEL_LINK_DISCIPLINE")]
     discipline: Option<String>,
     /// Packets that arrive twice
@@ -119,9 +119,9 @@ struct Properties {
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let text = scenario(arguments)?;
     let base = std::env::current_dir().map_err(|error| {
-        Failure::new(Exit::Machine, format!("cannot tell the current folder: {error}"))
+        Failure::new(Exit::Machine, format!("cannot find the current folder: {error}"))
     })?;
-    // Also what is only printed must be right.
+    // A scenario that is only printed must be valid too.
     let mut loaded =
         load::resolve(NAME, text.as_bytes(), "link", &base, arguments.manner.instead())?;
     if arguments.print {
@@ -138,7 +138,7 @@ fn check_command(arguments: &Arguments, base: &Path) -> Result<(), Failure> {
     let name = arguments.command.first().map_or("", String::as_str);
     find_program(name, None, base).map_err(|error| {
         let (code, hint) = (error.exit_code(), error.hint().or_else(|| similar(name)));
-        Failure::Told { error: error.into(), hint, code }
+        Failure::Error { error: error.into(), hint, code }
     })
 }
 
@@ -155,10 +155,10 @@ fn wrap(loaded: Loaded, base: PathBuf, arguments: &Arguments) -> Outcome {
     let code = wrapper.finish();
     let Ran { report, folder } = ran?;
     if code.is_none() {
-        // The server is to blame, and its last words may say why.
+        // The server failed, and its last lines may show the cause.
         wrapper.lines().iter().for_each(|line| output::talk(line));
     }
-    tell(arguments, &report, &folder);
+    print(arguments, &report, &folder);
     let judged = report.verdict.exit_code;
     Ok(match code {
         Some(0) if arguments.strict => judged,
@@ -167,8 +167,8 @@ fn wrap(loaded: Loaded, base: PathBuf, arguments: &Arguments) -> Outcome {
     })
 }
 
-/// Standard output is the command's: what is told of the run goes to standard error.
-fn tell(arguments: &Arguments, report: &Report, folder: &Path) {
+/// Prints the report on standard error: standard output is the command's.
+fn print(arguments: &Arguments, report: &Report, folder: &Path) {
     if arguments.manner.is_json() {
         let json = serde_json::to_string_pretty(report);
         return output::talk(&json.unwrap_or_else(|error| format!("error: {error}")));
@@ -250,7 +250,7 @@ fn quoted(text: &str) -> String {
 }
 
 const LINK: &str = "Link";
-/// What mistakes are found in.
+/// The name of the input in mistakes.
 const NAME: &str = "command line";
 /// The command's node.
 const CLIENT: &str = "client";

@@ -73,7 +73,7 @@ fn text(properties: &BTreeMap<String, Value>, shown: impl Fn(&Value) -> bool) ->
     shown.map(|(key, value)| format!("{key}={}", word(value))).collect::<Vec<_>>().join(" ")
 }
 
-/// What is not there, or nothing of it, is left out.
+/// Absent and zero properties are left out.
 fn says_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,

@@ -1,4 +1,4 @@
-//! `run`: the whole story in one command.
+//! `run`: a whole run in one command.
 
 mod attempts;
 mod child;
@@ -37,17 +37,17 @@ use results_file::ResultsFile;
 ///
 /// Programs' lines go to standard output behind the name of their node, what happens to standard
 /// error, and everything to the run folder. The last line is the verdict. Ctrl-C ends the run; a
-/// second one ends programs that do not listen.
+/// second one kills programs that ignore the first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The scenario; - for standard input, whose relative paths start in the current folder
+    /// The scenario; - for standard input, with relative paths from the current folder
     file: PathBuf,
     #[command(flatten)]
     manner: RunArguments,
     #[command(flatten)]
     machines: Machines,
     /// How often the run is tried at the most: it is repeated when this machine did not keep up,
-    /// and for no other reason. What an attempt has left is kept beside the run folder, as
+    /// and for no other reason. The results of an attempt are kept beside the run folder, as
     /// FOLDER-attempt-1 and so on; the last one counts
     #[arg(
         long,
@@ -60,8 +60,8 @@ pub(crate) struct Arguments {
     attempts: u32,
     /// Wait for up to so long, before each attempt, until this machine is quiet: for a second timers
     /// come at most half of --max-lateness late, processors run something for at most 25% of the
-    /// time, and the hypervisor takes at most 1%. A machine that stays busy is told, and the run
-    /// begins all the same
+    /// time, and the hypervisor takes at most 1%. A machine that stays busy is reported, and the
+    /// run begins all the same
     #[arg(
         long,
         value_name = "TIME",
@@ -94,14 +94,14 @@ pub(crate) struct RunArguments {
     /// or one that is 20 times as late, make the run unfaithful
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_MAX_LATENESS", default_value = "1ms")]
     max_lateness: Span,
-    /// What is done when this machine cannot keep up, instead of what the file says: `report` it;
+    /// The response when this machine cannot keep up, instead of that in the file: `report` it;
     /// `abort` the run; or `freeze` all programs until the emulation has caught up
     #[arg(long, value_name = "WHAT", env = "WINDTUNNEL_ON_OVERLOAD")]
     on_overload: Option<OnOverload>,
     /// How much is kept of each stream that a program writes
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_OUTPUT_LIMIT", default_value = "64MB")]
     output_limit: Bytes,
-    /// Let no packet be larger than its link's MTU, also where nobody could tell
+    /// Let no packet be larger than its link's MTU, also where no program could notice
     #[arg(long, env = "WINDTUNNEL_NO_OFFLOAD", value_parser = FalseyValueParser::new())]
     no_offload: bool,
     /// Memory for packets in queues and in flight
@@ -111,7 +111,7 @@ pub(crate) struct RunArguments {
     /// them as `junit.xml`
     #[arg(long, value_name = "FILE", env = "WINDTUNNEL_JUNIT")]
     junit: Option<PathBuf>,
-    /// Also show what is chosen where the file says nothing, such as the lengths of queues
+    /// Also show defaults that were chosen for the file, such as the lengths of queues
     #[arg(
         short,
         long,
@@ -124,7 +124,7 @@ pub(crate) struct RunArguments {
     showing: Showing,
 }
 
-/// What is shown of a run, and how.
+/// The output of a run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Showing {
     /// Show the verdict only
@@ -147,24 +147,24 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 }
 
 impl RunArguments {
-    /// What holds instead of what the scenario says.
+    /// Values that replace those of the scenario.
     pub(crate) fn instead(&self) -> Instead {
         Instead { seed: self.seed, duration: self.duration, ..Instead::default() }
     }
 
-    /// Whether only the verdict is told.
+    /// Whether only the verdict is printed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.showing.quiet
     }
 
-    /// Whether the report is told as JSON.
+    /// Whether the report is printed as JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.showing.format.json
     }
 }
 
-/// Does a whole run of what was loaded, as often as it takes; programs start in `base_dir`, and see
-/// nothing of the places of keys.
+/// Does a whole run of the loaded scenario, with repetitions; programs start in `base_dir`, and
+/// the places of keys are hidden from them.
 fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcome {
     let manner = &arguments.manner;
     let plan = plan_of(loaded, manner);
@@ -219,8 +219,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Has `run` do what was loaded, with everything around it: warnings before, JUnit's file
-    /// after.
+    /// Does the loaded scenario by `run`, with warnings before and JUnit's file after.
     pub(crate) fn of(
         loaded: Loaded,
         base_dir: PathBuf,
@@ -270,7 +269,7 @@ fn places(
     Ok((folder, options, results))
 }
 
-/// The folder that was asked for, or a new one in `runs`.
+/// The folder of `--out`, or a new one in `runs`.
 pub(crate) fn new_run_folder(out: Option<&Path>, name: &str) -> Result<PathBuf, Failure> {
     match out {
         Some(folder) => Ok(folder.to_owned()),
@@ -328,11 +327,11 @@ pub(crate) fn warn(concerns: &[Concern]) {
 
 fn failed(error: RunError) -> Failure {
     let (hint, code) = (error.hint(), error.exit_code());
-    Failure::Told { error: error.into(), hint, code }
+    Failure::Error { error: error.into(), hint, code }
 }
 
-/// A folder below `parent` that nobody else has: made here, so that two runs in one second do not
-/// meet.
+/// A folder below `parent` of this run alone: made here, so that two runs in one second do not
+/// share it.
 fn new_folder(parent: &Path, name: &str, time: &str) -> Result<PathBuf, Failure> {
     let cannot = |path: &Path, error: io::Error| {
         let text = format!("cannot make the run folder {}: {error}", path.display());

@@ -40,7 +40,7 @@ pub(crate) struct Way {
     pub(crate) direction: Option<String>,
 }
 
-/// What was changed, for `--json`.
+/// The change, for `--json`.
 #[derive(Debug, Serialize)]
 struct Changed<'a> {
     #[serde(flatten)]
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let pairs: Vec<(&str, &str)> =
         arguments.properties.iter().map(|text| pair(text)).collect::<Result<_, _>>()?;
     let patch = windtunnel_scenario::parse_patch(&pairs)?;
-    // Nobody lives there: say so, rather than that a file is missing.
+    // No run lives there: say so, rather than that a file is missing.
     arguments.live.connect()?;
     let plan = arguments.live.plan()?;
     windtunnel_scenario::check_patch(&patch, &plan)?;
@@ -92,7 +92,7 @@ pub(crate) fn describe(lanes: &LaneChoice) -> String {
 
 fn pair(text: &str) -> Result<(&str, &str), Failure> {
     let (key, value) = text.split_once('=').ok_or_else(|| {
-        Failure::new(Exit::Usage, format!("`{text}` is no property"))
+        Failure::new(Exit::Usage, format!("`{text}` is not a property"))
             .hint("write KEY=VALUE, such as loss=5%")
     })?;
     Ok((key.trim(), value.trim()))

@@ -36,7 +36,7 @@ struct Choice {
     format: Format,
 }
 
-/// What was changed, for `--json`.
+/// The change, for `--json`.
 #[derive(Debug, Serialize)]
 struct Changed<'a> {
     #[serde(flatten)]

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     format: Format,
 }
 
-/// What was ended, for `--json`.
+/// The ended run, for `--json`.
 #[derive(Debug, Serialize)]
 struct Stopped<'a> {
     name: &'a str,

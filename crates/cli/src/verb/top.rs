@@ -30,8 +30,8 @@ use crate::verb::Outcome;
 ///
 /// Links with what they deliver, queue, drop and are late by, and nodes with their programs; to be
 /// sorted, filtered and changed with keys, which `?` shows. Rates are of IP bytes in the last
-/// second. `q` ends top, not the run. Where standard input or output is no terminal, the tables are
-/// printed once.
+/// second. `q` ends top, not the run. Where standard input or output is not a terminal, the tables
+/// are printed once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Print the tables once as plain text, with all columns
@@ -64,7 +64,7 @@ fn print(snapshot: &Snapshot, json: bool) -> Result<(), Failure> {
     if json { output::json(snapshot) } else { output::data(&plain::render(snapshot)) }
 }
 
-/// Whether there is somebody at a terminal that can be drawn on.
+/// Whether standard input and output are a terminal with cursor control.
 fn can_draw() -> bool {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     is_terminal(rustix::stdio::stdin()) && is_terminal(rustix::stdio::stdout()) && !dumb

@@ -10,7 +10,7 @@ use crate::render::paths::asked_rate;
 use crate::render::quantity;
 use crate::render::table::{Align, Table};
 
-/// What was asked beside what was achieved: a row for each direction, or for each phase of one that
+/// Requested values beside achieved ones: a row for each direction, or for each phase of one that
 /// was changed.
 pub(super) fn links(report: &Report) -> String {
     let shown = report.links.iter().filter(|link| link.offered_packets > 0);

@@ -1,4 +1,4 @@
-//! What an agent is told by what it is started in: an ssh session or a step of a Slurm job.
+//! Settings of an agent from its environment: an ssh session or a step of a Slurm job.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -14,12 +14,12 @@ use crate::failure::Failure;
 pub(crate) enum Advertise {
     /// The address that the ssh session has reached.
     Ssh,
-    /// This one; port 0 is that at which the agent hears.
+    /// This one; port 0 is that at which the agent listens.
     At(SocketAddr),
 }
 
 impl Advertise {
-    /// The address; `None` if nothing tells it.
+    /// The address; `None` if it is not known.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         match self {
             Advertise::Ssh => reached_by_ssh(&variable("SSH_CONNECTION")?),
@@ -42,7 +42,7 @@ impl FromStr for Advertise {
     }
 }
 
-/// What a step of a Slurm job has on this machine: the variables of srun(1).
+/// The resources of a step of a Slurm job on this machine: the variables of srun(1).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slurm {
     pub(crate) name: Option<String>,
@@ -52,13 +52,11 @@ pub(crate) struct Slurm {
 }
 
 impl Slurm {
-    /// Reads it.
-    ///
     /// # Errors
-    /// This is not in a step.
+    /// This process is not in a step.
     pub(crate) fn of_step(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         if variable("SLURM_STEP_ID").is_none() {
-            let text = "--slurm: this is no step of a Slurm job (SLURM_STEP_ID is not set)";
+            let text = "--slurm: this is not a step of a Slurm job (SLURM_STEP_ID is not set)";
             return Err(Failure::new(Exit::Usage, text).hint("start it with `srun`"));
         }
         let number = |name: &str| variable(name).and_then(|text| text.parse::<u64>().ok());
@@ -86,14 +84,14 @@ fn reached_by_ssh(connection: &str) -> Option<SocketAddr> {
     others_reach(ip.to_canonical())
 }
 
-/// The address from which this machine speaks to the one that has started the step: on the
+/// The source address of packets from this machine to the one that has started the step: on the
 /// cluster's network.
 fn towards(launcher: &str) -> Option<SocketAddr> {
     let launcher: IpAddr = launcher.parse().ok()?;
     others_reach(speaking_to(SocketAddr::new(launcher, DISCARD))?)
 }
 
-/// An address for others; one that leads back to where they are is none.
+/// An address that other machines reach: not a loopback address.
 fn others_reach(ip: IpAddr) -> Option<SocketAddr> {
     (!ip.is_loopback()).then(|| SocketAddr::new(ip, 0))
 }
@@ -125,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_has_what_slurm_says() {
+    fn a_step_has_the_resources_in_its_variables() {
         let of = |all: &'static [(&str, &str)]| {
             let value = |name: &str| {
                 all.iter().find(|(one, _)| *one == name).map(|(_, value)| (*value).into())

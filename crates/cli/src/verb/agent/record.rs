@@ -1,4 +1,4 @@
-//! What an agent tells, as JSON.
+//! Notices of an agent, as JSON.
 
 use serde_json::{Value, json};
 use windtunnel_cluster::AgentNotice;
@@ -6,15 +6,15 @@ use windtunnel_cluster::protocol::run::text_of;
 
 use crate::output;
 
-/// Writes a line of JSON to standard output. If nobody reads it, nobody misses it.
-pub(super) fn tell(told: &AgentNotice) {
-    let _ = output::data(&format!("{}\n", record(told)));
+/// Writes a line of JSON to standard output. Errors of writing are ignored.
+pub(super) fn print(notice: &AgentNotice) {
+    let _ = output::data(&format!("{}\n", record(notice)));
 }
 
-/// What is told: `event` says what it is, `text` says it in words.
-fn record(told: &AgentNotice) -> Value {
-    let text = super::text(told);
-    match told {
+/// A notice: `event` is its kind, `text` the line for people.
+fn record(notice: &AgentNotice) -> Value {
+    let text = super::text(notice);
+    match notice {
         AgentNotice::Listening { listen, advertise } => {
             json!({"event": "listening", "text": text, "listen": listen, "advertise": advertise})
         }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_has_an_event_and_its_words() {
+    fn each_line_has_an_event_and_its_text() {
         let address = "192.0.2.1:7447".parse().expect("an address");
         let line = record(&AgentNotice::Joined(address));
         assert_eq!(

@@ -6,27 +6,27 @@ use windtunnel_model::Plan;
 use windtunnel_placement::{Placement, Refused};
 
 use crate::cluster::machines::Machines;
-use crate::cluster::{concerns, progress, tell_started};
+use crate::cluster::{concerns, progress, report_started};
 use crate::failure::Failure;
 use crate::render::placement::{self, Placed};
 
-/// Machines, and what they make of a plan.
+/// Machines, and whether they carry a plan.
 #[derive(Debug)]
 pub(super) struct MachineCheck {
     site: Site,
     outcome: Result<Placement, Box<Refused>>,
-    /// What may go wrong although nothing was refused.
+    /// Warnings about a plan that is not refused.
     pub(super) concerns: Vec<Concern>,
 }
 
 impl MachineCheck {
-    /// Asks the machines that were named; none if none were.
+    /// Checks the plan on the machines of `--hosts`; `None` without that option.
     pub(super) fn ask(machines: &Machines, plan: &Plan) -> Result<Option<Self>, Failure> {
         if !machines.are_named() {
             return Ok(None);
         }
         let found = machines.find(&machines.key()?, &progress(false))?;
-        tell_started(&found.started);
+        report_started(&found.started);
         let site = Site::of(&found.cards);
         let outcome = site.place(plan);
         let silent = found.silent.iter().map(|silent| Concern {
@@ -36,11 +36,11 @@ impl MachineCheck {
             ),
             hint: None,
         });
-        let mut told: Vec<Concern> = silent.collect();
+        let mut all: Vec<Concern> = silent.collect();
         if let Ok(placement) = &outcome {
-            told.extend(concerns(&found.cards, &site, placement));
+            all.extend(concerns(&found.cards, &site, placement));
         }
-        Ok(Some(MachineCheck { site, outcome, concerns: told }))
+        Ok(Some(MachineCheck { site, outcome, concerns: all }))
     }
 
     pub(super) fn json(&self, plan: &Plan) -> Placed {

@@ -1,4 +1,4 @@
-//! The time in which a command runs elsewhere and this process stands for it.
+//! The session in which this process stands for a command that runs in a node.
 
 use std::io;
 
@@ -78,7 +78,7 @@ impl Session {
         match self.client.receive()? {
             Reply::Started { .. } => {
                 if let Some(relay) = &mut self.relay {
-                    // Only now, so that a refusal is told on a terminal in its usual mode.
+                    // Only now, so that a refusal is printed on a terminal in its usual mode.
                     relay.begin().map_err(|error| failed("use the terminal", &error))?;
                 }
                 Ok(None)
@@ -123,7 +123,7 @@ impl Session {
     }
 }
 
-/// What can be done without waiting.
+/// Descriptors that are ready.
 struct Ready {
     reply: bool,
     signal: bool,

@@ -21,9 +21,9 @@ use crate::output;
 use crate::relay::{self, Relay};
 use crate::render::event;
 
-/// What is seen of the run while the command runs.
+/// Observes the run while the command runs.
 pub(super) struct Wrapper {
-    /// The node whose only program the command is.
+    /// The node with the command as its only program.
     node: String,
     seen: Mutex<WrapperState>,
     over: Arc<Wake>,
@@ -33,10 +33,10 @@ pub(super) struct Wrapper {
 struct WrapperState {
     began: bool,
     exit: Option<u8>,
-    /// What is needed to carry the command's terminal, until it starts.
+    /// The command's terminal, until it starts.
     terminal: Option<Terminal>,
     relay: Option<JoinHandle<()>>,
-    /// The last lines of other programs: told where the run fails.
+    /// The last lines of other programs: printed if the run fails.
     lines: VecDeque<String>,
 }
 
@@ -72,10 +72,10 @@ impl Wrapper {
     /// Waits until all that the command wrote is shown. Returns its exit code, if it has run.
     pub(super) fn finish(&self) -> Option<u8> {
         let relay = self.seen().relay.take();
-        // It has usually been told at the command's end.
+        // Usually already raised at the command's end.
         let _ = self.over.raise();
         if let Some(relay) = relay {
-            // A panic there has been told.
+            // A panic there has been printed.
             let _ = relay.join();
         }
         let seen = self.seen();
@@ -142,7 +142,7 @@ impl Terminal {
         let done = self.relay.begin().and_then(|()| self.until(over));
         self.relay.drain();
         if let Err(error) = done {
-            // Back to the usual mode before anything is told.
+            // Back to the usual mode before anything is printed.
             drop(self);
             output::talk(&format!("error: cannot use the terminal: {error}"));
         }
@@ -189,5 +189,5 @@ fn failed(what: &str, error: &io::Error) -> Failure {
 
 /// 128 + SIGKILL.
 const KILLED: u8 = 137;
-/// Enough to tell why a server does not start.
+/// Enough to show why a server does not start.
 const LINES_KEPT: usize = 20;

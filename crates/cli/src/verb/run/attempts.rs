@@ -1,4 +1,4 @@
-//! `run --attempts`: a run that was disturbed is done again, and what it left is kept.
+//! `run --attempts`: a disturbed run is repeated, and the results of each attempt are kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// At most `most` attempts at a run whose folder is this.
+    /// At most `most` attempts at a run into `folder`.
     pub(super) fn new(most: u32, folder: &Path) -> Result<Self, Failure> {
         let attempts = Attempts { most, folder: folder.to_owned(), former: Vec::new() };
         for number in 1..most {
@@ -32,8 +32,8 @@ impl Attempts {
         Ok(attempts)
     }
 
-    /// Has `attempt`, which is told of the attempts before it, do the run until it is not
-    /// disturbed, or nothing is left to try; `None` if the run goes on without us.
+    /// Repeats `attempt`, which gets the records of former attempts, until the run is not
+    /// disturbed or no attempt is left; `None` if the run is detached.
     pub(super) fn carry_out(
         mut self,
         mut attempt: impl FnMut(&[Attempt]) -> Result<Option<Report>, Failure>,
@@ -50,7 +50,7 @@ impl Attempts {
         Err(Failure::new(Exit::Internal, "four thousand million attempts"))
     }
 
-    /// Moves what an attempt has left aside.
+    /// Moves the results of an attempt aside.
     fn keep(&mut self, number: u32, report: &Report) -> Result<(), Failure> {
         let kept = self.kept(number)?;
         fs::rename(&self.folder, &kept).map_err(|error| {
@@ -69,7 +69,7 @@ impl Attempts {
         Ok(())
     }
 
-    /// Where what an attempt has left is kept: `runs/web-20261121-034800-attempt-1`.
+    /// The folder to which an attempt is moved: `runs/web-20261121-034800-attempt-1`.
     fn kept(&self, number: u32) -> Result<PathBuf, Failure> {
         // `.` and `..` have another name, which the folder's parent knows.
         let whole = fs::canonicalize(&self.folder);
@@ -87,7 +87,7 @@ impl Attempts {
     }
 }
 
-/// Whether a machine alone is to blame, and nobody has ended the run.
+/// Whether a machine alone is at fault, and the run was not ended by a signal or a user.
 fn is_repeated(report: &Report) -> bool {
     report.verdict.disturbed && !report.partial && report.verdict.exit_code <= Exit::Check.code()
 }
@@ -120,11 +120,11 @@ mod tests {
         let folder = parent.path().join("out");
         let attempts = Attempts::new(most, &folder).unwrap();
         let mut done = 0;
-        let mut told = Vec::new();
+        let mut seen = Vec::new();
         let last = attempts.carry_out(|former| {
             fs::create_dir(&folder).unwrap();
             fs::write(folder.join("number"), done.to_string()).unwrap();
-            told = former.iter().map(|it| format!("{}: {}", it.folder, it.verdict)).collect();
+            seen = former.iter().map(|it| format!("{}: {}", it.folder, it.verdict)).collect();
             done += 1;
             Ok(Some(reports[done - 1].clone()))
         });
@@ -137,15 +137,15 @@ mod tests {
             let kept = fs::read_to_string(parent.path().join(name).join("number")).unwrap();
             assert_eq!(kept, number.to_string());
         }
-        (done, told)
+        (done, seen)
     }
 
     #[test]
     fn a_disturbed_run_is_repeated_until_it_is_faithful_and_each_attempt_is_kept() {
         let (disturbed, faithful) = (report(true, false, 1), report(false, true, 0));
-        let (done, told) = attempt(5, &[disturbed.clone(), disturbed, faithful]);
+        let (done, seen) = attempt(5, &[disturbed.clone(), disturbed, faithful]);
         assert_eq!(done, 3);
-        assert_eq!(told, ["out-attempt-1: NOT FAITHFUL", "out-attempt-2: NOT FAITHFUL"]);
+        assert_eq!(seen, ["out-attempt-1: NOT FAITHFUL", "out-attempt-2: NOT FAITHFUL"]);
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_attempt_would_not_mend_is_not_repeated() {
+    fn a_run_that_another_attempt_would_not_mend_is_not_repeated() {
         assert_eq!(attempt(3, &[report(false, true, 1)]).0, 1, "an expectation was not met");
         assert_eq!(attempt(3, &[report(false, false, 1)]).0, 1, "packets found no memory");
         assert_eq!(attempt(3, &[report(true, false, 130)]).0, 1, "Ctrl-C");

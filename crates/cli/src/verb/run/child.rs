@@ -16,14 +16,14 @@ use windtunnel_trace::report::Report;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// What the process tells.
+/// The message from the child to its parent.
 #[derive(Serialize, Deserialize)]
 enum ChildResult {
     Report(Box<Report>),
     Failure { text: String, hint: Option<String>, code: u8 },
 }
 
-/// Has a child do a run, and returns what came of it. Signals that end a run are passed on to the
+/// Has a child do a run, and returns its result. Signals that end a run are passed on to the
 /// child, which ends with its parent. The calling process must have one thread only.
 pub(super) fn run(run: impl FnOnce() -> Result<Report, Failure>) -> Result<Report, Failure> {
     let cannot = |error: io::Error| {
@@ -41,7 +41,7 @@ pub(super) fn run(run: impl FnOnce() -> Result<Report, Failure>) -> Result<Repor
         Fork::Parent { pidfd, .. } => {
             let status = wait(&pidfd, &signals).map_err(cannot)?;
             drop(signals);
-            heard(&mut answer, status)
+            result(&mut answer, status)
         }
     }
 }
@@ -50,7 +50,7 @@ pub(super) fn run(run: impl FnOnce() -> Result<Report, Failure>) -> Result<Repor
 fn in_child(run: impl FnOnce() -> Result<Report, Failure>, answer: &mut File) -> i32 {
     let alone = rustix::process::setpgid(None, None).map_err(io::Error::from);
     let alone = alone.and_then(|()| process::set_parent_death_signal(Some(Signal::TERM)));
-    let told = match alone {
+    let result = match alone {
         Err(error) => {
             ChildResult::Failure { text: error.to_string(), hint: None, code: Exit::Machine.code() }
         }
@@ -58,12 +58,12 @@ fn in_child(run: impl FnOnce() -> Result<Report, Failure>, answer: &mut File) ->
             Ok(report) => ChildResult::Report(Box::new(report)),
             Err(failure) => {
                 let (text, code) = (failure.causes(), failure.code());
-                let hint = if let Failure::Told { hint, .. } = failure { hint } else { None };
+                let hint = if let Failure::Error { hint, .. } = failure { hint } else { None };
                 ChildResult::Failure { text, hint, code }
             }
         },
     };
-    let written = serde_json::to_vec(&told).map_err(io::Error::from);
+    let written = serde_json::to_vec(&result).map_err(io::Error::from);
     i32::from(written.and_then(|text| answer.write_all(&text)).is_err())
 }
 
@@ -72,7 +72,7 @@ fn wait(child: &OwnedFd, signals: &Reader) -> io::Result<process::Status> {
     loop {
         while let Some(received) = signals.read()? {
             let signal = PASSED_ON.into_iter().find(|one| one.as_raw() == received.signal);
-            // A child that has just ended has no use for it.
+            // The child may have just ended.
             let _ = signal.map(|signal| process::pidfd_send_signal(child, signal));
         }
         if let Some(status) = process::wait_pidfd(child, true)? {
@@ -86,15 +86,15 @@ fn wait(child: &OwnedFd, signals: &Reader) -> io::Result<process::Status> {
     }
 }
 
-/// What the child has told.
-fn heard(answer: &mut File, status: process::Status) -> Result<Report, Failure> {
+/// Reads the message of the child.
+fn result(answer: &mut File, status: process::Status) -> Result<Report, Failure> {
     let mut text = Vec::new();
     let read = answer.rewind().and_then(|()| answer.read_to_end(&mut text));
-    let told = read.and_then(|_| serde_json::from_slice(&text).map_err(io::Error::from));
-    match told {
+    let message = read.and_then(|_| serde_json::from_slice(&text).map_err(io::Error::from));
+    match message {
         Ok(ChildResult::Report(report)) => Ok(*report),
         Ok(ChildResult::Failure { text, hint, code }) => {
-            Err(Failure::Told { error: text.into(), hint, code })
+            Err(Failure::Error { error: text.into(), hint, code })
         }
         Err(_) => {
             let text = format!("the process of the run ended without a report: {status:?}");

@@ -10,13 +10,13 @@ use windtunnel_scenario::Loaded;
 
 use super::attempts::Attempts;
 use super::{Arguments, conclude, places, plan_of};
-use crate::cluster::{progress, refuse_to_detach, tell_started};
+use crate::cluster::{progress, refuse_to_detach, report_started};
 use crate::failure::Failure;
 use crate::output;
 use crate::render::face::Face;
 use crate::verb::Outcome;
 
-/// Finds the machines, and does a whole run over them, as often as it takes.
+/// Finds the machines, and does a whole run over them, with repetitions.
 pub(super) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcome {
     let manner = &arguments.manner;
     let (plain, quiet) = (arguments.plain, manner.is_quiet());
@@ -33,7 +33,7 @@ pub(super) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments
         }
     }
     if !quiet {
-        tell_started(&found.started);
+        report_started(&found.started);
     }
     let plan = plan_of(loaded, manner);
     let (folder, options, results) = places(manner, &plan, base_dir)?;

@@ -1,4 +1,4 @@
-//! `run --wait-quiet`: no run begins on a busy machine without a word.
+//! `run --wait-quiet`: waiting until the machine is quiet, with a warning if it stays busy.
 
 use std::io;
 
@@ -9,15 +9,15 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 
-/// Waits until this machine is quiet, for at most `most`; `quiet` says nothing while it waits.
+/// Waits until this machine is quiet, for at most `most`; with `quiet` nothing is printed.
 pub(super) fn wait(most: Span, late_above: Span, quiet: bool) -> Result<(), Failure> {
-    let tell = |text: &str| {
+    let print = |text: &str| {
         if !quiet {
             output::talk(text);
         }
     };
-    wait_with(most, late_above, Activity::watch, tell).map_err(|error| {
-        let text = format!("--wait-quiet: cannot tell what this machine does: {error}");
+    wait_with(most, late_above, Activity::watch, print).map_err(|error| {
+        let text = format!("--wait-quiet: cannot measure the load of this machine: {error}");
         Failure::new(Exit::Machine, text)
     })
 }
@@ -26,7 +26,7 @@ fn wait_with(
     most: Span,
     late_above: Span,
     mut watch: impl FnMut() -> io::Result<Activity>,
-    mut tell: impl FnMut(&str),
+    mut print: impl FnMut(&str),
 ) -> io::Result<()> {
     let mut waited = Span::ZERO;
     loop {
@@ -35,23 +35,23 @@ fn wait_with(
         waited = waited + seen.watched;
         if seen.is_quiet(late_above) {
             if !first {
-                tell(&format!("this machine is quiet after {}", tenths(waited)));
+                print(&format!("this machine is quiet after {}", tenths(waited)));
             }
             return Ok(());
         }
         if waited >= most {
             let text = describe(&seen, late_above);
-            tell(&format!("warning: this machine is not quiet after {}: {text}", tenths(waited)));
+            print(&format!("warning: this machine is not quiet after {}: {text}", tenths(waited)));
             return Ok(());
         }
         if first {
             let text = describe(&seen, late_above);
-            tell(&format!("waiting up to {most} until this machine is quiet: {text}"));
+            print(&format!("waiting up to {most} until this machine is quiet: {text}"));
         }
     }
 }
 
-/// What is seen beside what is allowed.
+/// Measured values beside allowed ones.
 fn describe(seen: &Activity, late_above: Span) -> String {
     format!(
         "timers up to {}us late (at most {}us), processors busy for {}% (at most {}%), {}% taken by \
@@ -75,24 +75,24 @@ fn tenths(span: Span) -> String {
 mod tests {
     use super::*;
 
-    /// What is told while processors are that busy, a second after the other.
-    fn told(most_s: u64, busy: &[u8]) -> Vec<String> {
+    /// The output while processors are that busy, a second after the other.
+    fn output(most_s: u64, busy: &[u8]) -> Vec<String> {
         let mut left = busy.iter();
         let watch = || {
             let busy_percent = *left.next().expect("no more seconds than were given");
             let (watched, latest) = (Span::from_secs(1), Span::from_millis(3));
             Ok(Activity { watched, latest, busy_percent, stolen_percent: 0 })
         };
-        let mut told = Vec::new();
-        let tell = |text: &str| told.push(text.to_owned());
-        wait_with(Span::from_secs(most_s), Span::from_millis(10), watch, tell).unwrap();
+        let mut lines = Vec::new();
+        let print = |text: &str| lines.push(text.to_owned());
+        wait_with(Span::from_secs(most_s), Span::from_millis(10), watch, print).unwrap();
         assert_eq!(left.next(), None, "the wait goes on");
-        told
+        lines
     }
 
     #[test]
     fn a_quiet_machine_is_not_waited_for() {
-        assert_eq!(told(30, &[25]), [] as [&str; 0]);
+        assert_eq!(output(30, &[25]), [] as [&str; 0]);
     }
 
     #[test]
@@ -101,14 +101,17 @@ mod tests {
                     25%), 0% taken by the hypervisor (at most 1%)";
         let waiting = format!("waiting up to 30s until this machine is quiet: {seen}");
         let quiet = "this machine is quiet after 4.0s".to_owned();
-        assert_eq!(told(30, &[97, 60, 26, 3]), [waiting, quiet]);
+        assert_eq!(output(30, &[97, 60, 26, 3]), [waiting, quiet]);
     }
 
     #[test]
-    fn a_machine_that_stays_busy_is_told_and_not_waited_for_any_longer() {
-        let told = told(2, &[80, 90]);
-        assert_eq!(told.len(), 2);
-        assert!(told[1].starts_with("warning: this machine is not quiet after 2.0s: "), "{told:?}");
-        assert!(told[1].contains("busy for 90%"), "{told:?}");
+    fn a_machine_that_stays_busy_is_reported_and_not_waited_for_any_longer() {
+        let lines = output(2, &[80, 90]);
+        assert_eq!(lines.len(), 2);
+        assert!(
+            lines[1].starts_with("warning: this machine is not quiet after 2.0s: "),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("busy for 90%"), "{lines:?}");
     }
 }

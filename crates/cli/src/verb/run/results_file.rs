@@ -9,7 +9,7 @@ use windtunnel_model::Plan;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// An empty file with room for the results of a run, whose programs may fill the disk.
+/// An empty file with room for the results of a run: its programs may fill the disk.
 #[derive(Debug)]
 pub(super) struct ResultsFile {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! What is looked at and what keys do: without a terminal, a clock or a connection.
+//! The state of `top` and the effects of keys: without a terminal, a clock or a connection.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use windtunnel_control::{LaneChoice, Snapshot};
@@ -33,12 +33,12 @@ pub(super) enum Tab {
     Nodes,
 }
 
-/// What keys mean.
+/// The mode that keys act in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mode {
     /// They move and sort.
     Table,
-    /// They write the filter; what it was before is put back by Esc.
+    /// They write the filter; Esc restores the former one.
     Filter { line: Line, before: String },
     /// They write properties of a link.
     Set { link: String, direction: String, both: bool, line: Line },
@@ -54,7 +54,7 @@ pub(super) struct Status {
     pub(super) bad: bool,
 }
 
-/// What a key asks for beyond what is drawn.
+/// The effect of a key beyond the drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Effect {
     Nothing,
@@ -98,7 +98,7 @@ impl App {
         self.status = Some(Status { text: text.into(), bad });
     }
 
-    /// Does what a key means.
+    /// Executes a key.
     pub(super) fn key(&mut self, key: KeyEvent) -> Effect {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return Effect::Quit;
@@ -207,7 +207,7 @@ impl App {
                 let lanes = lanes(link.clone(), direction.clone(), both);
                 match order::set(lanes, line.text(), &self.plan) {
                     Ok(order) => return Effect::Order(Box::new(order)),
-                    // What was typed stays, to be mended.
+                    // The typed line stays, to be corrected.
                     Err(why) => self.say(why, true),
                 }
             }
@@ -248,7 +248,7 @@ pub(super) fn names(tab: Tab) -> usize {
     }
 }
 
-/// What is to change.
+/// The link directions to change.
 enum Change {
     Set,
     State { up: bool, both: bool },

@@ -1,4 +1,4 @@
-//! What a cell holds: it is sorted by its value and shown as text.
+//! Values of cells: sorted by value and shown as text.
 
 use std::cmp::Ordering;
 

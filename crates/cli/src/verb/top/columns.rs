@@ -8,15 +8,15 @@ use crate::render::table::Align;
 /// A column.
 #[derive(Debug)]
 pub(super) struct Column {
-    /// What is above it.
+    /// Its heading.
     pub(super) heading: &'static str,
     /// On which side it is flush.
     pub(super) align: Align,
-    /// What it tells, for the help.
+    /// Its description, for the help.
     pub(super) meaning: &'static str,
 }
 
-/// Which thing a row is about; it stays the same from one snapshot to the next.
+/// The identity of a row; it stays the same from one snapshot to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key {
     /// A direction of a link.
@@ -41,11 +41,11 @@ pub(super) struct Row {
     pub(super) key: Key,
     /// One for each column.
     pub(super) cells: Vec<Cell>,
-    /// What it is drawn as.
+    /// How it is drawn.
     pub(super) mood: Mood,
 }
 
-/// What should catch the eye.
+/// The state that a row highlights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mood {
     /// Nothing.
@@ -151,7 +151,7 @@ fn program(node: &NodeStatus, index: usize, program: Option<&ProgramStatus>) -> 
     let text = |of: fn(&ProgramStatus) -> String| {
         program.map_or(Cell::Missing, |program| Cell::Text(of(program)))
     };
-    // Process 0 is nobody's; an exit code of 0 is a figure to be seen.
+    // Process 0 means none; an exit code of 0 is a figure to be seen.
     let number = |of: fn(&ProgramStatus) -> Option<String>| {
         program.and_then(of).map_or(Cell::Missing, Cell::Text)
     };

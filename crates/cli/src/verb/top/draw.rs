@@ -204,7 +204,7 @@ fn shorten(text: &str, width: usize) -> String {
     cut + "…"
 }
 
-/// What there is to say, broken between words; never more than a part of the screen.
+/// The message, broken between words; never more than a part of the screen.
 fn talk(app: &App, width: u16) -> Vec<String> {
     let width = usize::from(width.max(1));
     let text = app.status.as_ref().map_or("", |status| status.text.as_str());

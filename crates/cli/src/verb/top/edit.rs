@@ -16,12 +16,12 @@ impl Line {
         Line { text: text.to_owned(), cursor: text.len() }
     }
 
-    /// What has been typed.
+    /// The typed text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// What is before the cursor.
+    /// The text before the cursor.
     pub(super) fn before_cursor(&self) -> &str {
         &self.text[..self.cursor]
     }

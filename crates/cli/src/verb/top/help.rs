@@ -1,4 +1,4 @@
-//! What `?` shows.
+//! The help that `?` shows.
 
 use super::app::Tab;
 use super::columns::{Column, LINKS, NODES};

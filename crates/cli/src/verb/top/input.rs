@@ -1,4 +1,4 @@
-//! Keys, read by a thread: the library waits for the rest of a key's bytes, and nobody else should.
+//! Keys, read by a thread: the library blocks until the rest of a key's bytes has come.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use windtunnel_sys::poll::Event as Wake;
 
-/// What comes from the terminal.
+/// An event of the terminal.
 #[derive(Debug)]
 pub(super) enum Input {
     /// A key.
@@ -30,7 +30,7 @@ impl Inputs {
     /// Starts reading standard input, which must be a terminal.
     ///
     /// # Errors
-    /// What the system says about a thread more.
+    /// Errors of starting a thread.
     pub(super) fn start() -> io::Result<Inputs> {
         let wake = Arc::new(Wake::open()?);
         let (sender, inputs) = channel();
@@ -41,7 +41,7 @@ impl Inputs {
                     .map_or_else(|error| Some(Input::Lost(error)), |event| known(&event));
                 let Some(input) = input else { continue };
                 let lost = matches!(input, Input::Lost(_));
-                // When nobody listens any more, the process is about to end.
+                // Without a receiver, the process is about to end.
                 if sender.send(input).is_err() || raise.raise().is_err() || lost {
                     return;
                 }
@@ -52,7 +52,7 @@ impl Inputs {
 
     /// Everything that has come.
     pub(super) fn take(&self) -> Vec<Input> {
-        // What comes after this raises it again.
+        // Later input raises it again.
         let _ = self.wake.clear();
         self.inputs.try_iter().collect()
     }

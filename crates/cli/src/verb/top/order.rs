@@ -1,4 +1,4 @@
-//! What is asked of the run: changes in the words of `windtunnel set`.
+//! Requests to the run: changes in the syntax of `windtunnel set`.
 
 use std::fmt::Write as _;
 
@@ -7,19 +7,19 @@ use windtunnel_model::Plan;
 
 use crate::verb::set::{describe, replaced};
 
-/// A change, and what to say about it.
+/// A change, and the message about it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Order {
     /// For the run.
     pub(super) request: Request,
-    /// What has been done when the run says so.
+    /// The message once the run has confirmed it.
     pub(super) done: String,
 }
 
 /// Reads what `windtunnel set` would take: `latency=80ms loss=1%`.
 ///
 /// # Errors
-/// What is wrong with it, in a line.
+/// The mistake, in a line.
 pub(super) fn set(lanes: LaneChoice, text: &str, plan: &Plan) -> Result<Order, String> {
     let words = shell_words::split(text).map_err(|_| "a quote is not closed".to_owned())?;
     if words.is_empty() {
@@ -27,15 +27,15 @@ pub(super) fn set(lanes: LaneChoice, text: &str, plan: &Plan) -> Result<Order, S
     }
     let mut pairs = Vec::new();
     for word in &words {
-        let pair = word
-            .split_once('=')
-            .ok_or_else(|| format!("`{word}` is no property: write KEY=VALUE, such as loss=5%"))?;
+        let pair = word.split_once('=').ok_or_else(|| {
+            format!("`{word}` is not a property: write KEY=VALUE, such as loss=5%")
+        })?;
         pairs.push((pair.0.trim(), pair.1.trim()));
     }
-    let told =
-        |error: windtunnel_scenario::PatchError| told(&error.to_string(), error.hint.as_deref());
-    let patch = windtunnel_scenario::parse_patch(&pairs).map_err(told)?;
-    windtunnel_scenario::check_patch(&patch, plan).map_err(told)?;
+    let failed =
+        |error: windtunnel_scenario::PatchError| message(&error.to_string(), error.hint.as_deref());
+    let patch = windtunnel_scenario::parse_patch(&pairs).map_err(failed)?;
+    windtunnel_scenario::check_patch(&patch, plan).map_err(failed)?;
     let mut done = format!("{}: {}", describe(&lanes), words.join(" "));
     for property in replaced(plan, &lanes.link, &patch) {
         // Writing to a string cannot fail.
@@ -50,8 +50,8 @@ pub(super) fn state(lanes: LaneChoice, up: bool) -> Order {
     Order { request: Request::State { lanes, up }, done }
 }
 
-/// What is wrong and what can be done about it, in a line.
-pub(super) fn told(wrong: &str, hint: Option<&str>) -> String {
+/// An error and its hint, in a line.
+pub(super) fn message(wrong: &str, hint: Option<&str>) -> String {
     match hint {
         Some(hint) => format!("{wrong} ({hint})"),
         None => wrong.to_owned(),

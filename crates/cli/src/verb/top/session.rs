@@ -1,4 +1,4 @@
-//! The time in which tables are shown: the run, keys and signals meet here.
+//! The loop of `top`: the run, keys and signals meet here.
 
 use std::collections::VecDeque;
 use std::io::{self, Stdout};
@@ -45,7 +45,7 @@ pub(super) fn run(client: Client, plan: Plan, interval: Span) -> Outcome {
         due: Instant::now(),
     };
     let ending = session.until_end();
-    // What is said from here on is said on the user's own screen.
+    // Messages from here on are on the user's own screen.
     drop(screen);
     match ending? {
         Ending::Quit => Ok(Exit::Fine.code()),
@@ -68,10 +68,10 @@ enum Ending {
     Signal(i32),
 }
 
-/// What has been asked and not yet answered.
+/// A request that is not yet answered.
 enum PendingRequest {
     Snapshot,
-    /// What to say when it is done.
+    /// The message once it is done.
     Order(String),
 }
 
@@ -83,7 +83,7 @@ struct Session {
     app: App,
     colours: bool,
     interval: Duration,
-    /// Still to be sent: one thing is asked at a time, so that each answer has its question.
+    /// Still to be sent: one request at a time, so that each reply has its request.
     orders: VecDeque<Order>,
     asked: Option<(PendingRequest, Instant)>,
     /// When the next look at the run is to be taken.
@@ -101,7 +101,7 @@ impl Session {
             if let Some(received) = ready.signal {
                 return Ok(Ending::Signal(received));
             }
-            if ready.reply && self.hear()?.is_some() {
+            if ready.reply && self.receive()?.is_some() {
                 return Ok(Ending::RunEnded);
             }
             if ready.terminal_gone {
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Asks for what is next, if nothing is owed; tells if the run has ended.
+    /// Sends the next request, if none is pending; `Gone` if the run has ended.
     fn ask(&mut self) -> Result<Option<Gone>, Failure> {
         if self.asked.is_some() {
             return Ok(None);
@@ -130,14 +130,14 @@ impl Session {
         Ok(gone(self.client.send(&request, &[]))?.err())
     }
 
-    /// Takes an answer; tells if the run has ended.
-    fn hear(&mut self) -> Result<Option<Gone>, Failure> {
+    /// Receives a reply; `Gone` if the run has ended.
+    fn receive(&mut self) -> Result<Option<Gone>, Failure> {
         let reply = match gone(self.client.receive())? {
             Ok(reply) => reply,
             Err(gone) => return Ok(Some(gone)),
         };
         let Some((asked, at)) = self.asked.take() else { return Ok(None) };
-        // After a change one wants to see what it does.
+        // After a change its effect is to be shown at once.
         self.due = match asked {
             PendingRequest::Snapshot => at + self.interval,
             PendingRequest::Order(_) => Instant::now(),
@@ -150,14 +150,14 @@ impl Session {
             }
             (PendingRequest::Order(done), Reply::Done) => self.app.say(done, false),
             (PendingRequest::Order(_), Reply::Error { message, hint }) => {
-                self.app.say(order::told(&message, hint.as_deref()), true);
+                self.app.say(order::message(&message, hint.as_deref()), true);
             }
             (_, other) => return Err(Failure::unexpected(other)),
         }
         Ok(None)
     }
 
-    /// Does what has been typed; true if that was to leave.
+    /// Executes typed keys; true to quit.
     fn take_inputs(&mut self) -> Result<bool, Failure> {
         for input in self.inputs.take() {
             match input {
@@ -188,12 +188,12 @@ impl Session {
             PollFd::new(&self.client, PollFlags::IN),
             PollFd::new(&self.signals, PollFlags::IN),
             PollFd::new(&self.inputs, PollFlags::IN),
-            // Asked for nothing, it still tells that the terminal is gone.
+            // poll(2) reports a hangup of the terminal without requested events.
             PollFd::from_borrowed_fd(stdin, PollFlags::empty()),
         ];
         let timeout = match &self.asked {
             _ if self.client.has_buffered() => Duration::ZERO,
-            // How long the answer is owed is shown in seconds.
+            // The age of the pending request is shown in seconds.
             Some(_) => Duration::from_secs(1),
             None if self.app.paused => Duration::from_secs(3600),
             None => self.due.saturating_duration_since(Instant::now()),
@@ -214,7 +214,7 @@ impl Session {
     }
 }
 
-/// What can be done without waiting.
+/// Descriptors that are ready.
 struct Ready {
     reply: bool,
     signal: Option<i32>,
@@ -224,7 +224,7 @@ struct Ready {
 /// The run is over: it has closed the connection.
 struct Gone;
 
-/// Tells the end of the run from what is a failure.
+/// Distinguishes the end of the run from a failure.
 fn gone<T>(outcome: Result<T, ClientError>) -> Result<Result<T, Gone>, Failure> {
     match outcome {
         Ok(value) => Ok(Ok(value)),

@@ -244,11 +244,11 @@ fn tab_in_the_prompt_means_both_directions() {
 }
 
 #[test]
-fn a_mistake_is_told_and_what_was_typed_stays() {
+fn a_mistake_is_shown_and_the_typed_line_stays() {
     let mut app = app();
     for (text, wrong) in [
         ("latncy=80ms", "unknown key `latncy` of a link (did you mean `latency`?)"),
-        ("loss", "`loss` is no property: write KEY=VALUE, such as loss=5%"),
+        ("loss", "`loss` is not a property: write KEY=VALUE, such as loss=5%"),
         ("jitter='", "a quote is not closed"),
         ("", "write KEY=VALUE, such as loss=5%"),
     ] {

@@ -9,7 +9,7 @@ pub(super) struct View {
     columns: &'static [Column],
     /// In the order of the file.
     rows: Vec<Row>,
-    /// Positions among `rows` of what is shown, in the order it is shown.
+    /// Positions among `rows` of the shown ones, in their order.
     shown: Vec<usize>,
     sort: Option<Sort>,
     filter: String,
@@ -54,7 +54,7 @@ impl View {
         self.rows.len()
     }
 
-    /// What is shown, in order.
+    /// The shown rows, in order.
     pub(super) fn shown(&self) -> impl ExactSizeIterator<Item = &Row> {
         self.shown.iter().map(|&index| &self.rows[index])
     }
@@ -64,7 +64,7 @@ impl View {
         self.sort
     }
 
-    /// What names must hold to be shown.
+    /// The text that names must contain to be shown.
     pub(super) fn filter(&self) -> &str {
         &self.filter
     }
@@ -74,7 +74,7 @@ impl View {
         self.selected
     }
 
-    /// What is selected; nothing in an empty table.
+    /// The selected row; none in an empty table.
     pub(super) fn selected_key(&self) -> Option<&Key> {
         self.key.as_ref()
     }
@@ -101,7 +101,7 @@ impl View {
         let Some(spec) = self.columns.get(column) else { return };
         self.sort = match self.sort {
             Some(now) if now.column == column => Some(Sort { descending: !now.descending, ..now }),
-            // What is asked of figures is which are large.
+            // Of figures the largest ones are of interest.
             _ => Some(Sort { column, descending: spec.align == Align::Right }),
         };
         self.arrange();
