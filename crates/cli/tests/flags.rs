@@ -63,7 +63,7 @@ fn every_option_but_env_has_a_variable() {
 }
 
 #[test]
-fn the_schema_is_json_and_completions_and_manual_are_what_they_should_be() {
+fn the_schema_is_json_and_completions_and_manual_begin_as_they_should() {
     let (schema, _) = text(&windtunnel(&["schema"]).output().unwrap());
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     assert!(schema["properties"]["nodes"].is_object());
@@ -82,7 +82,7 @@ fn the_schema_is_json_and_completions_and_manual_are_what_they_should_be() {
 }
 
 #[test]
-fn a_reader_that_goes_early_is_no_failure() {
+fn a_reader_that_closes_the_pipe_early_is_not_a_failure() {
     let mut child = windtunnel(&["completions", "bash"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -100,10 +100,10 @@ fn a_reader_that_goes_early_is_no_failure() {
 fn failure(output: &Output, verb: &str) -> serde_json::Value {
     let (data, talk) = text(output);
     let is_besides = ["exec", "shell"].contains(&verb);
-    let (told, other) = if is_besides { (&talk, &data) } else { (&data, &talk) };
+    let (json, other) = if is_besides { (&talk, &data) } else { (&data, &talk) };
     assert_eq!(other, "", "{verb}");
     let failure: serde_json::Value =
-        serde_json::from_str(told).unwrap_or_else(|error| panic!("{verb}: {error} in {told}"));
+        serde_json::from_str(json).unwrap_or_else(|error| panic!("{verb}: {error} in {json}"));
     let keys: Vec<&str> = failure.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, ["code", "error", "hint", "kind", "mistakes", "more", "reasons"], "{verb}");
     assert_eq!(failure["code"], output.status.code().unwrap(), "{verb}");
@@ -135,13 +135,13 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
 }
 
 #[test]
-fn every_verb_tells_its_failures_as_json_with_the_same_fields() {
+fn every_verb_prints_its_failures_as_json_with_the_same_fields() {
     for verb in windtunnel_cli::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
         let name = verb.get_name();
         let (arguments, kind) = failing(name);
         let output = windtunnel(&[name, "--json"]).args(arguments).output().unwrap();
-        let told = failure(&output, name);
-        assert_eq!(told["kind"], kind, "{name}: {told}");
+        let record = failure(&output, name);
+        assert_eq!(record["kind"], kind, "{name}: {record}");
         // No verb is known to be meant where the command line is wrong.
         let output = windtunnel(&[name, "--json", "--no-such-option"]).output().unwrap();
         assert_eq!(failure(&output, "any")["kind"], "usage", "{name}");
@@ -169,7 +169,7 @@ fn mistakes_in_a_file_have_their_places_in_json() {
 fn fed(mut command: Command, input: &[u8]) -> Output {
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = streams.spawn().unwrap();
-    // One that does not read to the end has said why.
+    // A command that does not read to the end has printed the reason.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -213,7 +213,7 @@ fn a_file_that_is_there_is_overwritten_only_by_force() {
         assert_eq!(answer["scenario"], std::fs::read_to_string(&file).unwrap());
         std::fs::remove_file(&file).unwrap();
         assert!(windtunnel(verb).args(["-o", name]).status().unwrap().success());
-        // Standard output, and what is no file, cannot lose anything.
+        // Standard output and devices have no content to lose.
         let plain = windtunnel(verb).args(["-o", "-"]).output().unwrap();
         assert_eq!(plain.stdout, std::fs::read(&file).unwrap());
         assert!(windtunnel(verb).args(["-o", "/dev/null"]).status().unwrap().success());
@@ -221,7 +221,7 @@ fn a_file_that_is_there_is_overwritten_only_by_force() {
 }
 
 #[test]
-fn a_negative_quantity_is_told_as_one() {
+fn a_negative_quantity_is_refused_as_a_quantity() {
     let first = |arguments: &[&str]| {
         let (_, talk) = text(&windtunnel(arguments).output().unwrap());
         talk.lines().next().unwrap_or_default().to_owned()

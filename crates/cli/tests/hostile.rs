@@ -1,5 +1,5 @@
-//! `attach` to an agent that has the cluster's key and means harm. Needs no rights: the agent is a
-//! double on loopback that speaks the real protocol and answers what a test wants.
+//! `attach` to a malicious agent that has the cluster's key. Needs no rights: the agent is a
+//! double on loopback that speaks the real protocol and sends the answers of a test.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -15,15 +15,15 @@ use windtunnel_cluster::{ClusterKey, FakeAgent};
 use windtunnel_control::frame;
 use windtunnel_scenario::Source;
 
-/// Somebody's home with a key in it.
+/// A user's home with a key in it.
 struct Home {
     folder: tempfile::TempDir,
     key: ClusterKey,
 }
 
-/// What became of a command.
+/// The result of a command.
 struct Attached {
-    /// Where the agent hears.
+    /// Where the agent listens.
     agent: String,
     code: Option<i32>,
     stderr: String,
@@ -39,8 +39,8 @@ impl Home {
         Home { folder, key }
     }
 
-    /// `attach` from a folder of the home, to an agent that answers so. The answer may name where
-    /// the agent hears.
+    /// `attach` from a folder of the home, to an agent that answers so. The answer may name
+    /// the address of the agent.
     fn attach(
         &self,
         words: &[&str],
@@ -171,7 +171,7 @@ fn lengths_that_do_not_come_true_are_refused() {
     }
 }
 
-/// A run that is over at once, whose part has one file.
+/// A run that is over at once, with one file in its part.
 fn over_with_file(path: &'static str) -> impl Fn(&Ask, SocketAddr) -> Vec<u8> {
     move |ask, address| {
         let ended = json!({"answer": "part", "now_ns": 1, "said": {"from-part": "ended"}});
@@ -192,8 +192,8 @@ fn files_of_a_part_stay_below_the_run_folder() {
         let attached = home.attach(&["7", "--out", "out"], over_with_file(path));
         let (stderr, agent) = (&attached.stderr, &attached.agent);
         assert_eq!(attached.code, Some(2), "{stderr}");
-        let told = format!("error: the agent at {agent} broke off: ");
-        assert!(stderr.contains(&told), "{stderr}");
+        let error = format!("error: the agent at {agent} broke off: ");
+        assert!(stderr.contains(&error), "{stderr}");
         assert!(stderr.contains(&format!("`{path}` is no name of a file of a run")), "{stderr}");
         let out = home.folder.path().join("work/below/out");
         let outside: Vec<_> =

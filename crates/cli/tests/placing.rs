@@ -1,4 +1,4 @@
-//! `check --hosts`, asked of two real agents on loopback. Needs no rights.
+//! `check --hosts` against two real agents on loopback. Needs no rights.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Two machines, m1 and m2, that know how far they are apart.
+/// Agents of two machines, m1 and m2, that have measured their round-trip time.
 struct Cluster {
     folder: tempfile::TempDir,
     agents: Vec<Agent>,
@@ -19,13 +19,13 @@ struct Cluster {
 struct Agent {
     child: Child,
     address: String,
-    /// Nobody reads it any more, but it is there.
+    /// Kept open: the agent may still write.
     _talk: BufReader<ChildStderr>,
 }
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // It may have ended; what matters is that it is no more.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -72,11 +72,11 @@ impl Cluster {
         cluster
     }
 
-    /// Whether both have measured how far the other is.
+    /// Whether both have measured the round-trip time to the other.
     fn is_complete(&self) -> bool {
         let output = self.ask(&["hosts", self.address(0), "--json"]);
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let hosts = told["hosts"].as_array().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let hosts = answer["hosts"].as_array().unwrap();
         hosts.len() == 2 && hosts.iter().all(|host| host["peers"][0]["clock"]["rtt_ns"].is_u64())
     }
 
@@ -112,7 +112,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn who_goes_where_and_what_crosses_each_uplink_is_told() {
+fn the_placement_and_the_load_of_each_uplink_are_printed() {
     let cluster = Cluster::start();
     let file = pinned("rate: 10mbit, latency: 5s, queue: 100p");
     // Full packets need 1560 bytes between machines for each 1538 on the link.
@@ -128,34 +128,34 @@ fn who_goes_where_and_what_crosses_each_uplink_is_told() {
     let one_of_each = format!("{},m2", cluster.address(0));
     let twice = format!("{},{},m1", cluster.address(1), cluster.address(0));
     for hosts in [all, one_of_each, twice] {
-        let (code, told, talk) = cluster.check(&file, &hosts, &[]);
-        assert_eq!((code, talk.as_str()), (Some(0), ""), "{hosts}: {told}");
-        assert_eq!(lines(&told)[3..], placed, "{hosts}");
+        let (code, table, talk) = cluster.check(&file, &hosts, &[]);
+        assert_eq!((code, talk.as_str()), (Some(0), ""), "{hosts}: {table}");
+        assert_eq!(lines(&table)[3..], placed, "{hosts}");
     }
-    // What lies between the machines is added to a path that asks for no latency.
+    // A path without latency gets the round-trip time between the machines.
     let hosts = format!("{},all", cluster.address(0));
-    let (code, told, _) = cluster.check(&pinned("rate: 10mbit, queue: 100p"), &hosts, &[]);
-    let told = lines(&told);
+    let (code, table, _) = cluster.check(&pinned("rate: 10mbit, queue: 100p"), &hosts, &[]);
+    let rows = lines(&table);
     let warning = "warning: paths such as a to b ask for no latency, and lead from m1 to m2, a round trip of ";
-    assert_eq!((code, told.len()), (Some(0), 10));
-    assert!(told[8].starts_with(warning), "{told:?}");
-    assert!(told[9].starts_with("net is valid and may not fit 2 machines: "), "{told:?}");
-    // m2 alone has nobody that is called m1.
+    assert_eq!((code, rows.len()), (Some(0), 10));
+    assert!(rows[8].starts_with(warning), "{rows:?}");
+    assert!(rows[9].starts_with("net is valid and may not fit 2 machines: "), "{rows:?}");
+    // No agent that m2 alone names is called m1.
     let (code, _, talk) = cluster.check(&file, cluster.address(1), &[]);
     let refused = "error: node a is pinned to `m1`, which is no name or label of a machine\nhint: the machines are m2\n";
     assert_eq!((code, talk.as_str()), (Some(3), refused));
 }
 
 #[test]
-fn what_two_machines_cannot_carry_is_refused_with_numbers() {
+fn a_plan_that_two_machines_cannot_carry_is_refused_with_numbers() {
     let cluster = Cluster::start();
     let hosts = format!("{},m2", cluster.address(0));
-    let (code, told, talk) = cluster.check(&pinned("rate: 2gbit, latency: 5s"), &hosts, &[]);
-    assert_eq!(code, Some(3), "{told}");
+    let (code, table, talk) = cluster.check(&pinned("rate: 2gbit, latency: 5s"), &hosts, &[]);
+    assert_eq!(code, Some(3), "{table}");
     let last =
         "net is valid and cannot be carried by 2 machines: 2 nodes, 0 routers, 1 link, seed 1";
-    assert_eq!(lines(&told).last().map(String::as_str), Some(last));
-    assert!(lines(&told).contains(&"the best that was found:".to_owned()), "{told}");
+    assert_eq!(lines(&table).last().map(String::as_str), Some(last));
+    assert!(lines(&table).contains(&"the best that was found:".to_owned()), "{table}");
     let errors: Vec<&str> = talk.lines().filter(|line| line.starts_with("error: ")).collect();
     let way = |host, way, to| {
         format!(
@@ -165,10 +165,10 @@ fn what_two_machines_cannot_carry_is_refused_with_numbers() {
     let expected = ["m1", "m2"].map(|host| [way(host, "send", "to"), way(host, "be sent", "from")]);
     assert_eq!(errors, expected.concat());
     // No loopback has a round trip of less than 4 ns.
-    let (code, told, _) = cluster.check(&pinned("latency: 1ns"), &hosts, &["--json"]);
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!((code, told["concerns"].as_array().map(Vec::len)), (Some(3), Some(0)));
-    let refusals = told["placement"]["refusals"].as_array().unwrap();
+    let (code, json, _) = cluster.check(&pinned("latency: 1ns"), &hosts, &["--json"]);
+    let answer: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, answer["concerns"].as_array().map(Vec::len)), (Some(3), Some(0)));
+    let refusals = answer["placement"]["refusals"].as_array().unwrap();
     let ends = |from, to, nodes| {
         format!(
             "the path {nodes} takes 1ns one way, its ends are on {from} and {to}, a round trip of "
@@ -181,21 +181,21 @@ fn what_two_machines_cannot_carry_is_refused_with_numbers() {
         assert!(message.starts_with(&expected), "{message}");
     }
     assert_eq!(refusals.len(), 2);
-    assert_eq!(told["placement"]["hosts"][0]["nodes"], serde_json::json!(["a"]));
+    assert_eq!(answer["placement"]["hosts"][0]["nodes"], serde_json::json!(["a"]));
 }
 
 #[test]
-fn machines_that_are_not_there_are_told_with_those_that_are() {
+fn unknown_machines_are_refused_with_a_list_of_the_known_ones() {
     let cluster = Cluster::start();
     let file = pinned("latency: 5s");
     let hosts = format!("{},no such machine", cluster.address(0));
-    let (code, told, talk) = cluster.check(&file, &hosts, &[]);
+    let (code, table, talk) = cluster.check(&file, &hosts, &[]);
     let there = format!("m1 ({}), m2 ({})", cluster.address(0), cluster.address(1));
     let expected = format!(
         "error: no agent of the cluster is called `no such machine`, and it is no address\nhint: there are {there}\n"
     );
-    assert_eq!((code, told.as_str(), talk), (Some(2), "", expected));
-    // An agent that nobody of them knows.
+    assert_eq!((code, table.as_str(), talk), (Some(2), "", expected));
+    // An agent that is unknown to both.
     let stranger = Agent::start("m3", "x", &cluster.folder.path().join("key"), None);
     let hosts = format!("{},{}", cluster.address(0), stranger.address);
     let (code, _, talk) = cluster.check(&file, &hosts, &[]);

@@ -85,12 +85,12 @@ fn agents_are_started_where_there_are_none_and_are_gone_with_the_command() {
     let user = User::new();
     let [first, second] = free();
     let output = user.check(&format!("{first},{second}"), &[]);
-    let (told, talk) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{talk}{told}");
-    assert!(told.contains("2 machines"), "{told}");
+    let (table, talk) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{talk}{table}");
+    assert!(table.contains("2 machines"), "{table}");
     for host in [&first, &second] {
         assert!(talk.contains(&format!("agent on {host}: started over ssh, at ")), "{talk}");
-        // Whoever has the address now is nobody of ours.
+        // The address is free again.
         UdpSocket::bind(host).unwrap();
     }
     let mut calls = user.calls();
@@ -126,11 +126,11 @@ fn an_agent_that_runs_already_is_used_and_the_other_one_joins_it() {
     let [first, second] = free();
     let mut agent = listening_agent(&user, &first);
     let output = user.check(&format!("{second},{first}"), &[]);
-    let (told, talk) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{talk}{told}");
-    assert!(told.contains("2 machines"), "{told}");
+    let (table, talk) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{talk}{table}");
+    assert!(table.contains("2 machines"), "{table}");
     assert_eq!(user.calls().len(), 1);
-    // It does not end with somebody else's command, but when its standard input closes.
+    // It does not end with another user's command, but when its standard input closes.
     assert!(agent.try_wait().unwrap().is_none());
     drop(agent.stdin.take());
     assert!(agent.wait().unwrap().success());
@@ -148,15 +148,15 @@ fn agents_that_are_there_wait_for_an_ssh_that_takes_longer_than_a_connection_liv
         "sleep 7\nfor word; do host=$command; command=$word; done\nexec sh -c \"$command\"",
     );
     let output = user.check(&format!("{first},{second}"), &[]);
-    let (told, talk) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{talk}{told}");
-    assert!(told.contains("2 machines"), "{told}");
+    let (table, talk) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{talk}{table}");
+    assert!(table.contains("2 machines"), "{table}");
     drop(agent.stdin.take());
     assert!(agent.wait().unwrap().success());
 }
 
 #[test]
-fn where_ssh_starts_all_agents_no_key_is_needed_and_none_is_left() {
+fn agents_that_are_all_started_by_ssh_need_no_key_and_leave_none() {
     let user = User::new();
     let [first, second] = free();
     let mut command = windtunnel(&["check", "--hosts", &format!("{first},{second}")]);
@@ -166,9 +166,9 @@ fn where_ssh_starts_all_agents_no_key_is_needed_and_none_is_left() {
         command.env_remove(variable);
     }
     let output = command.output().unwrap();
-    let (told, talk) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{talk}{told}");
-    assert!(told.contains("2 machines"), "{told}");
+    let (table, talk) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{talk}{table}");
+    assert!(table.contains("2 machines"), "{table}");
     assert_eq!(files(&user.path("home")), Vec::<PathBuf>::new());
     // A key that is named is not made.
     let named = command.arg("--key").arg(user.path("no-key")).output().unwrap();
@@ -177,7 +177,7 @@ fn where_ssh_starts_all_agents_no_key_is_needed_and_none_is_left() {
 }
 
 #[test]
-fn what_ssh_says_is_told_with_what_can_be_done() {
+fn an_error_of_ssh_is_reported_with_a_hint() {
     let user = User::new();
     let [host] = free();
     let failure = |script: &str, hosts: &str, more: &[&str]| {
@@ -201,7 +201,7 @@ fn what_ssh_says_is_told_with_what_can_be_done() {
     assert!(talk.ends_with("or tell where it is with --remote-windtunnel\n"), "{talk}");
     let (_, talk) = failure(run, &host, &["--ssh", "no-such-ssh"]);
     assert!(talk.starts_with(&format!("{start}cannot run no-such-ssh: No such file")), "{talk}");
-    // What only ssh could know, and it does not.
+    // A name that ssh cannot resolve either.
     let unknown = "echo 'Could not resolve hostname no.such.host' >&2; exit 255";
     let (_, talk) = failure(unknown, "no.such.host", &[]);
     let expected = "error: no agent is called `no.such.host`, it is no address, and none can be started there: Could \
@@ -236,7 +236,7 @@ fn a_line_of_ssh_without_an_end_is_an_error_that_names_the_machine() {
 }
 
 #[test]
-fn a_run_that_ends_with_the_command_cannot_be_left_alone() {
+fn a_run_that_ends_with_the_command_cannot_be_detached() {
     let user = User::new();
     let [host] = free();
     let mut command = windtunnel(&["run", "--detach", "--remote-windtunnel", WINDTUNNEL]);

@@ -111,7 +111,7 @@ fn live_runs_are_found_from_any_folder_and_latest_hides_none() {
         }
         let (table, _) = text(&windtunnel(root.path(), &["ls"]).output().unwrap());
         assert!(table.contains("there/runs/other"), "{table}");
-        // Nothing lives in this folder: what there is elsewhere is told.
+        // No run lives in this folder: runs elsewhere are listed.
         let (_, talk) = text(&windtunnel(root.path(), &["stop"]).output().unwrap());
         assert!(
             talk.starts_with("error: no live run in runs\nhint: elsewhere there is --run "),

@@ -1,4 +1,4 @@
-//! `run --attempts`: what is done again, and what is kept of it.
+//! `run --attempts`: repeated runs, and the results that are kept.
 
 use std::fs;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::support::{Lab, Outcome, is_missing, users};
 
-/// Who is there after each event, by the log, starting from `there`.
+/// The nodes that are there after each event, by the log, starting from `there`.
 fn populations(outcome: &Outcome, mut there: usize) -> Vec<(u64, usize)> {
     let events = outcome.events(&[("event", "node")]);
     let mut seen = Vec::new();
@@ -20,7 +20,7 @@ fn populations(outcome: &Outcome, mut there: usize) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn the_population_follows_a_script_and_nobody_starts_before_joining() {
+fn the_population_follows_a_script_and_no_node_starts_before_joining() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
@@ -227,9 +227,12 @@ links: [{between: [peer, r], name: access}, {between: [box, r], name: near}]
         let seen = live.ask("do", &["{churn: {nodes: peer, script: at 0s join 3}}"]);
         assert!(seen.status.success(), "{seen:?}");
         let seen = live.ask("do", &["{link: naer, down: true}"]);
-        let told = String::from_utf8_lossy(&seen.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&seen.stderr).into_owned();
         assert_eq!(seen.status.code(), Some(2), "{seen:?}");
-        assert!(told.contains("event:1:8") && told.contains("did you mean `near`?"), "{told}");
+        assert!(
+            stderr.contains("event:1:8") && stderr.contains("did you mean `near`?"),
+            "{stderr}"
+        );
         let fields = [("event", "link-flap"), ("direction", "box-r"), ("up", "true")];
         super::support::until("the second mend", || {
             let log = std::fs::read_to_string(live.folder().join("events.jsonl")).unwrap();

@@ -61,7 +61,7 @@ fn ssh_logs_in_to_another_node() {
     }
     for user in users() {
         let lab = Lab::new(user);
-        // Nothing is missing: sshd lets nobody in who has no shell in the password file.
+        // Nothing is missing: sshd refuses users without a shell in the password file.
         let Some(name) = name_of(lab.user().number()) else {
             eprintln!("passed over: user {} has no shell", lab.user().number());
             continue;
@@ -192,7 +192,7 @@ pub(crate) fn name_of(number: u32) -> Option<String> {
     let text = fs::read_to_string("/etc/passwd").ok()?;
     let number = number.to_string();
     let entry = text.lines().find(|line| line.split(':').nth(2) == Some(&number))?;
-    // Who has no shell is not let in.
+    // A user without a shell is refused.
     let shell = entry.rsplit(':').next()?;
     (!shell.ends_with("nologin") && !shell.ends_with("false"))
         .then(|| entry.split(':').next().map(str::to_owned))?

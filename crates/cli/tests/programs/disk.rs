@@ -5,7 +5,7 @@ use std::process::Command;
 use super::support::{Lab, User, is_missing, is_root, missing, users};
 
 /// The run folder `full/out` and the file for JUnit lie on a file system of 12 MB of their own, of
-/// which a program takes all. What is left when the run is over is copied to `copy`.
+/// which a program takes all. The results are copied to `copy` when the run is over.
 const SCRIPT: &str = "
 mount -t tmpfs -o size=12m,mode=0777 tmpfs full || exit 99
 ./windtunnel run scenario.yaml --out full/out --junit full/results.xml --max-lateness 5s
@@ -97,7 +97,7 @@ fn a_run_that_is_killed_leaves_files_of_whole_lines() {
 }
 
 #[test]
-fn a_run_whose_report_cannot_be_written_fails_and_names_the_file() {
+fn a_run_with_a_report_that_cannot_be_written_fails_and_names_the_file() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = lab.run("nodes: {a: {run: mkdir out-0/run.json}}\n");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::support::{Lab, Outcome, is_missing, users};
 
 #[test]
-fn changes_of_links_happen_when_the_file_says_and_are_told() {
+fn changes_of_links_happen_when_the_file_says_and_are_printed() {
     if is_missing(&["ping"]) {
         return;
     }

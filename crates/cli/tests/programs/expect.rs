@@ -32,7 +32,7 @@ fn every_kind_of_expectation_can_be_met() {
 }
 
 #[test]
-fn every_kind_of_expectation_that_fails_says_what_was_seen_and_where_to_look() {
+fn every_kind_of_failed_expectation_shows_the_seen_value_and_where_to_look() {
     if is_missing(&["python3"]) {
         return;
     }
@@ -47,9 +47,9 @@ fn every_kind_of_expectation_that_fails_says_what_was_seen_and_where_to_look() {
             let text = |key: &str| expectation[key].as_str().unwrap().to_owned();
             assert!(expectation["line"].as_u64().unwrap() > 10, "{expectation}");
             assert!(!text("seen").is_empty() && !text("look").is_empty(), "{expectation}");
-            // The summary tells the first 20 with all that is known, and how many more there are.
-            let told = outcome.stdout.contains(&format!("  look:  {}\n", text("look")));
-            assert!(told || index >= 20, "{expectation}");
+            // The summary shows the first 20 in full, and how many more there are.
+            let shown = outcome.stdout.contains(&format!("  look:  {}\n", text("look")));
+            assert!(shown || index >= 20, "{expectation}");
             look(&outcome, &text("look"));
         }
         let more = format!("… and {} more not met: see run.json", unmet.len() - 20);
@@ -83,7 +83,7 @@ fn the_line_that_is_named_is_the_line_that_matched() {
 }
 
 #[test]
-fn a_run_that_ends_before_a_window_does_not_meet_what_was_asked_of_it() {
+fn a_run_that_ends_before_a_window_does_not_meet_the_expectations_of_it() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = lab.run(
@@ -97,7 +97,7 @@ fn a_run_that_ends_before_a_window_does_not_meet_what_was_asked_of_it() {
 }
 
 #[test]
-fn a_results_file_that_cannot_be_written_is_told_before_the_run() {
+fn a_results_file_that_cannot_be_written_is_reported_before_the_run() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome =

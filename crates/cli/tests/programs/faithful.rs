@@ -1,4 +1,4 @@
-//! What makes a run unfaithful. The rule itself is tested in virtual time; here real stalls.
+//! Causes of an unfaithful run. The rule itself is tested in virtual time; here real stalls.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ links: [{between: [a, b], name: wire, latency: 2ms}]
 ";
 
 #[test]
-fn a_stall_of_most_of_a_second_makes_the_run_unfaithful_and_is_told_with_its_length() {
+fn a_stall_of_most_of_a_second_makes_the_run_unfaithful_and_is_reported_with_its_length() {
     if is_missing(&["ping"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! What the machine lacks, and programs that misbehave.
+//! Lack of resources of the machine, and programs that misbehave.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::support::{Lab, User, is_missing, is_root, unprivileged, until, users};
 
 #[test]
-fn a_flood_of_output_is_bounded_and_told() {
+fn a_flood_of_output_is_bounded_and_reported() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = lab.run_with(
@@ -23,7 +23,7 @@ links: [{between: [a, b]}]
         assert_eq!(program["output_discarded_bytes"], 29_000_000);
         let warnings = outcome.report()["verdict"]["warnings"].to_string();
         assert!(warnings.contains("29000000 were not kept"), "{warnings}");
-        // The terminal sees some lines of each second only, and is told of the others.
+        // The terminal shows some lines of each second only, and a count of the others.
         assert!(outcome.stdout.len() < 3_000_000, "{}", outcome.stdout.len());
         assert!(outcome.stdout.contains("more lines, not shown"));
     }
@@ -78,9 +78,9 @@ links: [{between: [a, r]}]
             &["run", "net.yaml", "--out", "new", "--max-lateness", "5s"],
         );
         let seen = command.output().unwrap();
-        let told = String::from_utf8_lossy(&seen.stderr);
-        assert_eq!(seen.status.code(), Some(4), "{told}");
-        assert!(told.contains("Too many open files") && told.contains("hint:"), "{told}");
+        let stderr = String::from_utf8_lossy(&seen.stderr);
+        assert_eq!(seen.status.code(), Some(4), "{stderr}");
+        assert!(stderr.contains("Too many open files") && stderr.contains("hint:"), "{stderr}");
         assert!(!lab.path().join("new").exists(), "nothing is worth keeping");
         lab.assert_nothing_left();
     }
@@ -117,10 +117,10 @@ fn a_folder_that_cannot_be_written_is_named() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
     let mut command = lab.windtunnel(&["run", file.to_str().unwrap()]);
     let seen = command.current_dir(&closed).output().unwrap();
-    let told = String::from_utf8_lossy(&seen.stderr);
-    assert_eq!(seen.status.code(), Some(4), "{told}");
-    assert!(told.contains("runs") && told.contains("ermission denied"), "{told}");
-    assert!(told.contains("hint:"), "{told}");
+    let stderr = String::from_utf8_lossy(&seen.stderr);
+    assert_eq!(seen.status.code(), Some(4), "{stderr}");
+    assert!(stderr.contains("runs") && stderr.contains("ermission denied"), "{stderr}");
+    assert!(stderr.contains("hint:"), "{stderr}");
     lab.assert_nothing_left();
 }
 
@@ -164,7 +164,7 @@ links: [{between: [a, b]}]
 }
 
 #[test]
-fn a_mistake_in_the_file_is_told_before_anything_exists() {
+fn a_mistake_in_the_file_is_reported_before_anything_exists() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = lab.run("nodes: {a: {run: touch started}}\nlinks: [{between: [a, q]}]\n");

@@ -91,9 +91,9 @@ fn broadcasts_and_multicasts_come_to_all_hosts_of_a_lan() {
         for node in ["b", "c"] {
             // The sender's kernel may hand packets for different addresses over in any order.
             let text = outcome.output(node);
-            let mut heard: Vec<&str> = text.lines().skip(1).collect();
-            heard.sort_unstable();
-            assert_eq!(heard, ["directed", "group", "group of ipv6", "limited"]);
+            let mut received: Vec<&str> = text.lines().skip(1).collect();
+            received.sort_unstable();
+            assert_eq!(received, ["directed", "group", "group of ipv6", "limited"]);
         }
         outcome.assert_conserved();
     }

@@ -1,4 +1,4 @@
-//! When programs start, and what their ends mean.
+//! The start of programs, and the effects of their ends.
 
 use std::fs;
 use std::io::Write;
@@ -36,10 +36,10 @@ allow-unreachable: true
 }
 
 #[test]
-fn a_program_or_folder_that_does_not_exist_is_told_at_its_place_before_anything_starts() {
+fn a_missing_program_or_folder_is_reported_at_its_place_before_anything_starts() {
     let lab = Lab::new(users()[0]);
     lab.write("data", "no program");
-    for (scenario, told) in [
+    for (scenario, error) in [
         (
             "nodes:\n  a: {run: no-such-program -x}\n",
             "net.yaml:2:12: run: there is no program `no-such-program` in PATH",
@@ -57,7 +57,7 @@ fn a_program_or_folder_that_does_not_exist_is_told_at_its_place_before_anything_
             let seen = lab.windtunnel(verb).output().unwrap();
             assert_eq!(seen.status.code(), Some(3), "{seen:?}");
             let text = String::from_utf8(seen.stderr).unwrap();
-            assert!(text.contains(told), "{text}");
+            assert!(text.contains(error), "{text}");
         }
     }
     assert!(!lab.path().join("run").exists(), "nothing was started");
@@ -153,7 +153,7 @@ links: [{between: [a, r]}]
 }
 
 #[test]
-fn what_a_program_leaves_behind_ends_with_the_run() {
+fn processes_that_a_program_leaves_behind_end_with_the_run() {
     for user in users() {
         let lab = Lab::new(user);
         lab.pass(
@@ -181,7 +181,7 @@ time.sleep(1000)
 ";
 
 #[test]
-fn what_is_waited_for_is_told_and_has_the_time_that_the_file_gives() {
+fn an_awaited_condition_is_shown_and_has_the_timeout_of_the_file() {
     let lab = Lab::new(users()[0]);
     let outcome = lab.run(
         "nodes:
@@ -191,8 +191,8 @@ links: [{between: [slow, client]}]
 ",
     );
     outcome.assert_code(1);
-    let told = "slow (sleep) is not ready after 1.5s: nothing listens on tcp:80";
-    assert!(outcome.stdout.contains(told), "{}", outcome.describe());
+    let warning = "slow (sleep) is not ready after 1.5s: nothing listens on tcp:80";
+    assert!(outcome.stdout.contains(warning), "{}", outcome.describe());
     assert!(outcome.stderr.contains("waiting for slow: tcp:80"), "{}", outcome.describe());
     outcome.event(&[("event", "program-awaited"), ("node", "slow"), ("condition", "tcp:80")]);
 }

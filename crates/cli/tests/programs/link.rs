@@ -20,8 +20,8 @@ fn a_command_runs_across_a_link_and_its_end_is_the_end() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let seen = String::from_utf8(output.stdout).unwrap();
         assert!(seen.starts_with("PING "), "nothing but the command's own: {seen}");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains("FAITHFUL") && told.contains("(run)"), "{told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains("FAITHFUL") && stderr.contains("(run)"), "{stderr}");
         let rtt = seen.lines().last().unwrap().split(['=', '/']).nth(4).unwrap();
         assert!(rtt.trim().parse::<f64>().unwrap() >= 20.0, "{seen}");
     }
@@ -53,7 +53,7 @@ fn the_command_starts_once_the_server_listens_and_the_loss_is_that_of_one_direct
 }
 
 #[test]
-fn what_is_printed_is_a_scenario_and_mistakes_are_shown_in_it() {
+fn the_printed_text_is_a_scenario_and_mistakes_are_shown_in_it() {
     let lab = Lab::new(users()[0]);
     let words = ["link", "--rate", "10mbit", "--print", "--server", "cat", "--", "true"];
     let output = lab.windtunnel(&words).output().unwrap();
@@ -71,7 +71,7 @@ fn the_exit_code_is_the_commands_own() {
     for user in users() {
         let lab = Lab::new(user);
         lab.write("data", "no program");
-        for (words, code, told) in [
+        for (words, code, error) in [
             (["sh", "-c", "exit 7"].as_slice(), 7, "exited with 7"),
             (&["sh", "-c", "kill -TERM $$"], 143, "ended by signal 15"),
             (&["no-such-program"], 127, "there is no program `no-such-program` in PATH"),
@@ -79,7 +79,7 @@ fn the_exit_code_is_the_commands_own() {
         ] {
             let seen = link(&lab, &[], words).output().unwrap();
             assert_eq!(seen.status.code(), Some(code), "{seen:?}");
-            assert!(String::from_utf8_lossy(&seen.stderr).contains(told), "{seen:?}");
+            assert!(String::from_utf8_lossy(&seen.stderr).contains(error), "{seen:?}");
             assert_eq!(seen.stdout, b"");
         }
         lab.assert_nothing_left();

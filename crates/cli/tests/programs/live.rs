@@ -196,8 +196,8 @@ fn a_run_that_is_over_cannot_be_asked() {
         let run = outcome.folder.to_str().unwrap();
         let seen = lab.windtunnel(&["ps", "--run", run]).output().unwrap();
         assert_eq!(seen.status.code(), Some(2));
-        let told = text(&seen).1;
-        assert!(told.contains("no live run") && told.contains("hint:"), "{told}");
+        let stderr = text(&seen).1;
+        assert!(stderr.contains("no live run") && stderr.contains("hint:"), "{stderr}");
     }
 }
 

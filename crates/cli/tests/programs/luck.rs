@@ -49,7 +49,7 @@ expect: [{node: a, exit: 0}]
 }
 
 #[test]
-fn a_link_elsewhere_changes_nobodys_luck() {
+fn a_link_elsewhere_does_not_change_the_losses_of_a_link() {
     if is_missing(&["ping"]) {
         return;
     }
@@ -151,11 +151,11 @@ receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
 receiver.bind(('', 9000))
 print('listening', flush=True)
-heard = [receiver.recv(2000) for _ in range(200)]
-print(sum(int.from_bytes(it, 'big').bit_count() == 1 for it in heard), 'with 1 bit of 8000 wrong')
+received = [receiver.recv(2000) for _ in range(200)]
+print(sum(int.from_bytes(it, 'big').bit_count() == 1 for it in received), 'with 1 bit of 8000 wrong')
 ";
 
-/// 200 datagrams that nobody waits for.
+/// 200 datagrams without a receiver.
 const SEND: &str = "import socket
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for _ in range(200):

@@ -1,4 +1,4 @@
-//! What a program finds in its node.
+//! The environment of a program in its node.
 
 use super::support::{Lab, is_missing, users};
 
@@ -37,7 +37,7 @@ links: [{between: [web, other]}]
 }
 
 #[test]
-fn a_program_is_who_runs_windtunnel_unless_the_file_says_root() {
+fn a_program_runs_as_the_user_of_windtunnel_unless_the_file_says_root() {
     for user in users() {
         let lab = Lab::new(user);
         let own = lab.user().number();

@@ -1,4 +1,4 @@
-//! What lies on the way: routers, and the largest packet.
+//! Routers on a path, and its MTU.
 
 use super::support::{Lab, is_missing, users};
 
@@ -81,7 +81,7 @@ expect: [{{node: a, exit: any}}]
         for (stream, words) in [("0", "mtu = 1400"), ("1", "mtu=1400")] {
             let text = outcome.file(&format!("nodes/a/stdout.{stream}"))
                 + &outcome.file(&format!("nodes/a/stderr.{stream}"));
-            // The first is told by the router, the second by the node's own memory of it.
+            // The first is sent by the router, the second is the node's own cached path MTU.
             assert!(text.contains(words) || text.contains("mtu=1400"), "{text}");
             assert!(text.contains("100% packet loss"), "{text}");
         }
@@ -176,7 +176,7 @@ fn datagrams_of_every_size_pass_a_smaller_link() {
     }
 }
 
-/// Sends datagrams that may be cut, or tells the sizes of those that come until the largest has
+/// Sends datagrams that may be fragmented, or prints the sizes of those that come until the largest has
 /// come.
 const DATAGRAMS: &str = "import socket, sys
 datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -22,14 +22,14 @@ fn a_second_ctrl_c_ends_programs_at_once_that_do_not_listen() {
         live.signal("INT");
         let outcome = live.finish();
         outcome.assert_code(130);
-        let told = "stopping at once: programs still run";
-        assert!(outcome.stderr.contains(told), "{}", outcome.describe());
+        let line = "stopping at once: programs still run";
+        assert!(outcome.stderr.contains(line), "{}", outcome.describe());
         lab.assert_nothing_left();
     }
 }
 
 #[test]
-fn ctrl_c_ends_windtunnel_whose_output_nobody_reads_any_more() {
+fn ctrl_c_ends_windtunnel_after_its_output_is_closed() {
     for user in users() {
         let lab = Lab::new(user);
         // More than a pipe holds, in few lines, and the end of the run right behind it.
@@ -39,7 +39,7 @@ fn ctrl_c_ends_windtunnel_whose_output_nobody_reads_any_more() {
         until("the results", || lab.path().join("run/run.json").exists().then_some(()));
         let id = child.id().to_string();
         let status = until("the end", || {
-            // What comes while results are still being written is not for the terminal's sake.
+            // A signal while results are still being written is not for the terminal's sake.
             let _ = std::process::Command::new("kill").args(["-s", "INT", &id]).output();
             child.try_wait().unwrap()
         });
@@ -88,8 +88,8 @@ fn clients_beyond_the_descriptors_are_refused_with_the_reason_and_nothing_spins(
             let seen = live.ask("ps", &[]);
             (!seen.status.success()).then_some(seen)
         });
-        let told = String::from_utf8(refused.stderr).unwrap();
-        assert!(told.contains("takes no more connections: "), "{told}");
+        let stderr = String::from_utf8(refused.stderr).unwrap();
+        assert!(stderr.contains("takes no more connections: "), "{stderr}");
         live.wait_for(&[("event", "warning")]);
         let before = cpu_time_of(live.id()).unwrap();
         // Each is a turn of the loop, and there is room for none.
@@ -108,7 +108,7 @@ fn clients_beyond_the_descriptors_are_refused_with_the_reason_and_nothing_spins(
 }
 
 #[test]
-fn a_client_that_asks_without_end_and_never_reads_keeps_nobody_else_waiting() {
+fn a_client_that_asks_without_end_and_never_reads_delays_no_other_client() {
     for user in users() {
         let lab = Lab::new(user);
         let mut live = lab.start(

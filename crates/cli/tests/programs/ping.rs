@@ -130,7 +130,7 @@ links:
     }
 }
 
-/// The round-trip times that ping tells, in milliseconds.
+/// The round-trip times that ping prints, in milliseconds.
 fn round_trips(text: &str) -> Vec<f64> {
     let times = text.lines().filter_map(|line| line.split("time=").nth(1));
     times.filter_map(|time| time.split(' ').next()?.parse().ok()).collect()

@@ -1,4 +1,4 @@
-//! What no program of a run may read of who runs it.
+//! Keys of the user that no program of a run may read.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ links: [{between: [a, b]}]
                 assert_eq!(outcome.output(node), "end\n", "in {node}, with --key {name:?}");
             }
         }
-        // Nobody has said that it is one.
+        // No option names it as a key.
         let outcome = lab.pass(nodes);
         assert_eq!(outcome.output("a"), format!("{key}{key}end\n"));
         assert_eq!(fs::read_to_string(lab.path().join("cluster key")).unwrap(), key);

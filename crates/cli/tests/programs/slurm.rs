@@ -36,15 +36,15 @@ impl Slurm {
                       --seed-file=munged.seed --log-file=munged.log";
         slurm.daemon("munged", munged);
         let socket = slurm.lab.path().join("munge.socket");
-        until("munged hears", || socket.exists().then_some(()));
+        until("munged listens", || socket.exists().then_some(()));
         let conf = slurm.conf();
         slurm.daemon("slurmctld", &format!("-D -f {}", conf.display()));
         for node in ["wt1", "wt2"] {
             slurm.daemon("slurmd", &format!("-D -f {} -N {node}", conf.display()));
         }
         until_within(START, "both machines are idle", || {
-            let told = slurm.command("sinfo", &["-h", "-t", "idle", "-o", "%D"]).output().unwrap();
-            (told.stdout == b"2\n").then_some(())
+            let idle = slurm.command("sinfo", &["-h", "-t", "idle", "-o", "%D"]).output().unwrap();
+            (idle.stdout == b"2\n").then_some(())
         });
         slurm
     }
@@ -131,7 +131,7 @@ PartitionName=all Nodes=wt1,wt2 Default=YES MaxTime=10 State=UP
         command.env("WINDTUNNEL_MAX_LATENESS", "5s").output().unwrap()
     }
 
-    /// What the daemons said, for a failure.
+    /// The logs of the daemons, for a failure.
     fn said(&self) -> String {
         let logs = ["slurmctld.log", "slurmd-wt1.log", "slurmd-wt2.log", "munged.log"];
         let read = |name| fs::read_to_string(self.lab.path().join(name)).unwrap_or_default();
@@ -151,7 +151,7 @@ impl Drop for Slurm {
 #[test]
 fn the_example_runs_in_an_allocation_of_two_machines_and_leaves_nothing() {
     if !is_root() {
-        return missing("root, who starts the daemons of Slurm");
+        return missing("root, to start the daemons of Slurm");
     }
     if is_missing(&PROGRAMS) || is_missing(&["python3", "curl", "ping"]) {
         return;

@@ -57,7 +57,7 @@ impl Drop for Sshd {
     }
 }
 
-/// Two addresses on loopback that nobody has now.
+/// Two free addresses on loopback.
 fn hosts() -> [String; 2] {
     let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     sockets.map(|socket| socket.local_addr().unwrap().to_string())
@@ -81,7 +81,7 @@ fn a_run_starts_agents_over_ssh_and_nothing_is_left_of_them() {
     }
     for user in users() {
         let lab = Lab::new(user);
-        // Nothing is missing: sshd lets nobody in who has no shell in the password file.
+        // Nothing is missing: sshd refuses users without a shell in the password file.
         if name_of(user.number()).is_none() {
             eprintln!("passed over: user {} has no shell", user.number());
             continue;

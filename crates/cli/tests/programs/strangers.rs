@@ -1,4 +1,4 @@
-//! Who controls a run: its owner and the machine's root, nobody else.
+//! Control of a run: by its owner and the machine's root, by no other user.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -44,13 +44,13 @@ fn a_run_answers_its_owner_and_root_and_no_other_account() {
         assert_eq!(socket.permissions().mode() & 0o777, 0o600);
         let mut strangers = vec![STRANGER];
         if user == User::Invoker {
-            strangers.push(User::Nobody.prefix());
+            strangers.push(User::Ordinary.prefix());
         }
         for becoming in strangers {
             for (verb, seen) in ask_all(&lab, &live, becoming) {
-                let told = String::from_utf8_lossy(&seen.stderr);
-                assert_eq!(seen.status.code(), Some(2), "{verb} by {becoming:?}: {told}");
-                assert!(told.contains("is another user's"), "{verb} by {becoming:?}: {told}");
+                let stderr = String::from_utf8_lossy(&seen.stderr);
+                assert_eq!(seen.status.code(), Some(2), "{verb} by {becoming:?}: {stderr}");
+                assert!(stderr.contains("is another user's"), "{verb} by {becoming:?}: {stderr}");
             }
         }
         // Root of the machine, and the owner.

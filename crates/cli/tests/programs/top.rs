@@ -1,4 +1,4 @@
-//! `top` in a real terminal, whose other end is read by an emulator of a terminal.
+//! `top` in a pseudo-terminal, read by an emulator of a terminal.
 
 use std::process::{Child, Command, Stdio};
 
@@ -88,7 +88,7 @@ fn the_terminal_is_given_back_however_top_ends() {
 }
 
 #[test]
-fn where_there_is_no_terminal_the_tables_are_printed_once() {
+fn the_tables_are_printed_once_without_a_terminal() {
     for user in users() {
         let lab = Lab::new(user);
         let mut live = lab.start(BOX);
@@ -134,7 +134,7 @@ impl Window {
         fcntl_setfl(&pair.controller, flags | OFlags::NONBLOCK).unwrap();
         terminal::set_size(&pair.terminal, Size { rows: 24, columns: 80 }).unwrap();
         let top = live.command("top", &["--interval", "100ms"]);
-        // A session of its own, so that it is told of the window's size.
+        // A session of its own, so that it gets SIGWINCH.
         let mut command = Command::new("setsid");
         command.args(["-w", "-c"]).arg(top.get_program()).args(top.get_args());
         for (name, value) in top.get_envs() {

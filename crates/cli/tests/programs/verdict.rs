@@ -1,4 +1,4 @@
-//! What a run says of itself.
+//! The report of a run.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn a_run_that_is_not_on_time_says_so_and_names_the_links() {
 }
 
 #[test]
-fn an_expectation_that_fails_says_what_was_asked_and_what_was_seen() {
+fn a_failed_expectation_shows_the_asked_and_the_seen_value() {
     if is_missing(&["ping"]) {
         return;
     }
@@ -70,13 +70,13 @@ fn json_on_standard_output_is_the_report_of_the_run_folder() {
         let lab = Lab::new(user);
         let outcome = lab.run_with(PING, &["--json"]);
         outcome.assert_code(0);
-        let told: Value = serde_json::from_str(&outcome.stdout).unwrap();
-        assert_eq!(told, outcome.report());
+        let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        assert_eq!(report, outcome.report());
     }
 }
 
 #[test]
-fn the_run_folder_says_what_was_run_and_what_happened() {
+fn the_run_folder_has_the_scenario_and_the_events() {
     if is_missing(&["ping"]) {
         return;
     }
@@ -93,7 +93,7 @@ fn the_run_folder_says_what_was_run_and_what_happened() {
             .filter(|row| row.contains(",a-b,"))
             .map(|row| row.split(',').nth(5).unwrap().parse::<u64>().unwrap())
             .sum();
-        // What was counted before the clock of the run began is in no row.
+        // Packets before the clock of the run began are in no row.
         assert!(delivered <= outcome.link("a-b")["delivered_packets"].as_u64().unwrap(), "{rows}");
         assert!(delivered >= 4, "{rows}");
         assert_eq!(outcome.event(&[("event", "run-ended")])["reason"], report["ended"]);
@@ -101,7 +101,7 @@ fn the_run_folder_says_what_was_run_and_what_happened() {
 }
 
 #[test]
-fn a_link_that_was_changed_is_told_by_phases_and_an_idle_one_achieves_no_rate() {
+fn a_link_that_was_changed_is_reported_by_phases_and_an_idle_one_achieves_no_rate() {
     if is_missing(&["ping"]) {
         return;
     }

@@ -23,7 +23,7 @@ impl Lab {
         let built = env!("CARGO_BIN_EXE_windtunnel");
         if fs::hard_link(built, lab.binary()).is_err() {
             // By a process of its own: another test that forks meanwhile must not inherit the open
-            // file, which nobody could execute then.
+            // file, which could not be executed then.
             must(Command::new("cp").arg(built).arg(lab.binary()));
         }
         lab.own(lab.path());
@@ -70,8 +70,7 @@ impl Lab {
         self.command(&[wrapper, &[binary.to_str().unwrap()], arguments].concat())
     }
 
-    /// windtunnel in the test's folder as somebody else, whom the words of `becoming` make of who
-    /// runs the tests.
+    /// windtunnel in the test's folder as another user; `becoming` is the command that changes to it.
     pub(crate) fn windtunnel_as(&self, becoming: &[&str], arguments: &[&str]) -> Command {
         let binary = self.binary();
         self.command_as(becoming, &[&[binary.to_str().unwrap()], arguments].concat())
@@ -171,7 +170,7 @@ impl Lab {
 
     /// Gives something to the test's user.
     pub(crate) fn own(&self, path: &Path) {
-        if self.user == User::Nobody {
+        if self.user == User::Ordinary {
             chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
         }
     }

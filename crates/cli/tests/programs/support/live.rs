@@ -19,7 +19,7 @@ pub(crate) struct Live<'a> {
 
 impl<'a> Live<'a> {
     pub(crate) fn start(lab: &'a Lab, mut command: Command, folder: PathBuf) -> Live<'a> {
-        // Files hold any amount of output, whoever reads when.
+        // Files hold any amount of output, unlike pipes without a reader.
         let stdout = File::create(beside(&folder, "stdout")).unwrap();
         let stderr = File::create(beside(&folder, "stderr")).unwrap();
         let child = command.stdout(stdout).stderr(stderr).spawn().unwrap();

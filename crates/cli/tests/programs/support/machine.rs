@@ -1,4 +1,4 @@
-//! What this machine has, and who the tests run as.
+//! Capabilities of this machine, and the users that tests run as.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 
 use super::Lab;
 
-/// Who runs windtunnel.
+/// The user that runs windtunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Whoever runs the tests.
+    /// The user that runs the tests.
     Invoker,
     /// An ordinary user without any privileges; only where root runs the tests.
-    Nobody,
+    Ordinary,
 }
 
 impl User {
@@ -22,7 +22,7 @@ impl User {
     pub(crate) fn number(self) -> u32 {
         match self {
             User::Invoker => fs::metadata("/proc/self").unwrap().uid(),
-            User::Nobody => NOBODY,
+            User::Ordinary => NOBODY,
         }
     }
 
@@ -30,24 +30,24 @@ impl User {
     pub(crate) fn prefix(self) -> &'static [&'static str] {
         match self {
             User::Invoker => &[],
-            User::Nobody => {
+            User::Ordinary => {
                 &["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
             }
         }
     }
 }
 
-/// The users that a test runs as: as root, root and an ordinary user; else whoever it is.
+/// The users that a test runs as: as root, root and an ordinary user; else the current one.
 pub(crate) fn users() -> Vec<User> {
     let mut users = vec![User::Invoker];
     if is_root() {
-        users.push(User::Nobody);
+        users.push(User::Ordinary);
     }
     users.retain(|user| can_run(*user));
     users
 }
 
-/// The ordinary user, or nobody if namespaces are denied.
+/// The ordinary user, or none if namespaces are denied.
 pub(crate) fn unprivileged() -> Option<User> {
     users().last().copied()
 }
@@ -56,7 +56,7 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// Says what is missing; a failure where nothing may be.
+/// Prints what is missing; a failure where nothing may be.
 pub(crate) fn missing(what: &str) {
     eprintln!("missing: {what}");
     assert!(std::env::var_os("WINDTUNNEL_REQUIRE_NAMESPACES").is_none(), "missing: {what}");
@@ -77,8 +77,8 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
 }
 
-/// Process ids, as seen from here, of the processes whose environment or arguments contain
-/// `marker`.
+/// Process ids, as seen from here, of the processes with `marker` in their environment
+/// or arguments.
 pub(crate) fn processes_with(marker: &str) -> Vec<u32> {
     let own = std::process::id();
     let entries = fs::read_dir("/proc").expect("Linux has /proc").flatten();
@@ -119,7 +119,7 @@ fn can_run(user: User) -> bool {
     static ANSWERS: [OnceLock<bool>; 2] = [OnceLock::new(), OnceLock::new()];
     let answer = match user {
         User::Invoker => &ANSWERS[0],
-        User::Nobody => &ANSWERS[1],
+        User::Ordinary => &ANSWERS[1],
     };
     let can = *answer.get_or_init(|| {
         let has_setpriv = user == User::Invoker || find_program("setpriv").is_some();

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::live::{beside, events, has};
 
-/// What a run left.
+/// The results of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The exit code, 128+n for a signal n.
@@ -32,7 +32,7 @@ impl Outcome {
         assert_eq!(self.code, code, "{}", self.describe());
     }
 
-    /// All that may explain a failure.
+    /// Output and results that may explain a failure.
     pub(crate) fn describe(&self) -> String {
         let ends = |text: &str| {
             let lines: Vec<&str> = text.lines().collect();
@@ -115,7 +115,7 @@ impl Outcome {
     }
 }
 
-/// A file's text; what is no UTF-8 is replaced.
+/// A file's text; invalid UTF-8 is replaced.
 fn read(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
