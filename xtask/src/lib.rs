@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`docs`] | the generated pages: reference, manual page, completions |
 //! | [`supply`] | licences and sources of dependencies |
-//! | [`tidy`] | what can be checked mechanically in the tree |
+//! | [`tidy`] | mechanical checks of the tree |
 //!
 //! ```
 //! let root = xtask::root();

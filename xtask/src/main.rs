@@ -15,7 +15,7 @@ struct Arguments {
 enum Chore {
     /// Write the generated pages below docs/
     Docs {
-        /// Only tell which are not current
+        /// Only list those that are not current
         #[arg(long)]
         check: bool,
     },

@@ -1,5 +1,5 @@
-//! Licences and sources of what is built in, against deny.toml: what cargo-deny checks, as far as
-//! it needs nothing but cargo. And whether every package is content with our oldest Rust.
+//! Licences and sources of dependencies, against deny.toml: the checks of cargo-deny that need
+//! nothing but cargo. And whether every package builds with our oldest Rust.
 
 mod licence;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Every package of the dependency tree that deny.toml does not let in.
 ///
 /// # Errors
-/// If deny.toml cannot be read, or cargo does not tell the tree.
+/// If deny.toml cannot be read, or cargo does not print the tree.
 pub fn faults(root: &Path) -> io::Result<Vec<String>> {
     let policy = Policy::read(&std::fs::read_to_string(root.join("deny.toml"))?);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -50,7 +50,7 @@ fn rust_version(package: &Value) -> (u64, u64) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// What deny.toml allows.
+/// The lists of allowed licences in deny.toml.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Policy {
     licences: Vec<String>,
@@ -100,7 +100,7 @@ impl Policy {
     }
 }
 
-/// What stands between quotes.
+/// The texts between quotes.
 fn quoted(text: &str) -> Vec<String> {
     text.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }

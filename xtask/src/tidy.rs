@@ -1,5 +1,4 @@
-//! What can be checked mechanically in the tree. Counts are by lines, of code that rustfmt has laid
-//! out.
+//! Mechanical checks of the tree. Counts are by lines, of code that rustfmt has laid out.
 
 mod docs;
 mod rings;
@@ -9,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Everything in the tree that is not as it should be, as `path:line: what`.
+/// Violations in the tree, as `path:line: what`.
 ///
 /// # Errors
 /// If the tree cannot be read.
@@ -52,7 +51,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 const SKIPPED: [&str; 7] = ["target", ".git", "runs", "corpus", "cases", "snapshots", "golden"];
 const KINDS: [&str; 8] = [".rs", ".toml", ".md", ".yaml", ".yml", ".sh", "ci", ".1"];
 
-/// What holds for any text.
+/// Checks of any text.
 fn texts(name: &str, text: &str, faults: &mut Vec<String>) {
     for (index, line) in text.lines().enumerate() {
         let mut fault = |what: &str| faults.push(format!("{name}:{}: {what}", index + 1));
@@ -80,7 +79,7 @@ fn marks() -> [String; 2] {
     [["TO", "DO"].concat(), ["FIX", "ME"].concat()]
 }
 
-/// Hosts of package registries, and places of somebody's machine.
+/// Hosts of package registries, and paths of one machine.
 fn banned() -> [String; 7] {
     [
         ["crates", ".io"].concat(),

@@ -1,5 +1,5 @@
-//! `deploy/Dockerfile` against what it builds, and the manifests that use the image against what is
-//! in it. Nothing here builds it: that needs a container engine.
+//! `deploy/Dockerfile` against the sources it builds, and the manifests that use the image against
+//! its content. The image itself is not built: that needs a container engine.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -29,7 +29,7 @@ fn stages() -> Vec<Vec<(String, String)>> {
     stages
 }
 
-/// What follows an instruction's name: all of them, in order.
+/// The words after an instruction's name: of all of them, in order.
 fn all<'a>(stage: &'a [(String, String)], name: &str) -> Vec<&'a str> {
     let of_name = stage.iter().filter(|(own, _)| own == name);
     of_name.map(|(_, words)| words.as_str()).collect()

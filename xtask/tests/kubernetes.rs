@@ -1,5 +1,5 @@
-//! The manifests in `deploy/kubernetes` against Kubernetes' published schema, whose types are those
-//! of `k8s-openapi`: they leave out what they do not know, so a misspelt field does not come back.
+//! The manifests in `deploy/kubernetes` against Kubernetes' published schema in the types of
+//! `k8s-openapi`: they drop unknown fields, so a misspelt field is lost in a round trip.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +23,7 @@ fn objects(name: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&text).unwrap()
 }
 
-/// The object as Kubernetes understands it, or what it does not.
+/// The object as Kubernetes parses it, or its unknown fields.
 fn typed<T: Serialize + DeserializeOwned>(object: &Value) -> Result<T, String> {
     let typed: T = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
     let mut unknown = Vec::new();
@@ -31,7 +31,7 @@ fn typed<T: Serialize + DeserializeOwned>(object: &Value) -> Result<T, String> {
     if unknown.is_empty() { Ok(typed) } else { Err(unknown.join("\n")) }
 }
 
-/// What was written and does not come back.
+/// Collects fields that are lost in the round trip.
 fn compare(path: &str, wrote: &Value, back: &Value, unknown: &mut Vec<String>) {
     match (wrote, back) {
         (Value::Object(wrote), Value::Object(back)) => {
@@ -39,7 +39,7 @@ fn compare(path: &str, wrote: &Value, back: &Value, unknown: &mut Vec<String>) {
                 let path = format!("{path}/{key}");
                 match back.get(key) {
                     Some(back) => compare(&path, value, back, unknown),
-                    None => unknown.push(format!("{path} is no field")),
+                    None => unknown.push(format!("{path} is not a field")),
                 }
             }
         }
@@ -64,7 +64,7 @@ fn run() -> (ConfigMap, Job) {
 }
 
 #[test]
-fn every_manifest_is_what_the_published_schema_says() {
+fn every_manifest_follows_the_published_schema() {
     let names = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name());
     let names: BTreeSet<_> = names.collect();
     assert_eq!(names, ["run.yaml".into(), "windtunnel.yaml".into()].into());
@@ -77,7 +77,7 @@ fn a_misspelt_field_and_a_value_of_another_kind_are_noticed() {
     let mut set = objects("windtunnel.yaml").remove(1);
     set["spec"]["template"]["spec"]["hostusers"] = false.into();
     let unknown = typed::<StatefulSet>(&set).unwrap_err();
-    assert_eq!(unknown, "/spec/template/spec/hostusers is no field");
+    assert_eq!(unknown, "/spec/template/spec/hostusers is not a field");
     let mut set = objects("windtunnel.yaml").remove(1);
     set["spec"]["replicas"] = "three".into();
     assert!(typed::<StatefulSet>(&set).is_err());
@@ -153,7 +153,7 @@ fn value(pod: &PodSpec, name: &str) -> Option<String> {
     all.find(|variable| variable.name == name)?.value.clone()
 }
 
-/// What volumes come from: `volume=source`.
+/// Sources of volumes: `volume=source`.
 fn volumes(pod: &PodSpec) -> BTreeSet<String> {
     let source = |volume: &k8s_openapi::api::core::v1::Volume| {
         let secret = volume.secret.as_ref().and_then(|secret| secret.secret_name.clone());

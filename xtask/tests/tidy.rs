@@ -7,7 +7,7 @@ fn the_tree_is_tidy() {
 }
 
 #[test]
-fn what_is_built_in_has_an_allowed_licence_and_source_and_needs_no_newer_rust() {
+fn every_dependency_has_an_allowed_licence_and_source_and_needs_no_newer_rust() {
     let faults = xtask::supply::faults(&xtask::root()).unwrap();
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }

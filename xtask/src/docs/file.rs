@@ -8,7 +8,7 @@ use super::{GENERATED, cell};
 pub(super) fn page(schema: &Value) -> String {
     let mut text = format!("{GENERATED}# The scenario file\n\n");
     text.push_str(
-        "The same as JSON Schema, for editors: `windtunnel schema`. Mistakes in a file are told with line and \
+        "The same as JSON Schema, for editors: `windtunnel schema`. Mistakes in a file are reported with line and \
          column by `windtunnel check`.\n\n",
     );
     text.push_str(&body(schema));

@@ -1,6 +1,6 @@
 //! Whether a licence expression (SPDX 3.0, annex B) is met by some of the allowed licences.
 
-/// Whether `expression` can be met with `allowed` licences alone. What cannot be read is not met.
+/// Whether `expression` can be met with `allowed` licences alone. An expression that cannot be parsed is not met.
 pub(super) fn is_met(expression: &str, allowed: &[&str]) -> bool {
     // Old manifests write `MIT/Apache-2.0`.
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_met() {
+    fn an_expression_that_cannot_be_parsed_is_not_met() {
         for broken in ["", "MIT OR", "(MIT", "MIT)", "MIT MIT", "AND"] {
             assert!(!is_met(broken, &["MIT"]), "{broken}");
         }

@@ -1,4 +1,4 @@
-//! Documentation: every file says what it is, and every public item what it promises. Fields of
+//! Documentation: every file and every public item is described. Fields of
 //! structs and variants of enums may go without a sentence where their names say all, which
 //! rustc's own lint does not allow.
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_public_trait_asks_for_needs_words() {
+    fn methods_of_a_public_trait_need_words() {
         let method = "    fn b(&self) {\n        let c = 1;\n    }\n";
         assert_eq!(faults_of(&format!("/// A.\npub trait A {{\n{method}}}\n")).len(), 1);
         assert!(faults_of(&format!("/// A.\npub trait A {{\n    /// B.\n{method}}}\n")).is_empty());

@@ -83,8 +83,8 @@ pub(super) fn check(name: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// Names below `[dependencies]` and `[target.….dependencies]`, with their lines. What only tests
-/// use is free.
+/// Names below `[dependencies]` and `[target.….dependencies]`, with their lines. Dependencies of tests
+/// alone are free.
 fn dependencies(text: &str) -> Vec<(usize, &str)> {
     let (mut found, mut inside) = (Vec::new(), false);
     for (index, line) in text.lines().enumerate() {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tests_use_is_free() {
+    fn dependencies_of_tests_alone_are_free() {
         assert!(faults_of("wire", "\n[dev-dependencies]\nproptest = \"1\"").is_empty());
     }
 }
