@@ -43,7 +43,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// A failure in words.
+    /// A failure from a text.
     pub(crate) fn new(exit: Exit, text: impl Into<String>) -> Self {
         Failure::Error { error: text.into().into(), hint: None, code: exit.code() }
     }

@@ -1,4 +1,4 @@
-//! The command `windtunnel`: verbs in, host and control asked, people and programs answered.
+//! The command `windtunnel`: its verbs, by the crates `host` and `control`, and its output.
 //!
 //! Promises: data on standard output and talk on standard error; `--json` with the fields of the
 //! tables; every failure ends with the cause, a hint where there is one, and a documented exit code
@@ -11,7 +11,7 @@
 //! | `verb` | one verb a file |
 //! | `render` | tables, lines and texts for people |
 //! | `cluster` | options and messages of runs over a cluster |
-//! | `completion` | what a word on the command line could become |
+//! | `completion` | completions of a word on the command line |
 //! | `exit` | [`Exit`]: the exit codes |
 //! | `failure` | failures of verbs, and how they are printed |
 //! | `line` | the command line that was given, and how its failures are printed |
@@ -19,7 +19,7 @@
 //! | `load` | reading a scenario from a file |
 //! | `manual` | the manual page |
 //! | `relay` | bytes between the user's terminal and a command's |
-//! | `presence` | whether this machine has what programs need, with the place in the file |
+//! | `presence` | whether this machine has the programs of a scenario |
 //! | `output` | writing to standard output and standard error |
 //! | `terminal` | raw mode that even a panic leaves |
 //!
@@ -65,7 +65,7 @@ pub fn completions(shell: clap_complete::Shell) -> String {
     completion::script(shell)
 }
 
-/// Does what the command line says and returns the exit code.
+/// Executes the command line and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     terminal::restore_on_panic();

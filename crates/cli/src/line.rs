@@ -25,7 +25,7 @@ pub(crate) struct Wrong {
 /// How failures are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failures {
-    /// In words on standard error.
+    /// As text on standard error.
     Words,
     /// As JSON on standard output.
     Json,

@@ -29,8 +29,8 @@ pub fn manual_page() -> String {
     ascii(&String::from_utf8_lossy(&page))
 }
 
-/// The page with no character beyond ASCII: terminals and versions of roff differ in what they make
-/// of those, and `\[u2026]` is dropped with a warning where the terminal has no `…`.
+/// The page with no character beyond ASCII: terminals and versions of roff differ in rendering
+/// those, and `\[u2026]` is dropped with a warning where the terminal has no `…`.
 fn ascii(page: &str) -> String {
     page.chars().fold(String::with_capacity(page.len()), |mut text, c| {
         match c {

@@ -44,7 +44,7 @@ impl Relay {
     /// Errors of fcntl(2).
     pub(crate) fn new(controller: OwnedFd) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&controller)?;
-        // A command that does not read must not keep us from showing what it writes.
+        // A command that does not read must not block its own output.
         rustix::fs::fcntl_setfl(&controller, flags | OFlags::NONBLOCK)?;
         let relay =
             Relay { controller, typed: Vec::new(), input_open: true, output_open: true, raw: None };
@@ -151,7 +151,7 @@ impl Relay {
         }
     }
 
-    /// Shows what the command has written, once.
+    /// Shows output of the command, by one read.
     fn show(&mut self) -> io::Result<bool> {
         let mut buffer = [0; 16 * 1024];
         match rustix::io::read(&self.controller, &mut buffer) {
@@ -185,8 +185,8 @@ fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The descriptors of a command with the terminal `terminal`: what the user has sent elsewhere (`2>
-/// log`) goes there and not through the terminal.
+/// The descriptors of a command with the terminal `terminal`. A stream that the user has
+/// redirected (`2> log`) is passed on and does not go through the terminal.
 pub(crate) fn through<'a>(terminal: &'a OwnedFd) -> [BorrowedFd<'a>; 3] {
     let own: [BorrowedFd<'a>; 3] =
         [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];

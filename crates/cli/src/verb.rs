@@ -31,7 +31,7 @@ use crate::failure::Failure;
 /// The exit code, or why there is none of the verb's own.
 pub(crate) type Outcome = Result<u8, Failure>;
 
-/// Does what the command line says.
+/// Executes the verb of the command line.
 pub(crate) fn run(verb: &Verb) -> Outcome {
     match verb {
         Verb::Run(arguments) => run::run(arguments),

@@ -63,7 +63,7 @@ pub(crate) fn refuse_to_detach(started: &Started) -> Result<(), Failure> {
     Err(Failure::new(Exit::Usage, text).hint(hint))
 }
 
-/// Which machine has how many nodes.
+/// The number of nodes on each machine.
 fn begins(setup: &RunSetup) -> String {
     let on =
         |(number, member): (u16, &Member)| format!("{} on {}", setup.nodes_of(number), member.host);

@@ -1,12 +1,12 @@
-//! Events in words.
+//! Events as text.
 
 use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
 use windtunnel_trace::moment;
 
 use crate::render::quantity;
 
-/// One line about an event: when it happened, what it was, and, for what was to happen at a time,
-/// that time and how much later it was.
+/// One line about an event: its time, its text, and for a planned event the intended time and the
+/// lateness.
 pub(crate) fn text(event: &Event) -> String {
     let line = format!("{}{}", at(event.at_ns), what(&event.what));
     match event.intended_ns {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_shown_at_the_end_and_other_events_are_not_taken() {
+    fn unshown_overloads_are_shown_at_the_end_and_other_events_are_not_taken() {
         let mut overloads = Overloads::default();
         let paused = EventKind::Overloaded { behind_ns: 3_000_000, frozen: true };
         overloads.take(&overloaded(100, 2)).unwrap();

@@ -1,4 +1,4 @@
-//! The events of a plan in words.
+//! The events of a plan as text.
 
 use serde::Serialize;
 use windtunnel_model::plan::{Action, Event};
@@ -8,7 +8,7 @@ use windtunnel_model::{Lane, NodeId, Plan, Span, Vertex};
 #[derive(Debug, Serialize)]
 pub(crate) struct Planned<'p> {
     pub(crate) at: Span,
-    /// In words.
+    /// As text.
     pub(crate) what: String,
     /// As the plan has it.
     action: &'p Action,

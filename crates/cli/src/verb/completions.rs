@@ -1,4 +1,4 @@
-//! `completions`: what a shell needs to complete command lines.
+//! `completions`: the script by which a shell completes command lines.
 
 use clap_complete::Shell;
 use serde::Serialize;

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_denied_is_followed_by_its_hint() {
+    fn a_denied_check_is_followed_by_its_hint() {
         let check = |name, ok, hint: Option<&str>| Check {
             name,
             ok,

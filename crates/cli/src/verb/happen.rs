@@ -20,7 +20,7 @@ use crate::output;
 use crate::render::event;
 use crate::verb::Outcome;
 
-/// Let an event happen in a live run, in the words of the scenario file
+/// Let an event happen in a live run, in the syntax of the scenario file
 ///
 /// The event is one of `events` in a scenario file, without `at`: `{link: ocean, direction: up,
 /// down: true}`, `{node: peers, do: kill, some: 20%}`, `partition: [[a, b], [c]]`, `{flap: {link:

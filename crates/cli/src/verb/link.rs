@@ -32,7 +32,7 @@ use wrapper::Wrapper;
 /// it cannot be executed). How faithful the run was is reported on standard error, with --json as
 /// JSON; --strict makes it count. Options come before the command; `--` in front of it is only
 /// needed where it begins with `-`.
-/// Properties hold for each direction, in the words of a scenario file; --up (client to server) and
+/// Properties hold for each direction, as in a scenario file; --up (client to server) and
 /// --down (server to client) take `key=value` pairs for one of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -239,7 +239,7 @@ fn flow(direction: &str, pairs: &str) -> Result<String, Failure> {
     Ok(pairs?.join(", "))
 }
 
-/// Words in YAML, which JSON is.
+/// A list of strings in YAML, of which JSON is a subset.
 fn list(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     format!("[{}]", words.join(", "))

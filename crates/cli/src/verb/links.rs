@@ -1,4 +1,4 @@
-//! `links`: what the links of a live run are like, and what has changed since it began.
+//! `links`: the links of a live run, and their changes since it began.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::render::quantity;
 use crate::render::table::{Align, Table};
 use crate::verb::Outcome;
 
-/// List the links of a live run with their properties, and what has changed since it began
+/// List the links of a live run with their properties, and changes since it began
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// List only link directions that are not as they were when the run began

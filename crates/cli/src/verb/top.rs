@@ -28,7 +28,7 @@ use crate::verb::Outcome;
 
 /// Watch the links and programs of a live run in the terminal, and change links
 ///
-/// Links with what they deliver, queue, drop and are late by, and nodes with their programs; to be
+/// Links with their deliveries, queues, drops and lateness, and nodes with their programs; to be
 /// sorted, filtered and changed with keys, which `?` shows. Rates are of IP bytes in the last
 /// second. `q` ends top, not the run. Where standard input or output is not a terminal, the tables
 /// are printed once.

@@ -112,8 +112,8 @@ expect: [{node: client, exit: any}]
 /// How late an event of a FAITHFUL run can be.
 const LATE_NS: u64 = 10_000_000;
 
-/// The event happened, not before its time and at most [`LATE_NS`] after it, beside what a
-/// hypervisor took from the processors meanwhile.
+/// The event happened, not before its time and at most [`LATE_NS`] after it, plus the
+/// time that a hypervisor took from the processors meanwhile.
 #[track_caller]
 fn assert_on_time(outcome: &Outcome, fields: &[(&str, &str)], intended_ms: u64) {
     let events = outcome.events(fields);
@@ -126,7 +126,7 @@ fn assert_on_time(outcome: &Outcome, fields: &[(&str, &str)], intended_ms: u64) 
     assert!(late < LATE_NS + stolen, "{event}; the hypervisor took {stolen} ns");
 }
 
-/// ping's answers to what it sent after the change took twice 30 ms.
+/// Echo replies to requests after the change took twice 30 ms.
 #[track_caller]
 fn assert_slower_after_the_change(outcome: &Outcome) {
     let changed = outcome.events(&[("event", "link-set")]);

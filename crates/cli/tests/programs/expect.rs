@@ -107,7 +107,7 @@ fn a_results_file_that_cannot_be_written_is_reported_before_the_run() {
     }
 }
 
-/// What `look` names exists; a line that it names has what is looked for.
+/// The file that `look` names exists; a line that it names has the expected text.
 #[track_caller]
 fn look(outcome: &Outcome, look: &str) {
     let file = look.split([':', ',', ' ']).next().unwrap();

@@ -20,7 +20,7 @@ fn a_stall_of_most_of_a_second_makes_the_run_unfaithful_and_is_reported_with_its
         let mut live = lab.start_with(PINGS, &["--max-lateness", "40ms"]);
         live.wait_for_output("a", "icmp_seq=5 ");
         live.signal("STOP");
-        // No event ends this: how long it is stopped is what is tested.
+        // No event ends this: the length of the stop is tested.
         std::thread::sleep(Duration::from_millis(900));
         live.signal("CONT");
         let outcome = live.finish();

@@ -207,7 +207,7 @@ fn a_scenario_from_standard_input_runs_in_the_current_folder() {
         let mut command = lab.windtunnel(&words);
         command.current_dir(lab.path().join("here")).stdin(Stdio::piped());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // A program does not get what is left of the scenario, nor waits for more of it.
+        // A program does not get the rest of the scenario as input, nor waits for more of it.
         let scenario = "nodes: {a: {run: [sh, -c, 'pwd; cat words.txt; cat']}, b: {}}
 links: [{between: [a, b], latency: 1ms}]
 ";

@@ -157,7 +157,7 @@ fn links_are_changed_cut_and_mended_while_they_run() {
         assert!(text(&seen).1.contains("the links are wire"), "{seen:?}");
         let seen = live.ask("set", &["wire", "latency=40"]);
         assert_eq!(seen.status.code(), Some(2), "{seen:?}");
-        // Half of an IPv6 packet's least size: what the file may not say cannot be set either.
+        // Half of an IPv6 packet's least size: a value that is invalid in the file is refused.
         let seen = live.ask("set", &["wire", "mtu=640"]);
         assert_eq!(seen.status.code(), Some(2), "{seen:?}");
         let outcome = stop(live);

@@ -109,7 +109,7 @@ links: [{between: [a, b], latency: 1ms, up: {corrupt: 100%}}]
 ",
         );
         let udp = counters(&outcome.output("b"), "Udp");
-        // Nothing arrives whole: what is not found by UDP's checksum has a bad IP header.
+        // No packet arrives intact: damage outside of UDP's checksum is in the IP header.
         assert_eq!(udp("InDatagrams") + udp("NoPorts"), 0);
         assert!(udp("InCsumErrors") >= 150, "{}", outcome.output("b"));
         assert_eq!(outcome.link("a-b")["corrupted_packets"], 200);

@@ -1,5 +1,5 @@
 //! More work than the machine has processor time for. With a bound of nanoseconds every machine is
-//! overloaded by a flood: what is tested is what is done about it, not how fast this machine is.
+//! overloaded by a flood: the tests are of the response, not of the speed of this machine.
 
 use super::support::{Lab, is_missing, users};
 

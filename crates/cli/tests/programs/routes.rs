@@ -64,8 +64,8 @@ events:
     }
 }
 
-/// The kernel of a node with two links follows as well: its second link carries what the first no
-/// longer can, and after the repair the first does again.
+/// The kernel of a node with two links follows as well: its second link carries the traffic
+/// of the first while that is down.
 #[test]
 fn routes_follow_a_dead_link_of_a_node_with_two() {
     if is_missing(&["ping", "ip"]) {
@@ -107,8 +107,7 @@ expect: [{node: a, exit: any}]
         assert_eq!(follows.len(), 2, "{}", outcome.describe());
         assert_eq!(follows[0]["intended_ns"], 1_200_000_000);
         assert_eq!(devices, ["eth0", "eth1", "eth0"], "{}", outcome.describe());
-        // Bound to the first address or not, what was sent in the 200 ms is lost, and the rest is
-        // not.
+        // Bound to the first address or not, packets of the 200 ms are lost, and no others.
         let text = outcome.file("nodes/a/stdout.0");
         let received = text.matches("time=").count();
         assert!((38..50).contains(&received), "{text}");

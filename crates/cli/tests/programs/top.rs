@@ -159,7 +159,7 @@ impl Window {
         self.emulator.screen_mut().set_size(size.rows, size.columns);
     }
 
-    /// Takes what has been written.
+    /// Takes pending output.
     fn read(&mut self) {
         let mut buffer = [0; 4096];
         while let Ok(got @ 1..) = rustix::io::read(&self.pair.controller, &mut buffer) {

@@ -46,7 +46,7 @@ struct Terminal {
 }
 
 impl Wrapper {
-    /// The command of `node`, and what it gets from this process. Call before there are threads.
+    /// The command of `node`, and the descriptors that it inherits. Call before there are threads.
     pub(super) fn new(node: &str, id: NodeId) -> Result<(Self, Foreground), Failure> {
         let over = Wake::open().map_err(|error| failed("make an event descriptor", &error))?;
         let mut seen = WrapperState::default();

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_comes_before_every_number() {
+    fn a_missing_value_comes_before_every_number() {
         assert_eq!(Cell::Missing.order(&Cell::Rate(0)), Ordering::Less);
         assert_eq!(Cell::Rate(2).order(&Cell::Traced(Box::new(Cell::Rate(1)))), Ordering::Greater);
     }

@@ -56,7 +56,7 @@ impl Paint {
     }
 }
 
-/// `quickstart  12.3s  [Links 10] Nodes 4`, and what is not as usual.
+/// `quickstart  12.3s  [Links 10] Nodes 4`, and unusual states.
 fn title(app: &App, paint: Paint, silent_s: u64) -> Line<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let Some(snapshot) = &app.snapshot else {
@@ -236,7 +236,7 @@ fn bottom(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
         }
     };
     let before = prompt.width() + line.before_cursor().width();
-    // The cursor stays on the screen: what is far to the left of it goes.
+    // The cursor stays on the screen: the text is scrolled to the left.
     let gone = (before + 1).saturating_sub(usize::from(area.width));
     let scroll = u16::try_from(gone).unwrap_or(u16::MAX);
     let text = Paragraph::new(format!("{prompt}{}", line.text())).scroll((0, scroll));

@@ -197,7 +197,7 @@ fn the_filter_shows_what_it_is_while_it_is_typed() {
     assert!(lines(&mut app, 80, 24)[0].ends_with("/TOKYO-: 1 of 4 rows"));
     typed(&mut app, "/xyz");
     assert!(lines(&mut app, 80, 24)[2].contains("no row has this in a name"));
-    // Leaving puts back what was before, and once more shows all.
+    // Esc restores the former filter, and once more shows all rows.
     typed(&mut app, "\u{1b}");
     assert_eq!(names(&mut app), ["ocean tokyo-paris"]);
     typed(&mut app, "\u{1b}");
@@ -216,7 +216,7 @@ fn the_selection_stays_with_the_link_when_the_order_changes() {
         let buffer = terminal.backend().buffer();
         (0..24).find(|&y| y > 0 && buffer[(0, y)].modifier.contains(Modifier::REVERSED)).unwrap()
     };
-    // The third of four by what is delivered.
+    // The third of four by delivered packets.
     assert_eq!(selected(&mut app), 4);
 }
 
@@ -298,7 +298,7 @@ fn q_and_ctrl_c_leave_but_a_q_can_be_typed() {
 }
 
 #[test]
-fn what_is_wrong_is_red_only_where_colours_are_wanted() {
+fn failures_are_red_only_where_colours_are_wanted() {
     let mut app = app();
     let mut colour_of = |colours| {
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();

@@ -13,7 +13,7 @@ pub(super) struct View {
     shown: Vec<usize>,
     sort: Option<Sort>,
     filter: String,
-    /// Position among `shown`, and what is there: the selection follows the thing, not the place.
+    /// Position among `shown`, and the row there: the selection follows the row, not the place.
     selected: usize,
     key: Option<Key>,
     /// Columns left out between the names and the rest.
@@ -90,7 +90,7 @@ impl View {
         self.arrange();
     }
 
-    /// Shows only rows in which this appears in words, in upper or lower case.
+    /// Shows only rows in which this text appears, in upper or lower case.
     pub(super) fn set_filter(&mut self, filter: &str) {
         filter.clone_into(&mut self.filter);
         self.arrange();

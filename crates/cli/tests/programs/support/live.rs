@@ -51,7 +51,7 @@ impl<'a> Live<'a> {
         });
     }
 
-    /// The process of windtunnel, or of what it is run by.
+    /// The process of windtunnel, or of its launcher.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }

@@ -56,7 +56,7 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// Prints what is missing; a failure where nothing may be.
+/// Prints the missing requirement; a failure where none may be missing.
 pub(crate) fn missing(what: &str) {
     eprintln!("missing: {what}");
     assert!(std::env::var_os("WINDTUNNEL_REQUIRE_NAMESPACES").is_none(), "missing: {what}");

@@ -47,7 +47,7 @@ impl Outcome {
         read(&self.folder.join(name))
     }
 
-    /// What a node's only program wrote to its standard output.
+    /// The standard output of a node's only program.
     pub(crate) fn output(&self, node: &str) -> String {
         self.file(&format!("nodes/{node}/stdout"))
     }
