@@ -19,7 +19,7 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
-    /// Check the tree mechanically, and what is built in against deny.toml
+    /// Check the tree mechanically, and its dependencies against deny.toml
     Tidy,
 }
 

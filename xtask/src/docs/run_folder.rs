@@ -39,7 +39,7 @@ const RECORDS: [(&str, &str); 4] = [
     ("events.jsonl", "event.rs"),
 ];
 
-/// A public type with what it consists of.
+/// A public type with its members.
 #[derive(Debug)]
 struct Item {
     name: String,

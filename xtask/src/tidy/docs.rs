@@ -25,7 +25,7 @@ pub(super) fn check(name: &str, text: &str, faults: &mut Vec<String>) {
 fn needs_words(lines: &[&str], index: usize, line: &str) -> bool {
     let code = line.trim_start();
     match code.strip_prefix("pub ") {
-        // Another file, which says itself what it is.
+        // Another file, with documentation of its own.
         Some(item) if item.starts_with("mod ") && item.ends_with(';') => false,
         Some(item) => begins_item(item),
         None => {
@@ -43,7 +43,7 @@ fn begins_item(code: &str) -> bool {
     ITEMS.contains(&keyword)
 }
 
-/// Whether the innermost block around what is indented so far is that of a public trait.
+/// Whether the innermost block around this indentation is that of a public trait.
 fn is_in_public_trait(before: &[&str], indent: usize) -> bool {
     let outer = before.iter().rev().find(|line| {
         let code = line.trim_start();
