@@ -1,9 +1,10 @@
 //! The namespace tier: the built `windtunnel` drives real programs, and its output, exit codes and
-//! run folders are looked at.
+//! run folders are checked.
 //!
-//! As root, most tests run twice: as root and as an ordinary user (uid 65534). Tests print what this
-//! machine lacks (`missing: …`) and are skipped; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a
-//! failure of that. Bounds are asserted, never exact times, and no test asks for speed.
+//! As root, most tests run twice: as root and as an ordinary user (uid 65534). Tests print
+//! requirements that this machine lacks (`missing: …`) and are skipped;
+//! `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of that. Bounds are asserted, never exact
+//! times, and no test asks for speed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 

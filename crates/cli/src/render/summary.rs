@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direction_that_was_changed_has_a_row_for_each_phase_with_what_was_asked_in_it() {
+    fn a_changed_direction_has_a_row_for_each_phase_with_its_requested_values() {
         let mut changed = link("paris-tokyo");
         let phase = |from_s: u64, until_s: u64, latency: &str, achieved| Phase {
             from_ns: from_s * 1_000_000_000,

@@ -20,9 +20,9 @@ use crate::verb::Outcome;
 /// Write the scenario of a network that another tool's file describes
 ///
 /// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML, Kollaps' XML,
-/// containerlab's YAML and lists of edges as CSV. The scenario goes to standard output. Assumptions,
-/// and elements that could not be carried over, are listed on standard error and in comments at the
-/// head of the scenario.
+/// containerlab's YAML and lists of edges as CSV. The scenario goes to standard output.
+/// Assumptions, and elements that could not be carried over, are listed on standard error and in
+/// comments at the head of the scenario.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The file; - for standard input

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_are_listed_without_those_that_do_nothing_and_changes_with_what_was() {
+    fn properties_are_listed_without_those_that_do_nothing_and_changes_with_former_values() {
         let jitter = json!({"spread": "0ns", "distribution": "uniform"});
         let all =
             json!({"latency": "40ms", "jitter": jitter, "loss": "none", "mtu": 1500, "rate": null});

@@ -58,8 +58,8 @@ pub(crate) struct Arguments {
         conflicts_with = "detach"
     )]
     attempts: u32,
-    /// Wait for up to so long, before each attempt, until this machine is quiet: for a second timers
-    /// come at most half of --max-lateness late, processors run something for at most 25% of the
+    /// Wait for up to so long, before each attempt, until this machine is quiet: for a second,
+    /// timers are at most half of --max-lateness late, processors are busy for at most 25% of the
     /// time, and the hypervisor takes at most 1%. A machine that stays busy is reported, and the
     /// run begins all the same
     #[arg(

@@ -176,8 +176,7 @@ fn datagrams_of_every_size_pass_a_smaller_link() {
     }
 }
 
-/// Sends datagrams that may be fragmented, or prints the sizes of those that come until the largest has
-/// come.
+/// Sends datagrams that may be fragmented, or prints the sizes of received ones up to the largest.
 const DATAGRAMS: &str = "import socket, sys
 datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 if sys.argv[1:]:

@@ -70,7 +70,7 @@ impl Lab {
         self.command(&[wrapper, &[binary.to_str().unwrap()], arguments].concat())
     }
 
-    /// windtunnel in the test's folder as another user; `becoming` is the command that changes to it.
+    /// windtunnel in the test's folder as another user, by the command `becoming`.
     pub(crate) fn windtunnel_as(&self, becoming: &[&str], arguments: &[&str]) -> Command {
         let binary = self.binary();
         self.command_as(becoming, &[&[binary.to_str().unwrap()], arguments].concat())
