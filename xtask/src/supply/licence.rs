@@ -1,6 +1,6 @@
 //! Whether a licence expression (SPDX 3.0, annex B) is met by some of the allowed licences.
 
-/// Whether `expression` can be met with `allowed` licences alone. An expression that cannot be parsed is not met.
+/// Whether `expression` can be met with `allowed` licences alone. One that cannot be parsed is not.
 pub(super) fn is_met(expression: &str, allowed: &[&str]) -> bool {
     // Old manifests write `MIT/Apache-2.0`.
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");

@@ -83,7 +83,7 @@ pub(super) fn check(name: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// Names below `[dependencies]` and `[target.….dependencies]`, with their lines. Dependencies of tests
+/// Names below `[dependencies]` and `[target.….dependencies]`, with their lines. Those of tests
 /// alone are free.
 fn dependencies(text: &str) -> Vec<(usize, &str)> {
     let (mut found, mut inside) = (Vec::new(), false);
