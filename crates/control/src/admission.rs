@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_without_a_number_are_admitted_only_where_it_means_nobody_else() {
+    fn users_without_a_number_are_admitted_only_where_it_is_unambiguous() {
         // A run of user 1000 in a namespace of one user: root comes as 65534.
         let alone = Admission { own: 1000, unmapped: Some(65_534) };
         assert!(alone.allows(1000) && alone.allows(65_534) && !alone.allows(1001));

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn an_encoded_message_decodes_to_itself() {
         let bytes = encode(&"some text").unwrap();
         let (head, body) = bytes.split_first_chunk().unwrap();
         assert_eq!(length(*head).unwrap(), body.len());

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_run_has_left_is_removed() {
+    fn the_link_of_a_killed_run_is_removed() {
         let root = tempfile::tempdir().unwrap();
         let (place, run) = (private(root.path(), "registry"), private(root.path(), "run"));
         // A socket's file whose listener is gone, of a process whose number no process can have.

@@ -160,7 +160,7 @@ mod tests {
     use crate::message::{Reply, Request};
 
     #[test]
-    fn a_request_that_nobody_may_send_is_none() {
+    fn a_request_with_impossible_values_is_refused() {
         let lines: [&[u8]; 6] = [
             br#"{"request":"signal","signal":2147483647}"#,
             br#"{"request":"signal","signal":0}"#,

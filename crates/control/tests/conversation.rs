@@ -51,7 +51,7 @@ fn a_request_and_its_descriptors_arrive_and_the_reply_comes_back() {
 }
 
 #[test]
-fn a_line_that_is_no_request_is_told_apart_from_a_closed_connection() {
+fn a_malformed_line_is_distinguished_from_a_closed_connection() {
     let folder = tempfile::tempdir().unwrap();
     let (_listener, client, mut connection) = connected(folder.path());
     windtunnel_sys::unix::send(&client, b"{\"request\":\"dance\"}\n", &[]).unwrap();
@@ -64,7 +64,7 @@ fn a_line_that_is_no_request_is_told_apart_from_a_closed_connection() {
 }
 
 #[test]
-fn a_client_that_asks_without_end_is_heard_one_request_at_a_time() {
+fn a_client_that_sends_without_end_is_served_one_request_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let (_listener, client, mut connection) = connected(folder.path());
     let many = b"{\"request\":\"ps\"}\n".repeat(1000);
@@ -101,7 +101,7 @@ fn a_line_without_end_is_refused_and_ends_the_connection() {
 }
 
 #[test]
-fn a_client_without_room_is_told_why_and_does_not_stay_in_the_queue() {
+fn a_client_beyond_the_limit_gets_the_reason_and_leaves_the_queue() {
     let folder = tempfile::tempdir().unwrap();
     let mut listener = Listener::open(folder.path()).unwrap();
     std::thread::scope(|scope| {

@@ -61,7 +61,7 @@ impl Audiences {
     }
 
     /// The members who hear of a flow between two nodes; `None`: all.
-    pub fn hear_of(
+    pub fn audience_of(
         &mut self,
         plan: &Plan,
         routes: &Routes,
@@ -220,12 +220,12 @@ routers: [r, s, t]\nlinks:\n\
     }
 
     #[test]
-    fn only_those_hear_of_a_flow_whose_nodes_can_share_a_link_with_it() {
+    fn only_members_that_can_share_a_link_with_a_flow_are_notified() {
         let plan = plan();
         let routes = Routes::compute(&plan);
         // Each node on a machine of its own.
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
-        let mut hear = |from, to| audiences.hear_of(&plan, &routes, (NodeId(from), NodeId(to)));
+        let mut hear = |from, to| audiences.audience_of(&plan, &routes, (NodeId(from), NodeId(to)));
         // On a-r only a sends; on r-s a and b; on s-c everybody but c. c's machine tells who meets
         // there.
         let hearing = |members: &[u16], at_once: &[u16]| {
@@ -238,7 +238,7 @@ routers: [r, s, t]\nlinks:\n\
     }
 
     #[test]
-    fn of_a_flow_through_a_star_only_two_machines_hear_at_once() {
+    fn a_flow_through_a_star_is_announced_at_once_to_two_members_only() {
         let mut text = "nodes: {".to_owned();
         (0..150).for_each(|node| text += &format!("n{node}: {{}}, "));
         text += "}\nrouters: [r]\nlinks:\n";
@@ -247,13 +247,13 @@ routers: [r, s, t]\nlinks:\n\
         let placement: Vec<u16> = (0..150).map(|node| node % 16).collect();
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &placement, 16);
-        let hearing = audiences.hear_of(&plan, &routes, (NodeId(3), NodeId(20))).unwrap();
+        let hearing = audiences.audience_of(&plan, &routes, (NodeId(3), NodeId(20))).unwrap();
         assert_eq!(hearing.members, (0..16).collect::<Vec<u16>>());
         assert_eq!(hearing.at_once, [3, 4]);
     }
 
     #[test]
-    fn flows_of_one_pair_on_links_of_their_own_are_nobodys_business() {
+    fn a_flow_on_links_of_its_own_is_announced_to_its_own_member_only() {
         let text = "allow-unreachable: true\nnodes: {a: {}, b: {}, c: {}, d: {}}\n\
 links:\n- {between: [a, b]}\n\
 - {between: [c, d]}\n";
@@ -261,7 +261,7 @@ links:\n- {between: [a, b]}\n\
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3], 4);
         let hearing = Audience { members: vec![0], at_once: vec![0] };
-        assert_eq!(audiences.hear_of(&plan, &routes, (NodeId(0), NodeId(1))), Some(hearing));
+        assert_eq!(audiences.audience_of(&plan, &routes, (NodeId(0), NodeId(1))), Some(hearing));
     }
 
     #[test]
@@ -271,7 +271,7 @@ links:\n- {between: [a, b]}\n\
         let routes = Routes::compute(&plan);
         let routes = routes.recomputed(|lane| (lane.link.index() != 3).then_some(Span::ZERO));
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
-        let hearing = audiences.hear_of(&plan, &routes, (NodeId(0), NodeId(2))).unwrap();
+        let hearing = audiences.audience_of(&plan, &routes, (NodeId(0), NodeId(2))).unwrap();
         // What a sends to e has less of a-r then, and others share s-t with it.
         assert_eq!(hearing.members, [0, 1, 2, 3, 4, 5]);
         assert_eq!(hearing.at_once, [0, 2]);
@@ -281,7 +281,7 @@ links:\n- {between: [a, b]}\n\
     /// third, b and c behind the first, and what they send to goes on the fourth, the fourth and
     /// the second.
     #[test]
-    fn whoever_cannot_share_a_link_hears_of_what_holds_back_a_flow_that_shares_one() {
+    fn a_member_without_a_shared_link_learns_of_the_limits_of_flows_that_share_one() {
         let text = "nodes: {a: {}, b: {}, c: {}, x: {}, y: {}, z: {}}\nrouters: [p, q, r, s]\nlinks:\n\
 - {between: [p, q]}\n- {between: [q, r]}\n- {between: [r, s]}\n- {between: [a, r]}\n\
 - {between: [b, p]}\n- {between: [c, p]}\n- {between: [x, s]}\n- {between: [y, s]}\n\
@@ -294,7 +294,7 @@ links:\n- {between: [a, b]}\n\
             (!is_cut).then_some(Span::ZERO)
         });
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 3, 3], 4);
-        let mut hear = |from, to| audiences.hear_of(&plan, &routes, (NodeId(from), NodeId(to)));
+        let mut hear = |from, to| audiences.audience_of(&plan, &routes, (NodeId(from), NodeId(to)));
         // a and b share r-s, b and c share p-q; nothing of a can share a link with c's flow to z.
         assert!(hear(1, 4).is_some_and(|hearing| hearing.at_once.starts_with(&[0, 1])));
         let hearing = hear(2, 5).unwrap();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_learned_and_forgotten_when_nothing_is_heard_of_it() {
+    fn an_address_is_learned_and_forgotten_when_it_is_silent() {
         let mut segment = segment();
         let at = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
         assert_eq!(segment.pass(at(0), out(0).reverse(), &frame(1, 0)), Outlet::Others);

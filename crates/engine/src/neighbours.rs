@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_entry_serves_while_it_is_asked_for_and_goes_when_nobody_answers() {
+    fn an_old_entry_serves_while_it_is_queried_and_goes_without_a_reply() {
         let mut neighbours = Neighbours::default();
         neighbours.hear(at(0), host(), MAC, true);
         assert_eq!(neighbours.fresh(at(30_000), host()), Some(MAC));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_is_noted_only_where_it_was_meant_for_the_router() {
+    fn an_unsolicited_reply_is_noted_only_if_addressed_to_the_router() {
         let mut neighbours = Neighbours::default();
         neighbours.hear(at(0), host(), MAC, false);
         assert_eq!(neighbours.fresh(at(0), host()), None);

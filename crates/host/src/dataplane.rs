@@ -303,7 +303,7 @@ impl Loop {
         let at = self.arrivals.not_before(now());
         let engine = &mut self.engine;
         let over = self.remote.as_mut().map(|remote| remote.begin(at, origin, engine));
-        self.tell_flows(over.unwrap_or_default());
+        self.announce_flows(over.unwrap_or_default());
         self.schedule = Schedule::new(&self.setup.plan, origin);
         // Reading resets the count.
         let _ = kernel_drops(&self.socket);
@@ -379,10 +379,10 @@ impl Loop {
         if reached {
             self.note(Note::Reached);
         }
-        self.tell_flows(news);
+        self.announce_flows(news);
     }
 
-    fn tell_flows(&self, changes: Vec<FlowChange>) {
+    fn announce_flows(&self, changes: Vec<FlowChange>) {
         if !changes.is_empty() {
             self.note(Note::Flows { changes });
         }

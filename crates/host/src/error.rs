@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_node_and_the_rest_is_counted() {
+    fn a_missing_program_is_named_with_its_node_and_the_rest_is_counted() {
         let text = missing(1).to_string();
         assert!(text.starts_with("node a: ") && text.contains("/no/such/program"), "{text}");
         assert!(!text.contains("; "), "{text}");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_tell_the_file_from_the_machine_from_a_signal() {
+    fn exit_codes_distinguish_file_machine_and_signal() {
         let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
         let step = step("open the packet socket")(denied);
         assert_eq!(step.exit_code(), 4);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_is_the_same_for_who_watches_from_another_machine() {
+    fn a_notice_is_the_same_for_an_observer_on_another_machine() {
         let notices = [
             Notice::Setup { done: 1, total: 2 },
             Notice::Output { source: "a", node: 0, error: true, line: "é" },
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_machine_cannot_have_seen_is_not_shown() {
+    fn a_notice_that_another_machine_cannot_have_is_not_shown() {
         for text in [
             r#"{"notice":"setup","done":3,"total":2}"#,
             r#"{"notice":"measuring","paths":1}"#,

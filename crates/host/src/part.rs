@@ -130,7 +130,7 @@ fn results_of(setup: &PartSetup, done: Done) -> Results {
         ending: done.ending,
         programs: own.map(|(key, program)| (key, program.clone())).collect(),
         lost: members.map(Members::lost).cloned().unwrap_or_default(),
-        apart: members.is_some_and(Members::is_apart),
+        apart: members.is_some_and(Members::is_cut_off),
         began_late: ended.began_late,
         tally: ended.tally,
         recorded: done.recorded,
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_of_another_version_is_refused_with_both_versions_and_told_this_one() {
+    fn an_agent_of_another_version_is_refused_with_both_versions_and_gets_this_one() {
         let (mut agent, stream) = UnixStream::pair().unwrap();
         let other = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
         agent.write_all(&frame::encode(&other).unwrap()).unwrap();

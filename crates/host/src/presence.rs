@@ -244,7 +244,7 @@ allow-unreachable: true
     }
 
     #[test]
-    fn what_another_program_may_make_first_may_come_but_nothing_comes_into_path() {
+    fn a_file_that_another_program_may_make_may_appear_but_nothing_appears_in_path() {
         let folder = tempfile::tempdir().unwrap();
         let text = "nodes:\n  a: {run: 'true', ready: exit}\n  b: {run: ./made, after: a}\n  \
                     c: {run: no-such-tool-anywhere, after: a}\n  d: {run: ./made, start: 2s}\n\

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn who_forgives_more_lateness_forgives_later_timers() {
+    fn a_larger_bound_of_lateness_allows_later_timers() {
         assert!(activity(2_500, 0, 0).is_quiet(Span::from_millis(5)));
     }
 

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_does_not_show_behind_what_is_written() {
+    fn earlier_contents_do_not_remain_behind_the_written_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report");
         std::fs::write(&path, "a long text of another time").unwrap();

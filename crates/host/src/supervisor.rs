@@ -134,7 +134,7 @@ impl Supervisor {
         let keys: Vec<ProgramKey> = keys.copied().collect();
         for key in keys {
             self.start_if_due(key, now);
-            self.tell_if_awaited(key, now);
+            self.report_if_awaited(key, now);
             self.fail_if_never_ready(key, now);
         }
     }
@@ -374,7 +374,7 @@ impl Supervisor {
         })
     }
 
-    fn tell_if_awaited(&mut self, key: ProgramKey, now: Span) {
+    fn report_if_awaited(&mut self, key: ProgramKey, now: Span) {
         let Some(program) = self.programs.get_mut(&key) else { return };
         let Life::Running { since, .. } = program.life else { return };
         let is_due = now >= since + program::AWAITED_AFTER && program.awaited_condition().is_some();

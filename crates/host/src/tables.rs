@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn payload_is_a_row_for_each_interval_and_nothing_measured_is_no_table() {
+    fn payload_is_a_row_for_each_interval_and_no_table_without_measurements() {
         let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
         assert!(tables(&plan, &[], &[]).is_empty());
         let at = |tenth: u64| Time::from_nanos(tenth * 100_000_000);

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_no_part_of_an_experiment() {
+    fn a_line_number_is_not_part_of_an_experiment() {
         let claim = Claim::Path {
             from: NodeId(0),
             to: NodeId(1),

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_leave_a_folder_names_nothing() {
+    fn a_name_that_would_leave_a_folder_is_refused() {
         for text in ["../../.ssh", "..", ".", "", "/etc", "a/b", "a\0b", "a\n", "\u{1b}[2J"] {
             assert!(check_label(text, LABEL_LETTERS_MAX).is_err(), "{text:?} is no label");
             assert!(!is_link(text, LINK_LETTERS_MAX), "{text:?} is no link");

@@ -151,7 +151,7 @@ fn a_profile_survives_json() {
 }
 
 #[test]
-fn a_text_that_is_no_quantity_is_refused_in_json() {
+fn a_malformed_quantity_is_refused_in_json() {
     let error = serde_json::from_str::<LinkPatch>(r#"{"latency":"5"}"#).unwrap_err().to_string();
     assert!(error.starts_with("`5` has no unit"), "{error}");
 }

@@ -99,7 +99,7 @@ fn a_bare_number_is_refused_with_the_units() {
 }
 
 #[test]
-fn what_is_no_number_is_refused() {
+fn a_malformed_number_is_refused() {
     for text in
         ["", "ms", "-5ms", "+5ms", ".5ms", "5.ms", "1.2.3ms", "1e3ms", "five", "٣ms", "1,5ms"]
     {
@@ -143,7 +143,7 @@ fn a_value_far_below_the_base_unit_is_inexact_and_not_too_large() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn a_number_that_does_not_fit_is_refused() {
     for text in ["18446744073709551616ns", "99999999999h", &format!("{}ns", "9".repeat(60))] {
         assert!(matches!(span(text), Err(QuantityError::TooLarge { .. })), "{text}");
     }
@@ -182,7 +182,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_printed_parses_to_the_same_value(
+    fn a_printed_value_parses_to_itself(
         value in prop_oneof![any::<u64>(), (0u64..1_000_000).prop_map(|n| n * 1_000_000_000)],
         parts in 0u32..=1_000_000_000,
     ) {
@@ -198,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_as_json_is_read_back(value in any::<u64>()) {
+    fn a_value_written_as_json_is_read_back(value in any::<u64>()) {
         let span = Span::from_nanos(value);
         let json = serde_json::to_string(&span).unwrap();
         prop_assert_eq!(serde_json::from_str::<Span>(&json).unwrap(), span);

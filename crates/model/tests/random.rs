@@ -49,7 +49,7 @@ fn draws_are_uniform_in_their_high_and_low_bits() {
 }
 
 #[test]
-fn a_draw_tells_nothing_about_the_next() {
+fn a_draw_is_independent_of_the_next() {
     let stream = loss();
     assert_uniform(chi_square(|index| (stream.at(index) >> 60) << 4 | stream.at(index + 1) >> 60));
 }

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_can_be_shown_is_counted() {
+    fn mistakes_beyond_the_limit_are_counted() {
         let mut diagnostics = Diagnostics::default();
         for number in 0..Errors::MOST + 5 {
             diagnostics.mistake(place(1), format!("mistake {number}"));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_is_no_mistake() {
+    fn a_notice_is_not_a_mistake() {
         let mut diagnostics = Diagnostics::default();
         diagnostics.notice(place(2), "look here");
         assert!(diagnostics.is_clean());

@@ -54,7 +54,7 @@ fn a_file_says_how_nodes_are_put_on_machines_and_what_a_loss_means() {
 }
 
 #[test]
-fn what_is_not_said_leaves_the_plan_and_its_hash_as_they_were() {
+fn absent_keys_leave_the_plan_and_its_hash_as_they_were() {
     let plain = plan("test", PAIR);
     let json = serde_json::to_string(&plain).unwrap();
     for key in ["placement", "on_host_loss", "pin", "demand"] {
@@ -86,7 +86,7 @@ fn several_machines_use_the_model_of_paths_also_if_the_file_names_none() {
 }
 
 #[test]
-fn on_one_machine_one_notice_tells_what_has_no_effect() {
+fn on_one_machine_one_notice_lists_the_keys_without_effect() {
     let text = "placement: pack\nnodes: {a: {pin: m1}, b: {pin: m2, cpu: 1}}\nlinks: [{between: [a, b]}]\n";
     let told =
         ["line 1: `placement`, `pin`, `cpu` are for several machines: on one they do nothing"];

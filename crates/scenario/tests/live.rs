@@ -144,7 +144,7 @@ fn several_events_happen_at_one_instant_and_repetitions_count_from_now() {
 }
 
 #[test]
-fn churn_knows_who_is_there_now() {
+fn churn_knows_which_nodes_are_present() {
     // peers-4 (node 5) is absent: it is the only one who can join.
     let events = now("churn: {nodes: peers, script: at 1s join 1}").unwrap();
     let join = |node| Action::Churn { leave: Vec::new(), by: NodeVerb::Kill, join: vec![node] };
@@ -154,7 +154,7 @@ fn churn_knows_who_is_there_now() {
 }
 
 #[test]
-fn a_mistake_in_an_event_is_told_as_in_a_file() {
+fn a_mistake_in_an_event_is_reported_as_in_a_file() {
     assert_eq!(
         now("{link: naer, down: true}").unwrap_err(),
         "event:1:8: no link is called `naer`

@@ -436,7 +436,7 @@ fn a_random_flap_keeps_its_means_and_is_the_seeds() {
 }
 
 #[test]
-fn who_joins_by_a_script_is_absent_before_anything_else_happens() {
+fn a_node_that_joins_by_a_script_is_absent_before_all_other_events() {
     let text = "nodes: {peers: {count: 5, run: x}}\nrouters: [r]\nlinks: [{between: [peers, r]}]\n\
                 events:\n  - {at: 0s, heal: true}\n  \
                 - churn: {nodes: peers, present: 40%, script: at 10s join 3, speed-up: 2}\n";

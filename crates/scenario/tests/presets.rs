@@ -32,7 +32,7 @@ fn up_is_from_the_first_end_to_the_second() {
 }
 
 #[test]
-fn what_is_written_wins_over_the_links_preset_and_that_over_the_defaults() {
+fn written_keys_override_the_links_preset_which_overrides_the_defaults() {
     let own = plan("{between: [phone, tower], preset: 3g, loss: none, down: {rate: 3mbit}}");
     let [up, down] = &own.links[0].profiles;
     assert_eq!((up.rate, down.rate), (rate("768kbit"), rate("3mbit")));

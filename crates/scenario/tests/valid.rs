@@ -27,7 +27,7 @@ fn wrong(change: impl FnOnce(&mut Plan)) -> String {
 }
 
 #[test]
-fn a_name_that_would_leave_the_run_folder_is_no_name_of_a_node() {
+fn a_name_that_would_leave_the_run_folder_is_not_a_name_of_a_node() {
     for name in ["../../.ssh", "", "..", "/etc", "a\0b", "a/b", "A", &"a".repeat(64)] {
         let why = wrong(|plan| plan.nodes[2].name = name.to_owned());
         assert!(why.contains("cannot name a node"), "{why}");

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_no_way_to_others() {
+    fn loopback_is_not_a_way_to_other_machines() {
         let all = addresses().unwrap();
         assert!(all.iter().all(|it| !it.address.is_loopback() && it.interface != "lo"), "{all:?}");
     }

@@ -12,7 +12,7 @@ fn both_ends_are_terminals_and_share_the_size() {
 }
 
 #[test]
-fn a_pipe_is_no_terminal() {
+fn a_pipe_is_not_a_terminal() {
     let (reader, _writer) = std::io::pipe().unwrap();
     assert!(!terminal::is_terminal(&reader));
     let error = terminal::size(&reader).unwrap_err();

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_directions_have_is_said_once() {
+    fn properties_of_both_directions_are_written_once() {
         let properties = |loss| Properties {
             latency: Span::from_millis(5),
             loss: Probability::from_parts_per_billion(loss).unwrap(),

@@ -189,7 +189,7 @@ fn every_node_runs_the_command_whatever_letters_it_has() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_its_number() {
+fn sizes_out_of_range_are_refused_with_the_number() {
     let refused = |shape| generate(&Request::new(shape)).unwrap_err().to_string();
     assert_eq!(
         refused(Shape::Ring { routers: 2 }),

@@ -65,7 +65,7 @@ fn places_become_routers_with_a_node_each_but_for_hyperedges() {
 }
 
 #[test]
-fn a_csv_of_edges_is_told_by_its_header_and_its_columns_are_attributes() {
+fn a_csv_of_edges_is_recognised_by_its_header_and_its_columns_are_attributes() {
     let topology = read(EDGES, Format::Csv);
     let names: Vec<_> = topology.routers.iter().map(|router| router.name.as_str()).collect();
     assert_eq!(names, ["oslo", "sao-paulo", "perth"]);
@@ -107,7 +107,7 @@ fn latency_is_the_great_circle_at_two_thirds_of_light_speed_where_both_places_ar
 }
 
 #[test]
-fn rates_are_from_the_speed_or_the_label_and_what_is_neither_is_told() {
+fn rates_are_from_the_speed_or_the_label_and_others_are_reported() {
     let topology = read(PLACES, Format::GraphMl);
     let bits = |at: usize| topology.links[at].up.rate.map(Rate::bits_per_second);
     assert_eq!(
@@ -201,7 +201,7 @@ fn modelnet_paths_are_those_of_the_published_vectors() {
 
 /// SPLAY's own networks have such edges: a vertex needs no link to itself.
 #[test]
-fn modelnet_edges_from_a_vertex_to_itself_are_dropped_and_told() {
+fn modelnet_edges_from_a_vertex_to_itself_are_dropped_and_reported() {
     let own = |index: &str| {
         format!("    <edge int_src=\"{index}\" int_dst=\"{index}\" specs=\"fast\" />\n")
     };
@@ -235,7 +235,7 @@ fn a_comment_or_blanks_may_stand_before_the_xml_declaration() {
 }
 
 #[test]
-fn modelnet_edges_without_one_back_are_completed_and_told() {
+fn modelnet_edges_without_one_back_are_completed_and_reported() {
     let topology = read(MODELNET, Format::ModelNet);
     let lonely = items(&topology.notes.assumed, "These edges have none back");
     assert_eq!(lonely.len(), 6);
@@ -308,7 +308,7 @@ topology:
 
 /// As `networkx.write_gml` and `networkx.write_graphml` write them.
 #[test]
-fn attributes_of_networkx_are_read_where_their_unit_can_be_told() {
+fn attributes_of_networkx_are_read_where_their_unit_is_known() {
     let text = |first: &str, second: &str| {
         format!(
             "graph [\n  node [ id 0 label \"a\" ]\n  node [ id 1 label \"b\" ]\n  node [ id 2 label \"c\" ]\n  \
@@ -457,7 +457,7 @@ fn mistakes_have_their_line_and_column() {
 }
 
 #[test]
-fn latin_1_is_read_and_told() {
+fn latin_1_is_read_and_reported() {
     let mut text = MODELNET.replace("<topology>", "<topology><!-- caf? -->").into_bytes();
     let at = text.iter().position(|byte| *byte == b'?').unwrap();
     let at = text[at + 1..]

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_been_written_and_read_is_the_same() {
+    fn a_histogram_written_and_read_is_the_same() {
         let mut lateness = Lateness::new();
         for micros in [3, 17, 17, 900, 123_456] {
             lateness.record(Span::from_micros(micros));

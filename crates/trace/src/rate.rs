@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shorter_than_a_second_is_its_own_best_and_worst() {
+    fn a_series_shorter_than_a_second_is_its_own_best_and_worst() {
         let short = tenths(&[1000, 3000]);
         assert_eq!(rate(short.best_second()), 4000 * 8 * 5);
         assert_eq!(rate(short.worst_second()), 4000 * 8 * 5);

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_row_is_read_back() {
         let row = Row { offered_packets: 7, queue_max_bytes: 9, ..Row::default() };
         let mut text = Vec::new();
         row.write_line(&mut text, 1_200_000_000, "ocean", "tokyo-paris");

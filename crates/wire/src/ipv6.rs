@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_are_told_apart_by_their_offset() {
+    fn fragments_are_distinguished_by_their_offset() {
         let chain = |field: [u8; 2]| {
             let payload = [17, 0, field[0], field[1], 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8];
             View::parse(&packet(44, &payload)).unwrap().chain()

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_long_or_foreign_is_refused_with_the_reason() {
+    fn a_cut_long_or_foreign_datagram_is_refused_with_the_reason() {
         let datagram = [&BYTES[..], &[0; 24]].concat();
         let refusal = |bytes: &[u8]| Header::parse(bytes).unwrap_err();
         assert_eq!(refusal(&[]), Malformed::Truncated);

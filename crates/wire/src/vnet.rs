@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_shorter_than_the_header_is_no_frame() {
+    fn a_buffer_shorter_than_the_header_is_not_a_frame() {
         assert_eq!(Header::split(&[0; 9]), None);
         assert_eq!(Header::split(&[0; 10]), Some((Header::default(), &[][..])));
     }

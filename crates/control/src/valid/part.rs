@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_told_of_signals_and_ports_that_there_are() {
+    fn a_part_accepts_only_signals_and_ports_that_exist() {
         for signal in [0, -1, 65, i32::MIN, i32::MAX] {
             ToPart::Stop(StopWhy::Signal(signal)).validate().unwrap_err();
         }

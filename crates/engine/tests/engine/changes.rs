@@ -16,7 +16,7 @@ fn latency(millis: u64) -> LinkPatch {
 }
 
 #[test]
-fn what_is_in_transmission_keeps_its_end_and_what_waits_gets_the_new_rate() {
+fn a_transmission_keeps_its_end_and_waiting_packets_get_the_new_rate() {
     let mut net = Net::new(pair(1, rated(8_000_000)));
     (0..3).for_each(|tag| net.send_udp(0, 1000, tag));
     net.patch(MS / 2, up(0), rate(800_000));
@@ -66,7 +66,7 @@ fn a_link_that_goes_down_delivers_what_it_has_accepted() {
 }
 
 #[test]
-fn a_partition_cuts_links_between_groups_only_and_is_apart_from_down() {
+fn a_partition_cuts_links_between_groups_only_and_is_distinct_from_down() {
     let mut plan = Topology::new(1);
     let (a, b, c) = (plan.node("a"), plan.node("b"), plan.node("c"));
     for ends in [[a, b], [b, c]] {
@@ -172,7 +172,7 @@ fn changes_lose_no_packet_by_themselves() {
 }
 
 #[test]
-fn lateness_at_a_router_is_told_and_does_not_add_up() {
+fn lateness_at_a_router_is_reported_and_does_not_add_up() {
     let mut net =
         Net::new(path(1, vec![delayed(Span::from_millis(3)), delayed(Span::from_millis(4))]));
     net.send_udp(0, 100, 0);

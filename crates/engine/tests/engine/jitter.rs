@@ -99,7 +99,7 @@ fn jitter_keeps_the_order_unless_reorder_lets_it_not() {
 }
 
 #[test]
-fn a_packet_that_is_held_back_holds_back_nobody() {
+fn a_packet_that_is_held_back_delays_no_other() {
     let probability: Probability = "10%".parse().unwrap();
     let extra = Span::from_millis(2);
     let mut net = Net::new(pair(

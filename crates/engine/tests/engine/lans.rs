@@ -143,7 +143,7 @@ fn a_train_crosses_whole_and_is_copied_whole() {
 }
 
 #[test]
-fn what_is_too_large_for_an_attachment_is_dropped_without_a_word_and_without_fragments() {
+fn a_frame_too_large_for_an_attachment_is_dropped_silently_and_unfragmented() {
     let narrow = LinkProfile { mtu: 1000, ..LinkProfile::default() };
     let mut net = Net::new(office(&[LinkProfile::default(), narrow]));
     net.send(0, 0, PLAIN, &udp(&net, 0, 1, 1400));
@@ -157,7 +157,7 @@ fn what_is_too_large_for_an_attachment_is_dropped_without_a_word_and_without_fra
 }
 
 #[test]
-fn a_cut_attachment_neither_sends_nor_hears() {
+fn a_cut_attachment_neither_sends_nor_receives() {
     let mut net = Net::new(plain(3));
     net.set_up(0, down(1), false);
     net.send(0, 0, PLAIN, &broadcast(&net, 0));
@@ -317,7 +317,7 @@ fn an_address_that_no_plan_gave_is_found_by_asking() {
 }
 
 #[test]
-fn an_address_that_nobody_answers_for_is_unreachable_after_three_seconds() {
+fn an_address_without_a_reply_is_unreachable_after_three_seconds() {
     let mut net = branch();
     let to = "10.1.0.200:9".parse().unwrap();
     net.send(0, 2, PLAIN, &build::udp(net.socket(2), to, b"hello"));
@@ -358,7 +358,7 @@ fn two_routers_join_two_lans_and_each_finds_the_next() {
 }
 
 #[test]
-fn a_router_fragments_for_an_attachment_and_tells_of_its_mtu() {
+fn a_router_fragments_for_an_attachment_and_reports_its_mtu() {
     let mut net = branch();
     net.send(0, 0, PLAIN, &question(&net, 0, [10, 1, 0, 3].into()));
     net.out.clear();

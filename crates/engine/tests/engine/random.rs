@@ -151,7 +151,7 @@ fn a_corrupted_packet_fails_the_receivers_checksum_and_others_do_not() {
 }
 
 #[test]
-fn what_memory_cannot_hold_is_dropped_and_counted() {
+fn packets_beyond_the_memory_are_dropped_and_counted() {
     let mut net = Net::with_memory(pair(1, rated(8_000_000)), 10 * 2048);
     (0..30).for_each(|tag| net.send_udp(0, 1000, tag));
     assert_eq!(net.engine.in_flight_bytes(), 10 * 2048);

@@ -31,7 +31,7 @@ fn latencies_add_up_over_routers_and_the_time_to_live_goes_down() {
 }
 
 #[test]
-fn packets_of_1000_bytes_at_8_mbit_are_a_millisecond_apart() {
+fn packets_of_1000_bytes_at_8_mbit_leave_every_millisecond() {
     let mut net = Net::new(pair(1, rated(8_000_000)));
     (0..3).for_each(|tag| net.send_udp(0, 1000, tag));
     net.send_udp(10 * MS, 500, 3);

@@ -39,7 +39,7 @@ fn flood(engine: &mut Engine, plan: &Plan, (from, to): (usize, usize), millis: R
 }
 
 #[test]
-fn a_flow_is_told_of_when_it_begins_wants_less_and_ends() {
+fn a_flow_is_announced_when_it_begins_wants_less_and_ends() {
     let plan = dumbbell(LinkProfile { latency: Span::from_millis(10), ..rated(8_000_000) });
     let mut engine = engine(&plan, 0, &[0]);
     let frame = udp(&plan, 0, 2, 7000);
@@ -70,7 +70,7 @@ fn a_flow_is_told_of_when_it_begins_wants_less_and_ends() {
 }
 
 #[test]
-fn that_a_flow_wants_less_is_told_late_and_that_it_wants_more_soon() {
+fn a_smaller_demand_is_announced_late_and_a_larger_one_soon() {
     let plan = dumbbell(rated(8_000_000));
     let mut engine = engine(&plan, 0, &[0]);
     let frame = udp(&plan, 0, 2, 7000);
@@ -153,7 +153,7 @@ fn flows_of_another_machine_take_their_share_and_give_it_back() {
 }
 
 #[test]
-fn what_makes_no_sense_is_counted_and_does_nothing() {
+fn an_invalid_announcement_is_counted_and_does_nothing() {
     let plan = dumbbell(rated(8_000_000));
     let terms = greedy(Span::from_millis(1));
     let wrong = [

@@ -91,7 +91,7 @@ fn other_packets_for_a_router_find_no_port() {
 }
 
 #[test]
-fn an_address_that_nobody_has_is_reported_and_errors_about_errors_are_not() {
+fn an_unknown_address_is_reported_and_errors_about_errors_are_not() {
     let mut net = three_routers();
     let nobody: IpAddr = [10, 9, 9, 9].into();
     net.send(0, 0, PLAIN, &build::ip(net.address(0), nobody, 17, &[0; 20]));
@@ -120,7 +120,7 @@ fn a_node_without_a_way_to_it_is_unreachable() {
 }
 
 #[test]
-fn what_belongs_to_one_link_is_not_forwarded_but_a_direct_link_carries_it() {
+fn link_local_packets_are_not_forwarded_but_a_direct_link_carries_them() {
     let to: IpAddr = "ff02::fb".parse().unwrap();
     let mut routed = three_routers();
     let frame = build::ip("fe80::1".parse().unwrap(), to, 17, &[0; 20]);

@@ -303,7 +303,7 @@ fn a_flap_that_is_shorter_than_the_delay_changes_no_route() {
 }
 
 #[test]
-fn a_sender_is_told_when_no_way_is_left() {
+fn a_sender_gets_an_error_when_no_route_is_left() {
     let (plan, _) = two_ways();
     let mut net = Net::new(plan);
     take(&mut net, 0, 2, false);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ordered_for_a_time_that_has_passed_is_done_at_once() {
+    fn a_change_for_a_time_that_has_passed_is_made_at_once() {
         let mut bench = Bench::new(&plan());
         bench.advance(at(50));
         bench.schedule.add(at(10), Cause::Order(3), latency(7));

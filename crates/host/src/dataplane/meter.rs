@@ -160,7 +160,7 @@ expect:
     }
 
     #[test]
-    fn what_came_before_the_run_began_or_makes_no_packet_is_not_counted() {
+    fn packets_from_before_the_run_and_malformed_ones_are_not_counted() {
         let plan = crate::testing::plan(FILE);
         let mut meter = Meter::new(&plan);
         let address = plan.nodes[0].interfaces[0].addresses().next().unwrap();

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_that_two_turns_make_good_is_no_overload() {
+    fn a_stall_that_two_turns_make_good_is_not_an_overload() {
         let mut overload = Overload::new(Span::from_millis(1));
         assert_eq!(overload.turn(at(0), Span::from_millis(9)), None);
         assert_eq!(overload.turn(at(100), Span::from_millis(4)), None);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_overloads_and_of_stalls_agrees() {
+    fn reports_of_overloads_and_of_stalls_agree() {
         let mut overload = Overload::new(Span::from_millis(1));
         overload.begin(at(1000));
         // Half a bound behind makes nothing late: it is not a stall.

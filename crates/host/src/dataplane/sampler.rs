@@ -300,7 +300,7 @@ expect: [{link: a--b, direction: up, rate: {max: 8mbit}}]
     }
 
     #[test]
-    fn what_was_before_the_run_is_forgotten() {
+    fn samples_from_before_the_run_are_discarded() {
         let tally = Bench::new().finish(100);
         assert_eq!((tally.departures.packets(), tally.late, tally.truncated), (0, 0, 0));
     }

@@ -43,7 +43,7 @@ pub struct EventFilter {
 impl EventFilter {
     /// Whether this has not been reported by another part.
     pub fn is_new(&mut self, event: &Event) -> bool {
-        if is_told_by_one(&event.what) {
+        if is_from_one_part(&event.what) {
             return true;
         }
         let key = match &event.what {
@@ -56,7 +56,7 @@ impl EventFilter {
 }
 
 /// What a part tells of itself alone.
-fn is_told_by_one(what: &EventKind) -> bool {
+fn is_from_one_part(what: &EventKind) -> bool {
     match what {
         EventKind::RunBegan
         | EventKind::RunEnded { .. }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_every_part_tells_is_told_once_and_what_one_tells_as_often_as_it_does() {
+    fn an_event_of_every_part_is_listed_once_and_one_parts_as_often_as_it_occurs() {
         let mut once = EventFilter::default();
         let event = |at_ns, intended_ns, what| Event { at_ns, intended_ns, what };
         let healed = |at, intended| event(at, Some(intended), EventKind::Healed);

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_bounded_wherever_it_stands_and_a_text_is_no_number() {
+    fn a_number_is_bounded_wherever_it_stands_and_a_text_is_not_a_number() {
         assert!(are_sane(br#"{"a": 144115188075855872, "b": [1,2], "99999999999999999999": "x"}"#));
         assert!(are_sane(br#"{"a": "\"99999999999999999999", "b": "\\"}"#));
         for wrong in

@@ -253,7 +253,7 @@ fn results_that_cannot_be_read_are_named_by_their_machine() {
 }
 
 #[test]
-fn what_kept_a_machine_from_its_work_is_said_of_that_machine() {
+fn an_overload_is_reported_for_the_machine_that_had_it() {
     let bench = Bench::new();
     bench.leave(1, |results| {
         results["tally"]["refused"] = json!(3);

@@ -130,10 +130,10 @@ impl Live {
     }
 
     /// Announces to the other members what has changed.
-    pub(super) fn tell_members(&mut self) {
+    pub(super) fn send_to_members(&mut self) {
         let Some(membership) = &mut self.membership else { return };
         let Membership { programs, members, .. } = membership;
         let news = programs.news(&self.programs.supervisor, members);
-        news.iter().for_each(|news| membership.tell_members(news));
+        news.iter().for_each(|news| membership.send_to_members(news));
     }
 }

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_down_stays_down_when_a_partition_heals() {
+    fn a_link_taken_down_stays_down_when_a_partition_heals() {
         let plan = plan(CHAIN);
         let mut links = LinkStates::new(&plan);
         let down = LinkChange { patches: Vec::new(), state: vec![(lane(0), false)] };

@@ -56,20 +56,20 @@ impl Membership {
         self.agent_gone
     }
 
-    pub(super) fn tell_agent(&self, message: &FromPart) {
+    pub(super) fn send_to_agent(&self, message: &FromPart) {
         self.link.writer().tell(message);
     }
 
     /// Sends news to all other members.
-    pub(super) fn tell_members(&self, news: &News) {
+    pub(super) fn send_to_members(&self, news: &News) {
         if let Ok(news) = serde_json::to_string(news) {
-            self.tell_agent(&FromPart::News { news });
+            self.send_to_agent(&FromPart::News { news });
         }
     }
 
     /// Nothing goes to other machines any more.
     pub(super) fn sends_no_more(&mut self, sent: Vec<(u16, u64)>) {
-        self.tell_members(&News::Sent { datagrams: sent });
+        self.send_to_members(&News::Sent { datagrams: sent });
         self.members.set_sent();
     }
 }

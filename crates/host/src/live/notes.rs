@@ -40,7 +40,7 @@ impl Live {
                 self.network.follow_routes(&self.cx, routes, at, by_itself);
                 self.announce_flows_again();
             }
-            Note::Unreached { members } => self.tell_agent(&FromPart::Unreached { members }),
+            Note::Unreached { members } => self.send_to_agent(&FromPart::Unreached { members }),
             Note::Reached => {
                 self.membership.iter_mut().for_each(|membership| membership.reached = true);
             }
@@ -53,7 +53,7 @@ impl Live {
                 let (plan, routes) = (&self.cx.plan, self.network.routes());
                 let members = &membership.members;
                 let changes = membership.flows.announce(plan, routes, members, &changes);
-                membership.tell_agent(&FromPart::Flows { changes });
+                membership.send_to_agent(&FromPart::Flows { changes });
             }
         }
     }
@@ -64,7 +64,7 @@ impl Live {
         let (plan, routes, now) = (&self.cx.plan, self.network.routes(), self.cx.journal.now());
         let changes = membership.flows.announce_again(plan, routes, &membership.members, now);
         if !changes.is_empty() {
-            membership.tell_agent(&FromPart::Flows { changes });
+            membership.send_to_agent(&FromPart::Flows { changes });
         }
     }
 
@@ -84,9 +84,9 @@ impl Live {
         self.cx.journal.log(None, what);
     }
 
-    pub(super) fn tell_agent(&self, message: &FromPart) {
+    pub(super) fn send_to_agent(&self, message: &FromPart) {
         if let Some(membership) = &self.membership {
-            membership.tell_agent(message);
+            membership.send_to_agent(message);
         }
     }
 }

@@ -112,7 +112,7 @@ impl Live {
     /// Lets the other members do what was ordered here, at the same time.
     fn share_order(&self, at: Span, action: &Action) {
         if let Some(membership) = &self.membership {
-            membership.tell_members(&News::Order { at, action: Box::new(action.clone()) });
+            membership.send_to_members(&News::Order { at, action: Box::new(action.clone()) });
         }
     }
 }

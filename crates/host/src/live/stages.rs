@@ -37,16 +37,16 @@ impl Live {
     /// measured. False if the run is to end instead.
     pub(crate) fn until_measure(&mut self) -> bool {
         self.until(|membership| membership.reached);
-        self.tell_agent(&FromPart::Reached);
+        self.send_to_agent(&FromPart::Reached);
         self.until(|membership| membership.stage != Stage::Waiting)
     }
 
     /// Waits for the beginning of the run; `None` if it is to end instead.
     pub(crate) fn until_begin(&mut self) -> Option<Time> {
-        self.tell_agent(&FromPart::Measured);
+        self.send_to_agent(&FromPart::Measured);
         self.until(|membership| matches!(membership.stage, Stage::Begun(_)));
         let Stage::Begun(origin) = self.membership.as_ref()?.stage else { return None };
-        self.tell_agent(&FromPart::Begun);
+        self.send_to_agent(&FromPart::Begun);
         while self.end.reason().is_none() && now() < origin {
             self.wait(Some(origin.since(now())));
         }
@@ -84,7 +84,7 @@ impl Live {
             let elapsed = self.elapsed();
             self.programs.tick(&self.cx, elapsed);
             self.measurements.start_due(elapsed, &self.cx);
-            self.tell_members();
+            self.send_to_members();
             self.tick(elapsed);
             if let Some(ending) = self.reason_to_end(elapsed) {
                 self.end.ask(ending.clone());
@@ -95,9 +95,9 @@ impl Live {
     }
 
     /// Tells the other members that the run is over.
-    pub(crate) fn tell_end(&self, ending: &Ending) {
+    pub(crate) fn announce_end(&self, ending: &Ending) {
         if let Some(membership) = &self.membership {
-            membership.tell_members(&News::End { ending: ending.clone() });
+            membership.send_to_members(&News::End { ending: ending.clone() });
         }
     }
 
@@ -125,7 +125,7 @@ impl Live {
     /// Reads the counters, lets the nodes vanish and closes all files.
     pub(crate) fn close(mut self) -> Ended {
         let await_datagrams = self.settle();
-        self.take_apart(await_datagrams)
+        self.into_ended(await_datagrams)
     }
 
     fn reason_to_end(&self, elapsed: Span) -> Option<Ending> {

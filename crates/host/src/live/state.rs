@@ -151,7 +151,7 @@ impl Live {
 
     /// Reads the counters, lets the nodes vanish and closes all files. The packet loop first waits
     /// for so many datagrams of other machines.
-    pub(super) fn take_apart(self, await_datagrams: Vec<(u16, u64)>) -> Ended {
+    pub(super) fn into_ended(self, await_datagrams: Vec<(u16, u64)>) -> Ended {
         let Context { nodes, journal, .. } = self.cx;
         let freezes = self.programs.freezes();
         // In this order: no packets, no processes; then their pipes are at their end.

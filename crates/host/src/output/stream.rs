@@ -129,7 +129,7 @@ impl Stream {
             let line = std::mem::take(&mut self.line);
             self.whole_line(&line, now_ns, observer);
         }
-        self.tell_skipped(observer);
+        self.report_skipped(observer);
         let logs = self.watches.into_iter().map(|(_, seen)| seen).collect();
         Closed { volume: self.volume, logs, file: self.file_path, lines: self.lines }
     }
@@ -198,7 +198,7 @@ impl Stream {
 
     fn may_show(&mut self, second: u64, observer: &dyn Observer) -> bool {
         if second != self.shown.second {
-            self.tell_skipped(observer);
+            self.report_skipped(observer);
             self.shown = Shown { second, lines: 0, skipped: 0 };
         }
         self.shown.lines += 1;
@@ -207,7 +207,7 @@ impl Stream {
         show
     }
 
-    fn tell_skipped(&mut self, observer: &dyn Observer) {
+    fn report_skipped(&mut self, observer: &dyn Observer) {
         let skipped = std::mem::take(&mut self.shown.skipped);
         if skipped > 0 {
             let lines = if skipped == 1 { "line" } else { "lines" };
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_the_limit_is_discarded_and_counted() {
+    fn output_beyond_the_limit_is_discarded_and_counted() {
         let folder = tempfile::tempdir().unwrap();
         let (mut stream, writer) = stream(folder.path(), 10, None);
         let lines = Lines::default();

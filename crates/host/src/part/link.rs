@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_message_is_an_error() {
+    fn bytes_that_are_not_a_message_are_an_error() {
         let (mut agent, mut link) = pair();
         agent.write_all(&frame::encode(&"neither").unwrap()).unwrap();
         assert_eq!(link.receive().unwrap_err().kind(), ErrorKind::InvalidData);

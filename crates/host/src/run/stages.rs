@@ -59,7 +59,7 @@ impl Started {
         let began_unix_s = unix_seconds();
         live.begin(origin);
         let ending = live.until_end();
-        live.tell_end(&ending);
+        live.announce_end(&ending);
         let elapsed = live.elapsed();
         live.end_programs(&ending);
         let device_drops = DeviceDrops::until_now(&live.init_pids()).since(drops_before);

@@ -101,7 +101,7 @@ fn a_pause_holds_for_a_program_that_is_on_its_way() {
 }
 
 #[test]
-fn the_run_is_finished_when_every_program_that_is_no_daemon_has_exited() {
+fn the_run_is_finished_when_every_program_except_daemons_has_exited() {
     let mut s = supervisor(vec![program(&[], true, None), program(&[], false, None)]);
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(0));
@@ -164,7 +164,7 @@ fn a_program_has_the_time_to_be_ready_that_the_file_gives_it() {
 }
 
 #[test]
-fn what_is_waited_for_is_told_once_after_a_second() {
+fn a_program_that_is_waited_for_is_reported_once_after_a_second() {
     let mut s = supervisor(vec![program(&[], true, Some(Ready::Exit))]);
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(1));
@@ -260,7 +260,7 @@ fn restarts_after_failures_back_off() {
 }
 
 #[test]
-fn who_is_absent_starts_only_when_it_joins_and_nobody_waits_for_it() {
+fn an_absent_node_starts_when_it_joins_and_delays_no_other() {
     let mut s = supervisor(vec![program(&[], false, None), program(&[0], false, None)]);
     s.expect_joins(&[NodeId(0)]);
     s.on_leave(NodeId(0), at(0));
@@ -279,7 +279,7 @@ fn who_is_absent_starts_only_when_it_joins_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn who_left_is_not_restarted_until_it_joins_again() {
+fn a_node_that_left_is_not_restarted_until_it_joins_again() {
     let mut worker = program(&[], false, None);
     worker.restart = Restart::Always;
     let mut s = supervisor(vec![worker]);
@@ -300,7 +300,7 @@ fn who_left_is_not_restarted_until_it_joins_again() {
 }
 
 #[test]
-fn who_leaves_and_joins_at_once_starts_again_when_its_end_is_known() {
+fn a_node_that_leaves_and_joins_at_once_starts_again_when_its_end_is_known() {
     let mut s = supervisor(vec![program(&[], false, None)]);
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(0));

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_and_has_not_come_is_missing_also_where_nothing_has_overtaken_it() {
+    fn a_datagram_sent_and_not_received_is_missing_even_if_none_has_overtaken_it() {
         assert_eq!(missing(Some(way(100, 0)), &came(way(24, 0), 0)), 76);
         assert_eq!(missing(Some(way(100, 0)), &came(way(100, 0), 0)), 0);
         // Without the sender's count, only the gaps are known.
@@ -98,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_before_the_run_began_is_not_of_the_run() {
+    fn datagrams_lost_before_the_run_began_do_not_count() {
         assert_eq!(missing(Some(way(100, 10)), &came(way(100, 7), 0)), 0);
         assert_eq!(missing(Some(way(100, 10)), &came(way(98, 7), 0)), 2);
     }
 
     #[test]
-    fn what_is_on_the_other_side_of_the_beginning_is_not_lost() {
+    fn datagrams_across_the_beginning_of_the_run_are_not_lost() {
         // The receiver began after three datagrams had come.
         assert_eq!(missing(Some(way(100, 10)), &came(way(97, 13), 0)), 0);
         assert_eq!(missing(Some(way(100, 10)), &came(way(96, 13), 0)), 1);

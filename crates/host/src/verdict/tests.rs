@@ -87,7 +87,7 @@ fn an_exit_that_the_file_speaks_of_is_judged_by_the_file_alone() {
 }
 
 #[test]
-fn what_an_event_or_the_end_of_the_run_has_ended_has_not_failed() {
+fn a_program_ended_by_an_event_or_by_the_end_of_the_run_has_not_failed() {
     use windtunnel_model::plan::NodeVerb;
     let mut case = Case::of(PAIR);
     case.start(0);
@@ -128,7 +128,7 @@ fn a_record_that_could_not_be_written_fails_the_run() {
 }
 
 #[test]
-fn what_does_not_change_the_verdict_is_a_warning() {
+fn a_doubt_that_does_not_change_the_verdict_is_a_warning() {
     let mut case = done(0);
     case.notes = vec!["the set-up could not raise a limit".to_owned()];
     case.recorded.lost = 4;

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_percentile_is_refused() {
+    fn a_malformed_percentile_is_refused() {
         for text in ["p101", "p100.001", "p", "99", "p9x", "p1.2345", "p-1", "p1.", "p.5"] {
             assert!(text.parse::<Percentile>().is_err(), "{text}");
         }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_default_covers_needs_no_route() {
+    fn a_prefix_that_the_default_covers_needs_no_route() {
         assert_eq!(merged(&[(1, 0), (2, 0), (9, 0)], 0), [] as [&str; 0]);
         assert_eq!(merged(&[], 0), [] as [&str; 0]);
     }

@@ -170,7 +170,7 @@ fn a_route_goes_to_anyone_on_a_link_or_to_a_gateway_or_the_owner_on_a_lan() {
 }
 
 #[test]
-fn what_a_rule_says_of_a_pair_of_addresses_goes_before_what_it_says_of_one() {
+fn a_rule_for_a_pair_of_addresses_precedes_one_for_a_single_address() {
     let cases = [
         (ip("10.0.0.1"), Some(ip("10.0.0.2")), 32, 900),
         (ip("10.0.0.1"), None, 32, 1000),

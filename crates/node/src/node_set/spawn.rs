@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_many_nodes_say_is_said_once() {
+    fn an_error_of_many_nodes_is_reported_once() {
         assert_eq!(said_by(&["a"], "no /sys"), "node a: no /sys");
         assert_eq!(said_by(&["a", "b"], "no /sys"), "2 nodes: no /sys");
     }

@@ -128,7 +128,7 @@ fn churn_per_time_is_a_share_of_the_population_at_each_times_beginning() {
 }
 
 #[test]
-fn where_nobody_else_is_outside_the_replaced_node_starts_afresh() {
+fn a_replaced_node_starts_afresh_if_no_other_is_outside() {
     let Outcome { moves, .. } = play("at 0s join 4\nfrom 10s to 20s keep churn 50%\n", 4);
     let swaps: Vec<&Move> = moves.iter().filter(|step| !step.leave.is_empty()).collect();
     assert_eq!(swaps.len(), 2);
@@ -145,7 +145,7 @@ fn a_replacement_ratio_below_all_lets_the_population_shrink() {
 }
 
 #[test]
-fn nobody_joins_beyond_the_maximum_population_and_that_is_told() {
+fn no_node_joins_beyond_the_maximum_population_and_a_notice_says_so() {
     let Outcome { moves, prevented } =
         play("set maximum population to 40%\nat 1s join 3\nat 2s join 4\n", 10);
     assert_eq!((population(&moves, 1), population(&moves, 2)), (3, 4));
@@ -221,7 +221,7 @@ fn a_rate_takes_so_many_in_each_period_and_brings_them_back() {
 }
 
 #[test]
-fn a_rate_that_leaves_nobody_is_refused() {
+fn a_rate_that_leaves_no_node_is_refused() {
     let rate = Rate { leavers: 2, every: secs(10), away: secs(60), end: None, periods: Some(9) };
     assert_eq!(by_rate(2, &BTreeSet::new(), &rate, draws(), 1000), None);
 }

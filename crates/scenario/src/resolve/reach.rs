@@ -35,15 +35,15 @@ pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
         let disjoint = others.filter(|(other, _)| components.is_disjoint(other));
         apart += disjoint.map(|(_, other)| count * other).sum::<u64>();
     }
-    let is_apart = |a: usize, b: usize| touched[a].is_disjoint(&touched[b]);
-    let joined = direct.iter().filter(|(a, b)| is_apart(*a, *b)).count();
+    let is_separate = |a: usize, b: usize| touched[a].is_disjoint(&touched[b]);
+    let joined = direct.iter().filter(|(a, b)| is_separate(*a, *b)).count();
     apart -= u64::try_from(joined).unwrap_or(0);
     if apart == 0 {
         return;
     }
     let pairs =
         linked.iter().enumerate().flat_map(|(at, a)| linked[at + 1..].iter().map(|b| (*a, *b)));
-    let mut pairs = pairs.filter(|(a, b)| is_apart(*a, *b) && !direct.contains(&(*a, *b)));
+    let mut pairs = pairs.filter(|(a, b)| is_separate(*a, *b) && !direct.contains(&(*a, *b)));
     if let Some((a, b)) = pairs.next() {
         report(found, draft, plan, NodeId::from_index(a), NodeId::from_index(b), apart);
     }

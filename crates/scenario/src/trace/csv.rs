@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused_with_its_place() {
+    fn a_malformed_table_is_refused_with_its_place() {
         let place = |text: &str| {
             let place = parse(text).expect_err(text).place;
             (place.line, place.column, place.length)

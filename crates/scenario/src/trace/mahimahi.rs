@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_refused_with_its_place() {
+    fn a_malformed_trace_is_refused_with_its_place() {
         let place = |text: &str| parse(text).expect_err(text).place;
         assert_eq!((place("1\n 2x\n").line, place("1\n 2x\n").column), (2, 2));
         assert_eq!(place("1\n\n2\n").line, 2);

@@ -262,7 +262,7 @@ impl Play {
     fn announce(&mut self, key: FlowKey, flow: Flow) {
         let machine = self.machine_of(key);
         let ends = (key.source, key.destination);
-        let hearing = self.audiences[machine].hear_of(&self.plan, &self.routes, ends);
+        let hearing = self.audiences[machine].audience_of(&self.plan, &self.routes, ends);
         let hearing = hearing.expect("no route is fixed, no router receives");
         let numbers =
             |members: &[u16]| members.iter().copied().map(usize::from).collect::<Vec<_>>();

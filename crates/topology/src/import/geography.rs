@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn paris_and_new_york_are_5837_km_apart() {
+    fn from_paris_to_new_york_it_is_5837_km() {
         let (paris, new_york) = (at(48.8566, 2.3522), at(40.7128, -74.0060));
         assert!((paris.distance_km(new_york) - 5_837.2).abs() < 1.0);
         // 5837.24 km / 199 861.639 km/s = 29.2064 ms.

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_told_by_the_value_the_name_or_an_attribute_beside_it() {
+    fn a_unit_is_taken_from_the_value_the_name_or_an_attribute_beside_it() {
         let cases: [(&[(&str, &str)], u64); 11] = [
             (&[("bandwidth", "100 Mbps")], 100_000_000),
             (&[("bandwidth", "2.5Gbit/s")], 2_500_000_000),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_whose_unit_nobody_can_tell_is_no_rate() {
+    fn a_number_with_an_ambiguous_unit_is_not_a_rate() {
         for pair in [
             ("bandwidth", "100"),
             ("weight", "3"),

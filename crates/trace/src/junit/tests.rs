@@ -124,7 +124,7 @@ fn a_run_that_could_not_begin_is_one_error() {
 }
 
 #[test]
-fn an_interrupted_run_is_no_green_one() {
+fn an_interrupted_run_has_not_passed() {
     let mut report = report();
     report.verdict.exit_code = 130;
     report.ended = "interrupted by signal 2".into();

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_goes_to_who_asked_or_to_all_where_that_has_no_address() {
+    fn a_reply_goes_to_the_asker_or_to_all_if_it_has_no_address() {
         let target = "fd00::9".parse().unwrap();
         let asked = |source: &str| Neighbour {
             asks: true,
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_contradict_themselves_are_no_address() {
+    fn options_that_contradict_themselves_give_no_address() {
         assert_eq!(option(&[5, 1, 0, 0, 0, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 1], 1), Some(MAC));
         assert_eq!(option(&[5, 0, 1, 1, 2, 0, 0, 0, 0, 1], 1), None);
         assert_eq!(option(&[5, 9, 0], 1), None);

@@ -22,7 +22,7 @@ fn the_facts_of_a_packet_are_read_once() {
 }
 
 #[test]
-fn what_is_no_packet_is_named() {
+fn a_malformed_packet_is_named() {
     let [(from, to), _] = pairs();
     let mut frame = build::udp(from, to, b"abc");
     assert_eq!(Info::parse(&frame[..40]), Err(Malformed::TotalLength));
@@ -36,7 +36,7 @@ fn what_is_no_packet_is_named() {
 }
 
 #[test]
-fn padding_behind_the_packet_is_no_part_of_it() {
+fn padding_behind_the_packet_is_not_part_of_it() {
     let [(from, to), _] = pairs();
     let (mut frame, mut header) = build::partial(build::udp(from, to, b"abc"));
     frame.extend([0xee; 15]);
@@ -45,7 +45,7 @@ fn padding_behind_the_packet_is_no_part_of_it() {
 }
 
 #[test]
-fn multicast_and_broadcast_are_told_by_either_layer() {
+fn multicast_and_broadcast_are_recognised_by_either_layer() {
     let [(from, to), _] = pairs();
     let is_multicast = |frame: &[u8]| Info::parse(frame).unwrap().is_multicast;
     let mut frame = build::udp(from, to, b"");

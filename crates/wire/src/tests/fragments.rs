@@ -49,7 +49,7 @@ fn a_datagram_of_1500_bytes_makes_two_fragments_for_an_mtu_of_1400() {
 }
 
 #[test]
-fn what_fits_or_may_not_be_divided_is_left_whole() {
+fn packets_that_fit_or_may_not_be_divided_are_left_whole() {
     let [(from, to), (from6, to6)] = pairs();
     let frame = build::udp(from, to, &payload(100));
     assert_eq!(pieces(&frame, 128), std::slice::from_ref(&frame));

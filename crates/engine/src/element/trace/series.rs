@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_nanosecond_does_not_use_is_carried() {
+    fn the_unused_rest_of_a_nanosecond_is_carried() {
         let series = rate(&[(0, 3)], TraceMode::Hold, false);
         // One bit at 3 bit/s takes 333333333.3 ns: 10⁹ = 3 · 333333333 + 1.
         assert_eq!(finish(&series, 0, bits(1)), Some((333_333_333, 1)));

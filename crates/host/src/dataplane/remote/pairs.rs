@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_is_told_when_it_is_known_and_when_it_is_over() {
+    fn a_silence_is_reported_when_it_is_known_and_when_it_is_over() {
         let mut pairs = Pairs::new([1, 2].into_iter());
         let silent = |of: u16| (of == 2).then_some(at(1000));
         assert_eq!(pairs.watch(at(1500), |_| None), []);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_silent_no_more_and_what_was_until_then_is_kept() {
+    fn a_member_that_left_is_not_silent_and_its_earlier_silence_is_kept() {
         let mut pairs = Pairs::new([1, 2].into_iter());
         assert_eq!(pairs.watch(at(3000), |_| Some(at(500))).len(), 2);
         pairs.forget(at(5000), 1);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_the_memory_is_refused_until_there_is_room_again() {
+    fn packets_beyond_the_memory_are_refused_until_there_is_room_again() {
         let mut queue = ReleaseQueue::new(100);
         assert!(add(&mut queue, 10, 60));
         assert!(!add(&mut queue, 20, 41));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_early_for_a_run_that_begins_is_kept_and_what_is_of_before_gives_its_room() {
+    fn early_packets_of_a_beginning_run_are_kept_and_older_ones_free_their_room() {
         let mut queue = ReleaseQueue::new(100);
         add(&mut queue, 10, 60);
         add(&mut queue, 30, 40);

@@ -70,7 +70,7 @@ impl FlowAnnouncements {
             let since = |flow: &Flow| former.map_or(flow.since, |former| former.since);
             let flow = flow.map(|flow| Flow { since: since(&flow), ..flow });
             self.flows.extend(flow.map(|flow| (*key, flow)));
-            let hearing = audiences.hear_of(plan, routes, (key.source, key.destination));
+            let hearing = audiences.audience_of(plan, routes, (key.source, key.destination));
             let (audience, at_once) =
                 hearing.map(|hearing| (hearing.members, hearing.at_once)).unzip();
             let change = FlowChange { key: *key, flow };

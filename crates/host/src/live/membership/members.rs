@@ -55,7 +55,7 @@ impl Members {
     }
 
     /// Whether the network was cut, and the run is what the other side does.
-    pub(crate) fn is_apart(&self) -> bool {
+    pub(crate) fn is_cut_off(&self) -> bool {
         self.apart
     }
 
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(members.lose(0, LATER, false), Some(vec![0, 3]));
         assert_eq!(members.lose(0, LATER, false), None);
         assert_eq!(members.lost().get(&0), Some(&LATER));
-        assert!(!members.is_apart());
+        assert!(!members.is_cut_off());
     }
 
     #[test]
@@ -221,20 +221,20 @@ mod tests {
         let mut members = members();
         members.set_ended(2);
         assert_eq!(members.lose(2, LATER, true), None);
-        assert!(members.lost().is_empty() && !members.is_apart());
+        assert!(members.lost().is_empty() && !members.is_cut_off());
         assert_eq!(members.lose(1, LATER, false), None, "this machine does not lose itself");
     }
 
     #[test]
-    fn the_smaller_side_of_a_cut_network_knows_that_it_is_apart() {
+    fn the_smaller_side_of_a_cut_network_knows_that_it_is_cut_off() {
         let mut members = members();
         members.lose(0, LATER, true);
         members.lose(2, LATER, false);
-        assert!(members.is_apart());
+        assert!(members.is_cut_off());
     }
 
     #[test]
-    fn a_member_that_leaves_without_a_word_has_ended_the_run_without_this_machine() {
+    fn a_member_that_leaves_without_notice_has_ended_the_run_without_this_machine() {
         let mut members = members();
         assert!(members.leave(0));
         members.set_ended(2);

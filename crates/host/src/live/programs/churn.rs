@@ -182,7 +182,7 @@ events:
     }
 
     #[test]
-    fn what_is_done_to_an_absent_node_warns_that_it_has_no_effect() {
+    fn an_action_on_an_absent_node_warns_that_it_has_no_effect() {
         let (context, _, log) = context(plan(EVENTS), None);
         let mut programs = programs(&context);
         let nodes = vec![NodeId(0)];

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_event_has_paused_stays_paused_when_the_freeze_ends() {
+    fn a_program_paused_by_an_event_stays_paused_when_the_freeze_ends() {
         let (context, sent, _) = context(plan(&file("freeze")), None);
         let mut programs = programs(&context);
         programs.tick(&context, Span::ZERO);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_resumed_in_a_freeze_goes_on_when_everything_does() {
+    fn a_program_resumed_in_a_freeze_continues_with_all_others() {
         let (context, sent, _) = context(plan(&file("freeze")), None);
         let mut programs = programs(&context);
         programs.tick(&context, Span::ZERO);

@@ -39,7 +39,7 @@ fn a_program_waits_for_one_on_another_machine_until_that_is_reported_ready() {
 }
 
 #[test]
-fn what_a_program_is_the_plan_says_and_not_the_other_machine() {
+fn a_programs_definition_comes_from_the_plan_and_not_from_another_machine() {
     let mut s = part(vec![program(&[], false, None); 2]);
     let (key, state) = remote(1, |state| {
         state.spec.argv = vec!["other".into()];

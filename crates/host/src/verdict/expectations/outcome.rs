@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_told_with_the_digits_that_bounds_need() {
+    fn shares_are_printed_with_the_digits_that_bounds_need() {
         assert_eq!(percent(10_000_000), "1.000%");
         assert_eq!(percent(1_234_567), "0.123%");
         assert_eq!(share(1, 3), Some(333_333_333));

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_late_at_a_router_only_is_not_doubted() {
+    fn lateness_at_a_router_alone_is_not_doubted() {
         let mut tally = tally(&[(9_000, 0), (250, 0)], Span::ZERO);
         tally.lanes[1].lateness = lateness(211, 39, Span::from_millis(3));
         assert_eq!(late_directions(&tally, BOUND, |lane| lane.index() == 0), []);
