@@ -1,11 +1,11 @@
-//! Which machines hear of a flow: those where a share can depend on it. They have nodes that can
-//! share a link with it, or with a flow that can share a link with it, and so on: what a flow
-//! elsewhere is held back by is left for others here.
+//! Which members are notified of a flow: those where a share can depend on it. They have nodes that
+//! can share a link with it, or with a flow that can share a link with it, and so on: the rate that
+//! a flow does not reach because of a limit elsewhere is left for others here.
 //!
-//! And which of them hear at once: those that can share a link with the flow itself, other than the
-//! one into its destination. Flows to one node share the link into it whoever sends them, so that
-//! on a connected network everybody can share that one with nearly every flow. Who really does, the
-//! machine of that node finds out, which hears of all flows to it at once.
+//! And which of them are notified at once: those that can share a link with the flow itself, other
+//! than the one into its destination. All flows to one node share the link into it, so that on a
+//! connected network every member can share that one with nearly every flow. The member of that
+//! node finds out which really do: it is notified of all flows to it at once.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -13,11 +13,11 @@ use alloc::vec::Vec;
 use windtunnel_model::{Lane, NodeId, Plan, Vertex};
 use windtunnel_routing::{Routes, Target};
 
-/// Who hears of flows, under the routes of one moment.
+/// Which members are notified of flows, under the routes of one moment.
 #[derive(Debug)]
 pub struct Audiences {
     /// By member: the lanes that packets of its nodes may cross. `None` where a route is fixed:
-    /// then all hear of everything.
+    /// then all are notified of everything.
     lanes: Option<Vec<BTreeSet<Lane>>>,
     groups: Groups,
     /// By member: the groups of its lanes.
@@ -33,12 +33,12 @@ struct Groups {
     parents: Vec<usize>,
 }
 
-/// Who hears of a flow.
+/// The members that are notified of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audience {
     /// Members where a share can depend on it.
     pub members: Vec<u16>,
-    /// Those of them who can share another one than the link into its destination; and the member
+    /// Those of them that can share another one than the link into its destination; and the member
     /// of the destination.
     pub at_once: Vec<u16>,
 }
@@ -60,7 +60,7 @@ impl Audiences {
         Audiences { lanes, groups, tied, placement: placement.to_vec(), known: BTreeMap::new() }
     }
 
-    /// The members who hear of a flow between two nodes; `None`: all.
+    /// The members that are notified of a flow between two nodes; `None`: all.
     pub fn audience_of(
         &mut self,
         plan: &Plan,
@@ -74,12 +74,12 @@ impl Audiences {
         if let Some(known) = self.known.get(&(from, to)) {
             return known.clone();
         }
-        let hearing = self.hearing(plan, routes, (from, to));
-        self.known.insert((from, to), hearing.clone());
-        hearing
+        let audience = self.compute(plan, routes, (from, to));
+        self.known.insert((from, to), audience.clone());
+        audience
     }
 
-    fn hearing(
+    fn compute(
         &self,
         plan: &Plan,
         routes: &Routes,
@@ -137,20 +137,20 @@ impl Groups {
     }
 }
 
-/// The members who have some of these, and `home`.
+/// The members that have some of these, and `home`.
 fn members_with<T: Ord>(
     by_member: &[BTreeSet<T>],
     some: &BTreeSet<T>,
     home: Option<u16>,
 ) -> Vec<u16> {
     let members = (0..).zip(by_member);
-    let hear = members.filter(|(member, has)| Some(*member) == home || !has.is_disjoint(some));
-    hear.map(|(member, _)| member).collect()
+    let members = members.filter(|(member, has)| Some(*member) == home || !has.is_disjoint(some));
+    members.map(|(member, _)| member).collect()
 }
 
 /// All lanes that packets from some nodes may cross on their way to some targets, by whichever
-/// interface they leave and of whichever equal ways they take. A target has an owner, who sends
-/// nothing to it. `follow` hears which lane may follow on which.
+/// interface they leave and of whichever equal ways they take. A target has an owner, which sends
+/// nothing to it. `follow` is called with each lane and one that may follow on it.
 fn lanes_to(
     plan: &Plan,
     routes: &Routes,
@@ -225,16 +225,17 @@ routers: [r, s, t]\nlinks:\n\
         let routes = Routes::compute(&plan);
         // Each node on a machine of its own.
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
-        let mut hear = |from, to| audiences.audience_of(&plan, &routes, (NodeId(from), NodeId(to)));
-        // On a-r only a sends; on r-s a and b; on s-c everybody but c. c's machine tells who meets
-        // there.
-        let hearing = |members: &[u16], at_once: &[u16]| {
+        let mut audience_of =
+            |from, to| audiences.audience_of(&plan, &routes, (NodeId(from), NodeId(to)));
+        // On a-r only a sends; on r-s a and b; on s-c all but c. c's member finds out which
+        // meet there.
+        let audience = |members: &[u16], at_once: &[u16]| {
             Some(Audience { members: members.to_vec(), at_once: at_once.to_vec() })
         };
-        assert_eq!(hear(0, 2), hearing(&[0, 1, 2, 3, 4, 5], &[0, 1, 2]));
+        assert_eq!(audience_of(0, 2), audience(&[0, 1, 2, 3, 4, 5], &[0, 1, 2]));
         // e sends on e-t alone, and to f all others may send.
-        assert_eq!(hear(4, 5), hearing(&[0, 1, 2, 3, 4, 5], &[4, 5]));
-        assert_eq!(hear(0, 0), None);
+        assert_eq!(audience_of(4, 5), audience(&[0, 1, 2, 3, 4, 5], &[4, 5]));
+        assert_eq!(audience_of(0, 0), None);
     }
 
     #[test]
@@ -247,9 +248,9 @@ routers: [r, s, t]\nlinks:\n\
         let placement: Vec<u16> = (0..150).map(|node| node % 16).collect();
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &placement, 16);
-        let hearing = audiences.audience_of(&plan, &routes, (NodeId(3), NodeId(20))).unwrap();
-        assert_eq!(hearing.members, (0..16).collect::<Vec<u16>>());
-        assert_eq!(hearing.at_once, [3, 4]);
+        let audience = audiences.audience_of(&plan, &routes, (NodeId(3), NodeId(20))).unwrap();
+        assert_eq!(audience.members, (0..16).collect::<Vec<u16>>());
+        assert_eq!(audience.at_once, [3, 4]);
     }
 
     #[test]
@@ -260,8 +261,8 @@ links:\n- {between: [a, b]}\n\
         let plan = load(text);
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3], 4);
-        let hearing = Audience { members: vec![0], at_once: vec![0] };
-        assert_eq!(audiences.audience_of(&plan, &routes, (NodeId(0), NodeId(1))), Some(hearing));
+        let audience = Audience { members: vec![0], at_once: vec![0] };
+        assert_eq!(audiences.audience_of(&plan, &routes, (NodeId(0), NodeId(1))), Some(audience));
     }
 
     #[test]
@@ -271,10 +272,10 @@ links:\n- {between: [a, b]}\n\
         let routes = Routes::compute(&plan);
         let routes = routes.recomputed(|lane| (lane.link.index() != 3).then_some(Span::ZERO));
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
-        let hearing = audiences.audience_of(&plan, &routes, (NodeId(0), NodeId(2))).unwrap();
+        let audience = audiences.audience_of(&plan, &routes, (NodeId(0), NodeId(2))).unwrap();
         // What a sends to e has less of a-r then, and others share s-t with it.
-        assert_eq!(hearing.members, [0, 1, 2, 3, 4, 5]);
-        assert_eq!(hearing.at_once, [0, 2]);
+        assert_eq!(audience.members, [0, 1, 2, 3, 4, 5]);
+        assert_eq!(audience.at_once, [0, 2]);
     }
 
     /// Four routers in a row, of which the last three forward to the right only. a is behind the
@@ -294,10 +295,11 @@ links:\n- {between: [a, b]}\n\
             (!is_cut).then_some(Span::ZERO)
         });
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 3, 3], 4);
-        let mut hear = |from, to| audiences.audience_of(&plan, &routes, (NodeId(from), NodeId(to)));
+        let mut audience_of =
+            |from, to| audiences.audience_of(&plan, &routes, (NodeId(from), NodeId(to)));
         // a and b share r-s, b and c share p-q; nothing of a can share a link with c's flow to z.
-        assert!(hear(1, 4).is_some_and(|hearing| hearing.at_once.starts_with(&[0, 1])));
-        let hearing = hear(2, 5).unwrap();
-        assert!(!hearing.at_once.contains(&0) && hearing.members.contains(&0), "{hearing:?}");
+        assert!(audience_of(1, 4).is_some_and(|audience| audience.at_once.starts_with(&[0, 1])));
+        let audience = audience_of(2, 5).unwrap();
+        assert!(!audience.at_once.contains(&0) && audience.members.contains(&0), "{audience:?}");
     }
 }

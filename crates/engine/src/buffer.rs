@@ -18,7 +18,7 @@ pub struct PacketBuf {
 }
 
 impl PacketBuf {
-    /// Takes the bytes away; what stays is no buffer.
+    /// Takes the bytes away; what stays is not a buffer.
     pub(crate) fn take(&mut self) -> Self {
         core::mem::replace(self, PacketBuf { bytes: Box::default(), len: 0 })
     }

@@ -1,4 +1,4 @@
-//! What a lane and a router did, in numbers that only grow (the queue's present length apart).
+//! What a lane and a router did, in numbers that only grow (except the queue's present length).
 
 use core::ops::{Index, IndexMut};
 
@@ -168,7 +168,7 @@ impl LaneCounters {
         since
     }
 
-    /// All that adds up, drops apart.
+    /// All that adds up, except drops.
     fn sums(&mut self) -> [&mut u64; 20] {
         [
             &mut self.offered_packets,
@@ -238,7 +238,7 @@ pub struct RouterCounters {
     /// Must not be forwarded (multicast, broadcast, link-local), or were for the router itself and
     /// of no use to it.
     pub not_forwarded: u64,
-    /// Were no IP packets, or contradicted themselves.
+    /// Were not IP packets, or contradicted themselves.
     pub malformed: u64,
     /// Echo requests answered.
     pub echo_answered: u64,

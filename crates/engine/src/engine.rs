@@ -173,7 +173,7 @@ impl Engine {
     /// moments of its own. On a LAN all of it travels, and has numbers of its own.
     ///
     /// `Some`: every element let it pass at once, and the caller sends these bytes. `None`: the
-    /// engine has copied what it keeps, and will give out what comes of it. Bytes that are no
+    /// engine has copied what it keeps, and will give out what comes of it. Bytes that are not an
     /// Ethernet frame, or more than 66 KiB of them, are counted by
     /// [`refused_frames`](Engine::refused_frames).
     ///

@@ -40,7 +40,7 @@ pub(crate) struct Sides {
 struct Station {
     /// The lane that leads there.
     lane: Lane,
-    heard: Time,
+    last_seen: Time,
 }
 
 /// By which lanes a frame leaves.
@@ -72,7 +72,7 @@ impl Segment {
             return Outlet::Others;
         }
         match self.stations.get(&view.destination()) {
-            Some(station) if now.since(station.heard) > AGEING => Outlet::Others,
+            Some(station) if now.since(station.last_seen) > AGEING => Outlet::Others,
             Some(station) if station.lane == came.reverse() => Outlet::None,
             Some(station) => Outlet::One(station.lane),
             None => Outlet::Others,
@@ -108,12 +108,12 @@ impl Segment {
             return;
         }
         if self.stations.len() >= STATIONS_MAX && !self.stations.contains_key(&source) {
-            self.stations.retain(|_, station| now.since(station.heard) <= AGEING);
+            self.stations.retain(|_, station| now.since(station.last_seen) <= AGEING);
             if self.stations.len() >= STATIONS_MAX {
                 return;
             }
         }
-        self.stations.insert(source, Station { lane, heard: now });
+        self.stations.insert(source, Station { lane, last_seen: now });
     }
 }
 

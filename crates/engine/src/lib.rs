@@ -21,7 +21,7 @@
 //! | `network`, `router` | addresses, next hops, what a router does with a packet |
 //! | `lan`, `neighbours` | the segments of LANs; the addresses that routers know there |
 //! | `paths` | the model of paths: queues at the sources, shares of links |
-//! | `audience` | which of several machines hear of which flow |
+//! | `audience` | which members are notified of which flow |
 //! | `part` | that model over several machines: which nodes are here |
 //! | `packet`, `buffer` | trains and their times; memory |
 //! | `housekeeping` | what never enters a lane, or has numbers of its own there |

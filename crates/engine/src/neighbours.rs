@@ -33,7 +33,7 @@ pub(crate) struct Neighbours {
 struct Entry {
     mac: Option<[u8; 6]>,
     /// When its owner last sent a message.
-    heard: Time,
+    last_seen: Time,
     asked: Option<Resolution>,
     waiting: VecDeque<Packet>,
 }
@@ -61,7 +61,7 @@ impl Neighbours {
             self.known.retain(|_, entry| entry.asked.is_some());
         }
         let entry = self.known.entry(address).or_default();
-        let stale = entry.mac.is_none() || now.since(entry.heard) > FRESH;
+        let stale = entry.mac.is_none() || now.since(entry.last_seen) > FRESH;
         let ask = stale && entry.asked.is_none();
         if ask {
             entry.asked = Some(Resolution { times: 1, next: now + PATIENCE });
@@ -72,7 +72,7 @@ impl Neighbours {
     /// Where `address` is, if nothing has to be asked or to wait.
     pub(crate) fn fresh(&self, now: Time, address: IpAddr) -> Option<[u8; 6]> {
         let entry = self.known.get(&address)?;
-        entry.mac.filter(|_| now.since(entry.heard) <= FRESH)
+        entry.mac.filter(|_| now.since(entry.last_seen) <= FRESH)
     }
 
     /// Keeps a packet until `address` is found; answers with one that lost its place.
@@ -82,9 +82,9 @@ impl Neighbours {
         if waiting.len() > WAITING_MAX { waiting.pop_front() } else { None }
     }
 
-    /// `address` is at `mac`: answers with the packets that waited for that. An address that nobody
-    /// has asked for is noted only where `unasked` is set.
-    pub(crate) fn hear(
+    /// `address` is at `mac`: answers with the packets that waited for that. An address that was
+    /// not asked for is noted only where `unasked` is set.
+    pub(crate) fn learn(
         &mut self,
         now: Time,
         address: IpAddr,
@@ -96,7 +96,7 @@ impl Neighbours {
         }
         let entry = self.known.entry(address).or_default();
         entry.mac = Some(mac);
-        entry.heard = now;
+        entry.last_seen = now;
         entry.asked = None;
         core::mem::take(&mut entry.waiting)
     }
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn an_old_entry_serves_while_it_is_queried_and_goes_without_a_reply() {
         let mut neighbours = Neighbours::default();
-        neighbours.hear(at(0), host(), MAC, true);
+        neighbours.learn(at(0), host(), MAC, true);
         assert_eq!(neighbours.fresh(at(30_000), host()), Some(MAC));
         assert_eq!(neighbours.fresh(at(30_001), host()), None);
         assert_eq!(neighbours.find(at(30_001), host()), Answer { mac: Some(MAC), ask: true });
@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn an_unsolicited_reply_is_noted_only_if_addressed_to_the_router() {
         let mut neighbours = Neighbours::default();
-        neighbours.hear(at(0), host(), MAC, false);
+        neighbours.learn(at(0), host(), MAC, false);
         assert_eq!(neighbours.fresh(at(0), host()), None);
-        neighbours.hear(at(0), host(), MAC, true);
+        neighbours.learn(at(0), host(), MAC, true);
         assert_eq!(neighbours.fresh(at(0), host()), Some(MAC));
     }
 }

@@ -128,8 +128,8 @@ impl Network {
         self.stations.get(&lane).copied()
     }
 
-    /// The address whose owner, on a LAN that a router's packet enters, takes it on: its
-    /// destination, or who leads there.
+    /// The address of the next hop on a LAN that a router's packet enters: its destination, or the
+    /// router that leads there.
     pub(crate) fn neighbour(
         &self,
         lan: LanId,

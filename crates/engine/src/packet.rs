@@ -22,14 +22,15 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Measures a frame; what is no IP packet counts with all its bytes after the Ethernet header.
+    /// Measures a frame; one without an IP packet counts with all its bytes after the Ethernet
+    /// header.
     pub(crate) fn of(frame: &[u8], vnet: &vnet::Header) -> Self {
         let header = u32::try_from(ethernet::HEADER_LEN).unwrap_or(0);
         let not_ip = || {
             let len = u32::try_from(frame.len()).unwrap_or(u32::MAX).saturating_sub(header);
             Shape::single(len)
         };
-        // Most frames are no trains; of those the length is all there is to know.
+        // Most frames are not trains; of those the length is all there is to know.
         if vnet.gso_size == 0 {
             return packet::ip_len(frame).map_or_else(|_| not_ip(), Shape::single);
         }

@@ -6,7 +6,7 @@
 //!   [`codel`], [`red`], [`pie`], [`pi2`], [`flows`].
 //! - **Time**: packets wait until the line is free. **Order**: first in, first out, but for
 //!   [`flows`].
-//! - **Bytes**: unchanged, apart from the marks of active queue management.
+//! - **Bytes**: unchanged, except for the marks of active queue management.
 //! - **Drop reasons**: `queue_full` at the limit, `aqm` where the discipline decides before.
 //! - **Change**: a lower limit or another discipline drops nothing that waits already; without a
 //!   rate all leave at once.
@@ -263,7 +263,7 @@ impl Queue {
         self.discipline.emptied(now);
     }
 
-    /// The packet whose turn it is, and its shape.
+    /// The packet at the head, and its shape.
     fn head(
         &mut self,
         now: Time,

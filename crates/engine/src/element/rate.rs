@@ -76,7 +76,7 @@ impl Server {
         }
     }
 
-    /// For a lane whose rate others apply: only the overhead is its own.
+    /// For a lane whose rate is applied elsewhere: only the overhead is its own.
     pub(crate) fn without_rate(profile: &LinkProfile) -> Self {
         Server { rate: None, ..Server::new(profile) }
     }

@@ -202,8 +202,8 @@ impl PathModel {
         }
         let before = flow.estimator.demand();
         // What waits wants to go as well; in company it may wait for others though.
-        let tells = !waits || idles && is_shared;
-        if tells && flow.estimator.observe(Usage { bytes, period: PERIOD, share }) != before {
+        let observes = !waits || idles && is_shared;
+        if observes && flow.estimator.observe(Usage { bytes, period: PERIOD, share }) != before {
             self.renew_terms(core, id);
         }
     }

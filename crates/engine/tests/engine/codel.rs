@@ -92,7 +92,7 @@ impl Reference {
     }
 }
 
-/// Bursts and pauses: 0.7 ms apart for a while, then 1.6 ms.
+/// Bursts and pauses: every 0.7 ms for a while, then every 1.6 ms.
 fn arrivals() -> Vec<u64> {
     let mut at = 0;
     let gap =
@@ -166,7 +166,7 @@ fn capable_senders_are_marked_instead() {
 #[test]
 fn a_queue_below_the_target_is_left_alone() {
     let mut net = Net::new(pair(1, profile(false)));
-    // Bursts of four every 4 ms: full load, and nobody waits longer than 3 ms.
+    // Bursts of four every 4 ms: full load, and no packet waits longer than 3 ms.
     (0..4000u32).for_each(|tag| net.send_udp(u64::from(tag / 4) * 4 * MS, 1000, tag));
     net.finish();
     assert_eq!(net.out.len(), 4000);

@@ -9,7 +9,7 @@ const SPREAD: f64 = 2e6;
 const LATENCY: u64 = 10 * MS;
 const COUNT: u32 = 20_000;
 
-/// Delays beyond the latency of packets sent a second apart, sorted.
+/// Delays beyond the latency of packets sent every second, sorted.
 fn delays(distribution: Distribution) -> Vec<u64> {
     let jitter = Jitter { spread: Span::from_millis(2), distribution };
     let latency = Span::from_nanos(LATENCY);

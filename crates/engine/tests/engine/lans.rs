@@ -58,7 +58,7 @@ fn broadcast(net: &Net, from: usize) -> Vec<u8> {
 fn v4(address: IpAddr) -> Ipv4Addr {
     match address {
         IpAddr::V4(v4) => v4,
-        IpAddr::V6(v6) => panic!("{v6} is no IPv4 address"),
+        IpAddr::V6(v6) => panic!("{v6} is not an IPv4 address"),
     }
 }
 
@@ -107,7 +107,7 @@ fn a_broadcast_comes_to_all_others_unchanged_each_after_its_own_delay() {
 fn frames_for_a_known_address_go_there_only_and_others_to_all() {
     let mut net = Net::new(plain(4));
     net.send(0, 0, PLAIN, &udp(&net, 0, 1, 100));
-    assert_eq!(ports(&net.out), [1, 2, 3], "nobody knows where 1 is");
+    assert_eq!(ports(&net.out), [1, 2, 3], "the place of 1 is unknown");
     net.out.clear();
     net.send(MS, 1, PLAIN, &udp(&net, 1, 0, 100));
     net.send(MS, 2, PLAIN, &udp(&net, 2, 1, 100));
@@ -239,10 +239,10 @@ fn a_router_on_a_lan_answers_for_its_own_address_only() {
     let mut net = branch();
     let own = IpAddr::from([10, 1, 0, 3]);
     net.send(0, 0, PLAIN, &question(&net, 0, own));
-    assert_eq!(ports(&net.out), [1, 0], "the other host hears the question, the asker the answer");
-    let told = Message::parse(&net.out[1].frame).unwrap();
-    assert_eq!(told.sender, (router_mac(&net), v4(own)));
-    assert_eq!((told.operation, told.target.0), (arp::REPLY, mac(&net, 0)));
+    assert_eq!(ports(&net.out), [1, 0], "the other host gets the question, the asker the reply");
+    let reply = Message::parse(&net.out[1].frame).unwrap();
+    assert_eq!(reply.sender, (router_mac(&net), v4(own)));
+    assert_eq!((reply.operation, reply.target.0), (arp::REPLY, mac(&net, 0)));
     net.out.clear();
     net.send(0, 0, PLAIN, &question(&net, 0, [10, 1, 0, 99].into()));
     assert_eq!(ports(&net.out), [1]);
@@ -256,9 +256,9 @@ fn a_router_on_a_lan_answers_neighbour_solicitations() {
     let mut frame = vec![0; NEIGHBOUR_FRAME_LEN];
     Neighbour::write_solicitation(host, mac(&net, 0), own, &mut frame).unwrap();
     net.send(0, 0, PLAIN, &frame);
-    let told = net.out.iter().find(|out| out.port == 0).unwrap();
-    let told = Neighbour::parse(&told.frame).unwrap();
-    assert_eq!((told.asks, told.target, told.mac), (false, own, Some(router_mac(&net))));
+    let reply = net.out.iter().find(|out| out.port == 0).unwrap();
+    let reply = Neighbour::parse(&reply.frame).unwrap();
+    assert_eq!((reply.asks, reply.target, reply.mac), (false, own, Some(router_mac(&net))));
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn packets_through_a_router_reach_and_leave_a_lan_with_one_hop_less_to_live() {
     assert_eq!(
         packets,
         [
-            // The segment has not heard of the router yet.
+            // The segment has not learned the router yet.
             (1, 0, 64),
             (2, 5 * MS, 63),
             (0, 11 * MS, 63),

@@ -128,8 +128,8 @@ fn a_pair_on_one_machine_with_everything_is_what_it_was() {
         (outputs(&mut engine), news(&mut engine))
     };
     let limits = Limits { packet_memory: 1 << 24 };
-    let (new, told) = run(Engine::new(&plan, limits));
-    assert!(told.is_empty(), "nobody is to be told");
+    let (new, announced) = run(Engine::new(&plan, limits));
+    assert!(announced.is_empty(), "there is no other member");
     assert!(new.len() < 500);
     assert_eq!(run(Engine::of_part(&plan, limits, &Part::whole(&plan))).0, new);
 }

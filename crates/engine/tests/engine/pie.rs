@@ -149,13 +149,13 @@ fn reference(derandomise: bool, arrivals: &[u64]) -> (Vec<(u64, u32)>, Reference
     (out, state)
 }
 
-/// A discipline that decides about who comes, on a line that takes a packet in [`SERVICE`].
+/// A discipline that decides about arrivals, on a line that takes a packet in [`SERVICE`].
 pub(crate) trait Judge {
     /// Every update before or at `now`: what happens at the same time comes after it.
     fn updates(&mut self, now: u64);
     /// A packet comes.
     fn enque(&mut self, now: u64, tag: u32);
-    /// The packet whose turn it is.
+    /// The next packet.
     fn dequeue(&mut self) -> Option<u32>;
 }
 

@@ -1,4 +1,4 @@
-//! Queue limits and who goes.
+//! Queue limits and which packets are dropped.
 
 use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{Discipline, QueueLimit, Setting};

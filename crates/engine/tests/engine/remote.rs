@@ -1,4 +1,4 @@
-//! Flows of several machines: what one tells, and what it makes of what it hears.
+//! Flows of several members: what one announces, and what it does with announcements.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -74,26 +74,27 @@ fn a_smaller_demand_is_announced_late_and_a_larger_one_soon() {
     let plan = dumbbell(rated(8_000_000));
     let mut engine = engine(&plan, 0, &[0]);
     let frame = udp(&plan, 0, 2, 7000);
-    let mut told = Vec::new();
-    let mut tell = |engine: &mut Engine, millis: u64| {
+    let mut announced = Vec::new();
+    let mut play = |engine: &mut Engine, millis: u64| {
         send(engine, millis * MS, 0, &frame);
         for one in news(engine) {
-            told.push((millis, one.flow.unwrap().terms.demand));
+            announced.push((millis, one.flow.unwrap().terms.demand));
         }
     };
     // 1000 bytes each 2 ms are 4 Mbit/s, then each 10 ms 0.8, and then each millisecond all that
     // there is.
-    (0..50).step_by(2).for_each(|millis| tell(&mut engine, millis));
-    (50..=1000).step_by(10).for_each(|millis| tell(&mut engine, millis));
-    (1001..=1100).for_each(|millis| tell(&mut engine, millis));
-    let times: Vec<u64> = told.iter().map(|(millis, _)| *millis).collect();
-    assert_eq!(times[..4], [50, 250, 350, 450], "{told:?}");
-    let more = told.iter().position(|(millis, _)| *millis > 1000).unwrap();
-    let less = &told[1..more];
-    assert!(less.is_sorted_by(|before, after| before.1 > after.1), "{told:?}");
-    assert!(less.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 100), "{told:?}");
+    (0..50).step_by(2).for_each(|millis| play(&mut engine, millis));
+    (50..=1000).step_by(10).for_each(|millis| play(&mut engine, millis));
+    (1001..=1100).for_each(|millis| play(&mut engine, millis));
+    let times: Vec<u64> = announced.iter().map(|(millis, _)| *millis).collect();
+    assert_eq!(times[..4], [50, 250, 350, 450], "{announced:?}");
+    let more = announced.iter().position(|(millis, _)| *millis > 1000).unwrap();
+    let less = &announced[1..more];
+    assert!(less.is_sorted_by(|before, after| before.1 > after.1), "{announced:?}");
+    assert!(less.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 100), "{announced:?}");
     assert!(
-        told[more].0 <= 1050 && told[more].1.is_none_or(|more| Some(more) > less.last().unwrap().1)
+        announced[more].0 <= 1050
+            && announced[more].1.is_none_or(|more| Some(more) > less.last().unwrap().1)
     );
 }
 
@@ -187,10 +188,10 @@ fn two_machines_do_not_take_the_same_spare_capacity() {
                 send(&mut engines[machine], millis * MS, from, &udp(&plan, node, node + 2, port));
             }
         }
-        let told = engines.each_mut().map(news);
+        let announced = engines.each_mut().map(news);
         for (to, from) in [(1, 0u32), (0, 1)] {
-            let told = &told[usize::try_from(from).unwrap()];
-            engines[to].handle_flows(at(millis * MS), from, told);
+            let announced = &announced[usize::try_from(from).unwrap()];
+            engines[to].handle_flows(at(millis * MS), from, announced);
         }
         second = millis;
     }
@@ -274,7 +275,7 @@ fn names_say_which_interfaces_and_which_router() {
     let mut plan = plan.build();
     plan.model = NetworkModel::Paths(Sharing::Equal);
     let mut sender = engine(&plan, 0, &[0]);
-    let mut hearer = engine(&plan, 1, &[1]);
+    let mut receiver = engine(&plan, 1, &[1]);
     let address = |port: usize| plan.ports().nth(port).unwrap().1.v4.unwrap();
     let frame = |from: usize, to| {
         let socket = |address: Ipv4Addr| SocketAddr::from((address, 7000));
@@ -286,24 +287,25 @@ fn names_say_which_interfaces_and_which_router() {
         send(&mut sender, 0, u32::try_from(port).unwrap(), &frame(port, to));
     }
     sender.handle_timeout(at(50 * MS));
-    let told = news(&mut sender);
+    let announced = news(&mut sender);
     let links = |engine: &mut Engine| {
-        told.iter()
+        announced
+            .iter()
             .map(|news| engine.lanes_of(news.key).iter().map(|lane| lane.link.0).collect())
             .collect::<Vec<Vec<u32>>>()
     };
-    let seen = links(&mut hearer);
+    let seen = links(&mut receiver);
     assert_eq!(seen, links(&mut sender));
     let mut sorted = seen.clone();
     sorted.sort();
     assert_eq!(sorted, [vec![1, 0, 3], vec![1, 0, 5], vec![2, 0], vec![2, 0, 4]]);
-    let numbers: Vec<u32> = told.iter().map(|news| news.key.number).collect();
+    let numbers: Vec<u32> = announced.iter().map(|news| news.key.number).collect();
     // To x: place · 2 + interface. To r, named after a itself: place 3 (two interfaces, one router
     // before) · 2 + 1.
-    let keys: Vec<FlowKey> = told.iter().map(|change| change.key).collect();
+    let keys: Vec<FlowKey> = announced.iter().map(|change| change.key).collect();
     assert_eq!(keys, [key(0, 0, 7), key(0, 1, 0), key(0, 1, 3), key(0, 1, 4)], "{numbers:?}");
-    hearer.handle_flows(at(50 * MS), 0, &told);
-    assert_eq!((hearer.remote_flows(), hearer.refused_flows()), (4, 0));
+    receiver.handle_flows(at(50 * MS), 0, &announced);
+    assert_eq!((receiver.remote_flows(), receiver.refused_flows()), (4, 0));
 }
 
 /// With equal ways, both machines find the lane that the packets of the flow take.
@@ -322,21 +324,21 @@ fn names_say_which_of_the_equal_ways() {
     let mut plan = plan.build();
     plan.model = NetworkModel::Paths(Sharing::Equal);
     plan.routing.ecmp = true;
-    let mut hearer = engine(&plan, 1, &[1]);
+    let mut receiver = engine(&plan, 1, &[1]);
     let mut used = BTreeSet::new();
     for port in 1..40 {
         let mut sender = engine(&plan, 0, &[0]);
         send(&mut sender, 0, 0, &udp(&plan, 0, 1, port));
         sender.handle_timeout(at(50 * MS));
-        let told = news(&mut sender);
-        let lanes = hearer.lanes_of(told[0].key);
+        let announced = news(&mut sender);
+        let lanes = receiver.lanes_of(announced[0].key);
         for lane in &lanes {
             assert_eq!(sender.lane(*lane).offered_packets, 1, "{port}: {lane:?}");
         }
         assert_eq!(lanes.len(), 4);
         used.insert(lanes[1]);
-        hearer.handle_flows(at(0), 0, &told);
+        receiver.handle_flows(at(0), 0, &announced);
     }
     assert_eq!(used.len(), 3, "all ways occur");
-    assert_eq!(hearer.refused_flows(), 0);
+    assert_eq!(receiver.refused_flows(), 0);
 }

@@ -93,12 +93,12 @@ fn other_packets_for_a_router_find_no_port() {
 #[test]
 fn an_unknown_address_is_reported_and_errors_about_errors_are_not() {
     let mut net = three_routers();
-    let nobody: IpAddr = [10, 9, 9, 9].into();
-    net.send(0, 0, PLAIN, &build::ip(net.address(0), nobody, 17, &[0; 20]));
+    let unknown: IpAddr = [10, 9, 9, 9].into();
+    net.send(0, 0, PLAIN, &build::ip(net.address(0), unknown, 17, &[0; 20]));
     let error = [3, 3, 0, 0, 0, 0, 0, 0, 0x45];
-    net.send(0, 0, PLAIN, &build::ip(net.address(0), nobody, 1, &error));
-    let nobody: IpAddr = "fd00::9:9".parse().unwrap();
-    net.send(0, 0, PLAIN, &build::ip(v6(&net, 0), nobody, 17, &[0; 20]));
+    net.send(0, 0, PLAIN, &build::ip(net.address(0), unknown, 1, &error));
+    let unknown: IpAddr = "fd00::9:9".parse().unwrap();
+    net.send(0, 0, PLAIN, &build::ip(v6(&net, 0), unknown, 17, &[0; 20]));
     net.finish();
     assert_eq!(net.out.len(), 2);
     assert_eq!(message(&net.out[0].frame), (3, 1, [10, 0, 0, 2].into()));

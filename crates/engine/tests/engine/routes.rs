@@ -14,7 +14,7 @@ const PLAIN: vnet::Header =
     vnet::Header { flags: 0, gso_type: 0, hdr_len: 0, gso_size: 0, csum_start: 0, csum_offset: 0 };
 
 /// Node a, router `in`, so many routers side by side, router `out`, node b. By hops all ways are
-/// equal; the n-th (from 0) takes n + 1 ms, so the time of a packet tells its way. Link 0 is a's, 1
+/// equal; the n-th (from 0) takes n + 1 ms, so the time of a packet shows its way. Link 0 is a's, 1
 /// is b's, and 2 + 2n leads to the n-th middle router.
 fn fan(seed: u64, ways: u32, ecmp: bool) -> Plan {
     let mut plan = Topology::new(seed);
@@ -38,7 +38,7 @@ fn with_port(socket: SocketAddr, port: u16) -> SocketAddr {
     SocketAddr::new(socket.ip(), port)
 }
 
-/// By source port: the ways that packets of the flow took, each of `packets` sent 10 µs apart.
+/// By source port: the ways that packets of the flow took, each of `packets` sent every 10 µs.
 fn ways_of(plan: Plan, ports: std::ops::Range<u16>, packets: u64) -> BTreeMap<u16, Vec<u64>> {
     let mut net = Net::new(plan);
     let (from, to) = (net.socket(0), net.socket(1));
@@ -279,7 +279,7 @@ fn rerouting_does_not_depend_on_when_the_engine_is_woken() {
     let mut net = Net::new(plan);
     take(&mut net, 0, 2, false);
     let frame = net.udp(100, 7);
-    // Nobody calls between 0 and 10 ms.
+    // The engine is not called between 0 and 10 ms.
     let mut late = frame.clone();
     let at = Time::from_nanos(10 * MS);
     assert!(net.engine.handle_packet(at, windtunnel_model::PortId(0), PLAIN, &mut late).is_none());

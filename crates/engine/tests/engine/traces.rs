@@ -70,7 +70,7 @@ fn a_full_packet_leaves_at_each_opportunity_and_later_ones_repeat() {
     net.finish();
     assert_eq!(net.times(), [MS, 2 * MS, 2 * MS, 5 * MS, 6 * MS]);
     net.check_conservation();
-    assert_eq!(net.engine.poll_timeout(), None, "nothing waits, so nobody is woken");
+    assert_eq!(net.engine.poll_timeout(), None, "nothing waits, so there is no timeout");
 }
 
 #[test]

@@ -66,8 +66,8 @@ impl Discipline {
         }
     }
 
-    /// Whether it is of any interest to it, at the head of the queue, who takes part in ECN: to
-    /// find out costs a look into the packet.
+    /// Whether it uses, at the head of the queue, the ECN field of a packet: reading it costs a
+    /// look into the packet.
     pub(super) fn asks_ecn(&self) -> bool {
         matches!(self, Discipline::Codel(_) | Discipline::Flows(_))
     }
@@ -97,8 +97,8 @@ impl Discipline {
         }
     }
 
-    /// One like this, to see what it would decide; `None` for those that do not decide about who
-    /// comes.
+    /// One like this, to see what it would decide; `None` for those that do not decide about
+    /// arrivals.
     pub(super) fn trial(&self) -> Option<Self> {
         match self {
             Discipline::Red(red) => Some(Discipline::Red(red.clone())),
@@ -108,7 +108,7 @@ impl Discipline {
         }
     }
 
-    /// Decides about the packet whose turn it is.
+    /// Decides about the packet at the head.
     pub(super) fn inspect(&mut self, head: &Head, shape: &Shape, overhead: u32) -> Verdict {
         match self {
             Discipline::DropTail(tail) => tail.inspect(head),

@@ -2,9 +2,9 @@
 //!
 //! - **Parameters**: `flows`, the number of queues that flows are hashed to (default 1024);
 //!   `quantum`, bytes with overhead that a flow sends in its turn (default 1514); `target`,
-//!   `interval` and `ecn` of [`codel`](super::codel). For `fair` also `by`, the address that tells
-//!   hosts apart (default the destination). The queue's limit holds for all flows together; its
-//!   default is 10 240 packets.
+//!   `interval` and `ecn` of [`codel`](super::codel). For `fair` also `by`, the address that
+//!   distinguishes hosts (default the destination). The queue's limit holds for all flows together;
+//!   its default is 10 240 packets.
 //! - **Time**: a flow that has just come is served before those that have had a turn. **Order**:
 //!   kept within a flow. **Bytes**: the ECN field of marked ones. Trains are cut where a turn ends;
 //!   a flow that is alone keeps them whole, as CoDel does, while there is room for 1000 packets
@@ -12,8 +12,8 @@
 //! - **Drop reasons**: `aqm`, from CoDel; `queue_full` at the limit: half of the packets of the
 //!   flow with the most bytes, at most 64, the oldest first.
 //! - **Model**: FQ-CoDel is RFC 8290. The hash is of the five-tuple (of the addresses where there
-//!   are no ports, and one queue for what is no IP), and depends on seed, link and direction. As
-//!   the RFC has it and unlike Linux, CoDel looks at its flow's backlog and overflow does not
+//!   are no ports, and one queue for all that is not IP), and depends on seed, link and direction.
+//!   As the RFC has it and unlike Linux, CoDel looks at its flow's backlog and overflow does not
 //!   advance its state. `fair` is deficit round robin over hosts above that over each host's flows;
 //!   CAKE (Høiland-Jørgensen, Täht and Morton 2018) divides a quantum by the number of flows
 //!   instead, costs more the more there are, and has another hash, a shaper, priorities and an ACK
@@ -53,7 +53,7 @@ pub(super) struct Flows {
     /// Of the flows, or of the hosts where there are.
     schedule: RoundRobin,
     hosts: Option<Hosts>,
-    /// Whose turn it is.
+    /// The flow in turn.
     current: u32,
     store: Store,
 }
@@ -106,15 +106,15 @@ impl Flows {
 
     pub(super) fn push(&mut self, packet: Packet, bytes: u64) {
         let key = Key::parse(packet.frame()).ok();
-        let who = self.flow_of(key.as_ref());
-        self.list(who, key.as_ref());
-        let flow = &mut self.flows[index(who)];
+        let number = self.flow_of(key.as_ref());
+        self.list(number, key.as_ref());
+        let flow = &mut self.flows[index(number)];
         flow.packets += u64::from(packet.shape.count);
         flow.bytes += bytes;
         self.store.push_back(&mut flow.waiting, packet);
     }
 
-    /// Finds out whose turn it is: the oldest packet of that flow, and the bytes that wait in it.
+    /// Finds the flow in turn: its oldest packet, and the bytes that wait in it.
     pub(super) fn front(&mut self, now: Time) -> Option<(&Packet, u64)> {
         self.current = self.select(now)?;
         let flow = &self.flows[index(self.current)];
@@ -208,8 +208,8 @@ impl Flows {
 
     fn select(&mut self, now: Time) -> Option<u32> {
         let flows = &mut self.flows;
-        let mut is_done = |who| {
-            let flow: &mut Flow = &mut flows[index(who)];
+        let mut is_done = |number| {
+            let flow: &mut Flow = &mut flows[index(number)];
             let done = flow.waiting.is_empty();
             if done {
                 flow.codel.emptied(now);
@@ -266,15 +266,15 @@ impl Flows {
     }
 
     /// Lets a flow take turns. Its host is the one of the packet with which it begins.
-    fn list(&mut self, who: u32, key: Option<&Key>) {
+    fn list(&mut self, number: u32, key: Option<&Key>) {
         let Some(hosts) = &mut self.hosts else {
-            return self.schedule.enter(&mut self.turns, who, self.quantum);
+            return self.schedule.enter(&mut self.turns, number, self.quantum);
         };
-        let flow = &mut self.flows[index(who)];
-        if !self.turns[index(who)].is_listed() {
+        let flow = &mut self.flows[index(number)];
+        if !self.turns[index(number)].is_listed() {
             flow.host = hosts.host_of(key, &self.stream);
         }
-        hosts.schedules[index(flow.host)].enter(&mut self.turns, who, self.quantum);
+        hosts.schedules[index(flow.host)].enter(&mut self.turns, number, self.quantum);
         self.schedule.enter(&mut hosts.turns, flow.host, self.quantum);
     }
 }

@@ -1,5 +1,5 @@
 //! PI2: a controller computes from the queueing delay a probability, of which the square is the
-//! share of those who come that are dropped or marked. As the rate of a TCP stream falls with the
+//! share of arriving packets that are dropped or marked. As the rate of a TCP stream falls with the
 //! root of that share, the controller is linear, and needs no table of scales as PIE's does.
 //!
 //! - **Parameters**: `target`, the delay to be held (default 15 ms); `max-rtt`, the longest round

@@ -1,5 +1,5 @@
-//! PIE: a controller computes from the queueing delay how many of those who come are dropped or
-//! marked.
+//! PIE: a controller computes from the queueing delay how many of the arriving packets are
+//! dropped or marked.
 //!
 //! - **Parameters**: `target`, the delay to be held (default 15 ms); `update`, the time between two
 //!   computations (default 15 ms); `burst`, how long a burst after calm is left alone (default 150

@@ -1,4 +1,4 @@
-//! RED: the longer the queue is on average, the more of those who come are dropped or marked.
+//! RED: the longer the queue is on average, the more of the arriving packets are dropped or marked.
 //!
 //! - **Parameters**: `min` and `max`, average lengths between which the probability rises from 0 to
 //!   `probability` (defaults: a third of `max`; a quarter of the queue's limit; 2 %); `weight` of a

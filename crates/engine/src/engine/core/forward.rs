@@ -97,7 +97,7 @@ impl Core {
         }
     }
 
-    /// Gives a packet to the node at the end of `lane`, or to whoever brings it to its machine.
+    /// Gives a packet to the node at the end of `lane`, or to the sender to that node's machine.
     #[inline]
     pub(super) fn deliver(&mut self, now: Time, lane: Lane, packet: Packet) {
         let End::Node { port, addresses } = self.network.end(lane) else {

@@ -208,7 +208,7 @@ impl Core {
             return;
         }
         let neighbours = self.neighbours.entry(out).or_default();
-        let waiting = neighbours.hear(now, address, mac, unasked);
+        let waiting = neighbours.learn(now, address, mac, unasked);
         self.arm_questions(out);
         for mut packet in waiting {
             packet.times = packet.times.map(|time| time.max(now));

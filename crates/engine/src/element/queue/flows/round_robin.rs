@@ -1,9 +1,9 @@
-//! Whose turn it is: deficit round robin with a list for those who have just come.
+//! Deficit round robin over flows or hosts, with a list for those that have just come.
 
 /// No index.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Where one of those who take turns stands.
+/// The state of one flow or host in the round.
 #[derive(Debug, Clone)]
 pub(super) struct Turn {
     /// Bytes that it may still send.
@@ -31,7 +31,7 @@ impl Turn {
         self.deficit -= i64::try_from(bytes).unwrap_or(i64::MAX);
     }
 
-    /// Begins as many turns as it takes, for one who is alone: each next turn is its own.
+    /// Begins as many turns as it takes, for one that is alone: each next turn is its own.
     pub(super) fn renew(&mut self, quantum: i64) -> bool {
         let spent = self.deficit <= 0;
         while self.deficit <= 0 {
@@ -58,27 +58,27 @@ impl RoundRobin {
         self.listed
     }
 
-    /// Adds one to the round, with one quantum of credit, unless it does already.
-    pub(super) fn enter(&mut self, turns: &mut [Turn], who: u32, quantum: i64) {
-        let turn = &mut turns[index(who)];
+    /// Adds one to the round, with one quantum of credit, unless it is there already.
+    pub(super) fn enter(&mut self, turns: &mut [Turn], number: u32, quantum: i64) {
+        let turn = &mut turns[index(number)];
         if !turn.listed {
             (turn.listed, turn.deficit) = (true, quantum);
             self.listed += 1;
-            self.new.push(turns, who);
+            self.new.push(turns, number);
         }
     }
 
-    /// Who is alone has had a turn: it is new no more.
+    /// The one that is alone has had a turn: it is no longer new.
     pub(super) fn ripen(&mut self, turns: &mut [Turn]) {
-        let who = self.new.head;
-        if who != NONE {
+        let number = self.new.head;
+        if number != NONE {
             self.new.pop(turns);
-            self.old.push(turns, who);
+            self.old.push(turns, number);
         }
     }
 
-    /// Whose turn it is. Who has no more to send, as `is_done` says, goes: from the new list to the
-    /// end of the old one, so that it gains nothing by coming back at once, and from there out.
+    /// The next in turn. One that has no more to send, as `is_done` says, goes from the new list to
+    /// the end of the old one, so that it gains nothing by coming back at once, and from there out.
     pub(super) fn select(
         &mut self,
         turns: &mut [Turn],
@@ -88,22 +88,22 @@ impl RoundRobin {
         loop {
             let is_new = self.new.head != NONE;
             let list = if is_new { &mut self.new } else { &mut self.old };
-            let who = list.head;
-            if who == NONE {
+            let number = list.head;
+            if number == NONE {
                 return None;
             }
-            if turns[index(who)].deficit <= 0 {
-                turns[index(who)].deficit += quantum;
-            } else if !is_done(who) {
-                return Some(who);
+            if turns[index(number)].deficit <= 0 {
+                turns[index(number)].deficit += quantum;
+            } else if !is_done(number) {
+                return Some(number);
             } else if !is_new {
                 list.pop(turns);
-                turns[index(who)].listed = false;
+                turns[index(number)].listed = false;
                 self.listed -= 1;
                 continue;
             }
             list.pop(turns);
-            self.old.push(turns, who);
+            self.old.push(turns, number);
         }
     }
 }
@@ -117,13 +117,13 @@ struct List {
 impl List {
     const EMPTY: List = List { head: NONE, tail: NONE };
 
-    fn push(&mut self, turns: &mut [Turn], who: u32) {
-        turns[index(who)].next = NONE;
+    fn push(&mut self, turns: &mut [Turn], number: u32) {
+        turns[index(number)].next = NONE;
         match self.tail {
-            NONE => self.head = who,
-            tail => turns[index(tail)].next = who,
+            NONE => self.head = number,
+            tail => turns[index(tail)].next = number,
         }
-        self.tail = who;
+        self.tail = number;
     }
 
     fn pop(&mut self, turns: &[Turn]) {
@@ -137,6 +137,6 @@ impl List {
 }
 
 /// An index; on every machine we build for it fits.
-pub(super) fn index(who: u32) -> usize {
-    usize::try_from(who).unwrap_or(usize::MAX)
+pub(super) fn index(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
