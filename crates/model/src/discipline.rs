@@ -1,4 +1,4 @@
-//! Who is dropped or marked when packets wait, and in which order they go.
+//! Which packets are dropped or marked when packets wait, and in which order they go.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::quantity::{Bytes, Packets};
 use crate::rate::Rate;
 use crate::time::Span;
 
-/// Who is dropped when the queue is full, or before.
+/// Which packets are dropped when the queue is full, or before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discipline {
@@ -100,9 +100,9 @@ pub struct Fair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum FairBy {
-    /// Who sent it.
+    /// By source address.
     Source,
-    /// Who is to get it.
+    /// By destination address.
     #[default]
     Destination,
 }

@@ -105,9 +105,9 @@ mod tests {
     #[test]
     fn a_name_that_would_leave_a_folder_is_refused() {
         for text in ["../../.ssh", "..", ".", "", "/etc", "a/b", "a\0b", "a\n", "\u{1b}[2J"] {
-            assert!(check_label(text, LABEL_LETTERS_MAX).is_err(), "{text:?} is no label");
-            assert!(!is_link(text, LINK_LETTERS_MAX), "{text:?} is no link");
-            assert!(!is_experiment(text), "{text:?} is no experiment");
+            assert!(check_label(text, LABEL_LETTERS_MAX).is_err(), "{text:?} is not a label");
+            assert!(!is_link(text, LINK_LETTERS_MAX), "{text:?} is not a link");
+            assert!(!is_experiment(text), "{text:?} is not an experiment");
         }
         assert!(!is_machine("") && !is_machine("a\u{1b}[2J") && is_machine("node 7.example.org"));
     }

@@ -28,8 +28,7 @@ pub struct Plan {
     pub name: String,
     /// Seed of every random stream.
     pub seed: u64,
-    /// How long the run lasts at the most; `None`: until every program that is no daemon has
-    /// exited.
+    /// How long the run lasts at the most; `None`: until every program except daemons has exited.
     pub duration: Option<Span>,
     /// How routers find their ways.
     pub routing: Routing,
@@ -229,7 +228,7 @@ pub struct Node {
     /// Whether its kernel forwards packets between its interfaces, so that routes may pass through
     /// it.
     pub forward: bool,
-    /// Who its programs are.
+    /// The user that its programs run as.
     pub user: User,
     /// Whether its programs have temporary folders and homes of their own, all empty at the
     /// beginning.
@@ -253,7 +252,7 @@ pub struct Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum User {
-    /// Whoever runs windtunnel, with no capabilities beyond theirs.
+    /// The user that runs windtunnel, with no capabilities beyond that user's.
     #[default]
     Invoker,
     /// Root of the node's own user namespace: may configure its network, owns nothing else.
@@ -293,7 +292,7 @@ impl Interface {
     }
 }
 
-/// The Ethernet address that packets from routers come from on links that are no LAN's.
+/// The Ethernet address that packets from routers come from on links outside LANs.
 pub const ROUTER_MAC: [u8; 6] = [0x02, 0x77, 0x74, 0xff, 0xff, 0xff];
 
 /// A router inside the engine.
@@ -442,13 +441,13 @@ pub enum Action {
         /// What is done.
         verb: NodeVerb,
     },
-    /// Churn: nodes go and come at one instant. Who goes and comes at once is started afresh.
+    /// Churn: nodes go and come at one instant. A node in both lists is started afresh.
     Churn {
-        /// Whose programs end.
+        /// The nodes whose programs end.
         leave: Vec<NodeId>,
         /// How they end: [`NodeVerb::Kill`] or [`NodeVerb::Stop`].
         by: NodeVerb,
-        /// Whose programs start.
+        /// The nodes whose programs start.
         join: Vec<NodeId>,
     },
     /// Nodes that churn will bring: their programs do not start before they join.

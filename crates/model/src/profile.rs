@@ -94,7 +94,7 @@ properties! {
     mtu: u32 = LinkProfile::DEFAULT_MTU, patched by u32;
     /// Room in front of the rate; the default depends on it.
     queue: Option<QueueLimit> = None, patched by Setting<QueueLimit>;
-    /// Who is dropped or marked when there is a queue.
+    /// Which packets are dropped or marked when there is a queue.
     discipline: Discipline = Discipline::DropTail, patched by Discipline;
 }
 

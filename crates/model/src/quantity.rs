@@ -39,7 +39,7 @@ pub enum QuantityError {
     UnknownUnit {
         /// What was written.
         text: String,
-        /// The part that is no unit.
+        /// The part that is not a unit.
         unit: String,
         /// What was needed.
         what: &'static str,
@@ -216,7 +216,7 @@ pub(crate) fn parse(
 }
 
 /// Prints with the largest unit that holds the value exactly with at most three decimals (none for
-/// units that are no power of ten), so that it parses back to itself.
+/// units that are not powers of ten), so that it parses back to itself.
 pub(crate) fn print(f: &mut fmt::Formatter<'_>, value: u64, units: &[Unit]) -> fmt::Result {
     let fits =
         |unit: &&Unit| unit.shown && value >= unit.scale && value.is_multiple_of(unit.step());
@@ -254,7 +254,7 @@ pub(crate) use serde_as_text;
 serde_as_text!(Bytes, "a size with a unit, such as 256KB");
 serde_as_text!(Packets, "a number of packets, such as 100p");
 
-/// The digits without the point and how many of them were decimals; trailing zeros are no decimals.
+/// The digits without the point and how many of them were decimals; trailing zeros do not count.
 fn decimal(number: &str) -> Option<(String, u32)> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || (number.contains('.') && fraction.is_empty()) || fraction.contains('.') {

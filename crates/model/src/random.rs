@@ -33,7 +33,7 @@ impl Stream {
         let mut hash = Sha256::new();
         hash.update(seed.to_be_bytes());
         for part in name {
-            // The length in front keeps ("ab","c") and ("a","bc") apart.
+            // The length in front distinguishes ("ab","c") from ("a","bc").
             hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             hash.update(part.as_bytes());
         }

@@ -79,7 +79,6 @@ impl Span {
         self.0
     }
 
-    /// Whether this is no time at all.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0

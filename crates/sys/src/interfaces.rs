@@ -49,13 +49,13 @@ fn address_of(entry: &libc::ifaddrs) -> Option<InterfaceAddress> {
     let family = unsafe { (*entry.ifa_addr).sa_family };
     let address = match libc::c_int::from(family) {
         libc::AF_INET => {
-            // SAFETY: the family tells that it is a `sockaddr_in`; it is copied from wherever it
+            // SAFETY: the family says that it is a `sockaddr_in`; it is copied from wherever it
             // lies.
             let v4 = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
             IpAddr::V4(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)))
         }
         libc::AF_INET6 => {
-            // SAFETY: the family tells that it is a `sockaddr_in6`; it is copied from wherever it
+            // SAFETY: the family says that it is a `sockaddr_in6`; it is copied from wherever it
             // lies.
             let v6 = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in6>().read_unaligned() };
             IpAddr::V6(Ipv6Addr::from(v6.sin6_addr.s6_addr))

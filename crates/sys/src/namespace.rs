@@ -143,8 +143,8 @@ pub fn fork_into(flags: Flags) -> io::Result<Fork> {
     Ok(Fork::Parent { pid, pidfd })
 }
 
-/// Writes a user namespace's maps, each once in its life. Whoever has no privilege outside must
-/// deny setgroups(2) and may map only its own user and group.
+/// Writes a user namespace's maps, each once in its life. A process without privilege outside
+/// must deny setgroups(2) and may map only its own user and group.
 ///
 /// # Errors
 /// `EPERM` for maps that the writer may not make, `EINVAL` for overlapping ranges, `ENOENT` when

@@ -31,7 +31,7 @@ pub struct Socket {
 /// An echo reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Who replied.
+    /// The address that replied.
     pub from: IpAddr,
     /// The sequence number of the request.
     pub sequence: u16,
@@ -100,7 +100,7 @@ impl Socket {
     }
 
     /// One recvmsg(2): the length, the sender and the kernel's arrival time.
-    #[expect(clippy::type_complexity, reason = "private, and taken apart at its only call")]
+    #[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
     fn receive_parts(
         &self,
         header: &mut [u8; HEADER_BYTES],

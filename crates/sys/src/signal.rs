@@ -22,7 +22,8 @@ pub struct Reader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     pub signal: i32,
-    /// Who sent it, or which child changed; none for the kernel or a foreign PID namespace.
+    /// The process that sent it, or the child that changed; none for the kernel or a foreign PID
+    /// namespace.
     pub sender: Option<Pid>,
 }
 

@@ -28,7 +28,7 @@ pub struct Received {
     pub truncated: bool,
 }
 
-/// Who made the other end of a connection.
+/// The process that made the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// Its process; none when that is outside of the caller's PID namespace.
@@ -38,7 +38,7 @@ pub struct Credentials {
     pub gid: u32,
 }
 
-/// Two connected sockets that keep messages apart (`SOCK_SEQPACKET`).
+/// Two connected sockets that preserve message boundaries (`SOCK_SEQPACKET`).
 ///
 /// # Errors
 /// `EMFILE`, `ENFILE`.
@@ -102,7 +102,7 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Received> {
     })
 }
 
-/// Who was at the other end when the connection (or pair) was made.
+/// The process at the other end when the connection (or pair) was made.
 ///
 /// # Errors
 /// What getsockopt(2) says.

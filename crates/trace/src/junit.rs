@@ -215,7 +215,7 @@ fn escaped(text: &str) -> String {
             '\t' | '\n' | '\r' => {
                 let _ = write!(out, "&#{};", u32::from(c));
             }
-            // XML 1.0, section 2.2: these are no characters of a document, escaped or not.
+            // XML 1.0, section 2.2: these are not characters of a document, escaped or not.
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push(char::REPLACEMENT_CHARACTER),
             c => out.push(c),
         }

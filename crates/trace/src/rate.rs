@@ -25,7 +25,7 @@ pub struct Stretch {
 }
 
 impl Intervals {
-    /// The mean over all of it; `None` if that is no time.
+    /// The mean over all of it; `None` if there are no intervals.
     #[must_use]
     pub fn mean(&self) -> Option<Stretch> {
         self.stretch(0, self.counts.len())
@@ -46,7 +46,7 @@ impl Intervals {
     }
 
     /// The standard deviation of the rates of consecutive seconds, in parts per billion of their
-    /// mean. The rest that is no whole second does not count. `None` for fewer than two
+    /// mean. The rest, shorter than a second, does not count. `None` for fewer than two
     /// seconds, or without traffic.
     #[must_use]
     pub fn deviation_ppb(&self) -> Option<u64> {
@@ -115,7 +115,7 @@ impl Intervals {
     }
 }
 
-/// How far apart two times are.
+/// The time between two instants.
 pub(crate) fn distance(a: Time, b: Time) -> Span {
     a.since(b).max(b.since(a))
 }

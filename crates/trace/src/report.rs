@@ -176,10 +176,10 @@ pub struct Peer {
 /// own, since both were there, with `model: paths`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FlowStarts {
-    /// Flows that began on the other machines, of which it was told.
+    /// Flows that began on the other machines and were announced to it.
     #[serde(default)]
     pub told: u64,
-    /// Those of them that shared a link with a flow of its own when it was told.
+    /// Those of them that shared a link with a flow of its own when they were announced.
     pub flows: u64,
     /// The mean, in nanoseconds, as the others.
     pub mean_ns: u64,
@@ -200,7 +200,7 @@ pub struct Machine {
     pub kernel_drops: u64,
     /// Packets that the kernel dropped after the engine sent them.
     pub kernel_refused: u64,
-    /// How often the emulation fell behind for want of processor time.
+    /// How often the emulation fell behind for lack of processor time.
     pub overloads: u64,
     /// How long that was, together, in nanoseconds.
     pub overloaded_ns: u64,

@@ -1,4 +1,4 @@
-//! ARP for IPv4 over Ethernet (RFC 826): who has an address, and where.
+//! ARP for IPv4 over Ethernet (RFC 826): which host has an address, and where.
 
 use core::net::Ipv4Addr;
 
@@ -21,7 +21,7 @@ const KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 pub struct Message {
     /// [`REQUEST`] or [`REPLY`].
     pub operation: u16,
-    /// Who sends it.
+    /// The sender's addresses.
     pub sender: ([u8; 6], Ipv4Addr),
     /// The target of the request or reply.
     pub target: ([u8; 6], Ipv4Addr),
@@ -31,7 +31,7 @@ impl Message {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`Malformed`] when it is no ARP for IPv4 over Ethernet, or too short for it.
+    /// [`Malformed`] when it is not ARP for IPv4 over Ethernet, or too short for it.
     pub fn parse(frame: &[u8]) -> Result<Message, Malformed> {
         let outer = ethernet::View::parse(frame)?;
         let message = outer.payload();

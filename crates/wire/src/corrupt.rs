@@ -16,8 +16,8 @@ use crate::{bytes, checksum, icmp, tcp, udp, vnet};
 /// something above notices.
 ///
 /// Answers `false`, and leaves the frame alone, for trains of several packets (cut them first:
-/// cutting would repair the checksum), for what is no IP packet, and for packets without a byte to
-/// damage.
+/// cutting would repair the checksum), for a frame without an IP packet, and for packets without a
+/// byte to damage.
 pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::Header, random: u64) -> bool {
     let Ok(info) = Info::parse(frame) else { return false };
     if Train::with_info(&info, frame, vnet).count > 1 {

@@ -53,8 +53,8 @@ impl Key {
         }
     }
 
-    /// A well-mixed hash that is the same on every machine and in every version; it is no defence
-    /// against senders who look for collisions.
+    /// A well-mixed hash that is the same on every machine and in every version; it is not a
+    /// defence against senders that look for collisions.
     #[must_use]
     pub fn hash64(&self) -> u64 {
         let ports = u64::from(self.source_port) << 16 | u64::from(self.destination_port);

@@ -10,7 +10,7 @@ use crate::{bytes, checksum, ecn, ethernet, ipv4};
 pub enum Refusal {
     /// Its time to live ends here: answer with time exceeded (RFC 1812, 5.3.1).
     Expired,
-    /// It is no IP packet.
+    /// It is not an IP packet.
     NotIp,
 }
 

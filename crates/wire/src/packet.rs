@@ -59,8 +59,8 @@ impl Info {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`Malformed`] when it is no IP packet or its IP lengths contradict its bytes. A transport
-    /// header that is cut is no error here: routers do not look at it.
+    /// [`Malformed`] when it is not an IP packet or its IP lengths contradict its bytes. A
+    /// transport header that is cut is not an error here: routers do not look at it.
     pub fn parse(frame: &[u8]) -> Result<Self, Malformed> {
         let outer = ethernet::View::parse(frame)?;
         let mut info = match outer.ethertype() {

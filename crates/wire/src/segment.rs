@@ -1,7 +1,7 @@
 //! Trains: one frame that stands for many packets (GSO), measured and cut without expanding it.
 //!
 //! What the pieces look like follows Linux's own segmentation (`tcp_gso_segment`,
-//! `__udp_gso_segment`, `inet_gso_segment`), so that a program cannot see who did it.
+//! `__udp_gso_segment`, `inet_gso_segment`), so that a program sees no difference.
 
 mod write;
 
@@ -21,7 +21,7 @@ pub struct Train {
     /// Packets on the wire; 1 for a plain packet, and never 0.
     pub count: u32,
     /// Bytes that each packet repeats: Ethernet, IP and transport headers. For a plain packet that
-    /// is no whole TCP or UDP, the Ethernet header.
+    /// is not whole TCP or UDP, the Ethernet header.
     pub header_len: u32,
     /// All other bytes, of all packets together.
     pub payload_len: u32,

@@ -18,7 +18,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Looks at the payload of an IP packet; what follows the length is no part of the datagram.
+    /// Looks at the payload of an IP packet; bytes after the length are not part of the datagram.
     ///
     /// # Errors
     /// Too few bytes, or a length field that contradicts them.

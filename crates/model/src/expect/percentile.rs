@@ -47,7 +47,8 @@ impl FromStr for Percentile {
 
     /// Reads `p50`, `p99.9`, with at most three decimals.
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = || format!("`{text}` is no percentile: write `p` and a number, such as p99.9");
+        let form =
+            || format!("`{text}` is not a percentile: write `p` and a number, such as p99.9");
         let number = text.strip_prefix('p').ok_or_else(form)?;
         let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
         let digits =

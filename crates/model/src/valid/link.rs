@@ -117,7 +117,7 @@ const OVERHEAD_MAX: u32 = 1_000;
 const TABLE_MAX: usize = 1_000;
 /// PIE's computations, not more often than each.
 const UPDATE_MIN: Span = Span::from_millis(1);
-/// The longest round trip that PI2 is told of.
+/// The longest round trip that PI2 accepts.
 const RTT_MAX: Span = Span::from_secs(600);
 /// Bytes that a flow may send in its turn.
 const QUANTUM_MIN: u32 = 64;

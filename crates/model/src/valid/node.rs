@@ -19,7 +19,7 @@ pub(super) fn validate(plan: &Plan, node: &Node) -> Result<(), Invalid> {
 
 fn setting(key: &str, value: &str) -> Result<(), Invalid> {
     ensure(name::is_sysctl(key) && is_text(value), || {
-        format!("`{}` is no `net.*` setting", shown(key))
+        format!("`{}` is not a `net.*` setting", shown(key))
     })
 }
 
@@ -30,7 +30,7 @@ fn program(plan: &Plan, program: &Program) -> Result<(), Invalid> {
     })?;
     let cwd = program.cwd.as_ref();
     ensure(cwd.is_none_or(|cwd| cwd.starts_with('/') && is_text(cwd)), || {
-        "a program's folder is no absolute path".to_owned()
+        "a program's folder is not an absolute path".to_owned()
     })?;
     ensure(program.env.iter().all(|(key, value)| is_variable(key) && is_text(value)), || {
         "a program has a variable whose name or value cannot be one".to_owned()

@@ -1,4 +1,4 @@
-//! Traces and who follows them.
+//! Traces and the links that follow them.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -61,7 +61,7 @@ pub(super) fn is_followed(plan: &Plan, by: TraceUse, column: Column) -> Result<(
         Some(Content::Series(series)) => can_follow(series, by, column),
     };
     ensure(fits && by.offset <= OFFSET_MAX, || {
-        "a property follows a trace that does not tell it".to_owned()
+        "a property follows a trace that does not have it".to_owned()
     })
 }
 

@@ -1,7 +1,7 @@
 //! The mapped ring of arrived frames.
 //!
 //! The ring's memory is shared with the kernel, slot by slot. The first word of a slot, its
-//! status, says whose turn it is: the kernel fills a slot whose status is `TP_STATUS_KERNEL` and
+//! status, says which side owns it: the kernel fills a slot whose status is `TP_STATUS_KERNEL` and
 //! sets `TP_STATUS_USER` last; from then on it does not touch the slot until we write
 //! `TP_STATUS_KERNEL` back. Reading the status acquires what the kernel wrote before, writing it
 //! releases what we read. The kernel fills slots strictly in order, and so we read them in order.

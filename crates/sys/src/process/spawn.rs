@@ -3,7 +3,7 @@
 //! Theory of operation. Everything that allocates is done before fork(2): the argument and
 //! environment arrays, the list of paths to try. All signals are blocked across the fork, so that
 //! no handler of ours ever runs in the child. The child makes system calls only, until execve(2)
-//! replaces it. A pipe that closes on exec tells the outcome: it ends empty when the program
+//! replaces it. A pipe that closes on exec reports the outcome: it ends empty when the program
 //! runs, or carries the step that failed and its errno.
 
 mod child;

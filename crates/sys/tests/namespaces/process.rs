@@ -59,14 +59,14 @@ fn end_all() -> Outcome {
 }
 
 fn parent_death() -> Outcome {
-    let (mut ready, mut tell) = std::io::pipe().unwrap();
+    let (mut ready, mut writer) = std::io::pipe().unwrap();
     let (forever, _never) = std::io::pipe().unwrap();
     process::set_child_subreaper().unwrap();
     process::set_name("parent_death").unwrap();
     let parent = fork(move || {
         fork(move || {
             process::set_parent_death_signal(Some(Signal::KILL)).unwrap();
-            tell.write_all(b"x").unwrap();
+            writer.write_all(b"x").unwrap();
             (&forever).read(&mut [0; 1]).map_or(1, |_| 0)
         });
         ready.read_exact(&mut [0; 1]).unwrap();

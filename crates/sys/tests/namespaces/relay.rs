@@ -103,7 +103,7 @@ fn send_one(sender: &mut Sender<'_>, outgoing: Outgoing<'_>) {
     }
 }
 
-/// Makes the veth pair of an end and tells it that its device is there.
+/// Makes the veth pair of an end and reports to it that its device is there.
 fn connect(end: &End, device: &str, address: &str) -> Outcome {
     let pid = end.pid.as_raw_nonzero();
     ip(&format!("link add {device} type veth peer name eth0 netns {pid}"))?;

@@ -12,9 +12,9 @@ const TTL: u8 = 64;
 /// Turns an echo request into its reply, with TTL 64, addresses swapped (Ethernet's too) and
 /// complete checksums; `vnet` says so afterwards.
 ///
-/// Answers `false`, and leaves the frame alone, for what is no echo request, has a wrong checksum,
-/// is a fragment or a multicast, or takes an IPv6 routing header. Options of the IPv4 header and
-/// other IPv6 extension headers are sent back as they came.
+/// Answers `false`, and leaves the frame alone, for a frame that holds no echo request, has a
+/// wrong checksum, is a fragment or a multicast, or takes an IPv6 routing header. Options of the
+/// IPv4 header and other IPv6 extension headers are sent back as they came.
 pub fn echo_reply_in_place(frame: &mut [u8], vnet: &mut vnet::Header) -> bool {
     let Ok(info) = Info::parse(frame) else { return false };
     if !is_answerable(frame, &info, vnet) {

@@ -37,7 +37,7 @@ pub enum Kind {
     },
 }
 
-/// Who sends an error, and from where.
+/// The sender of an error: its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply {
     /// What went wrong.
@@ -54,7 +54,7 @@ pub struct Reply {
 /// partial checksum, a train's length or a decremented TTL are quoted so. Quote the frame of before
 /// the TTL was touched, and the train's first segment, where that matters. Checksums are complete.
 ///
-/// `None` when the original is no IP packet, `source` is of the other version, or `out` is too
+/// `None` when the original is not an IP packet, `source` is of the other version, or `out` is too
 /// short (1294 bytes always do). Ask [`may_send_error`] first.
 pub fn write_error(reply: &Reply, original: &[u8], out: &mut [u8]) -> Option<usize> {
     let info = Info::parse(original).ok()?;

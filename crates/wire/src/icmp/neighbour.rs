@@ -25,7 +25,7 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 pub struct Neighbour {
     /// Whether it asks; else it answers.
     pub asks: bool,
-    /// Who sends it; `::` while a host looks for duplicates of an address.
+    /// The sender; `::` while a host looks for duplicates of an address.
     pub source: Ipv6Addr,
     /// The address that it is about.
     pub target: Ipv6Addr,
@@ -68,7 +68,7 @@ impl Neighbour {
     }
 
     /// Writes a router's answer to this solicitation for its address `self.target` with the
-    /// Ethernet address `own`, sent to whoever has `destination`; as above.
+    /// Ethernet address `own`, sent to the owner of `destination`; as above.
     pub fn write_answer(
         &self,
         own: [u8; 6],

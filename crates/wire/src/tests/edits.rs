@@ -75,7 +75,7 @@ fn a_flow_hashes_the_same_forever_and_fragments_have_no_ports() {
     assert_eq!((key.source_port, key.destination_port), (0, 0));
 }
 
-// SplitMix64 over (protocol, ports) and the address words, computed apart from this code.
+// SplitMix64 over (protocol, ports) and the address words, computed separately from this code.
 const HASH_V4: u64 = 0x2873_73f1_7703_690d;
 const HASH_V6: u64 = 0x9ab8_f944_7761_ce83;
 

@@ -138,9 +138,9 @@ fn place_stdio(stdio: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whoever has rights in the new namespace must not look into this copy of the caller before it has
-/// become another program, whatever the machine's default is (fs.suid_dumpable) that joining has
-/// set.
+/// A process with rights in the new namespace must not look into this copy of the caller before it
+/// has become another program, whatever the machine's default is (fs.suid_dumpable) that joining
+/// has set.
 fn join_user_namespace(namespace: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: setns(2) takes no pointers, and the descriptor is borrowed for the call.
     sys(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWUSER) })?;
