@@ -1,5 +1,5 @@
-//! Who may connect to a run beyond what the socket's file says, which only its owner and the
-//! machine's root may open.
+//! Which users may connect to a run, beyond the permissions of the socket's file, which only its
+//! owner and the machine's root may open.
 
 use std::fs;
 use std::io;

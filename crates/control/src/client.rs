@@ -63,7 +63,7 @@ impl ClientError {
                     .to_owned(),
             ),
             ClientError::Denied { .. } => {
-                Some("only the user who started it can control it, and root".to_owned())
+                Some("only the user that started it and root can control it".to_owned())
             }
             ClientError::Version { .. } => {
                 Some("use the windtunnel that started the run".to_owned())

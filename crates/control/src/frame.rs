@@ -10,7 +10,7 @@ pub const FRAME_BYTES_MAX: usize = 256 << 20;
 /// Bytes before a message.
 pub const HEAD: usize = 4;
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -75,7 +75,7 @@ impl Frames {
     /// The next whole message, if there is one.
     ///
     /// # Errors
-    /// If the bytes are no message; what comes after them means nothing.
+    /// If the bytes are not a message; those after them mean nothing.
     pub fn take<T: DeserializeOwned + Validate>(&mut self) -> Result<Option<T>, FrameError> {
         let rest = &self.bytes[self.taken..];
         let Some((head, body)) = rest.split_first_chunk::<HEAD>() else { return Ok(None) };

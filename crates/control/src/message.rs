@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use windtunnel_model::LinkPatch;
 use windtunnel_model::plan::Event;
-use windtunnel_trace::event::Event as Told;
+use windtunnel_trace::event::Event as RunEvent;
 
 /// Version of the messages. The run greets each connection with it; a client of another version
 /// stops. A new request does not change it: a run that does not know the request says so.
@@ -89,7 +89,7 @@ pub enum Reply {
     Done,
     Happened {
         /// What was done, and when.
-        events: Vec<Told>,
+        events: Vec<RunEvent>,
         /// How many events are still to come.
         later: usize,
         /// When the last of them is, in nanoseconds after the run began; when there is none, now.

@@ -1,6 +1,6 @@
-//! Between an agent and the part of a run on its machine: a process of its own, whose standard
-//! input is the socket that this goes over. What parts tell each other and those who watch is text
-//! to the agent.
+//! Messages between an agent and the part of a run on its machine: a process of its own, whose
+//! standard input is the socket for them. Messages between parts, and from parts to observers, are
+//! opaque text to the agent.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::flow::FlowChange;
 use windtunnel_model::{Bytes, Plan, Span};
 
-/// What an agent tells the part.
+/// Messages from an agent to the part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "to-part", rename_all = "kebab-case")]
 pub enum ToPart {
@@ -34,10 +34,10 @@ pub enum ToPart {
         /// Each flow that is not as it was.
         changes: Vec<FlowChange>,
     },
-    /// What another part has to say.
+    /// A message of another part.
     News {
         member: u16,
-        /// The part's own words.
+        /// In the part's own format.
         news: String,
     },
     /// A member is lost, for good.
@@ -50,7 +50,7 @@ pub enum ToPart {
         #[serde(default)]
         apart: bool,
     },
-    /// A member's part of the run is over, for some time: what it had to say has come by now, or
+    /// A member's part of the run has been over for some time: its messages have come by now, or
     /// never will.
     Left { member: u16 },
     /// How members' monotonic clocks stand to this machine's: which member, and the nanoseconds by
@@ -67,15 +67,15 @@ pub enum ToPart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopWhy {
-    /// Somebody asked for it.
+    /// By request.
     Asked,
-    /// Who started it got this signal.
+    /// The process that started it got this signal.
     Signal(i32),
     /// It cannot go on.
     Failed(String),
 }
 
-/// What a part tells its agent.
+/// Messages from a part to its agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "from-part", rename_all = "kebab-case")]
 pub enum FromPart {
@@ -84,8 +84,8 @@ pub enum FromPart {
         port: u16,
     },
     Prepared,
-    /// Some other parts have not been heard yet (or, before the nodes are up, other agents have not
-    /// confirmed the run); said again and again until they have.
+    /// Nothing has been received yet from some other parts (or, before the nodes are up, other
+    /// agents have not confirmed the run); repeated until it has.
     Unreached {
         members: Vec<u16>,
     },
@@ -101,12 +101,12 @@ pub enum FromPart {
     },
     /// To every other part.
     News {
-        /// The part's own words.
+        /// In the part's own format.
         news: String,
     },
-    /// To all who watch the run.
+    /// To all observers of the run.
     Notice {
-        /// The part's own words.
+        /// In the part's own format.
         notice: String,
     },
     /// It is over, and its results are in its folder.
@@ -164,19 +164,19 @@ pub struct SharedOptions {
     pub packet_memory: Bytes,
 }
 
-/// A flow of a part that is not as it was, and who is to hear of it.
+/// A flow of a part that is not as it was, and the members to notify.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowAnnouncement {
     pub change: FlowChange,
-    /// The members who are to hear of it, as far as the part knows; absent: all.
+    /// The members to notify, as far as the part knows; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<u16>>,
-    /// Those of them who are to hear at once; absent: all of them.
+    /// Those of them to notify at once; absent: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_once: Option<Vec<u16>>,
 }
 
-/// An error with all its causes, for who sees only its text.
+/// An error with all its causes, as text.
 #[must_use]
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());

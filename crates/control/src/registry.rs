@@ -1,6 +1,6 @@
 //! Which runs of this user are live on this machine, in whatever folder: a link to the folder of
 //! each, in a folder that is the user's own. There is no daemon: a run adds its link and removes it
-//! again, and who lists the links removes those of runs that were killed.
+//! again, and a process that lists the links removes those of runs that were killed.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
@@ -48,7 +48,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // Whoever lists the links removes it otherwise.
+        // Otherwise the next process that lists the links removes it.
         let _ = fs::remove_file(&self.link);
     }
 }
@@ -77,7 +77,7 @@ fn links(place: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// What killed runs have left does not pile up. Runs whose process is there are not disturbed.
+/// Links of killed runs do not accumulate. Runs whose process is there are not disturbed.
 fn remove_dead(place: &Path) {
     for link in links(place).filter(|link| !process_lives(link)) {
         let _ = live_at(&link);
@@ -90,7 +90,7 @@ fn live_at(link: &Path) -> Option<PathBuf> {
         Ok(_) => Some(folder),
         Err(error) => {
             if is_dead(&error) && !process_lives(link) {
-                // Another who lists them may have been faster.
+                // Another process may have removed it meanwhile.
                 let _ = fs::remove_file(link);
             }
             None

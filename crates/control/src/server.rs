@@ -77,7 +77,7 @@ impl Listener {
     /// listener stays readable. See [`Listener::refuse`].
     pub fn accept(&self, name: &str) -> io::Result<Option<Connection>> {
         let Some(mut connection) = self.accept_one()? else { return Ok(None) };
-        // Who only looks whether a run lives here has gone already.
+        // A client that only probes for a live run has gone already.
         Ok(connection.greet(name, None).is_ok().then_some(connection))
     }
 
@@ -91,7 +91,7 @@ impl Listener {
         self.reserve = None;
         let refused = match self.accept_one() {
             Ok(Some(mut connection)) => {
-                // Who has gone meanwhile misses nothing.
+                // A client that has gone meanwhile misses nothing.
                 let _ = connection.greet(name, Some(why.to_owned()));
                 Ok(true)
             }
@@ -220,7 +220,7 @@ impl Connection {
         };
         match outcome {
             Ok(()) => drop(self.unsent.drain(..sent)),
-            // Nobody will read the rest.
+            // The client will not read the rest.
             Err(_) => self.unsent.clear(),
         }
         outcome

@@ -64,7 +64,7 @@ impl Validate for LaneChoice {
     }
 }
 
-/// What its values come to, only the run can tell, which has the plan.
+/// Only the run, which has the plan, can check the values against each other.
 fn is_bounded(patch: &LinkPatch) -> Result<(), Invalid> {
     use windtunnel_model::profile::Loss;
     let Some(Loss::Listed(numbers)) = &patch.loss else { return Ok(()) };

@@ -72,8 +72,8 @@ fn a_client_that_sends_without_end_is_served_one_request_at_a_time() {
     wait_for(&connection);
     assert!(matches!(connection.receive(), Some(Incoming::Request(..))));
     assert!(connection.has_more(), "more was read, and waits");
-    for heard in 2..=1000 {
-        assert!(matches!(connection.receive(), Some(Incoming::Request(..))), "{heard}");
+    for served in 2..=1000 {
+        assert!(matches!(connection.receive(), Some(Incoming::Request(..))), "{served}");
     }
     assert!(connection.receive().is_none());
     assert!(!connection.has_more());

@@ -1,4 +1,4 @@
-//! What agents and the parts of runs tell each other.
+//! Messages between agents and the parts of runs.
 
 use std::net::SocketAddr;
 use std::path::Path;
