@@ -357,7 +357,7 @@ impl Loop {
         turn
     }
 
-    /// Tells of falling behind and of catching up.
+    /// Notes falling behind and catching up.
     fn watch(&mut self, turn: &Turn) {
         let at = turn.began;
         match self.overload.turn(at, turn.behind) {
@@ -367,7 +367,7 @@ impl Loop {
         }
     }
 
-    /// Tells what the other machines are to know since `at`.
+    /// Notes what the other machines are to know at `at`.
     fn announce(&mut self, at: Time) {
         let Some(remote) = &mut self.remote else { return };
         let (reached, news) = (remote.newly_reached(), remote.news(&mut self.engine));
@@ -389,7 +389,7 @@ impl Loop {
     }
 
     fn sample(&mut self) {
-        // The others tell what the notes already say; draining keeps the engine's ring free.
+        // Notes already report the other events; draining keeps the engine's ring free.
         while let Some(event) = self.engine.poll_event() {
             let by_itself = match event.kind {
                 EventKind::Rerouted { by_itself } => by_itself,

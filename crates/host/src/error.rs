@@ -55,7 +55,7 @@ impl RunError {
                 missing.first().and_then(|(_, missing)| missing.hint())
             }
             RunError::Step { .. } => {
-                Some("`windtunnel doctor` tells what this machine allows".into())
+                Some("`windtunnel doctor` shows what this machine allows".into())
             }
             _ => None,
         }

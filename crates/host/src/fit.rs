@@ -82,7 +82,7 @@ fn fastest_link(plan: &Plan) -> Option<Concern> {
             link.name,
             ENGINE_BITS_PER_S / 1_000_000_000
         ),
-        hint: Some("the verdict tells whether the run kept up".to_owned()),
+        hint: Some("the verdict says whether the run kept up".to_owned()),
     })
 }
 

@@ -19,7 +19,7 @@ use crate::supervisor::Supervisor;
 /// What the first byte chooses to be read of the rest.
 pub const KINDS: u8 = 6;
 
-/// Reads arbitrary bytes as what another machine's part of a run of `plan` tells or leaves behind,
+/// Reads arbitrary bytes as a message or a result of another machine's part of a run of `plan`,
 /// in a folder below `scratch` that is removed. The first byte says as what: news, a notice, a
 /// plan, or one of three files of its results, of which the others are those that `results` has.
 ///

@@ -98,7 +98,7 @@ struct Whole {
     freezes: Freezes,
     ending: Ending,
     lost: Vec<Lost>,
-    apart: bool,
+    cut_off: bool,
 }
 
 impl Whole {
@@ -112,7 +112,7 @@ impl Whole {
             freezes: Freezes::default(),
             ending: ending(results),
             lost: Vec::new(),
-            apart: results.iter().all(|part| part.apart),
+            cut_off: results.iter().all(|part| part.apart),
         };
         results.iter().for_each(|part| whole.add(part, results[0].origin));
         for (member, (host, path)) in (0_u16..).zip(&parts.members) {
@@ -181,7 +181,7 @@ impl Whole {
             notes: &[],
             hosts,
             lost,
-            apart: self.apart,
+            cut_off: self.cut_off,
         };
         let members: Vec<String> = parts.members.iter().map(|(host, _)| host.clone()).collect();
         let hosts: Vec<PartEvidence<'_>> = results
@@ -207,8 +207,8 @@ impl Whole {
     }
 }
 
-/// All parts end for the same reason, which the first tells the others; if they differ, the worst
-/// counts.
+/// All parts end for the same reason, which the first sends to the others; if they differ, the
+/// worst counts.
 fn ending(results: &[Results]) -> Ending {
     let weight = |ending: &Ending| match ending {
         Ending::Interrupted(_) => 5,

@@ -15,13 +15,13 @@
 //! | `output` | what programs write, on its own thread |
 //! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
 //! | `reserve` | room on the disk for the report |
-//! | `recent` | what links did in the last second, for who watches |
+//! | `recent` | what links did in the last second, for observers |
 //! | `tables` | `echoes.csv` and `paths.csv`, for expectations of paths |
 //! | `verdict` | what a run's figures mean |
 //! | `fit` | [`fits`]: whether a plan fits this machine |
 //! | `quiet` | [`Activity`]: whether this machine has time for a run |
 //! | `presence` | [`presence::missing`]: whether this machine has the programs of a plan |
-//! | `folder`, `observer` | where a run is kept, and who watches it |
+//! | `folder`, `observer` | where a run is kept, and its observers |
 //!
 //! A run needs namespaces, so this is not run here:
 //!

@@ -13,7 +13,7 @@
 //! | `membership` | in a run over several machines: the agent, the other members, announcements |
 //! | `end_request`, `farewell` | why the run is to end; when daemons have seen it |
 //!
-//! What happens is handed to the parts by who reports it: `replies` (nodes, filtered by
+//! What happens is handed to these modules by its source: `replies` (nodes, filtered by
 //! `reply_filter`), `notes` (threads), `requests` and `orders` (clients), `agent`. Above these is
 //! `turn`, which waits for them, and above that `stages`.
 

@@ -28,7 +28,7 @@ pub enum Notice<'a> {
     Tick {
         /// Since the run began.
         elapsed: Span,
-        /// Programs that run and are no daemons.
+        /// Programs that run, without daemons.
         running: usize,
     },
     /// Programs are asked to end.
@@ -37,7 +37,7 @@ pub enum Notice<'a> {
     Hurried,
 }
 
-/// A notice of its own, for who watches from another machine.
+/// An owned notice, for observers on another machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -58,7 +58,7 @@ pub enum OwnedNotice {
     Event(Event),
     Tick {
         elapsed: Span,
-        /// Programs on this machine that run and are no daemons.
+        /// Programs on this machine that run, without daemons.
         running: usize,
     },
     Stopping {
@@ -87,7 +87,7 @@ impl From<&Notice<'_>> for OwnedNotice {
 }
 
 impl OwnedNotice {
-    /// What a part of a run of `plan` tells in its own words; `None` if that cannot be.
+    /// A notice of a part of a run of `plan`, from its own format; `None` if that cannot be.
     #[must_use]
     pub fn read(text: &str, plan: &Plan) -> Option<Self> {
         let seen: OwnedNotice = serde_json::from_str(text).ok()?;

@@ -29,7 +29,7 @@ pub(crate) use carry::{Carried, Carry, LogMatches, LogWatch, ProgramKey};
 pub(crate) use carry::{LogLine, Volume};
 use stream::{Closed, Progress, Stream};
 
-/// What the thread tells the main loop.
+/// From the thread to the main loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Matched(pub ProgramKey);
 

@@ -1,4 +1,4 @@
-//! Tables with keys that are no texts, as JSON has them: lists of pairs.
+//! Tables with keys that are not texts, as JSON has them: lists of pairs.
 
 use std::collections::BTreeMap;
 

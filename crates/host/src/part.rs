@@ -31,9 +31,9 @@ use crate::run::{Done, ENDING, prepare};
 use link::Link;
 use results::Results;
 
-/// Does this machine's part of a run, as the agent at the other end of `stream` wants it, and tells
-/// it how that went. No program of a node sees the files and folders that are `hidden`. The calling
-/// thread must be the process's only one.
+/// Does this machine's part of a run, as the agent at the other end of `stream` wants it, and
+/// reports the outcome to it. No program of a node sees the files and folders that are `hidden`.
+/// The calling thread must be the process's only one.
 ///
 /// # Errors
 /// If the agent has gone before it said anything that makes sense.
@@ -47,8 +47,8 @@ pub fn part(stream: UnixStream, hidden: Vec<PathBuf>) -> std::io::Result<()> {
         return Err(std::io::Error::other("the agent has not said what the run is"));
     };
     match do_part(link, &setup, hidden) {
-        Ok(()) => writer.tell(&FromPart::Ended),
-        Err(error) => writer.tell(&FromPart::Failed {
+        Ok(()) => writer.send(&FromPart::Ended),
+        Err(error) => writer.send(&FromPart::Failed {
             message: with_causes(&error),
             hint: error.hint(),
             code: error.exit_code(),
@@ -77,7 +77,7 @@ fn in_folder(
 ) -> Result<(), RunError> {
     let socket = bind(setup.bind, setup.ports)?;
     let port = socket.local_addr().map_err(step("open a UDP socket"))?.port();
-    link.writer().tell(&FromPart::Bound { port });
+    link.writer().send(&FromPart::Bound { port });
     let writer = Arc::new(link.writer().clone());
     let options = Options { hidden, ..options(setup) };
     let here = setup.placement.iter().map(|place| *place == setup.member).collect();
@@ -90,7 +90,7 @@ fn in_folder(
             options.base_dir.display()
         ));
     }
-    link.writer().tell(&FromPart::Prepared);
+    link.writer().send(&FromPart::Prepared);
     let addresses = peers(&mut link, setup)?;
     let remote = remote(socket, setup, plan, addresses)?;
     let members = Members::new(setup.member, setup.members.clone(), setup.placement.clone());
@@ -106,7 +106,7 @@ fn in_folder(
     let Some(origin) = live.until_begin() else { return Err(live.not_begun()) };
     let done = live.through(origin);
     if done.ended.membership.as_ref().is_some_and(Membership::agent_is_gone) {
-        // Nobody will fetch anything, and nothing of a run outlives its agent.
+        // No process will fetch anything, and nothing of a run outlives its agent.
         folder.discard();
         return Ok(());
     }
@@ -160,7 +160,7 @@ fn bind(address: IpAddr, (first, last): (u16, u16)) -> Result<UdpSocket, RunErro
 /// Where the packets of the others come from.
 fn peers(link: &mut Link, setup: &PartSetup) -> Result<Vec<Option<SocketAddr>>, RunError> {
     loop {
-        match link.wait().map_err(step("hear the agent"))? {
+        match link.wait().map_err(step("receive from the agent"))? {
             ToPart::Peers { addresses } => return only_others(addresses, setup),
             ToPart::Stop(why) => {
                 return Err(match why {

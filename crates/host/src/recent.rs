@@ -1,5 +1,5 @@
-//! What links did in the last second and since the beginning: copies of the samples for who watches
-//! a live run.
+//! What links did in the last second and since the beginning: copies of the samples for
+//! observers of a live run.
 //!
 //! The recorder's thread adds, the main loop reads; the packet loop does not know of it.
 

@@ -117,7 +117,7 @@ impl Recorder {
         }
     }
 
-    /// Tells the thread to finish; [`Recording::finish`] waits for it.
+    /// Orders the thread to finish; [`Recording::finish`] waits for it.
     pub(crate) fn end(&self) {
         // If the thread is gone, `finish` says so.
         let _ = self.records.send(Record::End);

@@ -1,7 +1,7 @@
 //! Which program starts when, and what its end means: a state machine fed with what happened and
 //! the time.
 //!
-//! It owns no process. The run loop tells it what it sees (`on_*`), asks when it wants to be called
+//! It owns no process. The run loop reports events to it (`on_*`), asks when it wants to be called
 //! again ([`Supervisor::next_wake`]) and does what [`Supervisor::poll_command`] says.
 
 mod program;
@@ -23,9 +23,9 @@ pub(crate) enum Command {
         /// Number of this start, unique in the run.
         spawn: u64,
     },
-    /// Tell who watches the run that it waits for this program to be ready.
+    /// Notify observers that the run waits for this program to be ready.
     Awaited { key: ProgramKey },
-    /// Tell when this holds in the program's node ([`Ready::Tcp`], [`Ready::Listen`] or
+    /// Report when this holds in the program's node ([`Ready::Tcp`], [`Ready::Listen`] or
     /// [`Ready::Unix`]).
     Watch {
         key: ProgramKey,
@@ -46,7 +46,7 @@ pub(crate) struct Supervisor {
     stopping: bool,
     /// How often each node is still to join.
     joins_to_come: BTreeMap<usize, u32>,
-    /// By node: whether it is on this machine. Programs elsewhere are only heard of.
+    /// By node: whether it is on this machine. Programs elsewhere are only known from news.
     here: Vec<bool>,
 }
 
@@ -96,8 +96,8 @@ impl Supervisor {
         }
     }
 
-    /// These nodes were on a machine that is lost. Who waits for one of their programs waits in
-    /// vain.
+    /// These nodes were on a machine that is lost. A program that waits for one of theirs
+    /// waits in vain.
     pub(crate) fn on_lost(&mut self, nodes: &[usize], host: &str) {
         let keys = self.programs.keys().filter(|key| nodes.contains(&key.node));
         for key in keys.copied().collect::<Vec<_>>() {
@@ -144,7 +144,8 @@ impl Supervisor {
     pub(crate) fn next_wake(&self, now: Span) -> Option<Span> {
         let here = self.programs.iter().filter(|(key, _)| self.is_here(**key));
         let wakes = here.filter_map(|(_, program)| program.next_wake());
-        // Who could have started already waits for others, whose news will call for a tick.
+        // A program that could have started already waits for others, whose news will call for a
+        // tick.
         wakes.filter(|wake| *wake > now).min()
     }
 
@@ -274,14 +275,15 @@ impl Supervisor {
         }
     }
 
-    /// Whether every program that is not a daemon has had its life. False if there is none: such a run
-    /// ends by its duration or by command.
+    /// Whether every program that is not a daemon has had its life. False if there is none: such a
+    /// run ends by its duration or by command.
     #[must_use]
     pub(crate) fn finished(&self) -> bool {
         self.programs.values().any(|program| !program.spec.daemon) && self.idle()
     }
 
-    /// Whether every program of this machine that is not a daemon has had its life, or there is none.
+    /// Whether every program of this machine that is not a daemon has had its life, or there is
+    /// none.
     #[must_use]
     pub(crate) fn idle(&self) -> bool {
         let comes = |node| self.joins_to_come.get(&node).is_some_and(|joins| *joins > 0);
@@ -308,7 +310,7 @@ impl Supervisor {
         self.running().next().is_some()
     }
 
-    /// Programs of this machine running now that are no daemons.
+    /// Programs of this machine running now, without daemons.
     #[must_use]
     pub(crate) fn workers_running(&self) -> usize {
         self.running().filter(|program| !program.spec.daemon).count()
@@ -369,7 +371,7 @@ impl Supervisor {
         let Some(program) = self.programs.get(&key) else { return false };
         program.spec.after.iter().all(|node| {
             let programs = self.programs.iter().filter(|(k, _)| k.node == node.index());
-            // Who is not there is not waited for.
+            // An absent node is not waited for.
             programs.map(|(_, program)| program).all(|p| p.ready || p.absent)
         })
     }
@@ -390,13 +392,13 @@ impl Supervisor {
             return;
         };
         if now >= before {
-            let (who, missing) = (self.describe(key), program::missing(condition));
-            self.fatal.get_or_insert(format!("{who} is not ready after {within}: {missing}"));
+            let (program, missing) = (self.describe(key), program::missing(condition));
+            self.fatal.get_or_insert(format!("{program} is not ready after {within}: {missing}"));
         }
     }
 
-    /// A program that ended without having been ready never will be; who waits for it waits in
-    /// vain.
+    /// A program that ended without having been ready never will be; one that waits for it
+    /// waits in vain.
     fn fail_those_that_waited_for(&mut self, key: ProgramKey) {
         let Some(ended) = self.programs.get(&key) else { return };
         let Life::Exited { exit } = ended.life else { return };

@@ -39,7 +39,7 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
     };
     let disturbed = !doubts.is_empty() && doubts.iter().all(|doubt| doubt.is_of_speed);
     let unfaithful: Vec<String> = doubts.into_iter().map(|doubt| doubt.text).collect();
-    let mut failures = apart(evidence);
+    let mut failures = cut_off(evidence);
     failures.extend(lost(evidence));
     failures.extend(evidence.recorded.failure.clone());
     failures.extend(programs::failures(evidence));
@@ -66,7 +66,7 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
 }
 
 /// Two sides of a cut network have not both done the run.
-fn apart(evidence: &Evidence<'_>) -> Vec<String> {
+fn cut_off(evidence: &Evidence<'_>) -> Vec<String> {
     let hosts: Vec<&str> = evidence.lost.iter().map(|lost| lost.host.as_str()).collect();
     let text = || {
         let hosts = hosts.join(", ");
@@ -74,7 +74,7 @@ fn apart(evidence: &Evidence<'_>) -> Vec<String> {
             "this is not the run but a part of it that was cut off: the run is what host {hosts} did"
         )
     };
-    evidence.apart.then(text).into_iter().collect()
+    evidence.cut_off.then(text).into_iter().collect()
 }
 
 /// Machines without which the file does not want to go on, also if they were lost with their
@@ -103,7 +103,7 @@ fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]
     if let Ending::Interrupted(_) = evidence.ending {
         text.push_str("INTERRUPTED, ");
     }
-    if evidence.apart {
+    if evidence.cut_off {
         text.push_str("PARTIAL, ");
     }
     text.push_str(if verdict.faithful { "FAITHFUL, " } else { "NOT FAITHFUL, " });

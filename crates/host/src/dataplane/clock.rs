@@ -81,7 +81,7 @@ impl ArrivalClock {
 }
 
 const TRIES: usize = 4;
-/// Two system calls without the vDSO; with it, readings are some 30 ns apart.
+/// Two system calls without the vDSO; with it, readings take some 30 ns.
 const CLOSE_NS: u64 = 1_000;
 
 #[cfg(test)]

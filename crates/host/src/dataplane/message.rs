@@ -1,4 +1,4 @@
-//! What the packet loop and the main loop tell each other.
+//! Messages between the packet loop and the main loop.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use windtunnel_routing::Routes;
 use super::remote::Silence;
 use super::schedule::Cause;
 
-/// What the loop tells the main loop.
+/// From the packet loop to the main loop.
 #[derive(Debug, Clone)]
 pub(crate) enum Note {
     /// A scheduled or ordered change took effect.
@@ -41,9 +41,9 @@ pub(crate) enum Note {
         /// Whether it found them by itself, after lanes changed.
         by_itself: bool,
     },
-    /// Some other machines have not been heard yet.
+    /// Nothing has been received yet from some other machines.
     Unreached { members: Vec<u16> },
-    /// Every other machine has been heard.
+    /// Something has been received from every other machine.
     Reached,
     /// Flows here began, changed or ended.
     Flows { changes: Vec<FlowChange> },

@@ -12,7 +12,7 @@ use windtunnel_wire::packet::Info;
 /// Counts at the ports of nodes that an expectation names; costs nothing at the others.
 #[derive(Debug)]
 pub(super) struct Meter {
-    /// By port: who sends to it, as addresses and the position among `flows`.
+    /// By port: its senders, as addresses and the position among `flows`.
     ports: Vec<Vec<(Vec<IpAddr>, usize)>>,
     flows: Vec<Flow>,
 }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use windtunnel_model::{Span, Time};
 
-/// Tells overload from a stall. After a stall (a late wake-up, a lost processor) the loop has
-/// caught up after a turn or two; under overload each turn begins as far behind as the one before,
-/// or further.
+/// Distinguishes overload from a stall. After a stall (a late wake-up, a lost processor) the loop
+/// has caught up after a turn or two; under overload each turn begins as far behind as the one
+/// before, or further.
 #[derive(Debug)]
 pub(super) struct Overload {
     /// Behind by more than this counts.
@@ -127,7 +127,7 @@ impl Overload {
         Some(Change::Ended(lasted))
     }
 
-    /// What the last turns were, if they were no overload.
+    /// What the last turns were, if they were not an overload.
     fn stall(&self) -> Stalls {
         let longest = self.behind;
         let times = u64::from(longest.as_nanos() > self.bound.as_nanos().saturating_mul(2));

@@ -211,7 +211,7 @@ impl Remote {
         self.tunnel.poll_timeout()
     }
 
-    /// Whether that has just become true: every other machine has been heard.
+    /// Whether this has just become true: something has been received from every other machine.
     pub(super) fn newly_reached(&mut self) -> bool {
         if self.reached {
             return false;
@@ -221,7 +221,8 @@ impl Remote {
         self.reached
     }
 
-    /// Once a second: other machines of which nothing has been heard, as long as there are any.
+    /// Once a second: other machines from which nothing has been received, as long as there are
+    /// any.
     pub(super) fn unreached(&mut self, now: Time) -> Option<Vec<u16>> {
         if self.reached || now < self.unreached_next {
             return None;
@@ -255,7 +256,7 @@ impl Remote {
         sent.iter().all(|(member, sent)| received(*member).is_none_or(|came| came >= *sent))
     }
 
-    /// Who has become silent, or answers again.
+    /// Members that have become silent, or answer again.
     pub(super) fn silences(&mut self, now: Time) -> Vec<Silence> {
         let Remote { tunnel, pairs, .. } = self;
         pairs.watch(now, |member| tunnel.silent_since(member, now))

@@ -122,8 +122,8 @@ const INTERVAL: Span = Span::from_millis(100);
 /// Of one processor, beyond the one that waiting awake takes.
 const SPARE_PERCENT: u64 = 20;
 /// How early to wake: beyond what a sleeper oversleeps but in one of some thousand times. Waking 1
-/// ms early was worse (4 paired runs, p99 1.0 to 1.6 ms against 0.2 to 0.4 ms): who waits awake
-/// uses up the credit that lets a sleeper in at once.
+/// ms early was worse (4 paired runs, p99 1.0 to 1.6 ms against 0.2 to 0.4 ms): a thread that
+/// waits awake uses up the credit that lets a sleeper in at once.
 const MARGIN: Duration = Duration::from_micros(250);
 /// Shorter sleeps cost more than they save.
 const MARGIN_LEAST: Duration = Duration::from_micros(15);

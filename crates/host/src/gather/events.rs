@@ -34,7 +34,7 @@ fn read(path: &Path, events: &mut Vec<Event>) -> Result<(), FolderError> {
     Ok(())
 }
 
-/// What happens to the network, every part tells; the first to tell it counts.
+/// Every part reports an event of the network; the first report counts.
 #[derive(Debug, Default)]
 pub struct EventFilter {
     seen: BTreeSet<String>,
@@ -55,7 +55,7 @@ impl EventFilter {
     }
 }
 
-/// What a part tells of itself alone.
+/// Whether a part reports this of itself alone.
 fn is_from_one_part(what: &EventKind) -> bool {
     match what {
         EventKind::RunBegan

@@ -1,7 +1,7 @@
 //! Whether the numbers of a JSON text of another machine are such that sums of them mean something.
 
-/// Whether no whole number in the text is above [`NUMBER_MAX`]. Texts and fractions are left to who
-/// reads them.
+/// Whether no whole number in the text is above [`NUMBER_MAX`]. Texts and fractions are left to
+/// their readers.
 pub(crate) fn are_sane(json: &[u8]) -> bool {
     let (mut in_text, mut escaped, mut number) = (false, false, 0_u64);
     for byte in json {

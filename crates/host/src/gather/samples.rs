@@ -47,8 +47,8 @@ pub(super) fn merge(
     Ok(peaks.finish())
 }
 
-/// By lane index: only what is there, since a file of another machine tells how many intervals
-/// there are.
+/// By lane index: only rows that exist, since the number of intervals comes from a file of another
+/// machine.
 type Rows = BTreeMap<usize, Row>;
 
 fn read(

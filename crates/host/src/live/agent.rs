@@ -37,7 +37,7 @@ impl Live {
     fn handle_message(&mut self, message: ToPart) {
         let members = self.members().map_or(0, Members::count);
         if let Some(member) = message.member().filter(|it| usize::from(*it) >= members) {
-            let text = format!("news of member {member}, of whom there are {members}");
+            let text = format!("news of member {member}, but there are only {members}");
             return self.cx.journal.warn(text);
         }
         match message {
@@ -56,7 +56,7 @@ impl Live {
                     self.cx.journal.warn(text);
                 }
             },
-            ToPart::Lost { member, why, apart } => self.lose(member, why, apart),
+            ToPart::Lost { member, why, apart: cut_off } => self.lose(member, why, cut_off),
             ToPart::Left { member } => self.leave_with(member),
             ToPart::Stop(why) => self.stop(why),
             ToPart::Setup(_) | ToPart::Peers { .. } => {
@@ -106,10 +106,10 @@ impl Live {
         }
     }
 
-    fn lose(&mut self, member: u16, why: String, apart: bool) {
+    fn lose(&mut self, member: u16, why: String, cut_off: bool) {
         let elapsed = self.elapsed();
         let Some(Membership { members, .. }) = &mut self.membership else { return };
-        let Some(nodes) = members.lose(member, elapsed, apart) else { return };
+        let Some(nodes) = members.lose(member, elapsed, cut_off) else { return };
         let host = members.name(member);
         self.network.order(Order::Forget { member });
         self.programs.supervisor.on_lost(&nodes, &host);

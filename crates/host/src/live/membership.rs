@@ -21,7 +21,7 @@ pub(crate) struct Membership {
     pub(crate) members: Members,
     pub(super) programs: ProgramAnnouncements,
     pub(super) flows: FlowAnnouncements,
-    /// Whether every other machine has been heard.
+    /// Whether something has been received from every other machine.
     pub(super) reached: bool,
     pub(super) agent_gone: bool,
     /// Whether the agent has said that the run is to stop.
@@ -57,7 +57,7 @@ impl Membership {
     }
 
     pub(super) fn send_to_agent(&self, message: &FromPart) {
-        self.link.writer().tell(message);
+        self.link.writer().send(message);
     }
 
     /// Sends news to all other members.

@@ -58,7 +58,7 @@ impl Live {
         }
     }
 
-    /// Under new routes, other members have to hear of the flows here.
+    /// Under new routes, other members are notified of the flows here.
     fn announce_flows_again(&mut self) {
         let Some(membership) = &mut self.membership else { return };
         let (plan, routes, now) = (&self.cx.plan, self.network.routes(), self.cx.journal.now());

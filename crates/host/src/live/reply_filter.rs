@@ -1,5 +1,5 @@
-//! What a node may speak of. An init tells the truth, but a process that got hold of its
-//! channel need not: a reply about another node's program, or about what was never asked, is dropped before
+//! Which replies are accepted from a node. An init is honest, but a process that got hold of its
+//! channel need not be: a reply about another node's program, or to no request, is dropped before
 //! anything is done with it.
 
 use windtunnel_node::Reply;

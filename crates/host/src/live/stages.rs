@@ -33,8 +33,8 @@ impl Live {
         }
     }
 
-    /// Waits until every other machine has been heard, and then until the agent wants paths
-    /// measured. False if the run is to end instead.
+    /// Waits until something has been received from every other machine, and then until the agent
+    /// wants paths measured. False if the run is to end instead.
     pub(crate) fn until_measure(&mut self) -> bool {
         self.until(|membership| membership.reached);
         self.send_to_agent(&FromPart::Reached);
@@ -94,7 +94,7 @@ impl Live {
         }
     }
 
-    /// Tells the other members that the run is over.
+    /// Notifies the other members that the run is over.
     pub(crate) fn announce_end(&self, ending: &Ending) {
         if let Some(membership) = &self.membership {
             membership.send_to_members(&News::End { ending: ending.clone() });
@@ -185,8 +185,8 @@ impl Live {
     /// The last stage of a run over several machines: what is under way between them arrives before
     /// anything is counted, so that what each has sent and the other received can be compared.
     ///
-    /// Sends nothing more to other machines, tells each how much has gone to it, and waits until
-    /// they have said the same. Returns what is to come here: datagrams by member.
+    /// Sends nothing more to other machines, reports to each how much has gone to it, and waits
+    /// until they have done the same. Returns what is to come here: datagrams by member.
     fn settle(&mut self) -> Vec<(u16, u64)> {
         if self.membership.is_none() {
             return Vec::new();
@@ -207,7 +207,7 @@ impl Live {
 }
 
 const TICK: Span = Span::from_millis(250);
-/// Only so that an end is noticed that nothing tells.
+/// Only so that an end without an event is noticed.
 const LOOK_AGAIN: Span = Span::from_millis(100);
 /// How long programs may take to end after SIGTERM.
 const GRACE: Span = Span::from_secs(2);

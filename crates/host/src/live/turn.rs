@@ -1,4 +1,5 @@
-//! One turn of the main loop: wait for something to happen, and hand it to whom it concerns.
+//! One turn of the main loop: wait for something to happen, and hand it to the module that handles
+//! it.
 
 use std::io::ErrorKind;
 use std::time::Duration;

@@ -24,7 +24,7 @@ pub(crate) struct Link {
     writer: AgentWriter,
 }
 
-/// Tells the agent; cheap to clone.
+/// Sends to the agent; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct AgentWriter(Arc<Mutex<UnixStream>>);
 
@@ -43,10 +43,10 @@ impl Link {
         &self.writer
     }
 
-    /// Says which version this is, and hears which the agent is of.
+    /// Exchanges versions with the agent.
     ///
     /// # Errors
-    /// If that is another, or the agent has gone.
+    /// If the agent has another, or has gone.
     pub(crate) fn greet(&mut self) -> io::Result<()> {
         let own = Version::own();
         self.writer.write(&own);
@@ -115,8 +115,8 @@ impl AsFd for Link {
 }
 
 impl AgentWriter {
-    /// That the agent has gone shows where its messages are read.
-    pub(crate) fn tell(&self, message: &FromPart) {
+    /// Reports no error: that the agent has gone shows where its messages are read.
+    pub(crate) fn send(&self, message: &FromPart) {
         self.write(message);
     }
 
@@ -130,7 +130,7 @@ impl AgentWriter {
 impl Observer for AgentWriter {
     fn notice(&self, notice: &Notice<'_>) {
         if let Ok(notice) = serde_json::to_string(&OwnedNotice::from(notice)) {
-            self.tell(&FromPart::Notice { notice });
+            self.send(&FromPart::Notice { notice });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the parts of a run tell each other.
+//! Messages between the parts of a run.
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
@@ -15,7 +15,7 @@ use crate::supervisor::Supervised;
 pub(crate) enum News {
     /// Where a program of the writer is in its life.
     Program { key: ProgramKey, state: Box<Supervised> },
-    /// Whether all programs of the writer that are no daemons have had their lives.
+    /// Whether all programs of the writer except daemons have had their lives.
     Idle { idle: bool },
     /// Something that was ordered at the writer, to be done by all at that time of the run.
     Order { at: Span, action: Box<Action> },

@@ -113,7 +113,7 @@ impl Done {
             notes: &self.notes,
             hosts: &[],
             lost: &[],
-            apart: false,
+            cut_off: false,
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) lost: &'a [Lost],
     /// Whether the run is what the lost machines did: the network was cut, and this is the other
     /// side.
-    pub(crate) apart: bool,
+    pub(crate) cut_off: bool,
 }
 
 /// What one of several machines has seen.

@@ -33,7 +33,7 @@ fn check_one(evidence: &Evidence<'_>, index: usize, asked: &Asked) -> Expectatio
         if elapsed <= window.from {
             let ended = rounded(elapsed);
             (found.met, found.seen) = (false, format!("the run ended at {ended}, before that"));
-            found.look = "events.jsonl: the last lines tell why the run ended".to_owned();
+            found.look = "events.jsonl: the last lines show why the run ended".to_owned();
         } else if window.to.is_some_and(|to| elapsed + EARLY < to) {
             found.seen.push_str(&format!("; the run ended at {}", rounded(elapsed)));
         }

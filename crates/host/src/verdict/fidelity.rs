@@ -55,7 +55,7 @@ fn losses(evidence: &Evidence<'_>) -> Vec<String> {
     }
     if tally.truncated > 0 {
         doubts.push(format!(
-            "{} packets were no frames of at most 66KiB and were lost",
+            "{} packets were not frames of at most 66KiB and were lost",
             tally.truncated
         ));
     }
@@ -72,7 +72,7 @@ pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<Doubt> {
     all.map(|doubt| doubt.of_host(&part.results.host)).collect()
 }
 
-/// Programs and events of a machine that began late were late, and nothing else tells it.
+/// Programs and events of a machine that began late were late, and nothing else reports it.
 fn began_late(late: Span) -> Option<String> {
     (late > BEGIN_LATE).then(|| {
         format!("the run began {} late there: programs and events were late", rounded(late))

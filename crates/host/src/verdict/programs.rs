@@ -36,7 +36,7 @@ fn failed(evidence: &Evidence<'_>, program: &Supervised) -> bool {
         (_, Some(exit)) => exit.code != 0,
         // That the machine was lost is reported by itself.
         (Life::Running { .. } | Life::Starting | Life::Lost, None) => false,
-        // Whoever cuts a run short does not want to hear of everything that had not started.
+        // If a run is cut short, programs that had not started are not reported.
         (_, None) => matches!(evidence.ending, Ending::Finished | Ending::Duration),
     }
 }

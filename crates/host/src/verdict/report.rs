@@ -37,7 +37,7 @@ pub(super) fn assemble(
         setup_ns: evidence.setup.as_nanos(),
         ended: evidence.ending.reason(),
         verdict,
-        partial: evidence.apart,
+        partial: evidence.cut_off,
         attempts: Vec::new(),
         lost: evidence.lost.iter().map(lost).collect(),
         lateness: evidence.tally.departures.summary(),

@@ -111,7 +111,7 @@ impl Case {
             notes: &self.notes,
             hosts: &[],
             lost: &[],
-            apart: false,
+            cut_off: false,
         }
     }
 

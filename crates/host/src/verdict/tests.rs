@@ -176,7 +176,7 @@ fn the_side_of_a_cut_network_that_is_not_the_run_says_where_the_run_is() {
     let case = done(0);
     let lost = [Lost { host: "m2".into(), why: "cut".into(), since: None, nodes: 1 }];
     let ending = Ending::host_lost("m2");
-    let evidence = Evidence { lost: &lost, apart: true, ending: &ending, ..case.evidence() };
+    let evidence = Evidence { lost: &lost, cut_off: true, ending: &ending, ..case.evidence() };
     let verdict = judge(&evidence).verdict;
     assert!(verdict.text.starts_with("PARTIAL, "), "{}", verdict.text);
     let failures = [

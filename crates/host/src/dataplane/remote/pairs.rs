@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::{Span, Time};
 use windtunnel_tunnel::{PeerCounters, Traffic as Counted, Tunnel};
 
-/// What went between this machine and another. The other's view of it is needed to tell what was
+/// What went between this machine and another. The other's view of it is needed to count what was
 /// lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PeerTraffic {
@@ -88,7 +88,7 @@ impl Pairs {
         self.all.iter_mut().filter(|pair| !pair.is_gone).for_each(|pair| pair.leave(now));
     }
 
-    /// Who has become silent or answers again. Looks ten times a second.
+    /// Members that have become silent or answer again. Looks ten times a second.
     pub(super) fn watch(
         &mut self,
         now: Time,

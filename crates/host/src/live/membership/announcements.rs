@@ -45,7 +45,7 @@ impl ProgramAnnouncements {
 /// What the others know of the flows here.
 #[derive(Debug, Default)]
 pub(in crate::live) struct FlowAnnouncements {
-    /// Which members hear of flows; made when it is first needed, and anew for new routes.
+    /// Which members are notified of flows; made when it is first needed, and anew for new routes.
     audiences: Option<Audiences>,
     /// Flows that others know of.
     flows: BTreeMap<FlowKey, Flow>,
@@ -70,17 +70,17 @@ impl FlowAnnouncements {
             let since = |flow: &Flow| former.map_or(flow.since, |former| former.since);
             let flow = flow.map(|flow| Flow { since: since(&flow), ..flow });
             self.flows.extend(flow.map(|flow| (*key, flow)));
-            let hearing = audiences.audience_of(plan, routes, (key.source, key.destination));
+            let notified = audiences.audience_of(plan, routes, (key.source, key.destination));
             let (audience, at_once) =
-                hearing.map(|hearing| (hearing.members, hearing.at_once)).unzip();
+                notified.map(|notified| (notified.members, notified.at_once)).unzip();
             let change = FlowChange { key: *key, flow };
             announcements.push(FlowAnnouncement { change, audience, at_once });
         }
         announcements
     }
 
-    /// All flows once more, under new routes: for members that hear of them for the first time, they
-    /// begin `now`.
+    /// All flows once more, under new routes: for members that are notified of them for the first
+    /// time, they begin `now`.
     pub(in crate::live) fn announce_again(
         &mut self,
         plan: &Plan,

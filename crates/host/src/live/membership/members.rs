@@ -19,8 +19,8 @@ pub(crate) struct Members {
     /// Members for which the run is over.
     ended: BTreeSet<u16>,
     /// Whether the machines on the other side of a cut network are the run.
-    apart: bool,
-    /// Members of which nothing more is heard.
+    cut_off: bool,
+    /// Members from which nothing more comes.
     gone: BTreeSet<u16>,
     /// Whether this member has said how much it has sent, and sends no more.
     has_sent: bool,
@@ -37,7 +37,7 @@ impl Members {
             placement,
             lost: BTreeMap::new(),
             ended: BTreeSet::new(),
-            apart: false,
+            cut_off: false,
             gone: BTreeSet::new(),
             has_sent: false,
             sent_here: BTreeMap::new(),
@@ -56,7 +56,7 @@ impl Members {
 
     /// Whether the network was cut, and the run is what the other side does.
     pub(crate) fn is_cut_off(&self) -> bool {
-        self.apart
+        self.cut_off
     }
 
     pub(in crate::live) fn count(&self) -> usize {
@@ -113,13 +113,13 @@ impl Members {
         &mut self,
         member: u16,
         at: Span,
-        apart: bool,
+        cut_off: bool,
     ) -> Option<Vec<usize>> {
         self.gone.insert(member);
         if self.is_done(member) || member == self.own {
             return None;
         }
-        self.apart |= apart;
+        self.cut_off |= cut_off;
         self.lost.insert(member, at);
         let places = self.placement.iter().enumerate();
         Some(places.filter(|(_, place)| **place == member).map(|(node, _)| node).collect())

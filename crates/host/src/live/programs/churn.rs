@@ -168,7 +168,7 @@ events:
         let absent = Action::Absent { nodes: node(2) };
         assert_eq!(programs.do_now(&context, &absent, Span::ZERO).len(), 1);
         programs.tick(&context, Span::ZERO);
-        assert_eq!(sent.spawns().len(), 2, "who is absent does not start");
+        assert_eq!(sent.spawns().len(), 2, "an absent node does not start");
         let churn = Action::Churn { leave: node(1), by: NodeVerb::Stop, join: node(2) };
         assert_eq!(programs.do_now(&context, &churn, Span::from_secs(1)).len(), 2);
         assert_eq!(sent.signals(), [(1, 15), (1, 18)]);

@@ -202,7 +202,7 @@ fn worst_lanes(evidence: &Evidence<'_>, bound: Span) -> String {
 const LATE_ONE_IN: u64 = 1000;
 const LANES_NAMED: usize = 3;
 
-/// By the number of late packets: of so many or fewer, they are no chance: the largest n for which
+/// By the number of late packets: of so many or fewer, they are not random: the largest n for which
 /// a binomial variable of n trials with probability 0.001 reaches that number with probability 1e-6
 /// at most.
 const PACKETS_FOR_LATE: [u64; 21] = [

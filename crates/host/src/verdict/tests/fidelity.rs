@@ -125,7 +125,7 @@ fn packets_that_were_lost_outside_the_model_are_counted_by_where_that_was() {
         "the kernel dropped 7 packets before the engine saw them, first in the 100ms before 700ms",
         "1 packet was lost at the devices between nodes and engine: the kernel's backlog was full",
         "the kernel refused 3 packets that were due",
-        "4 packets were no frames of at most 66KiB and were lost",
+        "4 packets were not frames of at most 66KiB and were lost",
         "the packet memory was exhausted: 6 packets were lost on r--b (b-r) alone; give more with \
          --packet-memory",
     ];
