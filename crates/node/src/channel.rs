@@ -11,7 +11,7 @@ use windtunnel_sys::unix;
 
 use crate::message::{self, MESSAGE_BYTES_MAX, MessageError};
 
-/// A socket that keeps messages apart.
+/// A socket that preserves message boundaries.
 #[derive(Debug)]
 pub(crate) struct Channel(OwnedFd);
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use windtunnel_model::Plan;
 
 /// The text of `/etc/hosts` (hosts(5)): localhost, then every node with its first interface's
-/// addresses, then the further interfaces, then the routers. Whoever asks for a name gets the first
+/// addresses, then the further interfaces, then the routers. A lookup of a name returns the first
 /// interface first, because resolvers keep the order.
 #[must_use]
 pub fn hosts_file(plan: &Plan) -> String {

@@ -56,7 +56,7 @@ pub(crate) struct InitSetup<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) routes: &'a Routes,
     pub(crate) id: NodeId,
-    /// Who is who in the user namespace of its programs, if they have one of their own.
+    /// The id maps of the user namespace of its programs, if they have one of their own.
     pub(crate) inside: Option<IdMap>,
     pub(crate) files: NodeFiles,
     /// What no program may see.
@@ -106,7 +106,7 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     let signals = become_init(setup).map_err(|error| process_failure(&error))?;
     let inner = setup.inside.as_ref().map(Inner::make).transpose();
     let inner = inner.map_err(|error| process_failure(&error))?;
-    // Not earlier: the files below /proc of who cannot be looked into are root's.
+    // Not earlier: the files below /proc of a process that is not dumpable are root's.
     process::set_dumpable(false).map_err(|error| process_failure(&error))?;
     mounts::mount(&setup.files, &mut notes)?;
     hidden::hide(setup.hidden, &mut notes)?;
@@ -119,7 +119,7 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     channel.send(&Reply::Prepared, &[])?;
     match channel.receive::<Request>(None)? {
         Some((Request::Continue, _)) => {}
-        // Nobody else is talked to before: the host process is not what it should be.
+        // Only the host process sends here, and it sent something else: it is not sane.
         _ => return Err(End::Channel(ChannelError::Gone)),
     }
     network::configure(&net_config, &mut notes)?;
@@ -133,7 +133,7 @@ fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {
     terminal::give_up_controlling()?;
     schedule::set_nice(setup.nice)?;
     process::set_parent_death_signal(Some(Signal::KILL))?;
-    // The name is for people who look at the machine's processes.
+    // The name is for users who look at the machine's processes.
     process::set_name(&format!("wt:{}", setup.node().name))?;
     for number in HOST_HANDLES {
         signal::reset(number)?;

@@ -27,7 +27,7 @@ pub enum Request {
     },
     /// Say when something listens.
     Watch {
-        /// Chosen by the asker, given back in the reply.
+        /// Chosen by the sender, given back in the reply.
         token: u64,
         /// What should listen.
         what: Listener,
@@ -37,9 +37,9 @@ pub enum Request {
     },
     /// Measure round trips with ICMP echo requests through the node's own stack.
     Echo {
-        /// Chosen by the asker, given back in the reply.
+        /// Chosen by the sender, given back in the reply.
         token: u64,
-        /// Who is asked.
+        /// The destination.
         address: IpAddr,
         /// How many requests, at most 10,000.
         count: u16,

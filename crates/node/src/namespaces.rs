@@ -26,7 +26,7 @@ use crate::hint;
 #[derive(Debug, Clone)]
 pub struct Namespaces {
     invoker: User,
-    /// Who is who in the user namespace between the run and the machine; `None` without one.
+    /// The id maps of the user namespace between the run and the machine; `None` without one.
     identities: Option<IdMap>,
     open_files: Option<u64>,
     notes: Vec<String>,
@@ -62,7 +62,7 @@ impl EnterError {
 }
 
 impl Namespaces {
-    /// Who runs windtunnel, by the numbers of the machine's own user namespace.
+    /// The user that runs windtunnel, by the numbers of the machine's own user namespace.
     #[must_use]
     pub fn invoker(&self) -> User {
         self.invoker
@@ -74,7 +74,7 @@ impl Namespaces {
         self.identities.is_some()
     }
 
-    /// Who is who in the user namespace of a node's programs, where they have one of their own:
+    /// The id maps of the user namespace of a node's programs, where they have one of their own:
     /// root of a node must not be able to undo what the node's init has set up, so
     /// the init stays outside of it. An ordinary user's programs that are not root need none:
     /// they have no rights to undo anything.

@@ -44,11 +44,11 @@ struct LanConfig {
     subnets: Vec<Subnet>,
     /// With IPv6: the address that is valid on this LAN only.
     link_local: Option<Ipv6Addr>,
-    /// Who leads out of it, by family.
+    /// The gateway out of it, by family.
     gateways: [Option<IpAddr>; 2],
 }
 
-/// A way out: the position of a device, and who takes packets on there.
+/// A way out: the position of a device, and the next hop there.
 type Way = (usize, Via);
 
 impl NetConfig {

@@ -144,7 +144,7 @@ impl NodeSet {
         before: &Routes,
         after: &Routes,
     ) -> Vec<(NodeId, Result<(), ChannelError>)> {
-        let tell = |node: &Node| {
+        let change = |node: &Node| {
             let edit = RouteEdit::of(plan, before, after, node.id);
             if edit.is_empty() {
                 return None;
@@ -152,7 +152,7 @@ impl NodeSet {
             let mut parts = edit.parts().into_iter();
             Some((node.id, parts.try_for_each(|part| node.send(&Request::Routes(part), &[]))))
         };
-        self.nodes.iter().filter_map(tell).collect()
+        self.nodes.iter().filter_map(change).collect()
     }
 
     /// What is not as it should be, without being fatal: a sentence each.
@@ -168,7 +168,7 @@ impl NodeSet {
     /// All first, then wait: the kernel takes the namespaces down in one batch.
     fn end(&mut self) {
         for node in &self.nodes {
-            // Who is gone already needs no signal.
+            // A node that is gone already needs no signal.
             let _ = process::pidfd_send_signal(&node.pidfd, Signal::KILL);
         }
         for node in &self.nodes {

@@ -50,15 +50,18 @@ fn main() {
         chosen.iter().for_each(|(name, _)| println!("{name}: test"));
         return;
     }
-    let who = if process::current_user().uid == 0 { "root" } else { "user" };
+    let user = if process::current_user().uid == 0 { "root" } else { "user" };
     if let Some(missing) = missing_for_all() {
-        println!("skipped: all cases as {who}: {missing}");
+        println!("skipped: all cases as {user}: {missing}");
         process::exit_now(i32::from(is_required()));
     }
-    let failed: Vec<&str> =
-        chosen.iter().filter(|(name, body)| !passes(who, name, *body)).map(|case| case.0).collect();
-    println!("as {who}: {} passed, {} failed", chosen.len() - failed.len(), failed.len());
-    let accounts = if who == "user" { &[][..] } else { &Account::ALL };
+    let failed: Vec<&str> = chosen
+        .iter()
+        .filter(|(name, body)| !passes(user, name, *body))
+        .map(|case| case.0)
+        .collect();
+    println!("as {user}: {} passed, {} failed", chosen.len() - failed.len(), failed.len());
+    let accounts = if user == "user" { &[][..] } else { &Account::ALL };
     let failed_as = accounts.iter().filter(|account| !account.passes(&filters)).count();
     process::exit_now(i32::from(!failed.is_empty() || failed_as > 0));
 }
@@ -87,11 +90,11 @@ fn is_required() -> bool {
     std::env::var_os("WINDTUNNEL_REQUIRE_NAMESPACES").is_some_and(|value| value == "1")
 }
 
-fn passes(who: &str, name: &str, body: fn()) -> bool {
+fn passes(user: &str, name: &str, body: fn()) -> bool {
     let started = windtunnel_sys::clock::monotonic_ns();
     let passed = in_a_process(body) == Status::Exited(0);
     let milliseconds = (windtunnel_sys::clock::monotonic_ns() - started) / 1_000_000;
-    println!("{} {name} (as {who}, {milliseconds} ms)", if passed { "ok" } else { "FAILED" });
+    println!("{} {name} (as {user}, {milliseconds} ms)", if passed { "ok" } else { "FAILED" });
     passed
 }
 

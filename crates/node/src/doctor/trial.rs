@@ -82,7 +82,7 @@ fn in_a_process(
         Fork::Child => {
             drop(ours);
             let lived = panic::catch_unwind(panic::AssertUnwindSafe(|| {
-                // Nobody to tell otherwise: the parent takes silence as a failure.
+                // There is no other way to report it: the parent takes silence as a failure.
                 let _ = theirs.send(&body(), &[]);
             }));
             process::exit_now(i32::from(lived.is_err()))

@@ -1,8 +1,8 @@
 //! Files that no program of a node may see, whatever its user may read outside.
 //!
 //! A mount hides a file below one name of one mount. The same file may have other names: where its
-//! file system is mounted a second time, which the table of mounts tells (proc_pid_mountinfo(5)),
-//! and hard links, which nothing tells: of these the user is warned.
+//! file system is mounted a second time, which the table of mounts lists (proc_pid_mountinfo(5)),
+//! and hard links, which no table lists: of these the user is warned.
 
 use std::fs::{self, Metadata};
 use std::io;

@@ -1,7 +1,7 @@
 //! The user namespace in which a node's programs are root, while its init stays outside.
 //!
-//! Who is root of the user namespace that owns a tree of mounts can take each of them away, and can
-//! trace each process of that namespace. So the mounts are made in a tree that belongs to the
+//! Root of the user namespace that owns a tree of mounts can unmount each of them, and can trace
+//! each process of that namespace. So the mounts are made in a tree that belongs to the
 //! init's own user namespace, and the programs get a copy of it that belongs to theirs: the kernel
 //! locks what a less privileged tree has got from a more privileged one (mount_namespaces(7)). What
 //! is below `/proc` or a masked file stays unseen, and the init has rights that no program can
@@ -48,8 +48,8 @@ impl Inner {
         };
         drop(theirs);
         let (number, user_namespace) = introduction(&channel)?;
-        // Who may not change its groups outside may not do so inside either, whatever is written
-        // here.
+        // A user that may not change its groups outside may not do so inside either, whatever is
+        // written here.
         namespace::write_id_maps(Target::Process(number), maps, false)?;
         namespace::setns(&pidfd, PROGRAMS_OWN)?;
         Ok(Inner { holder, pidfd, channel, user_namespace })

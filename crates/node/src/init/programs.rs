@@ -106,7 +106,7 @@ impl Programs {
         None
     }
 
-    #[expect(clippy::type_complexity, reason = "private, and taken apart at its only call")]
+    #[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
     fn strings(
         &self,
         spawn: &Spawn,

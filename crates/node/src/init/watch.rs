@@ -1,5 +1,5 @@
-//! Who listens in the node, found by looking, never by connecting: a connection would be the first
-//! that a server sees. Source: proc_pid_net(5).
+//! Which sockets listen in the node, read from /proc and never found by connecting: a connection
+//! would be the first that a server sees. Source: proc_pid_net(5).
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A user namespace in which several users are who they were.
+//! A user namespace that maps several users to themselves.
 //!
 //! Only a process outside may map more than its own user. So a helper is forked first, which stays
 //! outside, waits until its parent is inside, and writes the parent's maps.

@@ -118,8 +118,8 @@ impl<'a> Exits<'a> {
         self.plan.lan_with(address).is_some()
     }
 
-    /// On the LAN of an interface: the address, of the version of `like`, of who takes packets for
-    /// a destination on.
+    /// On the LAN of an interface: the address, of the version of `like`, of the next hop to a
+    /// destination.
     pub(crate) fn gateway(
         &self,
         position: usize,

@@ -42,18 +42,18 @@ pub(crate) struct Hop {
     /// The address that they come from unless the program has chosen one.
     pub(crate) source: IpAddr,
     pub(crate) table: u32,
-    /// Who takes them on.
+    /// The next hop.
     pub(crate) via: Via,
 }
 
-/// Who takes packets on.
+/// A next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Via {
-    /// Whoever is at the other end of the link.
+    /// The other end of the link.
     Anyone,
     /// The owner of the destination itself, on a LAN.
     Owner,
-    /// Who has this address, on a LAN.
+    /// The owner of this address, on a LAN.
     Gateway(IpAddr),
 }
 

@@ -5,7 +5,7 @@
 //!    devices;
 //! 3. when an init has said that it is prepared, its namespace's defaults are set, and its devices
 //!    may come: they are made from here, the far end put straight into the node's namespace;
-//! 4. tell all inits to go on, and wait for all of them.
+//! 4. order all inits to go on, and wait for all of them.
 //!
 //! What fails drops the node_set, which ends what there is.
 

@@ -1,4 +1,4 @@
-//! Ordinary users as whom root runs the cases again.
+//! Ordinary users: root runs the cases again as each of them.
 
 use std::ffi::CString;
 use std::fs;
@@ -13,7 +13,7 @@ use windtunnel_sys::process::{self, Session, SpawnPlan, Status, User};
 use crate::in_a_process;
 use crate::support::Folder;
 
-/// Somebody without any rights.
+/// A user without any rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Account {
     /// A number that no account has.
@@ -25,7 +25,7 @@ pub(crate) enum Account {
 impl Account {
     pub(crate) const ALL: [Account; 2] = [Account::Plain, Account::Subordinate];
 
-    /// As whom this test runs, if root has started it as another account.
+    /// The account that this test runs as, if root has started it as another account.
     pub(crate) fn of_test() -> Option<Account> {
         let name = std::env::var(VARIABLE).ok()?;
         Account::ALL.into_iter().find(|account| account.name() == name)

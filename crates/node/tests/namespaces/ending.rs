@@ -28,17 +28,17 @@ fn dropped() {
 }
 
 fn killed() {
-    killed_when(|tell| {
+    killed_when(|socket| {
         let world = World::new(star(&["a", "b"]));
         sleepers(&world);
         std::fs::remove_dir_all(world.folder.path()).unwrap();
-        unix::send(tell, b"ready", &[]).unwrap();
+        unix::send(socket, b"ready", &[]).unwrap();
         std::mem::forget(world);
     });
 }
 
 fn killed_early() {
-    killed_when(|tell| {
+    killed_when(|socket| {
         let folder = Folder::new("early");
         let names: Vec<String> = (0..20).map(|number| format!("n{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -49,8 +49,8 @@ fn killed_early() {
         let stop = |done, _| {
             if done == 1 {
                 std::fs::remove_dir_all(folder.path()).unwrap();
-                unix::send(tell, b"ready", &[]).unwrap();
-                wait_for_ever(tell);
+                unix::send(socket, b"ready", &[]).unwrap();
+                wait_for_ever(socket);
             }
         };
         let _ = windtunnel_node::create(&plan, &routes, &namespaces, &options, stop);
@@ -100,8 +100,8 @@ fn killed_when(host: impl FnOnce(&OwnedFd)) {
 }
 
 /// Ends with the case, should the case end first.
-fn wait_for_ever(tell: &OwnedFd) -> ! {
-    let _ = unix::receive(tell, &mut [0; 16]);
+fn wait_for_ever(socket: &OwnedFd) -> ! {
+    let _ = unix::receive(socket, &mut [0; 16]);
     process::exit_now(1)
 }
 

@@ -185,7 +185,7 @@ fn private() {
         assert_eq!(fs::read_to_string(output).unwrap(), format!("{node}\n"));
     }
     assert!(!Path::new("/tmp/mine").exists() && !Path::new("/dev/shm/mine").exists());
-    // Who does not ask for it sees the machine's.
+    // A node that is not private sees the machine's.
     let seen = world.output("c", &format!("cat '{}'", file.display()));
     assert_eq!(seen, SECRET);
 }

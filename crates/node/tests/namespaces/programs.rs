@@ -114,7 +114,7 @@ fn listeners() {
     let path = path.to_str().unwrap();
     node.send(&Request::Watch { token: 1, what: Listener::Tcp(80) }, &[]).unwrap();
     node.send(&Request::Watch { token: 2, what: Listener::Unix(path.into()) }, &[]).unwrap();
-    // Whoever connects would be accepted and reported.
+    // A connection would be accepted and reported.
     let server = format!(
         "import socket, select\n\
          t = socket.create_server(('', 80)); u = socket.socket(socket.AF_UNIX)\n\
