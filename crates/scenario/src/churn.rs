@@ -1,4 +1,4 @@
-//! Churn: who leaves and who joins when, as a pure function of a description and a seed.
+//! Churn: which nodes leave and join when, as a pure function of a description and a seed.
 //!
 //! Members are numbered from 0; a [`Move`] says what happens at one instant. Three descriptions
 //! come to moves: a rate ([`by_rate`]), statements in the churn language ([`Script`]), and a trace
@@ -19,7 +19,7 @@ pub(crate) use rate::{Rate, by_rate};
 pub(crate) use script::Script;
 pub(crate) use trace::Trace;
 
-/// What happens at one instant. Who is in both lists leaves and joins again.
+/// The changes at one instant. A member in both lists leaves and joins again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Move {
     pub(crate) at: Span,
@@ -73,7 +73,7 @@ impl Default for Speed {
     }
 }
 
-/// `12.5` as a whole number of its `places`-th decimals; `None` if it is no number, or finer.
+/// `12.5` as a whole number of its `places`-th decimals; `None` if it is not a number, or finer.
 pub(crate) fn decimal(text: &str, places: u32) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What is wrong with a file, told so that it can be repaired.
+//! What is wrong with a file, reported so that it can be repaired.
 
 use std::fmt;
 
@@ -116,7 +116,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Whether it tells a choice that was made because the file leaves it open.
+    /// Whether it reports a choice that was made because the file leaves it open.
     #[must_use]
     pub fn is_of_default(&self) -> bool {
         self.place.is_none()
@@ -172,7 +172,7 @@ impl Diagnostics {
         }
     }
 
-    /// Whether further mistakes are only counted, so that nobody needs to search for hints.
+    /// Whether further mistakes are only counted, so that no hint has to be searched for.
     pub(crate) fn is_full(&self) -> bool {
         self.mistakes.len() >= Errors::MOST
     }
@@ -226,7 +226,7 @@ impl Diagnostics {
         Errors { mistakes, more }
     }
 
-    /// The first mistake's texts, for input that is no file.
+    /// The first mistake's texts, for input that is not a file.
     pub(crate) fn into_first(self) -> Option<(String, Option<String>)> {
         self.mistakes.into_iter().next().map(|(_, message, hint)| (message, hint))
     }

@@ -1,7 +1,7 @@
 //! The file a person writes, and the plan that it means.
 //!
-//! Promises: every mistake is one error with line, column, the offending text and, where that can
-//! be told, how to repair it; any input is answered quickly and within bounded memory (16 MB of
+//! Promises: every mistake is one error with line, column, the offending text and, where that is
+//! known, how to repair it; any input is answered quickly and within bounded memory (16 MB of
 //! text, 10 000 nodes, 50 000 links); the same text always gives the same plan.
 //! Refuses: touching the operating system (the text is given), and knowing the engine.
 //!
@@ -15,7 +15,7 @@
 //! | `live` | [`parse_patch`], [`parse_events`]: the same keys on the command line |
 //! | `trace` | trace files: mahimahi's format and tables in CSV |
 //! | `preset` | [`presets()`]: access links by name |
-//! | `churn` | who leaves and joins when: rates, the churn language, traces |
+//! | `churn` | which nodes leave and join when: rates, the churn language, traces |
 //!
 //! ```
 //! let text = b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latencyy: 5ms}]\n";
@@ -130,8 +130,8 @@ pub fn load_with(source: &Source<'_>, files: &ReadFile<'_>) -> Result<Loaded, Er
     load_instead(source, files, Instead::default())
 }
 
-/// What holds instead of what a file says. It must be known before the plan is made: who takes part
-/// in an event is drawn by the seed, and what goes on ends with the run.
+/// Values that replace those of a file. They must be known before the plan is made: the nodes that
+/// take part in an event are drawn by the seed, and repeated events end with the run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Instead {
     /// Of every random stream.
@@ -153,7 +153,7 @@ pub fn load_instead(
     instead: Instead,
 ) -> Result<Loaded, Errors> {
     let mut found = Diagnostics::default();
-    // A byte order mark is no character of the first line.
+    // A byte order mark is not a character of the first line.
     let bytes = source.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(source.text);
     let source = &Source { text: bytes, ..*source };
     let text = String::from_utf8_lossy(bytes);
@@ -166,7 +166,7 @@ pub fn load_instead(
 }
 
 /// SHA-256 in hexadecimal of the plan as compact JSON, keys in the order of the types' fields: the
-/// same for the same plan everywhere, so that hosts can tell that they run the same experiment.
+/// same for the same plan everywhere, so that machines can check that they run the same experiment.
 ///
 /// # Panics
 /// Never: JSON can hold every plan.

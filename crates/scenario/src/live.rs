@@ -15,7 +15,7 @@ use crate::trace::TraceFiles;
 use crate::tree;
 use crate::{ReadFile, resolve, root};
 
-/// Why `key=value` is no property of a link.
+/// Why `key=value` is not a property of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PatchError {
@@ -56,7 +56,7 @@ pub fn parse_patch(pairs: &[(&str, &str)]) -> Result<LinkPatch, PatchError> {
     Ok(patch)
 }
 
-/// What only the whole plan can tell: IPv6 needs an MTU of 1280, and a network model has not
+/// Checks that need the whole plan: IPv6 needs an MTU of 1280, and a network model has not
 /// everything.
 ///
 /// # Errors
@@ -101,7 +101,7 @@ pub fn parse_events(
 ) -> Result<(Vec<Event>, Vec<Notice>), Errors> {
     let mut found = Diagnostics::default();
     let mut events = Vec::new();
-    let nothing = ("here is no event", "write one such as `{link: NAME, down: true}`");
+    let nothing = ("there is no event", "write one such as `{link: NAME, down: true}`");
     if let Some(root) = root(&mut found, text, nothing) {
         let mut traces = TraceFiles::default();
         let mut decoder = Decoder { diagnostics: &mut found, traces: &mut traces };

@@ -1,6 +1,6 @@
-//! From the file's own terms to the plan: names, groups, addresses, defaults, and what only the
-//! whole file can tell. Each stage runs only if those before it found nothing wrong, so that one
-//! mistake is reported once.
+//! From the file's own terms to the plan: names, groups, addresses, defaults, and checks
+//! that need the whole file. Each stage runs only if those before it found nothing wrong, so that
+//! one mistake is reported once.
 
 mod address;
 mod amount;

@@ -20,7 +20,7 @@ pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if text.len() > 80 {
         return None;
     }
-    // A letter in three may be wrong: `r1` is no hint for `r2`.
+    // A letter in three may be wrong: `r1` is not a hint for `r2`.
     let most = (text.chars().count() / 3).min(3);
     let wanted = text.to_lowercase().replace('_', "-");
     candidates

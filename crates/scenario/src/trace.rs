@@ -16,9 +16,10 @@ use crate::{LARGEST_FILE, ReadFile};
 /// The trace files that a scenario names.
 #[derive(Debug, Default)]
 pub(crate) struct TraceFiles {
-    /// `None`: nobody can read files here.
+    /// `None`: files cannot be read here.
     texts: Option<BTreeMap<String, Result<Vec<u8>, String>>>,
-    /// By file and form: the position among the traces; `None` if it has a mistake, told already.
+    /// By file and form: the position among the traces; `None` if it has a mistake, reported
+    /// already.
     known: BTreeMap<(String, Form), Option<u32>>,
     traces: Vec<Trace>,
 }
@@ -118,7 +119,7 @@ impl Decoder<'_> {
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(_) => {
-                self.mistake(place, format!("the trace `{shown}` is no text in UTF-8"));
+                self.mistake(place, format!("the trace `{shown}` is not a text in UTF-8"));
                 return None;
             }
         };

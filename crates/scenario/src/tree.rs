@@ -19,8 +19,8 @@ pub struct Value {
     pub kind: Kind,
 }
 
-/// What a value is. YAML's guesses about plain scalars (is `1e3` a number?) are left to the reader
-/// of each key, who knows what it needs.
+/// What a value is. YAML's guesses about plain scalars (is `1e3` a number?) are left to the decoder
+/// of each key, which knows what it needs.
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// Nothing, `null` or `~`.
@@ -42,7 +42,7 @@ pub struct Key {
     pub text: String,
 }
 
-/// Why a text is no tree.
+/// Why a text is not a tree.
 #[derive(Debug)]
 pub struct TreeError {
     /// Where it was noticed.
@@ -63,7 +63,7 @@ const MOST_REPEATED: usize = 4 << 20;
 /// Reads one document. `None` for an empty one.
 ///
 /// # Errors
-/// If the text is no YAML, holds tags or doubled keys, or is larger or deeper than the bounds of
+/// If the text is not YAML, holds tags or doubled keys, or is larger or deeper than the bounds of
 /// this room.
 pub fn parse(text: &str) -> Result<Option<Value>, TreeError> {
     let mut parser = Parser::new_from_str(text);

@@ -7,7 +7,7 @@
 //! -->
 //! ```
 //!
-//! A block that is no scenario has `<!-- not a scenario -->` before it.
+//! A block that is not a scenario has `<!-- not a scenario -->` before it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -50,7 +50,7 @@ fn blocks(document: &str) -> Vec<Block> {
     found
 }
 
-/// Why the block is no scenario that loads.
+/// Why the block is not a scenario that loads.
 fn fault(name: &str, block: &Block) -> Option<String> {
     let comment = block.comment.trim();
     let rest = match comment.strip_prefix("rest of the file:") {

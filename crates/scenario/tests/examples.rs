@@ -26,7 +26,7 @@ fn load(file: &Path) -> Result<(), String> {
     let placed = |several_machines| {
         let instead = Instead { several_machines, ..Instead::default() };
         let loaded = load_instead(&source, &read, instead).map_err(|errors| errors.to_string())?;
-        // A notice without a place tells of a default.
+        // A notice without a place reports a default.
         let notices = loaded.notices.into_iter().filter(|notice| notice.place.is_some());
         Ok::<_, String>(notices.map(|notice| format!("{name}: {notice:?}")).collect::<Vec<_>>())
     };

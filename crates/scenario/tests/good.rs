@@ -35,7 +35,7 @@ fn the_hash_of_the_example_stays_what_it_was() {
 fn a_plan_survives_json() {
     let mut plan = good("two-continents").plan;
     let json = serde_json::to_string(&plan).unwrap();
-    // Where the file asks for something is no part of the experiment.
+    // Where the file asks for something is not part of the experiment.
     plan.expectations.iter_mut().for_each(|expectation| expectation.line = 0);
     assert_eq!(serde_json::from_str::<windtunnel_model::Plan>(&json).unwrap(), plan);
 }

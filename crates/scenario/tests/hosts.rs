@@ -88,9 +88,9 @@ fn several_machines_use_the_model_of_paths_also_if_the_file_names_none() {
 #[test]
 fn on_one_machine_one_notice_lists_the_keys_without_effect() {
     let text = "placement: pack\nnodes: {a: {pin: m1}, b: {pin: m2, cpu: 1}}\nlinks: [{between: [a, b]}]\n";
-    let told =
+    let expected =
         ["line 1: `placement`, `pin`, `cpu` are for several machines: on one they do nothing"];
-    assert_eq!(notices("test", text), told);
+    assert_eq!(notices("test", text), expected);
     assert_eq!(notices("machines-test", text), [] as [&str; 0]);
     let text = "nodes:\n  a: {}\n  b: {pin: m2}\nlinks: [{between: [a, b]}]\n";
     assert_eq!(

@@ -145,12 +145,12 @@ fn several_events_happen_at_one_instant_and_repetitions_count_from_now() {
 
 #[test]
 fn churn_knows_which_nodes_are_present() {
-    // peers-4 (node 5) is absent: it is the only one who can join.
+    // peers-4 (node 5) is absent: it is the only one that can join.
     let events = now("churn: {nodes: peers, script: at 1s join 1}").unwrap();
     let join = |node| Action::Churn { leave: Vec::new(), by: NodeVerb::Kill, join: vec![node] };
     assert_eq!(events, [Event { at: Span::from_secs(1), action: join(NodeId(5)) }]);
     let error = now("churn: {nodes: peers, script: at 1s join 2}").unwrap_err();
-    assert!(error.contains("nobody is left to join: all 4 nodes are there"), "{error}");
+    assert!(error.contains("no node is left to join: all 4 are there"), "{error}");
 }
 
 #[test]
@@ -165,11 +165,14 @@ hint: did you mean `near`?"
     for (text, part) in [
         ("{at: 1s, heal: true}", "`at`: this event happens now"),
         ("heal", "here an event such as {link: NAME, down: true} is needed"),
-        ("", "here is no event"),
+        ("", "there is no event"),
         ("{every: 1s, node: a, do: kill}", "this would go on for ever"),
         ("{every: 1s, until: 99s, node: a, do: kill}", "this is over before it begins"),
         ("{node: b, do: kill}", "`b` has no program to kill"),
-        ("{churn: {nodes: peers, script: at 1s join 1, present: 1}}", "who is there now is known"),
+        (
+            "{churn: {nodes: peers, script: at 1s join 1, present: 1}}",
+            "which nodes are present is known",
+        ),
         ("[heal: true", "does not end"),
         ("{link: near, set: {rate: {trace: x.down}}}", "x.down"),
     ] {

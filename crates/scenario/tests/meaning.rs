@@ -361,7 +361,7 @@ fn choices_and_doubts_are_noticed() {
 fn a_run_that_cannot_end_is_noticed() {
     let text = |head: &str| format!("{head}nodes: {{a: {{run: x, restart: true}}}}\n");
     let never =
-        "line 1: `a` is always restarted and is no daemon: without `duration` this never ends";
+        "line 1: `a` is always restarted and is not a daemon: without `duration` this never ends";
     assert_eq!(notices(&text(""))[0], never);
     assert_eq!(notices(&text("duration: 5s\n")).len(), 1);
 }

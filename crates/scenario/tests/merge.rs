@@ -15,7 +15,7 @@ fn same(short: &str, written_out: &str) {
         .map(|text| load_text("net", text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}")))
         .map(|loaded| {
             let mut plan = loaded.plan;
-            // Where the file asks for something is no part of the experiment.
+            // Where the file asks for something is not part of the experiment.
             plan.expectations.iter_mut().for_each(|expectation| expectation.line = 0);
             plan
         });

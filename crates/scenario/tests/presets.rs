@@ -1,4 +1,4 @@
-//! Presets and traces as a file uses them, and the page that tells about presets.
+//! Presets and traces as a file uses them, and the page about presets.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

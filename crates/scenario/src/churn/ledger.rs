@@ -7,7 +7,7 @@ use windtunnel_model::random::Draws;
 
 use super::Move;
 
-/// Who is inside and who is outside, and what has happened so far.
+/// The members inside and outside, and the changes so far.
 #[derive(Debug)]
 pub(super) struct Ledger {
     inside: Vec<usize>,
@@ -31,26 +31,26 @@ impl Ledger {
         self.outside.len()
     }
 
-    /// Somebody leaves; returns who, `None` if nobody is there.
+    /// A member leaves, and is returned; `None` if none is there.
     pub(super) fn leave(&mut self, at: Span) -> Option<usize> {
-        let who = self.draws.take(&mut self.inside)?;
-        self.outside.push(who);
+        let member = self.draws.take(&mut self.inside)?;
+        self.outside.push(member);
         let (leave, join) = self.moves.entry(at).or_default();
-        // Who has joined at this very instant has not been there.
-        if !join.remove(&who) {
-            leave.insert(who);
+        // A member that has joined at this very instant has not been there.
+        if !join.remove(&member) {
+            leave.insert(member);
         }
-        Some(who)
+        Some(member)
     }
 
-    /// Somebody joins; returns whether there was somebody.
+    /// A member joins; false if none is outside.
     pub(super) fn join(&mut self, at: Span) -> bool {
-        let who = self.draws.take(&mut self.outside);
-        who.map(|who| self.enter(at, who)).is_some()
+        let member = self.draws.take(&mut self.outside);
+        member.map(|member| self.enter(at, member)).is_some()
     }
 
-    /// Somebody leaves and, if `replaced`, somebody else joins; if there is nobody else, the same.
-    /// Returns whether there was somebody.
+    /// A member leaves and, if `replaced`, another joins, or the same if there is no other. False
+    /// if none is there.
     pub(super) fn swap(&mut self, at: Span, replaced: bool) -> bool {
         let Some(gone) = self.leave(at) else { return false };
         if replaced {
@@ -67,9 +67,9 @@ impl Ledger {
     }
 
     /// This one joins.
-    pub(super) fn bring(&mut self, at: Span, who: usize) {
-        self.outside.retain(|member| *member != who);
-        self.enter(at, who);
+    pub(super) fn bring(&mut self, at: Span, member: usize) {
+        self.outside.retain(|other| *other != member);
+        self.enter(at, member);
     }
 
     pub(super) fn into_moves(self) -> Vec<Move> {
@@ -81,8 +81,8 @@ impl Ledger {
         moves.filter(|step| !step.leave.is_empty() || !step.join.is_empty()).collect()
     }
 
-    fn enter(&mut self, at: Span, who: usize) {
-        self.inside.push(who);
-        self.moves.entry(at).or_default().1.insert(who);
+    fn enter(&mut self, at: Span, member: usize) {
+        self.inside.push(member);
+        self.moves.entry(at).or_default().1.insert(member);
     }
 }

@@ -11,20 +11,20 @@ use super::{Move, middle};
 /// How fast.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rate {
-    /// Who leaves in each period: so many, at the middles of equal parts of it.
+    /// How many leave in each period, at the middles of equal parts of it.
     pub(crate) leavers: u64,
     /// The period.
     pub(crate) every: Span,
     /// How long each stays away.
     pub(crate) away: Span,
-    /// When it ends; who is away then still comes back.
+    /// When it ends; members that are away then still come back.
     pub(crate) end: Option<Span>,
     /// After how many periods it ends.
     pub(crate) periods: Option<u64>,
 }
 
 /// The moves of `members`, all of them there at the beginning but `absent`; `None` if at some time
-/// nobody is left who could leave, or there are more than `most` moves. Times count from 0.
+/// none is left that could leave, or there are more than `most` moves. Times count from 0.
 pub(crate) fn by_rate(
     members: usize,
     absent: &BTreeSet<usize>,
@@ -44,10 +44,10 @@ pub(crate) fn by_rate(
             if rate.end.is_some_and(|end| at >= end) {
                 break 'periods;
             }
-            // Who comes back at the very same instant is not there yet.
-            while let Some((back, who)) = away.front().copied().filter(|(back, _)| *back < at) {
+            // A member that comes back at the very same instant is not there yet.
+            while let Some((back, member)) = away.front().copied().filter(|(back, _)| *back < at) {
                 away.pop_front();
-                ledger.bring(back, who);
+                ledger.bring(back, member);
             }
             away.push_back((at + rate.away, ledger.leave(at)?));
             left += 1;
@@ -56,8 +56,8 @@ pub(crate) fn by_rate(
             }
         }
     }
-    for (back, who) in away {
-        ledger.bring(back, who);
+    for (back, member) in away {
+        ledger.bring(back, member);
     }
     Some(ledger.into_moves())
 }

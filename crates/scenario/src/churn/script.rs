@@ -50,7 +50,7 @@ impl Script {
         Ok(Script { statements })
     }
 
-    /// What happens to `members`, of whom `inside` are there at the beginning, in at most `most`
+    /// The moves of `members`, of which `inside` are there at the beginning, in at most `most`
     /// steps.
     pub(crate) fn moves(
         &self,
@@ -138,7 +138,7 @@ impl<'s> Play<'s> {
             Step::Join => self.join(at, index),
             Step::Leave => match self.ledger.leave(at) {
                 Some(_) => Ok(()),
-                None => Err(self.nobody(at, index)),
+                None => Err(self.none_to_leave(at, index)),
             },
             Step::Swap => {
                 self.owed += self.replacement;
@@ -146,7 +146,7 @@ impl<'s> Play<'s> {
                 self.owed -= if replaced { 1_000_000 } else { 0 };
                 match self.ledger.swap(at, replaced) {
                     true => Ok(()),
-                    false => Err(self.nobody(at, index)),
+                    false => Err(self.none_to_leave(at, index)),
                 }
             }
         }
@@ -228,15 +228,15 @@ impl<'s> Play<'s> {
         }
         if self.ledger.outside() == 0 {
             let members = self.members;
-            let message = format!("at {at} nobody is left to join: all {members} nodes are there");
+            let message = format!("at {at} no node is left to join: all {members} are there");
             return Err(wrong(statement, message));
         }
         self.ledger.join(at);
         Ok(())
     }
 
-    fn nobody(&self, at: Span, index: usize) -> TextError {
-        wrong(&self.statements[index], format!("at {at} nobody is there who could leave"))
+    fn none_to_leave(&self, at: Span, index: usize) -> TextError {
+        wrong(&self.statements[index], format!("at {at} no node is there that could leave"))
     }
 }
 

@@ -27,9 +27,9 @@ pub(super) enum Action {
     Leave(Quantity),
     /// The population stays as it is.
     Keep,
-    /// So many of those who leave by churn are replaced, in millionths.
+    /// The share of leaving nodes that are replaced, in millionths.
     SetReplacement(u64),
-    /// Nobody joins beyond this.
+    /// No node joins beyond this.
     SetMaximum(Quantity),
     /// All leave, and nothing more happens.
     Stop,

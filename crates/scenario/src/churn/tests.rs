@@ -21,15 +21,15 @@ fn play(script: &str, members: usize) -> Outcome {
     script.moves(members, &BTreeSet::new(), draws(), 100_000).unwrap()
 }
 
-/// Who is there after everything that happens at `at` or before; panics if somebody leaves who is
-/// not there, or joins who is.
+/// The members that are there after all moves at `at` or before; panics if one leaves that is not
+/// there, or joins that is.
 fn inside(moves: &[Move], at: Span, mut inside: BTreeSet<usize>) -> BTreeSet<usize> {
     for step in moves.iter().filter(|step| step.at <= at) {
-        for who in &step.leave {
-            assert!(inside.remove(who), "{who} leaves at {} and is not there", step.at);
+        for member in &step.leave {
+            assert!(inside.remove(member), "{member} leaves at {} and is not there", step.at);
         }
-        for who in &step.join {
-            assert!(inside.insert(*who), "{who} joins at {} and is there", step.at);
+        for member in &step.join {
+            assert!(inside.insert(*member), "{member} joins at {} and is there", step.at);
         }
     }
     inside
@@ -101,7 +101,7 @@ fn the_same_seed_gives_the_same_moves_and_another_seed_others() {
     assert_ne!(play(SHAPES, 40), other);
     let sizes = |outcome: &Outcome| (0..1300).map(|at| population(&outcome.moves, at)).collect();
     let (one, two): (Vec<usize>, Vec<usize>) = (sizes(&play(SHAPES, 40)), sizes(&other));
-    assert_eq!(one, two, "who moves is luck, how many is not");
+    assert_eq!(one, two, "which members move is random, how many is not");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn no_node_joins_beyond_the_maximum_population_and_a_notice_says_so() {
 fn shares_are_of_the_population_and_rounded_to_the_nearest() {
     let Outcome { moves, .. } =
         play("at 1s join 5\nat 2s leave 50%\nat 3s add 10%\nat 4s add 50%\n", 9);
-    // Half of 5 is 3 (halves up), a tenth of 2 is nobody, half of 2 is one.
+    // Half of 5 is 3 (halves up), a tenth of 2 is none, half of 2 is one.
     let sizes: Vec<usize> = (1..=4).map(|at| population(&moves, at)).collect();
     assert_eq!(sizes, [5, 2, 2, 3]);
 }
@@ -192,7 +192,7 @@ fn mistakes_in_a_script_have_a_line_and_a_column() {
         ("from 10m to 5m join 3", 1, 13, "the period ends at 5min, not after it begins at 10min"),
         ("at 5s leave 3", 1, 7, "3 are to leave at 5s, but only 0 are there"),
         ("at 5s join 9", 1, 7, "9 nodes: there are only 4"),
-        ("at 5s join 3\nat 6s join 2", 2, 7, "at 6s nobody is left to join: all 4 nodes are there"),
+        ("at 5s join 3\nat 6s join 2", 2, 7, "at 6s no node is left to join: all 4 are there"),
         ("at 5s join 3 churn 5%", 1, 14, "`churn` needs a period, and `join`, `leave` or `keep`"),
         ("at 5s stop\nat 6s join 1", 2, 7, "this goes on after the `stop` of line 1"),
         ("at 5s join 3 nodes", 1, 14, "`nodes` is too much: the statement ends here"),
@@ -247,7 +247,7 @@ fn the_population_follows_a_trace_exactly() {
 fn mistakes_in_a_trace_have_a_line_and_a_column() {
     let error = Trace::parse("1 2\n3  x\n").unwrap_err();
     assert_eq!((error.line, error.column), (2, 4));
-    assert_eq!(error.message, "`x` is no number of seconds, such as 30 or 2.5");
+    assert_eq!(error.message, "`x` is not a number of seconds, such as 30 or 2.5");
     let error = Trace::parse("30 30").unwrap_err();
     assert_eq!((error.line, error.column), (1, 4));
     assert!(Trace::parse("\n#\n").is_err());

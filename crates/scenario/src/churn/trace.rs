@@ -6,7 +6,7 @@ use windtunnel_model::Span;
 
 use super::{Move, Speed, TextError, decimal};
 
-/// Who is there when.
+/// Which members are there when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trace {
     /// By member: ascending times, each odd one a join, each even one a leave.
@@ -75,7 +75,7 @@ fn times(line: &str, number: usize) -> Result<Vec<Span>, TextError> {
         };
         let shown = crate::text::shorten(word);
         let nanos = decimal(word, 9).ok_or_else(|| {
-            wrong(format!("`{shown}` is no number of seconds, such as 30 or 2.5"))
+            wrong(format!("`{shown}` is not a number of seconds, such as 30 or 2.5"))
         })?;
         let time = Span::from_nanos(nanos);
         if times.last().is_some_and(|last| *last >= time) {

@@ -23,7 +23,7 @@ pub(crate) struct ChurnDraft {
     pub(crate) kind: ChurnKind,
 }
 
-/// What says who leaves and joins when.
+/// The description of which nodes leave and join when.
 #[derive(Debug)]
 pub(crate) enum ChurnKind {
     Rate { rate: At<Probability>, every: At<Span>, away: Option<Span>, end: EndDraft },

@@ -89,7 +89,7 @@ impl Form for Discipline {
     fn schema(definitions: &mut Definitions) -> Json {
         definitions.any_of(
             "Discipline",
-            "Who is dropped when packets wait, and who goes first.",
+            "Which packets are dropped when packets wait, and which go first.",
             &[
                 ("By name, with its defaults.", DisciplineName::schema),
                 ("With parameters.", DisciplineForm::definition),
@@ -335,9 +335,9 @@ map! {
 words! {
     /// One of the two addresses of a packet.
     Address as "Side"; FairBy {
-        /// Who sent it.
+        /// The sender's address.
         "source" => FairBy::Source,
-        /// Who is to get it.
+        /// The receiver's address.
         "destination" => FairBy::Destination,
     }
 }
@@ -407,7 +407,7 @@ fn read_quantum(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
     quantum
 }
 
-/// Whether `max` is more than `min`, as far as that can be told without the link's rate.
+/// Whether `max` is more than `min`, as far as that is known without the link's rate.
 fn rises(min: QueueLimit, max: QueueLimit) -> bool {
     match (min, max) {
         (QueueLimit::Packets(min), QueueLimit::Packets(max)) => min < max,
@@ -417,7 +417,7 @@ fn rises(min: QueueLimit, max: QueueLimit) -> bool {
     }
 }
 
-/// What is computed more often than this costs more than it tells.
+/// Computing more often than this costs more than it gains.
 const UPDATE_LEAST: Span = Span::from_millis(1);
 const RTT_LEAST: Span = Span::from_millis(3);
 const RTT_MOST: Span = Span::from_secs(600);

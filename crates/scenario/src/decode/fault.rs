@@ -156,7 +156,7 @@ pub(super) fn read_share(
 ) -> Option<Probability> {
     let share: Probability = from.quantity(field, needed)?;
     if share.is_never() {
-        from.mistake(field.wrong(), format!("{}: `{share}` is no node at all", field.key));
+        from.mistake(field.wrong(), format!("{}: `{share}` is not even one node", field.key));
         return None;
     }
     Some(share)

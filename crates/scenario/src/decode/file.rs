@@ -56,7 +56,7 @@ map! {
         /// Seed of every random stream; default 1. The same seed and the same packets give the same
         /// random decisions.
         "seed" SEED: Whole<0, { u64::MAX }>,
-        /// How long the run lasts at the most; default: until every program that is no daemon has
+        /// How long the run lasts at the most; default: until every program except daemons has
         /// exited.
         "duration" DURATION: Duration,
         /// Pools that addresses come from: an IPv4 range, an IPv6 range, or a list of both; default

@@ -60,7 +60,7 @@ map! {
         ..ProgramTable,
         /// Whether nodes pass packets on between their interfaces; default false.
         "forward" FORWARD: bool,
-        /// Who programs are: `invoker` (default) or `root` of the node.
+        /// The user that programs run as: `invoker` (default) or `root` of the node.
         "user" USER: Account,
         /// Whether nodes have temporary folders and homes of their own, as in a container; default
         /// false.
@@ -88,13 +88,13 @@ map! {
         /// Whether the node passes packets on between its interfaces, so that routes may lead
         /// through it; default false.
         "forward" FORWARD: bool,
-        /// Who its programs are: `invoker` (default), or `root` of the node, who may configure its
-        /// network.
+        /// The user that its programs run as: `invoker` (default), or `root` of the node, which may
+        /// configure its network.
         "user" USER: Account,
         /// Whether it has a view of its own of files that processes share or that are private to
         /// other users, as a container has: `/tmp`, `/var/tmp`, `/dev/shm`, `/home`, `/root`,
-        /// `/run/user` and the home of whoever runs windtunnel are empty at the beginning, and gone
-        /// at the end. The folder of the file and the run folder stay; default false.
+        /// `/run/user` and the home of the user that runs windtunnel are empty at the beginning,
+        /// and gone at the end. The folder of the file and the run folder stay; default false.
         "private" PRIVATE: bool,
         /// Settings of its network namespace, such as `net.ipv4.tcp_sack: 0`.
         "sysctl" SYSCTL: Sysctl,
@@ -114,9 +114,9 @@ map! {
 }
 
 words! {
-    /// Who programs are.
+    /// The user that programs run as.
     Account as "User"; User {
-        /// Whoever runs windtunnel.
+        /// The user that runs windtunnel.
         "invoker" => User::Invoker,
         /// Root of the node.
         "root" => User::Root,

@@ -63,8 +63,8 @@ properties! {
     /// packets and what the rate carries in 50ms; with `pie` and `pi2` 1000 packets, with
     /// `fq-codel` and `fair` 10240. With a trace, times count at its mean rate.
     "queue" QUEUE: Queue => |patch, queue| patch.queue = Some(queue),
-    /// Who is dropped when packets wait: `drop-tail` (default), `drop-head`, `codel`, `red`,
-    /// `pie`, `pi2`, `fq-codel` or `fair`.
+    /// Which packets are dropped when packets wait: `drop-tail` (default), `drop-head`, `codel`,
+    /// `red`, `pie`, `pi2`, `fq-codel` or `fair`.
     "discipline" DISCIPLINE: Discipline => |patch, it| patch.discipline = Some(it),
     /// A table (CSV) of `time` with `rate`, `latency` or `loss`, which these then follow: its file,
     /// or a map with more.

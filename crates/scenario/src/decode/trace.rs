@@ -205,7 +205,9 @@ fn follow(table: &Series, following: TraceUse) -> Result<TableTrace, String> {
     if following.mode == TraceMode::Interpolate {
         let longest = table.time_ns.0.windows(2).map(|pair| pair[1] - pair[0]).max();
         if longest.is_some_and(|nanos| Span::from_nanos(nanos) > LONGEST_LINE) {
-            return Err(format!("has rows more than {LONGEST_LINE} apart: too far to interpolate"));
+            return Err(format!(
+                "has rows at intervals of more than {LONGEST_LINE}: too long to interpolate"
+            ));
         }
     }
     let mut found = TableTrace { following, rate: None, latency: None, loss: None };

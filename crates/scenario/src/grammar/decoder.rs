@@ -32,7 +32,7 @@ pub(crate) struct Fields<'t> {
     /// Whether the keys are those of the file's language, so that `x-` ones are extensions, and no
     /// names.
     keyed: bool,
-    /// Whether a key was not known, so that a missing one is no mistake of its own.
+    /// Whether a key was not known, so that a missing one is not a mistake of its own.
     pub(crate) unknown: bool,
 }
 
@@ -60,7 +60,7 @@ impl<'t> Fields<'t> {
         self.find(key.into()).is_some()
     }
 
-    /// Every entry that is no extension.
+    /// Every entry that is not an extension.
     pub(crate) fn all(&self) -> impl Iterator<Item = Field<'t>> + use<'t> {
         let keyed = self.keyed;
         let counts = move |(key, _): &&(KeyText, Value)| !(keyed && is_extension(&key.text));

@@ -237,7 +237,7 @@ impl Source {
         let (next, last) = range.hosts();
         let of_family = |address: &&IpAddr| address.is_ipv4() == range.network.is_ipv4();
         let taken = taken.keys().filter(of_family).map(number).collect();
-        // With the edges, which are no host's either.
+        // With the edges, which are not a host's either.
         let lans = lans.iter().map(|lan| (number(&lan.network), lan.hosts().1 + 1)).collect();
         Source { next, last, taken, lans, exhausted: false }
     }

@@ -1,4 +1,4 @@
-//! Churn: who it is about, and its moves as events.
+//! Churn: its nodes, and its moves as events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ pub(super) fn expand(
     Some(())
 }
 
-/// Two churns may share nodes only if both are by rate: a script and a trace know who is there.
+/// Two churns may share nodes only if both are by rate: a script and a trace know which are there.
 fn check_shared(
     found: &mut Diagnostics,
     churn: &ChurnDraft,
@@ -74,7 +74,7 @@ fn check_shared(
     Some(())
 }
 
-/// Who plays where.
+/// The nodes of a churn, and the scene.
 struct Stage<'a> {
     event: &'a EventDraft,
     nodes: &'a [NodeId],
@@ -90,7 +90,7 @@ impl Stage<'_> {
         Draws::new(Stream::named(plan.seed, &["churn", kind, &at, &names.join(" ")]))
     }
 
-    /// Members that are outside now; nobody, before the run.
+    /// Members that are outside now; none, before the run.
     fn absent(&self) -> BTreeSet<usize> {
         let Some(absent) = self.scene.absent else { return BTreeSet::new() };
         (0..self.nodes.len()).filter(|member| absent.contains(&self.nodes[*member])).collect()
@@ -107,7 +107,7 @@ impl Stage<'_> {
         let count = u64::try_from(self.nodes.len()).unwrap_or(u64::MAX);
         let leavers = share_of(rate.value, count);
         if leavers == 0 {
-            let message = format!("rate: {} of {count} nodes is nobody", rate.value);
+            let message = format!("rate: {} of {count} nodes is not even one", rate.value);
             found.mistake(rate.place, message);
             return None;
         }
@@ -125,7 +125,7 @@ impl Stage<'_> {
         if moves.is_none() {
             let message = format!(
                 "{leavers} of {count} nodes leave every {} and stay away for {away}: this leaves \
-                 nobody, or comes to more than {MOST_MOVES} moves",
+                 none, or comes to more than {MOST_MOVES} moves",
                 every.value
             );
             found.mistake(rate.place, message);
@@ -148,7 +148,7 @@ impl Stage<'_> {
             .and_then(|script| script.moves(self.nodes.len(), &inside, draws, MOST_MOVES));
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            Err(error) => return self.tell(found, text, &words, error),
+            Err(error) => return self.report(found, text, &words, error),
         };
         for (line, count) in outcome.prevented {
             let message = format!(
@@ -162,7 +162,7 @@ impl Stage<'_> {
         Some(merged(moves.map(|step| Move { at: speed.apply(step.at), ..step })))
     }
 
-    /// Who is there at the beginning.
+    /// The members that are there at the beginning.
     fn inside(
         &self,
         found: &mut Diagnostics,
@@ -172,7 +172,7 @@ impl Stage<'_> {
         let mut all: Vec<usize> = (0..self.nodes.len()).collect();
         match (present, self.scene.absent) {
             (Some(present), Some(_)) => {
-                let message = "`present`: who is there now is known";
+                let message = "`present`: which nodes are present is known";
                 found.mistake_with_hint(present.place, message, "leave `present` out");
                 None
             }
@@ -198,7 +198,7 @@ impl Stage<'_> {
         let words = self.words(found, text)?;
         let trace = match Trace::parse(&words) {
             Ok(trace) => trace,
-            Err(error) => return self.tell(found, text, &words, error),
+            Err(error) => return self.report(found, text, &words, error),
         };
         let (lines, nodes) = (trace.members.len(), self.nodes.len());
         if lines > nodes {
@@ -215,7 +215,7 @@ impl Stage<'_> {
         Some(trace.moves(speed))
     }
 
-    /// Who is not inside does not start with the run.
+    /// Members that are not inside do not start with the run.
     fn leave_out(&self, timeline: &mut Timeline, inside: &BTreeSet<usize>) {
         let outside = (0..self.nodes.len()).filter(|member| !inside.contains(member));
         let nodes: Vec<NodeId> = outside.map(|member| self.nodes[member]).collect();
@@ -238,7 +238,7 @@ impl Stage<'_> {
                 Ok(bytes) => match String::from_utf8(bytes) {
                     Ok(text) => Some(text),
                     Err(_) => {
-                        found.mistake(path.place, format!("`{}` is no text", path.value));
+                        found.mistake(path.place, format!("`{}` is not a text", path.value));
                         None
                     }
                 },
@@ -250,8 +250,8 @@ impl Stage<'_> {
         }
     }
 
-    /// A mistake inside a text: at its place in this file if that can be told.
-    fn tell<T>(
+    /// A mistake inside a text: at its place in this file if that is known.
+    fn report<T>(
         &self,
         found: &mut Diagnostics,
         text: &TextDraft,
@@ -291,8 +291,8 @@ impl TextDraft {
     }
 }
 
-/// Speeding up may bring moves to one instant. Who joins and leaves at once has not been there, who
-/// leaves and joins at once is started afresh.
+/// Speeding up may bring moves to one instant. A node that joins and leaves at once has not
+/// been there; one that leaves and joins at once is started afresh.
 fn merged(moves: impl Iterator<Item = Move>) -> Vec<Move> {
     let mut by_time: BTreeMap<Span, (BTreeSet<usize>, BTreeSet<usize>)> = BTreeMap::new();
     for step in moves {

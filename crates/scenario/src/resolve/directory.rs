@@ -1,4 +1,4 @@
-//! Who is called what: nodes, groups, routers, links.
+//! What each name denotes: nodes, groups, routers, links.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -26,7 +26,7 @@ pub(crate) struct Scene<'a> {
     pub(super) files: &'a ReadFile<'a>,
     /// When the events are seen: the beginning of the run, or now.
     pub(super) now: Span,
-    /// Who is outside the population now; `None`: the run has not begun.
+    /// The nodes outside the population now; `None`: the run has not begun.
     pub(super) absent: Option<&'a BTreeSet<NodeId>>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Scene<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     pub(super) events: Vec<Event>,
-    /// Who takes part in which churn, and whether it is by a script or a trace.
+    /// The nodes that take part in a churn, and whether it is by a script or a trace.
     pub(super) churned: BTreeMap<NodeId, bool>,
 }
 
@@ -277,7 +277,7 @@ fn one_way(
     let hint = format!("write `up` (`{}`) or `down` (`{}`)", ways[0].1, ways[1].1);
     let message = match fitting.as_slice() {
         [lane] => return Some(*lane),
-        [] => format!("`{}` is no direction of `{name}`", shorten(&asked.value)),
+        [] => format!("`{}` is not a direction of `{name}`", shorten(&asked.value)),
         _ => format!("`{}` may be either direction of `{name}`", shorten(&asked.value)),
     };
     found.mistake_with_hint(asked.place, message, hint);

@@ -60,7 +60,8 @@ fn pairs(
 ) -> Option<Vec<[Vertex; 2]>> {
     if let (Named::Group(_), Named::Group(_)) = (a, b) {
         let [first, second] = [&link.between[0].value, &link.between[1].value];
-        let message = format!("`{first}` and `{second}` are both groups: who is joined to whom?");
+        let message =
+            format!("`{first}` and `{second}` are both groups: which nodes are to be joined?");
         let hint = "join each group to a router, or write a link per pair of members";
         found.mistake_with_hint(link.between[1].place, message, hint);
         return None;
@@ -255,7 +256,7 @@ fn unsound(profile: &LinkProfile) -> String {
     format!("red: on this link `max` is {max} bytes, which must be more than the {min} of `min`")
 }
 
-/// Tells which queue lengths were chosen because the file has none.
+/// Reports which queue lengths were chosen because the file has none.
 fn notice_queues(found: &mut Diagnostics, plan: &Plan) {
     let mut chosen: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for link in &plan.links {
@@ -292,7 +293,7 @@ fn weight(profile: &LinkProfile) -> usize {
     1 + loss + jitter
 }
 
-/// Who is attached to which LAN, and in which line.
+/// The vertices attached to each LAN, and in which line.
 #[derive(Debug, Default)]
 struct Attached(BTreeMap<[Vertex; 2], u32>);
 

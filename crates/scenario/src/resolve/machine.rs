@@ -4,7 +4,7 @@ use crate::decode::Draft;
 use crate::error::Diagnostics;
 use crate::position::Place;
 
-/// On one machine, tells which keys of the file have no effect there: one notice for all of them.
+/// On one machine, reports which keys of the file have no effect there: one notice for all.
 pub(super) fn notice(found: &mut Diagnostics, draft: &Draft) {
     if draft.machines.several {
         return;

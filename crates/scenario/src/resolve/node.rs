@@ -94,7 +94,7 @@ fn programs(
         let restart = keys.restart.unwrap_or_default();
         if draft.duration.is_none() && !daemon && restart == Restart::Always {
             let message = format!(
-                "`{}` is always restarted and is no daemon: without `duration` this never ends",
+                "`{}` is always restarted and is not a daemon: without `duration` this never ends",
                 node.name.value
             );
             found.notice(node.name.place, message);

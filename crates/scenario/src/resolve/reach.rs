@@ -26,30 +26,30 @@ pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
         *kinds.entry(&touched[*id]).or_default() += 1;
     }
     let kinds: Vec<_> = kinds.into_iter().collect();
-    let mut apart = 0u64;
+    let mut separate = 0u64;
     for (index, (components, count)) in kinds.iter().enumerate() {
         if components.is_empty() {
-            apart += count * (count - 1) / 2;
+            separate += count * (count - 1) / 2;
         }
         let others = kinds[index + 1..].iter();
         let disjoint = others.filter(|(other, _)| components.is_disjoint(other));
-        apart += disjoint.map(|(_, other)| count * other).sum::<u64>();
+        separate += disjoint.map(|(_, other)| count * other).sum::<u64>();
     }
     let is_separate = |a: usize, b: usize| touched[a].is_disjoint(&touched[b]);
     let joined = direct.iter().filter(|(a, b)| is_separate(*a, *b)).count();
-    apart -= u64::try_from(joined).unwrap_or(0);
-    if apart == 0 {
+    separate -= u64::try_from(joined).unwrap_or(0);
+    if separate == 0 {
         return;
     }
     let pairs =
         linked.iter().enumerate().flat_map(|(at, a)| linked[at + 1..].iter().map(|b| (*a, *b)));
     let mut pairs = pairs.filter(|(a, b)| is_separate(*a, *b) && !direct.contains(&(*a, *b)));
     if let Some((a, b)) = pairs.next() {
-        report(found, draft, plan, NodeId::from_index(a), NodeId::from_index(b), apart);
+        report(found, draft, plan, NodeId::from_index(a), NodeId::from_index(b), separate);
     }
 }
 
-/// Even where nodes may be apart, a path that is to be measured must exist.
+/// Even where nodes may be unreachable, a path that is to be measured must exist.
 fn check_paths(found: &mut Diagnostics, draft: &Draft, plan: &Plan, touched: &[BTreeSet<usize>]) {
     let direct = direct(plan);
     // Each fact of a draft has become an expectation.
@@ -118,13 +118,20 @@ fn direct(plan: &Plan) -> BTreeSet<(usize, usize)> {
     .collect()
 }
 
-fn report(found: &mut Diagnostics, draft: &Draft, plan: &Plan, a: NodeId, b: NodeId, apart: u64) {
+fn report(
+    found: &mut Diagnostics,
+    draft: &Draft,
+    plan: &Plan,
+    a: NodeId,
+    b: NodeId,
+    separate: u64,
+) {
     let [from, to] = [a, b].map(|id| &plan.nodes[id.index()]);
     let entry = draft.nodes.iter().find(|node| node.name.value == from.group);
     let place = entry.map_or(Place::START, |node| node.name.place);
-    let more = match apart {
+    let more = match separate {
         1 => String::new(),
-        apart => format!(" ({apart} pairs of nodes in all)"),
+        separate => format!(" ({separate} pairs of nodes in all)"),
     };
     let message = format!("no path joins `{}` and `{}`{more}", from.name, to.name);
     let hint = "only routers and nodes with `forward: true` pass on; add a link, or write \

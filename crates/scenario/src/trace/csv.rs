@@ -84,7 +84,7 @@ fn header_of(cells: &[Cell<'_>]) -> Result<Vec<usize>, Wrong> {
 }
 
 fn unknown_column(cell: &Cell<'_>) -> Wrong {
-    let wrong = cell.wrong(format!("`{}` is no column of a trace", shorten(cell.text)));
+    let wrong = cell.wrong(format!("`{}` is not a column of a trace", shorten(cell.text)));
     if cell.line == 1 && !cell.text.is_empty() && cell.text.bytes().all(|b| b.is_ascii_digit()) {
         return wrong.hint("a file of milliseconds is named by `rate: {trace: …}` on the link");
     }

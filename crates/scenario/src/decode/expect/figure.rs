@@ -192,7 +192,7 @@ fn read_times(
     read_bounds(from, field, fields, TimeBounds::MIN, TimeBounds::MAX).map(Some)
 }
 
-/// A map of the keys of `M` and of percentiles, which come apart.
+/// A map of the keys of `M` and of percentiles, which are returned separately.
 fn read_map<'t, M: Map>(
     from: &mut Decoder<'_>,
     field: Field<'t>,

@@ -28,7 +28,7 @@ pub(super) fn read_of_node(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Optio
 }
 
 words! {
-    /// Who of a group.
+    /// Which members of a group.
     Members as "Of"; bool {
         /// All members.
         "each" => false,
