@@ -131,7 +131,7 @@ pub enum GenerateError {
         threshold: Probability,
     },
     /// Nodes were asked for a shape that has its own.
-    #[error("{0} has its nodes in its shape: they cannot be given apart from it")]
+    #[error("{0} has its nodes in its shape: they cannot be given separately")]
     NodesInShape(&'static str),
     /// The range of latencies ends before it begins.
     #[error("the latencies end at {most}, before they begin at {least}")]

@@ -60,7 +60,7 @@ pub enum Format {
 /// How to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The format; `None`: told from the content.
+    /// The format; `None`: recognised by the content.
     pub format: Option<Format>,
     /// Nodes at each router; `None`: one where the file has no end hosts of its own, else none.
     pub hosts: Option<u32>,
@@ -151,7 +151,7 @@ pub fn import(
         topology.name = names::experiment(original.default_name);
     }
     if input.latin1 {
-        let text = "The text is no UTF-8: it was read as ISO-8859-1.";
+        let text = "The text is not UTF-8: it was read as ISO-8859-1.";
         topology.notes.assumed.push(Note { text: text.to_owned(), items: Vec::new() });
     }
     attach::finish(&mut topology, options)?;
@@ -209,7 +209,7 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
     if csv::looks_like_csv(input) {
         return Ok(Format::Csv);
     }
-    let message = "this is no format that is known";
+    let message = "this is not a known format";
     let hint = "GraphML, GML, Shadow's GML, ModelNet XML, Kollaps XML, containerlab YAML and CSV of \
                 edges are read; --format says which it is meant to be";
     Err(input.mistake_with_hint(0, 1, message, hint))

@@ -415,7 +415,7 @@ fn the_head_of_the_file_says_where_it_is_from_and_what_is_missing() {
 fn mistakes_have_their_line_and_column() {
     let cases = [
         ("", "in/net.txt:1:1: the file is empty"),
-        ("hello: world\n", "in/net.txt:1:1: this is no format that is known"),
+        ("hello: world\n", "in/net.txt:1:1: this is not a known format"),
         ("<svg/>", "in/net.txt:1:1: `<svg>` begins no format that is known"),
         (
             "<graphml>\n<graph>\n</graphml>",

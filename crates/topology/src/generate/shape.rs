@@ -1,4 +1,4 @@
-//! The shapes: who is joined to whom.
+//! The shapes: which vertices are joined.
 
 use windtunnel_model::Probability;
 
@@ -29,7 +29,7 @@ pub enum Shape {
     },
     /// A complete tree; nodes at its leaves.
     Tree {
-        /// Children of each router that is no leaf.
+        /// Children of each router that is not a leaf.
         fanout: u32,
         /// Levels below the root.
         depth: u32,
@@ -189,7 +189,7 @@ impl Shape {
         Ok(size)
     }
 
-    /// Routers, edges, and who takes nodes. Its size has been checked.
+    /// Routers, edges, and the routers that nodes are attached to. Its size has been checked.
     pub(super) fn skeleton(self, seed: u64) -> Result<Skeleton, GenerateError> {
         Ok(match self {
             Shape::Star { .. } | Shape::Dumbbell { .. } => Skeleton::numbered(0, Vec::new()),

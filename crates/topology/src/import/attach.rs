@@ -8,7 +8,8 @@ use super::names::Namer;
 use super::{ImportError, Options};
 use crate::topology::{Link, MOST_LINKS, MOST_NODES, Node, Topology};
 
-/// Attaches nodes, gives them their command, finds parts that are apart, and checks sizes.
+/// Attaches nodes, gives them their command, finds parts without a link between them, and checks
+/// sizes.
 pub(super) fn finish(topology: &mut Topology, options: &Options) -> Result<(), ImportError> {
     hosts(topology, options)?;
     if topology.nodes.is_empty() {
@@ -83,7 +84,7 @@ fn label_is(comment: Option<&str>, label: &str) -> bool {
     comment.is_some_and(|comment| comment == super::names::shown(label))
 }
 
-/// Parts of the network that no link joins: told, and allowed where nodes are in two of them.
+/// Parts of the network that no link joins: reported, and allowed where nodes are in two of them.
 fn parts(topology: &mut Topology) {
     let routers = topology.routers.iter().map(|router| router.name.as_str());
     let nodes = topology.nodes.iter().map(|node| node.name.as_str());
@@ -117,7 +118,7 @@ fn parts(topology: &mut Topology) {
     let has_node = |part: &&Vec<usize>| {
         part.iter().any(|at| *at < topology.nodes.len() && !neighbours[*at].is_empty())
     };
-    let apart = parts.iter().filter(has_node).count() > 1;
+    let separate = parts.iter().filter(has_node).count() > 1;
     if parts.len() < 2 {
         return;
     }
@@ -130,7 +131,7 @@ fn parts(topology: &mut Topology) {
     for item in listed {
         topology.notes.assume("No link joins these parts with the largest one", item);
     }
-    if apart {
+    if separate {
         topology.unreachable = true;
         topology
             .notes

@@ -16,7 +16,7 @@ use kind::Definitions;
 /// Kinds whose nodes are hosts for programs; `bridge` and `ovs-bridge` are switches; all others are
 /// routers with an operating system of their own.
 const HOSTS: [&str; 2] = ["linux", "ext-container"];
-/// Ends of links that are no nodes.
+/// Ends of links that are not nodes.
 const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];
 
 type Map = [(Key, Value)];

@@ -2,8 +2,8 @@
 
 use windtunnel_model::{Probability, Rate, Span};
 
-/// `text` in units of 1/`scale`, to the nearest whole one; `None` if it is no number, negative, or
-/// too large.
+/// `text` in units of 1/`scale`, to the nearest whole one; `None` if it is not a number, negative,
+/// or too large.
 pub(super) fn scaled(text: &str, scale: u64) -> Option<u64> {
     let text = text.trim();
     let text = text.strip_prefix('+').unwrap_or(text);

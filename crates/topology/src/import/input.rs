@@ -31,7 +31,7 @@ impl<'a> Input<'a> {
         };
         let input = Input { name, text: xml::without_late_declaration(text), latin1 };
         match input.text.find('\0') {
-            Some(at) => Err(input.mistake(at, 1, "a NUL byte: this is no text")),
+            Some(at) => Err(input.mistake(at, 1, "a NUL byte: this is not a text")),
             None if input.text.trim().is_empty() => Err(input.mistake(0, 1, "the file is empty")),
             None => Ok(input),
         }

@@ -272,7 +272,7 @@ impl Experiment<'_> {
         }
     }
 
-    /// Attributes that are not understood are told.
+    /// Attributes that are not understood are reported.
     fn known_only(&mut self, element: Element<'_, '_>, known: &[&str], of: &str) {
         for attribute in element.attributes().filter(|a| !known.contains(&a.name())) {
             let text = format!("Attributes of {of} whose meaning is not known");

@@ -205,7 +205,7 @@ fn links(vertices: &mut Vertices, edges: Vec<OneWay>, topology: &mut Topology) {
     topology.links.append(&mut own);
 }
 
-/// Makes nodes and routers, and tells where each vertex's links end: at the node, at the router,
+/// Makes nodes and routers, and returns where each vertex's links end: at the node, at the router,
 /// or, since ModelNet's paths may lead through a virtual node, at a router that its node is
 /// attached to.
 fn place(vertices: &mut Vertices, degrees: &[usize], topology: &mut Topology) -> Vec<String> {
@@ -235,7 +235,7 @@ fn note_unread(element: Element<'_, '_>, topology: &mut Topology) {
     for attribute in element.attributes().filter(|a| !CARRIED.contains(&a.name())) {
         let name = attribute.name();
         let (text, notes) = match name {
-            // The length of a cable: the delay is given apart from it.
+            // The length of a cable: the delay is given separately.
             "int_len" => ("Attributes", &mut topology.notes.left_out),
             _ => ("Attributes whose meaning is not known", &mut topology.notes.lost),
         };

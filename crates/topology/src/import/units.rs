@@ -1,5 +1,5 @@
 //! Rates and latencies of graphs whose attributes have no fixed names, as those of NetworkX: read
-//! where their unit can be told from the value (`100 Mbps`), the name (`bandwidth_mbps`), or an
+//! where their unit is known from the value (`100 Mbps`), the name (`bandwidth_mbps`), or an
 //! attribute beside it (`bandwidth_unit`).
 
 use windtunnel_model::{Rate, Span};
@@ -40,7 +40,7 @@ fn is_unit_of_unit(unit: &str) -> bool {
     ["unit", "units"].contains(&unit.to_ascii_lowercase().as_str())
 }
 
-/// The first quantity in the order of `names`, of which those that are no `weight` come first.
+/// The first quantity in the order of `names`, of which those other than `weight` come first.
 fn find<'a, T>(
     edge: &'a Attributes,
     whole: &Attributes,
@@ -97,8 +97,7 @@ fn is_unit(word: &str) -> bool {
         || decimal::time(&format!("1 {word}"), None).is_some()
 }
 
-/// A rate of bits, or of bytes where the unit says so. Of `MBPS` and `MB` nobody can tell which
-/// they are.
+/// A rate of bits, or of bytes where the unit says so. `MBPS` and `MB` are ambiguous.
 fn bits_per_second(number: &str, unit: &str) -> Option<Rate> {
     let each = ["/s", "/sec", "ps"].iter().find_map(|each| unit.strip_suffix(each));
     let of_bytes = |size: &str| match size.strip_suffix("Bytes").or(size.strip_suffix("bytes")) {

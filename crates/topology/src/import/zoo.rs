@@ -74,7 +74,7 @@ pub(super) fn convert(
     let mut namer = Namer::default();
     let mut places = Vec::new();
     for vertex in &graph.vertices {
-        // A hyperedge joins several places: it is no place itself, and nobody is at home there.
+        // A hyperedge joins several places: it is not a place itself, and has no nodes.
         let hyperedge =
             vertex.attributes.get("hyperedge").is_some_and(|text| text.text.trim() == "1");
         let kind = if hyperedge { "hyperedge" } else { "pop" };
@@ -111,7 +111,7 @@ fn coordinates(input: &Input<'_>, vertex: &Vertex) -> Result<Option<Coordinates>
         None => {
             let (north, east) = (shorten(&latitude.text), shorten(&longitude.text));
             let message =
-                format!("latitude `{north}` and longitude `{east}` are no place on Earth");
+                format!("latitude `{north}` and longitude `{east}` are not a place on Earth");
             Err(input.mistake(latitude.offset, 1, message))
         }
     }
@@ -251,7 +251,7 @@ impl<'a> Edges<'a> {
         let asked = text("LinkSpeedRaw").or(text("LinkSpeed"));
         if let Some(asked) = asked {
             let item = format!("{both} {}", names::shown(asked));
-            notes.lose("A LinkSpeed that is no number with units", item);
+            notes.lose("A LinkSpeed that is not a number with units", item);
         }
         None
     }

@@ -41,7 +41,7 @@ pub(super) fn replicas(
     joins.then(|| u32::try_from(most).unwrap_or(u32::MAX))
 }
 
-/// Events for all that the scenario can express; the rest is told.
+/// Events for all that the scenario can express; the rest is reported.
 pub(super) fn read(
     experiment: &mut Experiment<'_>,
     events: &[Element<'_, '_>],
