@@ -1,12 +1,14 @@
 //! The resolved experiment: what is left when a file's shorthands, defaults and names are worked
 //! out.
 
+mod event;
+mod program;
+
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
@@ -16,9 +18,12 @@ use crate::expect::Expectation;
 use crate::id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
 use crate::lan::Lan;
 use crate::placement::{Demand, OnHostLoss, Strategy};
-use crate::profile::{LinkPatch, LinkProfile};
+use crate::profile::LinkProfile;
 use crate::time::Span;
 use crate::trace::Trace;
+
+pub use event::{Action, Event, LinkChange, NodeVerb, RouteChange};
+pub use program::{Program, Ready, Restart, User};
 
 /// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of
 /// nodes that must talk has a route.
@@ -248,17 +253,6 @@ pub struct Node {
     pub programs: Vec<Program>,
 }
 
-/// The user that programs of a node run as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum User {
-    /// The user that runs windtunnel, with no capabilities beyond that user's.
-    #[default]
-    Invoker,
-    /// Root of the node's own user namespace: may configure its network, owns nothing else.
-    Root,
-}
-
 /// One end of a link at a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
@@ -343,189 +337,4 @@ pub struct LinkEnd {
 pub struct FixedRoute {
     /// Vertices from a node to a node, each pair of neighbours joined by a link.
     pub path: Vec<Vertex>,
-}
-
-/// One program of a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
-    /// Words of the command, at least one.
-    pub argv: Vec<String>,
-    /// Whether the run goes on without it and ends it.
-    pub daemon: bool,
-    /// When it counts as ready; `None`: as soon as it has started.
-    pub ready: Option<Ready>,
-    /// How long after its start it may take to be ready; `None`: a minute, or for `exit` as long
-    /// as it takes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ready_within: Option<Span>,
-    /// Nodes all of whose programs must be ready first.
-    pub after: Vec<NodeId>,
-    /// It starts no earlier than this after the run began.
-    pub start: Span,
-    /// Working directory, absolute; `None`: where the file is.
-    pub cwd: Option<String>,
-    /// Variables on top of windtunnel's own environment.
-    pub env: BTreeMap<String, String>,
-    /// What happens when it exits.
-    pub restart: Restart,
-}
-
-/// What makes a program ready.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ready {
-    /// Something in the node listens on this TCP port.
-    Tcp(u16),
-    /// Something in the node listens on some TCP port, or has bound some UDP port.
-    Listen,
-    /// Something in the node listens on this Unix socket.
-    Unix(String),
-    /// A line of its output matches this regular expression.
-    Log(String),
-    /// It has exited with 0.
-    Exit,
-}
-
-impl fmt::Display for Ready {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ready::Tcp(port) => write!(f, "tcp:{port}"),
-            Ready::Listen => f.write_str("listen"),
-            Ready::Unix(path) => write!(f, "unix:{path}"),
-            Ready::Log(pattern) => write!(f, "log:{pattern}"),
-            Ready::Exit => f.write_str("exit"),
-        }
-    }
-}
-
-/// Whether a program that exited is started again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum Restart {
-    /// It is not.
-    #[default]
-    Never,
-    /// After an exit code other than 0, or a signal.
-    OnFailure,
-    /// Always.
-    Always,
-}
-
-/// A change at a time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
-    /// After the run began.
-    pub at: Span,
-    /// What happens.
-    pub action: Action,
-}
-
-/// What an event does; all of it at one instant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Action {
-    /// Sets properties and/or the state of links.
-    Link(LinkChange),
-    /// One phase of a flap: cuts lanes or mends them. A lane carries packets only if no flap holds
-    /// it cut; every cut is followed by one mend.
-    Flap {
-        /// The lanes.
-        lanes: Vec<Lane>,
-        /// Whether they are mended (`true`) or cut.
-        up: bool,
-    },
-    /// Does something to the programs of nodes.
-    Node {
-        /// The nodes.
-        nodes: Vec<NodeId>,
-        /// What is done.
-        verb: NodeVerb,
-    },
-    /// Churn: nodes go and come at one instant. A node in both lists is started afresh.
-    Churn {
-        /// The nodes whose programs end.
-        leave: Vec<NodeId>,
-        /// How they end: [`NodeVerb::Kill`] or [`NodeVerb::Stop`].
-        by: NodeVerb,
-        /// The nodes whose programs start.
-        join: Vec<NodeId>,
-    },
-    /// Nodes that churn will bring: their programs do not start before they join.
-    Absent {
-        /// The nodes.
-        nodes: Vec<NodeId>,
-    },
-    /// Cuts every link between different groups, until healed. Vertices in no group keep their
-    /// links.
-    Partition {
-        /// Disjoint groups.
-        groups: Vec<Vec<Vertex>>,
-        /// Whether only what leads from the first group to the second is cut.
-        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-        one_way: bool,
-    },
-    /// Ends the partition.
-    Heal,
-    /// Fixes routes, or sets them free again.
-    Route(RouteChange),
-    /// Computes all shortest routes again, for the latencies and states that lanes have now.
-    Reroute,
-}
-
-/// Routes that change at one instant. What is under way goes on by the new ones, so it may be
-/// reordered.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct RouteChange {
-    /// Pairs of source and destination that use the shortest route again. Done first.
-    pub release: Vec<(NodeId, NodeId)>,
-    /// Routes that are fixed from now on, each instead of an earlier one between the same ends.
-    pub fix: Vec<FixedRoute>,
-}
-
-impl Action {
-    /// Whether it is about programs; everything else is about the network.
-    #[must_use]
-    pub const fn is_about_programs(&self) -> bool {
-        matches!(self, Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. })
-    }
-}
-
-/// A change of lanes at one instant. `up`/`down` of [`LinkChange::state`] are independent of
-/// partitions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkChange {
-    /// The lanes and what changes on each.
-    pub patches: Vec<(Lane, LinkPatch)>,
-    /// Lanes taken down (`false`) or up (`true`).
-    pub state: Vec<(Lane, bool)>,
-}
-
-/// What can be done to a node's programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NodeVerb {
-    /// SIGKILL; they are not restarted.
-    Kill,
-    /// SIGTERM; they are not restarted.
-    Stop,
-    /// SIGSTOP.
-    Pause,
-    /// SIGCONT.
-    Resume,
-    /// SIGKILL, then started again.
-    Restart,
-}
-
-impl NodeVerb {
-    /// The word for it in files and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            NodeVerb::Kill => "kill",
-            NodeVerb::Stop => "stop",
-            NodeVerb::Pause => "pause",
-            NodeVerb::Resume => "resume",
-            NodeVerb::Restart => "restart",
-        }
-    }
 }
