@@ -1,70 +1,16 @@
 //! A packet on its way: bytes, how many segments it stands for, and when each of them passes.
 
+mod shape;
+
 use alloc::boxed::Box;
 use core::ops::{Deref, DerefMut, Range};
 
 use windtunnel_model::{Lane, PortId, Time};
-use windtunnel_wire::packet::{self, Info};
 use windtunnel_wire::segment::{self, Train};
-use windtunnel_wire::{ecn, ethernet, vnet};
+use windtunnel_wire::{ecn, vnet};
 
 use crate::buffer::{PacketBuf, Pool};
-
-/// IP lengths of the segments of a train; all are alike but the last, which may be shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// How many, at least 1.
-    pub(crate) count: u32,
-    /// Bytes of each but the last (of the only one, where there is one).
-    pub(crate) each: u32,
-    /// Bytes of the last.
-    pub(crate) last: u32,
-}
-
-impl Shape {
-    /// Measures a frame; one without an IP packet counts with all its bytes after the Ethernet
-    /// header.
-    pub(crate) fn of(frame: &[u8], vnet: &vnet::Header) -> Self {
-        let header = u32::try_from(ethernet::HEADER_LEN).unwrap_or(0);
-        let not_ip = || {
-            let len = u32::try_from(frame.len()).unwrap_or(u32::MAX).saturating_sub(header);
-            Shape::single(len)
-        };
-        // Most frames are not trains; of those the length is all there is to know.
-        if vnet.gso_size == 0 {
-            return packet::ip_len(frame).map_or_else(|_| not_ip(), Shape::single);
-        }
-        let Ok(info) = Info::parse(frame) else { return not_ip() };
-        let train = Train::with_info(&info, frame, vnet);
-        if train.count == 1 {
-            return Shape::single(info.ip_len);
-        }
-        let len = |index| train.wire_len(index).saturating_sub(header);
-        Shape { count: train.count, each: len(0), last: len(train.count - 1) }
-    }
-
-    pub(crate) fn single(len: u32) -> Self {
-        Shape { count: 1, each: len, last: len }
-    }
-
-    /// IP bytes of all segments.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.charge(0)
-    }
-
-    /// Bytes of all segments, each with `overhead`.
-    pub(crate) fn charge(&self, overhead: u32) -> u64 {
-        let full = u64::from(self.each) + u64::from(overhead);
-        let last = u64::from(self.last) + u64::from(overhead);
-        u64::from(self.count - 1) * full + last
-    }
-
-    fn part(&self, range: &Range<u32>) -> Self {
-        let last = if range.end == self.count { self.last } else { self.each };
-        let each = if range.end - range.start == 1 { last } else { self.each };
-        Shape { count: range.end - range.start, each, last }
-    }
-}
+pub(crate) use shape::Shape;
 
 /// When the segments of a train pass a point: evenly from the first to the last but one, then the
 /// last, which may be shorter and so closer.
