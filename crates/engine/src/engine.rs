@@ -1,29 +1,26 @@
 //! The engine: all lanes and routers of a plan behind one contract.
 
 mod core;
+mod counts;
 #[cfg(test)]
 mod effort;
+mod flows;
 mod model;
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use windtunnel_model::flow::{FlowChange, FlowKey};
 use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange};
-use windtunnel_model::{Lane, LinkProfile, Plan, PortId, RouterId, Span, Time, Vertex};
-use windtunnel_routing::Routes;
+use windtunnel_model::{Lane, Plan, PortId, Span, Time, Vertex};
 use windtunnel_wire::{ethernet, vnet};
 
 pub(crate) use self::core::Core;
 use self::model::Model;
 use crate::buffer::{FRAME_LEN_MAX, PacketBuf};
-use crate::counters::{LaneCounters, RouterCounters};
-use crate::event::{Event, LostReports};
+use crate::event::Event;
 use crate::housekeeping;
 use crate::network::End;
 use crate::packet::Shape;
 use crate::part::Part;
-use crate::paths::exchange::Exchange;
 
 /// An emulated network: every link, queue and router of a plan, packet by packet.
 ///
@@ -284,66 +281,6 @@ impl Engine {
         self.core.now
     }
 
-    /// What a lane did.
-    #[must_use]
-    pub fn lane(&self, lane: Lane) -> &LaneCounters {
-        &self.core.chains[lane.index()].counters
-    }
-
-    /// The most packets and bytes (with overhead) that waited in a lane's queue at any time since
-    /// the last call.
-    pub fn take_queue_peak(&mut self, lane: Lane) -> (u64, u64) {
-        self.core.chains[lane.index()].take_queue_peak()
-    }
-
-    /// What a router did.
-    #[must_use]
-    pub fn router(&self, router: RouterId) -> &RouterCounters {
-        &self.core.routers[router.index()]
-    }
-
-    /// The routes of this moment.
-    #[must_use]
-    pub fn routes(&self) -> &Arc<Routes> {
-        self.core.network.routes()
-    }
-
-    /// The properties of a lane as they are now.
-    #[must_use]
-    pub fn profile(&self, lane: Lane) -> &LinkProfile {
-        self.core.chains[lane.index()].profile()
-    }
-
-    /// Whether a lane takes packets: it is not down and no partition cuts it.
-    #[must_use]
-    pub fn is_up(&self, lane: Lane) -> bool {
-        self.core.chains[lane.index()].cut.refuses().is_none()
-    }
-
-    /// Segments inside a lane: queued, in transmission, in flight.
-    #[must_use]
-    pub fn in_lane_packets(&self, lane: Lane) -> u64 {
-        self.core.chains[lane.index()].in_lane()
-    }
-
-    /// Bytes of packet buffers in use, those that were polled and not recycled among them.
-    #[must_use]
-    pub fn in_flight_bytes(&self) -> u64 {
-        self.core.work.pool.held()
-    }
-
-    /// Frames that were too short or too long to be taken.
-    #[must_use]
-    pub fn refused_frames(&self) -> u64 {
-        self.refused
-    }
-
-    /// What was not polled in time and is lost.
-    #[must_use]
-    pub fn lost_reports(&self) -> LostReports {
-        LostReports { events: self.core.events.lost(), handoffs: self.core.handoffs.lost() }
-    }
-
     /// Whether a port is on this machine.
     ///
     /// # Panics
@@ -351,83 +288,6 @@ impl Engine {
     #[must_use]
     pub fn is_here(&self, port: PortId) -> bool {
         self.core.here[port.index()]
-    }
-
-    /// What the other machines do not know of the flows here: that one began, goes on under other
-    /// terms, or ended. Of each flow only the latest is given out, so that what waits is
-    /// bounded by the flows, and each news holds whatever was given out of the flow before. It
-    /// is to reach all machines where a share can depend on the flow
-    /// ([`Audiences`](crate::Audiences)), or more. That a flow wants less is given out 100 ms
-    /// after the former news of it at the earliest, and 200 ms after its begin. Nothing where
-    /// all nodes are here.
-    pub fn poll_flow(&mut self) -> Option<FlowChange> {
-        self.model.paths_mut()?.poll_flow(self.core.now)
-    }
-
-    /// What part `part` announced of its flows, received here at `now`. All of it is taken over at
-    /// once, so that many announcements cost one allocation. Only the latest of a flow counts;
-    /// an end of a flow that is not known is none.
-    ///
-    /// Announcements that no engine of the same plan gives out, and those of flows for which there
-    /// is no room, are counted by [`refused_flows`](Engine::refused_flows).
-    ///
-    /// # Panics
-    /// If `now` is before an earlier one.
-    pub fn handle_flows(&mut self, now: Time, part: u32, news: &[FlowChange]) {
-        self.advance(now);
-        let refused = match &mut self.model {
-            Model::Hops => news.len(),
-            Model::Paths(paths) => paths.handle_flows(&mut self.core, now, part, news),
-        };
-        self.refused_flows += u64::try_from(refused).unwrap_or(u64::MAX);
-        self.settle(now);
-        self.finish();
-    }
-
-    /// Part `part` is lost, or begins anew: none of its flows is there any more.
-    ///
-    /// # Panics
-    /// If `now` is before an earlier one.
-    pub fn forget_part(&mut self, now: Time, part: u32) {
-        self.advance(now);
-        if let Some(paths) = self.model.paths_mut() {
-            paths.forget_part(&mut self.core, now, part);
-        }
-        self.settle(now);
-        self.finish();
-    }
-
-    /// The lanes over which a flow goes, by the present routes: nothing if there is no such name,
-    /// or all nodes are here. A number of 0 names the way from the first interface of the
-    /// source to the first of the destination.
-    #[must_use]
-    pub fn lanes_of(&mut self, key: FlowKey) -> Vec<Lane> {
-        let route = self.exchange().and_then(|exchange| exchange.names.read(&key));
-        route.map_or_else(Vec::new, |route| self.core.trace_route(&route))
-    }
-
-    /// How many flows of other machines take part in the sharing of links here.
-    #[must_use]
-    pub fn remote_flows(&self) -> usize {
-        self.exchange().map_or(0, |exchange| exchange.remote.len())
-    }
-
-    /// Announcements that could not be used.
-    #[must_use]
-    pub fn refused_flows(&self) -> u64 {
-        self.refused_flows
-    }
-
-    /// Flows here that cannot be announced to other machines, since more are on one route than
-    /// there are names for (4 billion, divided by what [`FlowKey`] needs for the rest). Each
-    /// makes the sharing of links wrong.
-    #[must_use]
-    pub fn nameless_flows(&self) -> u64 {
-        self.exchange().map_or(0, |exchange| exchange.announcer.nameless())
-    }
-
-    fn exchange(&self) -> Option<&Exchange> {
-        self.model.paths()?.exchange.as_ref()
     }
 
     /// Everything that is due, one wake-up after the other.
