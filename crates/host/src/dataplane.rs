@@ -17,6 +17,8 @@ mod clock;
 mod crossed;
 mod message;
 mod meter;
+mod notes;
+mod orders;
 mod outbox;
 mod overload;
 pub(crate) mod phase;
@@ -28,11 +30,10 @@ mod wait_policy;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use windtunnel_engine::{Engine, EventKind, Limits, Part};
-use windtunnel_model::flow::FlowChange;
+use windtunnel_engine::{Engine, Limits, Part};
 use windtunnel_model::{Plan, PortId, Span, Time};
 use windtunnel_sys::packet::Socket;
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
@@ -41,12 +42,12 @@ use windtunnel_wire::vnet;
 
 use crate::clock::now;
 use crate::recorder::Recorder;
-use change::{advance, apply};
+use change::advance;
 use clock::ArrivalClock;
 pub(crate) use message::{Note, Order};
 pub(crate) use meter::Flow;
 use outbox::Outbox;
-use overload::{Change, Overload};
+use overload::Overload;
 pub(crate) use remote::{OneWay, PeerTraffic, Remote, Silence, Traffic};
 use sampler::Sampler;
 pub(crate) use schedule::Cause;
@@ -233,85 +234,6 @@ impl Loop {
         tally
     }
 
-    fn take_orders(&mut self) {
-        loop {
-            match self.orders.try_recv() {
-                Ok(Order::Begin(origin)) => self.begin(origin),
-                Ok(Order::Change { id, at: Some(at), action }) => {
-                    self.schedule.add(at, Cause::Order(id), *action);
-                }
-                Ok(Order::Change { id, at: None, action }) => {
-                    let at = self.arrivals.not_before(now());
-                    self.catch_up(at);
-                    apply(&mut self.engine, &mut self.sampler, at, &action);
-                    self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
-                }
-                Ok(Order::Flows { member, changes }) => {
-                    self.at_present(|remote, at, engine| {
-                        remote.handle_flows(at, member, &changes, engine);
-                    });
-                }
-                Ok(Order::Forget { member }) => {
-                    self.at_present(|remote, at, engine| remote.forget(at, member, engine));
-                }
-                Ok(Order::Clocks { ahead_ns }) => {
-                    self.remote.iter_mut().for_each(|remote| remote.set_clocks(&ahead_ns));
-                }
-                Ok(Order::Close) => self.close(),
-                Ok(Order::Finish { await_datagrams }) => {
-                    self.last = Some((await_datagrams, now() + SETTLE));
-                    return;
-                }
-                Err(TryRecvError::Disconnected) => {
-                    self.finished = true;
-                    return;
-                }
-                Err(TryRecvError::Empty) => return,
-            }
-        }
-    }
-
-    /// Lets everything catch up, and then does something about other machines.
-    fn at_present(&mut self, what: impl FnOnce(&mut Remote, Time, &mut Engine)) {
-        let at = self.arrivals.not_before(now());
-        self.catch_up(at);
-        if let Some(remote) = &mut self.remote {
-            what(remote, at, &mut self.engine);
-        }
-    }
-
-    fn catch_up(&mut self, at: Time) {
-        let Loop { engine, schedule, sampler, notes, setup, .. } = self;
-        advance(engine, schedule, sampler, at, notes, &setup.notify);
-    }
-
-    /// From now on nothing goes to other machines.
-    fn close(&mut self) {
-        let sent = self.remote.as_mut().map(|remote| remote.close(now()));
-        self.note(Note::Closed { sent: sent.unwrap_or_default() });
-    }
-
-    fn finish_when_all_came(&mut self, now: Time) {
-        let Some((awaited, until)) = &self.last else { return };
-        let has_all = self.remote.as_ref().is_none_or(|remote| remote.has_all(awaited));
-        self.finished |= has_all || now >= *until;
-    }
-
-    fn begin(&mut self, origin: Time) {
-        self.engine = new_engine(&self.setup, self.remote.as_ref());
-        self.engine.start_traces(origin);
-        let at = self.arrivals.not_before(now());
-        let engine = &mut self.engine;
-        let over = self.remote.as_mut().map(|remote| remote.begin(at, origin, engine));
-        self.announce_flows(over.unwrap_or_default());
-        self.schedule = Schedule::new(&self.setup.plan, origin);
-        // Reading resets the count.
-        let _ = kernel_drops(&self.socket);
-        self.sampler.begin(origin);
-        self.refused = 0;
-        self.overload.begin(origin);
-    }
-
     /// Hands in what has arrived, catches up with the present and sends what is due.
     fn turn(&mut self) -> Turn {
         let Loop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
@@ -357,56 +279,6 @@ impl Loop {
         turn
     }
 
-    /// Notes falling behind and catching up.
-    fn watch(&mut self, turn: &Turn) {
-        let at = turn.began;
-        match self.overload.turn(at, turn.behind) {
-            Some(Change::Began(behind)) => self.note(Note::Overloaded { at, behind }),
-            Some(Change::Ended(lasted)) => self.note(Note::CaughtUp { at, lasted }),
-            None => {}
-        }
-    }
-
-    /// Notes what the other machines are to know at `at`.
-    fn announce(&mut self, at: Time) {
-        let Some(remote) = &mut self.remote else { return };
-        let (reached, news) = (remote.newly_reached(), remote.news(&mut self.engine));
-        let (silences, unreached) = (remote.silences(at), remote.unreached(at));
-        if let Some(members) = unreached {
-            self.note(Note::Unreached { members });
-        }
-        silences.into_iter().for_each(|silence| self.note(Note::Silence(silence)));
-        if reached {
-            self.note(Note::Reached);
-        }
-        self.announce_flows(news);
-    }
-
-    fn announce_flows(&self, changes: Vec<FlowChange>) {
-        if !changes.is_empty() {
-            self.note(Note::Flows { changes });
-        }
-    }
-
-    fn sample(&mut self) {
-        // Notes already report the other events; draining keeps the engine's ring free.
-        while let Some(event) = self.engine.poll_event() {
-            let by_itself = match event.kind {
-                EventKind::Rerouted { by_itself } => by_itself,
-                EventKind::RoutesFixed => false,
-                _ => continue,
-            };
-            let routes = Arc::clone(self.engine.routes());
-            self.note(Note::Routes { routes, at: event.at, by_itself });
-        }
-        if let Some((at, rows)) =
-            self.sampler
-                .sample(self.arrivals.last(), &mut self.engine, || kernel_drops(&self.socket))
-        {
-            self.setup.recorder.sample(at, rows);
-        }
-    }
-
     fn sleep(&mut self) {
         let remote = self.remote.as_ref();
         let due = [
@@ -448,11 +320,6 @@ impl Loop {
         if watched[1].revents().contains(PollFlags::IN) {
             let _ = self.wake.clear();
         }
-    }
-
-    fn note(&self, note: Note) {
-        let _ = self.notes.send(note);
-        let _ = self.setup.notify.raise();
     }
 }
 

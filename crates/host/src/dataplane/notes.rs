@@ -1,0 +1,68 @@
+//! What the packet loop reports to the main loop and to the recorder.
+
+use std::sync::Arc;
+
+use windtunnel_engine::EventKind;
+use windtunnel_model::Time;
+use windtunnel_model::flow::FlowChange;
+
+use super::message::Note;
+use super::overload::Change;
+use super::{Loop, Turn, kernel_drops};
+
+impl Loop {
+    /// Notes falling behind and catching up.
+    pub(super) fn watch(&mut self, turn: &Turn) {
+        let at = turn.began;
+        match self.overload.turn(at, turn.behind) {
+            Some(Change::Began(behind)) => self.note(Note::Overloaded { at, behind }),
+            Some(Change::Ended(lasted)) => self.note(Note::CaughtUp { at, lasted }),
+            None => {}
+        }
+    }
+
+    /// Notes what the other machines are to know at `at`.
+    pub(super) fn announce(&mut self, at: Time) {
+        let Some(remote) = &mut self.remote else { return };
+        let (reached, news) = (remote.newly_reached(), remote.news(&mut self.engine));
+        let (silences, unreached) = (remote.silences(at), remote.unreached(at));
+        if let Some(members) = unreached {
+            self.note(Note::Unreached { members });
+        }
+        silences.into_iter().for_each(|silence| self.note(Note::Silence(silence)));
+        if reached {
+            self.note(Note::Reached);
+        }
+        self.announce_flows(news);
+    }
+
+    pub(super) fn announce_flows(&self, changes: Vec<FlowChange>) {
+        if !changes.is_empty() {
+            self.note(Note::Flows { changes });
+        }
+    }
+
+    pub(super) fn sample(&mut self) {
+        // Notes already report the other events; draining keeps the engine's ring free.
+        while let Some(event) = self.engine.poll_event() {
+            let by_itself = match event.kind {
+                EventKind::Rerouted { by_itself } => by_itself,
+                EventKind::RoutesFixed => false,
+                _ => continue,
+            };
+            let routes = Arc::clone(self.engine.routes());
+            self.note(Note::Routes { routes, at: event.at, by_itself });
+        }
+        if let Some((at, rows)) =
+            self.sampler
+                .sample(self.arrivals.last(), &mut self.engine, || kernel_drops(&self.socket))
+        {
+            self.setup.recorder.sample(at, rows);
+        }
+    }
+
+    pub(super) fn note(&self, note: Note) {
+        let _ = self.notes.send(note);
+        let _ = self.setup.notify.raise();
+    }
+}

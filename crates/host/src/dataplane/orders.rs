@@ -1,0 +1,94 @@
+//! What the packet loop does on orders of the main loop.
+
+use std::sync::mpsc::TryRecvError;
+
+use windtunnel_engine::Engine;
+use windtunnel_model::Time;
+
+use super::change::{advance, apply};
+use super::message::{Note, Order};
+use super::remote::Remote;
+use super::schedule::{Cause, Schedule};
+use super::{Loop, SETTLE, kernel_drops, new_engine};
+use crate::clock::now;
+
+impl Loop {
+    pub(super) fn take_orders(&mut self) {
+        loop {
+            match self.orders.try_recv() {
+                Ok(Order::Begin(origin)) => self.begin(origin),
+                Ok(Order::Change { id, at: Some(at), action }) => {
+                    self.schedule.add(at, Cause::Order(id), *action);
+                }
+                Ok(Order::Change { id, at: None, action }) => {
+                    let at = self.arrivals.not_before(now());
+                    self.catch_up(at);
+                    apply(&mut self.engine, &mut self.sampler, at, &action);
+                    self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
+                }
+                Ok(Order::Flows { member, changes }) => {
+                    self.at_present(|remote, at, engine| {
+                        remote.handle_flows(at, member, &changes, engine);
+                    });
+                }
+                Ok(Order::Forget { member }) => {
+                    self.at_present(|remote, at, engine| remote.forget(at, member, engine));
+                }
+                Ok(Order::Clocks { ahead_ns }) => {
+                    self.remote.iter_mut().for_each(|remote| remote.set_clocks(&ahead_ns));
+                }
+                Ok(Order::Close) => self.close(),
+                Ok(Order::Finish { await_datagrams }) => {
+                    self.last = Some((await_datagrams, now() + SETTLE));
+                    return;
+                }
+                Err(TryRecvError::Disconnected) => {
+                    self.finished = true;
+                    return;
+                }
+                Err(TryRecvError::Empty) => return,
+            }
+        }
+    }
+
+    /// Lets everything catch up, and then does something about other machines.
+    fn at_present(&mut self, what: impl FnOnce(&mut Remote, Time, &mut Engine)) {
+        let at = self.arrivals.not_before(now());
+        self.catch_up(at);
+        if let Some(remote) = &mut self.remote {
+            what(remote, at, &mut self.engine);
+        }
+    }
+
+    pub(super) fn catch_up(&mut self, at: Time) {
+        let Loop { engine, schedule, sampler, notes, setup, .. } = self;
+        advance(engine, schedule, sampler, at, notes, &setup.notify);
+    }
+
+    /// From now on nothing goes to other machines.
+    fn close(&mut self) {
+        let sent = self.remote.as_mut().map(|remote| remote.close(now()));
+        self.note(Note::Closed { sent: sent.unwrap_or_default() });
+    }
+
+    pub(super) fn finish_when_all_came(&mut self, now: Time) {
+        let Some((awaited, until)) = &self.last else { return };
+        let has_all = self.remote.as_ref().is_none_or(|remote| remote.has_all(awaited));
+        self.finished |= has_all || now >= *until;
+    }
+
+    fn begin(&mut self, origin: Time) {
+        self.engine = new_engine(&self.setup, self.remote.as_ref());
+        self.engine.start_traces(origin);
+        let at = self.arrivals.not_before(now());
+        let engine = &mut self.engine;
+        let over = self.remote.as_mut().map(|remote| remote.begin(at, origin, engine));
+        self.announce_flows(over.unwrap_or_default());
+        self.schedule = Schedule::new(&self.setup.plan, origin);
+        // Reading resets the count.
+        let _ = kernel_drops(&self.socket);
+        self.sampler.begin(origin);
+        self.refused = 0;
+        self.overload.begin(origin);
+    }
+}
