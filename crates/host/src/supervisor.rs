@@ -4,12 +4,14 @@
 //! It owns no process. The run loop reports events to it (`on_*`), asks when it wants to be called
 //! again ([`Supervisor::next_wake`]) and does what [`Supervisor::poll_command`] says.
 
+mod nodes;
 mod program;
+mod starting;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use windtunnel_model::plan::{NodeVerb, Ready};
-use windtunnel_model::{NodeId, Plan, Span};
+use windtunnel_model::plan::Ready;
+use windtunnel_model::{Plan, Span};
 
 use crate::output::ProgramKey;
 pub(crate) use program::{Exit, Life, Supervised};
@@ -118,13 +120,6 @@ impl Supervisor {
         }
     }
 
-    /// Nodes will join later: the run does not end before they have.
-    pub(crate) fn expect_joins(&mut self, nodes: &[NodeId]) {
-        for node in nodes {
-            *self.joins_to_come.entry(node.index()).or_default() += 1;
-        }
-    }
-
     /// Starts what may start `now` (after the run began) and fails what waited too long.
     pub(crate) fn tick(&mut self, now: Span) {
         if self.stopping {
@@ -210,61 +205,9 @@ impl Supervisor {
         Some((key, became_ready))
     }
 
-    /// A node has died and everything in it with it, by SIGKILL. Returns the programs that it ran;
-    /// they are not started again.
-    pub(crate) fn on_node_died(&mut self, node: usize, now: Span) -> Vec<ProgramKey> {
-        self.spawns.retain(|_, key| key.node != node);
-        let exit = Exit { code: 137, signal: Some(9) };
-        let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node);
-        let running = programs.filter(|(_, program)| program.life.is_running());
-        let ended = running.map(|(key, program)| {
-            program.last_exit = Some(exit);
-            program.exited_at = Some(now);
-            program.life = Life::Exited { exit };
-            *key
-        });
-        ended.collect()
-    }
-
-    /// An event does something to a node. The signals themselves are sent by the run loop.
-    pub(crate) fn on_verb(&mut self, node: NodeId, verb: NodeVerb, now: Span) {
-        let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node.index());
-        for (_, program) in programs {
-            program.on_verb(verb, now);
-        }
-    }
-
-    /// Whether an event has paused a program of this node.
-    pub(crate) fn is_paused(&self, node: usize) -> bool {
-        self.programs.iter().any(|(key, program)| key.node == node && program.paused)
-    }
-
     /// Whether the run is ending.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping
-    }
-
-    /// A node leaves, or is absent from the beginning. The signals themselves are sent by the run
-    /// loop.
-    pub(crate) fn on_leave(&mut self, node: NodeId, now: Span) {
-        let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node.index());
-        programs.for_each(|(_, program)| program.leave(now));
-    }
-
-    /// Whether a node is outside the population that churn makes.
-    #[must_use]
-    pub(crate) fn is_absent(&self, node: NodeId) -> bool {
-        let mut programs = self.programs.iter();
-        programs.any(|(key, program)| key.node == node.index() && program.absent)
-    }
-
-    /// A node joins: the next [`Supervisor::tick`] starts what may start.
-    pub(crate) fn on_join(&mut self, node: NodeId, now: Span) {
-        if let Some(left) = self.joins_to_come.get_mut(&node.index()) {
-            *left = left.saturating_sub(1);
-        }
-        let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node.index());
-        programs.for_each(|(_, program)| program.join(now));
     }
 
     /// The run is ending: nothing is started or judged from now on.
@@ -348,72 +291,6 @@ impl Supervisor {
             Some(command) if several => format!("{node} (program {}: {command})", key.program + 1),
             Some(command) => format!("{node} ({command})"),
             None => node.clone(),
-        }
-    }
-
-    fn start_if_due(&mut self, key: ProgramKey, now: Span) {
-        let Some(program) = self.programs.get(&key) else { return };
-        let Life::Waiting { not_before } = program.life else { return };
-        if now < not_before.max(program.spec.start) || program.held || !self.dependencies_met(key) {
-            return;
-        }
-        let spawn = self.next_spawn;
-        self.next_spawn += 1;
-        self.spawns.insert(spawn, key);
-        if let Some(program) = self.programs.get_mut(&key) {
-            program.life = Life::Starting;
-            program.starts += 1;
-        }
-        self.commands.push_back(Command::Spawn { key, spawn });
-    }
-
-    fn dependencies_met(&self, key: ProgramKey) -> bool {
-        let Some(program) = self.programs.get(&key) else { return false };
-        program.spec.after.iter().all(|node| {
-            let programs = self.programs.iter().filter(|(k, _)| k.node == node.index());
-            // An absent node is not waited for.
-            programs.map(|(_, program)| program).all(|p| p.ready || p.absent)
-        })
-    }
-
-    fn report_if_awaited(&mut self, key: ProgramKey, now: Span) {
-        let Some(program) = self.programs.get_mut(&key) else { return };
-        let Life::Running { since, .. } = program.life else { return };
-        let is_due = now >= since + program::AWAITED_AFTER && program.awaited_condition().is_some();
-        if is_due && !std::mem::replace(&mut program.awaited, true) {
-            self.commands.push_back(Command::Awaited { key });
-        }
-    }
-
-    fn fail_if_never_ready(&mut self, key: ProgramKey, now: Span) {
-        let Some(program) = self.programs.get(&key) else { return };
-        let Some(condition) = program.awaited_condition() else { return };
-        let (Some(before), Some(within)) = (program.ready_before(), program.ready_within()) else {
-            return;
-        };
-        if now >= before {
-            let (program, missing) = (self.describe(key), program::missing(condition));
-            self.fatal.get_or_insert(format!("{program} is not ready after {within}: {missing}"));
-        }
-    }
-
-    /// A program that ended without having been ready never will be; one that waits for it
-    /// waits in vain.
-    fn fail_those_that_waited_for(&mut self, key: ProgramKey) {
-        let Some(ended) = self.programs.get(&key) else { return };
-        let Life::Exited { exit } = ended.life else { return };
-        if ended.ready || ended.absent || self.stopping {
-            return;
-        }
-        let waits = |program: &Supervised| {
-            program.starts == 0 && program.spec.after.iter().any(|n| n.index() == key.node)
-        };
-        if self.programs.values().any(waits) {
-            let text = format!(
-                "{} {exit} before it was ready, and others wait for it",
-                self.describe(key)
-            );
-            self.fatal.get_or_insert(text);
         }
     }
 }

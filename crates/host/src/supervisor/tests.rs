@@ -4,7 +4,8 @@ mod members;
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::plan::{Node, Program, Restart, User};
+use windtunnel_model::NodeId;
+use windtunnel_model::plan::{Node, NodeVerb, Program, Restart, User};
 
 use super::*;
 
