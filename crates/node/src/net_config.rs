@@ -1,17 +1,18 @@
 //! What has to be configured in one node, worked out from the plan before anything is touched.
 
+mod device;
 pub(crate) mod edit;
 pub(crate) mod prefixes;
 pub(crate) mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use windtunnel_model::id::{LanId, NodeId};
-use windtunnel_model::plan::Interface;
+use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, Subnet};
 use windtunnel_routing::Routes;
 
-use crate::netlink::request::{Hop, Own, Rule, TABLE_MAIN, Via};
+use crate::netlink::request::{Hop, Rule, TABLE_MAIN, Via};
+use device::{Device, side};
 use prefixes::{Prefix, merge};
 use routes::{Destination, Exits, Passing};
 
@@ -26,26 +27,6 @@ pub(crate) struct NetConfig {
     pub(crate) rules: Vec<Rule>,
     /// Whether any address is IPv6.
     pub(crate) v6: bool,
-}
-
-/// The node's end of one link.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Device {
-    pub(crate) index: u32,
-    pub(crate) name: String,
-    pub(crate) addresses: Vec<IpAddr>,
-    /// The LAN that it is on.
-    lan: Option<LanConfig>,
-}
-
-/// What a device on a LAN has to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct LanConfig {
-    subnets: Vec<Subnet>,
-    /// With IPv6: the address that is valid on this LAN only.
-    link_local: Option<Ipv6Addr>,
-    /// The gateway out of it, by family.
-    gateways: [Option<IpAddr>; 2],
 }
 
 /// A way out: the position of a device, and the next hop there.
@@ -270,55 +251,6 @@ impl NetConfig {
         let addresses = &self.devices.get(position)?.addresses;
         addresses.iter().find(|own| own.is_ipv4() == like.is_ipv4()).copied()
     }
-}
-
-impl Device {
-    /// Its addresses with their subnets.
-    pub(crate) fn own(&self) -> impl Iterator<Item = Own> {
-        let subnet = |address: IpAddr| {
-            let lan = self.lan.as_ref()?;
-            lan.subnets.iter().copied().find(|subnet| subnet.contains(address))
-        };
-        let own =
-            self.addresses.iter().map(move |&address| Own { address, subnet: subnet(address) });
-        let local = self.lan.as_ref().and_then(|lan| lan.link_local);
-        own.chain(local.map(|address| {
-            let network = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0).into();
-            Own { address: address.into(), subnet: Some(Subnet { network, prefix: 64 }) }
-        }))
-    }
-
-    /// The vertex there that forwards to other networks; none on a LAN that leads nowhere.
-    fn usual(&self, like: IpAddr) -> Via {
-        match &self.lan {
-            None => Via::Anyone,
-            Some(lan) => lan.gateways[usize::from(like.is_ipv6())].map_or(Via::Owner, Via::Gateway),
-        }
-    }
-}
-
-impl LanConfig {
-    /// Whether an address is of the LAN's subnets.
-    fn holds(&self, address: IpAddr) -> bool {
-        self.subnets.iter().any(|subnet| subnet.contains(address))
-    }
-}
-
-fn side(plan: &Plan, exits: &Exits<'_>, interface: &Interface, id: LanId) -> LanConfig {
-    let lan = &plan.lans[id.index()];
-    let has = |subnet: &Subnet| interface.addresses().any(|address| subnet.contains(address));
-    LanConfig {
-        subnets: [lan.v4, lan.v6].into_iter().flatten().filter(has).collect(),
-        link_local: interface.v6.map(|_| link_local(interface.mac())),
-        gateways: FAMILIES.map(|like| exits.way_out(id, like)),
-    }
-}
-
-/// The address that a device gives itself (RFC 4291, 2.5.6 and appendix A).
-fn link_local([a, b, c, d, e, f]: [u8; 6]) -> Ipv6Addr {
-    let pair = u16::from_be_bytes;
-    let middle = [pair([c, 0xff]), pair([0xfe, d])];
-    Ipv6Addr::new(0xfe80, 0, 0, 0, pair([a ^ 2, b]), middle[0], middle[1], pair([e, f]))
 }
 
 /// The number of a way among those that are known.
