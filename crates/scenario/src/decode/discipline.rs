@@ -1,14 +1,14 @@
 //! The disciplines of a queue, by name or with parameters.
 
+mod flows;
+
 use serde_json::Value as Json;
-use windtunnel_model::profile::{
-    Codel, Discipline, Fair, FairBy, FlowQueues, Pi2, Pie, QueueLimit, Red,
-};
+use windtunnel_model::profile::{Codel, Discipline, Fair, FlowQueues, Pi2, Pie, QueueLimit, Red};
 use windtunnel_model::{Bytes, Probability, Span};
 
 use super::property::{Queue, read_length};
 use super::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Key, Map, Whole, form, map, words};
+use crate::grammar::{Definitions, Form, Key, Map, form, map, words};
 use crate::text::list;
 use crate::tree::Kind;
 
@@ -283,79 +283,6 @@ impl Form for Pi2 {
     }
 }
 
-map! {
-    /// The parameters of FQ-CoDel.
-    FqCodelKeys as "FqCodel" {
-        /// Number of queues that flows are hashed to, with `fair` also of those for hosts, 1 to
-        /// 65536; default 1024.
-        "flows" FLOWS: Whole<1, MOST_FLOWS>,
-        /// Bytes with overhead that a flow, with `fair` also a host, sends in its turn, 64B to 1MB;
-        /// default 1514B.
-        "quantum" QUANTUM: Quantum,
-        ..CodelKeys,
-    }
-}
-
-impl Form for FlowQueues {
-    type Value = FlowQueues;
-
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<FlowQueues> {
-        let fields = from.table::<FqCodelKeys>(field, "fq-codel")?;
-        read_flow_queues(from, field, &fields)
-    }
-
-    fn schema(definitions: &mut Definitions) -> Json {
-        FqCodelKeys::definition(definitions)
-    }
-}
-
-fn read_flow_queues(
-    from: &mut Decoder<'_>,
-    field: Field<'_>,
-    fields: &Fields<'_>,
-) -> Option<FlowQueues> {
-    let mut queues = FlowQueues::default();
-    if let Some(flows) = from.read(fields, FqCodelKeys::FLOWS)? {
-        queues.flows = u32::try_from(flows).ok()?;
-    }
-    set(from, fields, FqCodelKeys::QUANTUM, &mut queues.quantum)?;
-    queues.codel = read_codel(from, field, fields)?;
-    Some(queues)
-}
-
-map! {
-    /// The parameters of fair sharing over hosts.
-    FairKeys as "Fair" {
-        /// Which address of a packet is its host: `destination` (default) or `source`.
-        "by" BY: Address,
-        ..FqCodelKeys,
-    }
-}
-
-words! {
-    /// One of the two addresses of a packet.
-    Address as "Side"; FairBy {
-        /// The sender's address.
-        "source" => FairBy::Source,
-        /// The receiver's address.
-        "destination" => FairBy::Destination,
-    }
-}
-
-impl Form for Fair {
-    type Value = Fair;
-
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Fair> {
-        let fields = from.table::<FairKeys>(field, "fair")?;
-        let by = from.read_or(&fields, FairKeys::BY, FairBy::default())?;
-        Some(Fair { by, queues: read_flow_queues(from, field, &fields)? })
-    }
-
-    fn schema(definitions: &mut Definitions) -> Json {
-        FairKeys::definition(definitions)
-    }
-}
-
 /// Puts the value of a key, where the file has it, in place of the default.
 fn set<F: Form>(
     from: &mut Decoder<'_>,
@@ -392,21 +319,6 @@ fn read_some_probability(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pro
     Some(probability)
 }
 
-form! {
-    /// Bytes of a turn.
-    Quantum: u32, by read_quantum, like Bytes::schema
-}
-
-fn read_quantum(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
-    let bytes = Bytes::read(from, field)?;
-    let quantum = u32::try_from(bytes.0).ok().filter(|bytes| (64..=1_000_000).contains(bytes));
-    if quantum.is_none() {
-        let message = format!("quantum: `{bytes}` is not between 64B and 1MB");
-        from.mistake(field.wrong(), message);
-    }
-    quantum
-}
-
 /// Whether `max` is more than `min`, as far as that is known without the link's rate.
 fn rises(min: QueueLimit, max: QueueLimit) -> bool {
     match (min, max) {
@@ -421,5 +333,3 @@ fn rises(min: QueueLimit, max: QueueLimit) -> bool {
 const UPDATE_LEAST: Span = Span::from_millis(1);
 const RTT_LEAST: Span = Span::from_millis(3);
 const RTT_MOST: Span = Span::from_secs(600);
-/// The most queues that flows are hashed to.
-const MOST_FLOWS: u64 = 65_536;
