@@ -1,6 +1,7 @@
 //! Expectations: what must hold at the end.
 
 mod bounds;
+mod drops;
 mod figure;
 mod program;
 
@@ -12,9 +13,10 @@ use windtunnel_model::expect::{
 
 use super::event::DirectionName;
 use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Item, Map, Name, Whole, form, map, text, texts};
+use crate::grammar::{Definitions, Form, Item, Map, Name, form, map, text, texts};
 use crate::position::Place;
-use bounds::{Count, CountBounds, ShareBounds, TimeBounds, read_bounds};
+use bounds::{Count, ShareBounds, TimeBounds};
+use drops::Drops;
 use figure::{Lateness, QueueFigures, RateFact, RateFigures, RttFigures};
 use program::{ExitCode, Log, Members, read_of_node};
 
@@ -298,95 +300,7 @@ fn read_of_link(from: &mut Decoder<'_>, fields: &Fields<'_>, in_window: bool) ->
     Some(Subject::Link { link: link?, direction, facts })
 }
 
-map! {
-    /// Bounds of dropped packets: `min` and `max` bound all together.
-    DropBounds {
-        ..CountBounds,
-        /// Bounds of the share of all offered packets.
-        "share" SHARE: ShareBounds,
-        ..DropCauses,
-    }
-}
-
-map! {
-    /// Why packets are dropped.
-    DropCauses {
-        /// Dropped because the link was down.
-        "down" DOWN: Count,
-        /// Dropped by a partition.
-        "partition" PARTITION: Count,
-        /// Dropped because they were larger than the MTU.
-        "mtu" MTU: Count,
-        /// Dropped by the link's loss.
-        "loss" LOSS: Count,
-        /// Dropped because the queue was full.
-        "queue-full" QUEUE_FULL: Count,
-        /// Dropped by active queue management.
-        "aqm" AQM: Count,
-        /// Dropped because the packet pool was full.
-        "memory" MEMORY: Count,
-    }
-}
-
-/// `{max: 0}`, `{queue-full: {max: 3}}`, `{share: {max: 1%}}`, or a number.
-struct Drops;
-
-impl Form for Drops {
-    type Value = Vec<LinkFact>;
-
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LinkFact>> {
-        if field.scalar().is_some() {
-            return Some(vec![LinkFact::Drops(None, Count::read(from, field)?)]);
-        }
-        let fields = from.table::<DropBounds>(field, "bounds of dropped packets")?;
-        let mut facts = Vec::new();
-        if fields.has(CountBounds::MIN) || fields.has(CountBounds::MAX) {
-            let bounds = read_bounds(from, field, &fields, CountBounds::MIN, CountBounds::MAX)?;
-            facts.push(LinkFact::Drops(None, bounds));
-        }
-        facts.extend(from.read(&fields, DropBounds::SHARE)?.map(LinkFact::DropShare));
-        let causes = [
-            DropCauses::DOWN,
-            DropCauses::PARTITION,
-            DropCauses::MTU,
-            DropCauses::LOSS,
-            DropCauses::QUEUE_FULL,
-            DropCauses::AQM,
-            DropCauses::MEMORY,
-        ];
-        for cause in causes {
-            let bounds = from.read(&fields, cause)?;
-            facts.extend(bounds.map(|b| LinkFact::Drops(Some(cause.name.to_owned()), b)));
-        }
-        figure::some(from, field, &fields, facts)
-    }
-
-    fn schema(definitions: &mut Definitions) -> Json {
-        definitions.any_of(
-            "Drops",
-            "Bounds of dropped packets, or exactly so many.",
-            &[
-                ("Exactly this.", <Whole<0, { u64::MAX }>>::schema),
-                ("Bounds.", DropBounds::definition),
-            ],
-        )
-    }
-}
-
 /// `rate` alone means its best second.
 const RATE_MEANT: RateStatistic = RateStatistic::Peak;
 /// More often, and the echoes would be a load of their own.
 const EVERY_LEAST: Span = Span::from_millis(1);
-
-#[cfg(test)]
-mod tests {
-    use windtunnel_model::expect::DROP_CAUSES;
-
-    use super::DropCauses;
-    use crate::grammar::Map;
-
-    #[test]
-    fn every_cause_of_a_drop_can_be_bounded() {
-        assert_eq!(DropCauses::list(), DROP_CAUSES);
-    }
-}

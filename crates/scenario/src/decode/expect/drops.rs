@@ -1,0 +1,97 @@
+//! Bounds of dropped packets, by cause.
+
+use serde_json::Value as Json;
+use windtunnel_model::expect::LinkFact;
+
+use super::bounds::{Count, CountBounds, ShareBounds, read_bounds};
+use super::figure;
+use crate::decode::{Decoder, Field};
+use crate::grammar::{Definitions, Form, Whole, map};
+
+map! {
+    /// Bounds of dropped packets: `min` and `max` bound all together.
+    DropBounds {
+        ..CountBounds,
+        /// Bounds of the share of all offered packets.
+        "share" SHARE: ShareBounds,
+        ..DropCauses,
+    }
+}
+
+map! {
+    /// Why packets are dropped.
+    DropCauses {
+        /// Dropped because the link was down.
+        "down" DOWN: Count,
+        /// Dropped by a partition.
+        "partition" PARTITION: Count,
+        /// Dropped because they were larger than the MTU.
+        "mtu" MTU: Count,
+        /// Dropped by the link's loss.
+        "loss" LOSS: Count,
+        /// Dropped because the queue was full.
+        "queue-full" QUEUE_FULL: Count,
+        /// Dropped by active queue management.
+        "aqm" AQM: Count,
+        /// Dropped because the packet pool was full.
+        "memory" MEMORY: Count,
+    }
+}
+
+/// `{max: 0}`, `{queue-full: {max: 3}}`, `{share: {max: 1%}}`, or a number.
+pub(super) struct Drops;
+
+impl Form for Drops {
+    type Value = Vec<LinkFact>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LinkFact>> {
+        if field.scalar().is_some() {
+            return Some(vec![LinkFact::Drops(None, Count::read(from, field)?)]);
+        }
+        let fields = from.table::<DropBounds>(field, "bounds of dropped packets")?;
+        let mut facts = Vec::new();
+        if fields.has(CountBounds::MIN) || fields.has(CountBounds::MAX) {
+            let bounds = read_bounds(from, field, &fields, CountBounds::MIN, CountBounds::MAX)?;
+            facts.push(LinkFact::Drops(None, bounds));
+        }
+        facts.extend(from.read(&fields, DropBounds::SHARE)?.map(LinkFact::DropShare));
+        let causes = [
+            DropCauses::DOWN,
+            DropCauses::PARTITION,
+            DropCauses::MTU,
+            DropCauses::LOSS,
+            DropCauses::QUEUE_FULL,
+            DropCauses::AQM,
+            DropCauses::MEMORY,
+        ];
+        for cause in causes {
+            let bounds = from.read(&fields, cause)?;
+            facts.extend(bounds.map(|b| LinkFact::Drops(Some(cause.name.to_owned()), b)));
+        }
+        figure::some(from, field, &fields, facts)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Drops",
+            "Bounds of dropped packets, or exactly so many.",
+            &[
+                ("Exactly this.", <Whole<0, { u64::MAX }>>::schema),
+                ("Bounds.", DropBounds::definition),
+            ],
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::expect::DROP_CAUSES;
+
+    use super::DropCauses;
+    use crate::grammar::Map;
+
+    #[test]
+    fn every_cause_of_a_drop_can_be_bounded() {
+        assert_eq!(DropCauses::list(), DROP_CAUSES);
+    }
+}
