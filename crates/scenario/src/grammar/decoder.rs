@@ -1,5 +1,7 @@
 //! The cursor over the tree: fields of maps and their values, and what is wrong with them.
 
+mod fields;
+
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -9,7 +11,8 @@ use crate::error::Diagnostics;
 use crate::position::Place;
 use crate::text::{list, nearest, shorten};
 use crate::trace::TraceFiles;
-use crate::tree::{Key as KeyText, Kind, Value};
+use crate::tree::Kind;
+pub(crate) use fields::{Field, Fields};
 
 /// What reads the tree: where mistakes go, and the other files that the scenario names.
 pub(crate) struct Decoder<'a> {
@@ -22,80 +25,6 @@ pub(crate) struct Decoder<'a> {
 pub(crate) struct At<T> {
     pub(crate) value: T,
     pub(crate) place: Place,
-}
-
-/// A map whose keys are all known.
-pub(crate) struct Fields<'t> {
-    /// The map itself, or the key that it belongs to where the map has no mark of its own.
-    pub(crate) place: Place,
-    entries: &'t [(KeyText, Value)],
-    /// Whether the keys are those of the file's language, so that `x-` ones are extensions, and no
-    /// names.
-    keyed: bool,
-    /// Whether a key was not known, so that a missing one is not a mistake of its own.
-    pub(crate) unknown: bool,
-}
-
-/// One entry of a map; items of a list carry the list's key.
-#[derive(Clone, Copy)]
-pub(crate) struct Field<'t> {
-    pub(crate) key: &'t str,
-    pub(crate) place: Place,
-    pub(crate) value: &'t Value,
-}
-
-impl<'t> Fields<'t> {
-    /// The entry of a key, if the file has it.
-    pub(crate) fn get<F>(&self, key: Key<F>) -> Option<Field<'t>> {
-        self.find(key.name)
-    }
-
-    /// The entry called `key`, if the file has it.
-    pub(crate) fn find(&self, key: &str) -> Option<Field<'t>> {
-        let (key, value) = self.entries.iter().find(|(known, _)| known.text == key)?;
-        Some(Field { key: &key.text, place: key.place, value })
-    }
-
-    pub(crate) fn has<'k>(&self, key: impl Into<&'k str>) -> bool {
-        self.find(key.into()).is_some()
-    }
-
-    /// Every entry that is not an extension.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Field<'t>> + use<'t> {
-        let keyed = self.keyed;
-        let counts = move |(key, _): &&(KeyText, Value)| !(keyed && is_extension(&key.text));
-        let field =
-            |(key, value): &'t (KeyText, Value)| Field { key: &key.text, place: key.place, value };
-        self.entries.iter().filter(counts).map(field)
-    }
-}
-
-impl<'t> Field<'t> {
-    /// Another value under the same key.
-    pub(crate) fn with(self, value: &'t Value) -> Self {
-        Field { value, place: value.place, ..self }
-    }
-
-    /// Whether anything was written; a list whose items are all commented out is nothing.
-    pub(crate) fn is_some(&self) -> bool {
-        !matches!(self.value.kind, Kind::Null)
-    }
-
-    /// Where to point when the value is wrong: the value, or the key if the value is nothing.
-    pub(crate) fn wrong(self) -> Place {
-        match self.value.kind {
-            Kind::Null => self.place,
-            _ => self.value.place,
-        }
-    }
-
-    /// The scalar's text, if it is one.
-    pub(crate) fn scalar(self) -> Option<&'t str> {
-        match &self.value.kind {
-            Kind::Text(text) => Some(text),
-            _ => None,
-        }
-    }
 }
 
 impl Decoder<'_> {
