@@ -1,0 +1,159 @@
+//! Networks, changes and packets at random.
+
+use proptest::prelude::*;
+use windtunnel_model::profile::{
+    Codel, Discipline, Distribution, Fair, FairBy, FlowQueues, GilbertElliott, Jitter, Loss, Pie,
+    QueueLimit, Red, Reorder, Setting,
+};
+use windtunnel_model::{Bytes, LinkPatch, LinkProfile, Packets, Probability, Rate, Span};
+
+use crate::support::US;
+
+fn probability() -> impl Strategy<Value = Probability> {
+    prop_oneof![
+        3 => Just(Probability::NEVER),
+        1 => (0u32..300_000_000)
+            .prop_map(|parts| Probability::from_parts_per_billion(parts).unwrap()),
+    ]
+}
+
+fn loss() -> impl Strategy<Value = Loss> {
+    let chain = |[good_to_bad, bad_to_good, loss_in_good, loss_in_bad]: [Probability; 4]| {
+        Loss::GilbertElliott(GilbertElliott { good_to_bad, bad_to_good, loss_in_good, loss_in_bad })
+    };
+    prop_oneof![
+        Just(Loss::None),
+        probability().prop_map(Loss::Independent),
+        prop::array::uniform4(probability()).prop_map(chain),
+        Just(Loss::Listed(vec![1, 5, 6, 44])),
+    ]
+}
+
+fn jitter() -> impl Strategy<Value = Jitter> {
+    let distribution = prop_oneof![
+        Just(Distribution::Uniform),
+        Just(Distribution::Normal),
+        Just(Distribution::Pareto),
+        Just(Distribution::Table(vec![Span::ZERO, Span::from_micros(300)])),
+    ];
+    (prop_oneof![Just(0), 0..800 * US], distribution).prop_map(|(spread, distribution)| {
+        if spread == 0 {
+            return Jitter::default();
+        }
+        Jitter { spread: Span::from_nanos(spread), distribution }
+    })
+}
+
+fn queue() -> impl Strategy<Value = Option<QueueLimit>> {
+    prop_oneof![
+        Just(None),
+        (0u64..60).prop_map(|count| Some(QueueLimit::Packets(Packets(count)))),
+        (0u64..90_000).prop_map(|bytes| Some(QueueLimit::Bytes(Bytes(bytes)))),
+        (0u64..3000).prop_map(|micros| Some(QueueLimit::Time(Span::from_micros(micros)))),
+    ]
+}
+
+fn discipline() -> impl Strategy<Value = Discipline> {
+    let (target, interval) = (Span::from_micros(100), Span::from_micros(900));
+    let codel = move |ecn| Discipline::Codel(Codel { target, interval, ecn });
+    let queues = move |(flows, quantum)| FlowQueues {
+        flows,
+        quantum,
+        codel: Codel { target, interval, ecn: true },
+    };
+    let red = |(gentle, adaptive)| {
+        let weight: Probability = "20%".parse().unwrap();
+        Discipline::Red(Red { gentle, adaptive, weight, probability: weight, ..Red::default() })
+    };
+    let pie = move |(derandomise, ecn)| {
+        Discipline::Pie(Pie { target, update: target, burst: interval, derandomise, ecn })
+    };
+    prop_oneof![
+        Just(Discipline::DropTail),
+        Just(Discipline::DropHead),
+        any::<bool>().prop_map(codel),
+        (any::<bool>(), any::<bool>()).prop_map(red),
+        (any::<bool>(), any::<bool>()).prop_map(pie),
+        (1u32..9, 1u32..4000).prop_map(queues).prop_map(Discipline::FqCodel),
+        (1u32..9, 1u32..4000)
+            .prop_map(queues)
+            .prop_map(|queues| Discipline::Fair(Fair { by: FairBy::Source, queues })),
+    ]
+}
+
+fn rate() -> impl Strategy<Value = Option<Rate>> {
+    prop_oneof![
+        1 => Just(None),
+        2 => (500_000u64..10_000_000_000).prop_map(Rate::from_bits_per_second),
+    ]
+}
+
+prop_compose! {
+    pub(super) fn profile()(
+        latency in prop_oneof![Just(0), 0..2000 * US],
+        jitter in jitter(),
+        loss in loss(),
+        [duplicate, corrupt, probability] in prop::array::uniform3(probability()),
+        by_jitter: bool,
+        rate in rate(),
+        mtu in prop_oneof![3 => Just(1500u32), 1 => 576u32..1500],
+        queue in queue(),
+        discipline in discipline(),
+    ) -> LinkProfile {
+        let extra = Span::from_micros(200);
+        LinkProfile {
+            traces: windtunnel_model::Traces::default(),
+            latency: Span::from_nanos(latency),
+            jitter,
+            loss,
+            duplicate,
+            corrupt,
+            reorder: Reorder { by_jitter, probability, extra, ..Reorder::default() },
+            rate,
+            overhead: None,
+            mtu,
+            queue,
+            discipline,
+        }
+    }
+}
+
+/// Something to do after a pause in ns.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Packet { port: u32, ip_len: usize },
+    Train { port: u32, payload: usize, gso_size: u16 },
+    Patch { link: u32, patch: Box<LinkPatch> },
+    State { link: u32, up: bool },
+    Part,
+    Heal,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let patch = |(link, profile): (u32, LinkProfile)| {
+        let set = |rate: Option<Rate>| rate.map_or(Setting::Default, Setting::To);
+        let patch = LinkPatch {
+            latency: Some(profile.latency),
+            jitter: Some(profile.jitter),
+            loss: Some(profile.loss),
+            rate: Some(set(profile.rate)),
+            queue: profile.queue.map(Setting::To),
+            discipline: Some(profile.discipline),
+            ..LinkPatch::default()
+        };
+        Step::Patch { link, patch: Box::new(patch) }
+    };
+    prop_oneof![
+        6 => (0u32..2, 60usize..1500).prop_map(|(port, ip_len)| Step::Packet { port, ip_len }),
+        6 => (0u32..2, 1usize..60_000, 100u16..1460)
+            .prop_map(|(port, payload, gso_size)| Step::Train { port, payload, gso_size }),
+        1 => (0u32..3, profile()).prop_map(patch),
+        1 => (0u32..3, any::<bool>()).prop_map(|(link, up)| Step::State { link, up }),
+        1 => Just(Step::Part),
+        1 => Just(Step::Heal),
+    ]
+}
+
+pub(super) fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
+    prop::collection::vec((prop_oneof![Just(0), 0..400 * US], step()), 1..60)
+}
