@@ -4,15 +4,15 @@
 
 #[path = "common/load.rs"]
 mod common;
+#[path = "meaning/events.rs"]
+mod events;
+#[path = "meaning/links.rs"]
+mod links;
 
 use common::load_text;
 use windtunnel_model::expect::{Claim, ExitWanted, ProgramFact};
 use windtunnel_model::plan::{Action, NetworkModel, Plan, Ready, Restart, Sharing, User};
-use windtunnel_model::profile::{
-    Codel, Discipline, Distribution, Fair, FairBy, FlowQueues, GilbertElliott, Loss, Overhead, Pie,
-    QueueLimit, Red, Setting,
-};
-use windtunnel_model::{Bytes, LinkProfile, NodeId, Packets, Probability, Rate, Span};
+use windtunnel_model::{LinkProfile, NodeId, Probability, Span};
 
 fn plan(text: &str) -> Plan {
     load_text("net", text.as_bytes()).unwrap_or_else(|errors| panic!("{errors}")).plan
@@ -48,147 +48,6 @@ fn the_smallest_file_is_one_node() {
 fn lists_whose_items_are_commented_out_are_empty() {
     let plan = plan("nodes: {a: }\nrouters:\nlinks:\nevents:\n#  - {at: 1s}\nexpect:\n");
     assert!(plan.links.is_empty() && plan.events.is_empty());
-}
-
-#[test]
-fn plain_keys_hold_both_ways_and_each_way_wins_over_them() {
-    let [up, down] = link("latency: 5ms, rate: 50mbit, up: {rate: 5mbit}");
-    assert_eq!((up.latency, down.latency), (Span::from_millis(5), Span::from_millis(5)));
-    assert_eq!(up.rate, Rate::from_bits_per_second(5_000_000));
-    assert_eq!(down.rate, Rate::from_bits_per_second(50_000_000));
-}
-
-#[test]
-fn a_links_own_keys_win_over_the_defaults_of_one_direction() {
-    let text = "defaults: {link: {latency: 1ms, loss: 1%, up: {latency: 2ms, loss: 2%}}}\n\
-                nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latency: 3ms}]\n";
-    let [up, down] = plan(text).links.remove(0).profiles;
-    assert_eq!((up.latency, down.latency), (Span::from_millis(3), Span::from_millis(3)));
-    assert_eq!(up.loss, Loss::Independent(percent(2)));
-    assert_eq!(down.loss, Loss::Independent(percent(1)));
-}
-
-#[test]
-fn none_takes_a_default_away() {
-    let text = "defaults: {link: {rate: 1mbit, overhead: none, queue: 5p, loss: 1%}}\n\
-                nodes: {a: {}, b: {}}\n\
-                links: [{between: [a, b], rate: none, overhead: default, queue: default, loss: none}]\n";
-    assert_eq!(plan(text).links[0].profiles[0], LinkProfile::default());
-}
-
-#[test]
-fn every_form_of_jitter_is_read() {
-    let form = |keys| link(keys)[0].jitter.clone();
-    assert_eq!(form("jitter: 2ms").spread, Span::from_millis(2));
-    assert_eq!(form("jitter: 2ms").distribution, Distribution::Uniform);
-    let pareto = form("jitter: {spread: 1ms, distribution: pareto}");
-    assert_eq!((pareto.spread, pareto.distribution), (Span::from_millis(1), Distribution::Pareto));
-    let table = form("jitter: {table: [0ms, 1ms, 5ms]}").distribution;
-    let times = [0, 1, 5].map(Span::from_millis).to_vec();
-    assert_eq!(table, Distribution::Table(times));
-    assert!(form("jitter: none").is_none());
-}
-
-#[test]
-fn every_form_of_loss_is_read() {
-    let form = |keys| link(keys)[0].loss.clone();
-    assert_eq!(form("loss: 10%"), Loss::Independent(percent(10)));
-    assert_eq!(form("loss: 0%"), Loss::None);
-    assert_eq!(form("loss: {packets: [7, 3, 3]}"), Loss::Listed(vec![3, 7]));
-    let chain = GilbertElliott {
-        good_to_bad: percent(1),
-        bad_to_good: percent(30),
-        loss_in_good: Probability::NEVER,
-        loss_in_bad: Probability::ALWAYS,
-    };
-    assert_eq!(form("loss: {good-to-bad: 1%, bad-to-good: 30%}"), Loss::GilbertElliott(chain));
-}
-
-#[test]
-fn every_form_of_reordering_is_read() {
-    let form = |keys| link(keys)[0].reorder;
-    assert!(!form("reorder: none").by_jitter);
-    assert!(form("reorder: jitter").by_jitter);
-    let held = form("reorder: 1%");
-    assert_eq!((held.probability, held.extra), (percent(1), Span::from_millis(1)));
-    let grouped = form("reorder: {probability: 25%, correlation: 12.5%}");
-    assert_eq!(grouped.correlation.to_string(), "12.5%");
-    assert!(form("reorder: 1%").correlation.is_never());
-    let held = form("reorder: {probability: 2%, extra: 5ms, by-jitter: true}");
-    assert_eq!((held.probability, held.extra), (percent(2), Span::from_millis(5)));
-    assert!(held.by_jitter);
-}
-
-#[test]
-fn every_form_of_a_queue_and_its_framing_is_read() {
-    let [up, _] = link("rate: 1mbit, queue: 50ms, overhead: 42B, mtu: 1400B, discipline: codel");
-    assert_eq!(up.queue, Some(QueueLimit::Time(Span::from_millis(50))));
-    assert_eq!((up.overhead, up.mtu), (Some(Overhead(42)), 1400));
-    assert_eq!(up.discipline, Discipline::Codel(Codel::default()));
-    let [up, _] = link("rate: 1mbit, queue: 16KiB, overhead: ethernet, mtu: 9000");
-    assert_eq!(up.queue, Some(QueueLimit::Bytes(Bytes(16_384))));
-    assert_eq!((up.overhead, up.mtu), (Some(Overhead::ETHERNET), 9000));
-    let [up, _] = link("rate: 1mbit, discipline: {codel: {target: 10ms, ecn: false}}");
-    let codel = Codel { target: Span::from_millis(10), ecn: false, ..Codel::default() };
-    assert_eq!(up.discipline, Discipline::Codel(codel));
-}
-
-#[test]
-fn every_form_of_active_queue_management_is_read() {
-    let form = |text: &str| {
-        let [up, _] = link(&format!("rate: 1mbit, discipline: {text}"));
-        up.discipline
-    };
-    assert_eq!(form("red"), Discipline::Red(Red::default()));
-    assert_eq!(form("pie"), Discipline::Pie(Pie::default()));
-    assert_eq!(form("fq-codel"), Discipline::FqCodel(FlowQueues::default()));
-    assert_eq!(form("fair"), Discipline::Fair(Fair::default()));
-    let red = Red {
-        min: Some(QueueLimit::Packets(Packets(5))),
-        max: Some(QueueLimit::Time(Span::from_millis(200))),
-        probability: percent(10),
-        weight: percent(1),
-        packet: Bytes(500),
-        gentle: true,
-        adaptive: true,
-        ecn: false,
-    };
-    let text = "{red: {min: 5p, max: 200ms, probability: 10%, weight: 1%, packet: 500B, gentle: true, \
-                adaptive: true, ecn: false}}";
-    assert_eq!(form(text), Discipline::Red(red));
-    let pie = Pie {
-        target: Span::from_millis(20),
-        update: Span::from_millis(30),
-        burst: Span::from_millis(100),
-        derandomise: true,
-        ecn: false,
-    };
-    let text = "{pie: {target: 20ms, update: 30ms, burst: 100ms, derandomise: true, ecn: false}}";
-    assert_eq!(form(text), Discipline::Pie(pie));
-    let codel = Codel { target: Span::from_millis(1), interval: Span::from_millis(20), ecn: false };
-    let queues = FlowQueues { flows: 16, quantum: 300, codel };
-    let keys = "flows: 16, quantum: 300B, target: 1ms, interval: 20ms, ecn: false";
-    assert_eq!(form(&format!("{{fq-codel: {{{keys}}}}}")), Discipline::FqCodel(queues));
-    let fair = Fair { by: FairBy::Source, queues };
-    assert_eq!(form(&format!("{{fair: {{by: source, {keys}}}}}")), Discipline::Fair(fair));
-}
-
-#[test]
-fn flow_queues_and_pie_have_longer_queues_by_default() {
-    let limit = |keys: &str| link(&format!("rate: 1mbit, {keys}"))[0].effective_queue();
-    let packets = |count| Some(QueueLimit::Packets(Packets(count)));
-    assert_eq!(limit("discipline: fq-codel"), packets(10_240));
-    assert_eq!(limit("discipline: fair"), packets(10_240));
-    assert_eq!(limit("discipline: pie"), packets(1000));
-    assert_eq!(limit("discipline: red"), packets(100));
-    assert_eq!(limit("discipline: fq-codel, queue: 50p"), packets(50));
-}
-
-#[test]
-fn a_device_has_the_larger_mtu_of_the_two_directions() {
-    let plan = plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], up: {mtu: 9000}}]\n");
-    assert_eq!(plan.nodes[0].interfaces[0].mtu, 9000);
-    assert_eq!(plan.links[0].profiles[1].mtu, 1500);
 }
 
 #[test]
@@ -266,34 +125,6 @@ fn a_condition_may_have_a_time_of_its_own() {
     assert_eq!(ready("{log: 'up: .*', timeout: 5s}"), (Some(Ready::Log("up: .*".into())), five));
     assert_eq!(ready("{exit: true}"), (Some(Ready::Exit), None));
     assert_eq!(ready("tcp:80"), (Some(Ready::Tcp(80)), None));
-}
-
-#[test]
-fn events_are_sorted_by_time_and_keep_the_files_order_at_one_time() {
-    let text = "nodes: {a: {run: x}, b: {count: 2}}\nrouters: [r]\n\
-                links: [{between: [a, r], name: l}, {between: [b, r], name: g}]\n\
-                events:\n  - {at: 9s, heal: true}\n  - {at: 1s, link: g, direction: b-r, set: {loss: 1%}}\n  \
-                - {at: 1s, node: a, do: kill}\n  \
-                - {at: 0s, link: [l], set: {latency: 1ms, up: {latency: 2ms}}, down: true}\n";
-    let plan = plan(text);
-    let times: Vec<String> = plan.events.iter().map(|event| event.at.to_string()).collect();
-    assert_eq!(times, ["0ns", "1s", "1s", "9s"]);
-    let Action::Link(change) = &plan.events[0].action else { panic!("{:?}", plan.events[0]) };
-    let latencies: Vec<_> = change.patches.iter().map(|(_, patch)| patch.latency).collect();
-    assert_eq!(latencies, [Some(Span::from_millis(2)), Some(Span::from_millis(1))]);
-    assert_eq!(change.state.iter().map(|(_, up)| *up).collect::<Vec<_>>(), [false, false]);
-    let Action::Link(change) = &plan.events[1].action else { panic!("{:?}", plan.events[1]) };
-    let lanes: Vec<String> = change.patches.iter().map(|(lane, _)| plan.lane_name(*lane)).collect();
-    assert_eq!(lanes, ["b-1-r", "b-2-r"]);
-    assert!(matches!(plan.events[2].action, Action::Node { .. }));
-}
-
-#[test]
-fn an_event_may_take_a_rate_away() {
-    let text = "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], name: l, rate: 1mbit}]\n\
-                events: [{at: 1s, link: l, set: {rate: none}}]\n";
-    let Action::Link(change) = &plan(text).events[0].action else { panic!("a link event") };
-    assert_eq!(change.patches[0].1.rate, Some(Setting::Default));
 }
 
 #[test]
@@ -381,77 +212,6 @@ fn a_second_link_of_a_group_has_a_common_name_of_its_own() {
 fn the_name_of_a_file_becomes_a_name_that_a_folder_can_have() {
     let loaded = load_text("my net/../x", b"nodes: {a: }\n").unwrap();
     assert_eq!(loaded.plan.name, "my-net-..-x");
-}
-
-#[test]
-fn repetitions_flaps_and_some_nodes_come_to_events_of_their_own() {
-    let text = "duration: 4s\nnodes: {peers: {count: 10, run: x}}\nrouters: [r]\n\
-                links: [{between: [peers, r], name: g}]\nevents:\n  \
-                - {at: 1s, every: 1s, node: peers, do: restart, some: 25%}\n  \
-                - {at: 500ms, flap: {link: g-1, direction: up, every: 200ms, down: 50ms, for: 430ms}}\n";
-    let plan = plan(text);
-    let restarts = plan.events.iter().filter_map(|event| match &event.action {
-        Action::Node { nodes, .. } => Some((event.at.to_string(), nodes.clone())),
-        _ => None,
-    });
-    let restarts: Vec<(String, Vec<NodeId>)> = restarts.collect();
-    // Before the end at 4 s; 2.5 nodes are rounded to 3, and each time has luck of its own.
-    let times: Vec<&str> = restarts.iter().map(|(at, _)| at.as_str()).collect();
-    assert_eq!(times, ["1s", "2s", "3s"]);
-    assert!(restarts.iter().all(|(_, nodes)| nodes.len() == 3), "{restarts:?}");
-    assert!(restarts.iter().any(|(_, nodes)| *nodes != restarts[0].1), "{restarts:?}");
-    let flaps = plan.events.iter().filter_map(|event| match &event.action {
-        Action::Flap { lanes, up } => Some((event.at.to_string(), lanes.len(), *up)),
-        _ => None,
-    });
-    // The third cut, at 900 ms, does not outlive the flap, which ends at 930 ms.
-    let expected = [
-        ("500ms", false),
-        ("550ms", true),
-        ("700ms", false),
-        ("750ms", true),
-        ("900ms", false),
-        ("930ms", true),
-    ];
-    let expected = expected.map(|(at, up)| (at.to_owned(), 1, up));
-    assert_eq!(flaps.collect::<Vec<_>>(), expected);
-}
-
-#[test]
-fn a_random_flap_keeps_its_means_and_is_the_seeds() {
-    let text = |seed| {
-        format!(
-            "seed: {seed}\nnodes: {{a: , b: }}\nlinks: [{{between: [a, b], name: l}}]\nevents:\n  \
-             - {{at: 0s, flap: {{link: l, every: 100ms, down: 20ms, times: 1000, random: true}}}}\n"
-        )
-    };
-    let times = |plan: &Plan| plan.events.iter().map(|e| e.at.as_nanos()).collect::<Vec<u64>>();
-    let (one, other) = (times(&plan(&text(1))), times(&plan(&text(2))));
-    assert_eq!(one, times(&plan(&text(1))));
-    assert_ne!(one, other);
-    let dark: u64 = one.chunks(2).map(|phase| phase[1] - phase[0]).sum();
-    // Uniform from 0 to 40 ms: the mean of 1000 is 20 ms with a deviation of 0.37 ms.
-    assert!((18_500_000_000..=21_500_000_000).contains(&dark), "{dark}");
-    assert!((93_000_000_000..=107_000_000_000).contains(one.last().unwrap()), "{:?}", one.last());
-}
-
-#[test]
-fn a_node_that_joins_by_a_script_is_absent_before_all_other_events() {
-    let text = "nodes: {peers: {count: 5, run: x}}\nrouters: [r]\nlinks: [{between: [peers, r]}]\n\
-                events:\n  - {at: 0s, heal: true}\n  \
-                - churn: {nodes: peers, present: 40%, script: at 10s join 3, speed-up: 2}\n";
-    let plan = plan(text);
-    let Action::Absent { nodes } = &plan.events[0].action else { panic!("{:?}", plan.events) };
-    assert_eq!(nodes.len(), 3);
-    let Action::Churn { join, .. } = &plan.events[2].action else { panic!("{:?}", plan.events) };
-    assert_eq!((plan.events[2].at, join), (Span::from_secs(5), nodes));
-}
-
-#[test]
-fn a_partition_that_cuts_nothing_is_noticed() {
-    let text = "nodes: {a: , b: }\nrouters: [r]\nlinks: [{between: [a, r]}, {between: [b, r]}]\n\
-                events: [{at: 1s, partition: [[a], [b]]}]\n";
-    assert!(notices(text)[0].contains("this partition cuts no link"), "{:?}", notices(text));
 }
 
 #[test]
