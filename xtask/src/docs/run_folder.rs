@@ -32,8 +32,9 @@ const OVERVIEW: &str = "A run leaves a folder, `runs/NAME-DATE-TIME` or what `--
 | `nodes/NODE/` | what the programs of a node wrote, and how they ended |\n\
 | `control.sock` | how other commands reach the run while it lives |\n";
 
-const RECORDS: [(&str, &str); 4] = [
+const RECORDS: [(&str, &str); 5] = [
     ("run.json", "report.rs"),
+    ("Machines, in run.json", "report/machine.rs"),
     ("Lateness, in run.json", "lateness.rs"),
     ("links.csv", "sample.rs"),
     ("events.jsonl", "event.rs"),
