@@ -18,7 +18,7 @@ pub(crate) struct Recent(Arc<Mutex<Window>>);
 struct Window {
     /// Begin and end of the interval and a row by lane index, oldest first.
     intervals: VecDeque<(Time, Time, Vec<Row>)>,
-    /// Sums since the run began, by lane index; lateness is the largest.
+    /// Sums since the run began, by lane index; maxima are the largest.
     totals: Vec<Row>,
     last: Time,
 }
@@ -29,11 +29,7 @@ impl Recent {
         let mut window = self.lock();
         window.totals.resize(rows.len(), Row::default());
         for (total, row) in window.totals.iter_mut().zip(&rows) {
-            total.offered_packets += row.offered_packets;
-            total.delivered_packets += row.delivered_packets;
-            total.dropped_packets += row.dropped_packets;
-            total.marked_packets += row.marked_packets;
-            total.lateness_max_ns = total.lateness_max_ns.max(row.lateness_max_ns);
+            total.add(row);
         }
         let begin = std::mem::replace(&mut window.last, at);
         window.intervals.push_back((begin, at, rows));

@@ -106,8 +106,8 @@ impl Row {
         fields.next().is_none().then_some((time_ns, link, direction, row))
     }
 
-    /// Adds what another part of the network counted on the same lane in the same interval. Maxima
-    /// are those of each part by itself.
+    /// Adds the counts of another interval of the same lane, or of another part of the network in
+    /// the same interval. Maxima are those of each by itself.
     pub fn add(&mut self, other: &Row) {
         self.offered_packets = self.offered_packets.saturating_add(other.offered_packets);
         self.offered_bytes = self.offered_bytes.saturating_add(other.offered_bytes);
