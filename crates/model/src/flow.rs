@@ -86,7 +86,7 @@ impl FlowTerms {
     /// down to a bit a second, but never to nothing. `None` without a window, or when the round
     /// trip takes no time.
     #[must_use]
-    pub fn window_rate(&self) -> Option<Rate> {
+    pub(crate) fn window_rate(&self) -> Option<Rate> {
         const BIT_NANOS_PER_BYTE: u128 = 8 * 1_000_000_000;
         let bits = u128::from(self.window?.0) * BIT_NANOS_PER_BYTE;
         let rate = bits.checked_div(u128::from(self.rtt.as_nanos()))?;

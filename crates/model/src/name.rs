@@ -96,7 +96,7 @@ pub const PLAN_LINK_LETTERS_MAX: usize = 2 * LABEL_LETTERS_MAX + 16;
 /// The most bytes in the name of an experiment.
 pub const EXPERIMENT_BYTES_MAX: usize = 100;
 /// The most bytes in the name of a machine: those of a host name (RFC 1035, 2.3.4).
-pub const MACHINE_BYTES_MAX: usize = 255;
+pub(crate) const MACHINE_BYTES_MAX: usize = 255;
 
 #[cfg(test)]
 mod tests {

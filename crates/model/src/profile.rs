@@ -103,11 +103,11 @@ properties! {
 
 impl LinkProfile {
     /// The MTU where none is set: Ethernet's.
-    pub const DEFAULT_MTU: u32 = 1500;
+    pub(crate) const DEFAULT_MTU: u32 = 1500;
     /// The default queue holds at least this many packets.
-    pub const DEFAULT_QUEUE_PACKETS: u64 = 100;
+    pub(crate) const DEFAULT_QUEUE_PACKETS: u64 = 100;
     /// The default queue holds at least what the rate carries in this time.
-    pub const DEFAULT_QUEUE_TIME: Span = Span::from_millis(50);
+    pub(crate) const DEFAULT_QUEUE_TIME: Span = Span::from_millis(50);
 
     /// Framing bytes charged for each segment: what was asked, else Ethernet's where a rate is set,
     /// or mahimahi's where the rate is a trace of delivery opportunities.
@@ -219,7 +219,7 @@ impl Overhead {
     /// Ethernet: header 14, frame check 4, preamble 8, gap 12.
     pub const ETHERNET: Overhead = Overhead(38);
     /// The header of a TUN device, which mahimahi counts: 1504 bytes for a packet of 1500.
-    pub const OPPORTUNITY: Overhead = Overhead(4);
+    pub(crate) const OPPORTUNITY: Overhead = Overhead(4);
 }
 
 /// How much may wait in front of a rate, the packet in transmission not counted.

@@ -182,7 +182,7 @@ impl Traces {
 
     /// Whether the rate is one of delivery opportunities.
     #[must_use]
-    pub fn has_opportunities(&self) -> bool {
+    pub(crate) fn has_opportunities(&self) -> bool {
         self.rate.is_some_and(|rate| rate.mode == TraceMode::Opportunities)
     }
 }

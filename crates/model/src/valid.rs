@@ -74,7 +74,7 @@ pub fn ensure_short(what: &str, text: &str) -> Result<(), Invalid> {
 }
 
 /// The most bytes of a reason, a hint or another text that one process sends another.
-pub const TEXT_BYTES_MAX: usize = 64 << 10;
+pub(crate) const TEXT_BYTES_MAX: usize = 64 << 10;
 
 impl Plan {
     /// The most nodes.
@@ -82,7 +82,7 @@ impl Plan {
     /// The most links.
     pub const LINKS_MAX: usize = 50_000;
     /// The most vertices that a fixed route passes.
-    pub const ROUTE_VERTICES_MAX: usize = Self::LINKS_MAX + 1;
+    pub(crate) const ROUTE_VERTICES_MAX: usize = Self::LINKS_MAX + 1;
 
     /// Whether the plan is what a file can mean: names by the file's rules, ids that index the
     /// lists, values that the emulation has a place for. What is valid can be run, and its
@@ -122,7 +122,7 @@ impl Plan {
 
     /// Whether there is such a vertex.
     #[must_use]
-    pub fn has_vertex(&self, vertex: Vertex) -> bool {
+    pub(crate) fn has_vertex(&self, vertex: Vertex) -> bool {
         match vertex {
             Vertex::Node(id) => self.has_node(id),
             Vertex::Router(id) => id.index() < self.routers.len(),

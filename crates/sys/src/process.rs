@@ -64,14 +64,6 @@ pub fn set_child_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(current()))?)
 }
 
-/// Forbids the caller and its descendantsto gain rights, ever, by running a program.
-///
-/// # Errors
-/// What prctl(2) says.
-pub fn set_no_new_privs() -> io::Result<()> {
-    Ok(rustix::thread::set_no_new_privs(true)?)
-}
-
 /// Sets which permissions files made by the process do not get; those until now.
 pub fn set_umask(mask: u32) -> u32 {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask)).as_raw_mode()

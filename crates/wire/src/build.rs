@@ -173,7 +173,7 @@ pub fn with_extension(mut frame: Vec<u8>, number: u8, header: &[u8]) -> Vec<u8> 
 }
 
 /// Recomputes all checksums of a frame.
-pub fn refresh(frame: &mut [u8]) {
+pub(crate) fn refresh(frame: &mut [u8]) {
     if let Ok(info) = Info::parse(frame) {
         if info.source.is_ipv4() {
             ipv4::set_checksum(frame);

@@ -20,21 +20,21 @@ pub const HEADER_LEN: usize = 8;
 /// ICMP: echo request.
 pub const ECHO_REQUEST_V4: u8 = 8;
 /// ICMP: echo reply.
-pub const ECHO_REPLY_V4: u8 = 0;
+pub(crate) const ECHO_REPLY_V4: u8 = 0;
 /// ICMPv6: echo request.
 pub const ECHO_REQUEST_V6: u8 = 128;
 /// ICMPv6: echo reply.
-pub const ECHO_REPLY_V6: u8 = 129;
+pub(crate) const ECHO_REPLY_V6: u8 = 129;
 /// ICMP: destination unreachable.
-pub const UNREACHABLE_V4: u8 = 3;
+pub(crate) const UNREACHABLE_V4: u8 = 3;
 /// ICMP: time exceeded.
-pub const TIME_EXCEEDED_V4: u8 = 11;
+pub(crate) const TIME_EXCEEDED_V4: u8 = 11;
 /// ICMPv6: destination unreachable.
-pub const UNREACHABLE_V6: u8 = 1;
+pub(crate) const UNREACHABLE_V6: u8 = 1;
 /// ICMPv6: packet too big.
-pub const PACKET_TOO_BIG_V6: u8 = 2;
+pub(crate) const PACKET_TOO_BIG_V6: u8 = 2;
 /// ICMPv6: time exceeded.
-pub const TIME_EXCEEDED_V6: u8 = 3;
+pub(crate) const TIME_EXCEEDED_V6: u8 = 3;
 
 /// Offset of the checksum in the header.
 pub(crate) const CHECKSUM: usize = 2;

@@ -74,7 +74,7 @@ impl Train {
 
     /// Bytes of a range of packets together; what lies beyond the last counts nothing.
     #[must_use]
-    pub fn wire_len_range(&self, range: Range<u32>) -> u32 {
+    pub(crate) fn wire_len_range(&self, range: Range<u32>) -> u32 {
         let (start, end) = (range.start.min(self.count), range.end.min(self.count));
         let payload = self.payload_range(start..end);
         let headers = end.saturating_sub(start).saturating_mul(self.header_len);

@@ -17,8 +17,6 @@ pub const RST: u8 = 0x04;
 pub const PSH: u8 = 0x08;
 /// Flag: the acknowledgement number counts.
 pub const ACK: u8 = 0x10;
-/// Flag: the urgent pointer counts.
-pub const URG: u8 = 0x20;
 /// Flag: congestion was experienced (RFC 3168).
 pub const ECE: u8 = 0x40;
 /// Flag: the congestion window was reduced (RFC 3168).

@@ -124,12 +124,6 @@ impl Header {
         bytes::put(&mut out, 16, self.sequence.to_be_bytes())?;
         Some(out)
     }
-
-    /// Bytes behind the payload: those of the tag, if it is sealed.
-    #[must_use]
-    pub fn tag_len(&self) -> usize {
-        if self.sealed { TAG_LEN } else { 0 }
-    }
 }
 
 /// What a probe asks back.

@@ -76,13 +76,13 @@ impl Header {
 
     /// Whether the transport checksum is still partial.
     #[must_use]
-    pub fn needs_csum(&self) -> bool {
+    pub(crate) fn needs_csum(&self) -> bool {
         self.flags & NEEDS_CSUM != 0
     }
 
     /// The GSO type without the ECN bit.
     #[must_use]
-    pub fn gso_kind(&self) -> u8 {
+    pub(crate) fn gso_kind(&self) -> u8 {
         self.gso_type & !GSO_ECN
     }
 
