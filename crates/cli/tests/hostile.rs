@@ -194,7 +194,10 @@ fn files_of_a_part_stay_below_the_run_folder() {
         assert_eq!(attached.code, Some(2), "{stderr}");
         let error = format!("error: the agent at {agent} broke off: ");
         assert!(stderr.contains(&error), "{stderr}");
-        assert!(stderr.contains(&format!("`{path}` is no name of a file of a run")), "{stderr}");
+        assert!(
+            stderr.contains(&format!("`{path}` is not the name of a file of a run")),
+            "{stderr}"
+        );
         let out = home.folder.path().join("work/below/out");
         let outside: Vec<_> =
             attached.files.iter().filter(|path| !path.starts_with(&out)).collect();

@@ -192,7 +192,7 @@ fn unknown_machines_are_refused_with_a_list_of_the_known_ones() {
     let (code, table, talk) = cluster.check(&file, &hosts, &[]);
     let there = format!("m1 ({}), m2 ({})", cluster.address(0), cluster.address(1));
     let expected = format!(
-        "error: no agent of the cluster is called `no such machine`, and it is no address\nhint: there are {there}\n"
+        "error: no agent of the cluster is called `no such machine`, and it is not an address\nhint: there are {there}\n"
     );
     assert_eq!((code, table.as_str(), talk), (Some(2), "", expected));
     // An agent that is unknown to both.

@@ -198,13 +198,13 @@ fn an_error_of_ssh_is_reported_with_a_hint() {
     let run = "for word; do command=$word; done\nexec sh -c \"$command\"";
     let (_, talk) = failure(run, &host, &["--remote-windtunnel", "/no/windtunnel"]);
     assert!(talk.starts_with(&start) && talk.contains("/no/windtunnel: not found"), "{talk}");
-    assert!(talk.ends_with("or tell where it is with --remote-windtunnel\n"), "{talk}");
+    assert!(talk.ends_with("or name its path with --remote-windtunnel\n"), "{talk}");
     let (_, talk) = failure(run, &host, &["--ssh", "no-such-ssh"]);
     assert!(talk.starts_with(&format!("{start}cannot run no-such-ssh: No such file")), "{talk}");
     // A name that ssh cannot resolve either.
     let unknown = "echo 'Could not resolve hostname no.such.host' >&2; exit 255";
     let (_, talk) = failure(unknown, "no.such.host", &[]);
-    let expected = "error: no agent is called `no.such.host`, it is no address, and none can be started there: Could \
+    let expected = "error: no agent is called `no.such.host`, it is not an address, and none can be started there: Could \
                     not resolve hostname no.such.host\n";
     assert!(talk.starts_with(expected), "{talk}");
     // No option of ssh is ever a machine.

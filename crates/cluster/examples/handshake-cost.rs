@@ -1,4 +1,4 @@
-//! What handshakes that nobody finishes cost an agent: its resident memory without any, and the
+//! What unfinished handshakes cost an agent: its resident memory without any, and the
 //! most while strangers hold as many as it permits (if this machine is fast enough to begin them
 //! within 5 s), from 16 addresses, for half a minute.
 //!
@@ -54,8 +54,8 @@ fn agent() -> Result<(), Box<dyn Error>> {
         keep_results: Default::default(),
         until_stdin_closes: true,
     };
-    agent.run(|told| {
-        if let AgentNotice::Listening { listen, .. } = told {
+    agent.run(|notice| {
+        if let AgentNotice::Listening { listen, .. } = notice {
             println!("{listen}");
         }
     })?;
@@ -66,7 +66,7 @@ fn agent() -> Result<(), Box<dyn Error>> {
 struct Answered(RefCell<Vec<Option<Instant>>>);
 
 impl Answered {
-    fn hear(&self, number: usize) {
+    fn record(&self, number: usize) {
         let own = &mut self.0.borrow_mut()[number];
         *own = own.filter(|at| is_held(*at)).or_else(|| Some(Instant::now()));
     }
@@ -125,7 +125,7 @@ async fn hold(agent: SocketAddr, number: usize, answered: &Answered) -> Result<(
         tokio::pin!(connecting);
         loop {
             tokio::select! {
-                // Nobody has answered for long: once more.
+                // No answer for long: once more.
                 _ = &mut connecting => break,
                 Ok((length, from)) = front.recv_from(&mut out) => {
                     client = Some(from);
@@ -134,7 +134,7 @@ async fn hold(agent: SocketAddr, number: usize, answered: &Answered) -> Result<(
                 Ok((length, _)) = back.recv_from(&mut back_in) => {
                     // A long header of type Retry (RFC 9000, 17.2.5).
                     if back_in[0] & 0xf0 != 0xf0 {
-                        answered.hear(number);
+                        answered.record(number);
                     } else if let Some(client) = client {
                         front.send_to(&back_in[..length], client).await?;
                     }
@@ -144,7 +144,7 @@ async fn hold(agent: SocketAddr, number: usize, answered: &Answered) -> Result<(
     }
 }
 
-/// Those of somebody who knows the agents' protocol and nothing of their key: it never comes to
+/// Those of a stranger that knows the agents' protocol and not their key: it never comes to
 /// certificates.
 fn settings() -> Result<ClientConfig, Box<dyn Error>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,5 +1,5 @@
-//! How many connections may be in the making: whoever lacks the key can begin handshakes, so what
-//! they cost is bounded, altogether and for each address.
+//! How many handshakes may be unfinished: strangers without the key can begin them, so their cost
+//! is bounded, altogether and for each address.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr};
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
     all: usize,
-    /// By address, or the /64 that one host has many addresses of (RFC 4291, 2.5.4).
+    /// By address, or the /64 of which one machine has many addresses (RFC 4291, 2.5.4).
     by: BTreeMap<IpAddr, usize>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Decision {
 }
 
 impl Admission {
-    /// `is_proven`: somebody hears us at that address. `is_crowded`: many connections are open.
+    /// `is_proven`: the peer receives at that address. `is_crowded`: many connections are open.
     pub(crate) fn decide(&mut self, from: IpAddr, is_proven: bool, is_crowded: bool) -> Decision {
         let from = group(from);
         let own = self.by.get(&from).copied().unwrap_or(0);

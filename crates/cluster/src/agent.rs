@@ -1,6 +1,6 @@
 //! An agent: one process for each machine of a cluster, of an ordinary user.
 //!
-//! One thread with one runtime. Everything that is heard goes through one channel to one loop,
+//! One thread with one runtime. All events go through one channel to one loop,
 //! which owns the mesh; answers that take longer are tasks of their own.
 
 mod answer;
@@ -43,7 +43,7 @@ use crate::{machine, tls};
 /// What an agent is made of.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    /// Where it hears.
+    /// Where it listens.
     pub listen: SocketAddr,
     /// Where others reach it, with port 0 at that of `listen`; `None`: found out.
     pub advertise: Option<SocketAddr>,
@@ -69,10 +69,10 @@ pub struct Agent {
     /// Where parts of runs have their folders until their results are fetched. Those that are
     /// there are removed; a folder with anything else, or of another agent, is refused.
     pub folder: PathBuf,
-    /// How long the files of a part that is over wait for somebody to fetch them.
+    /// How long the files of a part that is over wait to be fetched.
     pub keep_results: Span,
-    /// Whether the agent ends when its standard input does, once nobody watches a run that has a
-    /// part here; then its folder goes, too.
+    /// Whether the agent ends when its standard input does, once no client watches a run that has
+    /// a part here; then its folder goes, too.
     pub until_stdin_closes: bool,
 }
 
@@ -80,7 +80,7 @@ pub struct Agent {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// It cannot hear.
+    /// It cannot listen.
     #[error("cannot listen on {address}")]
     Listen {
         /// Where.
@@ -96,7 +96,7 @@ pub enum AgentError {
         /// Why not.
         source: io::Error,
     },
-    /// The key is no good.
+    /// The key cannot be used.
     #[error("cannot use the key: {0}")]
     Key(String),
     /// Another step; it is named.
@@ -126,13 +126,13 @@ impl AgentError {
     }
 }
 
-/// What an agent has to say to its owner.
+/// A notice of an agent to its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AgentNotice {
-    /// It hears, and others reach it there.
+    /// It listens, and others reach it there.
     Listening {
-        /// Where it hears.
+        /// Where it listens.
         listen: SocketAddr,
         /// Where others reach it.
         advertise: SocketAddr,
@@ -150,30 +150,30 @@ pub enum AgentNotice {
     Left(SocketAddr),
     /// Another agent is lost.
     Lost(SocketAddr),
-    /// Somebody was refused.
+    /// A connection was refused.
     Refused {
-        /// Who.
+        /// Its peer.
         from: SocketAddr,
         /// Why.
         why: String,
     },
-    /// So many others were refused since, who were not told one by one.
+    /// So many others were refused since, without a notice for each.
     MoreRefused {
-        /// How often somebody was.
+        /// How many.
         refusals: u64,
         /// Of how many addresses, at least.
         addresses: usize,
         /// In which time.
         within: Span,
     },
-    /// Another agent refuses this one. The same is told once.
+    /// Another agent refuses this one. The same reason is reported once.
     RefusedBy {
-        /// Where it hears.
+        /// Where it listens.
         by: SocketAddr,
         /// Why.
         why: String,
     },
-    /// Nobody has fetched the files of a part within [`Agent::keep_results`].
+    /// The files of a part were not fetched within [`Agent::keep_results`].
     Expired {
         /// Number of the run.
         run: u64,
@@ -188,22 +188,22 @@ pub enum AgentNotice {
 
 impl Agent {
     /// Runs until SIGINT, SIGTERM or SIGHUP, or as [`Agent::until_stdin_closes`] says; then the
-    /// others are told.
+    /// others are notified.
     ///
     /// # Errors
     /// [`AgentError`] if it cannot start.
-    pub fn run(self, tell: impl FnMut(AgentNotice)) -> Result<(), AgentError> {
-        self.run_until(end::signalled, tell)
+    pub fn run(self, notify: impl FnMut(AgentNotice)) -> Result<(), AgentError> {
+        self.run_until(end::signalled, notify)
     }
 
-    /// Runs until what `end` makes is over; then the others are told.
+    /// Runs until the future of `end` is ready; then the others are notified.
     ///
     /// # Errors
     /// [`AgentError`] if it cannot start.
     pub fn run_until<F: Future<Output = io::Result<()>>>(
         self,
         end: impl FnOnce() -> F,
-        tell: impl FnMut(AgentNotice),
+        notify: impl FnMut(AgentNotice),
     ) -> Result<(), AgentError> {
         // Others take it for lost if it does not answer soon, on a machine with more work than
         // processors; a wish, not a need. Parts of runs do not keep it.
@@ -212,13 +212,13 @@ impl Agent {
             .enable_all()
             .build()
             .map_err(step("start a runtime"))?;
-        tokio::task::LocalSet::new().block_on(&runtime, self.live(end, tell))
+        tokio::task::LocalSet::new().block_on(&runtime, self.live(end, notify))
     }
 
     async fn live<F: Future<Output = io::Result<()>>>(
         mut self,
         end: impl FnOnce() -> F,
-        mut tell: impl FnMut(AgentNotice),
+        mut notify: impl FnMut(AgentNotice),
     ) -> Result<(), AgentError> {
         let listening = |source| AgentError::Listen { address: self.listen, source };
         let socket = UdpSocket::bind(self.listen).map_err(listening)?;
@@ -230,11 +230,11 @@ impl Agent {
         let mut endpoint = Endpoint::new(EndpointConfig::default(), Some(server), socket, runtime)
             .map_err(listening)?;
         endpoint.set_default_client_config(client);
-        let (heard, hearing) = unbounded_channel();
+        let (events, received) = unbounded_channel();
         let host = self.name.clone().unwrap_or_else(machine::name);
-        let carrier = Carrier::new(endpoint.clone(), heard.clone(), Hello::own(host));
+        let carrier = Carrier::new(endpoint.clone(), events.clone(), Hello::own(host));
         let has_runs = self.worker.is_some();
-        // Parts are told of it, whose working folder is another.
+        // Parts get its path, and their working folder is another.
         if let Ok(folder) = std::path::absolute(&self.folder) {
             self.folder = folder;
         }
@@ -242,29 +242,29 @@ impl Agent {
         let _own =
             own.map_err(|source| AgentError::Folder { path: self.folder.clone(), source })?;
         tokio::task::spawn_local(carrier.clone().accept());
-        tell(AgentNotice::Listening { listen, advertise });
+        notify(AgentNotice::Listening { listen, advertise });
         for (name, why) in found.unknown.iter().cloned() {
-            tell(AgentNotice::NotFound { name, why });
+            notify(AgentNotice::NotFound { name, why });
         }
-        tokio::task::spawn_local(seek::seek(self.join.clone(), listen, found, heard.clone()));
+        tokio::task::spawn_local(seek::seek(self.join.clone(), listen, found, events.clone()));
         if self.until_stdin_closes {
-            end::watch_stdin(heard.clone());
+            end::watch_stdin(events.clone());
         }
-        let mut life = Life::new(&self, (listen, advertise), carrier, heard);
-        let ended = life.hear(hearing, end(), &mut tell).await;
-        tell(AgentNotice::Ends);
+        let mut life = Life::new(&self, (listen, advertise), carrier, events);
+        let ended = life.run(received, end(), &mut notify).await;
+        notify(AgentNotice::Ends);
         endpoint.close(0_u32.into(), b"the agent ends");
-        // Who does not hear it will notice.
+        // A peer that does not receive it notices by its timeout.
         let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
         if self.until_stdin_closes {
-            // Somebody else may have put something there.
+            // Another process may have put something there.
             let _ = std::fs::remove_dir(&self.folder);
         }
         ended.map_err(step("wait for signals"))
     }
 
     /// Where others reach this machine: the address from which it would speak to the first agent
-    /// that it looks for, or to anybody; or else one that it has.
+    /// that it looks for, or to any other; or else one that it has.
     fn advertised(&self, listen: SocketAddr, known: &[SocketAddr]) -> SocketAddr {
         if let Some(mut address) = self.advertise {
             if address.port() == 0 {
@@ -276,7 +276,7 @@ impl Agent {
             return canonical(listen);
         }
         let own = known.first().and_then(|to| speaking_to(*to));
-        let own = own.or_else(|| speaking_to(SOMEBODY)).or_else(|| {
+        let own = own.or_else(|| speaking_to(OUTSIDE)).or_else(|| {
             let all = interfaces::addresses().unwrap_or_default();
             first_for_others(all.iter().map(|one| one.address), listen.ip())
         });
@@ -284,7 +284,7 @@ impl Agent {
     }
 }
 
-/// Where there is no way to anybody, as on a switch without a router: the first address of the
+/// Where there is no route to others, as on a switch without a router: the first address of the
 /// machine that others can use, IPv4 first.
 fn first_for_others(all: impl Iterator<Item = IpAddr>, listen: IpAddr) -> Option<IpAddr> {
     let may = |address: &IpAddr| match address {
@@ -317,7 +317,7 @@ fn step(step: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 }
 
 /// Any address outside: documentation's own (RFC 5737).
-const SOMEBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
+const OUTSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
 const FAREWELL: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_route_the_first_address_is_told_that_others_can_use() {
+    fn without_a_route_the_first_address_that_others_can_use_is_advertised() {
         let first = |all: &[&str], listen: &str| {
             let all = all.iter().map(|text| text.parse().unwrap());
             first_for_others(all, listen.parse().unwrap()).map(|address| address.to_string())

@@ -1,4 +1,4 @@
-//! What those who start or watch a run do with an agent beside asking it.
+//! Conversations of a client that starts or watches a run, beside single questions.
 
 use std::io::{self, ErrorKind};
 
@@ -25,7 +25,7 @@ impl Client {
         &self,
         ask: &Ask,
         mut orders: UnboundedReceiver<Order>,
-        mut hear: impl FnMut(Answer),
+        mut handle: impl FnMut(Answer),
     ) -> Result<(), ClientError> {
         let attending = async {
             let (mut to, mut from) = self.connection().open_bi().await?;
@@ -36,28 +36,28 @@ impl Client {
                 }
                 io::Result::Ok(())
             };
-            let hearing = async {
+            let receiving = async {
                 loop {
                     match stream::receive(&mut from, ANSWER_BYTES_MAX).await {
-                        Ok(answer) => hear(answer),
+                        Ok(answer) => handle(answer),
                         Err(error) => return io::Result::<()>::Err(error),
                     }
                 }
             };
-            tokio::select! { done = ordering => done, gone = hearing => gone }
+            tokio::select! { done = ordering => done, gone = receiving => gone }
         };
         self.block_on(attending)
     }
 
-    /// Runs a command in a node of a part: passes on what is `told`, and hands over what it says.
+    /// Runs a command in a node of a part: passes on `messages`, and hands over its replies.
     ///
     /// # Errors
     /// If it cannot be run, or the agent has gone.
     pub fn exec(
         &self,
         ask: &Ask,
-        mut told: Receiver<ToCommand>,
-        mut hear: impl FnMut(FromCommand),
+        mut messages: Receiver<ToCommand>,
+        mut handle: impl FnMut(FromCommand),
     ) -> Result<(), ClientError> {
         let running = async {
             let (mut to, mut from) = self.connection().open_bi().await?;
@@ -67,28 +67,28 @@ impl Client {
                 Answer::Error { message } => return Err(io::Error::other(message)),
                 _ => return Err(io::Error::other("something else than was asked")),
             }
-            let telling = async {
-                while let Some(message) = told.recv().await {
+            let sending = async {
+                while let Some(message) = messages.recv().await {
                     if stream::send(&mut to, &message).await.is_err() {
-                        // It does not listen any more, and what it says last tells why.
+                        // It does not listen any more, and its last message says why.
                         std::future::pending::<()>().await;
                     }
                 }
             };
-            let hearing = async {
+            let receiving = async {
                 loop {
                     let message = stream::receive(&mut from, BYTES_MAX).await?;
                     let last = matches!(
                         &message,
                         FromCommand::Reply { reply: Reply::Exited { .. } | Reply::Error { .. } }
                     );
-                    hear(message);
+                    handle(message);
                     if last {
                         return io::Result::Ok(());
                     }
                 }
             };
-            tokio::select! { () = telling => Ok(()), heard = hearing => heard }
+            tokio::select! { () = sending => Ok(()), received = receiving => received }
         };
         self.block_on(running)
     }

@@ -1,6 +1,6 @@
 //! The runtime of all connections to agents that are made to ask something: on a thread of its own,
-//! so that a connection lives on while whoever made it does something else, such as waiting for
-//! another machine.
+//! so that a connection lives on while the thread that made it does something else, such as waiting
+//! for another machine.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub(crate) fn runtime() -> io::Result<Handle> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
     thread::Builder::new().name("connections".to_owned()).spawn(move || {
-        // Who leads a run reads the signals that end it: no other thread may take them.
+        // The thread that leads a run reads the signals that end it: no other may take them.
         let _ = signal::block(&[Signal::INT, Signal::TERM, Signal::HUP]);
         runtime.block_on(std::future::pending::<()>());
     })?;

@@ -1,6 +1,6 @@
 //! Datagrams to addresses, over connections that are made when they are first needed, end when they
-//! are needed no more, and are made again when they are, or have broken. What cannot be sent is
-//! lost, as datagrams may be: the mesh repeats what matters.
+//! are needed no more, and are made again when they are, or have broken. A datagram that cannot
+//! be sent is lost, as datagrams may be: the mesh repeats its messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -26,35 +26,35 @@ use crate::tls::DATAGRAM_BUFFER;
 pub(crate) struct Carrier {
     endpoint: Endpoint,
     ways: Arc<Mutex<BTreeMap<SocketAddr, Way>>>,
-    /// What is said first on each connection.
+    /// The first message on each connection.
     own: Arc<Hello>,
     admission: Arc<Mutex<Admission>>,
-    heard: UnboundedSender<CarrierEvent>,
+    events: UnboundedSender<CarrierEvent>,
 }
 
-/// What came in.
+/// An event of a connection, a part or a task.
 #[derive(Debug)]
 pub(crate) enum CarrierEvent {
     /// A datagram of the mesh.
     Datagram { from: SocketAddr, bytes: Vec<u8> },
     /// A question, and where the answer goes.
     Asked { ask: Ask, to: quinn::SendStream, rest: CountedStream },
-    /// What the part of a run says; or why it says nothing more.
+    /// A message of the part of a run; or why there are no more.
     Part { run: u64, said: Result<FromPart, String> },
-    /// What a watcher of a run wants, `None` if it has gone. `watcher` is the run and the watcher's
+    /// An order of a watcher of a run, `None` if it has gone. `watcher` is the run and the watcher's
     /// number.
     Ordered { watcher: (u64, u64), order: Option<Order> },
-    /// What another agent has to say of its part of a run.
+    /// A message of another agent about its part of a run.
     Word { run: u64, member: u16, word: Word },
     /// Agents to look for.
     Seek(Vec<SocketAddr>),
-    /// Nobody needs the agent any more but who watches a run.
+    /// Only clients that watch a run still need the agent.
     Released,
-    /// A connection was refused: somebody without the key, or of another version.
+    /// A connection was refused: of a stranger without the key, or of another version.
     Refused { from: SocketAddr, why: String },
     /// Another agent refuses this one.
     RefusedBy { by: SocketAddr, why: String },
-    /// Nobody has fetched the files of a part: they were removed, or why that was not possible.
+    /// The files of a part were not fetched: they were removed, or why that was not possible.
     Expired { run: u64, name: String, removed: Result<(), String> },
 }
 
@@ -76,11 +76,11 @@ struct Waiting {
 impl Carrier {
     pub(crate) fn new(
         endpoint: Endpoint,
-        heard: UnboundedSender<CarrierEvent>,
+        events: UnboundedSender<CarrierEvent>,
         own: Hello,
     ) -> Self {
         let (ways, admission) = (Arc::default(), Arc::default());
-        Carrier { endpoint, ways, own: Arc::new(own), admission, heard }
+        Carrier { endpoint, ways, own: Arc::new(own), admission, events }
     }
 
     /// Sends a datagram, over a new connection if need be.
@@ -109,7 +109,7 @@ impl Carrier {
         tokio::task::spawn_local(async move { carrier.make(to).await });
     }
 
-    /// Somebody there is lost: what comes next needs a new connection.
+    /// The agent there is lost: the next message needs a new connection.
     pub(crate) fn forget(&self, address: SocketAddr) {
         if let Some(Way::There(connection)) = self.ways().remove(&address) {
             connection.close(0_u32.into(), b"lost");
@@ -167,13 +167,13 @@ impl Carrier {
                 Decision::Refuse => {
                     incoming.refuse();
                     let why = "too many of its handshakes are not finished".to_owned();
-                    self.tell(CarrierEvent::Refused { from, why });
+                    self.emit(CarrierEvent::Refused { from, why });
                 }
             }
         }
     }
 
-    /// Takes a connection if it is made in time, by somebody with the key and of this version.
+    /// Takes a connection if it is made in time, by a peer with the key and of this version.
     async fn admit(self, incoming: Incoming, from: SocketAddr) {
         let making = async {
             let connection = incoming.await.map_err(|error| error.to_string())?;
@@ -184,11 +184,11 @@ impl Carrier {
         self.admission().leave(from.ip());
         match made {
             Ok(Ok(connection)) => self.serve(connection).await,
-            Ok(Err(why)) => self.tell(CarrierEvent::Refused { from, why }),
+            Ok(Err(why)) => self.emit(CarrierEvent::Refused { from, why }),
             Err(_) => {
                 let why =
                     format!("its handshake was not finished within {} s", HANDSHAKE.as_secs());
-                self.tell(CarrierEvent::Refused { from, why });
+                self.emit(CarrierEvent::Refused { from, why });
             }
         }
     }
@@ -240,11 +240,11 @@ impl Carrier {
     }
 
     fn refused_by(&self, by: SocketAddr, why: String) -> String {
-        self.tell(CarrierEvent::RefusedBy { by, why: why.clone() });
+        self.emit(CarrierEvent::RefusedBy { by, why: why.clone() });
         why
     }
 
-    /// Hears a connection until its end.
+    /// Receives from a connection until its end.
     async fn serve(&self, connection: Connection) {
         let from = canonical(connection.remote_address());
         self.adopt(from, &connection);
@@ -252,11 +252,11 @@ impl Carrier {
         loop {
             tokio::select! {
                 datagram = connection.read_datagram() => match datagram {
-                    Ok(bytes) => self.tell(CarrierEvent::Datagram { from, bytes: bytes.into() }),
+                    Ok(bytes) => self.emit(CarrierEvent::Datagram { from, bytes: bytes.into() }),
                     Err(_) => break,
                 },
                 streams = connection.accept_bi() => match streams {
-                    Ok((to, rest)) => self.hear_question(to, limit.count(&connection, rest)),
+                    Ok((to, rest)) => self.receive_question(to, limit.count(&connection, rest)),
                     Err(_) => break,
                 },
             }
@@ -287,20 +287,20 @@ impl Carrier {
         }
     }
 
-    fn hear_question(&self, to: quinn::SendStream, mut rest: CountedStream) {
+    fn receive_question(&self, to: quinn::SendStream, mut rest: CountedStream) {
         let carrier = self.clone();
         tokio::task::spawn_local(async move {
             let ask = crate::stream::receive(&mut rest, crate::protocol::ASK_BYTES_MAX).await;
-            // Who says what cannot be read hears nothing.
+            // A message that cannot be read gets no answer.
             if let Ok(ask) = ask {
-                carrier.tell(CarrierEvent::Asked { ask, to, rest });
+                carrier.emit(CarrierEvent::Asked { ask, to, rest });
             }
         });
     }
 
-    fn tell(&self, heard: CarrierEvent) {
-        // Nobody hears any more: the agent ends.
-        let _ = self.heard.send(heard);
+    fn emit(&self, event: CarrierEvent) {
+        // Without a receiver the agent ends.
+        let _ = self.events.send(event);
     }
 
     fn ways(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Way>> {

@@ -40,7 +40,7 @@ pub enum ClientError {
     NoAgent {
         /// What was asked for.
         host: String,
-        /// What was heard, if anything.
+        /// What was received, if anything.
         why: String,
     },
     /// The agent does not take the key, or has another one.
@@ -181,7 +181,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         self.endpoint.close(0_u32.into(), b"done");
-        // So that the agent hears of it.
+        // So that the agent receives the close.
         self.runtime.block_on(async {
             let _ = tokio::time::timeout(FAREWELL, self.endpoint.wait_idle()).await;
         });
@@ -227,16 +227,16 @@ async fn reach(
         endpoint.connect(address, NAME).map_err(|error| no_agent(error.to_string()))?;
     let connection = tokio::select! {
         connection = tokio::time::timeout(PATIENCE, connecting) => connection,
-        () = refused(address) => return Err(no_agent("nobody hears there".to_owned())),
+        () = refused(address) => return Err(no_agent("no process listens there".to_owned())),
     };
     let connection = match connection {
-        Ok(connection) => connection.map_err(|error| told(host, &error))?,
+        Ok(connection) => connection.map_err(|error| closed(host, &error))?,
         Err(_) => {
-            return Err(no_agent(format!("nothing was heard within {} s", PATIENCE.as_secs())));
+            return Err(no_agent(format!("nothing was received within {} s", PATIENCE.as_secs())));
         }
     };
-    // In TLS 1.3 the client has finished before the server has seen its certificate: only what it
-    // says first tells that the key was taken.
+    // In TLS 1.3 the client has finished before the server has seen its certificate: only the
+    // server's first message shows that the key was accepted.
     let own = Hello::own(machine::name());
     match tokio::time::timeout(PATIENCE, hello::exchange(&connection, &own)).await {
         Ok(Ok(_)) => Ok((endpoint, connection)),
@@ -244,16 +244,16 @@ async fn reach(
             Err(ClientError::OtherVersion { host: host.to_owned(), why })
         }
         Ok(Err(HelloError::Broken(error))) => Err(match connection.close_reason() {
-            Some(reason) => told(host, &reason),
+            Some(reason) => closed(host, &reason),
             None => ClientError::Broken { host: host.to_owned(), source: error },
         }),
         Err(_) => Err(no_agent("it does not answer".to_owned())),
     }
 }
 
-/// Is over when the other machine's kernel says that nobody hears at that port (ICMP, RFC 1122,
-/// 4.1.3.1), which QUIC does not listen to because anybody could say so. Here it is only about how
-/// soon we give up.
+/// Is ready when the other machine's kernel says that no process listens on that port (ICMP, RFC
+/// 1122, 4.1.3.1), which QUIC ignores because any machine could forge it. Here it only decides how soon
+/// we give up.
 async fn refused(address: SocketAddr) {
     let probe = async {
         let socket = tokio::net::UdpSocket::bind(any_for(address)).await?;
@@ -279,7 +279,7 @@ fn any_for(address: SocketAddr) -> &'static str {
 }
 
 /// What the end of a connection means.
-fn told(host: &str, error: &quinn::ConnectionError) -> ClientError {
+fn closed(host: &str, error: &quinn::ConnectionError) -> ClientError {
     let host = host.to_owned();
     match Refusal::of(error) {
         Some(Refusal::Key) => ClientError::OtherKey { host, why: error.to_string() },

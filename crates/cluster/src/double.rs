@@ -1,4 +1,4 @@
-//! A test's double of an agent: it has the key, and says what the test wants. For tests, here and
+//! A test's double of an agent: it has the key, and answers as the test wants. For tests, here and
 //! of other crates.
 
 use std::net::{SocketAddr, UdpSocket};
@@ -13,7 +13,7 @@ use crate::key::ClusterKey;
 use crate::protocol::{ASK_BYTES_MAX, Ask};
 use crate::{stream, tls};
 
-/// Hears on loopback until it is dropped.
+/// Listens on loopback until it is dropped.
 #[derive(Debug)]
 pub struct FakeAgent {
     address: SocketAddr,
@@ -22,7 +22,7 @@ pub struct FakeAgent {
 }
 
 impl FakeAgent {
-    /// Answers each question with the bytes that `answer` makes of it, once it hears.
+    /// Answers each question with the bytes that `answer` makes of it.
     ///
     /// # Panics
     /// Without loopback.
@@ -31,7 +31,7 @@ impl FakeAgent {
         FakeAgent::start_as(key, Hello::own("hostile".to_owned()), answer)
     }
 
-    /// Where it hears.
+    /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -71,7 +71,7 @@ async fn serve(endpoint: &Endpoint, own: &Hello, answer: &impl Fn(Ask) -> Vec<u8
     while let Some(incoming) = endpoint.accept().await {
         let Ok(connection) = incoming.await else { continue };
         if hello::exchange(&connection, own).await.is_err() {
-            // So that the other end hears why.
+            // So that the other end receives the reason.
             connection.closed().await;
             continue;
         }

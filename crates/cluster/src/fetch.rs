@@ -58,7 +58,8 @@ pub(crate) fn is_plain(path: &str) -> bool {
 
 /// A new file below `folder`, with the folders before it.
 fn create(folder: &OwnedFd, path: &Path, executable: bool) -> io::Result<File> {
-    let strange = || io::Error::new(ErrorKind::InvalidData, "it is no name of a file of a run");
+    let strange =
+        || io::Error::new(ErrorKind::InvalidData, "it is not the name of a file of a run");
     let names: Option<Vec<_>> = path
         .components()
         .map(|part| if let Component::Normal(name) = part { Some(name) } else { None })

@@ -1,5 +1,5 @@
-//! The first thing on a connection, from both ends: which version each is of. If they differ,
-//! neither goes on, and both know both versions.
+//! The first message on a connection, from both ends: the version of each. If they differ, neither
+//! goes on, and both know both versions.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use windtunnel_model::valid::{Invalid, Validate, ensure, plain, shown};
 
 use crate::stream;
 
-/// Who an end of a connection is.
+/// One end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     /// Its version.
@@ -26,7 +26,7 @@ pub(crate) enum HelloError {
     /// The ends are of different versions, in words that name both.
     #[error("{0}")]
     Version(String),
-    /// It broke, or the other end says nothing that makes sense.
+    /// It broke, or the other end sent an invalid message.
     #[error("{0}")]
     Broken(#[from] io::Error),
 }
@@ -52,12 +52,12 @@ impl Validate for Hello {
     }
 }
 
-/// Says who this end is, and hears who the other is.
+/// Sends the hello of this end, and receives that of the other.
 ///
 /// # Errors
-/// If it is of another version, which both ends are told; and if the connection breaks.
+/// If it is of another version, which both ends report; and if the connection breaks.
 pub(crate) async fn exchange(connection: &Connection, own: &Hello) -> Result<Hello, HelloError> {
-    match say_and_hear(connection, own).await {
+    match swap_hellos(connection, own).await {
         Ok(theirs) if theirs.version == own.version => Ok(theirs),
         Ok(theirs) => {
             let why = theirs.differs_from(own);
@@ -76,7 +76,7 @@ pub(crate) async fn exchange(connection: &Connection, own: &Hello) -> Result<Hel
     }
 }
 
-async fn say_and_hear(connection: &Connection, own: &Hello) -> io::Result<Hello> {
+async fn swap_hellos(connection: &Connection, own: &Hello) -> io::Result<Hello> {
     let mut to = connection.open_uni().await?;
     stream::send(&mut to, own).await?;
     to.finish().map_err(io::Error::other)?;

@@ -1,5 +1,5 @@
 //! The cluster's key: a private key (ECDSA, P-256) and the certificate that it signs itself, in one
-//! file of PEM blocks (RFC 7468). Who has it is the cluster.
+//! file of PEM blocks (RFC 7468). Machines that have it are the cluster.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -52,7 +52,7 @@ pub enum KeyError {
         mode: u32,
     },
     /// The file has no key.
-    #[error("{path} is no key of a cluster: {why}")]
+    #[error("{path} is not a key of a cluster: {why}")]
     NoKey {
         /// The file.
         path: PathBuf,
@@ -64,7 +64,7 @@ pub enum KeyError {
     Make(String),
 }
 
-/// Bytes by chance.
+/// Random bytes.
 ///
 /// # Errors
 /// [`KeyError::Make`] if the system has no entropy to give.
@@ -88,13 +88,11 @@ impl KeyError {
                      cluster, or name another with --key FILE"
                 ))
             }
-            KeyError::Write { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-                Some(
-                    "remove it first if nobody needs it any more: agents with the old key and the \
+            KeyError::Write { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => Some(
+                "remove it first if it is not needed any more: agents with the old key and the \
                       new one do not talk to each other"
-                        .to_owned(),
-                )
-            }
+                    .to_owned(),
+            ),
             KeyError::Open { path, .. } => Some(format!(
                 "`chmod 600 {}`; and make a new one if others may have read it",
                 path.display()
@@ -120,7 +118,7 @@ impl ClusterKey {
         Ok((Self::parse(&text).map_err(KeyError::Make)?, text))
     }
 
-    /// Makes a key and keeps it in a new file that nobody else can read.
+    /// Makes a key and keeps it in a new file that only its owner can read.
     ///
     /// # Errors
     /// [`KeyError`]; a file that is there already is left alone.
@@ -180,7 +178,7 @@ impl ClusterKey {
         Self::parse(&text).map_err(|why| KeyError::NoKey { path: name.into(), why })
     }
 
-    /// The key as its file has it: whoever gets it has the key.
+    /// The key as its file has it: a secret.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -214,7 +212,7 @@ impl fmt::Debug for ClusterKey {
 }
 
 impl fmt::Display for ClusterKey {
-    /// A short name by which people tell keys apart; it gives nothing of the key away.
+    /// A short name that distinguishes keys; it gives nothing of the key away.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // FNV-1a (draft-eastlake-fnv) of the certificate, which every handshake shows anyway.
         let hash = self.certificate.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -261,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_says_what_is_missing() {
+    fn a_file_without_a_key_is_refused_with_what_is_missing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         let (_, text) = ClusterKey::generate().unwrap();
@@ -289,7 +287,7 @@ mod tests {
             assert_eq!(read.text(), text);
         }
         let cut = ClusterKey::read_from(&mut &text.as_bytes()[..at], "standard input").unwrap_err();
-        assert!(cut.to_string().starts_with("standard input is no key of a cluster: "), "{cut}");
+        assert!(cut.to_string().starts_with("standard input is not a key of a cluster: "), "{cut}");
         let endless = "x".repeat(100_000);
         assert!(ClusterKey::read_from(&mut endless.as_bytes(), "standard input").is_err());
     }

@@ -1,5 +1,5 @@
-//! All parts of one run, as who starts or watches it sees them: a thread for each agent, and one
-//! channel.
+//! All parts of one run, for the process that starts or watches it: a thread for each agent, and
+//! one channel.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -26,17 +26,17 @@ pub struct Parts {
     key: ClusterKey,
     /// By member.
     orders: Vec<UnboundedSender<Order>>,
-    heard: Receiver<(u16, PartEvent)>,
+    events: Receiver<(u16, PartEvent)>,
 }
 
-/// What was heard of a part.
+/// An event of a part.
 #[derive(Debug)]
 pub enum PartEvent {
     /// It said something.
     Said {
         /// When its agent passed that on, on the agent's monotonic clock, in nanoseconds.
         now_ns: u64,
-        /// When it was heard here.
+        /// When it was received here.
         at: Instant,
         /// The round trip to its agent.
         rtt: Duration,
@@ -57,7 +57,7 @@ impl Parts {
         Self::attend(setup.run, setup.members.clone(), key, ask)
     }
 
-    /// Hears of a run from now on.
+    /// Watches a run from now on.
     #[must_use]
     pub fn watch(setup: &RunSetup, key: &ClusterKey) -> Self {
         let ask = |_| Ask::Watch { run: setup.run };
@@ -65,7 +65,7 @@ impl Parts {
     }
 
     fn attend(run: u64, members: Vec<Member>, key: &ClusterKey, ask: impl Fn(u16) -> Ask) -> Self {
-        let (tell, heard) = channel();
+        let (sender, events) = channel();
         let mut orders = Vec::new();
         for (number, member) in (0..).zip(&members) {
             let (order, ordered) = unbounded_channel();
@@ -74,40 +74,40 @@ impl Parts {
                 number,
                 host: member.address.to_string(),
                 key: key.clone(),
-                tell: tell.clone(),
+                events: sender.clone(),
             };
             let ask = ask(number);
             thread::spawn(move || {
-                // Who watches the run reads the signals that end it: no other thread may take them.
+                // The thread that watches the run reads the signals that end it: no other may take them.
                 let _ = signal::block(&[Signal::INT, Signal::TERM, Signal::HUP]);
                 link.live(&ask, ordered);
             });
         }
-        Parts { run, members, key: key.clone(), orders, heard }
+        Parts { run, members, key: key.clone(), orders, events }
     }
 
-    /// Tells one part's agent something. Who has gone does not hear it.
+    /// Sends an order to one part's agent; it is lost if the agent has gone.
     pub fn order(&self, member: u16, order: Order) {
         if let Some(orders) = self.orders.get(usize::from(member)) {
             let _ = orders.send(order);
         }
     }
 
-    /// Tells all.
+    /// Sends an order to all agents.
     pub fn order_all(&self, order: &Order) {
         for orders in &self.orders {
             let _ = orders.send(order.clone());
         }
     }
 
-    /// The next thing that is heard, by member; `None` if nothing is for so long.
+    /// The next event, with its member; `None` if there is none for so long.
     #[must_use]
-    pub fn hear(&self, patience: Duration) -> Option<(u16, PartEvent)> {
-        match self.heard.recv_timeout(patience) {
-            Ok(heard) => Some(heard),
+    pub fn next_event(&self, patience: Duration) -> Option<(u16, PartEvent)> {
+        match self.events.recv_timeout(patience) {
+            Ok(event) => Some(event),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
-                // All have gone, and that has been told.
+                // All have gone, and an event of each has said so.
                 thread::sleep(patience);
                 None
             }
@@ -122,7 +122,7 @@ impl Parts {
         self.client(member)?.fetch(self.run, folder)
     }
 
-    /// Tells an agent that the files of its part are needed no more.
+    /// Informs an agent that the files of its part are needed no more.
     ///
     /// # Errors
     /// As [`Client::ask`].
@@ -160,13 +160,13 @@ pub struct Runner {
 }
 
 /// The way to a command that runs.
-pub type Teller = tokio::sync::mpsc::Sender<ToCommand>;
+pub type CommandSender = tokio::sync::mpsc::Sender<ToCommand>;
 
 impl Runner {
-    /// The way to the command, and what [`Runner::run`] reads from it. Bounded: who types faster
-    /// than the network carries has to wait.
+    /// The way to the command, and what [`Runner::run`] reads from it. Bounded: input that comes
+    /// faster than the network carries it has to wait.
     #[must_use]
-    pub fn teller() -> (Teller, tokio::sync::mpsc::Receiver<ToCommand>) {
+    pub fn channel() -> (CommandSender, tokio::sync::mpsc::Receiver<ToCommand>) {
         tokio::sync::mpsc::channel(16)
     }
 
@@ -179,11 +179,11 @@ impl Runner {
         &self,
         request: Request,
         size: Option<(u16, u16)>,
-        told: tokio::sync::mpsc::Receiver<ToCommand>,
-        hear: impl FnMut(FromCommand),
+        messages: tokio::sync::mpsc::Receiver<ToCommand>,
+        handle: impl FnMut(FromCommand),
     ) -> Result<(), ClientError> {
         let ask = Ask::Exec { run: self.run, request: Box::new(request), size };
-        Client::connect(&self.address, &self.key)?.exec(&ask, told, hear)
+        Client::connect(&self.address, &self.key)?.exec(&ask, messages, handle)
     }
 }
 
@@ -192,34 +192,34 @@ struct Link {
     number: u16,
     host: String,
     key: ClusterKey,
-    tell: Sender<(u16, PartEvent)>,
+    events: Sender<(u16, PartEvent)>,
 }
 
 impl Link {
     fn live(&self, ask: &Ask, orders: UnboundedReceiver<Order>) {
         let client = match Client::connect(&self.host, &self.key) {
             Ok(client) => client,
-            Err(error) => return self.tell(PartEvent::Gone(with_cause(&error))),
+            Err(error) => return self.emit(PartEvent::Gone(with_cause(&error))),
         };
         let attended = client.attend(ask, orders, |answer| match answer {
             Answer::Part { now_ns, said } => {
-                self.tell(PartEvent::Said { now_ns, at: Instant::now(), rtt: client.rtt(), said });
+                self.emit(PartEvent::Said { now_ns, at: Instant::now(), rtt: client.rtt(), said });
             }
-            Answer::Error { message } => self.tell(PartEvent::Refused(message)),
+            Answer::Error { message } => self.emit(PartEvent::Refused(message)),
             _ => {}
         });
         if let Err(error) = attended {
-            self.tell(PartEvent::Gone(with_cause(&error)));
+            self.emit(PartEvent::Gone(with_cause(&error)));
         }
     }
 
-    fn tell(&self, heard: PartEvent) {
-        // Nobody listens any more.
-        let _ = self.tell.send((self.number, heard));
+    fn emit(&self, event: PartEvent) {
+        // The receiver may be gone.
+        let _ = self.events.send((self.number, event));
     }
 }
 
-/// A number for a run, by chance.
+/// A random number for a run.
 ///
 /// # Errors
 /// If the system has no entropy to give.

@@ -1,4 +1,4 @@
-//! What an agent is asked, and what it answers: one question and its answer on each stream, as
+//! Questions to an agent, and its answers: one question and its answer on each stream, as
 //! `windtunnel_control::frame` has them. Agents ask each other the same way.
 
 pub mod exec;
@@ -20,7 +20,7 @@ use windtunnel_model::{Bytes, Rate};
 #[serde(tag = "ask", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Ask {
-    /// Who the agent is and what its machine has. Answer: [`Answer::Card`].
+    /// The agent and the resources of its machine. Answer: [`Answer::Card`].
     Card,
     /// All agents of the cluster, as this one knows them. Answer: [`Answer::Hosts`].
     Hosts {
@@ -37,7 +37,7 @@ pub enum Ask {
     },
     /// Look for another agent. Answer: [`Answer::Done`].
     Join {
-        /// Where it hears.
+        /// Where it listens.
         address: SocketAddr,
     },
     /// Do a part of a run. The stream stays open: [`run::Order`]s follow on it, and what the part
@@ -51,13 +51,14 @@ pub enum Ask {
     },
     /// The runs of which the agent has a part. Answer: [`Answer::Runs`].
     Runs,
-    /// Hear of a run from now on. Answers: [`Answer::Run`], then as with [`Ask::Part`].
+    /// Watch a run from now on. Answers: [`Answer::Run`], then as with [`Ask::Part`].
     Watch {
         /// Number of the run.
         run: u64,
     },
-    /// What another agent has to say of its part follows on the stream, as [`run::Word`]s.
-    Hear {
+    /// Messages of another agent about its part follow on the stream, as [`run::Word`]s.
+    #[serde(rename = "hear")]
+    Receive {
         /// Number of the run.
         run: u64,
         /// Which member it comes from.
@@ -150,7 +151,7 @@ pub struct Card {
     pub agent: String,
     /// Name of the machine.
     pub host: String,
-    /// Where the agent hears.
+    /// Where the agent listens.
     pub address: SocketAddr,
     /// What its owner calls it.
     pub labels: BTreeSet<String>,
@@ -204,7 +205,7 @@ pub struct Reserved {
 pub struct Peer {
     /// The other agent's number.
     pub agent: String,
-    /// Where it hears.
+    /// Where it listens.
     pub address: SocketAddr,
     /// How its clock stands; absent: not yet known.
     pub clock: Option<PeerClock>,
@@ -237,7 +238,7 @@ pub struct Hosts {
 /// An agent that did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silent {
-    /// Where it hears.
+    /// Where it listens.
     pub address: SocketAddr,
     /// Why there is no answer.
     pub why: String,
@@ -246,9 +247,9 @@ pub struct Silent {
 /// What went through between two agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throughput {
-    /// Who sent.
+    /// The sender.
     pub from: SocketAddr,
-    /// Who received.
+    /// The receiver.
     pub to: SocketAddr,
     /// Bit/s over one encrypted connection; absent where it could not be measured.
     pub bit_per_s: Option<u64>,
@@ -265,5 +266,5 @@ impl Hosts {
 
 /// The longest question: one with the plan of thousands of nodes.
 pub(crate) const ASK_BYTES_MAX: usize = 256 << 20;
-/// The longest answer: 10 000 agents who know each other are too many for one.
+/// The longest answer: 10 000 agents that know each other are too many for one.
 pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 20;

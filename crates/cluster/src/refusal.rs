@@ -1,4 +1,4 @@
-//! What the end of a connection says of who ended it.
+//! Why the other end closed a connection.
 
 use quinn::ConnectionError;
 

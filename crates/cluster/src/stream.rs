@@ -21,7 +21,7 @@ pub(crate) async fn send(to: &mut SendStream, message: &impl Serialize) -> io::R
 /// come, not as its length says.
 ///
 /// # Errors
-/// If the other end has gone or says what is no message.
+/// If the other end has gone or sends an invalid message.
 pub(crate) async fn receive<T: DeserializeOwned + Validate>(
     from: &mut RecvStream,
     most: usize,

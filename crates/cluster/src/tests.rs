@@ -1,4 +1,4 @@
-//! Agents and those who ask them: that find and lose each other over loopback, and where the other
+//! Agents and their clients: that find and lose each other over loopback, and where the other
 //! end is hostile, of another version, or without the key.
 
 mod agents;

@@ -13,8 +13,8 @@ use rustls::server::WebPkiClientVerifier;
 use crate::key::ClusterKey;
 use crate::stream_limit::STREAMS_AT_FIRST;
 
-/// The protocol's name (RFC 7301), with the version of what comes first on a connection
-/// ([`crate::hello`]). That tells the versions of all else.
+/// The protocol's name (RFC 7301), with the version of the first message on a connection
+/// ([`crate::hello`]). That message has the versions of all others.
 const ALPN: &[u8] = b"windtunnel-agent/2";
 
 /// An agent's settings as a server and as a client, for holders of `key`.
@@ -100,7 +100,7 @@ fn between_agents() -> TransportConfig {
     let mut transport = TransportConfig::default();
     transport.max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_MS))));
     transport.max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_AT_FIRST));
-    // What both ends say first.
+    // The hello of each end.
     transport.max_concurrent_uni_streams(VarInt::from_u32(1));
     transport.datagram_send_buffer_size(DATAGRAM_BUFFER);
     let mut path = MtuDiscoveryConfig::default();
@@ -120,7 +120,7 @@ pub(crate) const DATAGRAM_BUFFER: usize = 1 << 20;
 pub(crate) const IDLE_MS: u32 = 15_000;
 const COMMAND_IDLE_MS: u32 = 5_000;
 const COMMAND_KEEP_ALIVE: Duration = Duration::from_secs(1);
-/// Connections that nobody has looked at yet, and bytes that wait with each and with all of them.
+/// Connections that are not looked at yet, and bytes that wait with each and with all of them.
 const INCOMING_MAX: usize = 1024;
 const INCOMING_BYTES_MAX: u64 = 16 << 10;
 const INCOMING_BYTES_MAX_TOTAL: u64 = 4 << 20;

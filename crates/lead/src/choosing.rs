@@ -9,8 +9,9 @@ use windtunnel_cluster::protocol::{Card, Hosts};
 use crate::error::{Kind, LeadError};
 use crate::machines::{ALL, SLURM};
 
-/// Positions of the machines that `names` mean. `answers` has who answers to a name that may be
-/// neither a machine's name nor its address, and `slurm` the agents of the Slurm allocation.
+/// Positions of the machines that `names` mean. `answers` has the agent that answers at a name
+/// which may be neither a machine's name nor its address, and `slurm` the agents of the Slurm
+/// allocation.
 pub(crate) fn choose(
     hosts: &Hosts,
     names: &[String],
@@ -54,7 +55,7 @@ pub(crate) fn called(hosts: &Hosts, name: &str) -> Result<Option<usize>, LeadErr
     }
 }
 
-/// The machine whose agent hears at that address.
+/// The machine whose agent listens on that address.
 pub(crate) fn listening(hosts: &Hosts, name: &str) -> Result<Option<usize>, LeadError> {
     let addresses = client::resolve(name).unwrap_or_default();
     let is_it =
@@ -67,7 +68,7 @@ pub(crate) fn listening(hosts: &Hosts, name: &str) -> Result<Option<usize>, Lead
 }
 
 pub(crate) fn unknown(hosts: &Hosts, name: &str) -> LeadError {
-    let text = format!("no agent of the cluster is called `{name}`, and it is no address");
+    let text = format!("no agent of the cluster is called `{name}`, and it is not an address");
     LeadError::new(Kind::Usage, text).with_hint(format!("there are {}", all_names(hosts)))
 }
 
@@ -110,8 +111,8 @@ mod tests {
         Hosts { asked: 1, hosts, silent, throughput: Vec::new() }
     }
 
-    /// Positions, or what is said instead; who is at 10.1.1.3 is `box-3`, at 10.1.1.8 somebody
-    /// else, and Slurm has started a and b.
+    /// Positions, or the error. The agent at 10.1.1.3 is `box-3`, that at 10.1.1.8 is not in the
+    /// cluster, and Slurm has started a and b.
     fn chosen(names: &str) -> Result<Vec<usize>, String> {
         let names: Vec<String> = names.split(',').map(str::to_owned).collect();
         let answers = [("10.1.1.3", "box-3"), ("10.1.1.8", "stranger"), ("alias", "b-2")];
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_known_by_name_by_address_and_by_who_answers() {
+    fn machines_are_known_by_name_by_address_and_by_the_agent_that_answers() {
         assert_eq!(chosen("b,a"), Ok(vec![1, 0]));
         assert_eq!(chosen("10.0.0.3,10.0.0.4:7447"), Ok(vec![2, 3]));
         assert_eq!(chosen("[::ffff:10.0.0.1]:7447"), Ok(vec![0]));
@@ -131,12 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_there_is_told_with_who_is() {
+    fn an_unknown_machine_is_reported_with_those_that_are_known() {
         let all = "a (10.0.0.1:7447), b (10.0.0.2:7447), box (10.0.0.3:7447), box (10.0.0.4:7447)";
         assert_eq!(
             chosen("a,not a host").unwrap_err(),
             format!(
-                "error: no agent of the cluster is called `not a host`, and it is no address\nhint: there are {all}"
+                "error: no agent of the cluster is called `not a host`, and it is not an address\nhint: there are {all}"
             )
         );
         assert_eq!(

@@ -1,5 +1,5 @@
-//! A command in a node on another machine, for somebody who asked for it in the run folder: what it
-//! reads and writes goes between the descriptors that came with the request and the machine.
+//! A command in a node on another machine, for a client of the run folder's control socket: its
+//! input and output go between the descriptors that came with the request and the machine.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -8,13 +8,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use windtunnel_cluster::parts::{Runner, Teller};
+use windtunnel_cluster::parts::{CommandSender, Runner};
 use windtunnel_cluster::protocol::exec::{FromCommand, Octets, ToCommand};
 use windtunnel_control::{Connection, Incoming, Reply, Request};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::terminal::{self, RawMode, Size};
 
-/// Runs the command of `request` on a thread of its own, until it ends or who asked has gone.
+/// Runs the command of `request` on a thread of its own, until it ends or the client has gone.
 pub(crate) fn start(runner: Runner, connection: Connection, request: Request, ends: Vec<OwnedFd>) {
     thread::spawn(move || {
         let Ok([input, output, error]) = <[OwnedFd; 3]>::try_from(ends) else {
@@ -32,7 +32,7 @@ fn live(runner: &Runner, connection: Connection, request: Request, ends: [File; 
     let size = wants_terminal.then(|| terminal::size(&input).ok()).flatten();
     // The terminal there makes of what is typed what terminals do; this one must not do it, too.
     let raw = size.and_then(|_| RawMode::enter(&input).ok());
-    let (sender, messages) = Runner::teller();
+    let (sender, messages) = Runner::channel();
     let (reply, replies) = channel();
     let typing = sender.clone();
     let resized = size.and_then(|_| input.try_clone().ok());
@@ -42,7 +42,7 @@ fn live(runner: &Runner, connection: Connection, request: Request, ends: [File; 
     let (mut output, mut error) = (output, error);
     let size = size.map(|size| (size.rows, size.columns));
     let ran = runner.run(request, size, messages, |message| match message {
-        // Who does not read any more goes without.
+        // A client that does not read any more goes without.
         FromCommand::Output { error: true, bytes } => drop(error.write_all(&bytes.0)),
         FromCommand::Output { bytes, .. } => drop(output.write_all(&bytes.0)),
         FromCommand::Reply { reply: said } => drop(reply.send(said)),
@@ -58,7 +58,7 @@ fn live(runner: &Runner, connection: Connection, request: Request, ends: [File; 
     let _ = listener.join();
 }
 
-fn type_all(mut input: File, sender: &Teller) {
+fn type_all(mut input: File, sender: &CommandSender) {
     let mut buffer = vec![0; PIECE];
     while wait_for(&input, sender) {
         let Ok(got @ 1..) = input.read(&mut buffer) else { break };
@@ -70,8 +70,8 @@ fn type_all(mut input: File, sender: &Teller) {
     let _ = sender.blocking_send(ToCommand::InputEnds);
 }
 
-/// Waits for input; false when the command has ended: what is typed then is for somebody else.
-fn wait_for(input: &File, sender: &Teller) -> bool {
+/// Waits for input; false when the command has ended: input after that is for another program.
+fn wait_for(input: &File, sender: &CommandSender) -> bool {
     while !sender.is_closed() {
         let mut watched = [PollFd::new(input, PollFlags::IN)];
         match poll::wait(&mut watched, Some(STEP)) {
@@ -83,12 +83,12 @@ fn wait_for(input: &File, sender: &Teller) -> bool {
     false
 }
 
-/// The conversation with who asked.
+/// The conversation with the client.
 struct Conversation {
     connection: Connection,
-    sender: Teller,
+    sender: CommandSender,
     replies: Receiver<Reply>,
-    /// The terminal whose size may change.
+    /// The terminal, for its size.
     resized: Option<File>,
     size: Option<Size>,
 }
@@ -141,7 +141,7 @@ impl Conversation {
 }
 
 fn answer_one(connection: &mut Connection, reply: &Reply) {
-    // Who asked has gone, which the next receive tells.
+    // If the client has gone, the next receive shows it.
     let _ = connection.reply(reply);
     let _ = connection.flush();
 }

@@ -104,7 +104,7 @@ impl Conductor {
         self.error.take().map_or(Ok(()), |error| Err(self.give_up(error)))
     }
 
-    /// Watches the run to its end, and serves who asks in `folder`.
+    /// Watches the run to its end, and serves the clients of the control socket in `folder`.
     pub(crate) fn until_over(&mut self, folder: &Folder) -> Result<(), LeadError> {
         let mut proxy = Proxy::open(folder, &self.setup).map_err(|error| {
             LeadError::new(Kind::Machine, format!("cannot open the control socket: {error}"))
@@ -129,20 +129,20 @@ impl Conductor {
             self.parts.order_all(&Order::Stop { why });
         }
         let mut patience = PATIENCE;
-        while let Some((member, heard)) = self.parts.hear(patience) {
-            self.handle(member, heard);
+        while let Some((member, event)) = self.parts.next_event(patience) {
+            self.handle(member, event);
             patience = Duration::ZERO;
         }
     }
 
-    fn handle(&mut self, member: u16, heard: PartEvent) {
+    fn handle(&mut self, member: u16, event: PartEvent) {
         let index = usize::from(member);
-        if let PartEvent::Said { said, .. } = &heard
+        if let PartEvent::Said { said, .. } = &event
             && !matches!(said, FromPart::Unreached { .. })
         {
             self.last_moved = Instant::now();
         }
-        match heard {
+        match event {
             PartEvent::Said { now_ns, at, rtt, said } => {
                 self.members[index].clock = Some((now_ns, at));
                 self.members[index].rtt = rtt;

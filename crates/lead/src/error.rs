@@ -17,7 +17,7 @@ pub enum LeadError {
     Client(#[from] ClientError),
     /// No machine was named, and no agent answers on this one.
     #[error(transparent)]
-    Nobody(ClientError),
+    NoAgentHere(ClientError),
     /// There is no key.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -41,14 +41,14 @@ pub enum LeadError {
     Other { kind: Kind, text: String, hint: Option<String> },
 }
 
-/// Whose something is to repair.
+/// On which side the cause is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Who asked for the run, with other words.
+    /// The command line of the user.
     Usage,
-    /// Who owns the machines.
+    /// The machines of their owner.
     Machine,
-    /// Who makes windtunnel.
+    /// Windtunnel itself.
     Internal,
 }
 
@@ -74,7 +74,7 @@ impl LeadError {
             // Each of its reasons has one of its own.
             LeadError::Refused(_) | LeadError::Gather(_) => None,
             LeadError::Client(error) => error.hint(),
-            LeadError::Nobody(_) => Some(NOBODY.to_owned()),
+            LeadError::NoAgentHere(_) => Some(NO_AGENT_HINT.to_owned()),
             LeadError::Key(error) => error.hint(),
             LeadError::Folder(_) => Some("name a new folder with --out DIR".to_owned()),
             LeadError::Part { hint, .. } | LeadError::Other { hint, .. } => hint.clone(),
@@ -86,7 +86,7 @@ impl LeadError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            LeadError::Client(_) | LeadError::Nobody(_) => Kind::Usage.exit_code(),
+            LeadError::Client(_) | LeadError::NoAgentHere(_) => Kind::Usage.exit_code(),
             LeadError::Refused(_) => 3,
             // What the system does not allow is the machine's.
             LeadError::Key(KeyError::Make(_)) => Kind::Machine.exit_code(),
@@ -108,7 +108,7 @@ impl Kind {
     }
 }
 
-const NOBODY: &str =
+const NO_AGENT_HINT: &str =
     "start one here with `windtunnel agent`, or name one that knows all: --hosts HOST,all";
 
 /// An error as people see it, for tests of texts.
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_tell_whose_it_is_to_repair() {
+    fn exit_codes_show_on_which_side_the_cause_is() {
         let no_agent = || ClientError::NoAgent { host: "localhost".into(), why: String::new() };
         assert_eq!(LeadError::from(no_agent()).exit_code(), 2);
         assert_eq!(LeadError::from(KeyError::Make("no luck".into())).exit_code(), 4);
@@ -133,11 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_was_named_the_hint_says_whom_to_name() {
+    fn without_a_named_machine_the_hint_says_which_to_name() {
         let error = ClientError::NoAgent { host: "localhost".into(), why: String::new() };
         assert_eq!(
-            text(&LeadError::Nobody(error)),
-            format!("error: no agent answers at localhost\nhint: {NOBODY}")
+            text(&LeadError::NoAgentHere(error)),
+            format!("error: no agent answers at localhost\nhint: {NO_AGENT_HINT}")
         );
     }
 }

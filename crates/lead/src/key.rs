@@ -1,4 +1,4 @@
-//! The cluster's key: where it comes from, and who must not see it.
+//! The cluster's key: where it comes from, and which processes must not see it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ impl KeySource {
     /// Reads the key. From now on no other process of the same user can look into this one.
     ///
     /// # Errors
-    /// If there is none, or it is no key.
+    /// If there is none, or it is not a key.
     pub fn read(&self) -> Result<ClusterKey, LeadError> {
         protect_memory()?;
         let path = match self {
@@ -61,7 +61,7 @@ impl KeySource {
         named.into_iter().chain(Self::usual_places()).collect()
     }
 
-    /// Where the key is unless somebody says otherwise.
+    /// The default path of the key.
     ///
     /// # Errors
     /// If the user has no home folder.
@@ -77,7 +77,7 @@ impl KeySource {
         Ok(config.join("windtunnel").join("cluster.key"))
     }
 
-    /// Where keys of this user are unless somebody says otherwise: the whole folder, so that a key
+    /// The default places of this user's keys: the whole folder, so that a key
     /// which takes the place of another is hidden from nodes as well.
     #[must_use]
     pub fn usual_places() -> Vec<PathBuf> {

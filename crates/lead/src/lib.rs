@@ -1,10 +1,10 @@
-//! Leads a run over several machines: whichever face wants one asks here.
+//! Leads a run over several machines, for every user interface.
 //!
 //! Promises: nothing begins anywhere before it can begin everywhere; a run that does not begin
-//! leaves nothing; once it has begun, its machines go on without whoever leads. Agents that are
+//! leaves nothing; once it has begun, its machines go on without the leader. Agents that are
 //! started for a run have the key through their standard input only, and end with the run. Refuses:
-//! to print, and to know the command line: what there is to say goes to an
-//! [`Observer`](windtunnel_host::Observer) and to [`Progress`], what fails is a [`LeadError`].
+//! to print, and to know the command line: notices go to an
+//! [`Observer`](windtunnel_host::Observer) and to [`Progress`], failures are a [`LeadError`].
 //!
 //! A run takes these steps: [`Machines::find`] finds the machines that are named, and starts agents
 //! where there are none; [`Run::begin`] places the nodes and leads all machines through the stages
@@ -26,7 +26,7 @@
 //! | `overdue` | a stage that takes too long: for which machines it waits |
 //! | `notices` | the parts' notices, as if the run were on one machine |
 //! | `proxy`, `command` | the control socket of the run folder: each request goes to its part |
-//! | `progress` | [`Progress`]: what is said while a run is led |
+//! | `progress` | [`Progress`]: notices while a run is led |
 //! | `error` | [`LeadError`] |
 //! | `sample` | machines for tests; with the feature of that name |
 //!

@@ -13,7 +13,7 @@ use crate::error::{Kind, LeadError};
 use crate::progress::Progress;
 use crate::starting::{Started, Starter, Words};
 
-/// Machines of a cluster, as somebody names them.
+/// Machines of a cluster, as the user names them.
 #[derive(Debug, Clone)]
 pub struct Machines {
     /// Agents' names or addresses, `all`, or `slurm` for those of the Slurm allocation that this
@@ -53,7 +53,7 @@ impl Machines {
             started = starter.start(&missing, wants_slurm)?;
         }
         let hosts = if started.agents.is_empty() {
-            reached.anybody()?.hosts(false)?
+            reached.any_or_error()?.hosts(false)?
         } else {
             let with_others = is_known || self.hosts.iter().any(|name| name == ALL);
             unite(&reached, &started, with_others)?
@@ -69,7 +69,7 @@ impl Machines {
     }
 }
 
-/// Who answers.
+/// Agents that answer.
 struct Reached {
     /// By name, those that were named, in this order.
     named: Vec<(String, Result<Client, ClientError>)>,
@@ -103,8 +103,7 @@ impl Reached {
                     reached.answers.insert(name.clone(), agent);
                 }
                 Err(ClientError::NoHost { .. } | ClientError::NoAgent { .. }) => {}
-                // Somebody is there, so it is meant, and nobody else can say better why it does not
-                // do.
+                // An agent is there, so it is meant, and its error is the best explanation.
                 Err(error) => {
                     let no_host = ClientError::NoAgent { host: String::new(), why: String::new() };
                     return Err(std::mem::replace(error, no_host).into());
@@ -120,18 +119,18 @@ impl Reached {
         named.next().or_else(|| self.here.as_ref().ok())
     }
 
-    /// The same, where nobody can be done without.
-    fn anybody(&mut self) -> Result<&Client, LeadError> {
+    /// The same, where one is needed.
+    fn any_or_error(&mut self) -> Result<&Client, LeadError> {
         if self.any().is_none() {
             let nothing = ClientError::NoAgent { host: HERE.to_owned(), why: String::new() };
             let here = std::mem::replace(&mut self.here, Err(nothing));
-            return Err(here.err().map_or_else(no_agent, nobody));
+            return Err(here.err().map_or_else(no_agent, not_here));
         }
         self.any().ok_or_else(no_agent)
     }
 
-    /// The names at which no agent is, neither of itself nor as somebody knows it; and whether
-    /// somebody was known.
+    /// The names at which no agent answers and that no agent knows; and whether an agent was
+    /// known.
     fn missing(&mut self) -> Result<(Vec<Missing>, bool), LeadError> {
         let hosts = self.any().map(|client| client.hosts(false)).transpose()?;
         let mut is_known = !self.answers.is_empty();
@@ -168,19 +167,19 @@ pub(crate) struct Missing {
     pub(crate) others: Option<String>,
 }
 
-/// Who the agent is.
+/// The card of an agent.
 pub(crate) fn agent_of(name: &str, client: &Client) -> Result<Card, LeadError> {
     match client.ask(&Ask::Card)? {
         Answer::Card(card) => Ok(*card),
         _ => {
-            let text = format!("the agent at {name} tells nothing of itself");
+            let text = format!("the agent at {name} does not describe itself");
             Err(LeadError::new(Kind::Usage, text))
         }
     }
 }
 
 /// Makes one cluster of all, and waits until they know each other and their clocks. `with_others`:
-/// who was there belongs to it.
+/// agents that were there belong to it.
 fn unite(reached: &Reached, started: &Started, with_others: bool) -> Result<Hosts, LeadError> {
     let known = reached.any().filter(|_| with_others);
     let anchor = known.or_else(|| started.agents.first().map(|agent| &agent.client));
@@ -208,7 +207,7 @@ fn unite(reached: &Reached, started: &Started, with_others: bool) -> Result<Host
     }
 }
 
-/// Which started agent some other of these agents does not know well enough, in words.
+/// Which started agent another of these agents does not know well enough, in words.
 fn stranger(hosts: &Hosts, members: &BTreeSet<&str>, started: &Started) -> Option<String> {
     let card = |agent: &str| hosts.hosts.iter().find(|card| card.agent == agent);
     for agent in &started.agents {
@@ -224,7 +223,7 @@ fn stranger(hosts: &Hosts, members: &BTreeSet<&str>, started: &Started) -> Optio
             };
             if !clock(own, other) || !clock(other, own) {
                 let other = format!("{} ({})", other.host, other.address);
-                return Some(format!("the agents on {name} and {other} do not hear each other"));
+                return Some(format!("the agents on {name} and {other} do not reach each other"));
             }
         }
     }
@@ -246,10 +245,10 @@ fn no_address(name: &str) -> LeadError {
         .with_hint("write NAME, NAME:PORT or [IPv6]:PORT")
 }
 
-/// What it means that nobody was named, and this machine's agent cannot be asked.
-fn nobody(here: ClientError) -> LeadError {
+/// The error where no machine was named, and this machine's agent cannot be asked.
+fn not_here(here: ClientError) -> LeadError {
     match here {
-        here @ ClientError::NoAgent { .. } => LeadError::Nobody(here),
+        here @ ClientError::NoAgent { .. } => LeadError::NoAgentHere(here),
         here => here.into(),
     }
 }
@@ -262,7 +261,7 @@ fn no_agent() -> LeadError {
 pub(crate) const ALL: &str = "all";
 /// Every machine of the Slurm allocation.
 pub(crate) const SLURM: &str = "slurm";
-/// Where to ask if nobody was named, or nobody who was named answers.
+/// Where to ask if no machine was named, or none that was named answers.
 const HERE: &str = "localhost";
 /// How long agents have to find each other.
 const PATIENCE: Duration = Duration::from_secs(20);

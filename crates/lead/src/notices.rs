@@ -1,4 +1,4 @@
-//! What a person sees of a run over several machines: as if it were one.
+//! The notices of a run over several machines, as if it were on one.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) struct Notices {
     /// By member: nodes that are up.
     done: Vec<usize>,
     total: usize,
-    /// By member: programs that run and are no daemons.
+    /// By member: programs that run and are not daemons.
     running: Vec<usize>,
     elapsed: Span,
 }
@@ -37,7 +37,7 @@ impl Notices {
         }
     }
 
-    /// A part's notice, in its own words. Those of another version are left out. Answers which
+    /// A part's notice, in its own words. Those of another version are left out. Returns which
     /// machine is lost, if it says that.
     pub(crate) fn notice(&mut self, member: u16, text: &str) -> Option<String> {
         let seen = OwnedNotice::read(text, &self.plan)?;

@@ -13,7 +13,7 @@ use crate::error::{Kind, LeadError};
 pub(crate) struct Overdue {
     pub(crate) stage: Stage,
     pub(crate) patience: Duration,
-    /// Members that are not through with it, and whom each has not heard.
+    /// Members that are not through with it, and from which others each has received nothing.
     pub(crate) waiting: Vec<(u16, Vec<u16>)>,
     /// By member: the port that its packets come to.
     pub(crate) ports: Vec<u16>,
@@ -21,7 +21,7 @@ pub(crate) struct Overdue {
 
 impl Stage {
     /// How long nothing may move in this stage; less where all that is waited for are machines that
-    /// others do not hear.
+    /// others do not receive from.
     pub(crate) fn patience(self, only_unreached: bool) -> Duration {
         Duration::from_secs(match self {
             // A part sends a greeting several times a second.
@@ -40,25 +40,25 @@ impl Overdue {
         let pairs: Vec<(u16, u16)> = pairs.collect();
         let text = match (self.stage, pairs.as_slice()) {
             (Stage::Preparing | Stage::Reaching, [first, more @ ..]) => {
-                self.unheard(members, *first, more.len())
+                self.unreached(members, *first, more.len())
             }
             _ => self.stuck(members),
         };
         LeadError::new(Kind::Machine, text).with_hint(hint(members))
     }
 
-    fn unheard(&self, members: &[Member], (from, to): (u16, u16), more: usize) -> String {
+    fn unreached(&self, members: &[Member], (from, to): (u16, u16), more: usize) -> String {
         let more = match more {
             0 => String::new(),
             1 => " (nor between one more pair)".to_owned(),
             more => format!(" (nor between {more} more pairs)"),
         };
         let what = match self.stage {
-            Stage::Preparing => "the agents do not hear each other: nothing comes",
+            Stage::Preparing => "the agents do not reach each other: nothing comes",
             _ => "no packet comes",
         };
         format!(
-            "{what} from host {} to host {}: nothing was heard within {} s{more}",
+            "{what} from host {} to host {}: nothing was received within {} s{more}",
             self.place(members, from),
             self.place(members, to),
             self.patience.as_secs()
@@ -68,8 +68,8 @@ impl Overdue {
     fn stuck(&self, members: &[Member]) -> String {
         let what = match self.stage {
             Stage::Binding => "opened a UDP port for its packets",
-            Stage::Preparing => "made its nodes and heard the agents of all others",
-            Stage::Reaching => "heard all others and been heard by them",
+            Stage::Preparing => "made its nodes and reached the agents of all others",
+            Stage::Reaching => "received packets from all others and reached them",
             Stage::Measuring => "measured the paths of its nodes",
             Stage::Running => "said that it knows when the run begins",
         };
@@ -80,7 +80,7 @@ impl Overdue {
         format!("host {hosts} has not {what}: nothing has moved for {patience} s")
     }
 
-    /// A machine's name, and where its agent hears, or its packets come to.
+    /// A machine's name, and where its agent listens, or its packets come to.
     fn place(&self, members: &[Member], number: u16) -> String {
         let index = usize::from(number);
         let (Some(member), Some(port)) = (members.get(index), self.ports.get(index)) else {
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn machines_that_do_not_hear_each_other_are_named_with_their_ports() {
+    fn machines_that_do_not_reach_each_other_are_named_with_their_ports() {
         let hint = "hint: let UDP ports 7447-7547 pass between all machines, in both directions";
         assert_eq!(
             text_of(Stage::Reaching, &[(1, &[2]), (2, &[])]),
             format!(
                 "error: no packet comes from host three (10.0.0.3:7448) to host two (10.0.0.2:7449): nothing was \
-                 heard within 10 s\n{hint}"
+                 received within 10 s\n{hint}"
             )
         );
         let text = text_of(Stage::Reaching, &[(0, &[1, 2]), (1, &[0])]);
@@ -150,11 +150,11 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_do_not_hear_each_other_are_named_with_their_ports() {
+    fn agents_that_do_not_reach_each_other_are_named_with_their_ports() {
         let text = text_of(Stage::Preparing, &[(1, &[2])]);
         let pair = "nothing comes from host three (10.0.0.3:7447) to host two (10.0.0.2:7447)";
         assert!(
-            text.starts_with(&format!("error: the agents do not hear each other: {pair}")),
+            text.starts_with(&format!("error: the agents do not reach each other: {pair}")),
             "{text}"
         );
     }

@@ -14,7 +14,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// What agents tell of their machines and of the round trips between them.
+    /// From what agents report of their machines and of the round trips between them.
     #[must_use]
     pub fn of(cards: &[Card]) -> Self {
         let mut known = BTreeMap::new();
@@ -42,8 +42,8 @@ impl Site {
     }
 }
 
-/// Machines of the same name are told apart by their addresses; the name means any of them then, as
-/// a label.
+/// Machines of the same name are distinguished by their addresses; the name means any of them
+/// then, as a label.
 fn host(card: &Card, is_only: bool) -> Host {
     let mut labels = card.labels.clone();
     let name = if is_only {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn two_machines_are_as_far_apart_as_the_lesser_of_what_both_measured() {
+    fn the_distance_of_two_machines_is_the_lesser_of_what_both_measured() {
         let mut cards = [card("a", 1), card("b", 2), card("c", 3)];
         knows(&mut cards, 0, 1, 900_000);
         knows(&mut cards, 1, 0, 700_000);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_of_one_name_are_told_apart_and_a_pin_to_it_means_either() {
+    fn machines_of_one_name_are_distinguished_and_a_pin_to_it_means_either() {
         let site = Site::of(&[card("box", 1), card("box", 2), card("c", 3)]);
         let names: Vec<&str> = site.hosts.iter().map(|host| host.name.as_str()).collect();
         assert_eq!(names, ["box@10.0.0.1:7447", "box@10.0.0.2:7447", "c"]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_carried_is_a_failure_of_the_scenario() {
+    fn a_plan_that_the_machines_cannot_carry_is_a_failure_of_the_scenario() {
         let plan = plan("nodes: {a: {pin: z}}\n");
         let refused = Site::of(&[card("a", 1)]).place(&plan).unwrap_err();
         let hints: Vec<String> = refused.reasons.iter().map(Refusal::hint).collect();

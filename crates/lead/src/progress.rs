@@ -1,4 +1,4 @@
-//! How a face (a terminal, a page) hears what becomes of a run while it is led.
+//! How a user interface (a terminal, a page) is notified while a run is led.
 
 use windtunnel_cluster::protocol::Card;
 use windtunnel_cluster::protocol::run::RunSetup;
@@ -6,8 +6,8 @@ use windtunnel_placement::Placement;
 
 use crate::placing::Site;
 
-/// What is told beside the notices of the run itself, which go to a
-/// [`windtunnel_host::Observer`]. Threads tell it, too.
+/// Notices beside those of the run itself, which go to a [`windtunnel_host::Observer`]. Other
+/// threads send them, too.
 pub trait Progress: Send + Sync {
     /// Every node has a machine; `site` has one for each of `cards`, and nothing has begun yet.
     fn placed(&self, cards: &[Card], site: &Site, placement: &Placement) {

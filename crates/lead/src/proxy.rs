@@ -11,7 +11,7 @@ use windtunnel_host::Folder;
 
 use crate::command;
 
-/// Everybody who asks in the run folder.
+/// The clients of the control socket in the run folder.
 pub(crate) struct Proxy {
     listener: Listener,
     open: Vec<Connection>,
@@ -49,7 +49,7 @@ impl Proxy {
         parts: &Parts,
         alive: &[bool],
     ) -> Option<Connection> {
-        // Who has gone is told by the next line.
+        // A client that has gone shows in the next lines.
         let _ = connection.flush();
         for _ in 0..REQUESTS_A_STEP {
             if connection.is_behind() {

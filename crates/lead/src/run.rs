@@ -29,7 +29,7 @@ pub struct Run<'a> {
     pub plain: bool,
 }
 
-/// A run that has begun, as who leads or follows it has it.
+/// A run that has begun, for the process that leads or follows it.
 pub struct LiveRun {
     setup: RunSetup,
     options: Options,
@@ -127,7 +127,7 @@ impl LiveRun {
     }
 
     /// Leaves the run to its machines: waits until each knows when it begins. The run folder is
-    /// removed; whoever follows the run later has one.
+    /// removed; a process that follows the run later makes its own.
     ///
     /// # Errors
     /// If a machine does not come to the beginning.
@@ -137,15 +137,15 @@ impl LiveRun {
         known
     }
 
-    /// Watches the run to its end, serves who asks in the run folder, and puts there what all
-    /// machines have seen.
+    /// Watches the run to its end, serves the control socket in the run folder, and gathers the
+    /// results of all machines there.
     ///
     /// # Errors
-    /// If nobody can ask in the folder, or what a machine has seen cannot be had.
+    /// If the control socket cannot be opened, or the results of a machine cannot be fetched.
     pub fn finish(mut self) -> Result<Report, LeadError> {
         let (folder, options) = (&self.folder, &self.options);
         let former = folder.latest();
-        // Not before: what comes to nothing must not take the place of the last run.
+        // Not before: a run that does not begin must not take the place of the last one.
         if options.link_latest
             && let Err(error) = folder.link_latest()
         {
@@ -162,7 +162,7 @@ impl LiveRun {
     }
 }
 
-/// Options for following a run that somebody else has begun.
+/// Options for following a run that another process has begun.
 #[must_use]
 pub fn options_of(setup: &RunSetup, folder: PathBuf) -> Options {
     Options::with_shared(folder, setup.base_dir.clone(), &setup.plan_hash, &setup.shared)

@@ -118,8 +118,8 @@ impl Starter<'_> {
                     }
                 }
                 (Err(why), Some(machine)) => match ssh::is_there_now(&why) {
-                    // Somebody else has started it in the meantime.
-                    true => agents.push(self.somebodys(&machine.name)?),
+                    // Another process has started it in the meantime.
+                    true => agents.push(self.started_elsewhere(&machine.name)?),
                     false => return Err(ssh::failed(self.ssh, machine, &why)),
                 },
                 (Err(why), None) => return Err(slurm::failed(&why)),
@@ -130,7 +130,7 @@ impl Starter<'_> {
         Ok(Started { agents, _sessions: sessions })
     }
 
-    /// The agent at an address that it told itself, or at its machine's name.
+    /// The agent at the address that it announced, or at its machine's name.
     fn agent(
         &self,
         name: &str,
@@ -157,7 +157,7 @@ impl Starter<'_> {
         Ok(StartedAgent { name, by, client, card })
     }
 
-    fn somebodys(&self, name: &str) -> Result<StartedAgent, LeadError> {
+    fn started_elsewhere(&self, name: &str) -> Result<StartedAgent, LeadError> {
         let client = Client::connect(name, self.key)?;
         let card = agent_of(name, &client)?;
         Ok(StartedAgent { name: name.to_owned(), by: By::Ssh, client, card })

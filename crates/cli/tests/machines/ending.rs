@@ -93,7 +93,7 @@ fn results_that_nobody_fetches_expire_and_both_sides_are_told() {
             machines.ask(at, &["attach", &number, "--host", &address(at), "--key", "../key"]);
         let (text, code) = (String::from_utf8(late.stderr).unwrap(), late.status.code());
         assert!(
-            code == Some(2) && text.contains("have expired: nobody fetched them for 1s"),
+            code == Some(2) && text.contains("have expired: they were not fetched for 1s"),
             "{text}"
         );
     }

@@ -69,7 +69,7 @@ fn a_run_whose_agents_do_not_hear_each_other_does_not_begin_and_names_them() {
     machines.drop_from(2, 1, "");
     let outcome = machines.start(FILE, &[]).finish();
     outcome.assert_code(4);
-    let told = "error: the agents do not hear each other: nothing comes from host ";
+    let told = "error: the agents do not reach each other: nothing comes from host ";
     assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
     for place in ["two (10.99.0.2:7447)", "three (10.99.0.3:7447)"] {
         assert!(outcome.stderr.contains(place), "{}", outcome.stderr);

@@ -38,7 +38,7 @@ pub(super) async fn answer(
     send(to, answer).await;
 }
 
-/// Sends an answer. If that fails, who asked has gone.
+/// Sends an answer. If that fails, the client has gone.
 pub(super) async fn send(mut to: SendStream, answer: Answer) {
     let _ = stream::send(&mut to, &answer).await;
     let _ = to.finish();

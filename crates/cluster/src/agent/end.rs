@@ -17,9 +17,9 @@ pub(super) async fn signalled() -> io::Result<()> {
     Ok(())
 }
 
-/// Tells when standard input closes. In a thread, because what is read may be a file, for which
-/// there is no waiting.
-pub(super) fn watch_stdin(heard: UnboundedSender<CarrierEvent>) {
+/// Sends an event when standard input closes. In a thread, because standard input may be a file,
+/// which cannot be polled.
+pub(super) fn watch_stdin(events: UnboundedSender<CarrierEvent>) {
     thread::spawn(move || {
         let mut input = io::stdin().lock();
         let mut bytes = [0; 256];
@@ -31,6 +31,6 @@ pub(super) fn watch_stdin(heard: UnboundedSender<CarrierEvent>) {
             }
         }
         // The agent may have ended for another reason.
-        let _ = heard.send(CarrierEvent::Released);
+        let _ = events.send(CarrierEvent::Released);
     });
 }

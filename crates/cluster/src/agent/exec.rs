@@ -43,7 +43,9 @@ pub(super) async fn exec(
 }
 
 fn allowed(limits: &Limits, request: &Request) -> Result<(), String> {
-    let Request::Exec { argv, .. } = request else { return Err("that is no command".to_owned()) };
+    let Request::Exec { argv, .. } = request else {
+        return Err("that is not a command".to_owned());
+    };
     let word = argv.first().map_or("", String::as_str);
     match limits.denied(word) {
         Some(pattern) => {
@@ -90,17 +92,17 @@ impl Command {
     async fn live(self, to: SendStream, mut from: CountedStream) {
         let Command { mut client, input, outputs, has_terminal, note } = self;
         // Bounded, so that a command that writes faster than the network carries has to wait.
-        let (tell, told) = channel(WAITING_MAX);
+        let (sender, messages) = channel(WAITING_MAX);
         if let Some(note) = note {
             let bytes = Octets(note.into_bytes());
-            let _ = tell.send(FromCommand::Output { error: true, bytes }).await;
+            let _ = sender.send(FromCommand::Output { error: true, bytes }).await;
         }
         let Ok(control) = client.sender() else { return };
         let readers: Vec<_> = outputs
             .into_iter()
             .map(|(error, output)| {
-                let tell = tell.clone();
-                thread::spawn(move || read_all(error, output, &tell))
+                let sender = sender.clone();
+                thread::spawn(move || read_all(error, output, &sender))
             })
             .collect();
         thread::spawn(move || {
@@ -112,7 +114,7 @@ impl Command {
                 if last {
                     finish(&readers);
                 }
-                let _ = tell.blocking_send(FromCommand::Reply { reply });
+                let _ = sender.blocking_send(FromCommand::Reply { reply });
                 if last {
                     return;
                 }
@@ -128,7 +130,7 @@ impl Command {
             }
         };
         // When either side ends, dropping the other ends the connection, and with it the command.
-        tokio::select! { () = pass(told, to) => {}, () = inward => {} }
+        tokio::select! { () = pass(messages, to) => {}, () = inward => {} }
     }
 }
 
@@ -148,8 +150,8 @@ fn at_home(folder: &Path, request: Request) -> (Request, Option<String>) {
     }
 }
 
-async fn pass(mut told: Receiver<FromCommand>, mut to: SendStream) {
-    while let Some(message) = told.recv().await {
+async fn pass(mut messages: Receiver<FromCommand>, mut to: SendStream) {
+    while let Some(message) = messages.recv().await {
         if stream::send(&mut to, &message).await.is_err() {
             return;
         }
@@ -158,19 +160,19 @@ async fn pass(mut told: Receiver<FromCommand>, mut to: SendStream) {
     let _ = to.stopped().await;
 }
 
-fn read_all(error: bool, mut output: File, tell: &Sender<FromCommand>) {
+fn read_all(error: bool, mut output: File, sender: &Sender<FromCommand>) {
     let mut buffer = vec![0; PIECE];
-    // EIO: nobody has the terminal any more.
+    // EIO: no process has the terminal open any more.
     while let Ok(got @ 1..) = output.read(&mut buffer) {
         let bytes = Octets(buffer[..got].to_vec());
-        if tell.blocking_send(FromCommand::Output { error, bytes }).is_err() {
+        if sender.blocking_send(FromCommand::Output { error, bytes }).is_err() {
             return;
         }
     }
 }
 
-/// All that the command wrote comes before its end. What it has left behind may go on writing:
-/// nobody waits for that.
+/// All that the command wrote comes before its end. Processes that it left behind may go on
+/// writing; that is not waited for.
 fn finish(readers: &[thread::JoinHandle<()>]) {
     for _ in 0..FINISH_STEPS {
         if readers.iter().all(thread::JoinHandle::is_finished) {
@@ -189,7 +191,7 @@ fn write_all(
     let mut input = Some(input);
     while let Some(message) = written.blocking_recv() {
         match (message, &mut input) {
-            // Who does not read has ended, or will.
+            // A command that does not read has ended, or will.
             (ToCommand::Input { bytes }, Some(input)) => drop(input.write_all(&bytes.0)),
             (ToCommand::InputEnds, Some(controller)) if has_terminal => {
                 drop(controller.write_all(&[END_OF_FILE]));

@@ -22,7 +22,7 @@ impl PartsFolder {
     /// If another agent has it; and if anything else is there, which may be precious: then nothing
     /// is removed.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        // Results and sockets of runs are nobody else's business, whatever the umask.
+        // Results and sockets of runs are private to the owner, whatever the umask.
         DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(path)?;
         fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))?;
         let lock = File::open(path)?;
@@ -33,7 +33,7 @@ impl PartsFolder {
         let entries: Vec<fs::DirEntry> = fs::read_dir(path)?.collect::<io::Result<_>>()?;
         if let Some(other) = entries.iter().find(|entry| !is_part(&entry.file_name())) {
             let name = other.file_name();
-            let why = format!("{} is there, which is no part of a run", name.display());
+            let why = format!("{} is there, which is not a part of a run", name.display());
             return Err(io::Error::other(why));
         }
         entries.iter().try_for_each(|part| fs::remove_dir_all(part.path()))?;
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_earlier_agent_left_is_removed() {
+    fn parts_of_an_earlier_agent_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let parts = folder.path().join("new/parts");
         drop(PartsFolder::open(&parts).unwrap());
@@ -70,7 +70,7 @@ mod tests {
         fs::create_dir(&part).unwrap();
         fs::write(folder.path().join("thesis.tex"), "precious").unwrap();
         let error = PartsFolder::open(folder.path()).unwrap_err();
-        assert_eq!(error.to_string(), "thesis.tex is there, which is no part of a run");
+        assert_eq!(error.to_string(), "thesis.tex is there, which is not a part of a run");
         assert!(part.exists() && folder.path().join("thesis.tex").exists());
     }
 

@@ -1,11 +1,11 @@
-//! Members that have left a run while the part here goes on. As a rule they have said before that
-//! the run is over, on another way than the news that they have left.
+//! Members that have left a run while the part here goes on. As a rule they have reported before
+//! that the run is over, on another stream than the one that says that they have left.
 
 use std::collections::BTreeMap;
 
 use windtunnel_model::{Span, Time};
 
-/// Members that have left, and when that was heard.
+/// Members that have left, and when that was learned.
 #[derive(Debug, Default)]
 pub(super) struct Leavers(BTreeMap<u16, Time>);
 
@@ -15,8 +15,8 @@ impl Leavers {
         self.0.entry(member).or_insert(at);
     }
 
-    /// Those that have left long ago: what they said before has come by now, or never will. Each
-    /// once.
+    /// Those that have left long ago: messages that they sent before have come by now, or never
+    /// will. Each once.
     pub(super) fn take(&mut self, now: Time) -> Vec<u16> {
         let is_due = |at: &Time| now.since(*at) >= PATIENCE;
         let due = self.0.iter().filter(|(_, at)| is_due(at)).map(|(member, _)| *member).collect();
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_left_long_ago_is_named_once() {
+    fn a_member_that_has_left_long_ago_is_named_once() {
         let at = |second| Time::ZERO + Span::from_secs(second);
         let mut leavers = Leavers::default();
         leavers.add(3, at(10));

@@ -1,4 +1,4 @@
-//! The one loop of an agent: everything that is heard comes here, one after the other.
+//! The one loop of an agent: all events come here, one after the other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,11 +24,11 @@ pub(super) struct Life {
     card: Card,
     shares_all_memory: bool,
     runs: Runs,
-    heard: UnboundedSender<CarrierEvent>,
-    /// Nobody needs it but who watches a run.
+    events: UnboundedSender<CarrierEvent>,
+    /// Only clients that watch a run still need it.
     is_released: bool,
     refusals: Refusals,
-    /// Who refuses this agent, and why, as it was told last.
+    /// Agents that refuse this one, and the reason that was reported last.
     refused_by: BTreeMap<SocketAddr, String>,
 }
 
@@ -37,7 +37,7 @@ impl Life {
         agent: &Agent,
         (listen, advertise): (SocketAddr, SocketAddr),
         carrier: Carrier,
-        heard: UnboundedSender<CarrierEvent>,
+        events: UnboundedSender<CarrierEvent>,
     ) -> Self {
         let id = AgentId(random());
         let mut config = Config::new(id, epoch(), advertise);
@@ -65,7 +65,7 @@ impl Life {
             reserved: Reserved::default(),
             peers: Vec::new(),
         };
-        let runs = Runs::new(id, (listen, advertise), agent, carrier.clone(), heard.clone());
+        let runs = Runs::new(id, (listen, advertise), agent, carrier.clone(), events.clone());
         let shares_all_memory = agent.memory.is_none();
         Life {
             mesh,
@@ -73,47 +73,47 @@ impl Life {
             card,
             shares_all_memory,
             runs,
-            heard,
+            events,
             is_released: false,
             refusals: Refusals::default(),
             refused_by: BTreeMap::new(),
         }
     }
 
-    pub(super) async fn hear(
+    pub(super) async fn run(
         &mut self,
-        mut hearing: UnboundedReceiver<CarrierEvent>,
+        mut events: UnboundedReceiver<CarrierEvent>,
         end: impl Future<Output = io::Result<()>>,
-        tell: &mut impl FnMut(AgentNotice),
+        notify: &mut impl FnMut(AgentNotice),
     ) -> io::Result<()> {
         let mut end = std::pin::pin!(end);
         let ended = loop {
-            self.settle(tell);
+            self.settle(notify);
             if self.is_released && !self.runs.are_watched() {
                 break Ok(());
             }
-            self.runs.tell_clocks(now(), &self.mesh);
-            self.runs.tell_leavers(now());
-            self.runs.tell_unconfirmed(now(), &self.mesh);
+            self.runs.send_clocks(now(), &self.mesh);
+            self.runs.send_leavers(now());
+            self.runs.report_unconfirmed(now(), &self.mesh);
             self.runs.expire(now());
-            self.tell_refusals(tell);
+            self.report_refusals(notify);
             let due = [self.mesh.poll_timeout(), self.refusals.due()].into_iter().flatten().min();
             let due = due.map(|at| at.since(now()));
             let due = [due, self.runs.pace()].into_iter().flatten().min().map(Duration::from);
             tokio::select! {
                 ended = &mut end => break ended,
-                Some(heard) = hearing.recv() => self.take(heard, tell),
+                Some(event) = events.recv() => self.handle(event, notify),
                 () = tokio::time::sleep(due.unwrap_or(IDLE)) => {}
             }
         };
         self.runs.close().await;
         self.mesh.leave(now());
-        self.settle(tell);
+        self.settle(notify);
         self.carrier.drain().await;
         ended
     }
 
-    /// The answer to what needs no waiting.
+    /// The answer to a question that needs no waiting.
     fn answer_at_once(&mut self, ask: &Ask) -> Option<Answer> {
         match ask {
             Ask::Join { address } => {
@@ -129,8 +129,8 @@ impl Life {
         }
     }
 
-    fn take(&mut self, heard: CarrierEvent, tell: &mut impl FnMut(AgentNotice)) {
-        match heard {
+    fn handle(&mut self, event: CarrierEvent, notify: &mut impl FnMut(AgentNotice)) {
+        match event {
             CarrierEvent::Datagram { from, bytes } => {
                 self.mesh.handle_datagram(now(), from, &bytes);
             }
@@ -144,9 +144,9 @@ impl Life {
             CarrierEvent::Asked { ask: Ask::Watch { run }, to, rest } => {
                 self.runs.watch(run, to, rest);
             }
-            CarrierEvent::Asked { ask: Ask::Hear { run, member }, rest, .. } => {
-                let hearing = watch::hear_words(rest, (run, member), self.heard.clone());
-                tokio::task::spawn_local(hearing);
+            CarrierEvent::Asked { ask: Ask::Receive { run, member }, rest, .. } => {
+                let receiving = watch::receive_words(rest, (run, member), self.events.clone());
+                tokio::task::spawn_local(receiving);
             }
             CarrierEvent::Asked { ask: Ask::Control { run }, to, rest } => {
                 tokio::task::spawn_local(watch::control(self.runs.folder_of(run), to, rest));
@@ -159,11 +159,11 @@ impl Life {
             CarrierEvent::Asked { ask: Ask::Fetch { run }, to, rest } => {
                 tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to, rest));
             }
-            CarrierEvent::Part { run, said } => self.runs.hear_part(run, said, &mut self.mesh),
+            CarrierEvent::Part { run, said } => self.runs.handle_part(run, said, &mut self.mesh),
             CarrierEvent::Ordered { watcher, order } => {
-                self.runs.hear_watcher(watcher, order, &self.mesh);
+                self.runs.handle_watcher(watcher, order, &self.mesh);
             }
-            CarrierEvent::Word { run, member, word } => self.runs.hear_word(run, member, word),
+            CarrierEvent::Word { run, member, word } => self.runs.handle_word(run, member, word),
             CarrierEvent::Asked { ask, to, rest } => {
                 let ready = self.answer_at_once(&ask);
                 if let Some(ready) = ready {
@@ -176,7 +176,7 @@ impl Life {
             }
             CarrierEvent::Refused { from, why } => {
                 if self.refusals.add(from, &why, now()) {
-                    tell(AgentNotice::Refused { from, why });
+                    notify(AgentNotice::Refused { from, why });
                 }
             }
             CarrierEvent::RefusedBy { by, why } => {
@@ -184,29 +184,29 @@ impl Life {
                     self.refused_by.clear();
                 }
                 if self.refused_by.insert(by, why.clone()).as_ref() != Some(&why) {
-                    tell(AgentNotice::RefusedBy { by, why });
+                    notify(AgentNotice::RefusedBy { by, why });
                 }
             }
             CarrierEvent::Expired { run, name, removed } => {
-                tell(AgentNotice::Expired { run, name, removed });
+                notify(AgentNotice::Expired { run, name, removed });
             }
         }
     }
 
-    fn tell_refusals(&mut self, tell: &mut impl FnMut(AgentNotice)) {
+    fn report_refusals(&mut self, notify: &mut impl FnMut(AgentNotice)) {
         if let Some(More { refusals, addresses, within }) = self.refusals.take(now()) {
-            tell(AgentNotice::MoreRefused { refusals, addresses, within });
+            notify(AgentNotice::MoreRefused { refusals, addresses, within });
         }
     }
 
-    /// Lets the mesh catch up, sends what it wants sent, and tells what it has to tell.
-    fn settle(&mut self, tell: &mut impl FnMut(AgentNotice)) {
+    /// Lets the mesh catch up, sends its datagrams, and reports its events.
+    fn settle(&mut self, notify: &mut impl FnMut(AgentNotice)) {
         self.mesh.handle_timeout(now());
         while let Some(event) = self.mesh.poll_event() {
             match event {
                 Event::AgentUp(life) => {
                     self.refused_by.remove(&life.address);
-                    tell(AgentNotice::Joined(life.address));
+                    notify(AgentNotice::Joined(life.address));
                 }
                 Event::AgentDown { life, how } => {
                     // What is sent to a later life must not go into a connection of this one.
@@ -214,12 +214,12 @@ impl Life {
                         self.carrier.forget(life.address);
                     }
                     match how {
-                        Ending::Left => tell(AgentNotice::Left(life.address)),
-                        Ending::Lost => tell(AgentNotice::Lost(life.address)),
+                        Ending::Left => notify(AgentNotice::Left(life.address)),
+                        Ending::Lost => notify(AgentNotice::Lost(life.address)),
                         Ending::Replaced => {}
                     }
                 }
-                other => self.runs.hear_mesh(&other, &self.mesh),
+                other => self.runs.handle_mesh(&other, &self.mesh),
             }
         }
         while let Some(transmit) = self.mesh.poll_transmit() {
@@ -260,7 +260,6 @@ fn epoch() -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// By chance.
 fn random() -> u64 {
     let mut bytes = [0; 8];
     let source = rustls::crypto::ring::default_provider().secure_random;
@@ -273,6 +272,6 @@ fn random() -> u64 {
 
 /// What fits a QUIC datagram on every path (RFC 9000, 14.1: 1200 bytes, less headers and seal).
 const MESH_MTU: usize = 1100;
-/// Agents that refuse this one, of which it is remembered that they were told.
+/// Agents that refuse this one and are remembered as reported.
 const REFUSED_BY_MAX: usize = 1000;
 const IDLE: Duration = Duration::from_secs(1);

@@ -9,12 +9,12 @@ use windtunnel_model::{Span, Time};
 #[derive(Debug, Default)]
 pub(super) struct Losses(BTreeMap<u16, Time>);
 
-/// How a member stands to those of whom it was one before the last losses.
+/// How a member stands to the group that it was in before the last losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LossState {
     /// With most of them, or with a half that has the first: they go on.
     Going,
-    /// With the other half: it goes on as long as somebody watches it.
+    /// With the other half: it goes on as long as a client watches it.
     Half,
     /// With fewer than half: it is lost itself.
     Lost,
@@ -26,7 +26,7 @@ impl Losses {
         self.0.entry(member).or_insert(at);
     }
 
-    /// How those who are left of so many members stand. Losses within a short time count as one: a
+    /// How the group of this member stands, of so many members. Losses within a short time count as one: a
     /// cut is not noticed for all behind it at once.
     pub(super) fn stand(&self, members: u16, now: Time) -> LossState {
         let just = |member: &u16| self.0.get(member).is_some_and(|at| now.since(*at) <= AT_ONCE);
@@ -54,7 +54,7 @@ mod tests {
         Time::ZERO + Span::from_secs(second)
     }
 
-    /// Each member's view, from how many there are and who was lost at which second.
+    /// Each member's view, from how many there are and which were lost at which second.
     fn stand(members: u16, lost: &[(u16, u64)]) -> LossState {
         let mut losses = Losses::default();
         for (member, second) in lost {

@@ -1,4 +1,4 @@
-//! What goes through between agents.
+//! Throughput between agents.
 //!
 //! Pairs are measured in rounds as in a tournament: in each, every agent is in one pair at the
 //! most, and all pairs of the round are measured at the same time. So the time grows with the
@@ -57,8 +57,8 @@ async fn one_way(from: &Card, to: &Card, own: &str, carrier: &Carrier) -> Throug
     Throughput { from: from.address, to: to.address, bit_per_s }
 }
 
-/// Who is measured with whom, round by round: each pair once, if that takes no more than `most`
-/// rounds; else each with as many others as there are rounds, who stand at all distances in the
+/// Which pairs are measured, round by round: each pair once, if that takes no more than `most`
+/// rounds; else each agent with as many others as there are rounds, at all distances in the
 /// list. One stays in its place and the others go around it (the circle method); of an odd number
 /// one rests in each round.
 fn rounds(count: usize, most: usize) -> Vec<Vec<(usize, usize)>> {
@@ -74,7 +74,7 @@ fn rounds(count: usize, most: usize) -> Vec<Vec<(usize, usize)>> {
     (0..taken).map(round).collect()
 }
 
-/// What goes through to another agent in [`MEASURE`], in bit/s.
+/// The throughput to another agent over [`MEASURE`], in bit/s.
 pub(super) async fn throughput(carrier: &Carrier, to: SocketAddr) -> Result<u64, String> {
     let sending = async {
         // A connection of its own: that of the mesh must not wait behind this.

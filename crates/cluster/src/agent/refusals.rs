@@ -1,23 +1,23 @@
-//! Who was refused, told without a line for each: anybody can make an agent refuse them.
+//! Refused connections, reported without a line for each: any stranger can cause refusals.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use windtunnel_model::{Span, Time};
 
-/// What was refused of late.
+/// Recent refusals.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     /// When the first of them was.
     since: Option<Time>,
-    /// Those that were told.
-    told: BTreeSet<(IpAddr, String)>,
+    /// Those that were reported one by one.
+    reported: BTreeSet<(IpAddr, String)>,
     /// Those that were not.
-    untold: u64,
+    unreported: u64,
     addresses: BTreeSet<IpAddr>,
 }
 
-/// Refusals that were not told one by one.
+/// Refusals that were not reported one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct More {
     pub(super) refusals: u64,
@@ -27,25 +27,25 @@ pub(super) struct More {
 }
 
 impl Refusals {
-    /// Somebody is refused. Answers whether that is to be told now.
+    /// A connection is refused. Returns whether that is to be reported now.
     pub(super) fn add(&mut self, from: SocketAddr, why: &str, now: Time) -> bool {
         self.since.get_or_insert(now);
         let key = (from.ip(), why.to_owned());
-        if self.told.len() < LINES_MAX && self.told.insert(key) {
+        if self.reported.len() < LINES_MAX && self.reported.insert(key) {
             return true;
         }
-        self.untold = self.untold.saturating_add(1);
+        self.unreported = self.unreported.saturating_add(1);
         if self.addresses.len() < ADDRESSES_MAX {
             self.addresses.insert(from.ip());
         }
         false
     }
 
-    /// What was not told, when it is time for that.
+    /// Those that were not reported one by one, when it is time for that.
     pub(super) fn take(&mut self, now: Time) -> Option<More> {
         let since = self.since.filter(|since| now.since(*since) >= TOGETHER)?;
         let before = std::mem::take(self);
-        let (refusals, addresses) = (before.untold, before.addresses.len());
+        let (refusals, addresses) = (before.unreported, before.addresses.len());
         (refusals > 0).then_some(More { refusals, addresses, within: now.since(since) })
     }
 
@@ -58,7 +58,7 @@ impl Refusals {
 /// Lines for so long.
 const LINES_MAX: usize = 5;
 const TOGETHER: Span = Span::from_secs(10);
-/// Addresses that are told apart.
+/// Addresses that are counted.
 const ADDRESSES_MAX: usize = 1000;
 
 #[cfg(test)]
@@ -74,10 +74,10 @@ mod tests {
     }
 
     #[test]
-    fn the_first_are_told_and_the_rest_as_a_number() {
+    fn the_first_refusals_are_reported_one_by_one_and_the_rest_as_a_number() {
         let mut refusals = Refusals::default();
-        let told = (0..37).filter(|n| refusals.add(from(*n, 9), "no key", at(1))).count();
-        assert_eq!((told, refusals.take(at(5))), (5, None));
+        let reported = (0..37).filter(|n| refusals.add(from(*n, 9), "no key", at(1))).count();
+        assert_eq!((reported, refusals.take(at(5))), (5, None));
         let more = More { refusals: 32, addresses: 32, within: Span::from_secs(10) };
         assert_eq!(refusals.take(at(11)), Some(more));
         assert!(refusals.add(from(9, 1), "no key", at(12)));
@@ -85,10 +85,10 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_again_and_again_is_told_once() {
+    fn repeated_refusals_of_one_address_are_reported_once() {
         let mut refusals = Refusals::default();
-        let told = (0..1000).filter(|n| refusals.add(from(1, *n), "no key", at(1))).count();
-        assert_eq!(told, 1);
+        let reported = (0..1000).filter(|n| refusals.add(from(1, *n), "no key", at(1))).count();
+        assert_eq!(reported, 1);
         assert!(refusals.add(from(1, 1), "another version", at(2)));
         let more = More { refusals: 999, addresses: 1, within: Span::from_secs(10) };
         assert_eq!((refusals.due(), refusals.take(at(11))), (Some(at(11)), Some(more)));

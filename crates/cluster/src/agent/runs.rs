@@ -1,10 +1,10 @@
 //! The parts of runs that an agent does: between the process of each part, the mesh, the other
-//! agents, and those who watch.
+//! agents, and watchers.
 
 mod begin;
 mod expiry;
 mod flows;
-mod hear;
+mod handle;
 mod run;
 
 use std::collections::BTreeMap;
@@ -39,12 +39,12 @@ pub(super) struct Runs {
     /// Where parts have their folders.
     folder: PathBuf,
     carrier: Carrier,
-    heard: UnboundedSender<CarrierEvent>,
+    events: UnboundedSender<CarrierEvent>,
     all: BTreeMap<u64, Run>,
     expiry: Expiry,
     next_watcher: u64,
-    clocks_told: Time,
-    unconfirmed_told: Time,
+    clocks_sent: Time,
+    unconfirmed_sent: Time,
 }
 
 impl Runs {
@@ -53,7 +53,7 @@ impl Runs {
         (listen, address): (SocketAddr, SocketAddr),
         agent: &Agent,
         carrier: Carrier,
-        heard: UnboundedSender<CarrierEvent>,
+        events: UnboundedSender<CarrierEvent>,
     ) -> Self {
         Runs {
             own,
@@ -63,16 +63,16 @@ impl Runs {
             limits: agent.limits.clone(),
             folder: agent.folder.clone(),
             carrier,
-            heard,
+            events,
             all: BTreeMap::new(),
             expiry: Expiry::new(agent.keep_results),
             next_watcher: 0,
-            clocks_told: Time::ZERO,
-            unconfirmed_told: Time::ZERO,
+            clocks_sent: Time::ZERO,
+            unconfirmed_sent: Time::ZERO,
         }
     }
 
-    /// What the runs that are not over have of the machine.
+    /// Resources of the machine that runs which are not over have.
     pub(super) fn reserved(&self) -> Reserved {
         let running = self.all.values().filter(|run| run.part.is_some());
         let have = running.filter_map(|run| run.setup.members.get(usize::from(run.me)));
@@ -104,7 +104,7 @@ impl Runs {
         &self.limits
     }
 
-    /// Whether somebody watches a run.
+    /// Whether a client watches a run.
     pub(super) fn are_watched(&self) -> bool {
         self.all.values().any(|run| !run.watchers.is_empty())
     }
@@ -123,7 +123,7 @@ impl Runs {
         }
     }
 
-    /// Removes what is left of a part that is over, once nobody who watches needs it.
+    /// Removes the files of a part that is over, once no watcher needs them.
     pub(super) fn forget(&mut self, run: u64) -> Result<(), String> {
         self.results_of(run)?;
         if let Some(known) = self.all.get_mut(&run) {
@@ -141,29 +141,32 @@ impl Runs {
         remove(&known.folder)
     }
 
-    /// Removes what is left of parts that are over and that nobody has watched for long. How that
-    /// went is heard later: it may take a while.
+    /// Removes the files of parts that are over and had no watcher for long. The result comes as
+    /// an event: it may take a while.
     pub(super) fn expire(&mut self, time: Time) {
         let is_idle = |run: &&Run| run.part.is_none() && run.watchers.is_empty();
         let idle = self.all.values().filter(is_idle).map(|run| run.setup.run);
         for run in self.expiry.take(idle, time) {
             let Some(known) = self.all.remove(&run) else { continue };
-            let heard = self.heard.clone();
+            let events = self.events.clone();
             tokio::task::spawn_blocking(move || {
                 let name = known.setup.plan.name;
-                // An agent that has ended tells nobody.
-                let _ =
-                    heard.send(CarrierEvent::Expired { run, name, removed: remove(&known.folder) });
+                // The agent may have ended.
+                let _ = events.send(CarrierEvent::Expired {
+                    run,
+                    name,
+                    removed: remove(&known.folder),
+                });
             });
         }
     }
 
-    /// Tells the parts how the clocks stand, now and then.
-    pub(super) fn tell_clocks(&mut self, time: Time, mesh: &Mesh) {
-        if time.since(self.clocks_told) < CLOCKS {
+    /// Sends the parts the offsets of the clocks, every [`CLOCKS`].
+    pub(super) fn send_clocks(&mut self, time: Time, mesh: &Mesh) {
+        if time.since(self.clocks_sent) < CLOCKS {
             return;
         }
-        self.clocks_told = time;
+        self.clocks_sent = time;
         for run in self.all.values().filter(|run| run.part.is_some()) {
             let ahead =
                 |(member, agent): (u16, &AgentId)| Some((member, mesh.clock(*agent, time)?.offset));
@@ -174,22 +177,22 @@ impl Runs {
         }
     }
 
-    /// Tells who waits for a run to begin, once a second, which agents have not confirmed it here.
-    pub(super) fn tell_unconfirmed(&mut self, time: Time, mesh: &Mesh) {
-        if time.since(self.unconfirmed_told) < UNCONFIRMED {
+    /// Sends those that wait for a run to begin, once a second, which agents have not confirmed it.
+    pub(super) fn report_unconfirmed(&mut self, time: Time, mesh: &Mesh) {
+        if time.since(self.unconfirmed_sent) < UNCONFIRMED {
             return;
         }
-        self.unconfirmed_told = time;
-        for run in self.all.values().filter(|run| run.prepared && !run.told_prepared) {
+        self.unconfirmed_sent = time;
+        for run in self.all.values().filter(|run| run.prepared && !run.reported_prepared) {
             let members = mesh.members(RunId(run.setup.run));
             let missing = members.filter(|member| member.part != Part::Confirmed);
             let members = missing.filter_map(|member| run.member_of(member.agent)).collect();
-            run.tell(&said(FromPart::Unreached { members }));
+            run.send_to_watchers(&said(FromPart::Unreached { members }));
         }
     }
 
-    /// Tells the parts who has left their runs.
-    pub(super) fn tell_leavers(&mut self, time: Time) {
+    /// Notifies the parts of members that have left their runs.
+    pub(super) fn send_leavers(&mut self, time: Time) {
         for run in self.all.values_mut().filter(|run| run.part.is_some()) {
             for member in run.leavers.take(time) {
                 run.order(ToPart::Left { member });
@@ -197,7 +200,7 @@ impl Runs {
         }
     }
 
-    /// When [`Runs::tell_clocks`] or [`Runs::tell_leavers`] may have something to do, from now on.
+    /// When [`Runs::send_clocks`] or [`Runs::send_leavers`] may have something to do, from now on.
     pub(super) fn pace(&self) -> Option<Span> {
         self.all.values().any(|run| run.part.is_some()).then_some(CLOCKS)
     }
@@ -226,7 +229,7 @@ fn remove(folder: &Path) -> Result<(), String> {
 /// Why a part ends on the smaller side of a cut network.
 const LOST_ITSELF: &str = "this machine is cut off from most of the run";
 const UNCONFIRMED: Span = Span::from_secs(1);
-/// How often parts hear of clocks: with 100 ppm of drift, 25 µs go unnoticed.
+/// How often parts receive clocks: with 100 ppm of drift, 25 µs go unnoticed.
 const CLOCKS: Span = Span::from_millis(250);
 /// The time that parts have to end with the agent before their folders go.
 const PARTS_END: std::time::Duration = std::time::Duration::from_millis(300);

@@ -10,17 +10,17 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::carrier::CarrierEvent;
 use crate::client;
 
-/// Looks names up again and again, and tells of each address once. `found` is what they mean now.
+/// Looks names up again and again, and sends each address once. `found` is what they mean now.
 pub(super) async fn seek(
     names: Vec<String>,
     listen: SocketAddr,
     mut found: Found,
-    heard: UnboundedSender<CarrierEvent>,
+    events: UnboundedSender<CarrierEvent>,
 ) {
-    let mut told = BTreeSet::new();
+    let mut sent = BTreeSet::new();
     while !names.is_empty() {
-        found.known.retain(|address| told.insert(*address));
-        if !found.known.is_empty() && heard.send(CarrierEvent::Seek(found.known)).is_err() {
+        found.known.retain(|address| sent.insert(*address));
+        if !found.known.is_empty() && events.send(CarrierEvent::Seek(found.known)).is_err() {
             return;
         }
         tokio::time::sleep(if found.unknown.is_empty() { LATER } else { SOON }).await;
@@ -31,7 +31,7 @@ pub(super) async fn seek(
 /// What names mean.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Addresses, as far as they can be reached from where this agent hears.
+    /// Addresses, as far as they can be reached from where this agent listens.
     pub(super) known: Vec<SocketAddr>,
     /// Names that mean nothing, with what the system says.
     pub(super) unknown: Vec<(String, String)>,
@@ -52,7 +52,7 @@ pub(super) async fn resolve_all(names: &[String], listen: SocketAddr) -> Found {
     found
 }
 
-/// Who hears with IPv4 only speaks with it only.
+/// An agent that listens on IPv4 only sends with it only.
 fn reached(mut addresses: Vec<SocketAddr>, listen: SocketAddr) -> Vec<SocketAddr> {
     if listen.is_ipv4() {
         addresses.retain(SocketAddr::is_ipv4);
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_cannot_be_spoken_to_are_left_out() {
+    fn addresses_of_a_family_that_the_agent_does_not_use_are_left_out() {
         let all: Vec<SocketAddr> =
             ["[::1]:1", "127.0.0.1:1"].map(|address| address.parse().unwrap()).into();
         let from = |listen: &str| reached(all.clone(), listen.parse().unwrap());

@@ -1,5 +1,4 @@
-//! The streams of runs: to those who watch, to the other agents, to a part's control socket, and of
-//! files.
+//! The streams of runs: to watchers, to the other agents, to a part's control socket, and of files.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,9 +15,9 @@ use crate::protocol::{Answer, Ask};
 use crate::stream;
 use crate::stream_limit::CountedStream;
 
-/// Tells a watcher everything, to the end.
-pub(super) async fn tell(mut to: SendStream, mut told: UnboundedReceiver<Answer>) {
-    while let Some(answer) = told.recv().await {
+/// Sends a watcher all answers, to the end.
+pub(super) async fn send_answers(mut to: SendStream, mut answers: UnboundedReceiver<Answer>) {
+    while let Some(answer) = answers.recv().await {
         if stream::send(&mut to, &answer).await.is_err() {
             return;
         }
@@ -26,16 +25,16 @@ pub(super) async fn tell(mut to: SendStream, mut told: UnboundedReceiver<Answer>
     let _ = to.finish();
 }
 
-/// Hears what a watcher wants, until it goes. `watcher` is the run and the watcher's number.
-pub(super) async fn hear(
+/// Receives a watcher's orders, until it goes. `watcher` is the run and the watcher's number.
+pub(super) async fn receive_orders(
     mut from: CountedStream,
     watcher: (u64, u64),
-    heard: UnboundedSender<CarrierEvent>,
+    events: UnboundedSender<CarrierEvent>,
 ) {
     while let Ok(order) = stream::receive::<Order>(&mut from, ORDER_BYTES_MAX).await {
-        let _ = heard.send(CarrierEvent::Ordered { watcher, order: Some(order) });
+        let _ = events.send(CarrierEvent::Ordered { watcher, order: Some(order) });
     }
-    let _ = heard.send(CarrierEvent::Ordered { watcher, order: None });
+    let _ = events.send(CarrierEvent::Ordered { watcher, order: None });
 }
 
 /// To another agent: what is sent goes to its part of the run, in order. `from` is the run and this
@@ -59,25 +58,25 @@ async fn speak(
     let Some(first) = said.recv().await else { return Ok(()) };
     let connection = carrier.connection(to).await?;
     let (mut to, _) = connection.open_bi().await.map_err(|error| error.to_string())?;
-    stream::send(&mut to, &Ask::Hear { run, member }).await.map_err(text)?;
+    stream::send(&mut to, &Ask::Receive { run, member }).await.map_err(text)?;
     stream::send(&mut to, &first).await.map_err(text)?;
     while let Some(word) = said.recv().await {
         stream::send(&mut to, &word).await.map_err(text)?;
     }
     let _ = to.finish();
-    // What is on its way must arrive: it may be the news that the run is over.
+    // Messages in flight must arrive: one may say that the run is over.
     let _ = to.stopped().await;
     Ok(())
 }
 
-/// Hears another agent's part of a run.
-pub(super) async fn hear_words(
+/// Receives the messages of another agent about its part of a run.
+pub(super) async fn receive_words(
     mut from: CountedStream,
     (run, member): (u64, u16),
-    heard: UnboundedSender<CarrierEvent>,
+    events: UnboundedSender<CarrierEvent>,
 ) {
     while let Ok(word) = stream::receive::<Word>(&mut from, NEWS_BYTES_MAX).await {
-        let _ = heard.send(CarrierEvent::Word { run, member, word });
+        let _ = events.send(CarrierEvent::Word { run, member, word });
     }
 }
 
@@ -166,7 +165,7 @@ async fn send_files(folder: &Path, files: &[PathBuf], to: &mut SendStream) -> io
     Ok(())
 }
 
-/// All regular files below a folder; what else is there (sockets) is of no use elsewhere.
+/// All regular files below a folder; others (sockets) are of no use elsewhere.
 fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {

@@ -28,14 +28,14 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts a part of `run`. What it says goes to `heard`; dropping what is returned ends it.
+    /// Starts a part of `run`. What it says goes to `events`; dropping what is returned ends it.
     ///
     /// # Errors
     /// If there can be no such process.
     pub(super) fn start(
         &self,
         run: u64,
-        heard: UnboundedSender<CarrierEvent>,
+        events: UnboundedSender<CarrierEvent>,
     ) -> io::Result<UnboundedSender<ToPart>> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -48,29 +48,29 @@ impl Worker {
         // It still has the part's end of the socket.
         drop(command);
         let (from, to) = stream.into_split();
-        let (tell, told) = unbounded_channel();
-        tokio::task::spawn_local(write(to, told));
+        let (orders, queue) = unbounded_channel();
+        tokio::task::spawn_local(write(to, queue));
         tokio::task::spawn_local(async move {
-            let wrong = read(from, run, &heard).await.err();
+            let wrong = read(from, run, &events).await.err();
             if wrong.is_some() {
                 // It may have ended by itself.
                 let _ = child.start_kill();
             }
             let ended = child.wait().await;
             let why = wrong.unwrap_or_else(|| how(ended));
-            let _ = heard.send(CarrierEvent::Part { run, said: Err(why) });
+            let _ = events.send(CarrierEvent::Part { run, said: Err(why) });
         });
-        Ok(tell)
+        Ok(orders)
     }
 }
 
-async fn write(mut to: OwnedWriteHalf, mut told: UnboundedReceiver<ToPart>) {
+async fn write(mut to: OwnedWriteHalf, mut queue: UnboundedReceiver<ToPart>) {
     let Ok(version) = frame::encode(&Version::own()) else { return };
     if to.write_all(&version).await.is_err() {
         return;
     }
     let mut messages = Vec::new();
-    while told.recv_many(&mut messages, TOGETHER_MAX).await > 0 {
+    while queue.recv_many(&mut messages, TOGETHER_MAX).await > 0 {
         // One after the other would wake the part for each.
         let bytes: Vec<u8> =
             messages.drain(..).filter_map(|it| frame::encode(&it).ok()).flatten().collect();
@@ -81,11 +81,11 @@ async fn write(mut to: OwnedWriteHalf, mut told: UnboundedReceiver<ToPart>) {
     }
 }
 
-/// Hears the part to its end; or says what is wrong with it.
+/// Receives the part's messages to its end; or returns what is wrong with it.
 async fn read(
     from: OwnedReadHalf,
     run: u64,
-    heard: &UnboundedSender<CarrierEvent>,
+    events: &UnboundedSender<CarrierEvent>,
 ) -> Result<(), String> {
     let (mut frames, mut is_greeted) = (Frames::default(), false);
     let mut buffer = vec![0; 64 * 1024];
@@ -96,7 +96,7 @@ async fn read(
             is_greeted = true;
         }
         while is_greeted && let Some(said) = frames.take::<FromPart>().map_err(nonsense)? {
-            let _ = heard.send(CarrierEvent::Part { run, said: Ok(said) });
+            let _ = events.send(CarrierEvent::Part { run, said: Ok(said) });
         }
         if from.readable().await.is_err() {
             return Ok(());
@@ -133,16 +133,16 @@ const TOGETHER_MAX: usize = 256;
 mod tests {
     use super::*;
 
-    /// What is heard of a part whose program says so first.
-    async fn heard_of(first: &[u8]) -> Result<FromPart, String> {
+    /// The first message of a part, or why it was refused, where its program writes `first`.
+    async fn first_message(first: &[u8]) -> Result<FromPart, String> {
         let octal: String = first.iter().map(|byte| format!("\\{byte:03o}")).collect();
         // Standard input is the socket, and stays open.
         let script = format!("printf '{octal}' >&0; exec sleep 60");
         let worker =
             Worker { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()] };
-        let (tell, mut told) = unbounded_channel();
-        let _part = worker.start(7, tell).unwrap();
-        match told.recv().await {
+        let (events, mut received) = unbounded_channel();
+        let _part = worker.start(7, events).unwrap();
+        match received.recv().await {
             Some(CarrierEvent::Part { run: 7, said }) => said,
             other => panic!("{other:?}"),
         }
@@ -157,7 +157,7 @@ mod tests {
     fn a_part_of_another_version_is_refused_with_both_versions() {
         test(async {
             let other = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
-            let why = heard_of(&frame::encode(&other).unwrap()).await.unwrap_err();
+            let why = first_message(&frame::encode(&other).unwrap()).await.unwrap_err();
             let own = Version::own();
             assert_eq!(
                 why,
@@ -169,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_says_what_makes_no_sense_is_ended() {
+    fn a_part_with_invalid_messages_is_ended() {
         test(async {
             let version = frame::encode(&Version::own()).unwrap();
             let bound = frame::encode(&FromPart::Bound { port: 0 }).unwrap();
             let long = [0xff; 4];
             for wrong in [&bound[..], &[&version[..], &bound].concat(), &long] {
-                let why = heard_of(wrong).await.unwrap_err();
+                let why = first_message(wrong).await.unwrap_err();
                 assert!(why.starts_with("what its process says makes no sense: "), "{why}");
             }
         });

@@ -11,7 +11,7 @@ use crate::key::ClusterKey;
 use crate::stream_limit::STREAMS_MAX;
 use crate::tls::{self, IDLE_MS};
 
-/// A carrier that hears, where it does, and what it hears.
+/// A carrier that listens, its address, and its events.
 pub(crate) fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, UnboundedReceiver<CarrierEvent>) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
@@ -20,10 +20,10 @@ pub(crate) fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, UnboundedReceiv
     let mut endpoint =
         Endpoint::new(EndpointConfig::default(), Some(server), socket, runtime).unwrap();
     endpoint.set_default_client_config(client);
-    let (heard, hearing) = unbounded_channel();
-    let carrier = Carrier::new(endpoint, heard, Hello::own("here".to_owned()));
+    let (sender, events) = unbounded_channel();
+    let carrier = Carrier::new(endpoint, sender, Hello::own("here".to_owned()));
     tokio::task::spawn_local(carrier.clone().accept());
-    (carrier, address, hearing)
+    (carrier, address, events)
 }
 
 fn block_on(paused: bool, test: impl Future<Output = ()>) {
@@ -36,10 +36,10 @@ fn block_on(paused: bool, test: impl Future<Output = ()>) {
 }
 
 /// The next run of which another agent's part begins to speak, with the word that it says.
-async fn spoken(hearing: &mut UnboundedReceiver<CarrierEvent>) -> (u64, Word) {
+async fn spoken(events: &mut UnboundedReceiver<CarrierEvent>) -> (u64, Word) {
     loop {
-        if let CarrierEvent::Asked { ask: Ask::Hear { run, .. }, mut rest, .. } =
-            hearing.recv().await.unwrap()
+        if let CarrierEvent::Asked { ask: Ask::Receive { run, .. }, mut rest, .. } =
+            events.recv().await.unwrap()
         {
             return (run, crate::stream::receive(&mut rest, 1 << 16).await.unwrap());
         }
@@ -51,21 +51,21 @@ fn parts_of_a_thousand_runs_speak_at_the_same_time() {
     let key = ClusterKey::generate().unwrap().0;
     block_on(false, async {
         let (from, ..) = carrier(&key);
-        let (_to, address, mut hearing) = carrier(&key);
+        let (_to, address, mut events) = carrier(&key);
         let word = |run| Word::News { news: format!("of run {run}") };
         let speakers: Vec<_> =
             (0..1000).map(|run| watch::speaker(from.clone(), address, (run, 0))).collect();
         for (run, speaker) in speakers.iter().enumerate() {
             speaker.send(word(run as u64)).unwrap();
         }
-        let mut heard = Vec::new();
-        while heard.len() < speakers.len() {
-            let (run, said) = spoken(&mut hearing).await;
+        let mut runs = Vec::new();
+        while runs.len() < speakers.len() {
+            let (run, said) = spoken(&mut events).await;
             assert!(matches!(said, Word::News { news } if news == format!("of run {run}")));
-            heard.push(run);
+            runs.push(run);
         }
-        heard.sort_unstable();
-        assert!(heard.into_iter().eq(0..1000), "each once");
+        runs.sort_unstable();
+        assert!(runs.into_iter().eq(0..1000), "each once");
     });
 }
 
@@ -74,13 +74,13 @@ fn the_streams_of_runs_that_are_over_are_free_for_others() {
     let key = ClusterKey::generate().unwrap().0;
     block_on(false, async {
         let (from, ..) = carrier(&key);
-        let (_to, address, mut hearing) = carrier(&key);
+        let (_to, address, mut events) = carrier(&key);
         // More than there may be at a time.
         for run in 0..u64::from(STREAMS_MAX) + 100 {
             let speaker = watch::speaker(from.clone(), address, (run, 0));
             speaker.send(Word::Failed { why: String::new() }).unwrap();
             drop(speaker);
-            assert_eq!(spoken(&mut hearing).await.0, run);
+            assert_eq!(spoken(&mut events).await.0, run);
         }
     });
 }
@@ -90,11 +90,11 @@ fn a_connection_without_traffic_ends_by_itself_and_is_made_again() {
     let key = ClusterKey::generate().unwrap().0;
     block_on(true, async {
         let (from, ..) = carrier(&key);
-        let (to, address, mut hearing) = carrier(&key);
+        let (to, address, mut events) = carrier(&key);
         for round in 0..2_u8 {
             from.send(address, vec![round]);
-            let heard = hearing.recv().await.unwrap();
-            assert!(matches!(heard, CarrierEvent::Datagram { bytes, .. } if bytes == [round]));
+            let event = events.recv().await.unwrap();
+            assert!(matches!(event, CarrierEvent::Datagram { bytes, .. } if bytes == [round]));
             assert_eq!((from.ways().len(), to.ways().len()), (1, 1));
             tokio::time::sleep(Duration::from_millis(u64::from(IDLE_MS) * 2)).await;
             assert_eq!((from.ways().len(), to.ways().len()), (0, 0));

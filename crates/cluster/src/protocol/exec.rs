@@ -1,4 +1,4 @@
-//! What is said while a command runs in a node of a part.
+//! Messages while a command runs in a node of a part.
 
 use serde::{Deserialize, Serialize};
 use windtunnel_control::Reply;
@@ -55,7 +55,7 @@ pub struct Octets(pub Vec<u8>);
 
 impl From<String> for Octets {
     fn from(text: String) -> Self {
-        // What is no such character was none of ours.
+        // Other characters are not ours.
         Octets(text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect())
     }
 }

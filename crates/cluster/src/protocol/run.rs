@@ -1,4 +1,4 @@
-//! What is said of runs.
+//! Messages about runs.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::Reserved;
 /// A run over several machines, as all of them know it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSetup {
-    /// Its number, by chance.
+    /// Its number, random.
     pub run: u64,
     /// The whole plan.
     pub plan: Plan,
@@ -39,14 +39,14 @@ pub struct Member {
     pub agent: String,
     /// Name of the machine.
     pub host: String,
-    /// Where the agent hears.
+    /// Where the agent listens.
     pub address: SocketAddr,
     /// What the run has of the machine.
     #[serde(default)]
     pub has: Reserved,
 }
 
-/// What somebody who watches a run wants of one of its parts.
+/// An order of a watcher of a run to one of its parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -72,7 +72,7 @@ pub enum Order {
     },
 }
 
-/// What an agent has to say to the others of a run.
+/// A message of an agent to the others of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "kebab-case")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! What holds of every question, answer and what follows them, whoever sent it.
+//! Checks of every question and answer and of the messages after them, whatever the sender.
 
 use std::collections::BTreeSet;
 
@@ -26,9 +26,9 @@ impl Validate for Ask {
             Ask::Exec { request, .. } => {
                 request.validate()?;
                 let is_command = matches!(**request, Request::Exec { .. });
-                ensure(is_command, || "that is no command".to_owned())
+                ensure(is_command, || "that is not a command".to_owned())
             }
-            Ask::Hear { member, .. } => {
+            Ask::Receive { member, .. } => {
                 ensure(usize::from(*member) < MEMBERS_MAX, || format!("member {member}"))
             }
             Ask::Card
@@ -57,7 +57,7 @@ impl Validate for Answer {
                 runs.iter().try_for_each(RunCard::validate)
             }
             Answer::File { path, .. } => ensure(is_plain(path), || {
-                format!("`{}` is no name of a file of a run", shown(path))
+                format!("`{}` is not the name of a file of a run", shown(path))
             }),
             Answer::Error { message } => ensure_short("a reason", message),
             Answer::Taken { .. } | Answer::Throughput { .. } | Answer::Done => Ok(()),
@@ -166,7 +166,7 @@ impl Validate for Order {
 impl Validate for Word {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            // The part that hears it reads it; a stream has no longer messages.
+            // The part that receives it checks it; a stream has no longer messages.
             Word::News { .. } => Ok(()),
             Word::Failed { why } => ensure_short("a reason", why),
         }
@@ -193,7 +193,9 @@ impl Validate for FromCommand {
 
 fn ensure_agent(text: &str) -> Result<(), Invalid> {
     let digits = text.len() <= 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    ensure(digits && !text.is_empty(), || format!("`{}` is no number of an agent", shown(text)))
+    ensure(digits && !text.is_empty(), || {
+        format!("`{}` is not the number of an agent", shown(text))
+    })
 }
 
 fn ensure_machine(text: &str) -> Result<(), Invalid> {

@@ -1,4 +1,4 @@
-//! Agents that find and lose each other over loopback, and strangers who try.
+//! Agents that find and lose each other over loopback, and strangers that try to join.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ fn three_agents_of_which_two_know_one_all_know_each_other() {
     let a = Live::start("a", &key, &[]);
     let b = Live::start("b", &key, &[a.address]);
     let c = Live::start("c", &key, &[a.address]);
-    b.until(|told| *told == AgentNotice::Joined(c.address));
+    b.until(|notice| *notice == AgentNotice::Joined(c.address));
     let hosts = complete(&b.client(&key).unwrap(), 3);
     let names: Vec<&str> = hosts.hosts.iter().map(|host| host.host.as_str()).collect();
     assert_eq!((names, hosts.asked), (vec!["a", "b", "c"], 1));
@@ -67,22 +67,22 @@ fn throughput_is_measured_between_each_two_in_both_directions() {
 }
 
 #[test]
-fn an_agent_that_ends_says_so_and_comes_back_as_another() {
+fn an_agent_that_ends_announces_it_and_comes_back_as_another() {
     let key = key();
     let a = Live::start("a", &key, &[]);
     let b = Live::start("b", &key, &[a.address]);
     let gone = b.address;
-    a.until(|told| *told == AgentNotice::Joined(gone));
-    b.until(|told| *told == AgentNotice::Joined(a.address));
+    a.until(|notice| *notice == AgentNotice::Joined(gone));
+    b.until(|notice| *notice == AgentNotice::Joined(a.address));
     drop(b);
-    a.until(|told| *told == AgentNotice::Left(gone));
+    a.until(|notice| *notice == AgentNotice::Left(gone));
     let again = Live::start("b", &key, &[a.address]);
-    a.until(|told| *told == AgentNotice::Joined(again.address));
+    a.until(|notice| *notice == AgentNotice::Joined(again.address));
     complete(&a.client(&key).unwrap(), 2);
 }
 
 #[test]
-fn who_has_another_key_is_refused_and_hears_why() {
+fn a_client_or_agent_with_another_key_is_refused_and_learns_why() {
     let (ours, other) = (key(), key());
     let a = Live::start("a", &ours, &[]);
     let error = a.client(&other).unwrap_err();
@@ -90,7 +90,7 @@ fn who_has_another_key_is_refused_and_hears_why() {
     assert!(error.hint().unwrap().contains("key file"));
     // An agent with another key does not come in either.
     let stranger = Live::start("stranger", &other, &[a.address]);
-    let from_stranger = |told: &AgentNotice| matches!(told, AgentNotice::Refused { .. });
+    let from_stranger = |notice: &AgentNotice| matches!(notice, AgentNotice::Refused { .. });
     a.until(from_stranger);
     assert_eq!(a.client(&ours).unwrap().hosts(false).unwrap().hosts.len(), 1);
     assert_eq!(stranger.client(&other).unwrap().hosts(false).unwrap().hosts.len(), 1);
@@ -117,7 +117,7 @@ fn nonsense_on_the_port_does_no_harm() {
 }
 
 #[test]
-fn nobody_at_home_is_told_with_the_port_to_look_at() {
+fn a_missing_agent_is_reported_with_the_port_to_check() {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap();
     let error = Client::connect(&free.local_addr().unwrap().to_string(), &key()).unwrap_err();
     assert!(matches!(error, ClientError::NoAgent { .. }), "{error:?}");

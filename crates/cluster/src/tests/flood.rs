@@ -51,16 +51,16 @@ fn handshakes_that_are_held_open_are_bounded_and_keep_no_member_out() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let key = key();
-        let (carrier, address, mut hearing) = carrier(&key);
+        let (carrier, address, mut events) = carrier(&key);
         let began = Rc::new(AtomicUsize::new(0));
         // Of three addresses more than one may have, together fewer than all may.
         for number in 0..3 * (HALF_OPEN_OF_ADDRESS_MAX + 16) {
             let from = [127, 0, 0, u8::try_from(2 + number % 3).unwrap()];
             tokio::task::spawn_local(hold(address, from, Rc::clone(&began)));
         }
-        // Somebody is refused: an address has as many as it gets.
+        // One is refused: an address has as many as it gets.
         let refused = loop {
-            match hearing.recv().await {
+            match events.recv().await {
                 Some(CarrierEvent::Refused { from, why }) => break (from, why),
                 Some(_) => {}
                 None => panic!("the carrier is gone"),
@@ -83,9 +83,9 @@ fn handshakes_that_are_held_open_are_bounded_and_keep_no_member_out() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         member.join().unwrap();
-        // None is held for ever: each is told to be late.
+        // None is held for ever: each is refused as late.
         loop {
-            match hearing.recv().await {
+            match events.recv().await {
                 Some(CarrierEvent::Refused { why, .. }) if why.contains("within 5 s") => break,
                 Some(_) => {}
                 None => panic!("the carrier is gone"),
@@ -104,7 +104,7 @@ fn many_refusals_are_a_few_lines_and_a_number() {
     }
     let mut lines = 0_u64;
     let more = loop {
-        match agent.told.recv().expect("the agent lives") {
+        match agent.notices.recv().expect("the agent lives") {
             AgentNotice::Refused { .. } => lines += 1,
             AgentNotice::MoreRefused { refusals, addresses, .. } => break (refusals, addresses),
             _ => {}

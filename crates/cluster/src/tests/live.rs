@@ -12,7 +12,7 @@ use crate::{Agent, AgentNotice, Client, ClientError, ClusterKey};
 /// An agent on a thread of its own.
 pub(super) struct Live {
     pub(super) address: SocketAddr,
-    pub(super) told: Receiver<AgentNotice>,
+    pub(super) notices: Receiver<AgentNotice>,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -35,7 +35,7 @@ impl Live {
             folder: Default::default(),
             keep_results: Default::default(),
         };
-        let (tell, told) = channel();
+        let (sender, notices) = channel();
         let (end, ended) = oneshot::channel::<()>();
         let ended = || async move {
             // Dropped or sent: both mean the end.
@@ -43,22 +43,22 @@ impl Live {
             Ok(())
         };
         let thread = std::thread::spawn(move || {
-            agent.run_until(ended, |what| drop(tell.send(what))).expect("it starts");
+            agent.run_until(ended, |notice| drop(sender.send(notice))).expect("it starts");
         });
-        let Ok(AgentNotice::Listening { advertise: address, .. }) = told.recv() else {
+        let Ok(AgentNotice::Listening { advertise: address, .. }) = notices.recv() else {
             panic!("{name} does not listen")
         };
-        Live { address, told, end: Some(end), thread: Some(thread) }
+        Live { address, notices, end: Some(end), thread: Some(thread) }
     }
 
-    /// Waits until it says so.
+    /// Waits for a notice.
     pub(super) fn until(&self, wanted: impl Fn(&AgentNotice) -> bool) -> AgentNotice {
         let patience = Instant::now() + Duration::from_secs(60);
         loop {
             let left = patience.saturating_duration_since(Instant::now());
-            let told = self.told.recv_timeout(left).expect("it is told in time");
-            if wanted(&told) {
-                return told;
+            let notice = self.notices.recv_timeout(left).expect("the notice comes in time");
+            if wanted(&notice) {
+                return notice;
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::double::FakeAgent;
 use crate::hello::Hello;
 use crate::{AgentNotice, Client, ClientError};
 
-/// Somebody of another version.
+/// An agent of another version.
 fn other() -> Hello {
     let version = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
     Hello { version, host: "elsewhere".to_owned() }
@@ -20,7 +20,7 @@ fn names_both(text: &str) {
 }
 
 #[test]
-fn a_command_hears_that_an_agent_is_of_another_version_and_which() {
+fn a_command_reports_that_an_agent_is_of_another_version_and_which() {
     let key = key();
     let agent = FakeAgent::start_as(&key, other(), |_| Vec::new());
     let error = Client::connect(&agent.address().to_string(), &key).unwrap_err();
@@ -32,16 +32,16 @@ fn a_command_hears_that_an_agent_is_of_another_version_and_which() {
 fn agents_of_different_versions_refuse_each_other_and_each_says_why() {
     let key = key();
     let seed = FakeAgent::start_as(&key, other(), |_| Vec::new());
-    // The joiner's own owner is told.
+    // The joiner notifies its own owner.
     let joiner = Live::start("joiner", &key, &[seed.address()]);
-    let told = joiner.until(|told| matches!(told, AgentNotice::RefusedBy { .. }));
-    let AgentNotice::RefusedBy { by, why } = told else { panic!("{told:?}") };
+    let notice = joiner.until(|notice| matches!(notice, AgentNotice::RefusedBy { .. }));
+    let AgentNotice::RefusedBy { by, why } = notice else { panic!("{notice:?}") };
     assert_eq!(by, seed.address());
     names_both(&why);
 }
 
 #[test]
-fn an_agent_says_whom_of_another_version_it_refuses() {
+fn an_agent_reports_refused_agents_of_another_version() {
     let key = key();
     let agent = Live::start("here", &key, &[]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -55,19 +55,19 @@ fn an_agent_says_whom_of_another_version_it_refuses() {
         why
     });
     names_both(&why);
-    let told = agent.until(|told| matches!(told, AgentNotice::Refused { .. }));
-    let AgentNotice::Refused { why, .. } = told else { panic!("{told:?}") };
+    let notice = agent.until(|notice| matches!(notice, AgentNotice::Refused { .. }));
+    let AgentNotice::Refused { why, .. } = notice else { panic!("{notice:?}") };
     names_both(&why);
 }
 
 #[test]
-fn a_joiner_with_another_key_is_told_so_on_its_own_side() {
+fn a_joiner_with_another_key_reports_that_on_its_own_side() {
     let (ours, theirs) = (key(), key());
     let seed = Live::start("seed", &ours, &[]);
     let joiner = Live::start("joiner", &theirs, &[seed.address]);
-    let told = joiner.until(|told| matches!(told, AgentNotice::RefusedBy { .. }));
+    let notice = joiner.until(|notice| matches!(notice, AgentNotice::RefusedBy { .. }));
     assert_eq!(
-        told,
+        notice,
         AgentNotice::RefusedBy { by: seed.address, why: "it has another key".to_owned() }
     );
 }

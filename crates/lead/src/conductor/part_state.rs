@@ -14,11 +14,11 @@ pub(super) struct PartState {
     pub(super) end: Option<End>,
     /// Members that say that its machine is lost.
     pub(super) lost_to: BTreeSet<u16>,
-    /// Its agent's clock when something was last heard.
+    /// Its agent's clock when something was last received.
     pub(super) clock: Option<(u64, Instant)>,
     /// The last known round trip to its agent.
     pub(super) rtt: Duration,
-    /// Members that it has not heard yet.
+    /// Members from which it has received nothing yet.
     pub(super) unreached: Vec<u16>,
 }
 
@@ -34,16 +34,16 @@ pub(super) enum End {
 }
 
 impl PartState {
-    /// Whether more is to come of it: not where its machine is lost to another and is not heard here
-    /// either. (On both sides of a cut network all take the others for lost, and may still be
-    /// heard.)
+    /// Whether more is to come of it: not where its machine is lost to another and is silent here,
+    /// too. (On both sides of a cut network all take the others for lost, and may still be received
+    /// here.)
     pub(super) fn is_waited_for(&self) -> bool {
         let is_silent = self.clock.is_none_or(|(_, at)| at.elapsed() > SILENCE);
         self.end.is_none() && (self.lost_to.is_empty() || !is_silent)
     }
 }
 
-/// Parts that live say something four times a second.
+/// Parts that live send something four times a second.
 const SILENCE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -51,15 +51,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_lost_to_others_is_waited_for_as_long_as_it_is_heard_here() {
-        let heard = Some((0, Instant::now()));
+    fn a_member_lost_to_others_is_waited_for_as_long_as_it_is_received_here() {
+        let received = Some((0, Instant::now()));
         let state = |clock, lost_to: &[u16], end| {
             let lost_to = lost_to.iter().copied().collect();
             PartState { clock, lost_to, end, ..PartState::default() }
         };
         assert!(state(None, &[], None).is_waited_for());
-        assert!(state(heard, &[1], None).is_waited_for());
+        assert!(state(received, &[1], None).is_waited_for());
         assert!(!state(None, &[1], None).is_waited_for());
-        assert!(!state(heard, &[], Some(End::Ended)).is_waited_for());
+        assert!(!state(received, &[], Some(End::Ended)).is_waited_for());
     }
 }

@@ -27,7 +27,7 @@ impl Conductor {
     pub(super) fn next_stage(&mut self) {
         self.stage = match self.stage {
             Stage::Binding => {
-                self.tell_addresses();
+                self.send_addresses();
                 Stage::Preparing
             }
             Stage::Preparing => Stage::Reaching,
@@ -42,7 +42,7 @@ impl Conductor {
         };
     }
 
-    fn tell_addresses(&self) {
+    fn send_addresses(&self) {
         let address = |(member, state): (&Member, &PartState)| {
             state.port.map(|port| SocketAddr::new(member.address.ip(), port))
         };
@@ -68,8 +68,8 @@ impl Conductor {
     }
 }
 
-/// How much later than the last word of the first machine (whose clock it was said by) a run can
-/// begin. That word has taken up to a round trip to come, and the order takes up to one to each
+/// How much later than the last message of the first machine (by the clock in it) a run can begin.
+/// That message has taken up to a round trip to come, and the order takes up to one to each
 /// machine, and some more if it is lost on the way and sent again.
 fn lead(rtts: &[Duration]) -> Duration {
     let first = rtts.first().copied().unwrap_or_default();
@@ -77,7 +77,7 @@ fn lead(rtts: &[Duration]) -> Duration {
     LEAD + first + longest * 4
 }
 
-/// The time in which every machine hears that the run begins, beside what the network takes.
+/// The time in which every machine learns that the run begins, beside what the network takes.
 const LEAD: Duration = Duration::from_millis(300);
 
 #[cfg(test)]
@@ -85,14 +85,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_begins_after_every_machine_has_heard_of_it_however_far_each_is() {
+    fn a_run_begins_after_every_machine_has_the_order_however_far_each_is() {
         let ms = Duration::from_millis;
         let rtts = [[500, 1, 1], [1, 500, 1], [500, 500, 500], [0, 0, 0], [2, 40, 900]];
         for rtts in rtts.map(|all| all.map(ms)) {
             // Shares of a round trip that the way there takes.
             for (up, there) in [(0, 100), (50, 50), (100, 100)] {
-                let word_took = rtts[0] * up / 100;
-                let arrives = rtts.map(|rtt| word_took + rtt * there / 100);
+                let message_took = rtts[0] * up / 100;
+                let arrives = rtts.map(|rtt| message_took + rtt * there / 100);
                 let slowest = arrives.into_iter().max().unwrap();
                 assert!(lead(&rtts) >= slowest + LEAD, "{rtts:?}");
             }

@@ -14,7 +14,7 @@ pub(super) enum Line {
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     stream: R,
-    /// Whether the rest of an overlong line comes: it is read, so that who writes is not held up,
+    /// Whether the rest of an overlong line comes: it is read, so that the writer is not held up,
     /// and dropped.
     in_overlong: bool,
 }
@@ -28,7 +28,7 @@ impl<R: BufRead> Lines<R> {
 impl<R: BufRead> Iterator for Lines<R> {
     type Item = Line;
 
-    /// An overlong line is told as soon as it is one: its end may never come.
+    /// An overlong line is returned as soon as it is one: its end may never come.
     fn next(&mut self) -> Option<Line> {
         let mut line = Vec::new();
         loop {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_told_before_the_stream_is_over() {
+    fn a_line_without_an_end_is_overlong_before_the_stream_is_over() {
         let mut endless = Lines::of(BufReader::new(repeat(b'x')));
         assert_eq!(endless.next(), Some(Line::Overlong));
     }

@@ -61,10 +61,10 @@ struct Session {
     talking: Receiver<()>,
 }
 
-/// What threads that read know.
+/// Known to the threads that read.
 struct Shared {
     said: Mutex<VecDeque<String>>,
-    /// Whether its end is to be told.
+    /// Whether its end is to be reported.
     is_needed: AtomicBool,
     progress: Arc<dyn Progress>,
 }
@@ -221,7 +221,7 @@ impl Shared {
 }
 
 impl Drop for Sessions {
-    /// All agents hear that they may end; a session that does not end in time is ended without its
+    /// All agents are notified that they may end; a session that does not end in time is ended without its
     /// agents, which others may still need.
     fn drop(&mut self) {
         for session in &mut self.0 {
@@ -233,7 +233,7 @@ impl Drop for Sessions {
             let left = until.saturating_duration_since(Instant::now());
             if ended(&mut session.child, left).is_none() {
                 session.shared.progress.warn(&format!(
-                    "{} is not over: its agent ends when nobody watches a run there",
+                    "{} is not over: its agent ends when no client watches a run there",
                     session.what
                 ));
                 let _ = session.child.kill();
@@ -250,7 +250,7 @@ impl Listener {
                 self.send(Event::Overlong("standard output"));
                 continue;
             };
-            // Whatever else a shell says when somebody logs in is none of ours.
+            // Other lines are the login messages of a shell.
             let line = String::from_utf8_lossy(&line);
             let address = line.trim().strip_prefix(ANNOUNCED).and_then(|text| text.parse().ok());
             if let Some(address) = address {
@@ -279,12 +279,12 @@ impl Listener {
     }
 
     fn send(&self, event: Event) {
-        // Once all sessions have begun, nobody listens.
+        // Once all sessions have begun, there is no receiver.
         let _ = self.events.send((self.number, event));
     }
 }
 
-/// Who leads the run reads the signals that end it: no other thread may take them.
+/// The thread that leads the run reads the signals that end it: no other may take them.
 fn leave_signals() {
     let _ = signal::block(&[Signal::INT, Signal::TERM, Signal::HUP]);
 }
@@ -301,7 +301,7 @@ fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// How long a machine may take to let somebody in and to start an agent.
+/// How long a machine may take to log in and to start an agent.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a session may take to end.
 const FAREWELL: Duration = Duration::from_secs(5);

@@ -28,7 +28,7 @@ pub(super) fn failed(why: &Why) -> LeadError {
         }
         Why::Silent { said } => (
             format!("srun has not started all agents in a minute{}", lines(said)),
-            "`squeue --steps` tells what the allocation is busy with",
+            "`squeue --steps` shows what the allocation is busy with",
         ),
         Why::Overlong { stream } => (
             format!("a line of the {stream} of srun is over {LINE_BYTES_MAX} bytes"),
@@ -37,7 +37,7 @@ pub(super) fn failed(why: &Why) -> LeadError {
         Why::Ended { said, .. } => {
             let has = |text: &str| said.iter().any(|line| line.contains(text));
             let hint = if has("execve") || has("unexpected argument") {
-                "windtunnel has to be the same at the same path on all machines: tell another with --remote-windtunnel"
+                "windtunnel has to be the same at the same path on all machines: name another with --remote-windtunnel"
             } else {
                 "`srun hostname` has to work in this allocation"
             };
@@ -55,7 +55,7 @@ fn nodes(variable: impl Fn(&str) -> Option<String>) -> Result<usize, LeadError> 
     }
     let nodes = variable("SLURM_JOB_NUM_NODES").and_then(|nodes| nodes.parse().ok());
     nodes.filter(|nodes| *nodes > 0).ok_or_else(|| {
-        let text = "--hosts slurm: SLURM_JOB_NUM_NODES does not tell how many machines there are";
+        let text = "--hosts slurm: SLURM_JOB_NUM_NODES does not say how many machines there are";
         LeadError::new(Kind::Usage, text)
     })
 }
@@ -83,12 +83,12 @@ fn words(nodes: usize, program: Vec<String>) -> Vec<String> {
 
 fn own_path() -> Result<String, LeadError> {
     let failed = |why: String| {
-        LeadError::new(Kind::Machine, format!("cannot tell where windtunnel itself is: {why}"))
+        LeadError::new(Kind::Machine, format!("cannot find out where windtunnel itself is: {why}"))
     };
     let path = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     path.into_os_string()
         .into_string()
-        .map_err(|path| failed(format!("{} is no text", path.display())))
+        .map_err(|path| failed(format!("{} is not text", path.display())))
 }
 
 fn lines(said: &[String]) -> String {

@@ -21,13 +21,13 @@ pub(super) fn plan(
 ) -> Result<Plan, LeadError> {
     let (host, listen) = place(&machine.name);
     if host.starts_with('-') {
-        return Err(LeadError::new(Kind::Usage, format!("`{}` is no machine", machine.name)));
+        return Err(LeadError::new(Kind::Usage, format!("`{}` is not a machine", machine.name)));
     }
     let remote = remote.map_or("windtunnel", |words| words.text.as_str());
     let command =
         format!("{remote} agent --key - --until-stdin-closes --advertise ssh --listen {listen}");
     let mut words = ssh.words.clone();
-    // Without a terminal, and without questions: there is nobody whom it could ask.
+    // Without a terminal, and without questions: there is no user to answer them.
     words.extend(["-T", "-o", "BatchMode=yes"].map(str::to_owned));
     words.extend([host, command]);
     Ok(Plan { what: format!("the ssh session with {}", machine.name), words, agents: 1 })
@@ -46,7 +46,9 @@ pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> LeadError {
     let what = match has_address {
         true => format!("no agent answers at {name}, and none can be started there"),
         false => {
-            format!("no agent is called `{name}`, it is no address, and none can be started there")
+            format!(
+                "no agent is called `{name}`, it is not an address, and none can be started there"
+            )
         }
     };
     let (cause, hint) = match why {
@@ -93,7 +95,7 @@ fn hint(ssh: &Words, host: &str, code: Option<i32>, said: &[String]) -> String {
              yours with `ssh-add`"
         ),
         Some(126 | 127) => {
-            "install windtunnel there, or tell where it is with --remote-windtunnel".to_owned()
+            "install windtunnel there, or name its path with --remote-windtunnel".to_owned()
         }
         Some(2) if has("unexpected argument") || has("unrecognized subcommand") => {
             "another version of windtunnel is there: use the same on all machines".to_owned()
@@ -121,7 +123,7 @@ fn cause(said: &[String], silent: &str) -> String {
     }
 }
 
-/// What ssh calls a machine, and where its agent has to hear so that it is found there again.
+/// What ssh calls a machine, and where its agent has to listen to be found there again.
 fn place(name: &str) -> (String, SocketAddr) {
     let any = |ip: IpAddr| if ip.is_ipv4() { "0.0.0.0" } else { "[::]" };
     let (host, listen) = if let Ok(address) = name.parse::<SocketAddr>() {
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_what_ssh_calls_it_and_its_agent_hears_at_the_port() {
+    fn the_agent_of_a_machine_named_for_ssh_listens_on_the_named_port() {
         let place = |name| {
             let (host, listen) = place(name);
             format!("{host} {listen}")
@@ -195,14 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_says_is_told_with_what_can_be_done() {
+    fn errors_of_ssh_are_reported_with_what_can_be_done() {
         let start = "error: no agent answers at b, and none can be started there: ";
         let seen = ended(255, &["ann@b: Permission denied (publickey)."]);
         assert!(seen.starts_with(&format!(
             "{start}ann@b: Permission denied (publickey).\nhint: `ssh b` has"
         )));
         let seen = ended(127, &["sh: 1: windtunnel: not found"]);
-        assert!(seen.ends_with("not found\nhint: install windtunnel there, or tell where it is with --remote-windtunnel"));
+        assert!(seen.ends_with(
+            "not found\nhint: install windtunnel there, or name its path with --remote-windtunnel"
+        ));
         let seen =
             ended(2, &["error: unexpected argument '--until-stdin-closes' found", "", "Usage: x"]);
         assert!(seen.contains("another version of windtunnel is there"), "{seen}");

@@ -1,4 +1,4 @@
-//! How a part begins, and how somebody comes to watch it.
+//! How a part begins, and how a client comes to watch it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -37,18 +37,18 @@ impl Runs {
 
     /// Adds a watcher to a run.
     pub(in crate::agent) fn watch(&mut self, run: u64, to: SendStream, rest: CountedStream) {
-        let (number, tell) = self.watcher(run, to, rest);
+        let (number, answers) = self.watcher(run, to, rest);
         match self.all.get_mut(&run) {
             Some(known) => {
-                let _ = tell.send(Answer::Run(Box::new(known.setup.clone())));
+                let _ = answers.send(Answer::Run(Box::new(known.setup.clone())));
                 if known.part.is_none() {
-                    let _ = tell.send(said(FromPart::Ended));
+                    let _ = answers.send(said(FromPart::Ended));
                 }
-                known.watchers.insert(number, tell);
+                known.watchers.insert(number, answers);
             }
             None => {
                 let message = self.expiry.why_unknown(run);
-                let _ = tell.send(Answer::Error { message });
+                let _ = answers.send(Answer::Error { message });
             }
         }
     }
@@ -59,12 +59,12 @@ impl Runs {
         to: SendStream,
         rest: CountedStream,
     ) -> (u64, UnboundedSender<Answer>) {
-        let (tell, told) = unbounded_channel();
+        let (answers, queue) = unbounded_channel();
         let number = self.next_watcher;
         self.next_watcher += 1;
-        tokio::task::spawn_local(watch::tell(to, told));
-        tokio::task::spawn_local(watch::hear(rest, (run, number), self.heard.clone()));
-        (number, tell)
+        tokio::task::spawn_local(watch::send_answers(to, queue));
+        tokio::task::spawn_local(watch::receive_orders(rest, (run, number), self.events.clone()));
+        (number, answers)
     }
 
     fn try_begin(
@@ -72,7 +72,7 @@ impl Runs {
         setup: RunSetup,
         member: u16,
         mesh: &mut Mesh,
-        (founder, tell): &(u64, UnboundedSender<Answer>),
+        (founder, answers): &(u64, UnboundedSender<Answer>),
     ) -> Result<(), String> {
         let run = setup.run;
         let worker = self.worker.clone().ok_or("this agent does no runs")?;
@@ -92,11 +92,11 @@ impl Runs {
         let here = here.map(|(node, _)| NodeId::from_index(node));
         mesh.set_nodes(RunId(run), here).map_err(|error| error.to_string())?;
         let folder = self.folder.join(text_of(run));
-        let part = worker.start(run, self.heard.clone()).map_err(|error| {
+        let part = worker.start(run, self.events.clone()).map_err(|error| {
             let _ = mesh.leave_run(now(), RunId(run));
             format!("cannot start {}: {error}", worker.program.display())
         })?;
-        // If it has ended already, that is heard soon.
+        // If it has ended already, an event says so soon.
         let _ = part.send(ToPart::Setup(Box::new(self.part_setup(&setup, member, &folder))));
         let others = setup.members.iter().enumerate();
         let speakers = others.filter(|(other, _)| *other != usize::from(member)).filter_map(
@@ -109,13 +109,13 @@ impl Runs {
             me: member,
             agents,
             part: Some(part),
-            watchers: BTreeMap::from([(*founder, tell.clone())]),
+            watchers: BTreeMap::from([(*founder, answers.clone())]),
             founder: *founder,
             speakers: speakers.collect(),
             folder,
             begun: false,
             prepared: false,
-            told_prepared: false,
+            reported_prepared: false,
             losses: Losses::default(),
             leavers: Leavers::default(),
             on_sufferance: false,

@@ -1,4 +1,4 @@
-//! When the files of parts go that nobody has fetched: an agent's disk is not to fill in silence.
+//! When files of parts that were not fetched are removed: an agent's disk is not to fill silently.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -7,13 +7,13 @@ use windtunnel_model::{Span, Time};
 
 use crate::protocol::run::text_of;
 
-/// How long files wait for somebody to fetch them.
+/// How long files wait to be fetched.
 #[derive(Debug)]
 pub(super) struct Expiry {
     keep: Span,
-    /// By run that is over and that nobody watches: since when.
+    /// By run that is over and has no watcher: since when.
     waiting: BTreeMap<u64, Time>,
-    /// The last runs whose files were removed, to tell those who come too late.
+    /// The last runs whose files were removed, for the error message to late clients.
     expired: VecDeque<u64>,
 }
 
@@ -22,8 +22,8 @@ impl Expiry {
         Expiry { keep, waiting: BTreeMap::new(), expired: VecDeque::new() }
     }
 
-    /// The runs that have waited for long enough, of all that are over and that nobody watches
-    /// `now`. One that somebody has watched meanwhile begins to wait anew.
+    /// The runs that have waited for long enough, of all that are over and have no watcher
+    /// `now`. One that was watched meanwhile begins to wait anew.
     pub(super) fn take(&mut self, idle: impl Iterator<Item = u64>, now: Time) -> Vec<u64> {
         let before = mem::take(&mut self.waiting);
         let since = |run: u64| before.get(&run).copied().unwrap_or(now);
@@ -40,13 +40,13 @@ impl Expiry {
         up
     }
 
-    /// Why there is nothing of a run that is not here.
+    /// Why a run is not here.
     pub(super) fn why_unknown(&self, run: u64) -> String {
         let run_text = text_of(run);
         if self.expired.contains(&run) {
             let keep = self.keep;
             return format!(
-                "the results of run {run_text} have expired: nobody fetched them for {keep} (--keep-results of the agent)"
+                "the results of run {run_text} have expired: they were not fetched for {keep} (--keep-results of the agent)"
             );
         }
         format!("no run {run_text} is here")
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_fetches_for_so_long_expires_once_and_each_run_by_itself() {
+    fn results_that_are_not_fetched_expire_once_and_each_run_by_itself() {
         let mut expiry = day();
         expect(&mut expiry, &[1], 0, &[]);
         expect(&mut expiry, &[1, 2], 23, &[]);
@@ -85,10 +85,10 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_somebody_has_watched_waits_from_then_on() {
+    fn a_run_that_was_watched_waits_from_then_on() {
         let mut expiry = day();
         expect(&mut expiry, &[1], 0, &[]);
-        // Somebody watches.
+        // It is watched.
         expect(&mut expiry, &[], 20, &[]);
         expect(&mut expiry, &[1], 21, &[]);
         expect(&mut expiry, &[1], 44, &[]);
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_too_late_hears_that_the_results_have_expired_and_others_that_there_is_no_run() {
+    fn a_late_client_learns_that_the_results_have_expired_and_others_that_there_is_no_run() {
         let mut expiry = day();
         expect(&mut expiry, &[0xa], 0, &[]);
         assert_eq!(expiry.why_unknown(0xa), "no run 000000000000000a is here");
         expect(&mut expiry, &[0xa], 24, &[0xa]);
         assert_eq!(
             expiry.why_unknown(0xa),
-            "the results of run 000000000000000a have expired: nobody fetched them for 24h (--keep-results of the agent)"
+            "the results of run 000000000000000a have expired: they were not fetched for 24h (--keep-results of the agent)"
         );
         // As long as not too many have expired since: an agent may live for years.
         let later = 1 << 20;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_to_be_kept_goes_as_soon_as_nobody_watches() {
+    fn results_that_are_not_to_be_kept_expire_as_soon_as_they_have_no_watcher() {
         let mut expiry = Expiry::new(Span::ZERO);
         expect(&mut expiry, &[1], 5, &[1]);
     }

@@ -1,5 +1,4 @@
-//! What comes from the process of a part, from those who watch, from other agents and from the
-//! mesh.
+//! Messages of the process of a part, of watchers and of other agents, and events of the mesh.
 
 use std::fs;
 
@@ -13,15 +12,15 @@ use super::{LOST_ITSELF, Runs, said};
 use crate::protocol::run::{Order, Word};
 
 impl Runs {
-    /// What the part of a run says, or why it says nothing more.
-    pub(in crate::agent) fn hear_part(
+    /// A message of the part of a run, or why there are no more.
+    pub(in crate::agent) fn handle_part(
         &mut self,
         run: u64,
-        heard: Result<FromPart, String>,
+        message: Result<FromPart, String>,
         mesh: &mut Mesh,
     ) {
         let Some(known) = self.all.get_mut(&run) else { return };
-        match heard {
+        match message {
             Ok(FromPart::Flows { changes }) => announce(known, &changes, mesh),
             Ok(FromPart::News { news }) => {
                 for speaker in known.speakers.values() {
@@ -30,27 +29,27 @@ impl Runs {
             }
             Ok(FromPart::Prepared) => {
                 known.prepared = true;
-                known.tell_prepared(mesh);
+                known.report_prepared(mesh);
             }
             Ok(message @ (FromPart::Ended | FromPart::Failed { .. })) => {
                 let failed = match &message {
                     FromPart::Failed { message, .. } => Some(message.clone()),
                     _ => None,
                 };
-                known.tell(&said(message));
+                known.send_to_watchers(&said(message));
                 self.end(run, failed.as_deref(), mesh);
             }
-            Ok(message) => known.tell(&said(message)),
+            Ok(message) => known.send_to_watchers(&said(message)),
             Err(why) if known.part.is_some() => {
                 let failed = FromPart::Failed { message: why.clone(), hint: None, code: 5 };
-                known.tell(&said(failed));
+                known.send_to_watchers(&said(failed));
                 self.end(run, Some(&why), mesh);
             }
             Err(_) => {}
         }
     }
 
-    /// A part is over; of one that has failed nothing is kept, and the others are told.
+    /// A part is over; of one that has failed nothing is kept, and the other agents are notified.
     fn end(&mut self, run: u64, failed: Option<&str>, mesh: &mut Mesh) {
         let Some(known) = self.all.get_mut(&run) else { return };
         known.part = None;
@@ -68,8 +67,8 @@ impl Runs {
         }
     }
 
-    /// What a watcher wants; `None` if it has gone.
-    pub(in crate::agent) fn hear_watcher(
+    /// An order of a watcher; `None` if it has gone.
+    pub(in crate::agent) fn handle_watcher(
         &mut self,
         (run, watcher): (u64, u64),
         order: Option<Order>,
@@ -96,7 +95,7 @@ impl Runs {
         let Some(known) = self.all.get_mut(&run) else { return };
         known.watchers.remove(&watcher);
         if !known.begun && watcher == known.founder {
-            known.stop("who started the run has gone");
+            known.stop("the process that started the run has gone");
         } else if known.on_sufferance && known.watchers.is_empty() {
             known.stop(LOST_ITSELF);
         }
@@ -104,8 +103,8 @@ impl Runs {
         let _ = self.remove_forgotten(run);
     }
 
-    /// What another agent has to say of its part.
-    pub(in crate::agent) fn hear_word(&mut self, run: u64, member: u16, word: Word) {
+    /// A message of another agent about its part.
+    pub(in crate::agent) fn handle_word(&mut self, run: u64, member: u16, word: Word) {
         let Some(known) = self.all.get(&run).filter(|known| known.me != member) else { return };
         known.order(match word {
             Word::News { news } => ToPart::News { member, news },
@@ -113,13 +112,13 @@ impl Runs {
         });
     }
 
-    /// What the mesh has found out about runs.
-    pub(in crate::agent) fn hear_mesh(&mut self, event: &windtunnel_mesh::Event, mesh: &Mesh) {
+    /// An event of the mesh about a run.
+    pub(in crate::agent) fn handle_mesh(&mut self, event: &windtunnel_mesh::Event, mesh: &Mesh) {
         use windtunnel_mesh::Event;
         match event {
             Event::RunReady { run } => {
                 if let Some(known) = self.all.get_mut(&run.0) {
-                    known.tell_prepared(mesh);
+                    known.report_prepared(mesh);
                 }
             }
             Event::RunRefused { run, agent, why, .. } => {

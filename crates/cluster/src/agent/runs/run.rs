@@ -23,24 +23,24 @@ pub(super) struct Run {
     /// Absent when it is over.
     pub(super) part: Option<UnboundedSender<ToPart>>,
     pub(super) watchers: BTreeMap<u64, UnboundedSender<Answer>>,
-    /// Who started it: without it the run does not begin.
+    /// The watcher that started it: without it the run does not begin.
     pub(super) founder: u64,
     /// To the other agents, by member.
     pub(super) speakers: BTreeMap<u16, UnboundedSender<Word>>,
     pub(super) folder: PathBuf,
     pub(super) begun: bool,
     pub(super) prepared: bool,
-    pub(super) told_prepared: bool,
+    pub(super) reported_prepared: bool,
     pub(super) losses: Losses,
     pub(super) leavers: Leavers,
-    /// Whether it goes on only as long as somebody watches.
+    /// Whether it goes on only as long as a client watches.
     pub(super) on_sufferance: bool,
-    /// How many of those who watch need its files no more.
+    /// How many watchers need its files no more.
     pub(super) forgotten: usize,
 }
 
 impl Run {
-    pub(super) fn tell(&self, answer: &Answer) {
+    pub(super) fn send_to_watchers(&self, answer: &Answer) {
         for watcher in self.watchers.values() {
             let _ = watcher.send(answer.clone());
         }
@@ -56,17 +56,17 @@ impl Run {
         self.order(ToPart::Stop(StopWhy::Failed(why.to_owned())));
     }
 
-    /// A member is lost. Answers how this one stands to those who are left.
+    /// A member is lost. Returns how this one stands to those that are left.
     pub(super) fn lose(&mut self, lost: u16) -> LossState {
         let now = now();
         self.losses.add(lost, now);
-        // What ends here is not to end there, if it lives.
+        // The end of the part here is not to end the part there, if it lives.
         self.speakers.remove(&lost);
         let members = u16::try_from(self.agents.len()).unwrap_or(u16::MAX);
         self.losses.stand(members, now)
     }
 
-    /// If the file says that the others go on, this machine may be no other.
+    /// If the file says that the others go on, this machine may not be one of them.
     pub(super) fn follow(&mut self, stand: LossState) {
         if self.setup.plan.on_host_loss == OnHostLoss::Fail {
             return;
@@ -84,10 +84,10 @@ impl Run {
     }
 
     /// A part counts as prepared when the agents agree on the plan, too.
-    pub(super) fn tell_prepared(&mut self, mesh: &Mesh) {
-        if self.prepared && mesh.is_ready(RunId(self.setup.run)) && !self.told_prepared {
-            self.told_prepared = true;
-            self.tell(&said(FromPart::Prepared));
+    pub(super) fn report_prepared(&mut self, mesh: &Mesh) {
+        if self.prepared && mesh.is_ready(RunId(self.setup.run)) && !self.reported_prepared {
+            self.reported_prepared = true;
+            self.send_to_watchers(&said(FromPart::Prepared));
         }
     }
 }

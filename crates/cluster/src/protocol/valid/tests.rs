@@ -39,7 +39,7 @@ fn refused(path: &str, value: Value) -> String {
 }
 
 #[test]
-fn a_run_as_agents_tell_of_it_is_taken() {
+fn a_run_as_agents_send_it_is_accepted() {
     let mut run = run();
     run.as_object_mut().unwrap().insert("answer".to_owned(), json!("run"));
     let answer = frame::decode::<Answer>(&serde_json::to_vec(&run).unwrap()).unwrap();
