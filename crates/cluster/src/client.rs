@@ -1,7 +1,7 @@
 //! Asks an agent.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use quinn::{Connection, Endpoint, EndpointConfig, TokioRuntime};
@@ -252,8 +252,8 @@ async fn reach(
 }
 
 /// Is ready when the other machine's kernel says that no process listens on that port (ICMP, RFC
-/// 1122, 4.1.3.1), which QUIC ignores because any machine could forge it. Here it only decides how soon
-/// we give up.
+/// 1122, 4.1.3.1), which QUIC ignores because any machine could forge it. Here it only decides how
+/// soon we give up.
 async fn refused(address: SocketAddr) {
     let probe = async {
         let socket = tokio::net::UdpSocket::bind(any_for(address)).await?;
@@ -290,6 +290,10 @@ fn closed(host: &str, error: &quinn::ConnectionError) -> ClientError {
 }
 
 fn port_of(host: &str) -> u16 {
+    // The colons of an IPv6 address without a port are its own.
+    if host.parse::<IpAddr>().is_ok() {
+        return PORT;
+    }
     let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
     port.unwrap_or(PORT)
 }
@@ -313,5 +317,38 @@ mod tests {
         assert_eq!(first("::1"), "[::1]:7447");
         assert_eq!(first("[::1]:9"), "[::1]:9");
         assert!(matches!(resolve("no such host"), Err(ClientError::NoHost { .. })));
+    }
+
+    #[test]
+    fn the_hint_names_the_port_that_was_asked_also_of_an_ipv6_address() {
+        let hint = |host: &str| {
+            let error = ClientError::NoAgent { host: host.to_owned(), why: String::new() };
+            error.hint().unwrap()
+        };
+        let named = [("a", 7447), ("a:80", 80), ("10.0.0.1:81", 81), ("[::1]:82", 82)];
+        let without = [("::1", 7447), ("fd00::99", 7447), ("10.0.0.1", 7447), ("[fd00::9]", 7447)];
+        for (host, port) in named.into_iter().chain(without) {
+            let expected = format!("see that UDP port {port} of {host} is reached");
+            assert!(hint(host).ends_with(&expected), "{}", hint(host));
+        }
+    }
+
+    #[test]
+    fn each_error_names_the_host_and_says_what_to_do_about_it() {
+        let (host, why) = (|| "b".to_owned(), || "c".to_owned());
+        let other_key = ClientError::OtherKey { host: host(), why: why() };
+        assert_eq!(other_key.to_string(), "the agent at b has another key");
+        assert!(other_key.hint().unwrap().contains("--key FILE"));
+        let other_version = ClientError::OtherVersion { host: host(), why: why() };
+        assert_eq!(
+            other_version.to_string(),
+            "the agent at b is of another version of windtunnel: c"
+        );
+        assert!(other_version.hint().unwrap().contains("same version"));
+        let refused = ClientError::Refused { host: host(), message: why() };
+        assert_eq!(
+            (refused.to_string().as_str(), refused.hint()),
+            ("the agent at b says: c", None)
+        );
     }
 }
