@@ -80,7 +80,11 @@ impl Client {
                     let message = stream::receive(&mut from, BYTES_MAX).await?;
                     let last = matches!(
                         &message,
-                        FromCommand::Reply { reply: Reply::Exited { .. } | Reply::Error { .. } }
+                        FromCommand::Reply {
+                            reply: Reply::Exited { .. }
+                                | Reply::NotRun { .. }
+                                | Reply::Error { .. }
+                        }
                     );
                     handle(message);
                     if last {

@@ -41,7 +41,8 @@ pub enum FromCommand {
         /// The bytes.
         bytes: Octets,
     },
-    /// What the part says of it. After [`Reply::Exited`] or [`Reply::Error`] there is nothing more.
+    /// What the part says of it. After [`Reply::Exited`], [`Reply::NotRun`] or [`Reply::Error`]
+    /// there is nothing more.
     Reply {
         /// As on the control socket.
         reply: Reply,
