@@ -126,4 +126,21 @@ mod tests {
         (0..64).for_each(|host| admission.leave(of(host)));
         assert_eq!((admission.half_open(), admission.by.len()), (0, 0));
     }
+
+    #[test]
+    fn an_address_of_ipv4_is_the_same_written_as_ipv6_and_leaves_once() {
+        let mut admission = Admission::default();
+        let mapped: IpAddr = "::ffff:10.0.0.1".parse().unwrap();
+        for number in 0..64 {
+            let from = if number % 2 == 0 { v4(1) } else { mapped };
+            assert_eq!(admission.decide(from, true, false), Decision::Admit);
+        }
+        assert_eq!(admission.decide(mapped, true, false), Decision::Refuse);
+        admission.leave(mapped);
+        assert_eq!(admission.decide(v4(1), true, false), Decision::Admit);
+        // An address that has none leaves nothing, and no count falls below zero.
+        admission.leave(v4(9));
+        (0..100).for_each(|_| admission.leave(v4(1)));
+        assert_eq!((admission.half_open(), admission.by.len()), (0, 0));
+    }
 }

@@ -336,4 +336,50 @@ mod tests {
         assert_eq!(first(&all[..2], "0.0.0.0"), None);
         assert_eq!(first(&["fe80::1", "127.0.0.1"], "::"), None);
     }
+
+    #[test]
+    fn an_agent_advertises_what_it_is_given_or_the_address_on_which_it_listens() {
+        let advertised = |listen: &str, advertise: Option<&str>| {
+            let agent = Agent {
+                listen: listen.parse().unwrap(),
+                advertise: advertise.map(|address| address.parse().unwrap()),
+                join: Vec::new(),
+                name: None,
+                labels: BTreeSet::new(),
+                cpus: None,
+                memory: None,
+                uplink: None,
+                key: ClusterKey::generate().unwrap().0,
+                worker: None,
+                limits: Limits::default(),
+                folder: PathBuf::new(),
+                keep_results: Span::ZERO,
+                until_stdin_closes: false,
+            };
+            agent.advertised(agent.listen, &[]).to_string()
+        };
+        assert_eq!(advertised("0.0.0.0:80", Some("192.0.2.7:90")), "192.0.2.7:90");
+        assert_eq!(advertised("0.0.0.0:80", Some("192.0.2.7:0")), "192.0.2.7:80");
+        assert_eq!(advertised("10.0.0.1:80", None), "10.0.0.1:80");
+        assert_eq!(advertised("[::ffff:10.0.0.1]:80", None), "10.0.0.1:80");
+        assert!(advertised("0.0.0.0:80", None).ends_with(":80"));
+        assert!(!advertised("0.0.0.0:80", None).starts_with("0.0.0.0"));
+    }
+
+    #[test]
+    fn each_error_has_the_hint_that_helps() {
+        let source = |kind: io::ErrorKind| io::Error::from(kind);
+        let address = SocketAddr::from(([0, 0, 0, 0], 80));
+        let used = AgentError::Listen { address, source: source(io::ErrorKind::AddrInUse) };
+        assert!(used.hint().unwrap().starts_with("an agent runs already"));
+        let denied =
+            AgentError::Listen { address, source: source(io::ErrorKind::PermissionDenied) };
+        assert_eq!(
+            (denied.to_string(), denied.hint()),
+            ("cannot listen on 0.0.0.0:80".into(), None)
+        );
+        let folder = AgentError::Folder { path: "/x".into(), source: source(io::ErrorKind::Other) };
+        assert!(folder.hint().unwrap().ends_with("--folder DIR"));
+        assert!(AgentError::Key("bad".into()).hint().unwrap().contains("keygen"));
+    }
 }

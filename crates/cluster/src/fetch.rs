@@ -131,4 +131,21 @@ mod tests {
         }
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }
+
+    #[test]
+    fn a_file_is_executable_if_it_was_and_the_longest_name_is_taken() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let folder = OwnedFd::from(File::open(root.path()).unwrap());
+        let longest = "x".repeat(NAME_BYTES_MAX);
+        assert!(is_plain(&longest) && !is_plain(&format!("{longest}x")));
+        for (name, executable) in [("a/run", true), ("a/data", false), (&longest, false)] {
+            create(&folder, Path::new(name), executable).unwrap();
+            let mode = fs::metadata(root.path().join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o100 != 0, executable, "{name}");
+        }
+        let deepest = format!("{}y", "x/".repeat((PATH_BYTES_MAX - 1) / 2));
+        assert_eq!((deepest.len(), is_plain(&deepest)), (PATH_BYTES_MAX, true));
+        assert!(!is_plain(&format!("{deepest}y")));
+    }
 }

@@ -49,3 +49,46 @@ impl Refusal {
 const CONNECTION_REFUSED: u64 = 0x02;
 /// TLS's alerts are 0x100 and more (RFC 9001, 4.8); this is 120 (RFC 7301, 3.2).
 const NO_APPLICATION_PROTOCOL: u64 = 0x178;
+
+#[cfg(test)]
+mod tests {
+    use quinn::{ApplicationClose, ConnectionClose, TransportErrorCode as Code, VarInt};
+
+    use super::*;
+
+    fn closed(error_code: Code) -> ConnectionError {
+        let (frame_type, reason) = (None, Default::default());
+        ConnectionError::ConnectionClosed(ConnectionClose { error_code, frame_type, reason })
+    }
+
+    #[test]
+    fn only_codes_that_refuse_are_refusals() {
+        // RFC 9000, 20.1: CONNECTION_REFUSED; RFC 9001, 4.8: 0x100 and TLS's alert.
+        let cases = [
+            (Code::NO_ERROR, None),
+            (Code::INTERNAL_ERROR, None),
+            (Code::CONNECTION_REFUSED, Some(Refusal::Busy)),
+            (Code::PROTOCOL_VIOLATION, None),
+            (Code::crypto(0), Some(Refusal::Key)),
+            // bad_certificate, unknown_ca, no_application_protocol.
+            (Code::crypto(42), Some(Refusal::Key)),
+            (Code::crypto(48), Some(Refusal::Key)),
+            (Code::crypto(120), Some(Refusal::Version)),
+            (Code::crypto(255), Some(Refusal::Key)),
+        ];
+        for (code, refusal) in cases {
+            assert_eq!(Refusal::of(&closed(code)), refusal, "{code:?}");
+        }
+        let close =
+            ApplicationClose { error_code: VarInt::from_u32(2), reason: Default::default() };
+        for other in [
+            ConnectionError::ApplicationClosed(close),
+            ConnectionError::TimedOut,
+            ConnectionError::Reset,
+            ConnectionError::LocallyClosed,
+            ConnectionError::VersionMismatch,
+        ] {
+            assert_eq!(Refusal::of(&other), None, "{other:?}");
+        }
+    }
+}

@@ -2,14 +2,27 @@
 //! end is hostile, of another version, or without the key.
 
 mod agents;
+mod commands;
+mod fake_part;
 mod flood;
 mod hostile;
 mod live;
+mod questions;
+mod runs;
 mod versions;
 
 use crate::ClusterKey;
+use crate::protocol::{Answer, Ask, Card};
 use live::Live;
 
 fn key() -> ClusterKey {
     ClusterKey::generate().expect("there is randomness").0
+}
+
+/// The card of an agent, as it gives it itself.
+fn card(agent: &Live, key: &ClusterKey) -> Card {
+    match agent.client(key).expect("the agent answers").ask(&Ask::Card) {
+        Ok(Answer::Card(card)) => *card,
+        other => panic!("{other:?} is not a card"),
+    }
 }

@@ -118,4 +118,79 @@ mod tests {
             assert_eq!(limits.denied(fine), None, "{fine}");
         }
     }
+
+    /// Demands of each node of a run, by its member, in processors' thousandths and bytes.
+    fn run(nodes: &[(u16, Option<u32>, Option<u64>)]) -> RunSetup {
+        let mut run: RunSetup =
+            serde_json::from_value(crate::protocol::valid::tests::run()).unwrap();
+        let node = run.plan.nodes[0].clone();
+        run.plan.nodes = nodes.iter().map(|_| node.clone()).collect();
+        run.placement = nodes.iter().map(|(member, ..)| *member).collect();
+        for (node, (_, cpu_millis, memory)) in run.plan.nodes.iter_mut().zip(nodes) {
+            node.demand.cpu_millis = *cpu_millis;
+            node.demand.memory = memory.map(Bytes);
+        }
+        run
+    }
+
+    fn check(limits: &Limits, wanted: &RunSetup, running: &[(&RunSetup, u16)]) -> String {
+        limits.check(wanted, 0, running.iter().copied()).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn only_the_nodes_of_the_own_member_count_and_up_to_the_limit() {
+        let two_here = run(&[(0, None, None), (1, None, None), (0, None, None)]);
+        let most = |nodes| Limits { nodes: Some(nodes), ..Limits::default() };
+        assert_eq!(check(&most(2), &two_here, &[]), "");
+        assert_eq!(
+            check(&most(1), &two_here, &[]),
+            "nodes: 2 asked for, 0 in use, and the machine's owner allows 1"
+        );
+        // Of the other run this machine has member 1, with one node.
+        assert_eq!(check(&most(3), &two_here, &[(&two_here, 1)]), "");
+        assert_eq!(
+            check(&most(3), &two_here, &[(&two_here, 0)]),
+            "nodes: 2 asked for, 2 in use, and the machine's owner allows 3"
+        );
+    }
+
+    #[test]
+    fn processors_and_memory_of_all_runs_together_are_bounded_and_sums_do_not_overflow() {
+        let one = run(&[(0, Some(600), Some(1000)), (0, None, None)]);
+        let limits =
+            Limits { cpu_millis: Some(1500), memory: Some(Bytes(2000)), ..Limits::default() };
+        assert_eq!(check(&limits, &one, &[(&one, 0)]), "");
+        assert_eq!(
+            check(&limits, &one, &[(&one, 0), (&one, 0)]),
+            "thousandths of a processor: 600 asked for, 1200 in use, and the machine's owner allows 1500"
+        );
+        let more = run(&[(0, None, Some(1001))]);
+        assert_eq!(
+            check(&limits, &more, &[(&one, 0)]),
+            "bytes of memory: 1001 asked for, 1000 in use, and the machine's owner allows 2000"
+        );
+        let huge = run(&[(0, Some(u32::MAX), Some(u64::MAX)), (0, Some(u32::MAX), Some(u64::MAX))]);
+        assert!(check(&limits, &huge, &[(&huge, 0)]).starts_with("thousandths of a processor: "));
+        let memory = Limits { memory: Some(Bytes(u64::MAX)), ..Limits::default() };
+        assert_eq!(check(&memory, &huge, &[(&huge, 0)]), "");
+    }
+
+    #[test]
+    fn a_pattern_fits_with_several_stars_and_at_character_boundaries_only() {
+        for (pattern, text) in [
+            ("*", ""),
+            ("a*b*c", "abc"),
+            ("a*b*c", "a--b--bc"),
+            ("*é", "éé"),
+            ("**", "x"),
+            ("", ""),
+        ] {
+            assert!(fits(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in
+            [("a*b*c", "acb"), ("*b", "abc"), ("a", "ab"), ("", "x"), ("b*", "ab")]
+        {
+            assert!(!fits(pattern, text), "{pattern} {text}");
+        }
+    }
 }

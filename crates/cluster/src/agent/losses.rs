@@ -26,8 +26,8 @@ impl Losses {
         self.0.entry(member).or_insert(at);
     }
 
-    /// How the group of this member stands, of so many members. Losses within a short time count as one: a
-    /// cut is not noticed for all behind it at once.
+    /// How the group of this member stands, of so many members. Losses within a short time count as
+    /// one: a cut is not noticed for all behind it at once.
     pub(super) fn stand(&self, members: u16, now: Time) -> LossState {
         let just = |member: &u16| self.0.get(member).is_some_and(|at| now.since(*at) <= AT_ONCE);
         let before: Vec<u16> =
@@ -77,5 +77,27 @@ mod tests {
         assert_eq!(stand(5, &[(0, 10), (1, 20), (2, 30)]), LossState::Going);
         assert_eq!(stand(5, &[(4, 10), (1, 20), (2, 30), (3, 40)]), LossState::Going);
         assert_eq!(stand(5, &[(0, 10), (1, 20), (2, 30), (3, 40)]), LossState::Half);
+    }
+
+    #[test]
+    fn losses_within_two_seconds_are_one_cut_and_later_ones_are_another() {
+        let stand_at = |lost: &[(u16, u64)], now: Time| {
+            let mut losses = Losses::default();
+            lost.iter().for_each(|(member, second)| losses.add(*member, at(*second)));
+            losses.stand(5, now)
+        };
+        let lost = [(0, 10), (1, 10), (2, 12)];
+        assert_eq!(stand_at(&lost, at(12)), LossState::Lost);
+        // A nanosecond later the first two belong to the past: one of three is lost now.
+        assert_eq!(stand_at(&lost, at(12) + Span::from_nanos(1)), LossState::Going);
+        // A member that is lost again stays lost since the first time.
+        assert_eq!(stand_at(&[(0, 10), (1, 10), (2, 12), (0, 12)], at(13)), LossState::Going);
+    }
+
+    #[test]
+    fn of_two_machines_the_first_goes_on_and_the_second_only_while_it_is_watched() {
+        assert_eq!(stand(2, &[(1, 10)]), LossState::Going);
+        assert_eq!(stand(2, &[(0, 10)]), LossState::Half);
+        assert_eq!(stand(1, &[]), LossState::Going);
     }
 }

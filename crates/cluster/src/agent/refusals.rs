@@ -93,4 +93,16 @@ mod tests {
         let more = More { refusals: 999, addresses: 1, within: Span::from_secs(10) };
         assert_eq!((refusals.due(), refusals.take(at(11))), (Some(at(11)), Some(more)));
     }
+
+    #[test]
+    fn a_flood_from_countless_addresses_takes_bounded_memory() {
+        let mut refusals = Refusals::default();
+        for number in 0..5000_u32 {
+            let address = std::net::Ipv4Addr::from_bits(number);
+            refusals.add((address, 1).into(), "no key", at(1));
+        }
+        let more = More { refusals: 4995, addresses: 1000, within: Span::from_secs(10) };
+        assert_eq!(refusals.take(at(11)), Some(more));
+        assert_eq!((refusals.due(), refusals.take(at(100))), (None, None));
+    }
 }

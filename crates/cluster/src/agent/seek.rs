@@ -80,4 +80,39 @@ mod tests {
         let from = |listen: &str| reached(all.clone(), listen.parse().unwrap());
         assert_eq!((from("0.0.0.0:1"), from("[::]:1")), (all[1..].to_vec(), all.clone()));
     }
+
+    #[test]
+    fn a_name_that_means_something_is_sent_once_and_looked_up_again_later() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listen = "127.0.0.1:1".parse().unwrap();
+            let names = vec!["127.0.0.1:7".to_owned(), "no such host".to_owned()];
+            let found = resolve_all(&names, listen).await;
+            assert_eq!(found.known, ["127.0.0.1:7".parse().unwrap()]);
+            assert_eq!(found.unknown.len(), 1);
+            assert_eq!(found.unknown[0].0, "no such host");
+            let (events, mut received) = tokio::sync::mpsc::unbounded_channel();
+            let seeking = tokio::spawn(seek(names, listen, found, events));
+            let Some(CarrierEvent::Seek(addresses)) = received.recv().await else {
+                panic!("no address")
+            };
+            assert_eq!(addresses, ["127.0.0.1:7".parse().unwrap()]);
+            // A minute of further look-ups sends nothing new.
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            assert!(received.try_recv().is_err() && !seeking.is_finished());
+        });
+    }
+
+    #[test]
+    fn without_names_there_is_nothing_to_seek() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (events, mut received) = tokio::sync::mpsc::unbounded_channel();
+        let listen = "127.0.0.1:1".parse().unwrap();
+        runtime.block_on(seek(Vec::new(), listen, Found::default(), events));
+        assert!(received.try_recv().is_err());
+    }
 }

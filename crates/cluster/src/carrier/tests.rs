@@ -101,3 +101,120 @@ fn a_connection_without_traffic_ends_by_itself_and_is_made_again() {
         }
     });
 }
+
+#[test]
+fn of_datagrams_that_wait_for_a_connection_the_last_are_kept_in_order() {
+    let key = ClusterKey::generate().unwrap().0;
+    block_on(false, async {
+        let (from, ..) = carrier(&key);
+        let (_to, address, mut events) = carrier(&key);
+        // Nothing else runs meanwhile: the connection is not there yet.
+        for number in 0..100_u8 {
+            from.send(address, vec![number]);
+        }
+        for number in 100 - u8::try_from(WAITING_MAX).unwrap()..100 {
+            let event = events.recv().await.unwrap();
+            assert!(
+                matches!(&event, CarrierEvent::Datagram { bytes, .. } if *bytes == [number]),
+                "{number}: {event:?}"
+            );
+        }
+        from.drain().await;
+    });
+}
+
+#[test]
+fn all_that_ask_for_a_connection_get_the_same_one_until_it_is_forgotten() {
+    let key = ClusterKey::generate().unwrap().0;
+    block_on(false, async {
+        let (from, ..) = carrier(&key);
+        let (_to, address, _events) = carrier(&key);
+        let (one, two) = tokio::join!(from.connection(address), from.connection(address));
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_eq!(one.stable_id(), two.stable_id());
+        assert_eq!(from.connection(address).await.unwrap().stable_id(), one.stable_id());
+        from.forget(address);
+        assert!(one.close_reason().is_some() && from.ways().is_empty());
+        let again = from.connection(address).await.unwrap();
+        assert!(again.stable_id() != one.stable_id() && again.close_reason().is_none());
+        // An address without a connection is forgotten without effect.
+        from.forget("127.0.0.1:1".parse().unwrap());
+        assert_eq!(from.ways().len(), 1);
+    });
+}
+
+#[test]
+fn all_that_wait_for_a_connection_learn_that_there_is_none() {
+    let key = ClusterKey::generate().unwrap().0;
+    block_on(true, async {
+        let (from, ..) = carrier(&key);
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap();
+        let (one, two) = tokio::join!(from.connection(address), from.connection(address));
+        let why = "no handshake within 5 s".to_owned();
+        assert_eq!((one.unwrap_err(), two.unwrap_err()), (why.clone(), why));
+        assert!(from.ways().is_empty());
+    });
+}
+
+#[test]
+fn a_carrier_with_another_key_is_refused_and_both_ends_report_it() {
+    let (ours, theirs) = (ClusterKey::generate().unwrap().0, ClusterKey::generate().unwrap().0);
+    block_on(false, async {
+        let (from, _, mut here) = carrier(&theirs);
+        let (_to, address, mut there) = carrier(&ours);
+        assert_eq!(from.connection(address).await.unwrap_err(), "it has another key");
+        let CarrierEvent::RefusedBy { by, why } = here.recv().await.unwrap() else {
+            panic!("it is not refused")
+        };
+        assert_eq!((by, why.as_str()), (address, "it has another key"));
+        assert!(matches!(there.recv().await, Some(CarrierEvent::Refused { .. })));
+    });
+}
+
+#[test]
+fn a_message_is_read_up_to_its_limit_and_not_beyond() {
+    let key = ClusterKey::generate().unwrap().0;
+    block_on(false, async {
+        let (from, ..) = carrier(&key);
+        let (_to, address, mut events) = carrier(&key);
+        let connection = from.connection(address).await.unwrap();
+        let failed = |bytes: usize| Word::Failed { why: "x".repeat(bytes) };
+        // `{"word":"failed","why":""}` are 26 bytes.
+        for (bytes, most, is_read) in [(74, 100, true), (75, 100, false), (70_000, 70_026, true)] {
+            let (mut to, _answer) = connection.open_bi().await.unwrap();
+            crate::stream::send(&mut to, &Ask::Receive { run: 1, member: 1 }).await.unwrap();
+            crate::stream::send(&mut to, &failed(bytes)).await.unwrap();
+            let CarrierEvent::Asked { mut rest, .. } = events.recv().await.unwrap() else {
+                panic!("no question")
+            };
+            // Longer than any reason, and still a message: its own rules come after the limit.
+            let word = crate::stream::receive::<Word>(&mut rest, most).await;
+            let is_short = bytes <= 64 << 10;
+            assert_eq!(word.is_ok(), is_read && is_short, "{bytes} bytes: {word:?}");
+        }
+    });
+}
+
+#[test]
+fn a_message_that_breaks_off_is_an_error_that_says_so() {
+    let key = ClusterKey::generate().unwrap().0;
+    block_on(false, async {
+        let (from, ..) = carrier(&key);
+        let (_to, address, mut events) = carrier(&key);
+        let connection = from.connection(address).await.unwrap();
+        for cut in [0, 3, 4, 10] {
+            let (mut to, _answer) = connection.open_bi().await.unwrap();
+            crate::stream::send(&mut to, &Ask::Take).await.unwrap();
+            let word = windtunnel_control::frame::encode(&Word::News { news: "x".into() }).unwrap();
+            to.write_all(&word[..cut]).await.unwrap();
+            to.finish().unwrap();
+            let CarrierEvent::Asked { mut rest, .. } = events.recv().await.unwrap() else {
+                panic!("no question")
+            };
+            let error = crate::stream::receive::<Word>(&mut rest, 100).await.unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof, "{cut}");
+            assert_eq!(error.to_string(), "it broke off");
+        }
+    });
+}

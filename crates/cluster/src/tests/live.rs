@@ -9,6 +9,9 @@ use tokio::sync::oneshot;
 
 use crate::{Agent, AgentNotice, Client, ClientError, ClusterKey};
 
+/// How long a test waits for something before it fails.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
 /// An agent on a thread of its own.
 pub(super) struct Live {
     pub(super) address: SocketAddr,
@@ -19,7 +22,17 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn start(name: &str, key: &ClusterKey, join: &[SocketAddr]) -> Live {
-        let agent = Agent {
+        Self::start_with(name, key, join, |_| {})
+    }
+
+    /// Starts it with other settings than usual.
+    pub(super) fn start_with(
+        name: &str,
+        key: &ClusterKey,
+        join: &[SocketAddr],
+        change: impl FnOnce(&mut Agent),
+    ) -> Live {
+        let mut agent = Agent {
             listen: ([127, 0, 0, 1], 0).into(),
             advertise: None,
             join: join.iter().map(ToString::to_string).collect(),
@@ -35,6 +48,7 @@ impl Live {
             folder: Default::default(),
             keep_results: Default::default(),
         };
+        change(&mut agent);
         let (sender, notices) = channel();
         let (end, ended) = oneshot::channel::<()>();
         let ended = || async move {
@@ -53,7 +67,7 @@ impl Live {
 
     /// Waits for a notice.
     pub(super) fn until(&self, wanted: impl Fn(&AgentNotice) -> bool) -> AgentNotice {
-        let patience = Instant::now() + Duration::from_secs(60);
+        let patience = Instant::now() + PATIENCE;
         loop {
             let left = patience.saturating_duration_since(Instant::now());
             let notice = self.notices.recv_timeout(left).expect("the notice comes in time");

@@ -91,3 +91,88 @@ impl Run {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::*;
+    use crate::protocol::valid::tests::run as run_json;
+
+    /// A run of four members, of which this is number 3, with its part's orders.
+    fn run(on_host_loss: OnHostLoss, watchers: u64) -> (Run, UnboundedReceiver<ToPart>) {
+        let mut setup: RunSetup = serde_json::from_value(run_json()).unwrap();
+        setup.plan.on_host_loss = on_host_loss;
+        let (part, orders) = unbounded_channel();
+        let run = Run {
+            setup,
+            me: 3,
+            agents: [40, 30, 20, 10].map(AgentId).into(),
+            part: Some(part),
+            watchers: (0..watchers).map(|number| (number, unbounded_channel().0)).collect(),
+            founder: 0,
+            speakers: (0..3).map(|member| (member, unbounded_channel().0)).collect(),
+            folder: PathBuf::new(),
+            begun: true,
+            prepared: false,
+            reported_prepared: false,
+            losses: Losses::default(),
+            leavers: Leavers::default(),
+            on_sufferance: false,
+            forgotten: 0,
+        };
+        (run, orders)
+    }
+
+    #[test]
+    fn a_member_is_the_position_of_its_agent_whatever_its_number() {
+        let (run, _) = run(OnHostLoss::Fail, 0);
+        assert_eq!((run.member_of(AgentId(40)), run.member_of(AgentId(10))), (Some(0), Some(3)));
+        assert_eq!(run.member_of(AgentId(11)), None);
+    }
+
+    #[test]
+    fn a_lost_member_gets_no_more_words_and_half_of_the_members_are_judged_by_the_first() {
+        let (mut run, _) = run(OnHostLoss::Continue, 0);
+        assert_eq!(run.lose(2), LossState::Going);
+        assert!(run.speakers.keys().eq(&[0, 1]));
+        // Members 1 and 3 are left of four, without the first.
+        assert_eq!(run.lose(0), LossState::Half);
+        assert_eq!(run.lose(1), LossState::Lost);
+        assert!(run.speakers.is_empty());
+    }
+
+    #[test]
+    fn the_smaller_side_of_a_cut_stops_and_half_goes_on_while_it_is_watched() {
+        let stop = ToPart::Stop(StopWhy::Failed(LOST_ITSELF.to_owned()));
+        let cases = [
+            (LossState::Going, 0, None, false),
+            (LossState::Half, 1, None, true),
+            (LossState::Half, 0, Some(&stop), false),
+            (LossState::Lost, 1, Some(&stop), false),
+        ];
+        for (stand, watchers, order, on_sufferance) in cases {
+            let (mut known, mut orders) = run(OnHostLoss::Continue, watchers);
+            known.follow(stand);
+            let seen = orders.try_recv().ok();
+            assert_eq!((seen.as_ref(), known.on_sufferance), (order, on_sufferance), "{stand:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_a_loss_fails_anyway_is_left_to_its_parts() {
+        for stand in [LossState::Going, LossState::Half, LossState::Lost] {
+            let (mut known, mut orders) = run(OnHostLoss::Fail, 1);
+            known.follow(stand);
+            assert!(orders.try_recv().is_err() && !known.on_sufferance, "{stand:?}");
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_over_gets_no_orders() {
+        let (mut known, mut orders) = run(OnHostLoss::Continue, 0);
+        known.part = None;
+        known.stop("late");
+        assert!(orders.try_recv().is_err());
+    }
+}

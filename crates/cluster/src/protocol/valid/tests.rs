@@ -92,3 +92,158 @@ fn the_agent_that_was_asked_is_one_of_those_that_are_there() {
     let hosts = Hosts { asked: 7, hosts: Vec::new(), silent: Vec::new(), throughput: Vec::new() };
     hosts.validate().unwrap_err();
 }
+
+fn card(last: u8) -> Value {
+    json!({"agent": format!("{last:016x}"), "host": "m", "address": "10.0.0.1:7447", "labels": [],
+        "windtunnel": "1", "kernel": "6", "cpus": 1, "load_hundredths": 0, "memory": "1MB",
+        "memory_free": "1MB", "uplink": null, "peers": []})
+}
+
+/// Why a card with a changed value is refused; empty if it is not.
+fn card_with(path: &str, value: Value) -> String {
+    let mut card = card(1);
+    card.as_object_mut().unwrap().entry(path[1..].split('/').next().unwrap()).or_insert(json!(0));
+    *card.pointer_mut(path).unwrap() = value;
+    let card: Card = serde_json::from_value(card).unwrap();
+    card.validate().err().map(|why| why.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn amounts_of_a_machine_are_taken_up_to_an_exabyte_and_not_beyond() {
+    for field in ["/load_hundredths", "/memory", "/memory_free", "/cpu_millis_max"] {
+        let amount = |number: u64| match field {
+            "/memory" | "/memory_free" => json!(format!("{number}B")),
+            _ => json!(number),
+        };
+        assert_eq!(card_with(field, amount(AMOUNT_MAX)), "", "{field}");
+        let why = card_with(field, amount(AMOUNT_MAX + 1));
+        assert_eq!(why, "`m` has more than any machine", "{field}");
+    }
+    assert_eq!(card_with("/cpus", json!(1_u32 << 28)), "");
+    assert_eq!(card_with("/cpus", json!((1_u32 << 28) + 1)), "`m` has more than any machine");
+}
+
+#[test]
+fn numbers_of_agents_are_up_to_sixteen_hexadecimal_digits() {
+    for agent in ["0", "ffffffffffffffff", "0123456789ABCDEF"] {
+        assert_eq!(card_with("/agent", json!(agent)), "", "{agent}");
+    }
+    for agent in ["", "00000000000000000", "g", "-1", "0x1", "\u{665}"] {
+        let why = card_with("/agent", json!(agent));
+        assert!(why.ends_with("is not the number of an agent"), "{agent}: {why}");
+    }
+}
+
+#[test]
+fn texts_of_a_card_are_short_and_without_control_characters() {
+    for field in ["/host", "/windtunnel", "/kernel"] {
+        for text in ["", "\u{1b}[2J", "a\nb"] {
+            let why = card_with(field, json!(text));
+            assert!(why.ends_with("cannot name a machine"), "{field} {text:?}: {why}");
+        }
+    }
+    let labels = |count: usize| (0..count).map(|number| json!(number.to_string())).collect();
+    assert_eq!(card_with("/labels", labels(LABELS_MAX)), "");
+    assert_eq!(card_with("/labels", labels(LABELS_MAX + 1)), "1001 labels");
+}
+
+#[test]
+fn a_peer_is_at_most_a_day_away_and_its_clock_within_bounds() {
+    let peer = |rtt_ns: u64, offset_ns: i64| {
+        let clock = json!({"offset_ns": offset_ns, "error_ns": 1, "rtt_ns": rtt_ns});
+        card_with("/peers", json!([{"agent": "2", "address": "10.0.0.2:1", "clock": clock}]))
+    };
+    let bound = i64::try_from(AMOUNT_MAX).unwrap();
+    assert_eq!((peer(RTT_NS_MAX, bound), peer(0, -bound)), (String::new(), String::new()));
+    let why = "agent 2 is further away than a machine can be";
+    for (rtt_ns, offset_ns) in [(RTT_NS_MAX + 1, 0), (0, bound + 1), (0, i64::MIN)] {
+        assert_eq!(peer(rtt_ns, offset_ns), why);
+    }
+}
+
+#[test]
+fn what_runs_have_of_a_machine_is_bounded_so_that_sums_fit() {
+    let amounts = [
+        Reserved { cpu_millis: AMOUNT_MAX + 1, ..Reserved::default() },
+        Reserved { memory: windtunnel_model::Bytes(u64::MAX), ..Reserved::default() },
+        Reserved { up_bit_per_s: AMOUNT_MAX + 1, ..Reserved::default() },
+        Reserved { down_bit_per_s: u64::MAX, ..Reserved::default() },
+    ];
+    for reserved in amounts {
+        let why = reserved.validate().unwrap_err().to_string();
+        assert_eq!(why, "runs have more than any machine has");
+        assert!(AMOUNT_MAX.checked_mul(2).is_some());
+    }
+}
+
+#[test]
+fn a_question_about_a_part_names_one_of_the_members() {
+    let ask = |member: u16| {
+        let run = serde_json::from_value(run()).unwrap();
+        Ask::Part { run, member }.validate().err().map(|why| why.to_string())
+    };
+    assert_eq!((ask(1), ask(2)), (None, Some("member 2 of 2".to_owned())));
+    let receive = |member| Ask::Receive { run: 1, member }.validate().is_ok();
+    assert!(receive(9_999) && !receive(10_000));
+    let stop = Ask::Exec { run: 1, request: Box::new(Request::Stop), size: None };
+    assert_eq!(stop.validate().unwrap_err().to_string(), "that is not a command");
+}
+
+#[test]
+fn reasons_of_up_to_64_kib_are_taken() {
+    let reason = |bytes: usize| "x".repeat(bytes);
+    for (bytes, is_taken) in [(64 << 10, true), ((64 << 10) + 1, false)] {
+        let messages = [
+            Answer::Error { message: reason(bytes) }.validate().is_ok(),
+            Word::Failed { why: reason(bytes) }.validate().is_ok(),
+        ];
+        assert_eq!(messages, [is_taken; 2], "{bytes}");
+    }
+    // The part checks its own words.
+    Word::News { news: reason(1 << 20) }.validate().unwrap();
+}
+
+/// The JSON that goes over the wire: other versions of agents and clients read it.
+#[test]
+fn messages_have_the_wire_form_that_they_always_had() {
+    let address = "10.0.0.1:7".parse().unwrap();
+    let asks = [
+        (Ask::Card, json!({"ask": "card"})),
+        (Ask::Hosts { measure: true }, json!({"ask": "hosts", "measure": true})),
+        (Ask::Take, json!({"ask": "take"})),
+        (Ask::Send { to: address }, json!({"ask": "send", "to": "10.0.0.1:7"})),
+        (Ask::Join { address }, json!({"ask": "join", "address": "10.0.0.1:7"})),
+        (Ask::Runs, json!({"ask": "runs"})),
+        (Ask::Watch { run: 7 }, json!({"ask": "watch", "run": 7})),
+        (Ask::Receive { run: 7, member: 1 }, json!({"ask": "hear", "run": 7, "member": 1})),
+        (Ask::Control { run: 7 }, json!({"ask": "control", "run": 7})),
+        (Ask::Fetch { run: 7 }, json!({"ask": "fetch", "run": 7})),
+        (Ask::Forget { run: 7 }, json!({"ask": "forget", "run": 7})),
+    ];
+    for (ask, wire) in asks {
+        assert_eq!(serde_json::to_value(&ask).unwrap(), wire);
+        assert_eq!(frame::decode::<Ask>(&serde_json::to_vec(&wire).unwrap()).unwrap(), ask);
+    }
+    let orders = [
+        (Order::Measure, json!({"order": "measure"})),
+        (
+            Order::Begin { agent: "1f".into(), at_ns: 9 },
+            json!({"order": "begin", "agent": "1f", "at_ns": 9}),
+        ),
+        (
+            Order::Peers { addresses: vec![None, Some(address)] },
+            json!({"order": "peers", "addresses": [null, "10.0.0.1:7"]}),
+        ),
+    ];
+    for (order, wire) in orders {
+        assert_eq!(serde_json::to_value(&order).unwrap(), wire);
+    }
+    let commands = [
+        (ToCommand::InputEnds, json!({"to": "input-ends"})),
+        (ToCommand::Signal { signal: 2 }, json!({"to": "signal", "signal": 2})),
+        (ToCommand::Size { rows: 1, columns: 2 }, json!({"to": "size", "rows": 1, "columns": 2})),
+    ];
+    for (message, wire) in commands {
+        assert_eq!(serde_json::to_value(&message).unwrap(), wire);
+    }
+}
