@@ -177,7 +177,10 @@ impl Conductor {
                     self.lose(&host, member);
                 }
             }
-            FromPart::Ended => self.part_is_over(member, End::Ended, 0, None),
+            FromPart::Ended => {
+                // The code counts only if the run has not begun.
+                self.part_is_over(member, End::Ended, Kind::Machine.exit_code(), None);
+            }
             FromPart::Failed { message, hint, code } => {
                 self.part_is_over(member, End::Failed(message), code, hint);
             }
