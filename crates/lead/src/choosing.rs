@@ -154,4 +154,30 @@ mod tests {
              hint: start it with `windtunnel agent --join 10.0.0.2:7447`"
         );
     }
+
+    #[test]
+    fn of_many_machines_the_first_twelve_are_listed_with_the_number_of_the_others() {
+        let hosts: Vec<Card> = (1..=15).map(|last| card("m", last)).collect();
+        let mut hosts = Hosts { asked: 0, hosts, silent: Vec::new(), throughput: Vec::new() };
+        let listed = all_names(&hosts);
+        assert!(listed.starts_with("m (10.0.0.1:7447), m (10.0.0.2:7447), "), "{listed}");
+        assert!(listed.ends_with("m (10.0.0.12:7447), and 3 more"), "{listed}");
+        hosts.hosts.truncate(12);
+        assert!(all_names(&hosts).ends_with("m (10.0.0.12:7447)"));
+    }
+
+    #[test]
+    fn a_machines_name_comes_before_an_address_and_an_address_before_an_answer() {
+        let mut hosts = hosts();
+        hosts.hosts[0].host = "10.0.0.2".to_owned();
+        let choose = |name: &str, answers: &[(&str, &str)]| {
+            let answers = answers.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+            choose(&hosts, &[name.to_owned()], &answers, &[]).unwrap()
+        };
+        assert_eq!(choose("10.0.0.2", &[("10.0.0.2", "b-2")]), [0]);
+        assert_eq!(choose("10.0.0.3", &[("10.0.0.3", "b-2")]), [2]);
+        // Another port is another agent.
+        assert_eq!(choose("10.0.0.3:7448", &[("10.0.0.3:7448", "b-2")]), [1]);
+        assert_eq!(choose("slurm", &[]), [0_usize; 0]);
+    }
 }

@@ -4,6 +4,8 @@
 mod part_state;
 mod results;
 mod stage;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -140,4 +140,19 @@ mod tests {
             format!("error: no agent answers at localhost\nhint: {NO_AGENT_HINT}")
         );
     }
+
+    #[test]
+    fn a_hint_goes_with_an_error_in_words_and_no_other() {
+        let error = LeadError::new(Kind::Machine, "it is tired").with_hint("let it rest");
+        assert_eq!(text(&error), "error: it is tired\nhint: let it rest");
+        let key = LeadError::from(KeyError::Make("no luck".into())).with_hint("x");
+        assert_eq!(text(&key), "error: cannot make a key: no luck");
+        let open = KeyError::Open { path: "k".into(), mode: 0o644 };
+        let key = LeadError::from(open);
+        assert_eq!(key.exit_code(), 2);
+        assert!(text(&key).contains("\nhint: `chmod 600 k`"), "{}", text(&key));
+        let (host, why, hint) = ("a".into(), "b".into(), Some("c".into()));
+        let part = LeadError::Part { host, why, hint, code: 3 };
+        assert_eq!(text(&part.with_hint("x")), "error: host a: b\nhint: c");
+    }
 }

@@ -100,3 +100,28 @@ fn protect_memory() -> Result<(), LeadError> {
         LeadError::new(Kind::Machine, format!("cannot protect the key in memory: {error}"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_that_nodes_may_not_see_have_the_named_file_first_if_it_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let source = KeySource::File(path.clone());
+        let usual = KeySource::usual_places();
+        assert_eq!(source.places(), usual);
+        std::fs::write(&path, "").unwrap();
+        let all: Vec<PathBuf> = [path].into_iter().chain(usual.clone()).collect();
+        assert_eq!(source.places(), all);
+        assert_eq!(KeySource::Usual.places(), usual);
+    }
+
+    #[test]
+    fn a_named_key_is_never_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!KeySource::File(folder.path().join("missing")).is_absent());
+        assert!(!KeySource::StandardInput.is_absent());
+    }
+}

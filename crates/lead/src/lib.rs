@@ -52,6 +52,8 @@ mod run;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 mod starting;
+#[cfg(test)]
+mod tests;
 
 pub use error::{Kind, LeadError};
 pub use key::KeySource;

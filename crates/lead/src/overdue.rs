@@ -167,4 +167,45 @@ mod tests {
             assert!(text.contains(&format!("for {} s", stage.patience(false).as_secs())), "{text}");
         }
     }
+
+    #[test]
+    fn each_stage_says_what_was_not_done_in_which_time() {
+        let expected = [
+            (Stage::Binding, "opened a UDP port for its packets", 30),
+            (Stage::Preparing, "made its nodes and reached the agents of all others", 60),
+            (Stage::Reaching, "received packets from all others and reached them", 10),
+            (Stage::Measuring, "measured the paths of its nodes", 60),
+            (Stage::Running, "said that it knows when the run begins", 30),
+        ];
+        for (stage, what, seconds) in expected {
+            let text = text_of(stage, &[(0, &[]), (2, &[])]);
+            let line = format!(
+                "error: host one (10.0.0.1:7447), three (10.0.0.3:7447) has not {what}: nothing has moved for {seconds} s\n"
+            );
+            assert!(text.starts_with(&line), "{text}");
+            // Only agents can be unreached.
+            let less = stage.patience(true).as_secs();
+            assert_eq!(less, if stage == Stage::Preparing { 20 } else { seconds });
+        }
+    }
+
+    #[test]
+    fn ports_of_all_machines_are_named_once() {
+        let mut members = members();
+        members[1].address.set_port(9000);
+        assert_eq!(
+            hint(&members),
+            "let UDP ports 7447-7547, 9000-9100 pass between all machines, in both directions"
+        );
+        members[2].address.set_port(65_500);
+        assert!(hint(&members).contains("65500-65535"), "{}", hint(&members));
+    }
+
+    #[test]
+    fn a_member_that_there_is_not_is_named_by_its_number() {
+        let text = text_of(Stage::Reaching, &[(1, &[9])]);
+        assert!(text.contains("from host 9 to host two (10.0.0.2:7449)"), "{text}");
+        let text = text_of(Stage::Reaching, &[(1, &[0]), (2, &[0])]);
+        assert!(text.contains("(nor between one more pair)"), "{text}");
+    }
 }

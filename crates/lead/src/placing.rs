@@ -128,4 +128,21 @@ mod tests {
             "node a is pinned to `z`, which is no name or label of a machine"
         );
     }
+
+    #[test]
+    fn a_machine_offers_what_its_owner_allows_less_what_other_runs_have() {
+        let mut it = card("a", 1);
+        (it.cpu_millis_max, it.nodes_max) = (Some(1500), Some(7));
+        it.reserved.cpu_millis = 500;
+        it.reserved.nodes = 3;
+        it.reserved.up_bit_per_s = 11;
+        it.reserved.down_bit_per_s = 12;
+        let host = Site::of(&[it]).hosts.remove(0);
+        assert_eq!((host.cpu_millis, host.nodes_max), (1500, Some(7)));
+        assert_eq!((host.reserved.cpu_millis, host.reserved.nodes), (500, 3));
+        assert_eq!((host.reserved.uplink_up, host.reserved.uplink_down), (11, 12));
+        let mut more = card("b", 2);
+        more.cpu_millis_max = Some(1_000_000);
+        assert_eq!(Site::of(&[more]).hosts[0].cpu_millis, 8000);
+    }
 }

@@ -201,3 +201,131 @@ fn add(sum: &mut LaneStatus, more: &LaneStatus) {
     sum.marked_packets = sum.marked_packets.saturating_add(more.marked_packets);
     sum.lateness_max_ns = sum.lateness_max_ns.max(more.lateness_max_ns);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::thread;
+
+    use windtunnel_control::{Client, NodeStatus};
+
+    use super::*;
+    use crate::tests::{key, setup};
+
+    fn proxy(folder: &std::path::Path) -> Proxy {
+        let nodes = [("a", 0), ("b", 1), ("c", 1)].map(|(name, member)| (name.to_owned(), member));
+        let listener = Listener::open(folder).unwrap();
+        Proxy { listener, open: Vec::new(), name: "net".to_owned(), nodes: nodes.into() }
+    }
+
+    /// The answers to requests of one client, while these members live.
+    fn answers(alive: &[bool], requests: Vec<Request>) -> Vec<Reply> {
+        let home = tempfile::tempdir().unwrap();
+        let mut proxy = proxy(home.path());
+        let parts = Parts::watch(&RunSetup { members: Vec::new(), ..setup() }, &key());
+        let folder = home.path().to_owned();
+        let client = thread::spawn(move || {
+            let mut client = Client::connect(&folder).unwrap();
+            assert_eq!(client.name(), "net");
+            requests.iter().map(|request| client.ask(request).unwrap()).collect::<Vec<_>>()
+        });
+        while !client.is_finished() {
+            proxy.serve(&parts, alive);
+            thread::yield_now();
+        }
+        client.join().unwrap()
+    }
+
+    fn error(message: &str, hint: Option<&str>) -> Reply {
+        Reply::Error { message: message.to_owned(), hint: hint.map(str::to_owned) }
+    }
+
+    fn exec(node: &str) -> Request {
+        Request::Exec {
+            node: node.to_owned(),
+            argv: vec!["ls".to_owned()],
+            cwd: None,
+            env: BTreeMap::new(),
+            terminal: false,
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_living_part_is_over() {
+        let requests = vec![Request::Ps, Request::Snapshot, Request::Links, Request::Stop];
+        let over = error("the run is over", None);
+        assert_eq!(answers(&[false, false], requests), vec![over; 4]);
+    }
+
+    #[test]
+    fn a_command_needs_a_node_that_exists_on_a_machine_that_lives() {
+        let seen = answers(&[true, false], vec![exec("z"), exec("b")]);
+        let expected = [
+            error("no node is called z", Some("the nodes are a, b, c")),
+            error("the machine of node b is not there any more", None),
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    fn status(elapsed_ns: u64, pid: i32) -> RunStatus {
+        let node = |name: &str| NodeStatus {
+            node: name.to_owned(),
+            addresses: Vec::new(),
+            init_pid: pid,
+            absent: false,
+            programs: Vec::new(),
+        };
+        let nodes = ["a", "b", "c"].map(node).into();
+        RunStatus { name: "net".to_owned(), elapsed_ns, nodes }
+    }
+
+    #[test]
+    fn each_node_is_shown_as_its_own_part_sees_it() {
+        let home = tempfile::tempdir().unwrap();
+        let proxy = proxy(home.path());
+        let whole = proxy.status([(0, status(5, 10)), (1, status(6, 20))].into_iter());
+        let pids: Vec<i32> = whole.nodes.iter().map(|node| node.init_pid).collect();
+        assert_eq!((pids, whole.elapsed_ns), (vec![10, 20, 20], 5));
+        // Of a machine that is lost, the first part that answers shows the nodes.
+        let rest = proxy.status([(1, status(6, 20))].into_iter());
+        assert!(rest.nodes.iter().all(|node| node.init_pid == 20));
+        let none = proxy.status(std::iter::empty());
+        assert_eq!((none.name.as_str(), none.nodes.len()), ("net", 0));
+    }
+
+    #[test]
+    fn traffic_of_all_parts_is_added_and_of_maxima_the_greatest_is_taken() {
+        let home = tempfile::tempdir().unwrap();
+        let proxy = proxy(home.path());
+        let lane = |packets: u64, lateness: u64| LaneStatus {
+            latency_ns: 7,
+            offered_packets: packets,
+            offered_bit_per_s: packets * 8,
+            delivered_packets: packets / 2,
+            dropped_packets: 1,
+            recent_queue_max_packets: packets,
+            lateness_max_ns: lateness,
+            ..LaneStatus::default()
+        };
+        let snapshot = |pid, packets, lateness| {
+            Reply::Snapshot(Snapshot {
+                status: status(1, pid),
+                sampled_ns: 2,
+                window_ns: 3,
+                links: vec![lane(packets, lateness), lane(u64::MAX / 8, 0)],
+            })
+        };
+        let replies = vec![(0, snapshot(10, 100, 5)), (1, snapshot(20, 30, 9))];
+        let Reply::Snapshot(whole) = proxy.snapshot(replies) else { panic!("no snapshot") };
+        let (first, second) = (&whole.links[0], &whole.links[1]);
+        assert_eq!((first.offered_packets, first.offered_bit_per_s), (130, 1040));
+        assert_eq!((first.delivered_packets, first.dropped_packets), (65, 2));
+        assert_eq!((first.recent_queue_max_packets, first.lateness_max_ns), (100, 9));
+        // What is asked of a link is the same everywhere.
+        assert_eq!((first.latency_ns, second.offered_bit_per_s), (7, u64::MAX));
+        assert_eq!(whole.status.nodes[1].init_pid, 20);
+        let failed = proxy.snapshot(vec![(0, snapshot(1, 1, 1)), (1, error("no", None))]);
+        assert_eq!(failed, error("no", None));
+        assert_eq!(proxy.snapshot(Vec::new()), error("the run is over", None));
+    }
+}

@@ -215,3 +215,67 @@ fn has(load: &Load) -> Reserved {
         down_bit_per_s: bounded(load.down),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::Bytes;
+
+    use super::*;
+    use crate::sample::{card, plan};
+
+    #[test]
+    fn only_machines_with_nodes_are_members_and_places_count_them() {
+        let cards = [card("a", 1), card("b", 2), card("c", 3)];
+        let site = Site::of(&cards);
+        let plan = plan("nodes: {x: {pin: c}, y: {pin: a}, z: {pin: c}}\n");
+        let placement = site.place(&plan).unwrap();
+        let (members, places) = members(&cards, &site, &placement);
+        let names: Vec<_> =
+            members.iter().map(|it| (it.host.as_str(), it.agent.as_str())).collect();
+        assert_eq!(names, [("a", "a-1"), ("c", "c-3")]);
+        assert_eq!((places, members[1].address), (vec![1, 0, 1], cards[2].address));
+        assert_eq!((members[0].has.nodes, members[1].has.nodes), (1, 2));
+        assert_eq!((members[0].has.runs, members[1].has.runs), (1, 1));
+    }
+
+    #[test]
+    fn members_of_one_name_are_called_by_their_addresses() {
+        let cards = [card("box", 1), card("box", 2)];
+        let site = Site::of(&cards);
+        let plan = plan("nodes: {x: {pin: \"box@10.0.0.2:7447\"}}\n");
+        let placement = site.place(&plan).unwrap();
+        let (members, places) = members(&cards, &site, &placement);
+        assert_eq!((members.len(), places), (1, vec![0]));
+        assert_eq!(members[0].host, "box@10.0.0.2:7447");
+    }
+
+    #[test]
+    fn traffic_without_a_bound_takes_nothing_from_other_runs() {
+        let load = Load {
+            nodes: 2,
+            cpu_millis: 3,
+            memory: Bytes(4),
+            up: Traffic::Bounded(5),
+            down: Traffic::Unbounded { nodes: 1 },
+        };
+        let expected = Reserved {
+            runs: 1,
+            nodes: 2,
+            cpu_millis: 3,
+            memory: Bytes(4),
+            up_bit_per_s: 5,
+            down_bit_per_s: 0,
+        };
+        assert_eq!(has(&load), expected);
+    }
+
+    #[test]
+    fn a_follower_has_the_options_of_the_run_and_a_folder_of_its_own() {
+        let mut setup = crate::tests::setup();
+        setup.shared.output_limit = Bytes(77);
+        setup.plan_hash = "f".repeat(64);
+        let options = options_of(&setup, "/tmp/mine".into());
+        assert_eq!((options.output_limit, options.plan_hash.len()), (Bytes(77), 64));
+        assert_eq!((options.folder, options.base_dir), ("/tmp/mine".into(), "/".into()));
+    }
+}

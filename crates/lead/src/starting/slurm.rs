@@ -129,4 +129,58 @@ mod tests {
             "/opt/windtunnel agent --key - --until-stdin-closes --slurm --listen 0.0.0.0:0"
         ));
     }
+
+    #[test]
+    fn an_allocation_of_no_machines_or_of_nonsense_is_refused() {
+        for number in ["0", "-1", "three", ""] {
+            let refused = nodes(|name| match name {
+                "SLURM_JOB_ID" => Some("7".to_owned()),
+                _ => Some(number.to_owned()),
+            });
+            assert_eq!(
+                text(&refused.unwrap_err()),
+                "error: --hosts slurm: SLURM_JOB_NUM_NODES does not say how many machines there are"
+            );
+        }
+    }
+
+    #[test]
+    fn each_failure_of_srun_is_one_of_the_machines_with_what_to_look_at() {
+        let said = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        let ended = |lines: &[&str]| Why::Ended { status: None, said: said(lines) };
+        let cases = [
+            (
+                Why::NoProgram {
+                    program: "srun".into(),
+                    error: std::io::ErrorKind::NotFound.into(),
+                },
+                "error: cannot run srun: entity not found\nhint: it is part of Slurm: see that PATH has it",
+            ),
+            (
+                Why::Silent { said: said(&["srun: job 7 queued", ""]) },
+                "error: srun has not started all agents in a minute: srun: job 7 queued\nhint: \
+                 `squeue --steps` shows what the allocation is busy with",
+            ),
+            (
+                Why::Overlong { stream: "standard error" },
+                "error: a line of the standard error of srun is over 65536 bytes\nhint: see what \
+                 `srun hostname` writes in this allocation",
+            ),
+            (
+                ended(&["1", "2", "3", "4", "5", " 6 "]),
+                "error: srun starts no agents: 2; 3; 4; 5; 6\nhint: `srun hostname` has to work in \
+                 this allocation",
+            ),
+            (
+                ended(&["slurmstepd: error: execve(): No such file"]),
+                "error: srun starts no agents: slurmstepd: error: execve(): No such file\nhint: \
+                 windtunnel has to be the same at the same path on all machines: name another with \
+                 --remote-windtunnel",
+            ),
+        ];
+        for (why, expected) in cases {
+            let error = failed(&why);
+            assert_eq!((text(&error).as_str(), error.exit_code()), (expected, 4));
+        }
+    }
 }

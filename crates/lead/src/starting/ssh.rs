@@ -222,4 +222,82 @@ mod tests {
         let seen = text(&failed(&words("ssh"), &misspelt, &why));
         assert!(seen.ends_with("; agents are m1 (10.0.0.1:7447)"), "{seen}");
     }
+
+    /// Why no agent was started, with the hint.
+    fn why(why: &Why) -> String {
+        text(&failed(&words("ssh -p 22"), &machine("b:80"), why))
+    }
+
+    #[test]
+    fn each_end_of_ssh_has_the_hint_that_helps() {
+        let hint = |code, said: &[&str]| {
+            let seen = ended(code, said);
+            seen.split_once("\nhint: ").unwrap().1.to_owned()
+        };
+        let by_hand = "see whether it is the right machine: `ssh b`, once, by hand";
+        assert_eq!(hint(255, &["Host key verification failed."]), by_hand);
+        let install = "install windtunnel there, or name its path with --remote-windtunnel";
+        assert_eq!((hint(126, &["denied"]), hint(127, &[])), (install.into(), install.into()));
+        let usual = "`ssh b` has to work without a question; or start an agent there with `windtunnel agent`";
+        // Only ssh's own exit code says that it was ssh; a shell there may say the same.
+        assert_eq!(hint(1, &["Permission denied"]), usual);
+        assert_eq!(hint(255, &["Connection refused"]), usual);
+        assert_eq!(
+            hint(2, &["error: unrecognized subcommand 'agent'"]),
+            "another version of windtunnel is there: use the same on all machines"
+        );
+    }
+
+    #[test]
+    fn the_last_lines_are_the_cause_without_warnings_and_blanks() {
+        let start = "error: no agent answers at b, and none can be started there: ";
+        let seen = ended(255, &["1", "Warning: Permanently added 'b'", "2", "", "3 ", "4"]);
+        assert!(seen.starts_with(&format!("{start}2; 3; 4\n")), "{seen}");
+        let seen = ended(5, &["error: one", "more", "error: two"]);
+        assert!(seen.starts_with(&format!("{start}one; two\n")), "{seen}");
+    }
+
+    #[test]
+    fn a_missing_silent_or_endless_ssh_is_named_as_it_was_given() {
+        let start = "error: no agent answers at b:80, and none can be started there: ";
+        let no_program =
+            Why::NoProgram { program: "ssh".into(), error: std::io::ErrorKind::NotFound.into() };
+        let seen = why(&no_program);
+        assert!(seen.starts_with(&format!("{start}cannot run ssh: entity not found\n")), "{seen}");
+        let seen = why(&Why::Silent { said: Vec::new() });
+        assert_eq!(
+            seen,
+            format!(
+                "{start}ssh has been silent for a minute\nhint: try `ssh -p 22 b`: it has to work without a question"
+            )
+        );
+        let seen = why(&Why::Overlong { stream: "standard output" });
+        assert!(
+            seen.contains("a line of the standard output of ssh is over 65536 bytes"),
+            "{seen}"
+        );
+        assert!(
+            seen.ends_with("see what `ssh -p 22 b true` writes: a shell there should say little")
+        );
+    }
+
+    #[test]
+    fn an_agent_that_runs_there_by_now_is_seen_by_its_error() {
+        let is_there = |said: &str| {
+            is_there_now(&Why::Ended { status: None, said: vec!["x".into(), said.to_owned()] })
+        };
+        assert!(is_there("hint: an agent runs already, or name another port"));
+        assert!(!is_there("error: cannot listen"));
+        assert!(!is_there_now(&Why::Silent { said: vec!["an agent runs already".to_owned()] }));
+    }
+
+    #[test]
+    fn a_user_and_a_port_are_given_to_ssh_and_to_the_agent() {
+        let plan = plan(&words("ssh"), None, &machine("ann@b:80")).unwrap();
+        assert_eq!(plan.words[4], "ann@b");
+        let command =
+            "windtunnel agent --key - --until-stdin-closes --advertise ssh --listen 0.0.0.0:80";
+        assert_eq!((plan.words[5].as_str(), plan.agents), (command, 1));
+        assert_eq!(plan.what, "the ssh session with ann@b:80");
+    }
 }
