@@ -2,11 +2,10 @@
 //!
 //! A request that left at t₁ (our clock) and came at t₂ (theirs), answered at t₃ (theirs), back at
 //! t₄ (ours): no packet arrives before it is sent, so the offset theirs − ours was at most t₂ − t₁
-//! at t₁, and at least t₃ − t₄ at t₄. Both bounds age: they widen by what two clocks can drift
-//! apart. The least upper and the greatest lower bound of all exchanges so far make an *envelope*,
+//! at t₁, and at least t₃ − t₄ at t₄. Both bounds age: they widen by the greatest drift between two
+//! clocks. The least upper and the greatest lower bound of all exchanges so far make an *envelope*,
 //! each side of it from the fastest packet in its direction: a minimum filter without a window. The
-//! estimate is its middle, and half of its width is a bound on the error that holds whatever the
-//! paths are like.
+//! estimate is its middle, and half of its width bounds the error for paths of any kind.
 //!
 //! There are two envelopes. The *sure* one ages by [`SKEW_MAX`]; an exchange outside of it proves a
 //! step. The *sharp* one ages by the skew as measured, the slope between an older envelope (the
@@ -15,8 +14,7 @@
 
 use windtunnel_model::{Span, Time};
 
-/// By how much two clocks drift apart at the most, in parts per billion: 200 ppm, and something to
-/// spare.
+/// The greatest skew between two clocks, in parts per billion: 200 ppm and a margin.
 pub(crate) const SKEW_MAX: i128 = 250_000;
 /// By how much the bounds of the measured skew widen in a second, in parts per billion.
 const WANDER: i128 = 20;
@@ -43,8 +41,8 @@ pub struct Clock {
     pub rtt: Span,
     /// The least round trip of the last 10 to 20 seconds.
     pub rtt_min: Span,
-    /// The least time one way: half of that. Two clocks alone cannot tell a slower way out from a
-    /// slower way back; `error` bounds what that hides.
+    /// The least time one way: half of that. Two clocks alone cannot distinguish a slower way out
+    /// from a slower way back; `error` bounds that asymmetry.
     pub one_way: Span,
     /// Exchanges since the agent came or a clock stepped.
     pub exchanges: u64,
@@ -59,7 +57,7 @@ pub(crate) struct Exchange {
     pub(crate) back: Time,
 }
 
-/// What became of an exchange.
+/// The result of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Taken,
@@ -69,7 +67,7 @@ pub(crate) enum Outcome {
     Stepped(i64),
 }
 
-/// What is known of a clock.
+/// The measurements of another agent's clock.
 #[derive(Debug, Default)]
 pub(crate) struct PeerClock {
     known: Option<Known>,
@@ -98,7 +96,7 @@ struct Envelope {
 }
 
 impl PeerClock {
-    /// What can be said at `now`.
+    /// The estimate at `now`; `None` before the first exchange.
     pub(crate) fn read(&self, now: Time) -> Option<Clock> {
         let known = self.known?;
         let sharp = known.sharp.aged(known.skew, nanos(now) - nanos(known.at));
@@ -215,7 +213,7 @@ impl Known {
 impl Envelope {
     const ANY_SKEW: Envelope = Envelope { low: -SKEW_MAX, high: SKEW_MAX };
 
-    /// What both allow.
+    /// The intersection.
     fn meet(self, other: Envelope) -> Option<Envelope> {
         let both = Envelope { low: self.low.max(other.low), high: self.high.min(other.high) };
         (both.low <= both.high).then_some(both)
@@ -246,7 +244,7 @@ fn clamp(nanos: i128) -> i64 {
     i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// How far clocks with that skew drift apart, at least a nanosecond if any time passes.
+/// The drift between clocks with that skew, at least a nanosecond if any time passes.
 fn drift(ppb: i128, passed: i128) -> i128 {
     (ppb * passed).div_euclid(BILLION) + i128::from(passed > 0)
 }
@@ -306,8 +304,8 @@ mod tests {
     const START: i128 = 3600 * SECOND;
 
     proptest! {
-        /// Whatever the skew up to 200 ppm and the delays: the error stays within its bound, and no step is
-        /// seen where there was none.
+        /// With any skew up to 200 ppm and any delays, the error stays within its bound and no step
+        /// is reported where there was none.
         #[test]
         fn the_bound_holds(
             skew in -200_000..200_000i64,

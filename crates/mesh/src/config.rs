@@ -1,4 +1,4 @@
-//! What the caller settles once.
+//! Settings, fixed at the start.
 
 use core::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use crate::id::AgentId;
 /// Everything that a [`crate::Mesh`] is built from, beside its seed.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Who this agent is.
+    /// This agent's id.
     pub agent: AgentId,
     /// This start's number: greater than those of the agent's former starts
     /// ([`crate::Identity::epoch`]).
@@ -20,9 +20,9 @@ pub struct Config {
     pub mtu: usize,
     /// How a lost member of a common run is noticed.
     pub detection: Detection,
-    /// How a lost agent is noticed with which there is no common run.
+    /// How the loss of an agent without a common run is noticed.
     pub idle: Detection,
-    /// How often things are said.
+    /// How often messages are sent.
     pub pace: Pace,
     /// How much is kept.
     pub limits: Limits,
@@ -51,14 +51,13 @@ pub struct Pace {
     /// Changes of flows are collected for this time; the first after a silence leaves at once.
     /// Default 2 ms.
     pub batch: Span,
-    /// Who is not known to share a link with a flow receives it within this time, together with
-    /// what else there is to send, and never of a flow that has ended meanwhile. Default
-    /// 250 ms.
+    /// A member not known to share a link with a flow receives it within this time, together with
+    /// other pending announcements, and never if the flow has ended meanwhile. Default 250 ms.
     pub later: Span,
     /// A missing announcement is asked for after this time, in which it may still come. Default 3
     /// ms.
     pub patience: Span,
-    /// After the last change a peer is sent the digest of what it should have by now: first after
+    /// After the last change a peer is sent the digest of the flows it should hold: first after
     /// this time, then after eight times that, and so on until `digest_steady`. Default 50 ms.
     pub digest_first: Span,
     /// Without changes, each peer is sent that digest this often. Default 1 s; with more than 100
@@ -70,12 +69,12 @@ pub struct Pace {
     /// outside of any common run: 2400 times more rarely, with more than 300 of them one each
     /// 2 s.
     pub clock: Span,
-    /// Who is not known here, or was lost, is asked that often whether it is there. Default 1 s;
-    /// with more than 50 agents, a 50th of a second for each.
+    /// How often an unknown or lost agent is asked whether it is there. Default 1 s; with more
+    /// than 50 agents, a 50th of a second for each.
     pub rejoin: Span,
 }
 
-/// How much is kept. What goes beyond is refused, counted and reported.
+/// How much is kept. Anything beyond a limit is refused, counted and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Agents of the cluster, at the most. Default 16 384.
@@ -84,8 +83,8 @@ pub struct Limits {
     pub runs: usize,
     /// Flows of one agent in one run. Default 65 536.
     pub flows: usize,
-    /// Ended flows of this agent in one run that are remembered, so that who missed their end can
-    /// be sent it alone instead of all flows. Default 4096.
+    /// Ended flows of this agent in one run that are remembered, so that a member that missed
+    /// their end is sent only that instead of all flows. Default 4096.
     pub ended: usize,
 }
 
@@ -164,7 +163,7 @@ impl Detection {
 
     /// The same without a common run, where each agent asks [`NEIGHBOURS`] others in turn and, once
     /// in [`FAR_PROBE`] times, a random agent: the lost one's turn comes within `NEIGHBOURS + 1`
-    /// periods. If all who ask it are lost as well, their own neighbours notice that first.
+    /// periods. If all its probers are lost as well, their own neighbours notice that first.
     #[must_use]
     pub fn noticed_by_neighbours_within(&self) -> Span {
         let turns = u64::try_from(NEIGHBOURS).unwrap_or(u64::MAX).saturating_add(2);
@@ -176,8 +175,8 @@ impl Detection {
 /// How many others an agent without a common run asks whether they live; as many ask it, more or
 /// less.
 pub const NEIGHBOURS: usize = 3;
-/// Once in so many times it asks a random agent instead: lists of agents are compared with
-/// whoever is asked, and neighbours alone may all be wrong.
+/// Once in so many times it asks a random agent instead: lists of agents are compared with the
+/// probed agent, and neighbours alone may all be wrong.
 pub const FAR_PROBE: u32 = 16;
 
 impl Default for Detection {

@@ -1,4 +1,4 @@
-//! What there is to count.
+//! Counters.
 
 /// Datagrams and bytes (payload, without the carrier's) of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -9,7 +9,7 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// What came, what went, and what was not taken.
+/// Datagrams and announcements received, sent and dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// All that came.
@@ -20,7 +20,7 @@ pub struct Counters {
     pub runs: Traffic,
     /// Sent as changes of flows, and their repairs.
     pub flows: Traffic,
-    /// Sent to compare tables: what there should be, and requests for what is missing.
+    /// Sent to compare tables: digests, and requests for missing versions.
     pub digests: Traffic,
     /// Sent to compare clocks.
     pub clocks: Traffic,
@@ -34,13 +34,13 @@ pub struct Counters {
     pub other_run: u64,
     /// Came for a run from a member that has no part in it (yet, or any more).
     pub outside: u64,
-    /// Announcements without anything new: duplicated, late, or repairs of what was whole.
+    /// Announcements without anything new: duplicated, late, or repairs of a complete table.
     pub stale: u64,
     /// Announced flows and named agents that were not taken because there are too many.
     pub refused: u64,
     /// Timestamps that were not requested, or that cannot be.
     pub odd_clocks: u64,
-    /// Requests for what is missing that were answered.
+    /// Requests for missing versions that were answered.
     pub repairs: u64,
     /// How often this agent was not there when it wanted to be, for longer than an answer may
     /// take.

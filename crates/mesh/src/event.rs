@@ -30,7 +30,7 @@ pub enum Event {
         how: Ending,
     },
     /// The others had declared this agent lost, or know a life of it that began with a greater
-    /// number: it goes on as `now`. Runs that the others have cut it out of are told one by
+    /// number: it goes on as `now`. Runs that the others have cut it out of are reported one by
     /// one, as [`Event::RunLost`]. If this comes again and again, two agents have the same id.
     Renewed {
         /// The life that is over for the others.
@@ -49,13 +49,13 @@ pub enum Event {
     RunRefused {
         /// The run.
         run: RunId,
-        /// Who.
+        /// The agent that refused.
         agent: AgentId,
         /// The plan here.
         ours: PlanHash,
         /// The plan there.
         theirs: PlanHash,
-        /// What differs.
+        /// The difference.
         why: Refusal,
     },
     /// All members of a run have the same plan.
@@ -83,9 +83,9 @@ pub enum Event {
     Flows {
         /// The run.
         run: RunId,
-        /// Whose.
+        /// The agent that announces them.
         agent: AgentId,
-        /// Each flow that is not as it was.
+        /// Each flow that changed.
         changes: Vec<FlowChange>,
     },
     /// A member has announced more flows than [`crate::config::Limits::flows`]; those beyond are
@@ -93,13 +93,12 @@ pub enum Event {
     FlowsRefused {
         /// The run.
         run: RunId,
-        /// Whose.
+        /// The agent that announces them.
         agent: AgentId,
     },
-    /// An agent's clock, or ours, is not where it was: what had been measured is void and measured
-    /// anew.
+    /// An agent's clock, or ours, was stepped: earlier measurements are void and made anew.
     ClockStepped {
-        /// Against whose clock.
+        /// The agent whose clock was compared.
         agent: AgentId,
         /// By how many nanoseconds that clock is further ahead than it was, about.
         by: i64,
@@ -117,7 +116,7 @@ pub enum Ending {
     Replaced,
 }
 
-/// What differs between two agents' ideas of a run.
+/// The difference between two agents' views of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The hash.
@@ -134,7 +133,7 @@ pub enum LossCause {
     /// The agent's life is over.
     AgentDown,
     /// This member said so.
-    ToldBy(AgentId),
+    ReportedBy(AgentId),
     /// The member has declared this agent lost, and so ignores it.
     CutUsOff,
 }

@@ -71,7 +71,7 @@ fn sorted(mut members: Vec<u32>) -> Vec<u32> {
     members
 }
 
-/// One entry of a table as announced: what holds of a flow since a version of its sender.
+/// One entry of a table as announced: a flow's state since a version of its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) version: u64,
@@ -87,13 +87,13 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes in what has this digest.
+    /// Adds an item's digest.
     pub(crate) fn add(&mut self, digest: u64) {
         self.count += 1;
         self.sum = self.sum.wrapping_add(digest);
     }
 
-    /// Takes out what was taken in.
+    /// Removes the digest of an item that was added.
     pub(crate) fn remove(&mut self, digest: u64) {
         self.count -= 1;
         self.sum = self.sum.wrapping_sub(digest);

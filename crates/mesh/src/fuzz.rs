@@ -20,8 +20,8 @@ const RUN: RunId = RunId(7);
 /// in two bytes and a time in milliseconds in one.
 ///
 /// # Panics
-/// When the mesh panics, sends more than its MTU or what it does not read itself, or does not come
-/// to rest.
+/// When the mesh panics, sends more than its MTU or a message that it cannot decode itself, or
+/// does not come to rest.
 pub fn fuzz_one(data: &[u8]) {
     let mut now = Time::from_nanos(1_000_000_000);
     let mut mesh = agent(now);

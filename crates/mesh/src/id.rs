@@ -8,21 +8,21 @@ use core::net::SocketAddr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(pub u64);
 
-/// A run of an experiment, drawn randomly by the one who starts it. An id is never used twice.
+/// A run of an experiment, drawn randomly when it is started. An id is never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u64);
 
-/// The SHA-256 of what all members of a run must agree on: the plan and the placement.
+/// The SHA-256 of the plan and the placement, on which all members of a run must agree.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlanHash(pub [u8; 32]);
 
 /// One life of an agent: from its start until it ends, or until the others have declared it lost.
 ///
 /// A later life of an agent (by `epoch`, then `renewal`) replaces an earlier one everywhere, and
-/// what the earlier one had announced is over.
+/// the earlier one's announcements are void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
-    /// Who.
+    /// The agent.
     pub agent: AgentId,
     /// Which start of it: greater than that of all former starts. The wall clock in microseconds
     /// will do.

@@ -3,23 +3,23 @@
 //! **Promises:** given messages and time, it knows which agents are alive and notices within a
 //! second which is lost; that all members of a run have the same plan; which flows each of them
 //! has; and how the clocks stand. Any agent may end at any time and the rest goes on: no agent is
-//! special. Whatever is lost, late, doubled or out of order on the way: once it is quiet, all
+//! special. After any loss, delay, duplication or reordering, once no changes are made, all
 //! agree. Every message is bounded by the MTU, and nothing is sent for each packet of a flow. The
 //! same calls in the same order give the same bytes.
 //!
-//! **Refuses:** sockets, clocks, threads, entropy; to authenticate (whoever carries the datagrams
+//! **Refuses:** sockets, clocks, threads, entropy; to authenticate (the carrier of the datagrams
 //! does that); to panic on bytes of any kind.
 //!
-//! | module | what it knows |
+//! | module | content |
 //! | --- | --- |
 //! | `mesh` | [`Mesh`], the contract; messages to and from the parts below |
 //! | `roster` | the agents that are alive, and those that were |
 //! | `swim` | membership, by foca |
-//! | `run` | members of a run, their parts, who is lost to it |
+//! | `run` | members of a run, their parts, members lost to it |
 //! | `flow` | flows that this agent announces, and those that others announce |
 //! | `clock` | [`Clock`]: offset, skew and round trip, with bounds |
 //! | `wire` | the bytes of messages |
-//! | `config`, `event`, `counters` | what goes in at the start; what comes out |
+//! | `config`, `event`, `counters` | settings; outputs |
 //!
 //! The protocol, with its figures, is in `docs/internals/mesh.md`.
 //!

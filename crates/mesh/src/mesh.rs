@@ -1,4 +1,4 @@
-//! The state machine: what callers see of it.
+//! The state machine, as callers see it.
 
 mod agents;
 mod announce;
@@ -37,16 +37,15 @@ const SWIM_HEAD: usize = 2;
 ///
 /// The contract, the same as that of `windtunnel_engine::Engine`:
 ///
-/// 1. say what happened: [`Mesh::handle_datagram`], [`Mesh::handle_timeout`], and commands;
-/// 2. ask what to do, until there is nothing: [`Mesh::poll_transmit`], [`Mesh::poll_event`], and
+/// 1. pass inputs: [`Mesh::handle_datagram`], [`Mesh::handle_timeout`], and commands;
+/// 2. take outputs, until there are none: [`Mesh::poll_transmit`], [`Mesh::poll_event`], and
 ///    [`Mesh::poll_timeout`] for the time at which [`Mesh::handle_timeout`] is next to be called;
-/// 3. getters tell what is known; 4. all is built from a [`Config`] and a seed.
+/// 3. getters return the present state; 4. all is built from a [`Config`] and a seed.
 ///
 /// `now` is this machine's monotonic clock, which the clocks of the others are compared with; it
 /// never decreases (asserted). The same calls in the same order give the same bytes. There is no
-/// authentication here: whoever carries the datagrams encrypts and authenticates them, and hands in
-/// only those that come from holders of the cluster's key. Bytes of any kind are survived all the
-/// same, and counted.
+/// authentication here: the carrier of the datagrams encrypts and authenticates them, and hands in
+/// only those of holders of the cluster's key. Malformed bytes cause no error beyond a counter.
 #[derive(Debug)]
 pub struct Mesh {
     config: Config,
@@ -54,7 +53,7 @@ pub struct Mesh {
     rng: Rng,
     swim: Swim,
     /// The life of ours that the caller knows.
-    life_told: Identity,
+    life_reported: Identity,
     roster: Roster,
     pull: Option<search::Pull>,
     /// Where to ask for others.
@@ -69,7 +68,7 @@ pub struct Mesh {
     out: Out,
 }
 
-/// What is to be done for the caller.
+/// Outputs for the caller.
 #[derive(Debug, Default)]
 struct Out {
     transmits: VecDeque<Transmit>,
@@ -80,7 +79,7 @@ struct Out {
 /// A member of a run, for callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberView {
-    /// Who.
+    /// The member.
     pub agent: AgentId,
     /// Its part. This agent itself has confirmed.
     pub part: Part,
@@ -113,7 +112,7 @@ impl Mesh {
             past: VecDeque::new(),
             timers: Timers::default(),
             out: Out::default(),
-            life_told: swim.identity(),
+            life_reported: swim.identity(),
             swim,
             config,
         }
@@ -137,10 +136,10 @@ impl Mesh {
         self.settle();
     }
 
-    /// Time has passed: at least until what [`Mesh::poll_timeout`] said, or not.
+    /// Time has passed: until [`Mesh::poll_timeout`]'s time, or less, or more.
     ///
-    /// If it is much later than that, this agent was not there, as on a machine with more work than
-    /// processors: no agent is declared lost for what could not be received meanwhile.
+    /// If it is much later than that, this agent was not running, as on a machine with more work
+    /// than processors: no agent is declared lost for datagrams that could not be received meanwhile.
     pub fn handle_timeout(&mut self, now: Time) {
         self.advance(now);
         self.make_up_for_stall();
@@ -197,8 +196,7 @@ impl Mesh {
         self.timers = Timers::default();
     }
 
-    /// Takes part in a run with these members, all of whom have to have the same `plan` and
-    /// members.
+    /// Takes part in a run with these members, all of which must have the same `plan` and members.
     ///
     /// # Errors
     /// [`RunError`], for instance if this agent is not among the members.
@@ -228,12 +226,12 @@ impl Mesh {
         Ok(())
     }
 
-    /// The members of a run who are to receive a flow: for each pair of nodes, the agents
+    /// The members of a run that are to receive a flow: for each pair of nodes, the agents
     /// where a share can depend on it. This agent itself may be among them. Takes a binary search
     /// for each.
     ///
     /// # Errors
-    /// [`RunError::Unknown`], or [`RunError::NoMember`] if one is no member.
+    /// [`RunError::Unknown`], or [`RunError::NoMember`] if one is not a member.
     pub fn audience(
         &self,
         run: RunId,
@@ -242,8 +240,8 @@ impl Mesh {
         Ok(Audience::new(self.positions(run, agents)?))
     }
 
-    /// The same, of which only those `at_once` receive the flow at once: whose nodes can share a
-    /// link with it that others cross than the flows to its destination, and the agent of the
+    /// The same, of which only those `at_once` receive the flow at once: agents with nodes that can
+    /// share a link with it which not only flows to its destination cross, and the agent of the
     /// destination. All `others` where a share can depend on it receive it within
     /// [`crate::config::Pace::later`], if it has not ended by then, and at once if they turn out to
     /// have a flow to the same node ([`Mesh::set_nodes`]).
@@ -259,8 +257,8 @@ impl Mesh {
         Ok(Audience::with_later(self.positions(run, at_once)?, &self.positions(run, others)?))
     }
 
-    /// The nodes of a run that this agent has: it informs others whose flows meet on the path into
-    /// one.
+    /// The nodes of a run that this agent has: it informs members with flows that meet on the path
+    /// into one.
     ///
     /// # Errors
     /// [`RunError::Unknown`].
@@ -290,7 +288,7 @@ impl Mesh {
         Ok(members)
     }
 
-    /// A flow of this agent began, or is no more what it was. Nothing is sent if nothing is new.
+    /// A flow of this agent began or changed. Nothing is sent if nothing is new.
     ///
     /// # Errors
     /// [`RunError::Unknown`] or [`RunError::TooManyFlows`].
@@ -306,7 +304,7 @@ impl Mesh {
         self.announce(run, key, flow, audience)
     }
 
-    /// A flow of this agent ended. Answers whether there was one.
+    /// A flow of this agent ended. Returns whether there was one.
     ///
     /// # Errors
     /// [`RunError::Unknown`].
@@ -386,7 +384,7 @@ impl Mesh {
         run.flat_map(|run| run.own.iter().map(|(key, flow, _)| (key, flow)))
     }
 
-    /// What has been counted since the beginning.
+    /// The counters since the beginning.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.out.counters
@@ -406,7 +404,7 @@ impl Mesh {
         self.now = now;
     }
 
-    /// Everything that another part wanted done is done.
+    /// Performs all pending actions of foca.
     fn settle(&mut self) {
         while self.swim.has_actions() {
             self.perform_actions();
@@ -463,7 +461,7 @@ impl Mesh {
         }
     }
 
-    /// Who we are in messages.
+    /// This agent as the sender of messages.
     fn me(&self) -> Sender {
         Sender { agent: self.config.agent, epoch: self.identity().epoch }
     }
@@ -485,7 +483,7 @@ impl Mesh {
         Mesh::spread(base, count, Span::from_millis(2))
     }
 
-    /// Likewise for what goes on as long as a run does: no more than 100.
+    /// Likewise for messages that are repeated as long as a run lasts: no more than 100.
     fn seldom(base: Span, count: usize) -> Span {
         Mesh::spread(base, count, Span::from_millis(10))
     }

@@ -13,14 +13,14 @@ pub(crate) struct Rng {
 }
 
 impl Rng {
-    pub(crate) fn new(seed: u64, agent: &str, what: &str) -> Self {
-        Rng { draws: Draws::new(Stream::named(seed, &["mesh", agent, what, "choices"])) }
+    pub(crate) fn new(seed: u64, agent: &str, purpose: &str) -> Self {
+        Rng { draws: Draws::new(Stream::named(seed, &["mesh", agent, purpose, "choices"])) }
     }
 
-    /// Choices that have nothing to do with these.
-    pub(crate) fn fork(&self, what: &str) -> Self {
+    /// An independent stream of choices.
+    pub(crate) fn fork(&self, purpose: &str) -> Self {
         let seed = self.draws.clone().below(u64::MAX);
-        Rng { draws: Draws::new(Stream::named(seed, &["mesh", "fork", what, "choices"])) }
+        Rng { draws: Draws::new(Stream::named(seed, &["mesh", "fork", purpose, "choices"])) }
     }
 
     /// A number below `bound`; 0 where that is 0.

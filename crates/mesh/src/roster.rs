@@ -25,7 +25,7 @@ pub(crate) struct Roster {
     in_runs: usize,
     /// Of all lives, the own one too.
     fingerprint: Fingerprint,
-    /// Agents that are no more, with their last life.
+    /// Agents that have ended, with their last life.
     former: BTreeMap<AgentId, FormerAgent>,
     /// Agents that have announced their end themselves.
     leaving: BTreeSet<AgentId>,
@@ -38,7 +38,7 @@ pub(crate) struct Roster {
 pub(crate) struct Agent {
     pub(crate) life: Identity,
     /// When it last sent something itself.
-    pub(crate) heard: Time,
+    pub(crate) last_received: Time,
     pub(crate) clock: PeerClock,
     /// When timestamps left that have not come back.
     pub(crate) pings: VecDeque<Time>,
@@ -50,7 +50,7 @@ pub(crate) struct Agent {
     pub(crate) runs: u32,
 }
 
-/// An agent that is no more.
+/// An agent that has ended.
 #[derive(Debug)]
 struct FormerAgent {
     life: Identity,
@@ -116,7 +116,7 @@ impl Roster {
         self.fingerprint.add(digest(&life));
         let fresh = Agent {
             life,
-            heard: now,
+            last_received: now,
             clock: PeerClock::default(),
             pings: VecDeque::new(),
             pace: Span::ZERO,
@@ -220,15 +220,15 @@ impl Roster {
 
     /// Notes that the sender of a message is alive; `false` if it is not the present life of an
     /// agent that is.
-    pub(crate) fn hear(&mut self, from: Sender, now: Time) -> bool {
+    pub(crate) fn note_received(&mut self, from: Sender, now: Time) -> bool {
         let known = self.alive.get_mut(&from.agent).filter(|it| it.life.epoch == from.epoch);
-        known.map(|agent| agent.heard = now).is_some()
+        known.map(|agent| agent.last_received = now).is_some()
     }
 
     /// Whether a life sent something within a time.
-    pub(crate) fn heard_within(&self, life: &Identity, now: Time, time: Span) -> bool {
+    pub(crate) fn received_within(&self, life: &Identity, now: Time, time: Span) -> bool {
         let known = self.get(life.agent).filter(|agent| agent.life == *life);
-        known.is_some_and(|agent| now.since(agent.heard) < time)
+        known.is_some_and(|agent| now.since(agent.last_received) < time)
     }
 
     /// The lives behind `after`, with the own one, as many as there is room for; and whether there
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_missing_in_a_part_of_a_list_is_found_in_that_part_only() {
+    fn an_agent_missing_in_a_part_of_a_list_is_found_in_that_part_only() {
         let roster = roster(&[1, 2, 3, 4]);
         let named = [life(2, 1), life(3, 1)];
         assert_eq!(roster.unnamed((None, None), &named), ids(&[1, 4]));

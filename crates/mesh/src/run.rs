@@ -1,4 +1,4 @@
-//! One run: its members, what each of them has said, and the flows.
+//! One run: its members, the state of each, and the flows.
 
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -77,7 +77,7 @@ pub enum RunError {
 pub(crate) struct Peer {
     pub(crate) part: Part,
     /// It is known to have received our part.
-    pub(crate) heard_us: bool,
+    pub(crate) acked: bool,
     /// How long until it is sent again.
     pub(crate) state_wait: Span,
     /// When it was last answered although it is outside.
@@ -88,18 +88,18 @@ pub(crate) struct Peer {
     pub(crate) refused: Option<PlanHash>,
     pub(crate) flows: PeerFlows,
     /// It was informed that not all of its flows were taken.
-    pub(crate) overflow_told: bool,
+    pub(crate) overflow_reported: bool,
     /// It was sent our flows up to this version…
     pub(crate) sent: u64,
-    /// …of which those up to this one in full, without regard to what it has.
+    /// …of which those up to this one in full, regardless of its own table.
     pub(crate) full_until: u64,
     /// The greatest version that it was ever sent.
-    pub(crate) told: u64,
+    pub(crate) sent_max: u64,
     /// It is sent something that could wait.
     pub(crate) has_time: bool,
     pub(crate) digest_wait: Span,
     pub(crate) want_wait: Span,
-    /// What it is said to have announced.
+    /// The greatest version that its digests name.
     pub(crate) want_top: u64,
     /// The last request of its that was answered.
     pub(crate) rewound: Option<(Time, u64)>,
@@ -114,7 +114,7 @@ pub(crate) struct Run {
     pub(crate) members_sum: u64,
     /// The position of this agent.
     pub(crate) me: u32,
-    /// By position; what stands at our own has no meaning.
+    /// By position; the entry at our own has no meaning.
     pub(crate) peers: Vec<Peer>,
     pub(crate) own: OwnFlows,
     /// Members that are lost to all, not only to us because they cut us off.
@@ -126,7 +126,7 @@ pub(crate) struct Run {
     pub(crate) dirty: BTreeSet<u32>,
     /// Others that have not been sent everything, and can wait.
     pub(crate) later: BTreeSet<u32>,
-    /// Who shares the way into a node.
+    /// Members that share the way into a node.
     pub(crate) meetings: Meetings,
     pub(crate) flushed: Option<Time>,
 }
@@ -135,15 +135,15 @@ impl Peer {
     fn new() -> Self {
         Peer {
             part: Part::Waiting,
-            heard_us: false,
+            acked: false,
             state_wait: Span::ZERO,
             answered: None,
             early: false,
             refused: None,
             flows: PeerFlows::default(),
-            overflow_told: false,
+            overflow_reported: false,
             sent: 0,
-            told: 0,
+            sent_max: 0,
             full_until: 0,
             has_time: false,
             digest_wait: Span::ZERO,
@@ -215,10 +215,10 @@ impl Run {
         self.others().all(|member| self.peers[member as usize].part == Part::Confirmed)
     }
 
-    /// What is said of our part to a member: a message for each page with lost members, at least
-    /// one.
+    /// The messages that describe our part to a member: one for each page with lost members, at
+    /// least one.
     pub(crate) fn states(&self, run: RunId, member: u32, ask: bool) -> Vec<RunState> {
-        let heard = self.peers[member as usize].part == Part::Confirmed;
+        let received = self.peers[member as usize].part == Part::Confirmed;
         let mut pages = vec![(0, Vec::new())];
         for index in self.lost.iter().copied() {
             let page = u16::try_from(index / PAGE_MEMBERS).unwrap_or(u16::MAX);
@@ -235,7 +235,7 @@ impl Run {
             run,
             plan: self.plan,
             members: self.members_sum,
-            heard,
+            received,
             ask,
             page,
             lost,
@@ -278,9 +278,9 @@ mod tests {
         }
         let states = run.states(RunId(1), 1, false);
         assert_eq!(states.iter().map(|state| state.page).collect::<Vec<_>>(), [0, 1, 2]);
-        let told: Vec<u32> =
+        let sent: Vec<u32> =
             states.iter().flat_map(|state| named(state.page, &state.lost)).collect();
-        assert_eq!(told, lost);
+        assert_eq!(sent, lost);
         assert!(states.iter().all(|state| state.lost.len() <= PAGE_BYTES));
     }
 }

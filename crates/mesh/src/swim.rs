@@ -1,7 +1,7 @@
-//! Membership, by foca: what is known of each agent, and how news of that spread.
+//! Membership, by foca: the state of each agent, and how updates of it spread.
 //!
-//! foca neither sends nor waits: what it wants done is collected here, beside what is due for the
-//! detection of failures, which is the mesh's own (`mesh/probes.rs`): foca would probe all agents
+//! foca neither sends nor waits: its requests are collected here, beside the timers of failure
+//! detection, which is the mesh's own (`mesh/probes.rs`): foca would probe all agents
 //! at one pace. The rest of the mesh adds a direct suspicion message (see
 //! [`crate::config::Detection::notice_period`]), comparison of whole lists, and the search for lost
 //! agents.
@@ -29,14 +29,14 @@ pub(crate) const FAN_OUT: usize = 3;
 const TELLINGS: u8 = 16;
 /// How often updates are gossiped, as long as there are any.
 const GOSSIP_PERIOD: Span = Span::from_millis(50);
-/// How soon the first of them are after a silence: what comes together goes together.
+/// How soon the first of them are gossiped after a silence: near updates share a message.
 const GOSSIP_FIRST: Span = Span::from_millis(2);
 /// How often something that is due is put off because this agent was not there.
 const GRACES_MAX: u8 = 4;
 /// For how long the dead are remembered.
 pub(crate) const MEMORY: Duration = Duration::from_secs(3600);
 
-/// Whose failure is to be detected.
+/// The agents whose failure is to be detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Of agents without a common run: slowly.
@@ -45,7 +45,7 @@ pub(crate) enum Scope {
     Run,
 }
 
-/// What is due for the detection of failures.
+/// A timer of failure detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Check {
     /// Ask the next one.
@@ -56,21 +56,21 @@ pub(crate) enum Check {
     Down(Identity, u16),
 }
 
-/// foca, with what it has asked for.
+/// foca, with its pending requests.
 pub(crate) struct Swim {
     foca: Foca<Identity, Codec, Rng, NoCustomBroadcast>,
     settings: foca::Config,
     rng: Rng,
     timers: BTreeMap<(Time, u64), Waiting>,
     timers_made: u64,
-    /// foca's next telling of news, which waits until there are any.
+    /// foca's next gossip, which waits until there are updates.
     gossip: Option<Timer<Identity>>,
     /// When it last gossiped.
-    told: Option<Time>,
+    gossiped: Option<Time>,
     actions: Actions,
 }
 
-/// What is due at a time.
+/// A timer.
 enum Due {
     /// A timer of foca.
     Foca(Timer<Identity>),
@@ -78,12 +78,12 @@ enum Due {
 }
 
 struct Waiting {
-    what: Due,
+    due: Due,
     /// How often it was put off beyond the time of a stall.
     graces: u8,
 }
 
-/// What foca wants done, in order.
+/// Actions requested by foca, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Actions {
     pub(crate) send: Vec<(Identity, Vec<u8>)>,
@@ -126,7 +126,7 @@ impl Swim {
             timers: BTreeMap::new(),
             timers_made: 0,
             gossip: None,
-            told: None,
+            gossiped: None,
             actions: Actions::default(),
         }
     }
@@ -159,7 +159,7 @@ impl Swim {
     pub(crate) fn check_after(&mut self, now: Time, check: Check, wait: Span) {
         self.timers_made += 1;
         let due = now + wait.max(Span::from_nanos(1));
-        let waiting = Waiting { what: Due::Check(check), graces: 0 };
+        let waiting = Waiting { due: Due::Check(check), graces: 0 };
         self.timers.insert((due, self.timers_made), waiting);
     }
 
@@ -167,14 +167,14 @@ impl Swim {
         self.timers.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Does what is due. Answers whether anything was.
+    /// Handles one due timer. Returns whether there was one.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
         let due = self.timers.first_entry().filter(|first| first.key().0 <= now);
-        match due.map(|due| due.remove().what) {
+        match due.map(|due| due.remove().due) {
             // An error means that the timer is about something that is over.
             Some(Due::Foca(timer)) => {
                 if matches!(timer, Timer::PeriodicGossip(_)) {
-                    self.told = Some(now);
+                    self.gossiped = Some(now);
                 }
                 let _over = self.with(now, |foca, actions| foca.handle_timer(timer, actions));
             }
@@ -184,9 +184,9 @@ impl Swim {
         true
     }
 
-    /// This agent was not there for a time that ends now: what it waits for is due so much later.
-    /// What was due meanwhile is due `slack` from now, in which what came meanwhile can be
-    /// taken in; so often only that an agent that is always late goes on.
+    /// This agent did not run for a time that ends now: its timers are put off by as much. Timers
+    /// that were due meanwhile are due `slack` from now, in which pending datagrams can be
+    /// received; the number of times is bounded, so that an agent that is always late goes on.
     pub(crate) fn make_up_for(&mut self, late: Span, now: Time, slack: Span) {
         for ((at, number), mut waiting) in core::mem::take(&mut self.timers) {
             let mut due = at + late;
@@ -208,7 +208,7 @@ impl Swim {
         let _cannot_fail = self.with(now, |foca, actions| foca.announce(to, actions));
     }
 
-    /// Takes in what is known of an agent, and gossips it.
+    /// Applies an agent's state, and gossips it.
     pub(crate) fn learn(&mut self, now: Time, life: Identity, incarnation: u16, state: State) {
         let member = core::iter::once(Member::new(life, incarnation, state));
         let _ = self.with(now, |foca, actions| foca.apply_many(member, true, actions));
@@ -228,13 +228,12 @@ impl Swim {
         let _ = self.with(now, |foca, actions| foca.change_identity(life, actions));
     }
 
-    /// Forgets who is down, and its updates about that: this agent was cut off from the
-    /// others, and what it found out about them meanwhile is worth nothing. `agents` are those
-    /// who are there.
+    /// Forgets which agents are down, and its updates about that: this agent was cut off from the
+    /// others, so its findings about them meanwhile are wrong. `agents` are those that are there.
     pub(crate) fn forget_downs(&mut self, now: Time, agents: Vec<Identity>) {
         let rng = self.rng.fork(&self.identity().renewal.to_string());
         self.foca = Foca::new(self.identity(), self.settings.clone(), rng, Codec);
-        self.timers.retain(|_, waiting| matches!(waiting.what, Due::Check(Check::Next(_))));
+        self.timers.retain(|_, waiting| matches!(waiting.due, Due::Check(Check::Next(_))));
         self.gossip = None;
         self.actions.incarnation = 0;
         let members = agents.into_iter().map(Member::alive);
@@ -248,7 +247,7 @@ impl Swim {
         self.timers.clear();
     }
 
-    /// What is to be done.
+    /// Takes the actions to perform.
     pub(crate) fn take_actions(&mut self) -> Actions {
         let incarnation = self.actions.incarnation;
         core::mem::replace(&mut self.actions, Actions { incarnation, ..Actions::default() })
@@ -264,13 +263,13 @@ impl Swim {
         now: Time,
         act: impl FnOnce(&mut Foca<Identity, Codec, Rng, NoCustomBroadcast>, Runtime<'_>) -> R,
     ) -> R {
-        let Swim { foca, timers, timers_made, gossip, told, actions, .. } = self;
+        let Swim { foca, timers, timers_made, gossip, gossiped, actions, .. } = self;
         let done = act(foca, Runtime { now, timers, timers_made, gossip, actions });
         if let Some(timer) = gossip.take_if(|_| foca.updates_backlog() > 0) {
             *timers_made += 1;
-            let waiting = Waiting { what: Due::Foca(timer), graces: 0 };
+            let waiting = Waiting { due: Due::Foca(timer), graces: 0 };
             let soon = now + GOSSIP_FIRST;
-            let due = told.map_or(soon, |told| soon.max(told + GOSSIP_PERIOD));
+            let due = gossiped.map_or(soon, |last| soon.max(last + GOSSIP_PERIOD));
             timers.insert((due, *timers_made), waiting);
         }
         done
@@ -318,9 +317,9 @@ impl foca::Runtime<Identity> for Runtime<'_> {
             _ => {}
         }
         *self.timers_made += 1;
-        // At least a nanosecond later, so that what is due now comes to an end.
+        // At least a nanosecond later, so that handling the timers due now terminates.
         let after = Span::from(after).max(Span::from_nanos(1));
-        let waiting = Waiting { what: Due::Foca(event), graces: 0 };
+        let waiting = Waiting { due: Due::Foca(event), graces: 0 };
         self.timers.insert((self.now + after, *self.timers_made), waiting);
     }
 }

@@ -1,4 +1,4 @@
-//! When what is to be done next.
+//! Timers, by their purpose.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::id::{AgentId, RunId};
 /// Something that is due at a time. Each at one time only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wake {
-    /// Ask those who are not known here, or were lost.
+    /// Ask agents that are not known here, or were lost.
     Rejoin,
     /// The next part of another agent's list of agents is overdue.
     Pull,
@@ -23,9 +23,9 @@ pub(crate) enum Wake {
     Later(RunId),
     /// Send a member our part in a run.
     State(RunId, u32),
-    /// Send a member the digest of what it should have.
+    /// Send a member the digest of the flows it should hold.
     Digest(RunId, u32),
-    /// Ask a member for what is missing.
+    /// Ask a member for missing versions.
     Want(RunId, u32),
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_due_comes_in_order_and_once() {
+    fn due_timers_come_in_order_and_once() {
         let at = Time::from_nanos;
         let mut timers = Timers::default();
         timers.set(Wake::Pull, at(5));

@@ -12,8 +12,7 @@ use windtunnel_model::{Bytes, NodeId, Rate, Span, Time};
 
 use crate::id::{AgentId, Identity};
 
-/// What is left to read. Every method answers `None` where the bytes end or are not what they
-/// should be.
+/// The bytes left to read. Every method returns `None` where the bytes end or are malformed.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],

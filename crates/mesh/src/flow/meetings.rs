@@ -53,7 +53,7 @@ impl Meetings {
         }
     }
 
-    /// This agent has a flow. Answers whose flows it is known to meet.
+    /// This agent has a flow. Returns the members whose flows it is known to meet.
     pub(crate) fn begin_own(&mut self, me: u32, key: FlowKey) -> Vec<u32> {
         if self.nodes.contains(&key.destination) {
             self.begin(me, key);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_a_flow_meets_is_remembered_as_long_as_it_runs() {
+    fn the_flows_that_a_flow_meets_are_remembered_as_long_as_it_runs() {
         let mut meetings = Meetings::default();
         assert!(!meetings.meet(NodeId(9), &[1]), "no flow here");
         assert!(meetings.begin_own(0, key(5, 9)).is_empty());

@@ -32,7 +32,7 @@ pub(crate) struct OwnFlows {
     ended: BTreeSet<u64>,
     /// Ends up to this version are forgotten.
     floor: u64,
-    /// What each member should hold, by its position.
+    /// The flows that each member should hold, by its position.
     views: Vec<Fingerprint>,
 }
 
@@ -86,13 +86,13 @@ impl OwnFlows {
         }
         let audience = audience.clone();
         let later: Vec<u32> = audience.iter().collect();
-        let told = Audience::with_later(audience.at_once().chain(gone.iter()).collect(), &later);
+        let notified = Audience::with_later(audience.at_once().chain(gone.iter()).collect(), &later);
         for member in audience.iter() {
             self.views[member as usize].add(digest(&key, self.version + 1));
         }
         let version = self.record(Record { key, flow: Some(flow), audience, began });
         self.live.insert(key, version);
-        told
+        notified
     }
 
     /// A flow ended. Returns the members that have to receive it; `None` if there was none.
@@ -102,8 +102,8 @@ impl OwnFlows {
         Some(audience)
     }
 
-    /// Forgets the oldest end if there are more than `limit`. Answers its version, and who had to
-    /// receive it.
+    /// Forgets the oldest end if there are more than `limit`. Returns its version and the members
+    /// that had to receive it.
     pub(crate) fn forget_beyond(&mut self, limit: usize) -> Option<(u64, Audience)> {
         if self.ended.len() <= limit {
             return None;
@@ -113,8 +113,8 @@ impl OwnFlows {
         Some((version, self.records.remove(&version)?.audience))
     }
 
-    /// What `member` has to receive of what changed after `version`, oldest first; of ends, only
-    /// those of flows that began by version `ends`.
+    /// The changes after `version` that `member` has to receive, oldest first; of ends, only those
+    /// of flows that began by version `ends`.
     pub(crate) fn after(
         &self,
         version: u64,
@@ -123,8 +123,8 @@ impl OwnFlows {
     ) -> impl Iterator<Item = Entry> + '_ {
         let later = self.records.range(version.saturating_add(1)..);
         later.filter_map(move |(version, record)| {
-            let told = record.flow.is_some() || record.began <= ends;
-            let wanted = told && record.audience.contains(member);
+            let relevant = record.flow.is_some() || record.began <= ends;
+            let wanted = relevant && record.audience.contains(member);
             let change = FlowChange { key: record.key, flow: record.flow };
             wanted.then_some(Entry { version: *version, change })
         })
@@ -166,59 +166,59 @@ mod tests {
         }
     }
 
-    fn heard(own: &OwnFlows, version: u64, member: u32) -> Vec<(u64, u32, bool)> {
+    fn received(own: &OwnFlows, version: u64, member: u32) -> Vec<(u64, u32, bool)> {
         let entries = own.after(version, member, u64::MAX);
         entries.map(|e| (e.version, e.change.key.number, e.change.flow.is_some())).collect()
     }
 
     #[test]
-    fn a_flow_is_told_once_at_its_last_version() {
+    fn a_flow_is_sent_once_at_its_last_version() {
         let mut own = OwnFlows::new(3);
         let both = Audience::new(vec![1, 2]);
         assert_eq!(own.set(key(1), flow(10), &both).len(), 2);
         assert_eq!(own.set(key(1), flow(20), &both).len(), 2);
         assert_eq!(own.set(key(2), flow(10), &Audience::new(vec![2])).len(), 1);
-        assert_eq!(heard(&own, 0, 1), [(2, 1, true)]);
-        assert_eq!(heard(&own, 0, 2), [(2, 1, true), (3, 2, true)]);
+        assert_eq!(received(&own, 0, 1), [(2, 1, true)]);
+        assert_eq!(received(&own, 0, 2), [(2, 1, true), (3, 2, true)]);
         assert!(own.set(key(1), flow(20), &both).is_empty(), "nothing new");
         assert_eq!(own.version(), 3);
     }
 
     #[test]
-    fn an_end_is_told_to_those_who_knew_until_it_is_forgotten() {
+    fn an_end_is_sent_to_members_that_knew_the_flow_until_it_is_forgotten() {
         let mut own = OwnFlows::new(3);
         own.set(key(1), flow(10), &Audience::new(vec![1]));
         own.set(key(2), flow(10), &Audience::new(vec![1]));
         assert_eq!(own.end(&key(1)), Some(Audience::new(vec![1])));
         assert_eq!(own.end(&key(1)), None);
-        assert_eq!(heard(&own, 2, 1), [(3, 1, false)]);
-        assert_eq!(heard(&own, 2, 2), []);
+        assert_eq!(received(&own, 2, 1), [(3, 1, false)]);
+        assert_eq!(received(&own, 2, 2), []);
         own.end(&key(2));
         assert_eq!(own.forget_beyond(1), Some((3, Audience::new(vec![1]))));
         assert_eq!(own.forget_beyond(1), None);
-        assert_eq!((own.floor(), heard(&own, 0, 1)), (3, vec![(4, 2, false)]));
+        assert_eq!((own.floor(), received(&own, 0, 1)), (3, vec![(4, 2, false)]));
         assert_eq!(own.view(1), Fingerprint::default());
     }
 
     #[test]
-    fn who_was_not_told_of_a_flow_need_not_hear_that_it_has_ended() {
+    fn a_member_that_never_received_a_flow_is_not_sent_its_end() {
         let mut own = OwnFlows::new(3);
         let audience = Audience::with_later(vec![1], &[2]);
         own.set(key(1), flow(10), &audience);
         own.set(key(1), flow(20), &audience);
         assert_eq!(own.end(&key(1)), Some(audience));
         assert_eq!(own.after(0, 2, 0).count(), 0, "it knows of nothing");
-        assert_eq!(own.after(1, 2, 1).count(), 1, "it was told the first version");
+        assert_eq!(own.after(1, 2, 1).count(), 1, "it was sent the first version");
     }
 
     #[test]
-    fn who_leaves_the_audience_hears_an_end() {
+    fn a_member_that_leaves_the_audience_receives_an_end() {
         let mut own = OwnFlows::new(3);
         own.set(key(1), flow(10), &Audience::new(vec![1]));
-        let told = own.set(key(1), flow(10), &Audience::new(vec![2]));
-        assert_eq!(told, Audience::new(vec![1, 2]));
-        assert_eq!(heard(&own, 1, 1), [(2, 1, false)]);
-        assert_eq!(heard(&own, 1, 2), [(3, 1, true)]);
+        let notified = own.set(key(1), flow(10), &Audience::new(vec![2]));
+        assert_eq!(notified, Audience::new(vec![1, 2]));
+        assert_eq!(received(&own, 1, 1), [(2, 1, false)]);
+        assert_eq!(received(&own, 1, 2), [(3, 1, true)]);
         assert_eq!((own.view(1).count, own.view(2).count), (0, 1));
     }
 }

@@ -1,7 +1,7 @@
 //! The flows that another member announces.
 //!
-//! A message covers a range of the sender's versions, from `prev` to `top`. What has been covered
-//! without a gap is `have`. Entries beyond a gap hold at once; ends among them are remembered until
+//! A message covers a range of the sender's versions, from `prev` to `top`. Versions up to `have`
+//! are covered without a gap. Entries beyond a gap hold at once; ends among them are remembered until
 //! the gap is filled, so that an older announcement that comes late changes nothing.
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use super::{Entry, Fingerprint, digest};
 /// Ranges beyond a gap that are remembered; the furthest is forgotten, and asked for again later.
 const AHEAD_MAX: usize = 64;
 
-/// What became of a message.
+/// The effect of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Applied {
     pub(crate) changes: Vec<FlowChange>,
@@ -58,8 +58,8 @@ impl PeerFlows {
         self.flows.iter().map(|(key, (_, flow))| (*key, *flow))
     }
 
-    /// Whether this is what the sender says that it should be at `top`; `None` if that cannot be
-    /// decided: more has been received since, or the table is full.
+    /// Whether the table is as the sender says that it should be at `top`; `None` if that cannot
+    /// be decided: more has been received since, or the table is full.
     pub(crate) fn agrees(&self, top: u64, should: Fingerprint) -> Option<bool> {
         match self.have.cmp(&top) {
             Ordering::Less => Some(false),
@@ -69,7 +69,7 @@ impl PeerFlows {
         }
     }
 
-    /// Forgets which versions were received, but not what holds: the sender will send all flows
+    /// Forgets which versions were received, but keeps the flows: the sender will send all of them
     /// again.
     pub(crate) fn restart(&mut self) {
         self.have = 0;
@@ -78,7 +78,7 @@ impl PeerFlows {
         self.overflowed = false;
     }
 
-    /// Everything ends. Answers what that changes.
+    /// Ends all flows. Returns the changes.
     pub(crate) fn clear(&mut self) -> Vec<FlowChange> {
         let flows = core::mem::take(self).flows;
         flows.into_keys().map(|key| FlowChange { key, flow: None }).collect()
@@ -116,7 +116,7 @@ impl PeerFlows {
         let Entry { version, change } = *entry;
         let held = self.flows.get(&change.key).map(|(version, _)| *version);
         let known = held.max(self.ended.get(&change.key).copied());
-        // What is not held although everything up to `have` has been received, has ended.
+        // A flow that is not held although everything up to `have` was received has ended.
         if version <= known.unwrap_or(self.have) {
             return;
         }
@@ -142,7 +142,7 @@ impl PeerFlows {
         applied.changes.push(change);
     }
 
-    /// Ends what a full list of the flows of a range does not name.
+    /// Ends the flows that a full list of a range does not name.
     fn sweep(&mut self, (prev, top): (u64, u64), entries: &[Entry], applied: &mut Applied) {
         let named: BTreeSet<_> =
             entries.iter().map(|entry| (entry.change.key, entry.version)).collect();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_a_gap_holds_at_once_and_what_comes_late_changes_nothing() {
+    fn an_entry_after_a_gap_holds_at_once_and_a_late_entry_changes_nothing() {
         let mut peer = PeerFlows::default();
         let end = peer.apply((1, 2), false, &[entry(2, 7, None)], 10);
         assert!(end.changes.is_empty() && peer.has_gap());
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_ends_what_it_does_not_name() {
+    fn a_full_list_ends_the_flows_it_does_not_name() {
         let mut peer = PeerFlows::default();
         let both = [entry(1, 1, Some(flow(1))), entry(2, 2, Some(flow(1)))];
         peer.apply((0, 2), false, &both, 10);
@@ -250,7 +250,7 @@ mod tests {
     enum Step {
         Set(u32, u64),
         End(u32),
-        Tell,
+        Send,
         Arrive(usize),
         Lose(usize),
         Repair,
@@ -260,7 +260,7 @@ mod tests {
         let step = prop_oneof![
             (0..6u32, 1..4u64).prop_map(|(number, rtt)| Step::Set(number, rtt)),
             (0..6u32).prop_map(Step::End),
-            Just(Step::Tell),
+            Just(Step::Send),
             any::<usize>().prop_map(Step::Arrive),
             any::<usize>().prop_map(Step::Lose),
             Just(Step::Repair),
@@ -271,18 +271,18 @@ mod tests {
     /// A message as it would be sent: the range, whether it is full, the entries.
     type Sent = ((u64, u64), bool, Vec<Entry>);
 
-    fn tell(own: &OwnFlows, from: u64) -> Sent {
+    fn send(own: &OwnFlows, from: u64) -> Sent {
         let full = from < own.floor() || from == 0;
         let from = if full { 0 } else { from };
         ((from, own.version()), full, own.after(from, 1, if full { 0 } else { u64::MAX }).collect())
     }
 
     proptest! {
-        /// Whatever is lost, doubled or out of order: after one repair both agree.
+        /// After any loss, duplication or reordering, both agree after one repair.
         #[test]
         fn tables_agree_after_a_repair(steps in steps(), limit in 0..5usize) {
             let (mut own, mut peer) = (OwnFlows::new(2), PeerFlows::default());
-            let (mut told, mut way) = (0, Vec::<Sent>::new());
+            let (mut sent, mut way) = (0, Vec::<Sent>::new());
             for step in steps {
                 match step {
                     Step::Set(number, rtt) => {
@@ -291,9 +291,9 @@ mod tests {
                     Step::End(number) => {
                         own.end(&key(number));
                     }
-                    Step::Tell => {
-                        way.push(tell(&own, told));
-                        told = own.version();
+                    Step::Send => {
+                        way.push(send(&own, sent));
+                        sent = own.version();
                     }
                     Step::Arrive(at) if !way.is_empty() => {
                         let (range, full, entries) = &way[at % way.len()];
@@ -303,12 +303,12 @@ mod tests {
                         let at = at % way.len();
                         way.swap_remove(at);
                     }
-                    Step::Repair => way.push(tell(&own, peer.have())),
+                    Step::Repair => way.push(send(&own, peer.have())),
                     Step::Arrive(_) | Step::Lose(_) => {}
                 }
                 while own.forget_beyond(limit).is_some() {}
             }
-            let (range, full, entries) = tell(&own, peer.have());
+            let (range, full, entries) = send(&own, peer.have());
             peer.apply(range, full, &entries, 100);
             prop_assert_eq!(peer.agrees(own.version(), own.view(1)), Some(true));
             let should: Vec<_> = own.iter().map(|(key, flow, _)| (key, flow)).collect();

@@ -1,4 +1,4 @@
-//! Membership: what foca reports, and direct messages to suspected agents.
+//! Membership: foca's reports, and direct messages to suspected agents.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::id::Identity;
 use crate::swim::{self, Scope, codec};
 
 impl Mesh {
-    /// Does what foca asked for.
+    /// Performs foca's pending actions.
     pub(super) fn perform_actions(&mut self) {
         let actions = self.swim.take_actions();
         for (to, data) in actions.send {
@@ -38,14 +38,14 @@ impl Mesh {
             return;
         }
         let sender = codec::sender_to(&self.identity(), data);
-        let doubted = codec::without_downs(data, |life| self.heard_lately(life));
+        let doubted = codec::without_downs(data, |life| self.received_lately(life));
         if !self.swim.handle_data(self.now, doubted.as_deref().unwrap_or(data)) {
             self.out.counters.malformed += 1;
             return;
         }
         self.settle();
         if let Some(agent) = sender.and_then(|life| self.roster.get_mut(life.agent)) {
-            agent.heard = self.now;
+            agent.last_received = self.now;
         }
         if let Some(life) = sender.filter(|life| self.agent(life.agent) != Some(life)) {
             self.send_lost(life);
@@ -75,11 +75,11 @@ impl Mesh {
         self.swim.announce(self.now, from);
     }
 
-    /// Whether a life sent something within the time that it would have had to object. Whoever says
-    /// that it is down was cut off from it, and we are not; or it said good-bye, and will say
-    /// so to us.
-    fn heard_lately(&self, life: &Identity) -> bool {
-        self.roster.heard_within(life, self.now, self.config.detection.suspicion)
+    /// Whether a life sent something within the time that it would have had to object. An agent
+    /// that reports it as down was cut off from it, and we are not; or it is leaving, and will
+    /// announce that to us.
+    fn received_lately(&self, life: &Identity) -> bool {
+        self.roster.received_within(life, self.now, self.config.detection.suspicion)
     }
 
     fn names_strangers(&self, data: &[u8]) -> bool {
@@ -97,7 +97,7 @@ impl Mesh {
         }
     }
 
-    /// We are suspected: object to foca's news and to whoever said it.
+    /// We are suspected: object to foca's news and to the reporting agent.
     pub(super) fn on_suspected(&mut self, from: &Identity, life: &Identity, incarnation: u16) {
         let own = self.identity();
         if life.agent != own.agent || life.follows(&own) {
@@ -127,8 +127,8 @@ impl Mesh {
 
     pub(super) fn send_leave(&mut self) {
         let own = self.identity();
-        let everybody: Vec<_> = self.roster.lives().map(|life| life.address).collect();
-        for to in everybody {
+        let others: Vec<_> = self.roster.lives().map(|life| life.address).collect();
+        for to in others {
             self.send(to, &Message::Leave(own));
         }
         self.swim.leave(self.now);
@@ -182,7 +182,7 @@ impl Mesh {
         }
     }
 
-    /// Whatever an agent had a part in is over.
+    /// Ends an agent's part in everything.
     fn remove_agent(&mut self, life: Identity, how: Ending) {
         self.roster.remove(&life);
         self.timers.cancel(Wake::Clock(life.agent));
@@ -198,7 +198,7 @@ impl Mesh {
 
     /// We have become a later life of ourselves.
     pub(super) fn renewed(&mut self, now: Identity) {
-        let was = core::mem::replace(&mut self.life_told, now);
+        let was = core::mem::replace(&mut self.life_reported, now);
         self.roster.replace_digest(&was, &now);
         self.out.events.push_back(Event::Renewed { was, now });
         let agents = self.roster.lives().copied().collect();

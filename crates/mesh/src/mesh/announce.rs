@@ -1,4 +1,4 @@
-//! Telling the others of our flows.
+//! Announcing this agent's flows.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -32,29 +32,29 @@ impl Mesh {
         if run.own.len() >= limit && run.own.get(&key).is_none() {
             return Err(RunError::TooManyFlows { run: id, limit });
         }
-        let told = run.own.set(key, flow, audience);
+        let audience = run.own.set(key, flow, audience);
         let met = run.meetings.begin_own(run.me, key);
-        self.tell(id, &told, &met);
+        self.notify(id, &audience, &met);
         Ok(())
     }
 
     pub(super) fn withdraw(&mut self, id: RunId, key: &FlowKey) -> Result<bool, RunError> {
         let run = self.runs.get_mut(&id).ok_or(RunError::Unknown(id))?;
-        let Some(told) = run.own.end(key) else { return Ok(false) };
+        let Some(audience) = run.own.end(key) else { return Ok(false) };
         let met = run.meetings.begin_own(run.me, *key);
         run.meetings.end_own(run.me, key);
-        self.tell(id, &told, &met);
+        self.notify(id, &audience, &met);
         Ok(true)
     }
 
-    /// Something is new for those members; those that share a destination (`meet`) receive it at
-    /// once, too.
-    fn tell(&mut self, id: RunId, told: &Audience, met: &[u32]) {
+    /// There is a change for the members of `audience`; those that share a destination (`met`)
+    /// receive it at once, too.
+    fn notify(&mut self, id: RunId, audience: &Audience, met: &[u32]) {
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let hears = |member: &u32| run.peers[*member as usize].part == Part::Confirmed;
-        let met = met.iter().copied().filter(|member| told.contains(*member));
-        let at_once: Vec<u32> = told.at_once().chain(met).filter(hears).collect();
-        let later: Vec<u32> = told.iter().filter(hears).collect();
+        let confirmed = |member: &u32| run.peers[*member as usize].part == Part::Confirmed;
+        let met = met.iter().copied().filter(|member| audience.contains(*member));
+        let at_once: Vec<u32> = audience.at_once().chain(met).filter(confirmed).collect();
+        let later: Vec<u32> = audience.iter().filter(confirmed).collect();
         run.dirty.extend(at_once);
         let later = later.into_iter().filter(|member| !run.dirty.contains(member));
         run.later.extend(later);
@@ -74,7 +74,7 @@ impl Mesh {
         self.flush_soon(id);
     }
 
-    /// Sends what is new at once after a silence, else when the time of the batch is over.
+    /// Sends changes at once after a silence, else when the time of the batch is over.
     pub(super) fn flush_soon(&mut self, id: RunId) {
         let Some(run) = self.runs.get(&id) else { return };
         if run.dirty.is_empty() {
@@ -86,11 +86,11 @@ impl Mesh {
         }
     }
 
-    /// Those that could wait are served now.
+    /// Sends changes to the members that could wait.
     pub(super) fn flush_later(&mut self, id: RunId) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let later = core::mem::take(&mut run.later);
-        // What they should have by now is compared along with the next ones.
+        // Their digests are sent along with the next changes.
         for member in &later {
             run.peer(*member).has_time = true;
         }
@@ -106,21 +106,21 @@ impl Mesh {
         }
         run.flushed = Some(now);
         self.timers.cancel(Wake::Flush(id));
-        let mut hearing = Vec::new();
+        let mut receivers = Vec::new();
         for member in core::mem::take(&mut run.dirty) {
             run.later.remove(&member);
             let agent = run.agent(member);
             let peer = &mut run.peers[member as usize];
             let has_time = core::mem::take(&mut peer.has_time);
             let Some(life) = self.roster.life(agent) else { continue };
-            let mut told = false;
+            let mut sent = false;
             for _ in 0..BURST {
                 let Some(delta) = next_delta(id, &run.own, peer, member, mtu) else { break };
                 self.out.send(life.address, &Message::Delta(from, delta));
-                told = true;
+                sent = true;
             }
-            if told {
-                hearing.push(agent);
+            if sent {
+                receivers.push(agent);
                 let first = self.config.pace.digest_first.max(Span::from_nanos(1));
                 peer.digest_wait =
                     if has_time { Span::from_nanos(first.as_nanos() * 8) } else { first };
@@ -135,7 +135,7 @@ impl Mesh {
             let at = self.after(self.config.pace.batch);
             self.timers.set(Wake::Flush(id), at);
         }
-        hearing.into_iter().for_each(|agent| self.piggyback(agent));
+        receivers.into_iter().for_each(|agent| self.piggyback(agent));
     }
 
     /// A member has come into a run.
@@ -146,7 +146,7 @@ impl Mesh {
         self.timers.set(Wake::Digest(id, member), at);
     }
 
-    /// Sends a member the digest of what it should have.
+    /// Sends a member the digest of the flows it should hold.
     pub(super) fn digest(&mut self, id: RunId, member: u32) {
         let from = self.me();
         let Some(run) = self.runs.get_mut(&id) else { return };
@@ -165,14 +165,14 @@ impl Mesh {
         }
     }
 
-    /// A member asks for what came after a version.
+    /// A member asks for the changes after a version.
     pub(super) fn on_want(&mut self, from: Sender, id: RunId, have: u64) {
         let Some(member) = self.confirmed(from, id) else { return };
         let now = self.now;
         let Some(run) = self.runs.get_mut(&id) else { return };
         let forgotten = have < run.own.floor();
         let peer = run.peer(member);
-        let again = |(at, what): (_, u64)| what == have && now.since(at) < REPAIR_WAIT;
+        let again = |(at, version): (_, u64)| version == have && now.since(at) < REPAIR_WAIT;
         if peer.rewound.is_some_and(again) || have > peer.sent {
             return;
         }
@@ -186,8 +186,8 @@ impl Mesh {
         self.flush_soon(id);
     }
 
-    /// A member's flow began here, or ended: those that meet at a node of this agent are told of
-    /// each other.
+    /// A member's flow began here, or ended: members with flows that meet at a node of this agent
+    /// are informed of each other.
     pub(super) fn note_arrivals(&mut self, id: RunId, member: u32, changes: &[FlowChange]) {
         let from = self.me();
         for FlowChange { key, flow } in changes {
@@ -237,7 +237,7 @@ impl Mesh {
 /// Whether there is something that a member has not been sent.
 fn has_more(own: &OwnFlows, peer: &Peer, member: u32) -> bool {
     let full = peer.sent < peer.full_until;
-    full || own.after(peer.sent, member, peer.told).next().is_some()
+    full || own.after(peer.sent, member, peer.sent_max).next().is_some()
 }
 
 /// The next message for a member, which then counts as sent.
@@ -248,7 +248,7 @@ fn next_delta(
     member: u32,
     mtu: usize,
 ) -> Option<Delta> {
-    if peer.told == 0 && own.after(0, member, 0).next().is_none() {
+    if peer.sent_max == 0 && own.after(0, member, 0).next().is_none() {
         return None;
     }
     if peer.sent == 0 && peer.full_until == 0 {
@@ -259,7 +259,7 @@ fn next_delta(
     let last = if full { peer.full_until } else { own.version() };
     let (mut room, mut top, mut entries) = (mtu - DELTA_HEAD_MAX, prev, Vec::new());
     let mut all = true;
-    let ends = if full { 0 } else { peer.told };
+    let ends = if full { 0 } else { peer.sent_max };
     for entry in own.after(prev, member, ends).take_while(|entry| entry.version <= last) {
         let length = entry_len(&entry, top);
         if length > room {
@@ -277,6 +277,6 @@ fn next_delta(
         return None;
     }
     peer.sent = top;
-    peer.told = peer.told.max(top);
+    peer.sent_max = peer.sent_max.max(top);
     Some(Delta { run: id, prev, top, full, entries })
 }

@@ -15,7 +15,7 @@ const HURRY_WAIT: Span = Span::from_millis(25);
 /// Likewise when an agent has come: a machine that begins much at once answers late, but not
 /// always.
 const HURRY_WAIT_FIRST: Span = Span::from_millis(100);
-/// Requests whose answers are waited for.
+/// Requests that may be pending.
 const PINGS_MAX: usize = 8;
 /// With many agents in common runs, each has its turn after this time for each of them…
 const EACH: Span = Span::from_millis(40);

@@ -1,11 +1,11 @@
-//! Hearing of the others' flows.
+//! Receiving the others' flows.
 
 use windtunnel_model::Span;
 
 use super::{Event, Mesh, Message, RunId, Sender, Wake};
 use crate::wire::message::{Delta, Digest};
 
-/// Until a request for what is missing is repeated: doubled each time…
+/// Until a request for missing versions is repeated: doubled each time…
 const WANT_WAIT: Span = Span::from_millis(20);
 /// …up to this.
 const WANT_WAIT_MAX: Span = Span::from_millis(500);
@@ -19,8 +19,8 @@ impl Mesh {
         let range = (delta.prev, delta.top);
         let applied = peer.flows.apply(range, delta.full, &delta.entries, limit);
         let (gap, lacks) = (peer.flows.has_gap(), peer.lacks());
-        let overflow = applied.refused > 0 && !peer.overflow_told;
-        peer.overflow_told |= overflow;
+        let overflow = applied.refused > 0 && !peer.overflow_reported;
+        peer.overflow_reported |= overflow;
         self.out.counters.stale += u64::from(applied.stale);
         self.out.counters.refused += applied.refused;
         if !applied.changes.is_empty() {
@@ -34,7 +34,7 @@ impl Mesh {
         if !lacks {
             self.timers.cancel(Wake::Want(id, member));
         } else if gap && !self.timers.is_set(Wake::Want(id, member)) {
-            // What is missing may only be late.
+            // A missing message may only be late.
             let at = self.after(self.config.pace.patience);
             self.begin_wanting(id, member);
             self.timers.set(Wake::Want(id, member), at);
@@ -58,7 +58,7 @@ impl Mesh {
                 self.want(id, member);
             }
         } else if agrees == Some(true) {
-            // What had been announced beyond that has been taken back.
+            // Announcements beyond that have been withdrawn.
             peer.want_top = 0;
             self.timers.cancel(Wake::Want(id, member));
         }
@@ -73,7 +73,7 @@ impl Mesh {
         }
     }
 
-    /// Asks a member for what is missing, and again until it is there.
+    /// Asks a member for missing versions, and again until they are there.
     pub(super) fn want(&mut self, id: RunId, member: u32) {
         let from = self.me();
         let Some(run) = self.runs.get_mut(&id) else { return };

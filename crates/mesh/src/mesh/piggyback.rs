@@ -1,6 +1,6 @@
 //! Piggybacking. A packet between machines costs its sender and its receiver far more than the
-//! bytes in it, and the carrier puts what leaves for one agent at the same time into one packet. So
-//! whenever something leaves for an agent, what would soon leave for it by itself does so now.
+//! bytes in it, and the carrier puts datagrams that leave for one agent at the same time into one
+//! packet. So a datagram for an agent takes along the messages that are soon due for it.
 
 use alloc::vec::Vec;
 
@@ -8,11 +8,11 @@ use windtunnel_model::{Span, Time};
 
 use super::{AgentId, Mesh, Run, RunId, Wake};
 
-/// What is due within this part of its period is piggybacked.
+/// Messages due within this part of their period are piggybacked.
 const PART: u64 = 2;
 
 impl Mesh {
-    /// Something leaves for an agent: with it goes what is due there soon.
+    /// A message leaves for an agent: those that are soon due for it leave as well.
     pub(super) fn piggyback(&mut self, agent: AgentId) {
         let Some(known) = self.roster.get(agent) else { return };
         // Those made in a hurry are not to come at once.
@@ -49,7 +49,8 @@ mod tests {
         Mesh::new(config, number.into(), Time::ZERO)
     }
 
-    /// Lets `agents` speak and hear for a while, without delay; what the first sends at each time.
+    /// Lets `agents` exchange messages for a while, without delay; returns the kinds of messages
+    /// that the first sends at each time.
     fn talk(agents: &mut [Mesh], from: u64, until: u64) -> Vec<(Time, Vec<u8>)> {
         let mut sent = Vec::new();
         for now in (from..until).map(|millis| Time::ZERO + Span::from_millis(millis)) {
@@ -80,7 +81,7 @@ mod tests {
             let now = agent.now;
             agent.join_run(now, run, plan, &[AgentId(1), AgentId(2)]).expect("a run");
         }
-        // The quick ones at the beginning are let pass.
+        // Skips the frequent exchanges at the beginning.
         talk(&mut agents, 1000, 3000);
         let sent = talk(&mut agents, 3000, 13_000);
         let with_ping: Vec<_> = sent.iter().filter(|(_, kinds)| kinds.contains(&PING)).collect();

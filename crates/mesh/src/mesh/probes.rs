@@ -72,7 +72,7 @@ impl Probes {
 }
 
 impl Mesh {
-    /// Does what is due.
+    /// Handles a timer of failure detection.
     pub(super) fn check(&mut self, check: Check) {
         match check {
             Check::Next(scope) => self.probe_next(scope),
@@ -226,7 +226,7 @@ impl Mesh {
         number: u32,
         origin: Option<AgentId>,
     ) {
-        if to == self.config.agent && self.hear_life(from, incarnation) {
+        if to == self.config.agent && self.note_alive(from, incarnation) {
             let (own, incarnation) = (self.identity(), self.swim.incarnation());
             let ack = Message::ProbeAck { from: own, incarnation, number, origin };
             self.send_to(from.agent, &ack);
@@ -240,7 +240,7 @@ impl Mesh {
         number: u32,
         origin: Option<AgentId>,
     ) {
-        if !self.hear_life(from, incarnation) {
+        if !self.note_alive(from, incarnation) {
             return;
         }
         match origin {
@@ -265,7 +265,7 @@ impl Mesh {
     }
 
     /// An agent says that it is alive. False if it is down here; it is sent that then.
-    fn hear_life(&mut self, life: Identity, incarnation: u16) -> bool {
+    fn note_alive(&mut self, life: Identity, incarnation: u16) -> bool {
         if life.agent == self.config.agent {
             self.out.counters.strangers += 1;
             return false;
@@ -274,7 +274,7 @@ impl Mesh {
         self.settle();
         let (now, known) = (self.now, self.roster.get_mut(life.agent));
         match known.filter(|known| known.life == life) {
-            Some(known) => known.heard = now,
+            Some(known) => known.last_received = now,
             None => {
                 self.send_lost(life);
                 return false;

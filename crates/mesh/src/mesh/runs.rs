@@ -1,4 +1,4 @@
-//! Who takes part in which run, with which plan.
+//! Run agreement: which members take part in a run, with which plan.
 
 use alloc::vec::Vec;
 
@@ -78,7 +78,7 @@ impl Mesh {
                 (peer.part, peer.refused) = (Part::Waiting, None);
             }
             if peer.part == Part::Waiting {
-                peer.heard_us = false;
+                peer.acked = false;
                 peer.state_wait = Span::ZERO;
                 self.state_again(id, member);
             }
@@ -89,7 +89,7 @@ impl Mesh {
     pub(super) fn state_again(&mut self, id: RunId, member: u32) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let peer = run.peer(member);
-        if peer.heard_us || matches!(peer.part, Part::Left | Part::Lost) {
+        if peer.acked || matches!(peer.part, Part::Left | Part::Lost) {
             return;
         }
         let doubled = Span::from_nanos(peer.state_wait.as_nanos().saturating_mul(2));
@@ -98,11 +98,11 @@ impl Mesh {
         // An agent that is not alive is sent it when it comes.
         if self.roster.get(run.agent(member)).is_some() {
             self.timers.set(Wake::State(id, member), self.now + wait);
-            self.tell_state(id, member, true);
+            self.send_state(id, member, true);
         }
     }
 
-    fn tell_state(&mut self, id: RunId, member: u32, ask: bool) {
+    fn send_state(&mut self, id: RunId, member: u32, ask: bool) {
         let Some(run) = self.runs.get(&id) else { return };
         let (to, from) = (run.agent(member), self.me());
         for state in run.states(id, member, ask) {
@@ -128,18 +128,18 @@ impl Mesh {
         if let Some(why) = why {
             return self.refuse(from.agent, state, member, why);
         }
-        if state.heard && !run.peer(member).heard_us {
-            run.peer(member).heard_us = true;
+        if state.received && !run.peer(member).acked {
+            run.peer(member).acked = true;
             self.timers.cancel(Wake::State(state.run, member));
         }
-        if !self.hear_losses(state, member) {
+        if !self.note_losses(state, member) {
             return;
         }
         self.confirm(state.run, member);
         if state.ask {
             let ask =
-                self.runs.get(&state.run).is_some_and(|run| !run.peers[member as usize].heard_us);
-            self.tell_state(state.run, member, ask);
+                self.runs.get(&state.run).is_some_and(|run| !run.peers[member as usize].acked);
+            self.send_state(state.run, member, ask);
         }
     }
 
@@ -147,12 +147,12 @@ impl Mesh {
         let Some(run) = self.runs.get_mut(&state.run) else { return };
         let (id, ours, theirs) = (state.run, run.plan, state.plan);
         let peer = run.peer(member);
-        let told = peer.refused == Some(theirs);
+        let reported = peer.refused == Some(theirs);
         peer.refused = Some(theirs);
         if peer.part == Part::Waiting {
             peer.part = Part::Refused;
         }
-        if !told {
+        if !reported {
             self.out.events.push_back(Event::RunRefused { run: id, agent, ours, theirs, why });
         }
         if state.ask {
@@ -160,19 +160,19 @@ impl Mesh {
         }
     }
 
-    /// A member says who is lost. False if that is us.
-    fn hear_losses(&mut self, state: &RunState, teller: u32) -> bool {
+    /// A member reports lost members. False if we are one of them.
+    fn note_losses(&mut self, state: &RunState, reporter: u32) -> bool {
         let id = state.run;
         let Some(run) = self.runs.get(&id) else { return false };
         let (me, count) = (run.me, run.peers.len());
-        let by = run.agent(teller);
+        let by = run.agent(reporter);
         let lost: Vec<u32> = run::named(state.page, &state.lost).collect();
         if lost.contains(&me) {
-            self.lose(id, teller, LossCause::CutUsOff);
+            self.lose(id, reporter, LossCause::CutUsOff);
             return false;
         }
         for member in lost.into_iter().filter(|member| (*member as usize) < count) {
-            self.lose(id, member, LossCause::ToldBy(by));
+            self.lose(id, member, LossCause::ReportedBy(by));
         }
         true
     }
@@ -295,7 +295,7 @@ impl Mesh {
             Part::Confirmed => return Some(member),
             Part::Waiting => {
                 peer.early = true;
-                peer.heard_us = false;
+                peer.acked = false;
             }
             Part::Refused | Part::Left | Part::Lost => {}
         }
@@ -312,7 +312,7 @@ impl Mesh {
         if peer.answered.is_none_or(|at| now.since(at) >= ANSWER_WAIT) {
             peer.answered = Some(now);
             let ask = peer.part == Part::Waiting;
-            self.tell_state(id, member, ask);
+            self.send_state(id, member, ask);
         }
     }
 }

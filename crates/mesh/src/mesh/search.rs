@@ -31,7 +31,7 @@ impl Mesh {
         self.config.pace.rejoin.max(all).max(Span::from_nanos(1))
     }
 
-    /// Asks those whose time has come, and comes again.
+    /// Asks the agents that are due, and sets the next time.
     pub(super) fn search(&mut self) {
         let (now, pace) = (self.now, self.rejoin_pace());
         let known: Vec<SocketAddr> = self.roster.lives().map(|life| life.address).collect();
@@ -165,7 +165,7 @@ impl Mesh {
 
     /// Whether a message is from the present life of an agent that is there. Counts it if not.
     pub(super) fn knows(&mut self, from: Sender) -> bool {
-        let known = self.roster.hear(from, self.now);
+        let known = self.roster.note_received(from, self.now);
         self.out.counters.strangers += u64::from(!known);
         known
     }

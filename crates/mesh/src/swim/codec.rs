@@ -10,7 +10,7 @@ use foca::{Header, Member, Message, State};
 use crate::id::Identity;
 use crate::wire::{Reader, Writer};
 
-/// Writes and reads what foca sends. An own incarnation comes first, where [`own_incarnation`]
+/// Writes and reads foca's messages. An own incarnation comes first, where [`own_incarnation`]
 /// finds it.
 #[derive(Debug)]
 pub(crate) struct Codec;

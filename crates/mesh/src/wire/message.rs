@@ -15,14 +15,14 @@ use crate::id::{AgentId, Identity, PlanHash, RunId};
 /// The version of all of it; others are refused and counted.
 pub(crate) const VERSION: u8 = 2;
 
-/// Bytes of a datagram that is looked at, whatever our own MTU is.
+/// Bytes of the longest datagram that is decoded, with any MTU of our own.
 pub(crate) const DATAGRAM_MAX: usize = 16_384;
 
 /// Bytes of a page of the bits of lost members, and the members that it stands for.
 pub(crate) const PAGE_BYTES: usize = 128;
 pub(crate) const PAGE_MEMBERS: u32 = 1024;
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Another version of the protocol, or not ours at all.
@@ -31,14 +31,14 @@ pub(crate) enum Fault {
     Malformed,
 }
 
-/// Who says something about a run, a flow or a clock: an agent in one of its starts.
+/// The sender of a message about a run, a flow or a clock: an agent in one of its starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub(crate) agent: AgentId,
     pub(crate) epoch: u64,
 }
 
-/// What an agent says of its part in a run.
+/// An agent's part in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunState {
     pub(crate) run: RunId,
@@ -46,7 +46,7 @@ pub(crate) struct RunState {
     /// A fingerprint of the list of members.
     pub(crate) members: u64,
     /// A message like this came from the receiver.
-    pub(crate) heard: bool,
+    pub(crate) received: bool,
     /// It is not known whether the receiver has this: answer.
     pub(crate) ask: bool,
     /// Which members are lost: bits of members from `PAGE_MEMBERS · page` on, least bit first.
@@ -65,7 +65,7 @@ pub(crate) struct Delta {
     pub(crate) entries: Vec<Entry>,
 }
 
-/// What the receiver should hold of the sender.
+/// The sender's flows that the receiver should hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Digest {
     pub(crate) run: RunId,
@@ -107,15 +107,15 @@ pub(crate) enum Message<'a> {
     RunLeft(Sender, RunId),
     /// Flows.
     Delta(Sender, Delta),
-    /// What there should be.
+    /// The flows that the receiver should hold.
     Digest(Sender, Digest),
-    /// What comes after this version, please.
+    /// A request for the changes after this version.
     Want { from: Sender, run: RunId, have: u64 },
-    /// What time have you? Mine is `sent`.
+    /// A request for a timestamp; it left at `sent`.
     Ping { from: Sender, sent: u64 },
-    /// Mine was `came` when yours came, and is `left` now.
+    /// The answer: the request arrived at `came`, this left at `left`.
     Pong { from: Sender, sent: u64, came: u64, left: u64 },
-    /// Does `to` live? `origin` is who wants to know, if the sender does not ask for itself.
+    /// Does `to` live? `origin` is the agent that wants to know, if not the sender.
     Probe { from: Identity, incarnation: u16, to: AgentId, number: u32, origin: Option<AgentId> },
     /// This agent lives. `number` and `origin` are those of the probe.
     ProbeAck { from: Identity, incarnation: u16, number: u32, origin: Option<AgentId> },
@@ -425,17 +425,17 @@ fn meet<'a>(r: &mut Reader<'a>) -> Option<Message<'a>> {
 
 fn run_state(r: &mut Reader<'_>) -> Option<RunState> {
     let (run, plan, members) = (RunId(r.u64()?), PlanHash(r.array()?), r.u64()?);
-    let (heard, ask, page) = (r.flag()?, r.flag()?, r.u16()?);
+    let (received, ask, page) = (r.flag()?, r.flag()?, r.u16()?);
     let length = r.left();
     let lost = (length <= PAGE_BYTES).then(|| r.bytes(length))??.to_vec();
-    Some(RunState { run, plan, members, heard, ask, page, lost })
+    Some(RunState { run, plan, members, received, ask, page, lost })
 }
 
 fn put_run_state(w: &mut Writer, state: &RunState) {
     w.u64(state.run.0);
     w.put(&state.plan.0);
     w.u64(state.members);
-    w.flag(state.heard);
+    w.flag(state.received);
     w.flag(state.ask);
     w.u16(state.page);
     w.put(&state.lost);
@@ -457,8 +457,8 @@ fn delta(r: &mut Reader<'_>) -> Option<Delta> {
     Some(Delta { run, prev, top, full, entries })
 }
 
-/// An entry: how far its version is beyond the last one's, whether it is a flow or an end, and
-/// what.
+/// An entry: the difference of its version to the last one's, whether it is a flow or an end, and
+/// its content.
 fn entry(r: &mut Reader<'_>, last: u64) -> Option<Entry> {
     let version = last.checked_add(r.varint()?).filter(|version| *version > last)?;
     let runs = r.flag()?;

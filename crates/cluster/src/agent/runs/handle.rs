@@ -164,7 +164,7 @@ fn local_time(agent: &str, at_ns: u64, own: AgentId, mesh: &Mesh) -> Result<u64,
 fn text_of_cause(cause: LossCause) -> String {
     match cause {
         LossCause::AgentDown => "its agent does not answer".to_owned(),
-        LossCause::ToldBy(agent) => format!("agent {agent} says so"),
+        LossCause::ReportedBy(agent) => format!("agent {agent} says so"),
         LossCause::CutUsOff => "it takes this machine for lost".to_owned(),
     }
 }

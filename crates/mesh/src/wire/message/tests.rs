@@ -53,7 +53,7 @@ pub(crate) fn samples() -> Vec<Message<'static>> {
                 run,
                 plan: PlanHash([9; 32]),
                 members: crate::run::members_sum(&[AgentId(1), AgentId(2)]),
-                heard: true,
+                received: true,
                 ask: false,
                 page: 0,
                 lost: vec![0b100],
@@ -108,7 +108,7 @@ fn a_message_cut_anywhere_or_with_a_byte_too_many_is_malformed_or_another_messag
 }
 
 #[test]
-fn other_versions_and_unknown_kinds_are_told_apart() {
+fn other_versions_and_unknown_kinds_are_distinguished() {
     assert_eq!(Message::decode(&[]), Err(Fault::Malformed));
     assert_eq!(Message::decode(&[VERSION + 1, 1]), Err(Fault::Version));
     assert_eq!(Message::decode(&[VERSION, 99]), Err(Fault::Malformed));
@@ -153,7 +153,7 @@ fn entries_out_of_order_or_beyond_the_range_are_malformed() {
 }
 
 #[test]
-fn the_greatest_sizes_are_what_is_reckoned_with() {
+fn messages_have_the_greatest_sizes_that_constants_state() {
     let key = FlowKey { source: NodeId(u32::MAX), destination: NodeId(u32::MAX), number: u32::MAX };
     let flow = Flow {
         terms: FlowTerms {
