@@ -142,7 +142,7 @@ fn the_placement_and_the_load_of_each_uplink_are_printed() {
     assert!(rows[9].starts_with("net is valid and may not fit 2 machines: "), "{rows:?}");
     // No agent that m2 alone names is called m1.
     let (code, _, talk) = cluster.check(&file, cluster.address(1), &[]);
-    let refused = "error: node a is pinned to `m1`, which is no name or label of a machine\nhint: the machines are m2\n";
+    let refused = "error: node a is pinned to `m1`, which is not a name or label of a machine\nhint: the machines are m2\n";
     assert_eq!((code, talk.as_str()), (Some(3), refused));
 }
 

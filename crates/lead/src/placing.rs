@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(error.exit_code(), 3);
         assert_eq!(
             error.to_string(),
-            "node a is pinned to `z`, which is no name or label of a machine"
+            "node a is pinned to `z`, which is not a name or label of a machine"
         );
     }
 

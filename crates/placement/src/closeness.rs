@@ -1,6 +1,6 @@
 //! Which nodes are nearer to each other in the plan than machines are in the world.
 //!
-//! Which nodes belong together is told by the shortest tree over them (single linkage): two nodes
+//! Nodes that belong together are found by the shortest tree over them (single linkage): two nodes
 //! are joined by ways shorter than *t* exactly if the tree joins them by edges shorter than *t*. It
 //! comes from one search from all nodes at once (Mehlhorn 1988). Whether a placement keeps to the
 //! round-trip times is then checked for real routes.
@@ -101,7 +101,7 @@ pub(crate) fn is_nearer(plan: &Plan, routes: &Routes, net: &Net, near: Near, lim
 }
 
 /// The paths that are shorter than half the round trip between their ends' machines (one for each
-/// ordered pair of machines), and what else there is to say about distances.
+/// ordered pair of machines), and warnings about distances.
 pub(crate) fn check(
     plan: &Plan,
     routes: &Routes,
@@ -150,7 +150,7 @@ struct Search<'a> {
     rtts: &'a Rtts,
 }
 
-/// What was found towards another machine.
+/// Paths found towards another machine.
 #[derive(Debug, Clone, Default)]
 struct Found {
     /// The shortest path that is too short.
@@ -172,7 +172,7 @@ impl Search<'_> {
         let most = limits.iter().copied().max().unwrap_or(0);
         let own: Vec<usize> =
             (0..self.net.nodes).filter(|node| self.placed[*node] == self.host).collect();
-        // One search from all tells in most cases that nothing is near.
+        // One search from all nodes suffices in most cases: none is near.
         let is_near = |(node, far): (usize, u64)| far < limits[self.placed[node]];
         if !distances(self.net, &own, most).into_iter().any(is_near) {
             return found;

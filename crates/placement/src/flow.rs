@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_is_what_the_narrowest_cut_lets_through() {
+    fn the_maximum_flow_equals_the_narrowest_cut() {
         // Two ways of 10 and 4 join before a last arc of 9.
         let mut flow = Flow::new(5);
         flow.arc(0, 1, 10);

@@ -1,4 +1,4 @@
-//! Machines: what they have, what is taken, and how far they are from each other.
+//! Machines: their capacity, reservations, and the round-trip times between them.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -16,15 +16,15 @@ pub struct Host {
     pub cpu_millis: u64,
     /// Its memory.
     pub memory: Bytes,
-    /// What its network carries each way; `None`: not known, so nothing is refused for it.
+    /// The rate of its network each way; `None`: not known, so nothing is refused for it.
     pub uplink: Option<Rate>,
     /// The most nodes that it takes; `None`: any number.
     pub nodes_max: Option<u32>,
-    /// What other runs have of it.
+    /// Its capacity reserved by other runs.
     pub reserved: Reserved,
 }
 
-/// What other runs have of a machine.
+/// A machine's capacity reserved by other runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reserved {
     /// Processors in thousandths.

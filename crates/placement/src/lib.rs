@@ -1,22 +1,22 @@
 //! The room `placement`: which node of a plan runs on which machine.
 //!
 //! **Promises:** every node is on one machine; pins hold; no machine gets more processors, memory
-//! or nodes than it has free, and no uplink more than its nodes can send. What cannot be carried is
-//! [`Refused`] with numbers. The same plan, machines and round-trip times give the same placement
-//! everywhere.
+//! or nodes than it has free, and no uplink more than its nodes can send. A plan that does not fit
+//! is [`Refused`] with numbers. The same plan, machines and round-trip times give the same
+//! placement everywhere.
 //!
-//! **Refuses:** clocks, luck and floats; to promise the best placement (that is a hard problem):
-//! what is refused for its uplinks or round-trip times may still fit with pins of a person's own.
+//! **Refuses:** clocks, randomness and floats; to promise the best placement (that is NP-hard): a
+//! plan refused for uplinks or round-trip times may still fit with pins set by the user.
 //!
-//! | module | what it knows |
+//! | module | content |
 //! | --- | --- |
 //! | `host` | [`Host`], [`Reserved`], [`Rtts`]: the machines |
 //! | `outcome` | [`Placement`], [`Load`], [`Traffic`], [`Warning`] |
-//! | `refused` | [`Refused`], [`Refusal`]: what does not fit, with numbers |
+//! | `refused` | [`Refused`], [`Refusal`]: why a plan does not fit, with numbers |
 //! | `net` | the plan's lanes as the file has them at any time of the run |
 //! | `closeness` | which nodes are nearer to each other than machines are |
 //! | `flow`, `uplink` | the most that the nodes of a machine can send to others: a maximum flow |
-//! | `problem`, `search` | what is minimised, and how: starts, then Fiduccia–Mattheyses moves |
+//! | `problem`, `search` | cost function and search: starts, then Fiduccia–Mattheyses moves |
 //!
 //! ```
 //! use windtunnel_placement::{Host, Rtts, place};

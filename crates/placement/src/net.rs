@@ -18,16 +18,16 @@ pub(crate) struct Net {
     pub(crate) lanes: Vec<LaneFacts>,
     /// The lanes that start at each vertex.
     pub(crate) out: Vec<Vec<usize>>,
-    /// Which vertices carry what is not theirs.
+    /// The vertices that forward packets of others.
     pub(crate) forwards: Vec<bool>,
 }
 
-/// What is known of a lane.
+/// Properties of a lane.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LaneFacts {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    /// Bits a second that a tunnel needs for what the lane carries, if that is bounded.
+    /// Bits a second that a tunnel needs for the lane's packets, if that is bounded.
     pub(crate) rate: Option<u64>,
     /// Nanoseconds.
     pub(crate) latency: u64,
@@ -63,7 +63,7 @@ impl Net {
     }
 }
 
-/// Raises rates and lowers latencies to what the file's events make of them.
+/// Raises rates and lowers latencies to the values that the file's events set.
 fn widen_by_events(plan: &Plan, lanes: &mut [LaneFacts]) {
     let mut changed: Vec<Option<LinkProfile>> = vec![None; lanes.len()];
     for event in &plan.events {
@@ -83,7 +83,7 @@ fn widen_by_events(plan: &Plan, lanes: &mut [LaneFacts]) {
     }
 }
 
-/// What full packets of the lane need between machines: they lose the lane's framing and get the
+/// The rate of the lane's full packets between machines: they lose the lane's framing and get the
 /// tunnel's.
 fn tunnel_rate(profile: &LinkProfile) -> Option<u64> {
     let rate = u128::from(profile.rate?.bits_per_second());

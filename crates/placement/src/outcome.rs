@@ -1,4 +1,4 @@
-//! Who is where, and what that means for each machine.
+//! The machine of each node, and the resulting load of each machine.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,9 +11,9 @@ use windtunnel_model::{Bytes, NodeId, Span};
 pub struct Placement {
     /// The position of each node's machine, by node.
     pub hosts: Vec<usize>,
-    /// What each machine gets, by machine.
+    /// The load of each machine, by machine.
     pub loads: Vec<Load>,
-    /// What is possible but may not be what was meant.
+    /// Doubts: the placement is possible, but may not be intended.
     pub warnings: Vec<Warning>,
 }
 
@@ -25,7 +25,7 @@ impl Placement {
     }
 }
 
-/// What a machine gets of this run.
+/// A machine's load from this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     /// Nodes.
@@ -57,15 +57,14 @@ pub enum Traffic {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Nobody has measured how far two machines are from each other, so no path was compared with
-    /// it.
+    /// The round-trip time between two machines is not measured, so no path was compared with it.
     UnknownRtt {
         /// A machine.
         a: String,
         /// Another.
         b: String,
     },
-    /// Two nodes on different machines have a path without any latency: what lies between the
+    /// Two nodes on different machines have a path without any latency: the network between the
     /// machines adds to it.
     NoLatency {
         /// Where the path starts.

@@ -1,4 +1,4 @@
-//! From a plan and machines to who is where.
+//! From a plan and machines to a placement.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ use crate::problem::{Need, Problem, Unit};
 use crate::refused::{Refusal, Refused, Resource, Way};
 use crate::{search, uplink};
 
-/// What the namespaces, devices and init of a node take of its machine's memory.
+/// Memory of a node's namespaces, devices and init on its machine.
 pub const BYTES_PER_NODE: u64 = 1_000_000;
 
 /// Puts every node of `plan` on one of `hosts`, by the plan's strategy. With [`Strategy::Auto`]
@@ -117,7 +117,7 @@ impl<'a> Site<'a> {
         self.nodes.iter().all(may_be).then_some(used)
     }
 
-    /// What is lacking on all machines that are used together.
+    /// Resources lacking on all used machines together.
     fn totals(&self, used: &[bool]) -> Vec<Refusal> {
         let hosts = || self.hosts.iter().zip(used).filter(|(_, used)| **used).map(|(host, _)| host);
         let loads = self.needs(&vec![0; self.plan.nodes.len()]);
@@ -154,7 +154,7 @@ impl<'a> Site<'a> {
     }
 
     /// Nodes that must share a machine, whichever it is: their paths are shorter than between any
-    /// two. They stay apart where pins or room leave no machine for all of them; that is then
+    /// two. They stay separate where pins or room leave no machine for all of them; that is then
     /// refused with numbers.
     fn groups(&self, used: &[bool]) -> (Vec<Unit>, Vec<usize>) {
         let mut groups = Groups::new(self.nodes.len());
@@ -249,7 +249,7 @@ impl<'a> Site<'a> {
     }
 }
 
-/// Each node as a unit. One whose processors are not known counts like the mean of the others.
+/// Each node as a unit. One with unknown processors counts like the mean of the others.
 fn units(plan: &Plan, hosts: &[Host]) -> Vec<Unit> {
     let stated: Vec<i64> =
         plan.nodes.iter().filter_map(|node| node.demand.cpu_millis).map(i64::from).collect();
@@ -292,7 +292,7 @@ fn too_little(host: &Host, load: &Load) -> Vec<Refusal> {
         (Resource::Memory, load.memory.0, host.free_memory().0),
         (Resource::Nodes, u64::from(load.nodes), host.free_nodes().map_or(u64::MAX, u64::from)),
     ];
-    // A machine that another run has filled is no matter where nothing is put on it.
+    // A machine that another run has filled does not matter if nothing is put on it.
     if load.nodes == 0 { Vec::new() } else { lacking(Some(host), asked) }
 }
 

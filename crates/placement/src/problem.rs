@@ -1,5 +1,5 @@
-//! What the search works on: units that are moved as a whole, what joins them, and what machines
-//! have room for.
+//! The search problem: units that are moved as a whole, the links between them, and the room on
+//! machines.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::closeness::Near;
 use crate::host::{Host, Rtts};
 use crate::net::Net;
 
-/// What is to be divided.
+/// Units, links and machines to divide them over.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     /// Groups of nodes first, then routers and LANs, which have no weight and may be nowhere.
@@ -27,17 +27,17 @@ pub(crate) struct Problem {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Unit {
     pub(crate) need: Need,
-    /// What it counts when machines are filled evenly.
+    /// Its weight when machines are filled evenly.
     pub(crate) weight: i64,
     /// By machine, whether pins let it be there.
     pub(crate) allowed: Vec<bool>,
     /// Links to other units.
     pub(crate) edges: Vec<Edge>,
-    /// Units that may be no further away than so many nanoseconds.
+    /// Units that must be at most so many nanoseconds away.
     pub(crate) near: Vec<(usize, u64)>,
 }
 
-/// What a unit needs of its machine.
+/// A unit's demand on its machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Need {
     /// Thousandths of processors.
@@ -47,11 +47,11 @@ pub(crate) struct Need {
     pub(crate) nodes: i64,
 }
 
-/// What leads from one unit to another and back.
+/// The links from one unit to another and back.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Edge {
     pub(crate) to: usize,
-    /// What it costs to cut it.
+    /// The cost of cutting it.
     pub(crate) weight: i64,
     /// Bits a second there; nothing where there is no bound.
     pub(crate) out: i64,
@@ -59,7 +59,7 @@ pub(crate) struct Edge {
     pub(crate) back: i64,
 }
 
-/// What a machine has room for.
+/// A machine's free capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) need: Need,
@@ -67,7 +67,7 @@ pub(crate) struct Room {
     pub(crate) down: i64,
     /// Weight that it should have at least and at most.
     pub(crate) even: (i64, i64),
-    /// Whether that is worth more than what its uplink carries.
+    /// Whether evenness outweighs its uplink.
     pub(crate) strict: bool,
 }
 
@@ -141,8 +141,7 @@ impl Problem {
         }
     }
 
-    /// What each machine should get: in proportion to its free processors, up to what else it has
-    /// room for.
+    /// The share of each machine: in proportion to its free processors, up to its room otherwise.
     fn shares(&self, used: &[bool], total: i64, most: impl Fn(Need) -> i64) -> Vec<i64> {
         let mut shares: Vec<Option<i64>> =
             used.iter().map(|used| if *used { None } else { Some(0) }).collect();
@@ -195,7 +194,7 @@ fn clamp(rate: u64) -> i64 {
     i64::try_from(rate).unwrap_or(HIGHEST).min(HIGHEST)
 }
 
-/// What counts for a lane without a rate where no lane has one.
+/// The weight of a lane without a rate where no lane has one.
 const NO_RATE: u64 = 1_000_000_000;
 /// 20 Tbit/s: both directions of 50 000 links add up to less than `i64` holds, also where they
 /// weigh 16 times.

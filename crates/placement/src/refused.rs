@@ -1,4 +1,4 @@
-//! What cannot be carried, and why.
+//! Why a plan does not fit.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -16,7 +16,7 @@ use crate::outcome::Placement;
 pub struct Refused {
     /// Every reason that was found, at least one.
     pub reasons: Vec<Refusal>,
-    /// The best that was found, to show what is wrong with it; none where it did not come to that.
+    /// The best placement found, to show its faults; `None` if the search did not begin.
     pub attempt: Option<Placement>,
 }
 
@@ -32,23 +32,23 @@ pub enum Refusal {
         node: String,
         /// How many more nodes have it.
         more: usize,
-        /// What it says.
+        /// The pin's text.
         pin: String,
         /// The names of the machines.
         known: Vec<String>,
     },
     /// More is asked for than is free.
     TooLittle {
-        /// Of what.
+        /// The resource.
         resource: Resource,
-        /// What is asked for.
+        /// The demand.
         asked: u64,
-        /// What is free.
+        /// The amount free.
         free: u64,
         /// On which machine; `None`: on all together.
         host: Option<String>,
     },
-    /// A path between nodes on different machines is shorter than what lies between these.
+    /// A path between nodes on different machines is shorter than the one between the machines.
     TooClose {
         /// Names along the path.
         path: Vec<String>,
@@ -69,14 +69,14 @@ pub enum Refusal {
         way: Way,
         /// The most that can be sent, in bits a second.
         asked: u64,
-        /// What the uplink carries.
+        /// The uplink's rate.
         uplink: Rate,
-        /// What of it no other run has.
+        /// The part of it that no other run has reserved.
         free: u64,
     },
 }
 
-/// What a machine has.
+/// A resource of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
     /// Processors, in thousandths.
@@ -97,7 +97,7 @@ pub enum Way {
 }
 
 impl Refusal {
-    /// What the user can do about it.
+    /// A remedy for the user.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -126,7 +126,7 @@ impl fmt::Display for Refusal {
             Refusal::UnknownPin { node, more, pin, .. } => {
                 write!(
                     f,
-                    "node {node} is pinned to `{pin}`, which is no name or label of a machine"
+                    "node {node} is pinned to `{pin}`, which is not a name or label of a machine"
                 )?;
                 match more {
                     0 => Ok(()),
@@ -194,7 +194,7 @@ impl Resource {
 }
 
 impl Resource {
-    /// What is free is rounded down, so that too little never looks like enough.
+    /// A free amount is rounded down, so that too little never looks like enough.
     fn free(self, value: u64) -> String {
         match self {
             Resource::Memory => self.amount(value / 1_000_000 * 1_000_000),
@@ -227,7 +227,7 @@ fn bits(value: u64) -> String {
         .map_or_else(|| "0bit".to_owned(), |rate| rate.to_string())
 }
 
-/// To four digits, upwards, so that what is too much never looks like enough.
+/// To four digits, upwards, so that too large a demand never looks like it fits.
 fn rounded(value: u64) -> u64 {
     let digits = value.checked_ilog10().unwrap_or(0);
     let step = 10u64.pow(digits.saturating_sub(3));
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_a_thing_is_told_as_one() {
+    fn one_of_a_resource_is_printed_in_the_singular() {
         let too_little = |resource, asked, free, host: Option<&str>| {
             Refusal::TooLittle { resource, asked, free, host: host.map(str::to_owned) }.to_string()
         };

@@ -1,8 +1,8 @@
-//! What the nodes of a machine can send to nodes elsewhere, and be sent from there.
+//! The most that the nodes of a machine can send to nodes elsewhere, and receive from there.
 //!
-//! Whatever flows there are, they use the plan's links. So no more can leave a machine than the
+//! All flows use the plan's links. So no more can leave a machine than the
 //! maximum flow from its nodes to all others over these links, and with the right flows as much as
-//! that does where routes allow it. A node that forwards ends what comes to it and sends it on
+//! that does where routes allow it. A node that forwards receives packets and sends them on
 //! itself, as its kernel does.
 
 use alloc::vec;
@@ -50,7 +50,7 @@ enum Placed {
 
 /// How many nodes here have a way elsewhere on which no lane has a rate.
 fn unbounded(net: &Net, side: &[Placed], ends: impl Fn(&LaneFacts) -> (usize, usize)) -> u32 {
-    // Backwards from elsewhere, through what is between.
+    // Backwards from elsewhere, through the vertices between.
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); side.len()];
     for lane in net.lanes.iter().filter(|lane| lane.rate.is_none()) {
         let (from, to) = ends(lane);

@@ -1,4 +1,4 @@
-//! What holds for every network and all machines.
+//! Properties of every network and all machines.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -139,7 +139,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_not_refused_fits_and_keeps_to_pins_and_distances(
+    fn a_placement_fits_and_keeps_to_pins_and_distances(
         shape in shapes(), nodes in 2..40u32, seed in any::<u64>(), hosts in machines(),
         pins in proptest::collection::vec((0..40usize, 0..6usize, 0..2000u32), 0..6), filling in 0..3u8,
     ) {
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn where_there_is_room_nothing_is_refused(shape in shapes(), nodes in 2..40u32, seed in any::<u64>(), hosts in 1..9usize) {
+    fn a_plan_with_enough_room_is_not_refused(shape in shapes(), nodes in 2..40u32, seed in any::<u64>(), hosts in 1..9usize) {
         let plan = network(shape, nodes, seed);
         let hosts: Vec<Host> = (0..hosts).map(|at| Host::new(format!("m{at}"))).collect();
         let rtts = rtts(hosts.len(), seed);

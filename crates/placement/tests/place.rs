@@ -1,4 +1,4 @@
-//! What is placed where, what is refused, and in which words.
+//! Placements, refusals, and their messages.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -34,7 +34,7 @@ fn names(plan: &Plan, placed: &Placement) -> Vec<String> {
     (0..placed.loads.len()).map(|host| on(host).collect::<Vec<_>>().join(" ")).collect()
 }
 
-fn told(refused: &Refused) -> Vec<String> {
+fn messages(refused: &Refused) -> Vec<String> {
     refused.reasons.iter().map(ToString::to_string).collect()
 }
 
@@ -99,7 +99,7 @@ fn machines_are_filled_in_proportion_to_their_free_processors() {
 }
 
 #[test]
-fn what_other_runs_have_is_not_given_again() {
+fn capacity_of_other_runs_is_not_given_again() {
     let text = TWO_SITES.replace("c: {}", "c: {cpu: 3, memory: 1GB}");
     let plan = plan(&text);
     let mut hosts = hosts(&["m1", "m2"]);
@@ -117,19 +117,19 @@ fn a_pin_that_means_no_machine_is_refused_once() {
     let refused = place(&plan(text), &hosts(&["m1", "m2"]), &Rtts::default()).unwrap_err();
     assert_eq!(refused.reasons[0].hint(), "the machines are m1, m2");
     let text =
-        "node a-1 is pinned to `m9`, which is no name or label of a machine (and 2 more nodes)";
-    assert_eq!(told(&refused), [text]);
+        "node a-1 is pinned to `m9`, which is not a name or label of a machine (and 2 more nodes)";
+    assert_eq!(messages(&refused), [text]);
 }
 
 #[test]
-fn what_all_machines_together_lack_is_refused_with_numbers() {
+fn a_resource_that_all_machines_together_lack_is_refused_with_numbers() {
     let text = "defaults: {node: {cpu: 4.5, memory: 8GB}}\nnodes: {a: {count: 10}}\nrouters: [r]\nlinks: [{between: [a, r]}]\n";
     let mut hosts = hosts(&["m1", "m2"]);
     hosts.iter_mut().for_each(|host| host.nodes_max = Some(4));
     hosts[0].reserved.memory = Bytes(60_000_000_000);
     let refused = place(&plan(text), &hosts, &Rtts::default()).unwrap_err();
     assert_eq!(
-        told(&refused),
+        messages(&refused),
         [
             "the nodes need 45 processors, all hosts together have 32 processors free",
             "the nodes need 80.01GB of memory, all hosts together have 68GB of memory free",
@@ -144,7 +144,7 @@ fn a_pinned_group_that_is_too_large_for_its_machine_is_refused_with_its_name() {
     let refused = place(&plan(text), &hosts(&["m1", "m2"]), &Rtts::default()).unwrap_err();
     assert!(refused.attempt.is_some());
     let text = "host m1: the nodes put there need 20 processors, it has 16 processors free";
-    assert_eq!(told(&refused), [text]);
+    assert_eq!(messages(&refused), [text]);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_path_shorter_than_half_the_round_trip_is_refused_with_both() {
     assert_eq!(refused.reasons[0].hint(), hint);
     let far = "a round trip of 10ms apart";
     assert_eq!(
-        told(&refused),
+        messages(&refused),
         [
             format!("the path a - r - c takes 2ms one way, its ends are on m1 and m2, {far}"),
             format!("the path c - r - a takes 2ms one way, its ends are on m2 and m1, {far}"),
@@ -183,28 +183,28 @@ fn a_latency_that_an_event_sets_counts() {
     );
     let rtts = rtts(2, Span::from_millis(3));
     let refused = place(&plan(&text), &hosts(&["m1", "m2"]), &rtts).unwrap_err();
-    assert!(told(&refused)[0].contains("takes 1ms one way"));
+    assert!(messages(&refused)[0].contains("takes 1ms one way"));
     let without = text.split("events").next().unwrap();
     assert!(place(&plan(without), &hosts(&["m1", "m2"]), &rtts).is_ok());
 }
 
 #[test]
-fn paths_without_latency_may_be_split_and_that_is_said() {
+fn paths_without_latency_may_be_split_with_a_warning() {
     let text =
         "placement: spread\nnodes: {a: {}, b: {}}\nlinks: [{between: [a, b], rate: 1mbit}]\n";
     let placed =
         place(&plan(text), &hosts(&["m1", "m2"]), &rtts(2, Span::from_micros(300))).unwrap();
-    let told: Vec<String> = placed.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("paths such as a to b ask for no latency"), "{told:?}");
+    let messages: Vec<String> = placed.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(messages.len(), 1);
+    assert!(messages[0].starts_with("paths such as a to b ask for no latency"), "{messages:?}");
 }
 
 #[test]
-fn a_distance_that_nobody_measured_is_said() {
+fn a_round_trip_that_was_not_measured_gives_a_warning() {
     let placed = place(&plan(TWO_SITES), &hosts(&["m1", "m2"]), &Rtts::default()).unwrap();
-    let told: Vec<String> = placed.warnings.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = placed.warnings.iter().map(ToString::to_string).collect();
     let text = "the round-trip time between m1 and m2 is not known: no path was compared with it";
-    assert_eq!(told, [text]);
+    assert_eq!(messages, [text]);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn more_than_the_uplink_carries_is_refused_with_numbers() {
     hosts[1].uplink = "100gbit".parse().ok();
     let refused = place(&plan(text), &hosts, &Rtts::default()).unwrap_err();
     assert_eq!(
-        told(&refused),
+        messages(&refused),
         [
             "host b: nodes there can send 12.18gbit to other hosts, its uplink has 10gbit, free 8gbit",
             "host b: nodes there can be sent 12.18gbit from other hosts, its uplink has 10gbit, free 10gbit",
@@ -250,7 +250,10 @@ fn links_without_a_rate_bound_nothing_and_nodes_are_counted() {
 #[test]
 fn no_machine_is_an_error_and_one_needs_no_network() {
     let plan = plan(TWO_SITES);
-    assert_eq!(told(&place(&plan, &[], &Rtts::default()).unwrap_err()), ["there is no machine"]);
+    assert_eq!(
+        messages(&place(&plan, &[], &Rtts::default()).unwrap_err()),
+        ["there is no machine"]
+    );
     let placed = place(&plan, &hosts(&["m1"]), &Rtts::default()).unwrap();
     assert_eq!(placed.loads[0].up, Traffic::Bounded(0));
     assert_eq!(placed.warnings, []);

@@ -1,4 +1,4 @@
-//! What is minimised. The first field that differs decides: no sum of light faults outweighs a
+//! The cost function. The first field that differs decides: no sum of light faults outweighs a
 //! grave one.
 
 use core::ops::{Add, AddAssign, Sub};
@@ -6,11 +6,11 @@ use core::ops::{Add, AddAssign, Sub};
 /// The cost of a division, or a difference of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Cost {
-    /// What machines lack of processors, memory and room for nodes.
+    /// Processors, memory and room for nodes that machines lack.
     pub(crate) lack: i64,
     /// Pairs of near units that are on machines too far from each other.
-    pub(crate) apart: i64,
-    /// What is uneven where that was asked for by name.
+    pub(crate) distance: i64,
+    /// Unevenness where the strategy is `spread`.
     pub(crate) strict: i64,
     /// Bits a second by which links cut at a machine exceed its uplink.
     pub(crate) uplink: i64,
@@ -25,7 +25,7 @@ impl Add for Cost {
     fn add(self, other: Cost) -> Cost {
         Cost {
             lack: self.lack.saturating_add(other.lack),
-            apart: self.apart.saturating_add(other.apart),
+            distance: self.distance.saturating_add(other.distance),
             strict: self.strict.saturating_add(other.strict),
             uplink: self.uplink.saturating_add(other.uplink),
             uneven: self.uneven.saturating_add(other.uneven),
@@ -39,7 +39,7 @@ impl Sub for Cost {
     fn sub(self, other: Cost) -> Cost {
         Cost {
             lack: self.lack.saturating_sub(other.lack),
-            apart: self.apart.saturating_sub(other.apart),
+            distance: self.distance.saturating_sub(other.distance),
             strict: self.strict.saturating_sub(other.strict),
             uplink: self.uplink.saturating_sub(other.uplink),
             uneven: self.uneven.saturating_sub(other.uneven),

@@ -1,6 +1,6 @@
 //! Passes of moves (Fiduccia and Mattheyses 1982, for several parts): each unit moves at most once
-//! a pass, the best move first even if it makes things worse for now; what remains of a pass is its
-//! best prefix.
+//! a pass, the best move first even if it raises the cost for now; the best prefix of a pass is
+//! kept.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -111,7 +111,7 @@ impl State<'_> {
         }
     }
 
-    /// What it costs to move a unit to where it costs least, if it can move at all.
+    /// The cheapest move of a unit, with its cost, if it can move at all.
     fn best_move(&self, unit: usize) -> Option<(Cost, usize, usize)> {
         let it = &self.problem.units[unit];
         let is_free = unit >= self.problem.groups;

@@ -12,7 +12,7 @@ pub(super) fn starts(problem: &Problem) -> Vec<Vec<usize>> {
     vec![grown(problem), poured(problem, &order), dealt(problem), fitted(problem)]
 }
 
-/// Each machine grows from a seed by the unit that is tied most to what it has, until its share is
+/// Each machine grows from a seed by the unit that is tied most to its units, until its share is
 /// full.
 fn grown(problem: &Problem) -> Vec<usize> {
     let nowhere = problem.rooms.len();
@@ -130,7 +130,7 @@ fn fitted(problem: &Problem) -> Vec<usize> {
     labels
 }
 
-/// Who may be on one machine only is there.
+/// Places units that are allowed on one machine only.
 fn place_pinned(problem: &Problem, labels: &mut [usize], filling: &mut Filling<'_>) {
     for (unit, label) in labels[..problem.groups].iter_mut().enumerate() {
         let mut allowed = allowed(problem, unit);
@@ -141,7 +141,7 @@ fn place_pinned(problem: &Problem, labels: &mut [usize], filling: &mut Filling<'
     }
 }
 
-/// Who is left goes where most room is left of what it is allowed.
+/// Places the other units on the allowed machine with the most room.
 fn rest(problem: &Problem, labels: &mut [usize], filling: &mut Filling<'_>) {
     let nowhere = problem.rooms.len();
     for (unit, label) in labels[..problem.groups].iter_mut().enumerate() {
@@ -194,7 +194,7 @@ fn allowed(problem: &Problem, unit: usize) -> impl Iterator<Item = usize> + '_ {
     allowed.filter(|(_, allowed)| **allowed).map(|(host, _)| host)
 }
 
-/// What is on the machines so far.
+/// The load of the machines so far.
 struct Filling<'p> {
     problem: &'p Problem,
     need: Vec<Need>,
@@ -223,7 +223,7 @@ impl<'p> Filling<'p> {
         self.problem.rooms[host].need.plus(self.need[host], -1)
     }
 
-    /// The middle of what the machine should have; without bounds, all that it can get.
+    /// The middle of the machine's bounds; without bounds, all that it can get.
     fn share(&self, host: usize) -> i64 {
         match self.problem.rooms[host].even {
             (_, i64::MAX) => i64::MAX / 4,

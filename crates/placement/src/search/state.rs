@@ -13,7 +13,7 @@ pub(super) struct State<'p> {
     pub(super) problem: &'p Problem,
     pub(super) labels: Vec<usize>,
     pub(super) cost: Cost,
-    /// By unit and label: what joins the unit with those of the label.
+    /// By unit and label: the links of the unit with those of the label.
     ties: Vec<Tie>,
     /// By machine.
     loads: Vec<Load>,
@@ -26,7 +26,7 @@ struct Tie {
     back: i64,
 }
 
-/// What is on a machine.
+/// The load of a machine.
 #[derive(Debug, Clone, Copy, Default)]
 struct Load {
     need: Need,
@@ -58,7 +58,7 @@ impl<'p> State<'p> {
                 load.weight += unit.weight;
             }
             let later = unit.near.iter().filter(|(other, _)| *other > id);
-            cost.apart +=
+            cost.distance +=
                 later.map(|near| too_far(problem, here, labels[near.0], near.1)).sum::<i64>();
         }
         cost +=
@@ -80,8 +80,11 @@ impl<'p> State<'p> {
             let there = self.labels[*other];
             too_far(problem, to, there, *latency) - too_far(problem, from, there, *latency)
         });
-        let mut change =
-            Cost { apart: near.sum(), cut: tie(from).weight - tie(to).weight, ..Cost::default() };
+        let mut change = Cost {
+            distance: near.sum(),
+            cut: tie(from).weight - tie(to).weight,
+            ..Cost::default()
+        };
         for (label, sign) in [(from, -1), (to, 1)] {
             if let (Some(load), Some(room)) = (self.loads.get(label), problem.rooms.get(label)) {
                 change += self.with(load, unit, label, sign).cost(room) - load.cost(room);
@@ -90,7 +93,7 @@ impl<'p> State<'p> {
         change
     }
 
-    /// What is on a machine after a unit came (`sign` 1) or went (-1).
+    /// A machine's load after a unit came (`sign` 1) or went (-1).
     fn with(&self, load: &Load, unit: usize, label: usize, sign: i64) -> Load {
         let moved = &self.problem.units[unit];
         let width = self.nowhere() + 1;
@@ -124,7 +127,7 @@ impl<'p> State<'p> {
         }
     }
 
-    /// What joins a unit with those of a label.
+    /// The weight of links between a unit and those of a label.
     pub(super) fn tie(&self, unit: usize, label: usize) -> i64 {
         self.ties[unit * (self.nowhere() + 1) + label].weight
     }
@@ -147,7 +150,7 @@ impl Need {
         }
     }
 
-    /// What is lacking where there is `room`.
+    /// The amount lacking where there is `room`.
     pub(crate) fn lack(self, room: Need) -> i64 {
         let over = |need: i64, room: i64| (need - room).max(0);
         over(self.cpu, room.cpu) + over(self.memory, room.memory) + over(self.nodes, room.nodes)

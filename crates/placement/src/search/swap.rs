@@ -1,4 +1,4 @@
-//! Exchanges of two groups: what single moves cannot do where machines are full or exactly even.
+//! Exchanges of two groups, needed where machines are full or exactly even.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -74,7 +74,7 @@ impl State<'_> {
         self.labels[unit] != to && self.problem.units[unit].allowed[to]
     }
 
-    /// The weight of what joins two units.
+    /// The weight of the links between two units.
     fn between(&self, a: usize, b: usize) -> i64 {
         let degree = |unit: usize| self.problem.units[unit].edges.len();
         let (a, b) = if degree(a) <= degree(b) { (a, b) } else { (b, a) };

@@ -43,7 +43,7 @@ fn optimum(problem: &Problem) -> cost::Cost {
     }
 }
 
-/// What a division of the groups costs when routers are put where that is cheapest for it.
+/// The cost of a division of the groups with routers put where that is cheapest.
 fn cost_of(problem: &Problem, groups: &[usize]) -> cost::Cost {
     let mut fixed = problem.clone();
     for (unit, label) in groups.iter().enumerate() {
