@@ -1,4 +1,4 @@
-//! The plan's vertices and lanes as dense numbers: what stays when routes change.
+//! The plan's vertices and lanes as dense numbers, which stay when routes change.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use windtunnel_model::{Lane, NodeId, Plan, Vertex};
 
 /// Vertices (nodes first, then routers, then LANs), their lanes, and the *core*: the vertices that
-/// carry what is not their own. Ways lead through the core only, so that trees span the core and
+/// forward packets of others. Ways lead through the core only, so that trees span the core and
 /// not a thousand leaves.
 #[derive(Debug)]
 pub(crate) struct Graph {

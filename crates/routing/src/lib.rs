@@ -2,26 +2,26 @@
 //!
 //! **Promises:** the same plan gives the same routes on every machine: ties are broken by cost,
 //! then hops, then the order of the links in the file. Routes are a value: a change makes new ones,
-//! which share with the old what did not change, and trees that are computed later still belong to
+//! which share the unchanged parts with the old, and trees that are computed later still belong to
 //! the moment of the change.
 //!
-//! **Refuses:** packets, time, link state other than what the caller passes in.
+//! **Refuses:** packets, time, link state other than the caller passes in.
 //!
 //! A *target* is where an address lives: an interface of a node, or a router. Routes to an
 //! interface end on its own link where that is possible, as they would with one subnet a link; so a
-//! node with two access links is reached over the one whose address was used.
+//! node with two access links is reached over the one of the address used.
 //!
 //! Only routers, LANs and nodes that forward carry packets of others; they are the *core*. One
 //! tree over the core per *attachment* (the vertex at the far end of the target's link) is
 //! computed, when it is first needed, so a thousand leaves behind one router cost one tree.
 //!
-//! | module | what it knows |
+//! | module | content |
 //! | --- | --- |
 //! | `routes` | [`Routes`]: next hops, paths, changes |
 //! | `tree` | shortest-path trees (Dijkstra) |
 //! | `fixed` | routes that the file or a request fixes |
 //! | `graph` | the plan as vertices and lanes |
-//! | `summary` | [`PathSummary`]: what a path adds up to |
+//! | `summary` | [`PathSummary`]: the sums over a path |
 //!
 //! ```
 //! use windtunnel_model::plan::{Link, LinkEnd, Plan, Router, RouterInterface};

@@ -343,7 +343,7 @@ impl Routes {
     }
 }
 
-/// What draws a packet.
+/// Where routes lead a packet.
 enum Aim {
     /// Nothing but this lane is left.
     Last(Lane),

@@ -1,4 +1,4 @@
-//! Whole ways, and what they add up to.
+//! Whole paths, and their sums.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use windtunnel_model::{Lane, NodeId, Plan, PortId, Probability, Rate, Span, Vert
 
 use crate::routes::{Routes, Target};
 
-/// What a path adds up to, for one direction.
+/// The sums over a path, for one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathSummary {
     /// Sum of the latencies.

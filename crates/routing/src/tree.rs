@@ -8,7 +8,7 @@ use core::cmp::Reverse;
 use crate::graph::Graph;
 use windtunnel_model::Lane;
 
-/// By lane index: what a lane costs; `None` while it takes nothing.
+/// By lane index: a lane's cost; `None` while it takes nothing.
 pub(crate) type Costs = Vec<Option<u64>>;
 
 /// The way from every vertex of the core towards the root.
@@ -82,9 +82,8 @@ impl Tree {
         }
     }
 
-    /// All lanes from `at` that lead to the root at the least cost. Whoever follows them from
-    /// vertex to vertex gets nearer by cost, or by lanes at the same cost, and so meets no
-    /// loop.
+    /// All lanes from `at` that lead to the root at the least cost. Each step along them gets
+    /// nearer by cost, or by lanes at the same cost, so there are no loops.
     pub(crate) fn equals(&self, graph: &Graph, costs: &Costs, at: u32) -> Vec<Lane> {
         let Some(here) = self.far(graph, at).filter(|_| at != self.root) else { return Vec::new() };
         let fits = |lane: &&Lane| {

@@ -9,7 +9,7 @@ use windtunnel_model::{
 };
 use windtunnel_routing::{Routes, Target};
 
-/// What a random plan is made of: which nodes forward, how many routers, and links as two vertices
+/// A random plan: which nodes forward, how many routers, and links as two vertices
 /// (nodes first, then routers) with a latency up and one down.
 #[derive(Debug, Clone)]
 struct Sketch {
@@ -158,7 +158,7 @@ fn attach(plan: &mut Plan, vertex: Vertex, link: LinkId, outward: Direction) -> 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// From anywhere to any interface: the packet arrives, or nobody ever takes it.
+    /// From anywhere to any interface: the packet arrives, or no vertex ever takes it.
     #[test]
     fn a_packet_on_its_way_arrives(sketch in sketch()) {
         let plan = sketch.plan();
@@ -229,7 +229,7 @@ proptest! {
         }
     }
 
-    /// Whatever is down and whichever of the equal lanes each router takes: a packet on its way arrives.
+    /// With any lanes down and any choice of equal lanes, a packet on its way arrives.
     #[test]
     fn no_choice_leads_astray(sketch in sketch(), up in prop::collection::vec(prop::bool::weighted(0.7), 14), picks in any::<u64>()) {
         let mut plan = sketch.plan();
@@ -254,7 +254,7 @@ proptest! {
 
     /// Computed again for lanes that are down, the routes are those of Floyd and Warshall without them.
     #[test]
-    fn routes_computed_again_are_the_shortest_of_what_is_left(sketch in sketch(), up in prop::collection::vec(prop::bool::weighted(0.7), 14)) {
+    fn routes_computed_again_are_the_shortest_over_the_remaining_lanes(sketch in sketch(), up in prop::collection::vec(prop::bool::weighted(0.7), 14)) {
         let plan = sketch.plan();
         let routes = after(&plan, &up);
         let far = sketch.all_pairs(&up);

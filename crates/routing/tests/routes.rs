@@ -12,8 +12,8 @@ use windtunnel_model::{
 };
 use windtunnel_routing::{PathSummary, Routes, Target};
 
-/// Builds plans from names: `a` to `n` are nodes, what starts with `r` is a router, and a capital
-/// letter is a node that forwards.
+/// Builds plans from names: `a` to `n` are nodes, names that start with `r` are routers, and a
+/// capital letter is a node that forwards.
 struct Net {
     plan: Plan,
 }
@@ -237,7 +237,7 @@ fn a_fixed_route_wins_in_its_direction_only() {
 }
 
 #[test]
-fn what_is_apart_has_no_path() {
+fn nodes_of_separate_networks_have_no_path() {
     let net = Net::new(&["a", "b"], &["r1", "r2"]).link("a", "r1", 1).link("b", "r2", 1);
     assert_eq!(net.path("a", "b"), "");
 }
