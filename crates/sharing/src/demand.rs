@@ -1,8 +1,8 @@
-//! What a flow wants, from what it was seen to use.
+//! A flow's demand, estimated from its use.
 
 use windtunnel_model::{Rate, Span};
 
-/// What a flow was seen to send in one period, and what it might have sent.
+/// The bits that a flow sent in one period, and those that it could have sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of the wire that the flow brought, those included that did not fit into its queue.
@@ -23,7 +23,7 @@ pub struct Usage {
 ///
 /// - It **used its share** (15/16 of it or more): it is held back, and may want anything. Its
 ///   demand doubles at once, and is without bound after three such periods in a row.
-/// - It **did not**: its demand does not rise. What it used and a quarter more would do; a demand
+/// - It **did not**: its demand does not rise. Its use and a quarter more would do; a demand
 ///   that is more than an eighth too great goes a quarter of the way there.
 ///
 /// It does not swing: a flow that brings a steady u ends with a demand of 11/8 to 10/7 u, of which
@@ -56,13 +56,13 @@ impl DemandEstimator {
         DemandEstimator { demand, full_periods: 0 }
     }
 
-    /// What the flow wants now.
+    /// The present demand.
     #[must_use]
     pub fn demand(&self) -> Option<Rate> {
         self.demand
     }
 
-    /// A period has passed; what the flow wants now. A period of no length, and one without a limit
+    /// A period has passed; returns the new demand. A period of no length, and one without a limit
     /// on the flow, carry no information.
     pub fn observe(&mut self, seen: Usage) -> Option<Rate> {
         let (Some(share), Some(used)) = (seen.share, rate(seen.bytes, seen.period)) else {
@@ -78,7 +78,7 @@ impl DemandEstimator {
         }
         self.full_periods = 0;
         let wanted = wanted(used, seen.period);
-        // What is above the share has had no effect.
+        // The part above the share has had no effect.
         let demand = self.demand.map_or(share, |demand| demand.bits_per_second().min(share));
         self.demand = Rate::from_bits_per_second(nearer(demand, wanted).max(1));
         self.demand
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_that_tells_nothing_changes_nothing() {
+    fn a_period_without_information_changes_nothing() {
         let mut estimator = DemandEstimator::new();
         after(&mut estimator, 3, 0, 10_000_000);
         let before = estimator.clone();

@@ -1,4 +1,4 @@
-//! What the table refuses.
+//! Errors of the table.
 
 use windtunnel_model::Rate;
 
@@ -11,7 +11,7 @@ pub enum SharesError {
     /// A flow period, or a capacity of, a lane that the table does not have.
     #[error("no lane {lane}: the table has {lanes}")]
     UnknownLane {
-        /// What was named.
+        /// The lane named.
         lane: u32,
         /// How many lanes there are, numbered from 0.
         lanes: usize,
@@ -35,7 +35,7 @@ pub enum SharesError {
     CapacityTooLarge {
         /// The lane.
         lane: u32,
-        /// What was asked for it.
+        /// The capacity requested.
         capacity: Rate,
     },
 }

@@ -4,21 +4,21 @@
 //! **Promises:** weighted max-min shares, by a [`Model`] that says how much each flow counts:
 //! [`RttAware`] (SplayNet's, weight 1/RTT) or [`Equal`]. [`Shares`] keeps them up to date while
 //! flows come, go and change, at a cost that grows with the part of the network that the change
-//! reaches, and says whose share changed. The shares are a function of the flows and the capacities
-//! alone: the same bits on every machine, whatever came first and whatever came together.
+//! reaches, and lists the changed shares. The shares are a function of the flows and the
+//! capacities alone: the same bits on every machine, for any order and batching of changes.
 //!
 //! **Refuses:** clocks and floats; to give a link away twice (the shares of its flows never add up
 //! to more than its capacity, to the bit a second); to leave anything of it that a flow wants (but
 //! for the fraction of a bit a second that each flow loses by rounding down).
 //!
-//! | module | what it knows |
+//! | module | content |
 //! | --- | --- |
-//! | `model` | [`Model`] and its two implementations: what a flow counts |
-//! | `shares` | [`Shares`], the table: what came, what changed |
+//! | `model` | [`Model`] and its two implementations: a flow's weight and ceiling |
+//! | `shares` | [`Shares`], the table: changes in, changed shares out |
 //! | `shares::fill` | all shares from nothing |
 //! | `shares::relax` | the shares that a change reaches, and why they are the same |
-//! | `shares::{lane, flow, level}` | what is kept of a lane and of a flow, and in which numbers |
-//! | `demand` | [`DemandEstimator`]: what a flow wants, from what it was seen to use |
+//! | `shares::{lane, flow, level}` | the state of a lane and of a flow, and its numbers |
+//! | `demand` | [`DemandEstimator`]: a flow's demand from its use |
 //!
 //! ```
 //! use windtunnel_model::flow::FlowTerms;

@@ -3,7 +3,7 @@
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Rate, Span};
 
-/// A sharing model: the weight and the ceiling of a flow. What the flows then get is for all models
+/// A sharing model: the weight and the ceiling of a flow. The resulting shares are for all models
 /// the same *weighted max-min*: no flow could have more without another one having less that has,
 /// for its weight, no more.
 ///
@@ -14,7 +14,7 @@ use windtunnel_model::{Rate, Span};
 ///   likes, and two tables with the same model must get the same weights, on any machine.
 /// - Only the ratios of weights matter where flows meet. [`Weight`] has 40 bits: choose a scale in
 ///   which the ratios that occur are held well, and exactly where that is possible.
-/// - A ceiling is what a flow can use at the most, whatever the others do. `None` is no ceiling.
+/// - A ceiling is the most that a flow can use, regardless of the others. `None` is no ceiling.
 ///
 /// A model that is not weighted max-min (proportional fairness, priorities) does not belong behind
 /// this trait but beside [`Shares`](crate::Shares).
@@ -68,7 +68,7 @@ impl Weight {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RttAware;
 
-/// Plain max-min: every flow counts the same, whatever its round-trip time. Windows still bound.
+/// Plain max-min: every flow counts the same, with any round-trip time. Windows still bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Equal;
 

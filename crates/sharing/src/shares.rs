@@ -1,4 +1,4 @@
-//! The table of flows and lanes: what came, what changed, and whose share is another one since.
+//! The table of flows and lanes, and its changed shares.
 //!
 //! # Which shares
 //!
@@ -36,13 +36,13 @@
 //!
 //! As U < C + S, what is given away is max-min to the grain for capacities that are greater than
 //! the asked ones by less than S grains each: 6·10⁻⁶ bit/s for 1000 flows with round trips of 1 ms,
-//! less than half a bit a second ever (that is what bounds the number of flows: S < 2¹⁹ · 2⁴⁰
-//! grains). Then each share is rounded down to a whole bit a second, except that what lacks less
+//! less than half a bit a second ever (this bounds the number of flows: S < 2¹⁹ · 2⁴⁰ grains).
+//! Then each share is rounded down to a whole bit a second, except that a share that lacks less
 //! than 2⁻²⁰ is made whole. So
 //!
 //! - the shares of a lane's n < 2¹⁹ flows add up to its capacity at most, to the bit a second: they
 //!   are less than U + n · 2⁻²⁰ < C + 1/2 + 1/2, and whole;
-//! - what a bottleneck has left over is less than one bit a second for each of its flows;
+//! - a bottleneck has less than one bit a second left over for each of its flows;
 //! - a share that is a whole number in theory is that number, where S stays below 2⁴⁰: with 150
 //!   flows of 1 ms, 15 000 of 100 ms.
 //!
@@ -72,17 +72,16 @@ use relax::Scratch;
 /// grains.
 pub(crate) const FLOWS_MAX: u32 = (1 << 19) - 1;
 
-/// The name of a flow: whoever keeps the table chooses it. The order of changes is the order of
-/// these.
+/// The id of a flow, chosen by the table's user. Changes are in the order of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);
 
-/// A flow whose share is not what the table said last.
+/// A flow with a share that changed since the last call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
     /// The flow.
     pub flow: FlowId,
-    /// What it may send from now on, in bits a second of the wire; `None`: nothing limits it.
+    /// The rate at which it may send, in bits a second of the wire; `None`: nothing limits it.
     pub share: Option<Rate>,
 }
 
@@ -100,10 +99,10 @@ pub enum Limit {
 /// The shares of all flows over a fixed number of lanes (directions of links, numbered densely from
 /// 0, such as by `windtunnel_model::Lane::index`).
 ///
-/// Pass it what changed, in any order; then [`Shares::settle`] makes the shares fit again, and says
-/// whose are other ones. Between the two, questions about shares are answered as of the last time.
+/// Pass it changes, in any order; then [`Shares::settle`] makes the shares fit again, and returns
+/// those that changed. Between the two, getters return the shares of the last time.
 ///
-/// What it costs: to start, stop or change a flow, a step for each lane of its path, and the
+/// Cost: to start, stop or change a flow, a step for each lane of its path, and the
 /// logarithm of the number of flows; to settle, a step for each flow on each lane whose level
 /// changes, or as much as all shares from nothing where that is less.
 #[derive(Debug, Clone)]
@@ -119,9 +118,9 @@ pub struct Shares<M> {
     vacant: Vec<u32>,
     /// Lanes to look at, each once (`Lane::touched`).
     touched: Vec<u32>,
-    /// Places of flows whose share may be another one (`Flow::noted`). A place may occur twice.
+    /// Places of flows with shares that may have changed (`Flow::noted`). A place may occur twice.
     noted: Vec<u32>,
-    /// What happened since shares were settled last.
+    /// Changes since shares were settled last.
     news: usize,
     /// The lengths of all paths together.
     length: usize,
@@ -240,7 +239,7 @@ impl<M: Model> Shares<M> {
             return Ok(());
         }
         self.news += 1;
-        // What a flow could use at the most depends on it too.
+        // The ceiling of a flow depends on it too.
         let places = self.lane_flows[index].members.clone();
         for place in &places {
             self.leave(*place);
@@ -252,9 +251,9 @@ impl<M: Model> Shares<M> {
         Ok(())
     }
 
-    /// Makes the shares fit again, and gives the flows whose share is not what was said before, in
-    /// the order of their ids: those that started, and those whose share changed by a bit a
-    /// second or more. One that has stopped is not among them.
+    /// Makes the shares fit again, and returns the changed ones in the order of flow ids: those of
+    /// flows that started, and those that changed by a bit a second or more. A flow that has
+    /// stopped is not among them.
     pub fn settle(&mut self) -> &[Change] {
         if self.news > FEW + self.places.len() / MANY || !self.relax() {
             self.fill();
@@ -262,14 +261,14 @@ impl<M: Model> Shares<M> {
         self.collect()
     }
 
-    /// The same, with all shares found from nothing whatever has changed: what [`Shares::settle`]
-    /// is measured and tested against.
+    /// The same, with all shares found from nothing: the reference for measurements and tests of
+    /// [`Shares::settle`].
     pub fn settle_from_nothing(&mut self) -> &[Change] {
         self.fill();
         self.collect()
     }
 
-    /// What the flow may send; the inner `None` is without limit. `None`: no such flow, or not
+    /// The share of a flow; the inner `None` is without limit. `None`: no such flow, or not
     /// settled yet.
     #[must_use]
     pub fn share(&self, id: FlowId) -> Option<Option<Rate>> {
@@ -296,7 +295,7 @@ impl<M: Model> Shares<M> {
         Some(lane.map_or(Limit::Ceiling, |lane| Limit::Lane(*lane)))
     }
 
-    /// What the shares of a lane's flows add up to, in bits a second, those without limit left out.
+    /// The sum of the shares of a lane's flows, in bits a second, those without limit left out.
     #[must_use]
     pub fn given(&self, lane: u32) -> u64 {
         let members =
@@ -365,7 +364,7 @@ impl<M: Model> Shares<M> {
         self.touch(place);
     }
 
-    /// Takes away what a flow has.
+    /// Removes a flow's part from its lanes.
     fn leave(&mut self, place: u32) {
         let FlowState { level, weight } = self.states[place as usize];
         for lane in self.flows[place as usize].path.lanes() {

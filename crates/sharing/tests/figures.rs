@@ -18,8 +18,8 @@ fn round_trip(millis: u64) -> FlowTerms {
     FlowTerms::new(Span::from_millis(millis))
 }
 
-/// What a settled table said, as flow and bits a second.
-fn told(changes: &[Change]) -> Vec<(u64, u64)> {
+/// The changes of a settled table, as flow and bits a second.
+fn rates(changes: &[Change]) -> Vec<(u64, u64)> {
     changes.iter().map(|change| (change.flow.0, change.share.unwrap().bits_per_second())).collect()
 }
 
@@ -45,27 +45,27 @@ mod figure_3_5 {
     fn the_shorter_round_trip_gets_three_quarters() {
         let mut shares = network();
         shares.start(ZERO_TO_TWO, &[ZERO_ONE, ONE_TWO], round_trip(100)).unwrap();
-        assert_eq!(told(shares.settle()), [(2, 2_000_000)]);
+        assert_eq!(rates(shares.settle()), [(2, 2_000_000)]);
 
         let path = [ZERO_ONE, ONE_FOUR, FOUR_FIVE];
         shares.start(ZERO_TO_FIVE, &path, round_trip(300)).unwrap();
-        assert_eq!(told(shares.settle()), [(2, 1_500_000), (5, 500_000)]);
+        assert_eq!(rates(shares.settle()), [(2, 1_500_000), (5, 500_000)]);
         assert_eq!(shares.limit(ZERO_TO_FIVE), Some(Limit::Lane(ZERO_ONE)));
 
         shares.start(THREE_TO_FIVE, &[THREE_FOUR, FOUR_FIVE], round_trip(300)).unwrap();
-        assert_eq!(told(shares.settle()), [(35, 1_500_000)], "nothing changes for node 0");
+        assert_eq!(rates(shares.settle()), [(35, 1_500_000)], "nothing changes for node 0");
         assert_eq!(shares.limit(THREE_TO_FIVE), Some(Limit::Lane(FOUR_FIVE)));
         assert_eq!(shares.given(ZERO_ONE), 2_000_000);
     }
 
     #[test]
-    fn what_a_flow_leaves_goes_back() {
+    fn capacity_that_a_flow_leaves_goes_back() {
         let mut shares = network();
         shares.start(ZERO_TO_TWO, &[ZERO_ONE, ONE_TWO], round_trip(100)).unwrap();
         shares.start(ZERO_TO_FIVE, &[ZERO_ONE, ONE_FOUR, FOUR_FIVE], round_trip(300)).unwrap();
         shares.settle();
         shares.stop(ZERO_TO_TWO).unwrap();
-        assert_eq!(told(shares.settle()), [(5, 2_000_000)]);
+        assert_eq!(rates(shares.settle()), [(5, 2_000_000)]);
     }
 
     #[test]
@@ -103,12 +103,12 @@ fn the_plateaus_of_figure_3_7_are_exact() {
                 shares.start(FlowId(id), path, round_trip(40)).unwrap();
                 let each = 10_000_000 / id;
                 let expected: Vec<_> = (1..=id).map(|flow| (flow, each)).collect();
-                assert_eq!(told(shares.settle()), expected);
+                assert_eq!(rates(shares.settle()), expected);
             }
             shares.stop(FlowId(1)).unwrap();
-            assert_eq!(told(shares.settle()), [(2, 5_000_000), (3, 5_000_000)]);
+            assert_eq!(rates(shares.settle()), [(2, 5_000_000), (3, 5_000_000)]);
             shares.stop(FlowId(2)).unwrap();
-            assert_eq!(told(shares.settle()), [(3, 10_000_000)]);
+            assert_eq!(rates(shares.settle()), [(3, 10_000_000)]);
         }
     }
 }

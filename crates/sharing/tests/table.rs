@@ -1,4 +1,4 @@
-//! The table: what it says and refuses, and long chains of bottlenecks.
+//! The table: results, errors, and long chains of bottlenecks.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::cast_possible_truncation, reason = "of small random numbers")]
@@ -27,27 +27,28 @@ fn a_flow_that_nothing_limits_has_no_limit() {
     table.start(FlowId(2), &[], TERMS).unwrap();
     table.start(FlowId(3), &[0], TERMS.with_window(Bytes(12_500))).unwrap();
     assert_eq!(table.share(FlowId(1)), None, "not settled yet");
-    let told: Vec<_> = table.settle().iter().map(|change| change.share).collect();
-    assert_eq!(told, [None, None, mbit(1)]);
+    let changes: Vec<_> = table.settle().iter().map(|change| change.share).collect();
+    assert_eq!(changes, [None, None, mbit(1)]);
     assert_eq!(table.limit(FlowId(1)), Some(Limit::Nothing));
     assert_eq!(table.limit(FlowId(3)), Some(Limit::Ceiling));
     table.set_capacity(0, mbit(3)).unwrap();
-    let told: Vec<_> = table.settle().iter().map(|change| (change.flow.0, change.share)).collect();
-    assert_eq!(told, [(1, mbit(2))], "what the window leaves of 3 Mbit/s");
+    let changes: Vec<_> =
+        table.settle().iter().map(|change| (change.flow.0, change.share)).collect();
+    assert_eq!(changes, [(1, mbit(2))], "the window leaves that of 3 Mbit/s");
     table.set_capacity(0, None).unwrap();
     assert_eq!(table.settle().len(), 1);
     assert_eq!(table.share(FlowId(1)), Some(None));
 }
 
 #[test]
-fn only_changes_are_told_and_a_flow_that_starts_anew_is_one() {
+fn only_changes_are_reported_and_a_flow_that_starts_anew_is_one() {
     let mut table = shares(2);
     table.start(FlowId(1), &[0], TERMS).unwrap();
     table.start(FlowId(2), &[1, 1], TERMS).unwrap();
     assert_eq!(table.settle().len(), 2);
     assert!(table.settle().is_empty());
     table.change(FlowId(1), FlowTerms::new(Span::from_millis(5))).unwrap();
-    assert!(table.settle().is_empty(), "alone on its lane, whatever its round trip");
+    assert!(table.settle().is_empty(), "alone on its lane, with any round trip");
     table.stop(FlowId(1)).unwrap();
     assert!(table.settle().is_empty(), "the other is on another lane");
     table.stop(FlowId(2)).unwrap();
@@ -61,7 +62,7 @@ fn only_changes_are_told_and_a_flow_that_starts_anew_is_one() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_changes_nothing() {
+fn an_invalid_call_is_refused_and_changes_nothing() {
     let mut table = shares(1);
     table.start(FlowId(7), &[0], TERMS).unwrap();
     table.settle();
@@ -101,10 +102,9 @@ fn the_greatest_rates_and_weights_fit() {
     assert!(given < 1 << 48 && given > (1 << 48) - 1000, "{given}");
 }
 
-/// A flow that uses a tenth of what it could have leaves the rest to the other one, until it wants
-/// it again.
+/// A flow that uses a tenth of its share leaves the rest to the other one, until it wants it again.
 #[test]
-fn what_a_flow_does_not_use_goes_to_others() {
+fn capacity_that_a_flow_does_not_use_goes_to_others() {
     let mut table = shares(1);
     table.start(FlowId(1), &[0], TERMS).unwrap();
     table.start(FlowId(2), &[0], TERMS).unwrap();
@@ -139,7 +139,7 @@ fn long_chains_of_changes_end_where_a_new_table_begins() {
     let capacities: Vec<_> = (0..60).map(|_| mbit([1, 2, 10, 100][below(4) as usize])).collect();
     for model in [Sharing::RttAware, Sharing::Equal] {
         let mut table = Shares::new(model, &capacities).unwrap();
-        let mut told = BTreeMap::new();
+        let mut reported = BTreeMap::new();
         for step in 0..600 {
             let id = FlowId(below(300));
             if table.stop(id).is_err() || step % 3 > 0 {
@@ -148,13 +148,13 @@ fn long_chains_of_changes_end_where_a_new_table_begins() {
                 let window = (below(5) == 0).then(|| Bytes(below(100_000)));
                 table.start(id, &path, FlowTerms { window, ..FlowTerms::new(rtt) }).unwrap();
             } else {
-                told.remove(&id);
+                reported.remove(&id);
             }
-            told.extend(table.settle().iter().map(|change| (change.flow, Some(change.share))));
+            reported.extend(table.settle().iter().map(|change| (change.flow, Some(change.share))));
             let mut anew = table.clone();
             assert!(anew.settle_from_nothing().is_empty(), "step {step}");
-            assert!(told.iter().all(|(id, share)| table.share(*id) == *share), "step {step}");
-            assert_eq!(told.len(), table.len());
+            assert!(reported.iter().all(|(id, share)| table.share(*id) == *share), "step {step}");
+            assert_eq!(reported.len(), table.len());
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The lane that would be full first, if all its flows rose, is taken from a heap. Levels only rise
 //! while others are held back, so an entry of the heap is never later than the lane: it is looked
 //! at again when it comes. Flows whose ceiling is below that level are held back by it before the
-//! lane is. What one lane costs is a step for each of its flows and for each lane of theirs, so
+//! lane is. One lane costs a step for each of its flows and for each lane of theirs, so
 //! everything is linear in the sum of the lengths of the paths, but for the heap.
 
 use alloc::collections::BinaryHeap;
@@ -17,7 +17,7 @@ use super::lane::{Lane, LaneFlows};
 use super::{Shares, level};
 
 impl<M> Shares<M> {
-    /// Finds all levels, and what follows from them.
+    /// Finds all levels, and the values derived from them.
     pub(super) fn fill(&mut self) {
         let filling = Filling::new(self);
         let levels = filling.run();
@@ -37,7 +37,7 @@ impl<M> Shares<M> {
         self.add_up();
     }
 
-    /// What the flows have of each lane. A full lane's level is the greatest of its flows': were
+    /// The use of each lane by its flows. A full lane's level is the greatest of its flows': were
     /// all below it, they would fill the lane one level lower as well.
     fn add_up(&mut self) {
         for (lane, flows_here) in self.lanes.iter_mut().zip(&self.lane_flows) {
@@ -71,7 +71,7 @@ struct Filling<'a> {
     levels: Vec<u128>,
 }
 
-/// What of a lane is left for flows that still rise.
+/// The capacity of a lane left for flows that still rise.
 #[derive(Clone, Copy)]
 struct Room {
     grains: u128,
@@ -107,7 +107,7 @@ impl<'a> Filling<'a> {
                 PeekMut::pop(top);
                 continue;
             }
-            // A flow that was held back at this very level may have taken what was left.
+            // A flow that was held back at this very level may have taken the rest.
             let level = level::reaching(grains, rising).max(now);
             if level > key {
                 *top = Reverse((level, lane));

@@ -1,5 +1,5 @@
-//! What the table keeps of a flow: where it is, what is needed to find levels, and the rest.
-//! Apart, since what is read for every flow of a lane should fit the caches.
+//! The table's state of a flow: its place, the fields needed to find levels, and the rest.
+//! Separate, since the fields read for every flow of a lane should fit the caches.
 
 use alloc::boxed::Box;
 
@@ -17,7 +17,7 @@ pub(super) struct FlowState {
     pub weight: u64,
 }
 
-/// What is needed to find levels. A vacant place has no lanes. One line of the cache.
+/// The fields needed to find levels. A vacant place has no lanes. One line of the cache.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 pub(super) struct Flow {

@@ -1,17 +1,16 @@
-//! What the table keeps of a lane: what flows have of it, and its flows.
+//! The table's state of a lane: its use, and its flows.
 
 use alloc::vec::Vec;
 
 use super::level;
 
-/// A lane and what its flows have of it. Sums are kept for limited lanes only. One line of the
-/// cache.
+/// A lane and its use by flows. Sums are kept for limited lanes only. One line of the cache.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 pub(super) struct Lane {
     /// In grains; `level::NONE` without limit.
     pub capacity: u128,
-    /// What its flows have in all: Σ weight · level.
+    /// The sum over its flows: Σ weight · level.
     pub used: u128,
     /// The level of the flows that it holds back; `level::NONE` when it holds back none.
     pub level: u128,
@@ -32,7 +31,7 @@ pub(super) struct LaneFlows {
     pub load: u64,
 }
 
-/// How a lane's level fits to what its flows have.
+/// How a lane's level fits to the use by its flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     /// It fits.

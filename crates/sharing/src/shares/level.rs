@@ -16,8 +16,8 @@ pub(super) const CAPACITY_END: u64 = 1 << 48;
 /// A grain is 2⁻⁶⁰ bit/s.
 const GRAIN_BITS: u32 = 60;
 
-/// 2⁻²⁰ bit/s: what lacks less to a whole bit a second is one. So what other flows have too much,
-/// by the rounding of levels, takes no bit from a flow that should have a whole number of them.
+/// 2⁻²⁰ bit/s: a share that lacks less to a whole bit a second is rounded up. So the excess of
+/// other flows by the rounding of levels takes no bit from a flow with a whole number of them.
 const NEARLY: u128 = 1 << (GRAIN_BITS - 20);
 
 /// A rate in grains.
@@ -35,7 +35,7 @@ pub(super) fn reaching(grains: u128, weight: u64) -> u128 {
     (grains + (weight - 1)) / weight
 }
 
-/// What a flow of that weight has at that level, rounded down to a bit a second (if it is not
+/// The share of a flow of that weight at that level, rounded down to a bit a second (if it is not
 /// nearly the next one), but at least one.
 pub(super) fn rate(level: u128, weight: u64) -> Option<Rate> {
     if level == NONE {

@@ -1,13 +1,13 @@
 //! The levels that a change reaches.
 //!
-//! Before the change all levels fitted together. Whoever started or stopped has taken or given back
-//! a part of the lanes of its path, so some of these no longer fit. Now one lane at a time gets the
-//! level that it should have by what its neighbours have, and its flows with it; lanes whose flows
+//! Before the change all levels fitted together. A flow that started or stopped has taken or given
+//! back a part of the lanes of its path, so some of these no longer fit. Now one lane at a time gets
+//! the level that its neighbours' levels imply, and its flows with it; lanes with flows that
 //! thereby get more or less may no longer fit, and wait for their turn. When all fit, these are
 //! *the* levels: there is one such assignment only (see `shares`), so it does not matter where they
 //! came from, in which order lanes had their turn, or how often.
 //!
-//! The order matters for the effort. What a lane should have depends only on flows that stay below
+//! The order matters for the effort. The level of a lane depends only on flows that stay below
 //! its level, and a change of a flow's level is seen only by lanes with levels above the lesser of
 //! both. So the lane with the lowest level (before or after, whichever is less) goes first, like
 //! the nearest vertex in Dijkstra's algorithm; then nearly every lane that is reached has one turn.
@@ -42,7 +42,7 @@ struct Part {
     place: u32,
 }
 
-/// What the flows of a lane have if its level is `level`.
+/// The use of a lane by its flows if its level is `level`.
 struct Filled {
     level: u128,
     used: u128,
@@ -51,7 +51,7 @@ struct Filled {
 
 impl<M> Shares<M> {
     /// Makes all lanes fit, from the few that do not. False when that took too long: then nothing
-    /// fits, but what `fill` needs is there.
+    /// fits, but the inputs of `fill` are valid.
     pub(super) fn relax(&mut self) -> bool {
         let most = 2 * self.length + 64;
         self.scratch.effort = 0;
@@ -186,7 +186,7 @@ impl<M> Shares<M> {
     }
 }
 
-/// A level that a lane whose flows have too much will not go below: the one at which it would be
+/// A level that an overfull lane will not go below: the one at which it would be
 /// full if flows that are below its old level stayed, or if all flows had it.
 fn lowest(lane: &Lane, load: u64) -> u128 {
     if lane.held > 0 {

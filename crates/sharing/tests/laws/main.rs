@@ -47,14 +47,14 @@ proptest! {
     fn no_lane_gives_more_than_it_has(network in network(), model in network::model()) {
         let table = network.table(model);
         for (lane, capacity) in (0..).zip(&network.capacities) {
-            // A share is never less than 1 bit/s, whatever there is.
+            // A share is never less than 1 bit/s, with any capacity.
             let shares = network.on(lane).map(|(id, _)| bits(table.share(FlowId(id)).unwrap()));
             let least = shares.filter(|share| *share == 1).count() as u64;
             prop_assert!(capacity.is_none_or(|most| table.given(lane) <= most + least));
         }
     }
 
-    /// Every flow has its ceiling, or a lane that is full and where nobody has more for its weight.
+    /// Every flow has its ceiling, or a full lane on which no flow has more for its weight.
     #[test]
     fn no_flow_has_less_than_its_share(network in network(), model in network::model()) {
         let table = network.table(model);
@@ -81,7 +81,7 @@ proptest! {
         }
     }
 
-    /// Work-conserving: what a flow could have more is less than a bit a second for each flow that it meets.
+    /// Work-conserving: a flow could have less than a bit a second more for each flow that it meets.
     #[test]
     fn nothing_is_left_that_a_flow_wants(network in network(), model in network::model()) {
         let table = network.table(model);
@@ -97,8 +97,8 @@ proptest! {
         }
     }
 
-    /// After every batch: what the table says is what a new table says, and the changes are those shares
-    /// that are not what they were.
+    /// After every batch, the table's shares are those of a new table, and the changes are those
+    /// shares that changed.
     #[test]
     fn a_table_that_lived_long_equals_a_new_one(network in network(), calls in calls(), model in network::model()) {
         let (mut network, mut table) = (network.clone(), network.table(model));

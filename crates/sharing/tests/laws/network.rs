@@ -22,7 +22,7 @@ pub(crate) struct Network {
     pub(crate) paths: Vec<Path>,
 }
 
-/// One call of a table. Numbers choose among what there is.
+/// One call of a table. Numbers choose among existing items.
 #[derive(Debug, Clone)]
 pub(crate) enum Call {
     Start(u64, Path),
@@ -36,7 +36,7 @@ impl Network {
         self.table_of(model, &(0..).zip(self.paths.clone()).collect())
     }
 
-    /// A new table with these flows, whose shares are found from nothing.
+    /// A new table with these flows, with shares found from nothing.
     pub(crate) fn table_of<M: Model>(&self, model: M, running: &BTreeMap<u64, Path>) -> Shares<M> {
         let mut shares = Shares::new(model, &self.rates()).unwrap();
         for (id, path) in running {
@@ -134,7 +134,7 @@ fn capacity() -> impl Strategy<Value = Option<u64>> {
     ]
 }
 
-/// Round trips whose weights are exact: the solver has 1/RTT itself.
+/// Round trips with exact weights: the solver has 1/RTT itself.
 fn terms() -> impl Strategy<Value = FlowTerms> {
     let rtt = prop::sample::select(vec![1u64, 10, 20, 20, 30, 40, 100, 100, 300])
         .prop_map(Span::from_millis);

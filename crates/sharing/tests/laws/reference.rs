@@ -1,5 +1,5 @@
 //! Weighted max-min in exact fractions, as in a textbook: all flows rise together until a lane is
-//! full or a flow has what it may have. Slow, and independent of the crate.
+//! full or a flow has reached its ceiling. Slow, and independent of the crate.
 
 use num_rational::BigRational;
 
@@ -33,7 +33,7 @@ pub(crate) fn shares(capacities: &[Option<u64>], flows: &[Flow]) -> Vec<Option<N
                 stays.push(index);
             }
         }
-        assert!(!stays.is_empty(), "somebody is held back at each level");
+        assert!(!stays.is_empty(), "a flow is held back at each level");
         for index in stays {
             shares[index] = Some(&flows[index].weight * &level);
         }
