@@ -1,7 +1,7 @@
 //! Frames a second between two threads over the loopback device: a plain UDP socket, a plain TCP
 //! connection, the tunnel plain and sealed, in turns. `bench/tunnel` runs it. Rows of size,
-//! carrier, frames/s and Gbit/s, between tabs: median (least to greatest) of the rounds. Then what
-//! it costs to refuse what a stranger sends, and what it forges.
+//! carrier, frames/s and Gbit/s, between tabs: median (least to greatest) of the rounds. Then the
+//! cost to refuse a stranger's datagrams, and forged ones.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -61,7 +61,7 @@ fn spread(mut seen: Vec<f64>, digits: usize) -> String {
     format!("{:.digits$} ({least:.digits$} to {most:.digits$})", seen[seen.len() / 2])
 }
 
-/// What both ends share: frames received, and whether it is over.
+/// State that both ends share: frames received, and whether it is over.
 #[derive(Default)]
 struct Shared {
     received: AtomicU64,
@@ -117,7 +117,7 @@ fn tunnel(shared: &Shared, size: usize, security: Security) -> f64 {
         sender.receive(now(), |_| {}).expect("a socket");
     }
     let frame = vec![7; size];
-    // What one turn of the packet loop sends.
+    // The frames sent in one turn of the packet loop.
     let batch = (65_549 / size as u64).min(64);
     let receive = || {
         while !shared.over.load(Ordering::Relaxed) {
@@ -172,7 +172,7 @@ fn measure(
 }
 
 /// Nanoseconds to take in one datagram of 1200 bytes from an address of no peer, or from a peer's
-/// with a broken seal; what it takes to receive it at all included.
+/// with a broken seal; the time of the system call included.
 fn flood(forged: bool) -> f64 {
     const DATAGRAMS: u64 = 20_000;
     const AT_ONCE: u64 = 50;

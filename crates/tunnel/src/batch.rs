@@ -5,7 +5,7 @@ use windtunnel_wire::tunnel::{HEADER_LEN, Label, Piece};
 
 /// Datagrams of one GSO send at the most (`UDP_MAX_SEGMENTS` of older kernels).
 const DATAGRAMS_MAX: usize = 64;
-/// Bytes of one send at the most: what fits into an IP packet of 65 535 bytes with IPv6 and UDP
+/// Bytes of one send at the most: the payload of an IP packet of 65 535 bytes with IPv6 and UDP
 /// headers.
 pub(crate) const BYTES_MAX: usize = 65_487;
 

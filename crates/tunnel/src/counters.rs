@@ -1,13 +1,13 @@
-//! What a tunnel has counted.
+//! Counters of a tunnel.
 
 use std::ops::AddAssign;
 
-/// What a tunnel has counted since it was opened.
+/// Counters of a tunnel since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// What was sent.
+    /// Datagrams sent.
     pub sent: Traffic,
-    /// What was received and accepted.
+    /// Datagrams received and accepted.
     pub received: Traffic,
     /// Frames that were not sent.
     pub unsent: Unsent,
@@ -20,19 +20,19 @@ pub struct Counters {
     pub lost: u64,
 }
 
-/// What went between this machine and one other, in datagrams with frames: probes and answers are
+/// Traffic between this machine and one other, in datagrams with frames: probes and answers are
 /// not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PeerCounters {
-    /// What the kernel has taken for it.
+    /// Accepted by the kernel for sending to it.
     pub sent: Traffic,
-    /// What came from it and was accepted.
+    /// Received from it and accepted.
     pub received: Traffic,
     /// Datagrams that others of it have overtaken and that have not come.
     pub lost: u64,
 }
 
-/// What went one way.
+/// Traffic in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Datagrams; in [`Counters`] with probes and answers.
@@ -53,7 +53,7 @@ pub struct Unsent {
     /// The kernel refused them: no route, a device that is down.
     pub failed: u64,
     /// An empty frame, one longer than [`FRAME_MAX`](windtunnel_wire::tunnel::FRAME_MAX), or for
-    /// nobody.
+    /// no peer.
     pub unfit: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct Refused {
     pub replayed: u64,
     /// So late that whether they have come before is not known any more.
     pub too_late: u64,
-    /// Not sealed by who they say they are from.
+    /// Not sealed by their alleged sender.
     pub forged: u64,
 }
 

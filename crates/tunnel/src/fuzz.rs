@@ -1,4 +1,4 @@
-//! One entry to everything that reads what the network brings, for fuzzers.
+//! One entry to all code that reads datagrams from the network, for fuzzers.
 
 use std::net::SocketAddr;
 
@@ -32,7 +32,7 @@ pub fn fuzz_one(data: &[u8]) {
                 assert!(!received.frame.is_empty());
                 frames += 1;
             });
-            assert!(!sealed || frames == 0, "nobody here knows the key");
+            assert!(!sealed || frames == 0, "the input is made without the key");
             members.handle_timeout(now, &mut Nowhere);
             now += Span::from_millis(u64::from(*late));
             (rest, given) = (next, given + 1);
@@ -44,8 +44,7 @@ pub fn fuzz_one(data: &[u8]) {
     }
 }
 
-/// Makes a header say version, run, members and length as they should be, so that what follows is
-/// looked at.
+/// Puts the right version, run, members and length into a header, so that the rest is decoded.
 fn mend(datagram: &mut [u8]) {
     let behind = datagram.len().saturating_sub(24);
     if let (Some(front), Ok(behind)) = (datagram.first_chunk_mut::<16>(), u16::try_from(behind)) {

@@ -5,14 +5,14 @@
 //! up to 64 KiB (UDP GSO). The other side takes them in batches (GRO), opens, and hands whole
 //! frames over.
 //!
-//! **Promises:** frames arrive whole and unchanged, each at most once, or are counted as lost; what
-//! is not from a member of the run is counted and changes nothing. No call waits for longer than 5
-//! ms, and none allocates for a packet once buffers are there. The caller says what time it is.
+//! **Promises:** frames arrive whole and unchanged, each at most once, or are counted as lost; a
+//! datagram not from a member of the run is counted and dropped. No call waits for longer than 5
+//! ms, and none allocates for a packet once buffers are there. The caller passes the time.
 //!
-//! **Refuses:** to repeat what was lost, to keep frames in order, to slow down senders: the
+//! **Refuses:** to repeat lost frames, to keep frames in order, to slow down senders: the
 //! emulated network decides about all of these.
 //!
-//! `docs/internals/tunnel.md` has the format, the keys, and what a hostile sender can do.
+//! `docs/internals/tunnel.md` has the format, the keys, and the threats by a hostile sender.
 //!
 //! ```
 //! use std::net::UdpSocket;

@@ -23,7 +23,7 @@ pub use frame::Frame;
 pub struct Outgoing<'a> {
     /// Member number of that machine.
     pub to: u16,
-    /// What is said of it.
+    /// Its label.
     pub label: Label,
     /// The frame, from its Ethernet header on.
     pub frame: &'a [u8],
@@ -34,13 +34,13 @@ pub struct Outgoing<'a> {
 pub struct Received<'a> {
     /// Member number of the machine that sent it.
     pub from: u16,
-    /// What it says of it.
+    /// Its label.
     pub label: Label,
     /// The frame.
     pub frame: Frame<'a>,
 }
 
-/// What has become of the frames since the last flush.
+/// The fate of the frames since the last flush.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flushed {
     /// Frames that the kernel has taken.
@@ -49,7 +49,7 @@ pub struct Flushed {
     pub unsent: Unsent,
 }
 
-/// What takes datagrams to another machine.
+/// Carries datagrams to another machine.
 pub(crate) trait Carrier {
     /// Takes `bytes`: datagrams of `size` bytes, the last perhaps shorter. With `patience` it may
     /// wait for room.

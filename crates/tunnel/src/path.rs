@@ -36,7 +36,7 @@ const HELLO_MOST: Span = Span::from_millis(320);
 /// The least round trip is that of one or two such times.
 const RTT_KEPT: Span = Span::from_secs(4);
 
-/// What is known of the way to one peer.
+/// The path to one peer.
 #[derive(Debug)]
 pub(crate) struct Path {
     /// Bytes of a datagram in use.
@@ -53,8 +53,8 @@ pub(crate) struct Path {
     rtt: [Option<Span>; 2],
     rtt_since: Time,
     silence: Silence,
-    /// When the present size is tried again, also in the middle of a search: what is too large
-    /// says nothing about whether the peer is alive.
+    /// When the present size is tried again, also in the middle of a search: a probe that is too
+    /// large gives no information on whether the peer is alive.
     keep: Time,
 }
 
@@ -147,7 +147,7 @@ impl Path {
         }
     }
 
-    /// What a probe that got no answer means; the probe, if it is to be sent once more.
+    /// A probe got no answer; returns the probe, if it is to be sent once more.
     fn unanswered(&mut self, asked: SizeProbe) -> Option<SizeProbe> {
         if asked.size > self.size {
             if asked.times < TRIES {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_carries_is_found_at_once() {
+    fn the_mtu_of_the_device_is_found_at_once() {
         for (device, found) in [(65_507, 65_487), (1472, 1472), (1452, 1452), (8972, 8972)] {
             let mut path = Path::new();
             world(device, device).run(&mut path, Span::from_millis(20));

@@ -31,13 +31,13 @@ pub(crate) struct Peer {
     pub(crate) received: Traffic,
 }
 
-/// What comes from it, by series.
+/// Datagrams from it, by series.
 pub(crate) struct Incoming {
     pub(crate) windows: [Window; 2],
     pub(crate) keys: Option<[Keys; 2]>,
 }
 
-/// What goes to it, by series.
+/// Datagrams to it, by series.
 pub(crate) struct Outgoing {
     run: u64,
     from: u16,
@@ -91,7 +91,7 @@ impl Peer {
 
 impl Outgoing {
     /// Writes the header of a datagram that is complete but for it and the tag, and seals it. The
-    /// number that it takes is used up, whatever becomes of the datagram.
+    /// number that it takes is used up even if the datagram is not sent.
     pub(crate) fn finish(&mut self, kind: Kind, datagram: &mut [u8]) {
         let series = index(Series::of(kind));
         let number = self.next[series];

@@ -1,4 +1,4 @@
-//! Keys, and what they seal. Every datagram is sealed with AES-128-GCM (NIST SP 800-38D) under a
+//! Keys and seals. Every datagram is sealed with AES-128-GCM (NIST SP 800-38D) under a
 //! key that only one direction of one pair of members uses, for one series and for [`EPOCH`]
 //! datagrams of it.
 
@@ -30,7 +30,7 @@ impl Secret {
 /// The two series of datagrams of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Series {
-    /// Frames: whatever is missing was lost.
+    /// Frames: missing numbers are counted as lost.
     Data,
     /// Probes and their answers, some of which are sent to find out that they do not arrive.
     Control,
@@ -53,7 +53,7 @@ pub(crate) struct Keys {
     series: Series,
     /// The key in use.
     current: Option<Key>,
-    /// One of another epoch, of what comes late or early, or is forged.
+    /// One of another epoch, for datagrams that come late or early, or are forged.
     other: Option<Key>,
 }
 
@@ -155,7 +155,7 @@ impl Key {
     }
 }
 
-/// What is asked of HKDF: a key and a mask.
+/// The output of HKDF: a key and a mask.
 struct Length;
 
 impl KeyType for Length {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_is_opened_by_the_other_side_only() {
+    fn a_sealed_datagram_is_opened_by_the_other_side_only() {
         let datagram = sealed(&mut keys(1, 2, Series::Data), 9);
         let open = |mut keys: Keys, number| {
             keys.open(number, &mut datagram.clone()).map(|payload| payload.to_vec())

@@ -1,10 +1,10 @@
-//! What a tunnel is opened with, and why that may fail.
+//! Settings of a tunnel, and errors of opening it.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-/// What a tunnel needs to know.
+/// Settings of a tunnel.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The run, in every datagram.
@@ -12,7 +12,7 @@ pub struct Setup {
     /// Member number of this machine.
     pub own: u16,
     /// Addresses of the machines by member number; `None` for this one, and for numbers that
-    /// nobody has. A peer's datagrams must come from exactly its address, so on a machine with
+    /// no member has. A peer's datagrams must come from exactly its address, so on a machine with
     /// several the socket is bound to the one that peers know.
     pub peers: Vec<Option<SocketAddr>>,
     /// Whether datagrams are sealed.
@@ -24,10 +24,10 @@ pub struct Setup {
 pub enum Security {
     /// Authenticated and encrypted under a key of this run that all members share.
     ///
-    /// A key is for one run, and for one opening by each member: what guards against replays
-    /// forgets when a tunnel is closed.
+    /// A key is for one run, and for one opening by each member: the replay window is lost when a
+    /// tunnel is closed.
     Sealed([u8; 32]),
-    /// In the clear, for a trusted network: whoever can forge a source address can inject frames.
+    /// In the clear, for a trusted network: a machine that forges source addresses can inject frames.
     Plain,
 }
 

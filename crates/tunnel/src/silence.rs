@@ -2,7 +2,7 @@
 
 use windtunnel_model::{Span, Time};
 
-/// Probes that the way should carry, and what became of them.
+/// Probes that the path should carry, and their results.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     /// When the first was sent after the last answer.

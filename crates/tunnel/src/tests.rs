@@ -73,7 +73,7 @@ impl Side {
         self.wire.datagrams.drain(..).collect()
     }
 
-    /// Takes in a datagram of the other side and returns what it made whole, by port.
+    /// Takes in a datagram of the other side and returns the completed frames, by port.
     fn accept(&mut self, now: Time, datagram: &[u8]) -> Vec<(u32, Vec<u8>)> {
         self.accept_from(now, address(1 - self.members.own), datagram)
     }

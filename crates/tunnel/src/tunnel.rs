@@ -18,7 +18,7 @@ use link::Link;
 
 pub use link::Buffers;
 
-/// What one receive buffer takes: the datagrams of a GRO train, or one as long as IP carries.
+/// Bytes of a receive buffer: the datagrams of a GRO train, or one as long as IP carries.
 const TRAIN_MAX: usize = 1 << 16;
 
 /// One UDP socket to all other machines of a run. For one thread; for polling it is a descriptor.
@@ -58,8 +58,8 @@ impl Tunnel {
         self.members.push(now, outgoing, &mut self.link);
     }
 
-    /// Sends what has been pushed, and says what has become of all frames since the last flush. It
-    /// waits for room in the socket's send buffer for 5 ms at the most.
+    /// Sends the pushed frames, and returns the fate of all frames since the last flush. It waits
+    /// for room in the socket's send buffer for 5 ms at the most.
     pub fn flush(&mut self, now: Time) -> Flushed {
         self.link.rest();
         let flushed = self.members.flush(now, &mut self.link);
@@ -139,15 +139,15 @@ impl Tunnel {
         Some(self.members.peer(peer)?.path.size())
     }
 
-    /// What has been counted so far.
+    /// The counters so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.members.counters()
     }
 
-    /// What went between this machine and a peer; `None` for no peer. Once one side sends nothing
-    /// more and what is under way has arrived, its `sent` and the other's `received` differ by
-    /// what was lost.
+    /// Traffic between this machine and a peer; `None` for no peer. Once one side sends nothing
+    /// more and all datagrams under way have arrived, its `sent` and the other's `received` differ
+    /// by the lost ones.
     #[must_use]
     pub fn peer_counters(&self, peer: u16) -> Option<PeerCounters> {
         Some(self.members.peer(peer)?.counters())
@@ -160,11 +160,11 @@ impl Tunnel {
         self.members.peer(peer)?.path.silent_since(now)
     }
 
-    /// What the kernel grants the socket. A receive buffer of less than a few MB loses datagrams in
+    /// The socket's buffer sizes. A receive buffer of less than a few MB loses datagrams in
     /// bursts: the owner of the machine raises `net.core.rmem_max`.
     ///
     /// # Errors
-    /// What getsockopt(2) says.
+    /// Those of getsockopt(2).
     pub fn buffers(&self) -> io::Result<Buffers> {
         self.link.buffers()
     }

@@ -15,7 +15,7 @@ pub(crate) struct Window {
     seen: [u64; WORDS],
 }
 
-/// What is known of a number.
+/// The state of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     New,
@@ -30,7 +30,7 @@ impl Window {
         Window { span: None, arrived: 0, seen: [0; WORDS] }
     }
 
-    /// Looks, and changes nothing: so what is not yet proven genuine may be asked about.
+    /// Looks, and changes nothing: so a datagram not yet authenticated may be checked.
     pub(crate) fn look(&self, number: u64) -> Verdict {
         let Some((_, greatest)) = self.span else { return Verdict::New };
         if number > greatest {
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(window.look(number), Verdict::Seen);
         }
         assert_eq!((window.missing(), window.look(102)), (1, Verdict::New));
-        // What was sent before the first that came was not waited for, and is taken.
+        // A number before the first that came is not counted as missing, and is accepted.
         assert_eq!(window.look(99), Verdict::New);
         window.mark(99);
         assert_eq!((window.missing(), window.look(99)), (1, Verdict::Seen));

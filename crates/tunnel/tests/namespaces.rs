@@ -1,7 +1,7 @@
 //! The path MTU over a device of which the test sets the MTU, so in a network namespace of its own.
 //! Not the usual harness: a process must be single-threaded to fork into namespaces. Works as root
 //! and, where user namespaces are allowed, as anybody. `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a
-//! failure of what is skipped.
+//! failure of a skipped case.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers are tests as well")]
 
@@ -19,7 +19,7 @@ use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Status};
 use windtunnel_tunnel::{Label, Outgoing, Security, Setup, Tunnel, Unsent};
 
-/// A case that did not panic either passed or says what it misses.
+/// A case that did not panic either passed or returns the missing requirement.
 type Outcome = Result<(), String>;
 type Case = (&'static str, fn() -> Outcome);
 

@@ -23,8 +23,8 @@ impl<'a> Frame<'a> {
         Frame(Place::Joined(bytes))
     }
 
-    /// Moves the frame to `buffer`, whose content does not matter. What was put together is not
-    /// copied: its buffer is exchanged for this one, so give one of about its length.
+    /// Moves the frame to `buffer`, with any content. A reassembled frame is not copied: its buffer
+    /// is exchanged for this one, so give one of about its length.
     pub fn move_to(self, buffer: &mut Vec<u8>) {
         match self.0 {
             Place::Datagram(bytes) => {

@@ -144,7 +144,7 @@ fn unpack(
     Ok(())
 }
 
-/// The flow label of IPv6 is no part of the address.
+/// The flow label of IPv6 is not part of the address.
 fn is_at(peer: &Peer, from: SocketAddr) -> bool {
     peer.address.ip() == from.ip() && peer.address.port() == from.port()
 }

@@ -51,7 +51,7 @@ impl Members {
             if peer.batch.is_open() {
                 peer.outgoing.finish(Kind::Data, peer.batch.close(false));
             }
-            // What was refused has been counted.
+            // A refusal has been counted.
             let _: Result<(), Refusal> =
                 deliver(now, peer, carrier, &mut self.flushed, &mut self.counters);
             self.due = self.due.min(peer.path.due());
@@ -73,7 +73,7 @@ impl Members {
             peer.outgoing.finish(Kind::Probe, probe);
             match carry(carrier, peer.address, probe, size, false, &mut self.counters) {
                 Err(Refusal::TooBig) => peer.path.too_big(now, size),
-                // What is not sent is not answered either; that is what time-outs are for.
+                // A probe that is not sent gets no answer: its time-out handles that.
                 Ok(()) | Err(Refusal::Blocked | Refusal::Failed) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! What is not from a member of the run changes nothing, and is counted.
+//! A datagram not from a member of the run changes nothing, and is counted.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ fn each_reason_has_its_counter() {
 }
 
 #[test]
-fn what_was_recorded_is_not_taken_again() {
+fn a_replayed_datagram_is_not_accepted() {
     for security in [SEALED, Security::Plain] {
         let (mut a, mut b) = (Side::new(0, security), Side::new(1, security));
         let first = a.send(ms(1), b"first").remove(0);

@@ -1,4 +1,4 @@
-//! What arrives over networks that lose, double and shuffle.
+//! Frames over networks that lose, double and shuffle datagrams.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ proptest! {
         let mut count = 0;
         for (port, &size) in (0..).zip(&sizes) {
             a.push(ms(1), port, &frame(size, size));
-            // Now and then what was pushed so far is sent.
+            // Now and then the frames pushed so far are sent.
             if draws[port as usize % 64] % 3 == 0 {
                 count += a.flush(ms(1)).sent;
             }
@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_lost_is_counted_and_spoils_nothing_else(
+    fn a_lost_frame_is_counted_and_spoils_no_other(
         sizes in sizes(),
         losses in proptest::collection::btree_set(1..200usize, 0..30),
     ) {
@@ -145,7 +145,7 @@ fn small_frames_share_datagrams_and_a_train_is_cut_into_full_ones() {
 }
 
 #[test]
-fn sizes_grow_to_what_the_way_carries_and_reach_both_sides() {
+fn sizes_grow_to_the_mtu_of_the_path_and_reach_both_sides() {
     let (mut a, mut b) = (Side::new(0, SEALED), Side::new(1, SEALED));
     for step in 0..200 {
         let now = ms(step);
@@ -162,11 +162,10 @@ fn sizes_grow_to_what_the_way_carries_and_reach_both_sides() {
         let peer = side.members.peer(other).unwrap();
         assert!(peer.reached);
         assert_eq!(peer.path.size(), 1472);
-        assert_eq!(side.members.counters().lost, 0, "probes are no loss");
+        assert_eq!(side.members.counters().lost, 0, "probes are not counted as lost");
     }
     assert_eq!(a.send(ms(300), &frame(1, 1300)).len(), 1);
-    // The device became narrower: what is under way is lost and said to be, what follows is
-    // smaller.
+    // The device's MTU decreased: datagrams under way are counted as lost, later ones are smaller.
     a.wire.limit = 1300;
     a.push(ms(301), 1, &frame(1, 3000));
     let unsent = Unsent { too_big: 1, ..Unsent::default() };
@@ -175,7 +174,7 @@ fn sizes_grow_to_what_the_way_carries_and_reach_both_sides() {
 }
 
 #[test]
-fn what_the_kernel_does_not_take_is_counted_by_reason() {
+fn a_datagram_that_the_kernel_refuses_is_counted_by_reason() {
     for refusal in [Refusal::Blocked, Refusal::Failed] {
         let mut a = Side::new(0, SEALED);
         a.wire.refusal = Some(refusal);
@@ -201,7 +200,7 @@ fn what_the_kernel_does_not_take_is_counted_by_reason() {
 }
 
 #[test]
-fn what_was_sent_to_a_peer_and_has_not_come_is_the_difference_of_two_counts_also_at_the_end() {
+fn datagrams_lost_on_the_way_to_a_peer_are_the_difference_of_two_counts_also_at_the_end() {
     for lost in 0..4 {
         let (mut a, mut b) = (Side::new(0, SEALED), Side::new(1, SEALED));
         // Probes are none of it.

@@ -111,7 +111,7 @@ fn peers_are_reached_timed_and_their_mtu_is_found() {
 }
 
 #[test]
-fn a_stranger_on_the_same_machine_is_not_heard() {
+fn datagrams_of_a_stranger_on_the_same_machine_are_dropped() {
     let mut tunnels = pair("127.0.0.1:0", SEALED).expect("there is always IPv4");
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = local(&tunnels[0]);

@@ -19,12 +19,12 @@ const BUFFER_BYTES: usize = 16 << 20;
 const WAITS_MAX: u32 = 5;
 const WAIT: Duration = Duration::from_millis(1);
 
-/// What the kernel grants the socket, in its own count, which includes its bookkeeping.
+/// The socket's buffer sizes as the kernel counts them, which includes its bookkeeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffers {
-    /// For what has arrived and is not yet received.
+    /// For datagrams that have arrived and are not yet read.
     pub receive: usize,
-    /// For what is sent and has not yet left.
+    /// For datagrams that are sent and have not yet left.
     pub send: usize,
 }
 
@@ -92,7 +92,7 @@ impl Link {
         }
     }
 
-    /// The kernel is still sending what it took, and a packet should not be lost to that.
+    /// The kernel's send buffer is full, and a packet should not be lost to that.
     fn wait(&mut self) {
         self.waits += 1;
         let mut watched = [PollFd::new(&self.socket, PollFlags::OUT)];
