@@ -1,4 +1,4 @@
-//! What the engine alone costs in virtual time: ns for one hop of one packet, and how that grows
+//! Cost of the engine alone in virtual time: ns for one hop of one packet, and how that grows
 //! with links and with packets in flight. `bench/engine/run` runs it. With arguments (properties of
 //! the link, links, packets in flight, packets) it runs one case once: for a profiler, or to count
 //! instructions.

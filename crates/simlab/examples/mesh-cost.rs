@@ -1,4 +1,4 @@
-//! What the mesh sends, how soon a flow is known and a loss is noticed, in virtual time;
+//! Traffic of the mesh, and how soon a flow is known and a loss is noticed, in virtual time;
 //! `bench/mesh` runs it. With an argument: only worlds up to that many agents (default 1000). With
 //! a second one: only worlds from that many, and no flows.
 
@@ -11,7 +11,7 @@ use windtunnel_simlab::mesh::measure::{
 };
 
 const SEED: u64 = 42;
-/// What QUIC adds to a datagram: flags, connection id (8), packet number (2), frame header (3), tag
+/// QUIC's overhead on a datagram: flags, connection id (8), packet number (2), frame header (3), tag
 /// (16).
 const QUIC: u64 = 30;
 
@@ -30,7 +30,7 @@ fn main() {
 
 fn spreads() {
     println!(
-        "A flow's start known to each of 15 other agents; 150 nodes, 300 starts and ends a second, all told to all; 20 s"
+        "A flow's start known to each of 15 other agents; 150 nodes, 300 starts and ends a second, all announced to all; 20 s"
     );
     println!(
         "| network | mean | p50 | p99 | most | sent by the busiest agent | of 1 Gbit/s | with QUIC |"

@@ -1,4 +1,4 @@
-//! What it costs to place a plan: rows of name, asked, ours (median, least to greatest), uplinks
+//! Cost of placing a plan: rows of name, asked, ours (median, least to greatest), uplinks
 //! together, and those of dealing nodes out in turn.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the workshop")]
@@ -60,7 +60,7 @@ fn network(shape: Shape) -> Plan {
     windtunnel_scenario::load(&source).unwrap().plan
 }
 
-/// What can leave all machines, in Mbit/s.
+/// The most that can leave all machines, in Mbit/s.
 fn uplinks(placed: &Placement) -> u64 {
     let up = placed.loads.iter().map(|load| match load.up {
         Traffic::Bounded(bits) => bits / 1_000_000,

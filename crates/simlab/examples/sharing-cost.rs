@@ -1,4 +1,4 @@
-//! What it costs to divide bandwidth: all shares from nothing, and one change, in networks of 1000
+//! Cost of dividing bandwidth: all shares from nothing, and one change, in networks of 1000
 //! lanes and 10 000 flows. `bench/sharing` runs it. Rows of name, asked, ours and shares changed,
 //! between tabs: the median of the rounds (least to greatest). With arguments (network, changes) it
 //! only makes so many changes in one network: for a profiler, or to count instructions.
@@ -34,7 +34,7 @@ fn main() {
     }
     for (name, network) in &networks {
         let (lanes, flows) = (network.capacities.len(), network.flows.len());
-        // What was asked for is of 10 000 flows; more are measured to see how it grows.
+        // The target is for 10 000 flows; more are measured to see how the cost grows.
         let (full, change, rounds) = match flows {
             10_000 => (FULL_ASKED, CHANGE_ASKED, 501),
             _ => ("", "", 41),
@@ -96,7 +96,7 @@ impl<'a> Bench<'a> {
         self.draws.below(self.network.flows.len() as u64)
     }
 
-    /// Half of what it takes that a flow goes and comes again, each settled; shares changed by the
+    /// Half of the time for a flow to stop and start again, each settled; shares changed by the
     /// latter.
     fn restart(&mut self) -> (u128, usize) {
         let id = self.any_flow();
@@ -110,7 +110,7 @@ impl<'a> Bench<'a> {
         (start.elapsed().as_nanos() / 2, changed)
     }
 
-    /// A flow wants half of what it has, or all.
+    /// A flow's demand becomes half of its share, or all.
     fn demand(&mut self) -> (u128, usize) {
         let id = FlowId(self.any_flow());
         let terms = self.shares.terms(id).expect("it runs");

@@ -1,4 +1,4 @@
-//! Scripted endpoints: what a node does with frames and time.
+//! Scripted endpoints: a node's reactions to frames and time.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -8,7 +8,7 @@ use windtunnel_model::{Span, Time};
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{build, checksum, ecn, udp};
 
-/// What an endpoint can do when it is its turn.
+/// The actions of an endpoint at its turn.
 #[derive(Debug)]
 pub struct Turn {
     /// The time.
@@ -116,7 +116,7 @@ pub struct Window {
     progress: Time,
     /// Marks do not halve the window again until this number is acknowledged.
     reduced: u64,
-    /// Whether it takes part in ECN (RFC 3168): what it sends for the first time is capable.
+    /// Whether it takes part in ECN (RFC 3168): first transmissions are marked ECN-capable.
     ecn: bool,
 }
 

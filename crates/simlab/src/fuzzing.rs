@@ -1,7 +1,7 @@
 //! Fuzzers' inputs that are kept as files, replayed and damaged by plain tests.
 //!
 //! Files are read in the order of their names, so that a test meets them in the same order on every
-//! machine. Nothing here knows what the bytes mean.
+//! machine. The meaning of the bytes is not used here.
 //!
 //! ```
 //! // Everything that is a byte away from a good input, and all of its beginnings.
@@ -89,8 +89,8 @@ fn write<N: AsRef<Path>>(root: impl AsRef<Path>, seeds: &[(N, Vec<u8>)]) {
     }
 }
 
-fn fail(what: &str, path: &Path, error: &std::io::Error) -> ! {
-    panic!("cannot {what} {}: {error}", path.display())
+fn fail(action: &str, path: &Path, error: &std::io::Error) -> ! {
+    panic!("cannot {action} {}: {error}", path.display())
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_replayed_in_the_order_of_names() {
+    fn written_inputs_are_replayed_in_the_order_of_names() {
         let root = Root::new("order");
         write(&root.0, &seeds());
         let seen = RefCell::new(Vec::new());
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "2 files")]
-    fn a_seed_whose_file_is_missing_is_noticed() {
+    fn a_missing_file_of_a_seed_is_noticed() {
         let root = Root::new("missing");
         write(&root.0, &seeds()[1..]);
         replay_seeds(&root.0, "WINDTUNNEL_NO_SUCH_CORPUS", &seeds(), |_| {});

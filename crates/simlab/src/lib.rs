@@ -3,7 +3,7 @@
 //! Promises: the same file and endpoints give the same packets in every run; nothing waits.
 //! Refuses: to ship (it is a workshop), to sleep, to read a clock.
 //!
-//! | module | what it has |
+//! | module | content |
 //! | --- | --- |
 //! | [`world`] | [`World`]: the engine with its nodes, in virtual time |
 //! | [`wire`] | [`Wire`]: between machines that have parts of one network |

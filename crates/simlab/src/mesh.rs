@@ -1,8 +1,8 @@
 //! Agents of the mesh in virtual time: machines with clocks of their own, and a network that loses,
 //! delays, doubles and reorders datagrams, or is cut.
 //!
-//! The world keeps the truth beside what the agents know: which of them live, in which runs, with
-//! which flows. [`MeshWorld::settle`] waits until everybody knows the truth. Each event of an agent
+//! The world keeps the truth beside the agents' views: which of them live, in which runs, with
+//! which flows. [`MeshWorld::settle`] waits until all agents know the truth. Each event of an agent
 //! is checked when it comes (see [`view`]).
 
 pub mod check;
@@ -21,12 +21,12 @@ use windtunnel_model::{NodeId, Span, Time};
 use crate::Rng;
 use machine::{HostClock, Machine, Part};
 
-/// What the network does to a datagram. Probabilities are in a million.
+/// Effects of the network on a datagram. Probabilities are in a million.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkConditions {
     /// From one machine to another, at least.
     pub delay: Span,
-    /// A random addition, up to this: what overtakes is reordered.
+    /// A random addition, up to this: datagrams that overtake are reordered.
     pub jitter: Span,
     /// Lost.
     pub loss: u64,
@@ -57,7 +57,7 @@ pub struct Reported {
     pub at: Time,
     /// To which machine.
     pub machine: usize,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
@@ -67,7 +67,7 @@ pub struct MeshWorld {
     seed: u64,
     now: Time,
     rng: Rng,
-    /// What the network does.
+    /// Effects of the network.
     pub conditions: LinkConditions,
     machines: Vec<Machine>,
     by_agent: BTreeMap<AgentId, usize>,
@@ -83,7 +83,7 @@ pub struct MeshWorld {
     alarms: u64,
 }
 
-/// After a stall, an agent's timers come before what it has to read.
+/// After a stall, an agent's timers come before the datagrams that it has to read.
 const READING: Span = Span::from_micros(10);
 
 /// UDP and IPv4 headers of a datagram, for sums on a link (Ethernet's 38 bytes are not in them).
@@ -111,8 +111,8 @@ impl MeshWorld {
         }
     }
 
-    /// A world of `count` machines whose clocks differ by hours and up to 200 ppm, all with agents
-    /// that know each other.
+    /// A world of `count` machines with clocks that differ by hours and up to 200 ppm, all with
+    /// agents that know each other.
     ///
     /// # Panics
     /// If they do not find each other within 30 s.
@@ -177,7 +177,7 @@ impl MeshWorld {
         self.machines[index].end();
     }
 
-    /// Cuts the network: machines hear those of the same number only.
+    /// Cuts the network: machines receive from those of the same number only.
     pub fn cut(&mut self, sides: &[u32]) {
         self.sides.copy_from_slice(sides);
     }
@@ -187,8 +187,8 @@ impl MeshWorld {
         self.sides.fill(0);
     }
 
-    /// The agent of a machine gets no processor for a time. What comes meanwhile waits, and is read
-    /// only after it has looked at its clock.
+    /// The agent of a machine gets no processor for a time. Datagrams that come meanwhile wait, and
+    /// are read only after it has looked at its clock.
     pub fn stall(&mut self, index: usize, span: Span) {
         self.machines[index].stalled = self.now + span;
     }
@@ -217,7 +217,7 @@ impl MeshWorld {
         }
     }
 
-    /// A flow of a machine in a run begins or changes; those machines are to hear of it.
+    /// A flow of a machine in a run begins or changes; it is announced to those machines.
     ///
     /// # Panics
     /// If the mesh refuses it.
@@ -232,7 +232,7 @@ impl MeshWorld {
         });
     }
 
-    /// The same for a flow of which only some machines are to hear at once, and `others` later.
+    /// The same for a flow that is announced to some machines at once, and to `others` later.
     ///
     /// # Panics
     /// If the mesh refuses it.
@@ -315,7 +315,7 @@ impl MeshWorld {
             self.way.insert((stalled + READING, number), (to, from, bytes));
             return;
         }
-        self.machines[to].hear(bytes.len());
+        self.machines[to].count_received(bytes.len());
         self.act(to, |mesh, now| mesh.handle_datagram(now, from, &bytes));
     }
 
@@ -377,7 +377,7 @@ impl MeshWorld {
         self.sides[index]
     }
 
-    /// The agent of a machine does something; then what it wants done is done.
+    /// The agent of a machine does something; then its outputs are handled.
     pub fn act<R>(&mut self, index: usize, act: impl FnOnce(&mut Mesh, Time) -> R) -> Option<R> {
         let machine = &mut self.machines[index];
         let now = machine.clock.read(self.now);
@@ -445,9 +445,9 @@ impl MeshWorld {
     }
 
     /// Takes something of a machine into the transcript (FNV-1a).
-    fn note(&mut self, machine: usize, what: &[u8]) {
+    fn note(&mut self, machine: usize, bytes: &[u8]) {
         let (now, machine) = (self.now.as_nanos().to_le_bytes(), machine.to_le_bytes());
-        for byte in now.iter().chain(&machine).chain(what) {
+        for byte in now.iter().chain(&machine).chain(bytes) {
             self.transcript = (self.transcript ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }

@@ -24,7 +24,7 @@ pub struct Wire {
     floors: BTreeMap<(usize, usize), Time>,
 }
 
-/// What is under way.
+/// A packet under way.
 #[derive(Debug)]
 pub(crate) enum InFlight {
     /// A frame for a port.
@@ -83,7 +83,7 @@ impl Wire {
         self.post(arrival.max(intended), InFlight::Frame { port, frame });
     }
 
-    pub(crate) fn tell(
+    pub(crate) fn announce(
         &mut self,
         now: Time,
         from: usize,

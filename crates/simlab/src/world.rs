@@ -63,7 +63,7 @@ impl World {
         World::placed(plan, places, Wire::default(), packet_memory)
     }
 
-    /// The same network on several machines, whose nodes `machines` names: each has an engine of
+    /// The same network on several machines, with the nodes that `machines` names: each has an engine of
     /// the whole plan, and `wire` is between them.
     ///
     /// # Panics
@@ -160,7 +160,7 @@ impl World {
         self.deliver_all();
     }
 
-    /// What came to a node.
+    /// The frames that came to a node.
     ///
     /// # Panics
     /// If there is no such node.
@@ -258,7 +258,7 @@ impl World {
             }
             let news: Vec<_> = std::iter::from_fn(|| self.engines[machine].poll_flow()).collect();
             let others = (0..self.engines.len()).filter(|other| *other != machine);
-            self.wire.tell(self.now, machine, others, &news);
+            self.wire.announce(self.now, machine, others, &news);
         }
     }
 

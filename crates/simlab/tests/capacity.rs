@@ -1,4 +1,4 @@
-//! The model of paths: what flows leave of a link others use, and no link carries more than it can.
+//! The model of paths: capacity that flows leave is used, and no link carries more than its rate.
 
 use windtunnel_model::{Span, Time};
 use windtunnel_simlab::{Rng, Sink, Steady, Window, World, ms};
@@ -46,7 +46,7 @@ fn seen(world: &World, n: usize, from: u64, to: u64) -> f64 {
     rate(world.deliveries(&format!("r{n}")), ms(from), ms(to))
 }
 
-/// The most bytes by which what came is above what a rate carries, over all spans of time: the
+/// The most bytes by which arrivals exceed what a rate carries, over all spans of time: the
 /// level of a bucket that leaks at the rate.
 fn burst(world: &World, mbit: u64) -> u64 {
     let mut all: Vec<(Time, u64)> = Vec::new();
@@ -89,9 +89,9 @@ fn a_greedy_flow_has_all_that_a_modest_one_leaves() {
     }
 }
 
-/// Round trips of 20 and 60 ms: what a third one leaves is divided as 3 to 1 too.
+/// Round trips of 20 and 60 ms: capacity that a third one leaves is divided as 3 to 1 too.
 #[test]
-fn what_is_left_is_divided_as_the_shares_are() {
+fn spare_capacity_is_divided_as_the_shares_are() {
     let mut world = star("", "rate: 12mbit", [5, 25, 5, 5, 5, 5]);
     for (n, kbit) in [(0, 20_000), (1, 20_000), (2, 2000)] {
         send(&mut world, n, kbit, u64::MAX);
@@ -103,10 +103,10 @@ fn what_is_left_is_divided_as_the_shares_are() {
     assert_near(near / far, 3.0, 0.02);
 }
 
-/// It sends at the whole rate for 100 ms of each 300 ms; the other one has what is left in the long
+/// It sends at the whole rate for 100 ms of each 300 ms; the other one has the rest in the long
 /// run.
 #[test]
-fn what_a_flow_leaves_in_its_pauses_is_used() {
+fn capacity_that_a_flow_leaves_in_its_pauses_is_used() {
     let mut world = star("sharing: equal\n", "rate: 10mbit, queue: 200p", [0; 6]);
     send(&mut world, 1, 20_000, u64::MAX);
     let (from, to) = (world.socket("s0"), world.socket("r0"));
@@ -121,8 +121,8 @@ fn what_a_flow_leaves_in_its_pauses_is_used() {
     assert!(burst(&world, 10) <= allowed(10, 2), "{}", burst(&world, 10));
 }
 
-/// Streams with a window start and end; what they leave and take never adds up to more than there
-/// is.
+/// Streams with a window start and end; the capacity that they leave and take never adds up to
+/// more than the link's.
 #[test]
 fn no_link_carries_more_than_it_can_when_flows_begin_and_end() {
     for seed in 0..30 {
@@ -141,8 +141,8 @@ fn no_link_carries_more_than_it_can_when_flows_begin_and_end() {
             }
         }
         world.run_until(ms(12_000));
-        // Shares that move to a nearer source are there before what is under way from the farther
-        // one has passed.
+        // Shares that move to a nearer source are there before packets under way from the farther
+        // one have passed.
         let most = allowed(mbit, 6) + mbit * 125 * SPREAD_MS;
         let burst = burst(&world, mbit);
         assert!(burst <= most, "seed {seed}: {burst} of {most}");
@@ -150,10 +150,10 @@ fn no_link_carries_more_than_it_can_when_flows_begin_and_end() {
     }
 }
 
-/// Three modest flows that pause and go on together: each has what the shares leave, but not all of
-/// them at once.
+/// Three modest flows that pause and go on together: each may use the spare capacity, but not all
+/// of them at once.
 #[test]
-fn modest_flows_that_burst_together_do_not_use_what_is_left_twice() {
+fn modest_flows_that_burst_together_do_not_use_spare_capacity_twice() {
     let mut world = star("sharing: equal\n", "rate: 6mbit", [0; 6]);
     for turn in 0..20 {
         world.run_until(ms(turn * 500));
@@ -173,7 +173,7 @@ fn modest_flows_that_burst_together_do_not_use_what_is_left_twice() {
 /// The farther flow ends while 100 ms of its packets are under way: the nearer one waits for them
 /// to pass.
 #[test]
-fn what_is_still_under_way_of_a_flow_that_ended_is_waited_for() {
+fn packets_under_way_of_a_flow_that_ended_are_waited_for() {
     for kbit in [3000, 20_000] {
         let mut world = star("sharing: equal\n", "rate: 6mbit", [100, 0, 0, 0, 0, 0]);
         send(&mut world, 0, kbit, kbit * 3000 / (FULL_ON_WIRE * 8));

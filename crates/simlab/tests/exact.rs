@@ -150,7 +150,7 @@ fn transmission_times_do_not_drift_by_a_nanosecond_in_an_hour() {
     }
 }
 
-/// Compares what has come out, up to the last that must have, and forgets it.
+/// Compares the departures, up to the last that is due, and forgets them.
 fn check(out: &mut Vec<u64>, sent: u64, after: &impl Fn(u64) -> u64) {
     let last = sent - 1;
     let count = u64::try_from(out.len()).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! What a bulk sender achieves over loss × rate × queue × discipline, as a table that is committed:
+//! A bulk sender's throughput over loss × rate × queue × discipline, as a table that is committed:
 //! a change of the engine's behaviour shows here as a changed number.
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Meshes of agents from seeds: once it is quiet, everybody knows the truth.
+//! Meshes of agents from seeds: once it is quiet, all agents know the truth.
 //!
 //! `WINDTUNNEL_SEEDS` says how many seeds of small worlds are tried (default 4000; of others in
 //! proportion), `WINDTUNNEL_SEED` which one alone, and `WINDTUNNEL_AGENTS` how many agents the
@@ -18,7 +18,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Runs `check` for every seed on all processors; the least seed that fails is told, with the
+/// Runs `check` for every seed on all processors; the least seed that fails is printed, with the
 /// command for it: `again` is its beginning, and the test.
 fn every_seed(
     again: [&str; 2],

@@ -79,8 +79,8 @@ fn members_far_away_are_asked_no_more_than_near_ones_and_their_loss_is_noticed()
 
 #[test]
 fn agents_without_a_run_send_little_and_to_few() {
-    // A second: one probe and one comparison of lists to a neighbour, one answer to whoever has
-    // this one for a neighbour (three ask it once in three seconds, and randomly a few more), and
+    // A second: one probe and one comparison of lists to a neighbour, one answer to an agent with
+    // this one as a neighbour (three ask it once in three seconds, and randomly a few more), and
     // now and then a time stamp.
     for agents in [3, 12, 30, 100] {
         let (sent, spoken) = measure::idle(agents, LinkConditions::LAN, Span::from_secs(30), 1);
@@ -88,14 +88,14 @@ fn agents_without_a_run_send_little_and_to_few() {
         // QUIC's 30 bytes for each of them included.
         let bits = sent.bits + 8 * 30 * sent.datagrams;
         assert!(bits < 10_000, "{agents} agents: {bits} bit/s");
-        // Three neighbours, those whose neighbour it is, and two at random in 30 s: what a
-        // connection is kept for.
+        // Three neighbours, those that have it as one, and two at random in 30 s, the time for
+        // which a connection is kept.
         assert!(spoken <= 25.min(agents), "{agents} agents: speaks to {spoken}");
     }
 }
 
 #[test]
-fn nobody_is_declared_lost_at_a_loss_of_five_percent() {
+fn no_agent_is_declared_lost_at_a_loss_of_five_percent() {
     // By the model a pair of agents suspects 2 to 3 times a second, 16 agents each once in 66 s.
     for (agents, seconds, state) in [
         (2, 300, AgentState::Run),
@@ -113,12 +113,12 @@ fn nobody_is_declared_lost_at_a_loss_of_five_percent() {
         assert_eq!(world.false_alarms(), 0, "{agents} agents");
         assert_eq!(world.difference(), None);
         let renewed = world.machines().iter().map(|machine| machine.view.renewals).sum::<u64>();
-        assert_eq!(renewed, 0, "nobody was told to be lost either");
+        assert_eq!(renewed, 0, "no agent received that it is lost either");
     }
 }
 
 #[test]
-fn agents_that_get_a_processor_only_now_and_then_take_nobody_for_lost() {
+fn agents_that_get_a_processor_only_now_and_then_declare_no_other_lost() {
     // As on a machine with far more work than processors: each is away for up to 450 ms, again and
     // again, which is less than a suspected agent has to object.
     for seed in 0..8 {
@@ -137,15 +137,15 @@ fn agents_that_get_a_processor_only_now_and_then_take_nobody_for_lost() {
 }
 
 #[test]
-fn an_agent_that_was_away_for_long_takes_nobody_for_lost_and_is_lost_itself() {
+fn an_agent_that_was_away_for_long_declares_no_other_lost_and_is_lost_itself() {
     for seed in 0..20 {
         let mut world = measure::in_run(4, seed, LinkConditions::LAN);
         let away = world.machines()[3].address;
         world.take_events();
         world.stall(3, Span::from_millis(1500));
         world.run_for(Span::from_secs(4));
-        let downs = world.take_events().into_iter().filter_map(|told| match told.event {
-            Event::AgentDown { life, .. } => Some((told.machine, life.address)),
+        let downs = world.take_events().into_iter().filter_map(|report| match report.event {
+            Event::AgentDown { life, .. } => Some((report.machine, life.address)),
             _ => None,
         });
         let downs: Vec<_> = downs.collect();
@@ -199,25 +199,25 @@ fn lost_announcements_are_repaired_and_cost_no_more_than_a_quarter_of_a_second()
 }
 
 #[test]
-fn only_the_audience_hears_of_a_flow() {
+fn a_flow_is_announced_only_to_its_audience() {
     let mut world = measure::in_run(4, 1, LinkConditions::LAN);
     world.set_flow(0, RUN, key(1), flow(), &[2]);
     world.run_for(Span::from_millis(1));
     assert_eq!([1, 2, 3].map(|machine| flows(&world, machine)), [0, 1, 0]);
-    let told = |world: &MeshWorld| {
+    let sent = |world: &MeshWorld| {
         let mesh = world.machines()[0].mesh.as_ref().expect("it lives");
         mesh.counters().flows.datagrams
     };
-    let before = told(&world);
+    let before = sent(&world);
     world.set_flow(0, RUN, key(1), flow(), &[2]);
-    assert_eq!(told(&world), before, "nothing is new");
+    assert_eq!(sent(&world), before, "nothing is new");
     world.end_flow(0, RUN, key(1));
     world.run_for(Span::from_millis(3));
-    assert_eq!((flows(&world, 2), told(&world)), (0, before + 1));
+    assert_eq!((flows(&world, 2), sent(&world)), (0, before + 1));
 }
 
 /// Messages about flows that a machine has sent.
-fn told_of_flows(world: &MeshWorld, machine: usize) -> u64 {
+fn flow_messages(world: &MeshWorld, machine: usize) -> u64 {
     let mesh = world.machines()[machine].mesh.as_ref().expect("it lives");
     let counters = mesh.counters();
     counters.flows.datagrams
@@ -246,7 +246,7 @@ fn a_short_flow_on_a_star_is_two_messages_and_not_thirty() {
     // over.
     let mut world = star(LinkConditions::LAN);
     world.run_for(SECOND);
-    let before: u64 = ALL.iter().map(|machine| told_of_flows(&world, *machine)).sum();
+    let before: u64 = ALL.iter().map(|machine| flow_messages(&world, *machine)).sum();
     for number in 0..100_u32 {
         let (source, destination) = (number % 150, (number * 7 + 1) % 150);
         let (from, home) = ((source % 16) as usize, (destination % 16) as usize);
@@ -256,7 +256,7 @@ fn a_short_flow_on_a_star_is_two_messages_and_not_thirty() {
         world.end_flow(from, RUN, key);
         world.run_for(Span::from_millis(100));
     }
-    let sent = ALL.iter().map(|machine| told_of_flows(&world, *machine)).sum::<u64>() - before;
+    let sent = ALL.iter().map(|machine| flow_messages(&world, *machine)).sum::<u64>() - before;
     assert!(sent <= 200, "{sent} messages for 100 flows");
     settle(&mut world);
 }
@@ -275,14 +275,14 @@ fn a_flow_that_stays_is_known_to_all_soon_and_to_its_destination_at_once() {
 }
 
 #[test]
-fn machines_whose_flows_meet_at_a_node_know_each_others_within_three_trips() {
+fn machines_with_flows_that_meet_at_a_node_know_each_others_within_three_trips() {
     for conditions in [LinkConditions::LAN, LinkConditions::LAN.losing(20_000)] {
         let mut world = star(conditions);
         for round in 0..50_u32 {
             let (a, b, to) = (between(1, 20), between(2, 20), 4);
             world.run_for(SECOND);
             world.set_flow_for(1, RUN, (a, flow()), &[to], &ALL);
-            // The other one comes before the first is told to everybody.
+            // The other one comes before the first is announced to all.
             world.run_for(Span::from_millis(u64::from(1 + round)));
             world.set_flow_for(2, RUN, (b, flow()), &[to], &ALL);
             // To the destination's machine, from there to the two, from each to the other: 60 µs at
@@ -290,7 +290,7 @@ fn machines_whose_flows_meet_at_a_node_know_each_others_within_three_trips() {
             world.run_for(Span::from_micros(3 * 60 + 3 * 2000));
             if conditions == LinkConditions::LAN {
                 assert_eq!([1, 2, to].map(|machine| flows(&world, machine)), [1, 1, 2]);
-                assert_eq!(flows(&world, 7), 0, "nobody else needs to know");
+                assert_eq!(flows(&world, 7), 0, "no other agent needs to know");
             }
             settle(&mut world);
             for (machine, key) in [(1, a), (2, b)] {
@@ -313,19 +313,19 @@ fn the_first_change_leaves_at_once_and_the_next_together_after_the_time_of_a_bat
         world.set_flow(0, RUN, key(number), flow(), &[1]);
     }
     world.run_for(Span::from_millis(5));
-    let told: Vec<_> = world
+    let reported: Vec<_> = world
         .take_events()
         .into_iter()
-        .filter_map(|told| match told.event {
-            Event::Flows { changes, .. } => Some((told.at.since(begin), changes.len())),
+        .filter_map(|report| match report.event {
+            Event::Flows { changes, .. } => Some((report.at.since(begin), changes.len())),
             _ => None,
         })
         .collect();
     // Clocks differ by up to 200 ppm: 0.4 µs of 2 ms.
-    assert_eq!(told.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1, 4]);
-    assert_eq!(told[0].0, Span::from_micros(50));
-    let late = told[1].0.as_nanos().abs_diff(2_050_000);
-    assert!(late < 500, "{}", told[1].0);
+    assert_eq!(reported.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1, 4]);
+    assert_eq!(reported[0].0, Span::from_micros(50));
+    let late = reported[1].0.as_nanos().abs_diff(2_050_000);
+    assert!(late < 500, "{}", reported[1].0);
 }
 
 #[test]
@@ -359,15 +359,15 @@ fn an_agent_that_restarts_faster_than_it_is_missed_is_a_new_life_all_the_same() 
     let agent = world.machines()[0].agent;
     for machine in [1, 2] {
         let events: Vec<_> =
-            world.take_events().into_iter().filter(|told| told.machine == machine).collect();
+            world.take_events().into_iter().filter(|report| report.machine == machine).collect();
         let over = |event: &Event| matches!(event, Event::AgentDown { life, how: Ending::Replaced } if life.agent == agent);
-        assert!(machine == 2 || events.iter().any(|told| over(&told.event)), "{events:?}");
+        assert!(machine == 2 || events.iter().any(|report| over(&report.event)), "{events:?}");
         assert_eq!((flows(&world, machine), part(&world, machine, 0)), (0, Part::Lost));
     }
 }
 
 #[test]
-fn an_agent_whose_clock_was_set_back_over_a_restart_comes_in_all_the_same() {
+fn an_agent_with_a_clock_set_back_over_a_restart_comes_in_all_the_same() {
     let mut world = MeshWorld::of(3, 1, LinkConditions::LAN);
     world.crash(0);
     world.run_for(SECOND);
@@ -406,15 +406,15 @@ fn both_sides_of_a_cut_network_go_on_by_themselves_also_after_it_is_mended() {
 }
 
 #[test]
-fn an_agent_that_cannot_speak_for_a_while_is_cut_off_and_knows_it() {
+fn an_agent_that_cannot_send_for_a_while_is_cut_off_and_knows_it() {
     let mut world = measure::in_run(3, 1, LinkConditions::LAN);
     world.cut(&[1, 0, 0]);
     world.run_for(SECOND);
     world.take_events();
     world.heal();
     settle(&mut world);
-    // Alone, it had lost the others too. Either side may begin a new life; the two that could hear
-    // each other have not lost each other.
+    // Alone, it had lost the others too. Either side may begin a new life; the two with a
+    // connection have not lost each other.
     let renewals: u64 = world.machines().iter().map(|machine| machine.view.renewals).sum();
     assert!(renewals > 0);
     assert_eq!(
@@ -437,14 +437,14 @@ fn another_plan_is_refused_with_both_hashes_and_the_agent() {
         [(0, 2, PLAN, other), (1, 2, PLAN, other), (2, 0, other, PLAN), (2, 1, other, PLAN)]
     {
         let agent = world.machines()[agent].agent;
-        let refusals = events.iter().filter(|told| {
-            told.machine == machine
-                && matches!(&told.event, Event::RunRefused { run: RUN, agent: a, ours: o, theirs: t, .. }
+        let refusals = events.iter().filter(|report| {
+            report.machine == machine
+                && matches!(&report.event, Event::RunRefused { run: RUN, agent: a, ours: o, theirs: t, .. }
                     if (*a, *o, *t) == (agent, ours, theirs))
         });
         assert_eq!(refusals.count(), 1, "machine {machine} about {agent}");
     }
-    let ready = events.iter().any(|told| matches!(told.event, Event::RunReady { .. }));
+    let ready = events.iter().any(|report| matches!(report.event, Event::RunReady { .. }));
     assert!(!ready, "a run is not ready with a member that has another plan");
 }
 
@@ -469,7 +469,7 @@ fn a_run_is_ready_for_all_when_the_last_member_has_come() {
 }
 
 #[test]
-fn a_late_joiner_is_told_ten_thousand_flows() {
+fn a_late_joiner_receives_ten_thousand_flows() {
     let mut world = MeshWorld::of(2, 1, LinkConditions::LAN.losing(10_000));
     world.join_run(0, RUN, PLAN, &[0, 1]);
     for number in 0..10_000 {
@@ -483,7 +483,7 @@ fn a_late_joiner_is_told_ten_thousand_flows() {
 }
 
 #[test]
-fn what_one_run_does_another_does_not_see() {
+fn changes_of_one_run_do_not_appear_in_another() {
     let mut world = measure::in_run(3, 1, LinkConditions::LAN);
     let second = RunId(2);
     for machine in 0..3 {
@@ -501,7 +501,7 @@ fn what_one_run_does_another_does_not_see() {
 }
 
 #[test]
-fn who_says_good_bye_is_gone_at_once_and_is_not_called_lost() {
+fn an_agent_that_leaves_is_gone_at_once_and_is_not_reported_lost() {
     let mut world = MeshWorld::of(5, 1, LinkConditions::LAN);
     world.take_events();
     let leaver = world.machines()[3].agent;
@@ -510,7 +510,7 @@ fn who_says_good_bye_is_gone_at_once_and_is_not_called_lost() {
     let endings: Vec<_> = world
         .take_events()
         .into_iter()
-        .filter_map(|told| match told.event {
+        .filter_map(|report| match report.event {
             Event::AgentDown { life, how } => Some((life.agent, how)),
             _ => None,
         })
@@ -553,8 +553,8 @@ fn clocks_are_known_within_their_bounds_and_a_step_is_noticed() {
     world.step_clock(1, Span::from_millis(5));
     world.run_for(SECOND);
     let stepped = world.machines()[1].agent;
-    let ahead = world.take_events().into_iter().filter_map(|told| match told.event {
-        Event::ClockStepped { agent, by } if told.machine != 1 && agent == stepped => Some(by),
+    let ahead = world.take_events().into_iter().filter_map(|report| match report.event {
+        Event::ClockStepped { agent, by } if report.machine != 1 && agent == stepped => Some(by),
         _ => None,
     });
     let ahead: Vec<i64> = ahead.collect();
@@ -603,26 +603,26 @@ fn a_loss_that_one_agent_saw_is_agreed_on_by_all_members() {
     world.crash(3);
     world.run_for(Span::from_secs(3));
     let lost = world.machines()[3].agent;
-    let heard: Vec<(usize, LossCause)> = world
+    let reports: Vec<(usize, LossCause)> = world
         .take_events()
         .into_iter()
-        .filter_map(|told| match told.event {
-            Event::RunLost { agent, cause, .. } if agent == lost => Some((told.machine, cause)),
+        .filter_map(|report| match report.event {
+            Event::RunLost { agent, cause, .. } if agent == lost => Some((report.machine, cause)),
             _ => None,
         })
         .collect();
-    let mut machines: Vec<usize> = heard.iter().map(|(machine, _)| *machine).collect();
+    let mut machines: Vec<usize> = reports.iter().map(|(machine, _)| *machine).collect();
     machines.sort_unstable();
-    assert_eq!(machines, [0, 1, 2], "{heard:?}");
+    assert_eq!(machines, [0, 1, 2], "{reports:?}");
 }
 
 #[test]
-fn a_world_of_two_hundred_agents_agrees_and_loses_nobody() {
+fn a_world_of_two_hundred_agents_agrees_and_loses_none() {
     let mut world = measure::in_run(200, 4, LinkConditions::LAN.losing(10_000));
-    let everybody: Vec<usize> = (0..200).collect();
+    let all: Vec<usize> = (0..200).collect();
     for machine in (0..200).step_by(10) {
         let number = u32::try_from(machine).expect("small");
-        world.set_flow(machine, RUN, key(number), flow(), &everybody);
+        world.set_flow(machine, RUN, key(number), flow(), &all);
     }
     settle(&mut world);
     world.crash(10);

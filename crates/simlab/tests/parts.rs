@@ -138,7 +138,7 @@ fn losses_over_machines_are_those_on_one_in_number_but_not_packet_by_packet() {
     assert_eq!(
         each.iter().sum::<u64>(),
         12_000 - seen as u64,
-        "what machines counted is what is lost"
+        "the machines' counters add up to the loss"
     );
     let payloads = |to: &str| {
         let payload = |it: &Delivery| it.frame[42..46].to_vec();
@@ -167,9 +167,9 @@ fn a_machine_that_is_lost_leaves_its_share() {
 }
 
 /// Flows that come and go on three machines: over any time, a link carries no more than its rate,
-/// and for each start of a flow what it sends before the others know.
+/// and for each start of a flow the packets it sends before the others know.
 #[test]
-fn a_link_carries_no_more_than_its_rate_and_what_starts_cost() {
+fn a_link_carries_no_more_than_its_rate_and_the_starts_of_flows() {
     for most in [200, 5000] {
         let mut world =
             World::over(&dumbbell("rate: 10mbit, latency: 5ms"), &THREE, wire(100, most));
@@ -205,8 +205,8 @@ fn news_stop_when_nothing_changes() {
     send(&mut world, "a", "x", 20_000, u64::MAX);
     send(&mut world, "b", "y", 1000, u64::MAX);
     world.run_until(ms(4000));
-    let told = world.wire().announced();
+    let announced = world.wire().announced();
     world.run_until(ms(20_000));
-    assert_eq!(world.wire().announced(), told, "a steady flow is told of no more");
-    assert!(told <= 40, "{told}");
+    assert_eq!(world.wire().announced(), announced, "a steady flow is not announced again");
+    assert!(announced <= 40, "{announced}");
 }

@@ -119,7 +119,7 @@ fn equal_sharing_does_not_look_at_round_trips() {
 }
 
 #[test]
-fn who_comes_takes_a_share_and_who_goes_leaves_it() {
+fn a_flow_takes_a_share_when_it_starts_and_leaves_it_when_it_ends() {
     let mut world = dumbbell("rate: 9mbit, latency: 5ms", "");
     let whole = steady(&world, "a", "x", 20, u64::MAX);
     world.attach("a", whole);
@@ -131,14 +131,14 @@ fn who_comes_takes_a_share_and_who_goes_leaves_it() {
     let x = world.deliveries("x");
     assert_near(rate(x, ms(1000), ms(2000)), 9.0, 0.005);
     assert_near(rate(x, ms(2200), ms(3900)), 4.5, 0.005);
-    // What waits in its queue (100 packets at half of 9 Mbit/s) goes first.
+    // The packets in its queue (100 at half of 9 Mbit/s) go first.
     assert_near(rate(x, ms(4500), ms(6000)), 9.0, 0.005);
     assert_near(rate(world.deliveries("y"), ms(2200), ms(3900)), 4.5, 0.005);
     world.assert_conservation();
 }
 
 #[test]
-fn what_a_modest_flow_does_not_use_is_left_to_the_others() {
+fn capacity_that_a_modest_flow_does_not_use_is_left_to_the_others() {
     let mut world = dumbbell("rate: 10mbit, latency: 5ms", "");
     for (from, to, mbit) in [("a", "x", 1), ("b", "y", 20), ("c", "z", 20)] {
         let sender = steady(&world, from, to, mbit, u64::MAX);
@@ -228,7 +228,7 @@ fn a_rate_that_changes_is_divided_anew() {
 }
 
 #[test]
-fn a_path_whose_link_is_down_loses_what_is_sent_then_and_nothing_else() {
+fn a_path_with_a_link_down_loses_packets_sent_then_and_no_others() {
     let mut world = dumbbell("rate: 10mbit, latency: 50ms", "");
     let sender = steady(&world, "a", "x", 5, u64::MAX);
     world.attach("a", sender);

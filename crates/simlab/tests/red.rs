@@ -20,7 +20,7 @@ fn stream(red: &str, ecn: bool) -> World {
     world
 }
 
-/// Its slow start, whose hundreds of losses take it a round trip each, brings the average above
+/// Its slow start, with hundreds of losses that take it a round trip each, brings the average above
 /// `max`, where packets that are sent again, which are not capable, are dropped: with an average
 /// that fell only by arrivals it would never come back.
 #[test]

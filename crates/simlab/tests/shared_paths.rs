@@ -64,7 +64,7 @@ fn a_silent_connection_beside_a_greedy_flow_keeps_no_share() {
     }
 }
 
-/// What is said now and then waits as long as the flood, and yet wants no more than it brings.
+/// Rare small messages wait as long as the flood, and yet their demand is no more than they bring.
 #[test]
 fn a_connection_that_says_little_beside_a_greedy_flow_keeps_what_it_needs() {
     let mut world = near_and_far("12mbit");

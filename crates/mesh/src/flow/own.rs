@@ -86,7 +86,8 @@ impl OwnFlows {
         }
         let audience = audience.clone();
         let later: Vec<u32> = audience.iter().collect();
-        let notified = Audience::with_later(audience.at_once().chain(gone.iter()).collect(), &later);
+        let notified =
+            Audience::with_later(audience.at_once().chain(gone.iter()).collect(), &later);
         for member in audience.iter() {
             self.views[member as usize].add(digest(&key, self.version + 1));
         }

@@ -1,7 +1,7 @@
 //! JSON texts with one value replaced by a hostile one.
 
 /// The texts that come of `json` when each of its numbers, texts and other plain values in turn is
-/// replaced by each hostile value; `pick` chooses one of them, whatever its value.
+/// replaced by each hostile value; `pick` chooses one of them, with any value.
 #[must_use]
 pub fn with_hostile_value(json: &[u8], pick: usize) -> Vec<u8> {
     let tokens = tokens(json);
@@ -38,7 +38,7 @@ pub fn spoil<Name, const N: usize>(
     }
 }
 
-/// What becomes of `json` when values are replaced one after the other, as `picks` choose them.
+/// The text of `json` after values are replaced one after the other, as `picks` choose them.
 #[must_use]
 pub fn with_hostile_values(json: &[u8], picks: impl IntoIterator<Item = usize>) -> Vec<u8> {
     picks.into_iter().fold(json.to_vec(), |json, pick| with_hostile_value(&json, pick))

@@ -1,4 +1,4 @@
-//! Whether everybody knows the truth.
+//! Whether all agents know the truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use super::machine::Machine;
 const STEP: Span = Span::from_millis(50);
 
 impl MeshWorld {
-    /// Lets time pass until everybody knows the truth. Answers how long that took.
+    /// Lets time pass until all agents know the truth. Returns how long that took.
     ///
     /// # Errors
-    /// What still differs after `limit`.
+    /// A remaining difference after `limit`.
     pub fn settle(&mut self, limit: Span) -> Result<Span, String> {
         let (begin, mut last) = (self.now, 0);
-        // Who differed last may still do: all are looked at only when it does not.
+        // The machine that differed last is checked first, all only when it does not differ.
         while let Some((index, found)) = self.first_difference(last) {
             if self.now.since(begin) >= limit {
                 return Err(format!("after {limit}: {}", self.locate(index, &found)));
@@ -39,7 +39,8 @@ impl MeshWorld {
         format!("machine {index} at {}: {found}", self.now)
     }
 
-    /// A machine whose agent does not know the truth, and what; that machine is looked at first.
+    /// A machine with an agent that does not know the truth, and the difference; `first` is looked
+    /// at first.
     fn first_difference(&self, first: usize) -> Option<(usize, String)> {
         let (lives, count) = (self.living(), self.machines.len());
         let mut order = (first..count).chain(0..first);
@@ -65,8 +66,8 @@ impl MeshWorld {
             let known: Vec<String> = mesh.agents().map(ToString::to_string).collect();
             text += &format!("machine {index}, {}, knows {known:?}\n", mesh.identity());
         }
-        for told in self.reported.iter().rev().take(60).rev() {
-            text += &format!("{} to {}: {:?}\n", told.at, told.machine, told.event);
+        for report in self.reported.iter().rev().take(60).rev() {
+            text += &format!("{} to {}: {:?}\n", report.at, report.machine, report.event);
         }
         text
     }
@@ -102,7 +103,7 @@ impl MeshWorld {
         stale.map(|life| format!("knows the former life {life}"))
     }
 
-    /// Of each run: who is in it is Confirmed on both sides or Lost on both, and flows are those of
+    /// Of each run: members are Confirmed on both sides or Lost on both, and flows are those of
     /// the confirmed that are meant for this agent.
     fn parts(&self, index: usize, machine: &Machine, mesh: &Mesh) -> Option<String> {
         for (run, own) in &machine.runs {
@@ -146,8 +147,8 @@ impl MeshWorld {
             let Some(part) = other.runs.get(&run).filter(|_| other.agent != machine.agent) else {
                 continue;
             };
-            let heard = part.flows.iter().filter(|(_, (_, to))| to.contains(&machine.agent));
-            truth.extend(heard.map(|(key, (flow, _))| (member.agent, *key, *flow)));
+            let meant = part.flows.iter().filter(|(_, (_, to))| to.contains(&machine.agent));
+            truth.extend(meant.map(|(key, (flow, _))| (member.agent, *key, *flow)));
         }
         let known: Vec<_> = mesh.flows(run).collect();
         (known != truth).then(|| {

@@ -28,7 +28,7 @@ pub struct Part {
     pub plan: PlanHash,
     /// The members.
     pub members: BTreeSet<AgentId>,
-    /// Its flows, and who is to hear of each.
+    /// Its flows, and the agents that each is announced to.
     pub flows: BTreeMap<FlowKey, (Flow, BTreeSet<AgentId>)>,
 }
 
@@ -47,12 +47,12 @@ pub struct Machine {
     pub starts: u64,
     /// Its parts in runs.
     pub runs: BTreeMap<RunId, Part>,
-    /// What can be known from its agent's events.
+    /// The view that its agent's events give.
     pub view: View,
     /// Datagrams and bytes sent since the machine was made, with headers of IP and UDP.
-    pub said: (u64, u64),
+    pub sent: (u64, u64),
     /// The same, that came.
-    pub heard: (u64, u64),
+    pub received: (u64, u64),
     /// The receivers of its datagrams since [`super::MeshWorld::forget_receivers`].
     pub receivers: BTreeSet<SocketAddr>,
     /// Ends of flows that its agent remembers.
@@ -67,7 +67,7 @@ impl HostClock {
         HostClock { since: now, base: Time::ZERO + ahead, skew_ppb }
     }
 
-    /// What it shows.
+    /// The time that it shows.
     #[must_use]
     pub fn read(&self, now: Time) -> Time {
         let passed = i128::from(now.since(self.since).as_nanos());
@@ -112,8 +112,8 @@ impl Machine {
             starts: 0,
             runs: BTreeMap::new(),
             view: View::default(),
-            said: (0, 0),
-            heard: (0, 0),
+            sent: (0, 0),
+            received: (0, 0),
             receivers: BTreeSet::new(),
             ended_limit: 4096,
             wake: None,
@@ -140,12 +140,12 @@ impl Machine {
     }
 
     pub(super) fn say(&mut self, bytes: usize) {
-        self.said.0 += 1;
-        self.said.1 += u64::try_from(bytes).unwrap_or(0) + IP_UDP;
+        self.sent.0 += 1;
+        self.sent.1 += u64::try_from(bytes).unwrap_or(0) + IP_UDP;
     }
 
-    pub(super) fn hear(&mut self, bytes: usize) {
-        self.heard.0 += 1;
-        self.heard.1 += u64::try_from(bytes).unwrap_or(0) + IP_UDP;
+    pub(super) fn count_received(&mut self, bytes: usize) {
+        self.received.0 += 1;
+        self.received.1 += u64::try_from(bytes).unwrap_or(0) + IP_UDP;
     }
 }

@@ -1,5 +1,4 @@
-//! Figures from simulated worlds: how soon a loss is noticed and a flow is known, and what it all
-//! sends.
+//! Figures from simulated worlds: how soon a loss is noticed and a flow is known, and the traffic.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ pub const RUN: RunId = RunId(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Times(pub Vec<Span>);
 
-/// What was sent in a time.
+/// Traffic in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     /// Datagrams a second, of the agent that sent most bytes.
@@ -31,13 +30,13 @@ pub struct Sent {
 pub struct Spread {
     /// From the start of a flow until one more agent knows it, for each flow and agent.
     pub known: Times,
-    /// What the busiest agent sent meanwhile.
+    /// The traffic of the busiest agent meanwhile.
     pub sent: Sent,
     /// The same, by kind, as counted by the first agent since it started.
     pub counters: Counters,
 }
 
-/// What is to be measured in [`spread`].
+/// The load of [`spread`].
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     /// Machines.
@@ -100,18 +99,18 @@ pub fn losses(
 ) -> Times {
     let mut world = MeshWorld::of(count, seed, conditions);
     let mut rng = Rng::new(seed ^ 0x6c6f_7373);
-    let everybody: Vec<usize> = (0..count).collect();
+    let all: Vec<usize> = (0..count).collect();
     let mut times = Vec::new();
     for number in 0..kills {
-        // Who is lost to a run does not come back to it.
+        // A member lost to a run does not come back to it.
         let run = RunId(number as u64);
         if state == AgentState::Run {
-            join_all(&mut world, run, &everybody);
+            join_all(&mut world, run, &all);
         }
         world.run_for(Span::from_micros(500_000 + rng.below(40_000)));
         let victim = usize::try_from(rng.below(count as u64)).unwrap_or(0);
         times.push(kill(&mut world, victim));
-        everybody.iter().for_each(|machine| world.leave_run(*machine, run));
+        all.iter().for_each(|machine| world.leave_run(*machine, run));
         let seeds: Vec<usize> = (0..count).filter(|other| *other != victim).take(3).collect();
         world.start(victim, &seeds);
         world.settle(Span::from_secs(30)).unwrap_or_else(|difference| panic!("{difference}"));
@@ -128,11 +127,11 @@ fn kill(world: &mut MeshWorld, victim: usize) -> Span {
     while missing > 0 {
         assert!(world.now().since(begin) < Span::from_secs(30), "{missing} do not notice");
         world.run_for(Span::from_millis(5));
-        for told in world.take_events() {
-            if let Event::AgentDown { life, .. } = told.event {
+        for report in world.take_events() {
+            if let Event::AgentDown { life, .. } = report.event {
                 assert_eq!(life.agent, agent, "an agent was declared lost that lives");
                 missing -= 1;
-                last = told.at;
+                last = report.at;
             }
         }
     }
@@ -140,7 +139,7 @@ fn kill(world: &mut MeshWorld, victim: usize) -> Span {
 }
 
 /// Starts and ends flows between nodes at random, and returns when each agent knew of each start.
-/// All agents hear of all flows, which is the worst case.
+/// All flows are announced to all agents, which is the worst case.
 ///
 /// # Panics
 /// If some agent does not know of some start in the end.
@@ -149,9 +148,9 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
     let mut world = in_run(load.machines, seed, load.conditions);
     world.run_for(Span::from_secs(2));
     world.take_events();
-    let everybody: Vec<usize> = (0..load.machines).collect();
+    let all: Vec<usize> = (0..load.machines).collect();
     let mut rng = Rng::new(seed ^ 0x666c_6f77);
-    let before = said(&world);
+    let before = sent(&world);
     let (begin, mut live) = (world.now(), Vec::new());
     let mut starts: BTreeMap<FlowKey, Time> = BTreeMap::new();
     let mut known = Vec::new();
@@ -171,7 +170,7 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
             let flow = Flow { terms, since: world.now() };
             starts.insert(key, world.now());
             live.push((machine, key));
-            world.set_flow(machine, RUN, key, flow, &everybody);
+            world.set_flow(machine, RUN, key, flow, &all);
         }
         if rng.below(odds) == 0 && !live.is_empty() {
             let index = usize::try_from(rng.below(live.len() as u64)).unwrap_or(0);
@@ -187,7 +186,7 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
     Spread { known: Times::of(known), sent, counters: counters.unwrap_or_default() }
 }
 
-/// What the busiest of `count` agents in one run sends in `span` if nothing happens, and how long
+/// Traffic of the busiest of `count` agents in one run in `span` if nothing happens, and how long
 /// they took to find each other and to agree on the run.
 #[must_use]
 pub fn quiet(count: usize, conditions: LinkConditions, span: Span, seed: u64) -> (Sent, Span) {
@@ -195,18 +194,18 @@ pub fn quiet(count: usize, conditions: LinkConditions, span: Span, seed: u64) ->
     let mut world = in_run(count, seed, conditions);
     let settled = world.now().since(start);
     world.run_for(at_rest(count));
-    let before = said(&world);
+    let before = sent(&world);
     world.run_for(span);
     (most(&world, &before, span), settled)
 }
 
-/// What the busiest of `count` agents without any run sends in `span`, a quarter of an hour after
-/// they found each other, and to how many others that agent speaks which speaks to most.
+/// Traffic of the busiest of `count` agents without any run in `span`, a quarter of an hour after
+/// they found each other, and the greatest number of receivers of one agent.
 #[must_use]
 pub fn idle(count: usize, conditions: LinkConditions, span: Span, seed: u64) -> (Sent, usize) {
     let mut world = MeshWorld::of(count, seed, conditions);
     world.run_for(Span::from_secs(900));
-    let before = said(&world);
+    let before = sent(&world);
     world.forget_receivers();
     world.run_for(span);
     let spoken = world.machines().iter().map(|machine| machine.receivers.len());
@@ -220,36 +219,36 @@ fn at_rest(count: usize) -> Span {
     Span::from_secs(3).max(Span::from_millis(count.saturating_mul(12)))
 }
 
-/// A world whose agents are all in one run.
+/// A world with all agents in one run.
 ///
 /// # Panics
 /// If they do not agree on it within 60 s.
 #[must_use]
 pub fn in_run(count: usize, seed: u64, conditions: LinkConditions) -> MeshWorld {
     let mut world = MeshWorld::of(count, seed, conditions);
-    let everybody: Vec<usize> = (0..count).collect();
-    join_all(&mut world, RUN, &everybody);
+    let all: Vec<usize> = (0..count).collect();
+    join_all(&mut world, RUN, &all);
     world
 }
 
-fn join_all(world: &mut MeshWorld, run: RunId, everybody: &[usize]) {
-    for machine in everybody {
-        world.join_run(*machine, run, PlanHash([1; 32]), everybody);
+fn join_all(world: &mut MeshWorld, run: RunId, all: &[usize]) {
+    for machine in all {
+        world.join_run(*machine, run, PlanHash([1; 32]), all);
     }
     world.settle(Span::from_secs(60)).unwrap_or_else(|difference| panic!("{difference}"));
 }
 
 fn note(world: &mut MeshWorld, starts: &BTreeMap<FlowKey, Time>, known: &mut Vec<Span>) {
-    for told in world.take_events() {
-        let Event::Flows { changes, .. } = told.event else { continue };
+    for report in world.take_events() {
+        let Event::Flows { changes, .. } = report.event else { continue };
         for change in changes.iter().filter(|change| change.flow.is_some()) {
-            known.push(told.at.since(starts[&change.key]));
+            known.push(report.at.since(starts[&change.key]));
         }
     }
 }
 
-fn said(world: &MeshWorld) -> Vec<(u64, u64)> {
-    world.machines().iter().map(|machine| machine.said).collect()
+fn sent(world: &MeshWorld) -> Vec<(u64, u64)> {
+    world.machines().iter().map(|machine| machine.sent).collect()
 }
 
 fn most(world: &MeshWorld, before: &[(u64, u64)], span: Span) -> Sent {
@@ -258,8 +257,8 @@ fn most(world: &MeshWorld, before: &[(u64, u64)], span: Span) -> Sent {
     };
     let machines = world.machines().iter().zip(before);
     let each = machines.map(|(machine, before)| Sent {
-        datagrams: a_second(machine.said.0 - before.0),
-        bits: 8 * a_second(machine.said.1 - before.1),
+        datagrams: a_second(machine.sent.0 - before.0),
+        bits: 8 * a_second(machine.sent.1 - before.1),
     });
     each.max_by_key(|sent| sent.bits).unwrap_or(Sent { datagrams: 0, bits: 0 })
 }

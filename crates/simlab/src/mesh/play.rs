@@ -10,7 +10,7 @@ use super::machine::Machine;
 use super::{LinkConditions, MeshWorld};
 use crate::Rng;
 
-/// How long everybody may take to know the truth after the last change.
+/// How long agents may take to know the truth after the last change.
 const LIMIT: Span = Span::from_secs(30);
 
 /// The least step of a clock that the next exchange proves under any conditions: bounds are as wide
@@ -18,16 +18,16 @@ const LIMIT: Span = Span::from_secs(30);
 /// hide in them for minutes, as [`windtunnel_mesh::Clock::error`] says.
 const STEP_MIN: Span = Span::from_millis(20);
 
-/// What a seed came to.
+/// The result of a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Played {
     /// Stands for every datagram and event.
     pub transcript: u64,
-    /// How long it took after the last change until everybody knew the truth.
+    /// How long it took after the last change until all agents knew the truth.
     pub settled: Span,
 }
 
-/// What may happen in a world.
+/// Events that may happen in a world.
 #[derive(Debug)]
 struct Script {
     world: MeshWorld,
@@ -144,7 +144,7 @@ impl Script {
                 let demand = Rate::from_bits_per_second(demand);
                 let terms = FlowTerms { rtt, demand, window: Some(Bytes(65_536)) };
                 let flow = Flow { terms, since: Time::ZERO };
-                // Who hears of a pair of nodes is mostly the same each time.
+                // The audience of a pair of nodes is mostly the same each time.
                 let pick = if self.rng.below(20) == 0 { self.rng.below(8) } else { 3 };
                 let to = members.iter().filter(|member| **member as u64 % 3 != pick % 3);
                 let to: Vec<usize> = to.copied().collect();
@@ -154,7 +154,7 @@ impl Script {
     }
 
     fn restart(&mut self, machine: usize, count: usize) {
-        // Whoever is there is among those asked: nobody can be found whom nobody knows.
+        // All machines are asked: an agent that no other knows cannot be found.
         let seeds: Vec<usize> = (0..count).filter(|other| *other != machine).collect();
         self.world.start(machine, &seeds);
     }
@@ -164,8 +164,8 @@ impl Script {
         self.runs.get(index).cloned()
     }
 
-    /// Who met nobody before all whom it was to ask had ended is told of the others: nobody can be
-    /// found whom nobody knows.
+    /// An agent that met no other before all its seeds had ended is given the others' addresses: an
+    /// agent that no other knows cannot be found.
     fn introduce_strangers(&mut self) {
         let machines = self.world.machines();
         let is_alone = |machine: &&Machine| {
@@ -185,7 +185,7 @@ impl Script {
         self.world.heal();
         self.introduce_strangers();
         if self.violent {
-            // Whoever is suspected by now is declared lost, or not.
+            // Suspicions that are open by now are decided.
             self.world.run_for(Span::from_secs(1));
         }
         let settled = self.world.settle(LIMIT);

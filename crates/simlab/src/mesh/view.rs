@@ -1,19 +1,19 @@
-//! What a caller of the mesh knows from events alone, each of which has to make sense after those
-//! before.
+//! The view of a caller of the mesh from events alone, each of which has to be consistent with
+//! those before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_mesh::{AgentId, Event, Mesh, Part, RunId};
 use windtunnel_model::flow::{Flow, FlowKey};
 
-/// What the events so far say.
+/// The state after the events so far.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// Who is there, in which start.
+    /// The agents that are there, in which start.
     pub agents: BTreeMap<AgentId, u64>,
     /// Members that have confirmed and are neither lost nor gone.
     pub confirmed: BTreeSet<(RunId, AgentId)>,
-    /// Who is lost to a run.
+    /// Members lost to a run.
     pub lost: BTreeSet<(RunId, AgentId)>,
     /// Members that have left a run.
     pub left: BTreeSet<(RunId, AgentId)>,
@@ -44,7 +44,7 @@ impl View {
                 let known = self.agents.remove(&life.agent);
                 assert_eq!(known, Some(life.epoch), "{life} was not there");
                 let ghost = self.flows.keys().find(|(_, agent, _)| *agent == life.agent);
-                assert_eq!(ghost, None, "a flow of an agent that is no more");
+                assert_eq!(ghost, None, "a flow of an agent that has ended");
             }
             Event::Renewed { was, now } => {
                 assert!((was.epoch, was.renewal) < (now.epoch, now.renewal), "{was} before {now}");
@@ -69,9 +69,12 @@ impl View {
     fn see_run(&mut self, event: &Event) {
         match event {
             Event::RunConfirmed { run, agent } => {
-                let who = (*run, *agent);
-                assert!(!self.lost.contains(&who) && !self.left.contains(&who), "back again");
-                assert!(self.confirmed.insert(who), "confirmed twice");
+                let member_of = (*run, *agent);
+                assert!(
+                    !self.lost.contains(&member_of) && !self.left.contains(&member_of),
+                    "back again"
+                );
+                assert!(self.confirmed.insert(member_of), "confirmed twice");
             }
             Event::RunRefused { run, agent, ours, theirs, why } => {
                 assert!(
@@ -99,7 +102,7 @@ impl View {
         self.flows.retain(|(of, ..), _| *of != run);
     }
 
-    /// What differs between the events and the getters.
+    /// A difference between the events and the getters.
     #[must_use]
     pub fn difference(&self, mesh: &Mesh) -> Option<String> {
         let agents: BTreeMap<_, _> = mesh.agents().map(|life| (life.agent, life.epoch)).collect();
@@ -109,8 +112,8 @@ impl View {
         for run in mesh.runs() {
             let own = mesh.identity().agent;
             for member in mesh.members(run).filter(|member| member.agent != own) {
-                let who = (run, member.agent);
-                let seen = (self.confirmed.contains(&who), self.lost.contains(&who));
+                let member_of = (run, member.agent);
+                let seen = (self.confirmed.contains(&member_of), self.lost.contains(&member_of));
                 if seen != (member.part == Part::Confirmed, member.part == Part::Lost) {
                     return Some(format!("{member:?}, by events {seen:?} (confirmed, lost)"));
                 }

@@ -1,4 +1,4 @@
-//! What machines know of each other's flows suffices: from its own flows and those that were
+//! Machines know enough of each other's flows: from its own flows and those that were
 //! announced to it, each machine finds for its own ones the rates of the weighted max-min
 //! allocation of all flows.
 //!
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn machines_whose_flows_share_a_link_know_it_within_three_trips(
+    fn machines_with_flows_on_a_shared_link_know_it_within_three_trips(
         network in network(),
         steps in steps(),
     ) {

@@ -24,8 +24,8 @@ enum Shape {
     Waxman,
 }
 
-/// What numbers are drawn for a node: its router, perhaps a second one, its machine, and the rates
-/// of its links.
+/// The random numbers of a node: its router, perhaps a second one, its machine, and the rates of
+/// its links.
 type Draw = (usize, Option<usize>, usize, [usize; 2]);
 
 /// Connected networks of up to seven routers and nine nodes on two to five machines.

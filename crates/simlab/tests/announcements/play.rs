@@ -1,4 +1,4 @@
-//! A run on several machines, whose flows come and go and whose links are cut.
+//! A run on several machines, with flows that come and go and links that are cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ use windtunnel_simlab::{LinkConditions, MeshWorld};
 use crate::network::Network;
 use crate::reference;
 
-/// Something that happens. Numbers choose among what there is.
+/// Something that happens. Numbers choose among existing items.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     /// A flow begins, or goes on under other terms: from which node to which, its number, its round
-    /// trip, and what it wants.
+    /// trip, and its demand.
     Start { ends: (usize, usize), number: u32, rtt: Span, demand: Option<u64> },
     /// A flow ends.
     End(usize),
@@ -50,10 +50,10 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..24)
 }
 
-/// Round trips whose weights are whole: their inverse is a multiple of one number.
+/// Round trips with whole weights: their inverse is a multiple of one number.
 const MILLIS: [u64; 8] = [1, 2, 5, 10, 30, 60, 100, 300];
 
-/// The machines with what they know, and the truth.
+/// The machines with their views, and the truth.
 pub(crate) struct Play {
     world: MeshWorld,
     plan: Plan,
@@ -160,11 +160,11 @@ impl Play {
             self.flows.keys().map(|key| (*key, self.way(*key))).collect();
         for (own, way) in &ways {
             let machine = self.machine_of(*own);
-            let told = self.world.machines()[machine].view.flows.keys();
-            let told: BTreeSet<FlowKey> = told.map(|(_, _, key)| *key).collect();
+            let received = self.world.machines()[machine].view.flows.keys();
+            let received: BTreeSet<FlowKey> = received.map(|(_, _, key)| *key).collect();
             for (other, over) in &ways {
                 let shares = over.iter().any(|lane| way.contains(lane));
-                let known = self.machine_of(*other) == machine || told.contains(other);
+                let known = self.machine_of(*other) == machine || received.contains(other);
                 assert!(
                     !shares || known,
                     "machine {machine} has {own:?}, and no news of {other:?}"
@@ -173,7 +173,7 @@ impl Play {
         }
     }
 
-    /// Compares what the machines find with the allocation of all flows.
+    /// Compares the machines' allocations with that of all flows.
     pub(crate) fn check(&mut self) {
         let keys: Vec<FlowKey> = self.flows.keys().copied().collect();
         let all: Vec<reference::Flow> = self.flows.iter().map(|it| self.as_reference(it)).collect();
@@ -217,8 +217,8 @@ impl Play {
     ) -> BTreeMap<FlowKey, Option<Rate>> {
         let own = self.flows.iter().filter(|(key, _)| self.machine_of(**key) == machine);
         let mut known: BTreeMap<FlowKey, Flow> = own.map(|(key, flow)| (*key, *flow)).collect();
-        let told = self.world.machines()[machine].view.flows.iter();
-        known.extend(told.map(|((_, _, key), flow)| (*key, *flow)));
+        let received = self.world.machines()[machine].view.flows.iter();
+        known.extend(received.map(|((_, _, key), flow)| (*key, *flow)));
         let mut table = Shares::new(self.sharing, capacities).expect("small rates");
         for (id, (key, flow)) in (0..).zip(&known) {
             let lanes = self.engines[machine].lanes_of(*key);
@@ -262,11 +262,11 @@ impl Play {
     fn announce(&mut self, key: FlowKey, flow: Flow) {
         let machine = self.machine_of(key);
         let ends = (key.source, key.destination);
-        let hearing = self.audiences[machine].audience_of(&self.plan, &self.routes, ends);
-        let hearing = hearing.expect("no route is fixed, no router receives");
+        let audience = self.audiences[machine].audience_of(&self.plan, &self.routes, ends);
+        let audience = audience.expect("no route is fixed, no router receives");
         let numbers =
             |members: &[u16]| members.iter().copied().map(usize::from).collect::<Vec<_>>();
-        let (at_once, members) = (numbers(&hearing.at_once), numbers(&hearing.members));
+        let (at_once, members) = (numbers(&audience.at_once), numbers(&audience.members));
         self.world.set_flow_for(machine, RUN, (key, flow), &at_once, &members);
     }
 

@@ -10,7 +10,7 @@ pub(crate) fn rate(deliveries: &[Delivery], from: Time, to: Time) -> f64 {
     bits as f64 * 1000.0 / to.since(from).as_nanos() as f64
 }
 
-/// Asserts that a figure is what was asked, but for a part of it.
+/// Asserts that a figure is as asked, but for a part of it.
 pub(crate) fn assert_near(seen: f64, asked: f64, part: f64) {
     assert!((seen - asked).abs() <= asked * part, "{seen}, asked {asked}");
 }
