@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
 use windtunnel_model::{NodeId, Span};
 
-use super::{Audience, Event, Mesh, Message, RunId, Sender, Wake};
+use super::context::{self, Context};
+use super::runs::Runs;
+use super::{Audience, Event, Message, RunId, Sender, Wake};
 use crate::flow::own::OwnFlows;
 use crate::id::AgentId;
 use crate::run::{Part, Peer, RunError};
@@ -19,37 +21,43 @@ const MEET_MAX: usize = 64;
 /// A request for the same is answered again after this time only.
 const REPAIR_WAIT: Span = Span::from_millis(5);
 
-impl Mesh {
+impl Runs {
     pub(super) fn announce(
         &mut self,
+        ctx: &mut Context,
         id: RunId,
         key: FlowKey,
         flow: Flow,
         audience: &Audience,
     ) -> Result<(), RunError> {
         let run = self.runs.get_mut(&id).ok_or(RunError::Unknown(id))?;
-        let limit = self.config.limits.flows;
+        let limit = ctx.config.limits.flows;
         if run.own.len() >= limit && run.own.get(&key).is_none() {
             return Err(RunError::TooManyFlows { run: id, limit });
         }
         let audience = run.own.set(key, flow, audience);
         let met = run.meetings.begin_own(run.me, key);
-        self.notify(id, &audience, &met);
+        self.notify(ctx, id, &audience, &met);
         Ok(())
     }
 
-    pub(super) fn withdraw(&mut self, id: RunId, key: &FlowKey) -> Result<bool, RunError> {
+    pub(super) fn withdraw(
+        &mut self,
+        ctx: &mut Context,
+        id: RunId,
+        key: &FlowKey,
+    ) -> Result<bool, RunError> {
         let run = self.runs.get_mut(&id).ok_or(RunError::Unknown(id))?;
         let Some(audience) = run.own.end(key) else { return Ok(false) };
         let met = run.meetings.begin_own(run.me, *key);
         run.meetings.end_own(run.me, key);
-        self.notify(id, &audience, &met);
+        self.notify(ctx, id, &audience, &met);
         Ok(true)
     }
 
     /// There is a change for the members of `audience`; those that share a destination (`met`)
     /// receive it at once, too.
-    fn notify(&mut self, id: RunId, audience: &Audience, met: &[u32]) {
+    fn notify(&mut self, ctx: &mut Context, id: RunId, audience: &Audience, met: &[u32]) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let confirmed = |member: &u32| run.peers[*member as usize].part == Part::Confirmed;
         let met = met.iter().copied().filter(|member| audience.contains(*member));
@@ -59,10 +67,10 @@ impl Mesh {
         let later = later.into_iter().filter(|member| !run.dirty.contains(member));
         run.later.extend(later);
         if !run.later.is_empty() {
-            let wait = self.config.pace.later.max(Span::from_nanos(1));
-            self.timers.set_by(Wake::Later(id), self.now + wait);
+            let wait = ctx.config.pace.later.max(Span::from_nanos(1));
+            ctx.timers.set_by(Wake::Later(id), ctx.now + wait);
         }
-        while let Some((version, audience)) = run.own.forget_beyond(self.config.limits.ended) {
+        while let Some((version, audience)) = run.own.forget_beyond(ctx.config.limits.ended) {
             // A member that has not received an end that is now forgotten is sent everything.
             for member in audience.iter() {
                 let peer = run.peer(member);
@@ -71,23 +79,23 @@ impl Mesh {
                 }
             }
         }
-        self.flush_soon(id);
+        self.flush_soon(ctx, id);
     }
 
     /// Sends changes at once after a silence, else when the time of the batch is over.
-    pub(super) fn flush_soon(&mut self, id: RunId) {
+    pub(super) fn flush_soon(&mut self, ctx: &mut Context, id: RunId) {
         let Some(run) = self.runs.get(&id) else { return };
         if run.dirty.is_empty() {
             return;
         }
-        match run.flushed.map(|at| at + self.config.pace.batch) {
-            Some(next) if next > self.now => self.timers.set_by(Wake::Flush(id), next),
-            _ => self.flush(id),
+        match run.flushed.map(|at| at + ctx.config.pace.batch) {
+            Some(next) if next > ctx.now => ctx.timers.set_by(Wake::Flush(id), next),
+            _ => self.flush(ctx, id),
         }
     }
 
     /// Sends changes to the members that could wait.
-    pub(super) fn flush_later(&mut self, id: RunId) {
+    pub(super) fn flush_later(&mut self, ctx: &mut Context, id: RunId) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let later = core::mem::take(&mut run.later);
         // Their digests are sent along with the next changes.
@@ -95,62 +103,62 @@ impl Mesh {
             run.peer(*member).has_time = true;
         }
         run.dirty.extend(later);
-        self.flush(id);
+        self.flush(ctx, id);
     }
 
-    pub(super) fn flush(&mut self, id: RunId) {
-        let (now, from, mtu) = (self.now, self.me(), self.config.mtu);
+    pub(super) fn flush(&mut self, ctx: &mut Context, id: RunId) {
+        let (now, from, mtu) = (ctx.now, ctx.me(), ctx.config.mtu);
         let Some(run) = self.runs.get_mut(&id) else { return };
         if run.dirty.is_empty() {
             return;
         }
         run.flushed = Some(now);
-        self.timers.cancel(Wake::Flush(id));
+        ctx.timers.cancel(Wake::Flush(id));
         let mut receivers = Vec::new();
         for member in core::mem::take(&mut run.dirty) {
             run.later.remove(&member);
             let agent = run.agent(member);
             let peer = &mut run.peers[member as usize];
             let has_time = core::mem::take(&mut peer.has_time);
-            let Some(life) = self.roster.life(agent) else { continue };
+            let Some(life) = ctx.roster.life(agent) else { continue };
             let mut sent = false;
             for _ in 0..BURST {
                 let Some(delta) = next_delta(id, &run.own, peer, member, mtu) else { break };
-                self.out.send(life.address, &Message::Delta(from, delta));
+                ctx.out.send(life.address, &Message::Delta(from, delta));
                 sent = true;
             }
             if sent {
                 receivers.push(agent);
-                let first = self.config.pace.digest_first.max(Span::from_nanos(1));
+                let first = ctx.config.pace.digest_first.max(Span::from_nanos(1));
                 peer.digest_wait =
                     if has_time { Span::from_nanos(first.as_nanos() * 8) } else { first };
                 let wait = peer.digest_wait;
-                self.timers.set(Wake::Digest(id, member), now + wait);
+                ctx.timers.set(Wake::Digest(id, member), now + wait);
             }
             if has_more(&run.own, peer, member) {
                 run.dirty.insert(member);
             }
         }
         if !run.dirty.is_empty() {
-            let at = self.after(self.config.pace.batch);
-            self.timers.set(Wake::Flush(id), at);
+            let at = ctx.after(ctx.config.pace.batch);
+            ctx.timers.set(Wake::Flush(id), at);
         }
-        receivers.into_iter().for_each(|agent| self.piggyback(agent));
+        receivers.into_iter().for_each(|agent| self.piggyback(ctx, agent));
     }
 
     /// A member has come into a run.
-    pub(super) fn begin_digests(&mut self, id: RunId, member: u32) {
+    pub(super) fn begin_digests(&mut self, ctx: &mut Context, id: RunId, member: u32) {
         let Some(run) = self.runs.get_mut(&id) else { return };
-        run.peer(member).digest_wait = self.config.pace.digest_first;
-        let at = self.about_after(self.config.pace.digest_first);
-        self.timers.set(Wake::Digest(id, member), at);
+        run.peer(member).digest_wait = ctx.config.pace.digest_first;
+        let at = ctx.about_after(ctx.config.pace.digest_first);
+        ctx.timers.set(Wake::Digest(id, member), at);
     }
 
     /// Sends a member the digest of the flows it should hold.
-    pub(super) fn digest(&mut self, id: RunId, member: u32) {
-        let from = self.me();
+    pub(super) fn digest(&mut self, ctx: &mut Context, id: RunId, member: u32) {
+        let from = ctx.me();
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let steady = Mesh::seldom(self.config.pace.digest_steady, run.members.len());
+        let steady = context::seldom(ctx.config.pace.digest_steady, run.members.len());
         let (agent, flows, lost) = (run.agent(member), run.own.view(member), run.lost_sum);
         let peer = run.peer(member);
         let wait = Span::from_nanos(peer.digest_wait.as_nanos().saturating_mul(8)).min(steady);
@@ -158,17 +166,17 @@ impl Mesh {
         // Half-way through a long list there is nothing to compare.
         let top = peer.sent;
         let whole = !run.dirty.contains(&member) && !run.later.contains(&member);
-        let at = self.about_after(wait);
-        self.timers.set(Wake::Digest(id, member), at);
+        let at = ctx.about_after(wait);
+        ctx.timers.set(Wake::Digest(id, member), at);
         if whole {
-            self.send_to(agent, &Message::Digest(from, Digest { run: id, top, flows, lost }));
+            ctx.send_to(agent, &Message::Digest(from, Digest { run: id, top, flows, lost }));
         }
     }
 
     /// A member asks for the changes after a version.
-    pub(super) fn on_want(&mut self, from: Sender, id: RunId, have: u64) {
-        let Some(member) = self.confirmed(from, id) else { return };
-        let now = self.now;
+    pub(super) fn on_want(&mut self, ctx: &mut Context, from: Sender, id: RunId, have: u64) {
+        let Some(member) = self.confirmed(ctx, from, id) else { return };
+        let now = ctx.now;
         let Some(run) = self.runs.get_mut(&id) else { return };
         let forgotten = have < run.own.floor();
         let peer = run.peer(member);
@@ -180,16 +188,22 @@ impl Mesh {
         peer.sent = if forgotten { 0 } else { have };
         peer.full_until = 0;
         run.dirty.insert(member);
-        self.out.counters.repairs += 1;
+        ctx.out.counters.repairs += 1;
         // There may be nothing left to send, and the receiver has to know that too.
-        self.begin_digests(id, member);
-        self.flush_soon(id);
+        self.begin_digests(ctx, id, member);
+        self.flush_soon(ctx, id);
     }
 
     /// A member's flow began here, or ended: members with flows that meet at a node of this agent
     /// are informed of each other.
-    pub(super) fn note_arrivals(&mut self, id: RunId, member: u32, changes: &[FlowChange]) {
-        let from = self.me();
+    pub(super) fn note_arrivals(
+        &mut self,
+        ctx: &mut Context,
+        id: RunId,
+        member: u32,
+        changes: &[FlowChange],
+    ) {
+        let from = ctx.me();
         for FlowChange { key, flow } in changes {
             let Some(run) = self.runs.get_mut(&id) else { return };
             if flow.is_none() {
@@ -205,18 +219,25 @@ impl Mesh {
                 met.into_iter().filter(|other| *other != me).map(|at| run.agent(at)).collect();
             let meet = |agents| Message::Meet { from, run: id, node: key.destination, agents };
             for other in &others {
-                self.send_to(*other, &meet(vec![agent]));
+                ctx.send_to(*other, &meet(vec![agent]));
             }
             for some in others.chunks(MEET_MAX) {
-                self.send_to(agent, &meet(some.to_vec()));
+                ctx.send_to(agent, &meet(some.to_vec()));
             }
         }
-        self.flush_soon(id);
+        self.flush_soon(ctx, id);
     }
 
     /// Others have flows to a node to which this agent has one, too.
-    pub(super) fn on_meet(&mut self, from: Sender, id: RunId, node: NodeId, agents: &[AgentId]) {
-        if self.confirmed(from, id).is_none() {
+    pub(super) fn on_meet(
+        &mut self,
+        ctx: &mut Context,
+        from: Sender,
+        id: RunId,
+        node: NodeId,
+        agents: &[AgentId],
+    ) {
+        if self.confirmed(ctx, from, id).is_none() {
             return;
         }
         let Some(run) = self.runs.get_mut(&id) else { return };
@@ -224,13 +245,13 @@ impl Mesh {
         let members: Vec<u32> = members.filter(|member| *member != run.me).collect();
         if run.meetings.meet(node, &members) {
             run.dirty.extend(members.into_iter().filter(|member| run.later.contains(member)));
-            self.flush_soon(id);
+            self.flush_soon(ctx, id);
         }
     }
 
     /// A member has announced more than is kept.
-    pub(super) fn refuse_flows(&mut self, id: RunId, agent: AgentId) {
-        self.out.events.push_back(Event::FlowsRefused { run: id, agent });
+    pub(super) fn refuse_flows(&mut self, ctx: &mut Context, id: RunId, agent: AgentId) {
+        ctx.out.events.push_back(Event::FlowsRefused { run: id, agent });
     }
 }
 

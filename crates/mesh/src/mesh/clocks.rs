@@ -2,6 +2,7 @@
 
 use windtunnel_model::{Span, Time};
 
+use super::context::{self, Context};
 use super::{Event, Mesh, Message, Sender, Wake};
 use crate::clock::{Exchange, Outcome};
 use crate::id::AgentId;
@@ -32,22 +33,22 @@ const IDLE_EACH: Span = Span::from_secs(2);
 const IDLE_FIRST: Span = Span::from_secs(2);
 const IDLE_GROWTH: u64 = 4;
 
-impl Mesh {
+impl Context {
     /// How often clocks are compared with an agent.
     pub(super) fn clock_pace(&self, common_run: bool) -> Span {
         let base = self.config.pace.clock.max(Span::from_nanos(1));
         let fast = self.roster.in_runs();
         if common_run {
             let few = u64::try_from(fast).unwrap_or(u64::MAX).saturating_mul(EACH.as_nanos());
-            return Mesh::seldom(base.max(Span::from_nanos(few).min(SELDOM)), fast);
+            return context::seldom(base.max(Span::from_nanos(few).min(SELDOM)), fast);
         }
         let idle = Span::from_nanos(base.as_nanos().saturating_mul(IDLE_FACTOR));
-        Mesh::spread(idle, self.roster.len() - fast, IDLE_EACH)
+        context::spread(idle, self.roster.len() - fast, IDLE_EACH)
     }
 
     /// How soon after an agent has come its clock is first compared.
     pub(super) fn first_ping_within(&self) -> Span {
-        Mesh::paced(HURRY_WAIT, self.roster.len())
+        context::paced(HURRY_WAIT, self.roster.len())
     }
 
     /// An agent has come into a common run.
@@ -56,7 +57,7 @@ impl Mesh {
             if let Some(known) = self.roster.get_mut(agent) {
                 known.hurry = HURRY;
             }
-            let spread = Mesh::paced(HURRY_WAIT, self.roster.len());
+            let spread = context::paced(HURRY_WAIT, self.roster.len());
             let first = self.rng.below(spread.as_nanos());
             let at = self.after(Span::from_nanos(first));
             self.timers.set_by(Wake::Clock(agent), at);
@@ -71,11 +72,11 @@ impl Mesh {
         if !common {
             let longer = Span::from_nanos(known.pace.as_nanos().saturating_mul(IDLE_GROWTH));
             let first = if hurry { Span::ZERO } else { longer.max(IDLE_FIRST) };
-            pace = pace.min(first.max(Mesh::paced(Span::ZERO, self.roster.len())));
+            pace = pace.min(first.max(context::paced(Span::ZERO, self.roster.len())));
         }
         let quick = match common {
             true => HURRY_WAIT.max(Span::from_nanos(pace.as_nanos() / 10)),
-            false => Mesh::paced(HURRY_WAIT_FIRST, self.roster.len()),
+            false => context::paced(HURRY_WAIT_FIRST, self.roster.len()),
         };
         let wait = self.rng.about(if hurry { quick } else { pace });
         let at = self.after(wait);
@@ -89,15 +90,6 @@ impl Mesh {
             }
             let to = known.life.address;
             self.send(to, &Message::Ping { from, sent: now.as_nanos() });
-        }
-    }
-
-    pub(super) fn on_ping(&mut self, from: Sender, sent: u64) {
-        if self.knows(from) {
-            let now = self.now.as_nanos();
-            let pong = Message::Pong { from: self.me(), sent, came: now, left: now };
-            self.send_to(from.agent, &pong);
-            self.piggyback(from.agent);
         }
     }
 
@@ -118,6 +110,17 @@ impl Mesh {
                 let agent = from.agent;
                 self.out.events.push_back(Event::ClockStepped { agent, by });
             }
+        }
+    }
+}
+
+impl Mesh {
+    pub(super) fn on_ping(&mut self, from: Sender, sent: u64) {
+        if self.ctx.knows(from) {
+            let now = self.ctx.now.as_nanos();
+            let pong = Message::Pong { from: self.ctx.me(), sent, came: now, left: now };
+            self.ctx.send_to(from.agent, &pong);
+            self.runs.piggyback(&mut self.ctx, from.agent);
         }
     }
 }

@@ -6,31 +6,33 @@ use alloc::vec::Vec;
 
 use windtunnel_model::{Span, Time};
 
-use super::{AgentId, Mesh, Run, RunId, Wake};
+use super::context::Context;
+use super::runs::Runs;
+use super::{AgentId, Run, RunId, Wake};
 
 /// Messages due within this part of their period are piggybacked.
 const PART: u64 = 2;
 
-impl Mesh {
+impl Runs {
     /// A message leaves for an agent: those that are soon due for it leave as well.
-    pub(super) fn piggyback(&mut self, agent: AgentId) {
-        let Some(known) = self.roster.get(agent) else { return };
+    pub(super) fn piggyback(&mut self, ctx: &mut Context, agent: AgentId) {
+        let Some(known) = ctx.roster.get(agent) else { return };
         // Those made in a hurry are not to come at once.
-        if known.hurry == 0 && self.is_soon(Wake::Clock(agent), known.pace) {
-            self.ping(agent);
+        if known.hurry == 0 && self.is_soon(ctx, Wake::Clock(agent), known.pace) {
+            ctx.ping(agent);
         }
         let soon = |(id, run): (&RunId, &Run)| {
             let member = run.position(agent)?;
             let wait = run.peers[member as usize].digest_wait;
-            self.is_soon(Wake::Digest(*id, member), wait).then_some((*id, member))
+            self.is_soon(ctx, Wake::Digest(*id, member), wait).then_some((*id, member))
         };
         let digests: Vec<(RunId, u32)> = self.runs.iter().filter_map(soon).collect();
-        digests.into_iter().for_each(|(id, member)| self.digest(id, member));
+        digests.into_iter().for_each(|(id, member)| self.digest(ctx, id, member));
     }
 
-    fn is_soon(&self, wake: Wake, period: Span) -> bool {
-        let latest: Time = self.now + Span::from_nanos(period.as_nanos() / PART);
-        self.timers.due(wake).is_some_and(|due| due <= latest)
+    fn is_soon(&self, ctx: &mut Context, wake: Wake, period: Span) -> bool {
+        let latest: Time = ctx.now + Span::from_nanos(period.as_nanos() / PART);
+        ctx.timers.due(wake).is_some_and(|due| due <= latest)
     }
 }
 
@@ -38,6 +40,7 @@ impl Mesh {
 mod tests {
     use std::net::SocketAddr;
 
+    use super::super::Mesh;
     use super::*;
     use crate::{Config, PlanHash};
 
@@ -62,8 +65,8 @@ mod tests {
                 if at == 0 {
                     kinds.push(transmit.payload[1]);
                 }
-                let own = agents[at].config.address;
-                let to = agents.iter_mut().find(|agent| agent.config.address == transmit.to);
+                let own = agents[at].ctx.config.address;
+                let to = agents.iter_mut().find(|agent| agent.ctx.config.address == transmit.to);
                 to.expect("an agent").handle_datagram(now, own, &transmit.payload);
             }
             sent.push((now, kinds));
@@ -74,11 +77,11 @@ mod tests {
     #[test]
     fn time_stamps_go_along_with_probes_and_are_seldom_sent_alone() {
         let mut agents = [agent(1), agent(2)];
-        agents[1].join(Time::ZERO, agents[0].config.address);
+        agents[1].join(Time::ZERO, agents[0].ctx.config.address);
         talk(&mut agents, 0, 1000);
         let (run, plan) = (RunId(7), PlanHash([0; 32]));
         for agent in &mut agents {
-            let now = agent.now;
+            let now = agent.ctx.now;
             agent.join_run(now, run, plan, &[AgentId(1), AgentId(2)]).expect("a run");
         }
         // Skips the frequent exchanges at the beginning.

@@ -1,10 +1,13 @@
 //! Run agreement: which members take part in a run, with which plan.
 
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use windtunnel_model::Span;
 
-use super::{AgentId, Event, Mesh, Message, PlanHash, Run, RunId, Sender, Wake};
+use super::context::Context;
+use super::probes::Probes;
+use super::{AgentId, Event, Message, PlanHash, Run, RunId, Sender, Wake};
 use crate::event::{LossCause, Refusal};
 use crate::run::{self, MEMBERS_MAX, Part, RunError};
 use crate::wire::message::RunState;
@@ -13,20 +16,27 @@ use crate::wire::message::RunState;
 const STATE_WAIT: Span = Span::from_millis(50);
 /// …up to this.
 const STATE_WAIT_MAX: Span = Span::from_secs(1);
-/// How often an outsider is sent our view of it.
-const ANSWER_WAIT: Span = Span::from_millis(200);
 /// Runs that are remembered after their end.
 const PAST_MAX: usize = 1024;
 
-impl Mesh {
+/// The runs that this agent has a part in.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    pub(super) runs: BTreeMap<RunId, Run>,
+    /// Runs that this agent had a part in.
+    pub(super) past: VecDeque<RunId>,
+}
+
+impl Runs {
     pub(super) fn begin_run(
         &mut self,
+        ctx: &mut Context,
         id: RunId,
         plan: PlanHash,
         members: &[AgentId],
     ) -> Result<(), RunError> {
-        let limit = self.config.limits.runs;
-        let (mut sorted, agent) = (members.to_vec(), self.config.agent);
+        let limit = ctx.config.limits.runs;
+        let (mut sorted, agent) = (members.to_vec(), ctx.config.agent);
         sorted.sort_unstable();
         sorted.dedup();
         if self.runs.contains_key(&id) || self.past.contains(&id) {
@@ -39,26 +49,26 @@ impl Mesh {
         let me = run::position(&sorted, agent).ok_or(RunError::NoMember { run: id, agent })?;
         self.runs.insert(id, Run::new(plan, sorted, me));
         for member in self.runs[&id].others() {
-            self.state_again(id, member);
+            self.state_again(ctx, id, member);
         }
-        self.check_ready(id);
+        self.check_ready(ctx, id);
         Ok(())
     }
 
     /// Ends our part.
-    pub(super) fn end_run(&mut self, id: RunId) {
+    pub(super) fn end_run(&mut self, ctx: &mut Context, id: RunId) {
         let Some(run) = self.runs.remove(&id) else { return };
-        let from = self.me();
-        self.timers.cancel(Wake::Flush(id));
-        self.timers.cancel(Wake::Later(id));
+        let from = ctx.me();
+        ctx.timers.cancel(Wake::Flush(id));
+        ctx.timers.cancel(Wake::Later(id));
         for member in run.others() {
-            self.cancel_timers(id, member);
+            self.cancel_timers(ctx, id, member);
             let (agent, part) = (run.agent(member), run.peers[member as usize].part);
             if part == Part::Confirmed {
-                self.roster.leave_run(agent);
+                ctx.roster.leave_run(agent);
             }
             if matches!(part, Part::Confirmed | Part::Waiting) {
-                self.send_to(agent, &Message::RunLeft(from, id));
+                ctx.send_to(agent, &Message::RunLeft(from, id));
             }
         }
         self.past.push_back(id);
@@ -68,7 +78,7 @@ impl Mesh {
     }
 
     /// An agent is alive (again): sends it our part in each common run.
-    pub(super) fn meet_in_runs(&mut self, agent: AgentId) {
+    pub(super) fn meet_in_runs(&mut self, ctx: &mut Context, agent: AgentId) {
         let runs: Vec<_> = self.runs.keys().copied().collect();
         for id in runs {
             let Some(run) = self.runs.get_mut(&id) else { continue };
@@ -80,13 +90,13 @@ impl Mesh {
             if peer.part == Part::Waiting {
                 peer.acked = false;
                 peer.state_wait = Span::ZERO;
-                self.state_again(id, member);
+                self.state_again(ctx, id, member);
             }
         }
     }
 
     /// Sends a member our part, and again until it has answered.
-    pub(super) fn state_again(&mut self, id: RunId, member: u32) {
+    pub(super) fn state_again(&mut self, ctx: &mut Context, id: RunId, member: u32) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let peer = run.peer(member);
         if peer.acked || matches!(peer.part, Part::Left | Part::Lost) {
@@ -94,27 +104,35 @@ impl Mesh {
         }
         let doubled = Span::from_nanos(peer.state_wait.as_nanos().saturating_mul(2));
         peer.state_wait = doubled.max(STATE_WAIT).min(STATE_WAIT_MAX);
-        let wait = self.rng.about(peer.state_wait);
+        let wait = ctx.rng.about(peer.state_wait);
         // An agent that is not alive is sent it when it comes.
-        if self.roster.get(run.agent(member)).is_some() {
-            self.timers.set(Wake::State(id, member), self.now + wait);
-            self.send_state(id, member, true);
+        if ctx.roster.get(run.agent(member)).is_some() {
+            ctx.timers.set(Wake::State(id, member), ctx.now + wait);
+            self.send_state(ctx, id, member, true);
         }
     }
 
-    fn send_state(&mut self, id: RunId, member: u32, ask: bool) {
+    pub(super) fn send_state(&mut self, ctx: &mut Context, id: RunId, member: u32, ask: bool) {
         let Some(run) = self.runs.get(&id) else { return };
-        let (to, from) = (run.agent(member), self.me());
+        let (to, from) = (run.agent(member), ctx.me());
         for state in run.states(id, member, ask) {
-            self.send_to(to, &Message::Run(from, state));
+            ctx.send_to(to, &Message::Run(from, state));
         }
     }
 
-    pub(super) fn on_run_state(&mut self, from: Sender, state: &RunState) {
-        let Some(member) = self.member(from, state.run) else { return };
+    pub(super) fn on_run_state(
+        &mut self,
+        ctx: &mut Context,
+        probes: &mut Probes,
+        from: Sender,
+        state: &RunState,
+    ) {
+        let Some(member) = self.member(ctx, from, state.run) else { return };
         let Some(run) = self.runs.get_mut(&state.run) else { return };
         match run.peer(member).part {
-            Part::Lost | Part::Left if state.ask => return self.answer_outsider(state.run, member),
+            Part::Lost | Part::Left if state.ask => {
+                return self.answer_outsider(ctx, state.run, member);
+            }
             Part::Lost | Part::Left => return,
             Part::Waiting | Part::Confirmed | Part::Refused => {}
         }
@@ -126,24 +144,31 @@ impl Mesh {
             None
         };
         if let Some(why) = why {
-            return self.refuse(from.agent, state, member, why);
+            return self.refuse(ctx, from.agent, state, member, why);
         }
         if state.received && !run.peer(member).acked {
             run.peer(member).acked = true;
-            self.timers.cancel(Wake::State(state.run, member));
+            ctx.timers.cancel(Wake::State(state.run, member));
         }
-        if !self.note_losses(state, member) {
+        if !self.note_losses(ctx, state, member) {
             return;
         }
-        self.confirm(state.run, member);
+        self.confirm(ctx, probes, state.run, member);
         if state.ask {
             let ask =
                 self.runs.get(&state.run).is_some_and(|run| !run.peers[member as usize].acked);
-            self.send_state(state.run, member, ask);
+            self.send_state(ctx, state.run, member, ask);
         }
     }
 
-    fn refuse(&mut self, agent: AgentId, state: &RunState, member: u32, why: Refusal) {
+    fn refuse(
+        &mut self,
+        ctx: &mut Context,
+        agent: AgentId,
+        state: &RunState,
+        member: u32,
+        why: Refusal,
+    ) {
         let Some(run) = self.runs.get_mut(&state.run) else { return };
         let (id, ours, theirs) = (state.run, run.plan, state.plan);
         let peer = run.peer(member);
@@ -153,31 +178,31 @@ impl Mesh {
             peer.part = Part::Refused;
         }
         if !reported {
-            self.out.events.push_back(Event::RunRefused { run: id, agent, ours, theirs, why });
+            ctx.out.events.push_back(Event::RunRefused { run: id, agent, ours, theirs, why });
         }
         if state.ask {
-            self.answer_outsider(id, member);
+            self.answer_outsider(ctx, id, member);
         }
     }
 
     /// A member reports lost members. False if we are one of them.
-    fn note_losses(&mut self, state: &RunState, reporter: u32) -> bool {
+    fn note_losses(&mut self, ctx: &mut Context, state: &RunState, reporter: u32) -> bool {
         let id = state.run;
         let Some(run) = self.runs.get(&id) else { return false };
         let (me, count) = (run.me, run.peers.len());
         let by = run.agent(reporter);
         let lost: Vec<u32> = run::named(state.page, &state.lost).collect();
         if lost.contains(&me) {
-            self.lose(id, reporter, LossCause::CutUsOff);
+            self.lose(ctx, id, reporter, LossCause::CutUsOff);
             return false;
         }
         for member in lost.into_iter().filter(|member| (*member as usize) < count) {
-            self.lose(id, member, LossCause::ReportedBy(by));
+            self.lose(ctx, id, member, LossCause::ReportedBy(by));
         }
         true
     }
 
-    fn confirm(&mut self, id: RunId, member: u32) {
+    fn confirm(&mut self, ctx: &mut Context, probes: &mut Probes, id: RunId, member: u32) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let agent = run.agent(member);
         let peer = run.peer(member);
@@ -187,64 +212,64 @@ impl Mesh {
         peer.part = Part::Confirmed;
         let early = core::mem::take(&mut peer.early);
         run.dirty.insert(member);
-        self.out.events.push_back(Event::RunConfirmed { run: id, agent });
-        self.clock_matters(agent);
-        self.probe_member(agent);
-        self.begin_digests(id, member);
-        self.flush_soon(id);
+        ctx.out.events.push_back(Event::RunConfirmed { run: id, agent });
+        ctx.clock_matters(agent);
+        probes.probe_member(ctx, agent);
+        self.begin_digests(ctx, id, member);
+        self.flush_soon(ctx, id);
         if early {
-            self.want(id, member);
+            self.want(ctx, id, member);
         }
-        self.check_ready(id);
+        self.check_ready(ctx, id);
     }
 
-    fn check_ready(&mut self, id: RunId) {
+    fn check_ready(&mut self, ctx: &mut Context, id: RunId) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         if !run.ready && run.all_confirmed() {
             run.ready = true;
-            self.out.events.push_back(Event::RunReady { run: id });
+            ctx.out.events.push_back(Event::RunReady { run: id });
         }
     }
 
-    pub(super) fn on_run_left(&mut self, from: Sender, id: RunId) {
-        if !self.knows(from) {
+    pub(super) fn on_run_left(&mut self, ctx: &mut Context, from: Sender, id: RunId) {
+        if !ctx.knows(from) {
             return;
         }
         let member = self.runs.get(&id).and_then(|run| run.position(from.agent));
         let Some((run, member)) = self.runs.get_mut(&id).zip(member) else { return };
         if matches!(run.peer(member).part, Part::Waiting | Part::Confirmed | Part::Refused) {
-            self.part_over(id, member, Part::Left);
-            self.out.events.push_back(Event::RunLeft { run: id, agent: from.agent });
+            self.part_over(ctx, id, member, Part::Left);
+            ctx.out.events.push_back(Event::RunLeft { run: id, agent: from.agent });
         }
     }
 
     /// An agent's life is over: it is lost to a run in which it had confirmed.
-    pub(super) fn lose_agent(&mut self, id: RunId, member: u32) {
+    pub(super) fn lose_agent(&mut self, ctx: &mut Context, id: RunId, member: u32) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         match run.peer(member).part {
-            Part::Confirmed | Part::Lost => self.lose(id, member, LossCause::AgentDown),
+            Part::Confirmed | Part::Lost => self.lose(ctx, id, member, LossCause::AgentDown),
             Part::Waiting | Part::Refused | Part::Left => {
-                self.cancel_timers(id, member);
+                self.cancel_timers(ctx, id, member);
             }
         }
     }
 
     /// A member is lost to a run: to all, unless it has cut us off.
-    fn lose(&mut self, id: RunId, member: u32, cause: LossCause) {
+    fn lose(&mut self, ctx: &mut Context, id: RunId, member: u32, cause: LossCause) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let (agent, part) = (run.agent(member), run.peer(member).part);
         if cause != LossCause::CutUsOff {
             run.lose_to_all(member);
         }
         if !matches!(part, Part::Lost | Part::Left) {
-            self.part_over(id, member, Part::Lost);
-            self.out.events.push_back(Event::RunLost { run: id, agent, cause });
+            self.part_over(ctx, id, member, Part::Lost);
+            ctx.out.events.push_back(Event::RunLost { run: id, agent, cause });
         }
     }
 
     /// A member's part is over: so are its flows.
-    fn part_over(&mut self, id: RunId, member: u32, part: Part) {
-        self.cancel_timers(id, member);
+    fn part_over(&mut self, ctx: &mut Context, id: RunId, member: u32, part: Part) {
+        self.cancel_timers(ctx, id, member);
         let Some(run) = self.runs.get_mut(&id) else { return };
         let agent = run.agent(member);
         run.dirty.remove(&member);
@@ -253,66 +278,17 @@ impl Mesh {
         let was = core::mem::replace(&mut peer.part, part);
         let changes = peer.flows.clear();
         if !changes.is_empty() {
-            self.note_arrivals(id, member, &changes);
-            self.out.events.push_back(Event::Flows { run: id, agent, changes });
+            self.note_arrivals(ctx, id, member, &changes);
+            ctx.out.events.push_back(Event::Flows { run: id, agent, changes });
         }
         if was == Part::Confirmed {
-            self.roster.leave_run(agent);
+            ctx.roster.leave_run(agent);
         }
     }
 
-    fn cancel_timers(&mut self, id: RunId, member: u32) {
+    fn cancel_timers(&mut self, ctx: &mut Context, id: RunId, member: u32) {
         for wake in [Wake::State(id, member), Wake::Digest(id, member), Wake::Want(id, member)] {
-            self.timers.cancel(wake);
-        }
-    }
-
-    /// The position of a sender in a run, if it is known and a member. Counts and answers if not.
-    pub(super) fn member(&mut self, from: Sender, id: RunId) -> Option<u32> {
-        if !self.knows(from) {
-            return None;
-        }
-        let Some(run) = self.runs.get(&id) else {
-            self.out.counters.other_run += 1;
-            if self.past.contains(&id) {
-                let left = Message::RunLeft(self.me(), id);
-                self.send_to(from.agent, &left);
-            }
-            return None;
-        };
-        let member = run.position(from.agent);
-        if member.is_none() {
-            self.out.counters.outside += 1;
-        }
-        member
-    }
-
-    /// The position of a sender that has confirmed. Counts and answers if not.
-    pub(super) fn confirmed(&mut self, from: Sender, id: RunId) -> Option<u32> {
-        let member = self.member(from, id)?;
-        let peer = self.runs.get_mut(&id)?.peer(member);
-        match peer.part {
-            Part::Confirmed => return Some(member),
-            Part::Waiting => {
-                peer.early = true;
-                peer.acked = false;
-            }
-            Part::Refused | Part::Left | Part::Lost => {}
-        }
-        self.out.counters.outside += 1;
-        self.answer_outsider(id, member);
-        None
-    }
-
-    /// Sends an outsider our view of it, rate-limited.
-    pub(super) fn answer_outsider(&mut self, id: RunId, member: u32) {
-        let now = self.now;
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let peer = run.peer(member);
-        if peer.answered.is_none_or(|at| now.since(at) >= ANSWER_WAIT) {
-            peer.answered = Some(now);
-            let ask = peer.part == Part::Waiting;
-            self.send_state(id, member, ask);
+            ctx.timers.cancel(wake);
         }
     }
 }

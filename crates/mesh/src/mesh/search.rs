@@ -1,10 +1,12 @@
 //! Finding other agents: at given addresses, again after a loss, and by comparing lists.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use windtunnel_model::{Span, Time};
 
+use super::context::Context;
 use super::{Mesh, Message, Sender, Wake};
 use crate::flow::Fingerprint;
 use crate::id::{AgentId, Identity};
@@ -17,13 +19,88 @@ const PULL_TRIES: u32 = 5;
 
 /// A list of agents that is being asked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pull {
+struct Pull {
     from: AgentId,
     after: Option<AgentId>,
     tries: u32,
 }
 
-impl Mesh {
+/// Addresses to ask, and the comparison of lists under way.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    pull: Option<Pull>,
+    /// Where to ask for others.
+    pub(super) seeds: BTreeMap<SocketAddr, Time>,
+}
+
+impl Search {
+    /// Asks the agents that are due, and sets the next time.
+    pub(super) fn search(&mut self, ctx: &mut Context) {
+        let (now, pace) = (ctx.now, ctx.rejoin_pace());
+        let known: Vec<SocketAddr> = ctx.roster.lives().map(|life| life.address).collect();
+        // An agent that knows no other retries faster.
+        let wait = if known.is_empty() { Span::from_nanos(pace.as_nanos() / 4) } else { pace };
+        let mut asked = Vec::new();
+        for (address, due) in &mut self.seeds {
+            if *due <= now {
+                *due = now + ctx.rng.about(wait).max(Span::from_nanos(1));
+                if !known.contains(address) {
+                    asked.push(*address);
+                }
+            }
+        }
+        // The longer an agent has been away, the more rarely.
+        let rng = &mut ctx.rng;
+        asked.extend(ctx.roster.rejoins(now, |age| {
+            let age = Span::from_nanos(age.as_nanos() / 4);
+            rng.about(wait.max(age)).max(Span::from_nanos(1))
+        }));
+        let own = ctx.identity();
+        for address in asked {
+            ctx.send(address, &Message::Join(own));
+        }
+        let next = self.seeds.values().copied();
+        let next = next.chain(ctx.roster.next_rejoin()).min();
+        if let Some(next) = next {
+            ctx.timers.set(Wake::Rejoin, next);
+        }
+    }
+
+    pub(super) fn on_roster_sum(
+        &mut self,
+        ctx: &mut Context,
+        from: Sender,
+        agents: Fingerprint,
+        answer: bool,
+    ) {
+        if !ctx.knows(from) || agents == ctx.roster.fingerprint() {
+            return;
+        }
+        if self.pull.is_none() {
+            self.pull(ctx, Pull { from: from.agent, after: None, tries: PULL_TRIES });
+        }
+        if answer {
+            let (me, agents) = (ctx.me(), ctx.roster.fingerprint());
+            ctx.send_to(from.agent, &Message::RosterSum { from: me, agents, answer: false });
+        }
+    }
+
+    fn pull(&mut self, ctx: &mut Context, pull: Pull) {
+        self.pull = Some(pull);
+        let from = ctx.me();
+        ctx.send_to(pull.from, &Message::RosterAsk { from, after: pull.after });
+        ctx.timers.set(Wake::Pull, ctx.now + PULL_WAIT);
+    }
+
+    pub(super) fn pull_again(&mut self, ctx: &mut Context) {
+        let Some(pull) = self.pull.take() else { return };
+        if let Some(tries) = pull.tries.checked_sub(1).filter(|_| ctx.agent(pull.from).is_some()) {
+            self.pull(ctx, Pull { tries, ..pull });
+        }
+    }
+}
+
+impl Context {
     /// How often a lost agent is asked whether it is back.
     pub(super) fn rejoin_pace(&self) -> Span {
         let count = u64::try_from(self.roster.len()).unwrap_or(u64::MAX);
@@ -31,36 +108,10 @@ impl Mesh {
         self.config.pace.rejoin.max(all).max(Span::from_nanos(1))
     }
 
-    /// Asks the agents that are due, and sets the next time.
-    pub(super) fn search(&mut self) {
-        let (now, pace) = (self.now, self.rejoin_pace());
-        let known: Vec<SocketAddr> = self.roster.lives().map(|life| life.address).collect();
-        // An agent that knows no other retries faster.
-        let wait = if known.is_empty() { Span::from_nanos(pace.as_nanos() / 4) } else { pace };
-        let mut asked = Vec::new();
-        for (address, due) in &mut self.seeds {
-            if *due <= now {
-                *due = now + self.rng.about(wait).max(Span::from_nanos(1));
-                if !known.contains(address) {
-                    asked.push(*address);
-                }
-            }
-        }
-        // The longer an agent has been away, the more rarely.
-        let rng = &mut self.rng;
-        asked.extend(self.roster.rejoins(now, |age| {
-            let age = Span::from_nanos(age.as_nanos() / 4);
-            rng.about(wait.max(age)).max(Span::from_nanos(1))
-        }));
-        let own = self.identity();
-        for address in asked {
-            self.send(address, &Message::Join(own));
-        }
-        let next = self.seeds.values().copied();
-        let next = next.chain(self.roster.next_rejoin()).min();
-        if let Some(next) = next {
-            self.timers.set(Wake::Rejoin, next);
-        }
+    /// Compares lists with an agent.
+    pub(super) fn compare_rosters(&mut self, agent: AgentId) {
+        let (from, agents) = (self.me(), self.roster.fingerprint());
+        self.send_to(agent, &Message::RosterSum { from, agents, answer: true });
     }
 
     pub(super) fn on_join(&mut self, from: SocketAddr, life: &Identity) {
@@ -80,52 +131,6 @@ impl Mesh {
         }
     }
 
-    /// A life of ours is known that began with a greater number than this one: our clock was wrong
-    /// then or is now. Only a still greater one will be accepted.
-    pub(super) fn on_outdated(&mut self, epoch: u64) {
-        let own = self.identity();
-        let Some(next) = epoch.checked_add(1).filter(|next| *next > own.epoch) else { return };
-        let life = Identity { epoch: next, renewal: 0, ..own };
-        self.swim.become_life(self.now, life);
-        self.renewed(life);
-        self.timers.set(Wake::Rejoin, self.now + Span::from_nanos(1));
-        let now = self.now;
-        self.seeds.values_mut().for_each(|due| *due = now);
-    }
-
-    /// Compares lists with an agent.
-    pub(super) fn compare_rosters(&mut self, agent: AgentId) {
-        let (from, agents) = (self.me(), self.roster.fingerprint());
-        self.send_to(agent, &Message::RosterSum { from, agents, answer: true });
-    }
-
-    pub(super) fn on_roster_sum(&mut self, from: Sender, agents: Fingerprint, answer: bool) {
-        if !self.knows(from) || agents == self.roster.fingerprint() {
-            return;
-        }
-        if self.pull.is_none() {
-            self.pull(Pull { from: from.agent, after: None, tries: PULL_TRIES });
-        }
-        if answer {
-            let (me, agents) = (self.me(), self.roster.fingerprint());
-            self.send_to(from.agent, &Message::RosterSum { from: me, agents, answer: false });
-        }
-    }
-
-    fn pull(&mut self, pull: Pull) {
-        self.pull = Some(pull);
-        let from = self.me();
-        self.send_to(pull.from, &Message::RosterAsk { from, after: pull.after });
-        self.timers.set(Wake::Pull, self.now + PULL_WAIT);
-    }
-
-    pub(super) fn pull_again(&mut self) {
-        let Some(pull) = self.pull.take() else { return };
-        if let Some(tries) = pull.tries.checked_sub(1).filter(|_| self.agent(pull.from).is_some()) {
-            self.pull(Pull { tries, ..pull });
-        }
-    }
-
     pub(super) fn on_roster_ask(&mut self, from: Sender, after: Option<AgentId>) {
         if !self.knows(from) {
             return;
@@ -135,49 +140,46 @@ impl Mesh {
         let me = self.me();
         self.send_to(from.agent, &Message::Roster { from: me, more, agents });
     }
+}
+
+impl Mesh {
+    /// A life of ours is known that began with a greater number than this one: our clock was wrong
+    /// then or is now. Only a still greater one will be accepted.
+    pub(super) fn on_outdated(&mut self, epoch: u64) {
+        let own = self.ctx.identity();
+        let Some(next) = epoch.checked_add(1).filter(|next| *next > own.epoch) else { return };
+        let life = Identity { epoch: next, renewal: 0, ..own };
+        self.ctx.swim.become_life(self.ctx.now, life);
+        self.renewed(life);
+        self.ctx.timers.set(Wake::Rejoin, self.ctx.now + Span::from_nanos(1));
+        let now = self.ctx.now;
+        self.search.seeds.values_mut().for_each(|due| *due = now);
+    }
 
     pub(super) fn on_roster(&mut self, from: Sender, more: bool, agents: &[Identity]) {
-        let asked = self.pull.filter(|pull| pull.from == from.agent);
-        let Some(pull) = asked.filter(|_| self.knows(from)) else {
-            self.out.counters.strangers += 1;
+        let asked = self.search.pull.filter(|pull| pull.from == from.agent);
+        let Some(pull) = asked.filter(|_| self.ctx.knows(from)) else {
+            self.ctx.out.counters.strangers += 1;
             return;
         };
         for life in agents {
-            if self.agent(life.agent) != Some(life) {
-                self.learn_alive(*life, 0);
+            if self.ctx.agent(life.agent) != Some(life) {
+                self.ctx.learn_alive(*life, 0);
                 self.settle();
-                if self.agent(life.agent).is_none() {
+                if self.ctx.agent(life.agent).is_none() {
                     // It is down here, and alive for another agent: it has to learn that, if it is.
-                    self.send_lost(*life);
+                    self.ctx.send_lost(*life);
                 }
             }
         }
         let last = agents.last().map(|life| life.agent).filter(|last| Some(*last) > pull.after);
         // The other one knows that these are gone, or does not know them yet.
-        let unnamed = self.roster.unnamed((pull.after, last.filter(|_| more)), agents);
-        unnamed.into_iter().for_each(|agent| self.doubt(agent));
-        self.pull = None;
-        self.timers.cancel(Wake::Pull);
+        let unnamed = self.ctx.roster.unnamed((pull.after, last.filter(|_| more)), agents);
+        unnamed.into_iter().for_each(|agent| self.probes.doubt(agent));
+        self.search.pull = None;
+        self.ctx.timers.cancel(Wake::Pull);
         if let (true, Some(last)) = (more, last) {
-            self.pull(Pull { after: Some(last), tries: PULL_TRIES, ..pull });
+            self.search.pull(&mut self.ctx, Pull { after: Some(last), tries: PULL_TRIES, ..pull });
         }
-    }
-
-    /// Whether a message is from the present life of an agent that is there. Counts it if not.
-    pub(super) fn knows(&mut self, from: Sender) -> bool {
-        let known = self.roster.note_received(from, self.now);
-        self.out.counters.strangers += u64::from(!known);
-        known
-    }
-
-    /// About that, so that agents do not all do it at once.
-    pub(super) fn about_after(&mut self, wait: Span) -> Time {
-        let wait = self.rng.about(wait);
-        self.after(wait)
-    }
-
-    /// When something is due that comes after `wait`, at least a nanosecond from now.
-    pub(super) fn after(&self, wait: Span) -> Time {
-        self.now + wait.max(Span::from_nanos(1))
     }
 }

@@ -1,0 +1,71 @@
+//! Messages and timers, by the part that handles them.
+
+use core::net::SocketAddr;
+
+use windtunnel_model::Time;
+
+use super::{Mesh, Message, Wake};
+
+impl Mesh {
+    /// Passes a message to its part.
+    pub(super) fn dispatch(&mut self, from: SocketAddr, message: Message<'_>) {
+        match message {
+            Message::Swim(data) => self.on_swim(data),
+            Message::Join(life) => self.ctx.on_join(from, &life),
+            Message::Here(life) => self.ctx.on_here(life),
+            Message::Outdated { epoch } => self.on_outdated(epoch),
+            Message::Suspected { from, life, incarnation } => {
+                self.on_suspected(&from, &life, incarnation);
+            }
+            Message::Alive { life, incarnation } => self.on_alive(life, incarnation),
+            Message::Leave(life) => self.on_leave(life),
+            Message::Lost { from, life } => self.on_lost(from, &life),
+            Message::RosterSum { from, agents, answer } => {
+                self.search.on_roster_sum(&mut self.ctx, from, agents, answer)
+            }
+            Message::RosterAsk { from, after } => self.ctx.on_roster_ask(from, after),
+            Message::Roster { from, more, agents } => self.on_roster(from, more, &agents),
+            Message::Run(from, state) => {
+                self.runs.on_run_state(&mut self.ctx, &mut self.probes, from, &state)
+            }
+            Message::RunLeft(from, run) => self.runs.on_run_left(&mut self.ctx, from, run),
+            Message::Delta(from, delta) => self.runs.on_delta(&mut self.ctx, from, &delta),
+            Message::Digest(from, digest) => self.runs.on_digest(&mut self.ctx, from, &digest),
+            Message::Want { from, run, have } => self.runs.on_want(&mut self.ctx, from, run, have),
+            Message::Probe { from, incarnation, to, number, origin } => {
+                self.on_probe((from, incarnation), to, number, origin);
+            }
+            Message::ProbeAck { from, incarnation, number, origin } => {
+                self.on_probe_ack((from, incarnation), number, origin);
+            }
+            Message::ProbeFor { from, target, number } => {
+                self.probes.on_probe_for(&mut self.ctx, from, target, number)
+            }
+            Message::Meet { from, run, node, agents } => {
+                self.runs.on_meet(&mut self.ctx, from, run, node, &agents)
+            }
+            Message::AckFor { from, target, number } => {
+                self.probes.on_ack_for(&mut self.ctx, from, target, number)
+            }
+            Message::Ping { from, sent } => self.on_ping(from, sent),
+            Message::Pong { from, sent, came, left } => {
+                self.ctx.on_pong(from, [sent, came, left].map(Time::from_nanos));
+            }
+        }
+    }
+
+    /// Passes a timer to its part.
+    pub(super) fn wake(&mut self, wake: Wake) {
+        match wake {
+            Wake::Rejoin => self.search.search(&mut self.ctx),
+            Wake::Pull => self.search.pull_again(&mut self.ctx),
+            Wake::Notice(agent) => self.probes.notice_again(&mut self.ctx, &self.runs, agent),
+            Wake::Clock(agent) => self.ctx.ping(agent),
+            Wake::Flush(run) => self.runs.flush(&mut self.ctx, run),
+            Wake::Later(run) => self.runs.flush_later(&mut self.ctx, run),
+            Wake::State(run, member) => self.runs.state_again(&mut self.ctx, run, member),
+            Wake::Digest(run, member) => self.runs.digest(&mut self.ctx, run, member),
+            Wake::Want(run, member) => self.runs.want(&mut self.ctx, run, member),
+        }
+    }
+}

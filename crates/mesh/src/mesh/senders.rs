@@ -1,0 +1,70 @@
+//! Whether the sender of a message takes part in a run, and the answer if it does not.
+
+use windtunnel_model::Span;
+
+use super::context::Context;
+use super::runs::Runs;
+use super::{AgentId, Message, RunId, Sender};
+use crate::run::{Part, Run};
+
+/// How often an outsider is sent our view of it.
+const ANSWER_WAIT: Span = Span::from_millis(200);
+
+impl Runs {
+    /// The position of a sender in a run, if it is known and a member. Counts and answers if not.
+    pub(super) fn member(&mut self, ctx: &mut Context, from: Sender, id: RunId) -> Option<u32> {
+        if !ctx.knows(from) {
+            return None;
+        }
+        let Some(run) = self.runs.get(&id) else {
+            ctx.out.counters.other_run += 1;
+            if self.past.contains(&id) {
+                let left = Message::RunLeft(ctx.me(), id);
+                ctx.send_to(from.agent, &left);
+            }
+            return None;
+        };
+        let member = run.position(from.agent);
+        if member.is_none() {
+            ctx.out.counters.outside += 1;
+        }
+        member
+    }
+
+    /// The position of a sender that has confirmed. Counts and answers if not.
+    pub(super) fn confirmed(&mut self, ctx: &mut Context, from: Sender, id: RunId) -> Option<u32> {
+        let member = self.member(ctx, from, id)?;
+        let peer = self.runs.get_mut(&id)?.peer(member);
+        match peer.part {
+            Part::Confirmed => return Some(member),
+            Part::Waiting => {
+                peer.early = true;
+                peer.acked = false;
+            }
+            Part::Refused | Part::Left | Part::Lost => {}
+        }
+        ctx.out.counters.outside += 1;
+        self.answer_outsider(ctx, id, member);
+        None
+    }
+
+    /// Sends an outsider our view of it, rate-limited.
+    pub(super) fn answer_outsider(&mut self, ctx: &mut Context, id: RunId, member: u32) {
+        let now = ctx.now;
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let peer = run.peer(member);
+        if peer.answered.is_none_or(|at| now.since(at) >= ANSWER_WAIT) {
+            peer.answered = Some(now);
+            let ask = peer.part == Part::Waiting;
+            self.send_state(ctx, id, member, ask);
+        }
+    }
+
+    /// Whether an agent is a confirmed member of a common run.
+    pub(super) fn shares(&self, agent: AgentId) -> bool {
+        let in_it = |run: &Run| {
+            run.position(agent).is_some_and(|at| run.peers[at as usize].part == Part::Confirmed)
+        };
+        self.runs.values().any(in_it)
+    }
+}

@@ -1,0 +1,136 @@
+//! The state of runs, for callers.
+
+use alloc::vec::Vec;
+
+use windtunnel_model::Time;
+use windtunnel_model::flow::{Flow, FlowKey};
+
+use super::Mesh;
+use super::runs::Runs;
+use crate::clock::Clock;
+use crate::counters::Counters;
+use crate::id::{AgentId, Identity, PlanHash, RunId};
+use crate::run::{Part, Run, RunError};
+
+/// A member of a run, for callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberView {
+    /// The member.
+    pub agent: AgentId,
+    /// Its part. This agent itself has confirmed.
+    pub part: Part,
+    /// Its flows that are known here.
+    pub flows: usize,
+    /// Whether nothing of its flows is known to be missing here.
+    pub complete: bool,
+}
+
+impl Runs {
+    /// The positions of other members in a run.
+    pub(super) fn positions(
+        &self,
+        run: RunId,
+        agents: impl IntoIterator<Item = AgentId>,
+    ) -> Result<Vec<u32>, RunError> {
+        let known = self.runs.get(&run).ok_or(RunError::Unknown(run))?;
+        let mut members = Vec::new();
+        for agent in agents {
+            let member = known.position(agent).ok_or(RunError::NoMember { run, agent })?;
+            if member != known.me {
+                members.push(member);
+            }
+        }
+        Ok(members)
+    }
+
+    pub(super) fn members(&self, run: RunId) -> impl Iterator<Item = MemberView> + '_ {
+        self.runs.get(&run).into_iter().flat_map(|run| {
+            run.members.iter().zip(&run.peers).zip(0..).map(|((agent, peer), index)| {
+                let own = index == run.me;
+                MemberView {
+                    agent: *agent,
+                    part: if own { Part::Confirmed } else { peer.part },
+                    flows: if own { run.own.len() } else { peer.flows.len() },
+                    complete: own || !peer.lacks(),
+                }
+            })
+        })
+    }
+
+    pub(super) fn flows(&self, run: RunId) -> impl Iterator<Item = (AgentId, FlowKey, Flow)> + '_ {
+        self.runs.get(&run).into_iter().flat_map(|run| {
+            run.members
+                .iter()
+                .zip(&run.peers)
+                .flat_map(|(agent, peer)| peer.flows.iter().map(|(key, flow)| (*agent, key, flow)))
+        })
+    }
+
+    pub(super) fn own_flows(&self, run: RunId) -> impl Iterator<Item = (FlowKey, Flow)> + '_ {
+        let run = self.runs.get(&run).into_iter();
+        run.flat_map(|run| run.own.iter().map(|(key, flow, _)| (key, flow)))
+    }
+}
+
+impl Mesh {
+    /// The present life of this agent.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        self.ctx.swim.identity()
+    }
+
+    /// The other agents that are there, by id.
+    pub fn agents(&self) -> impl Iterator<Item = &Identity> + '_ {
+        self.ctx.roster.lives()
+    }
+
+    /// The present life of another agent; `None` if it is not there.
+    #[must_use]
+    pub fn agent(&self, agent: AgentId) -> Option<&Identity> {
+        self.ctx.roster.life(agent)
+    }
+
+    /// How an agent's clock stands to ours; `None` if it is not there or nothing has been measured.
+    #[must_use]
+    pub fn clock(&self, agent: AgentId, now: Time) -> Option<Clock> {
+        self.ctx.roster.get(agent)?.clock.read(now)
+    }
+
+    /// The runs that this agent has a part in, by id.
+    pub fn runs(&self) -> impl Iterator<Item = RunId> + '_ {
+        self.runs.runs.keys().copied()
+    }
+
+    /// The hash that the members of a run agree on.
+    #[must_use]
+    pub fn plan(&self, run: RunId) -> Option<PlanHash> {
+        self.runs.runs.get(&run).map(|run| run.plan)
+    }
+
+    /// Whether all members of a run have confirmed, and none has left or been lost since.
+    #[must_use]
+    pub fn is_ready(&self, run: RunId) -> bool {
+        self.runs.runs.get(&run).is_some_and(Run::all_confirmed)
+    }
+
+    /// The members of a run, by id; none if the run is not known.
+    pub fn members(&self, run: RunId) -> impl Iterator<Item = MemberView> + '_ {
+        self.runs.members(run)
+    }
+
+    /// The flows of the other members of a run that this agent has received, by member and key.
+    pub fn flows(&self, run: RunId) -> impl Iterator<Item = (AgentId, FlowKey, Flow)> + '_ {
+        self.runs.flows(run)
+    }
+
+    /// The flows that this agent announces in a run, by key.
+    pub fn own_flows(&self, run: RunId) -> impl Iterator<Item = (FlowKey, Flow)> + '_ {
+        self.runs.own_flows(run)
+    }
+
+    /// The counters since the beginning.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.ctx.out.counters
+    }
+}
