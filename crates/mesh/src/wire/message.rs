@@ -3,11 +3,17 @@
 //! A datagram begins with [`VERSION`] and the kind. Bytes beyond a message's end make it malformed;
 //! so does a value that no sender of this version writes.
 
+mod bodies;
+mod fields;
+
 use alloc::vec::Vec;
 
 use windtunnel_model::NodeId;
-use windtunnel_model::flow::FlowChange;
 
+pub(crate) use self::fields::entry_len;
+use self::fields::{
+    delta, digest, meet, optional_agent, put_run_state, put_sender, roster, run_state, sender,
+};
 use super::{Reader, Writer};
 use crate::flow::{Entry, Fingerprint};
 use crate::id::{AgentId, Identity, PlanHash, RunId};
@@ -282,89 +288,6 @@ impl<'a> Message<'a> {
             Message::Meet { .. } => 22,
         }
     }
-
-    fn put_roster(&self, w: &mut Writer) {
-        match self {
-            Message::RosterSum { from, agents, answer } => {
-                put_sender(w, from);
-                w.u32(u32::try_from(agents.count).unwrap_or(u32::MAX));
-                w.u64(agents.sum);
-                w.flag(*answer);
-            }
-            Message::RosterAsk { from, after } => {
-                put_sender(w, from);
-                put_optional_agent(w, *after);
-            }
-            Message::Roster { from, more, agents } => {
-                put_sender(w, from);
-                w.flag(*more);
-                agents.iter().for_each(|identity| w.identity(identity));
-            }
-            _ => {}
-        }
-    }
-
-    fn put_probe(&self, w: &mut Writer) {
-        match self {
-            Message::Probe { from, incarnation, to, number, origin } => {
-                w.identity(from);
-                w.u16(*incarnation);
-                w.agent(*to);
-                w.u32(*number);
-                put_optional_agent(w, *origin);
-            }
-            Message::ProbeAck { from, incarnation, number, origin } => {
-                w.identity(from);
-                w.u16(*incarnation);
-                w.u32(*number);
-                put_optional_agent(w, *origin);
-            }
-            Message::ProbeFor { from, target, number }
-            | Message::AckFor { from, target, number } => {
-                put_sender(w, from);
-                w.agent(*target);
-                w.u32(*number);
-            }
-            _ => {}
-        }
-    }
-
-    fn put_flows(&self, w: &mut Writer) {
-        match self {
-            Message::Delta(from, delta) => {
-                put_sender(w, from);
-                w.u64(delta.run.0);
-                w.varint(delta.prev);
-                w.varint(delta.top - delta.prev);
-                w.flag(delta.full);
-                let mut last = delta.prev;
-                for entry in &delta.entries {
-                    put_entry(w, entry, last);
-                    last = entry.version;
-                }
-            }
-            Message::Digest(from, digest) => {
-                put_sender(w, from);
-                w.u64(digest.run.0);
-                w.varint(digest.top);
-                w.varint(digest.flows.count);
-                w.u64(digest.flows.sum);
-                w.u64(digest.lost);
-            }
-            Message::Want { from, run, have } => {
-                put_sender(w, from);
-                w.u64(run.0);
-                w.varint(*have);
-            }
-            Message::Meet { from, run, node, agents } => {
-                put_sender(w, from);
-                w.u64(run.0);
-                w.varint(node.0.into());
-                agents.iter().for_each(|agent| w.agent(*agent));
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Bytes of a [`Delta`] without entries, at the most.
@@ -376,111 +299,6 @@ pub(crate) const ENTRY_MAX: usize = 10 + 1 + 3 * 5 + 4 * 10;
 pub(crate) const ROSTER_HEAD: usize = 2 + 16 + 1;
 /// Bytes of an [`Identity`], at the most.
 pub(crate) const IDENTITY_MAX: usize = 8 + 8 + 5 + 19;
-
-/// Bytes that an entry takes after one of version `last`.
-pub(crate) fn entry_len(entry: &Entry, last: u64) -> usize {
-    let mut w = Writer::default();
-    put_entry(&mut w, entry, last);
-    w.len()
-}
-
-fn sender(r: &mut Reader<'_>) -> Option<Sender> {
-    Some(Sender { agent: r.agent()?, epoch: r.u64()? })
-}
-
-fn put_sender(w: &mut Writer, sender: &Sender) {
-    w.agent(sender.agent);
-    w.u64(sender.epoch);
-}
-
-/// Whether an agent is named, and which.
-fn optional_agent(r: &mut Reader<'_>) -> Option<Option<AgentId>> {
-    Some(if r.flag()? { Some(r.agent()?) } else { None })
-}
-
-fn put_optional_agent(w: &mut Writer, agent: Option<AgentId>) {
-    w.flag(agent.is_some());
-    if let Some(agent) = agent {
-        w.agent(agent);
-    }
-}
-
-fn roster<'a>(r: &mut Reader<'a>) -> Option<Message<'a>> {
-    let (from, more) = (sender(r)?, r.flag()?);
-    let mut agents = Vec::new();
-    while !r.is_empty() {
-        agents.push(r.identity()?);
-    }
-    Some(Message::Roster { from, more, agents })
-}
-
-fn meet<'a>(r: &mut Reader<'a>) -> Option<Message<'a>> {
-    let (from, run, node) = (sender(r)?, RunId(r.u64()?), NodeId(r.varint32()?));
-    let mut agents = Vec::new();
-    while !r.is_empty() {
-        agents.push(r.agent()?);
-    }
-    Some(Message::Meet { from, run, node, agents })
-}
-
-fn run_state(r: &mut Reader<'_>) -> Option<RunState> {
-    let (run, plan, members) = (RunId(r.u64()?), PlanHash(r.array()?), r.u64()?);
-    let (received, ask, page) = (r.flag()?, r.flag()?, r.u16()?);
-    let length = r.left();
-    let lost = (length <= PAGE_BYTES).then(|| r.bytes(length))??.to_vec();
-    Some(RunState { run, plan, members, received, ask, page, lost })
-}
-
-fn put_run_state(w: &mut Writer, state: &RunState) {
-    w.u64(state.run.0);
-    w.put(&state.plan.0);
-    w.u64(state.members);
-    w.flag(state.received);
-    w.flag(state.ask);
-    w.u16(state.page);
-    w.put(&state.lost);
-}
-
-fn delta(r: &mut Reader<'_>) -> Option<Delta> {
-    let (run, prev) = (RunId(r.u64()?), r.varint()?);
-    let top = prev.checked_add(r.varint()?)?;
-    let full = r.flag()?;
-    let (mut entries, mut last) = (Vec::new(), prev);
-    while !r.is_empty() {
-        let entry = entry(r, last)?;
-        if entry.version > top {
-            return None;
-        }
-        last = entry.version;
-        entries.push(entry);
-    }
-    Some(Delta { run, prev, top, full, entries })
-}
-
-/// An entry: the difference of its version to the last one's, whether it is a flow or an end, and
-/// its content.
-fn entry(r: &mut Reader<'_>, last: u64) -> Option<Entry> {
-    let version = last.checked_add(r.varint()?).filter(|version| *version > last)?;
-    let runs = r.flag()?;
-    let key = r.flow_key()?;
-    let flow = if runs { Some(r.flow()?) } else { None };
-    Some(Entry { version, change: FlowChange { key, flow } })
-}
-
-fn put_entry(w: &mut Writer, entry: &Entry, last: u64) {
-    w.varint(entry.version - last);
-    w.flag(entry.change.flow.is_some());
-    w.flow_key(&entry.change.key);
-    if let Some(flow) = &entry.change.flow {
-        w.flow(flow);
-    }
-}
-
-fn digest(r: &mut Reader<'_>) -> Option<Digest> {
-    let (run, top) = (RunId(r.u64()?), r.varint()?);
-    let flows = Fingerprint { count: r.varint()?, sum: r.u64()? };
-    Some(Digest { run, top, flows, lost: r.u64()? })
-}
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,6 +1,6 @@
 //! Messages there and back, cut, and as literal bytes.
 
-use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_model::flow::{Flow, FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Rate, Span, Time};
 
 use super::*;
