@@ -49,21 +49,23 @@
 //! A share is never less than 1 bit/s, as [`Rate`] has no zero: where it is less in theory, the
 //! shares may add up to more than there is, by less than one bit a second for each such flow.
 
+mod change;
 mod fill;
 mod flow;
 mod lane;
 mod level;
+mod places;
 mod relax;
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::fmt;
 
 use windtunnel_model::Rate;
 use windtunnel_model::flow::FlowTerms;
 
 use crate::{Model, SharesError};
+pub use change::{Change, FlowId, Limit};
 use flow::{Flow, FlowState, Path, Record};
 use lane::{Lane, LaneFlows};
 use relax::Scratch;
@@ -71,30 +73,6 @@ use relax::Scratch;
 /// Flows at a time, at the most: their weights then add up to less than 2⁵⁹, half a bit a second in
 /// grains.
 pub(crate) const FLOWS_MAX: u32 = (1 << 19) - 1;
-
-/// The id of a flow, chosen by the table's user. Changes are in the order of ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowId(pub u64);
-
-/// A flow with a share that changed since the last call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
-    /// The flow.
-    pub flow: FlowId,
-    /// The rate at which it may send, in bits a second of the wire; `None`: nothing limits it.
-    pub share: Option<Rate>,
-}
-
-/// Why a flow has no more than its share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// Nothing: neither its lanes nor its terms.
-    Nothing,
-    /// Its window or its demand.
-    Ceiling,
-    /// This lane is full, and no flow there has, for its weight, more.
-    Lane(u32),
-}
 
 /// The shares of all flows over a fixed number of lanes (directions of links, numbered densely from
 /// 0, such as by `windtunnel_model::Lane::index`).
@@ -324,95 +302,6 @@ impl<M: Model> Shares<M> {
 
     fn place(&self, id: FlowId) -> Option<u32> {
         self.places.get(&id).copied()
-    }
-
-    /// A place for one more flow.
-    fn vacate(&mut self) -> Option<u32> {
-        if let Some(place) = self.vacant.pop() {
-            return Some(place);
-        }
-        let place = u32::try_from(self.flows.len()).ok().filter(|place| *place < FLOWS_MAX)?;
-        self.states.push(FlowState { level: level::NONE, weight: 1 });
-        self.flows.push(Flow::vacant());
-        self.records.push(Record::vacant());
-        Some(place)
-    }
-
-    /// A flow has another seat among the members of a lane.
-    fn reseat(&mut self, place: u32, lane: u32, seat: u32) {
-        let at = self.flows[place as usize].path.lanes().binary_search(&lane);
-        let at = at.expect("a member of a lane has the lane on its path");
-        self.records[place as usize].seats[at] = seat;
-    }
-
-    /// Lets a flow take part: at once at the levels that its lanes have, as if they could carry it
-    /// too.
-    fn enter(&mut self, place: u32) {
-        let (flow, record) = (&mut self.flows[place as usize], &self.records[place as usize]);
-        let weight = self.model.weight(&record.terms).value();
-        let path = flow.path.lanes();
-        let least = path.iter().map(|lane| self.lanes[*lane as usize].capacity).min();
-        let ceiling = self.model.ceiling(&record.terms).map_or(level::NONE, level::grains);
-        flow.ceiling = level::reaching(ceiling.min(least.unwrap_or(level::NONE)), weight);
-        let around = path.iter().map(|lane| self.lanes[*lane as usize].level);
-        let level = around.fold(flow.ceiling, u128::min);
-        self.states[place as usize] = FlowState { level, weight };
-        for lane in path {
-            self.lane_flows[*lane as usize].load += weight;
-            self.lanes[*lane as usize].add(weight, level);
-        }
-        self.touch(place);
-    }
-
-    /// Removes a flow's part from its lanes.
-    fn leave(&mut self, place: u32) {
-        let FlowState { level, weight } = self.states[place as usize];
-        for lane in self.flows[place as usize].path.lanes() {
-            self.lane_flows[*lane as usize].load -= weight;
-            self.lanes[*lane as usize].remove(weight, level);
-        }
-        self.touch(place);
-    }
-
-    /// The flow's share may be another one, and its lanes may not fit.
-    fn touch(&mut self, place: u32) {
-        let flow = &mut self.flows[place as usize];
-        if !core::mem::replace(&mut flow.noted, true) {
-            self.noted.push(place);
-        }
-        for index in flow.path.lanes() {
-            let lane = &mut self.lanes[*index as usize];
-            if !core::mem::replace(&mut lane.touched, true) {
-                self.touched.push(*index);
-            }
-        }
-    }
-
-    /// Says which of the flows that are noted have another share than was said.
-    fn collect(&mut self) -> &[Change] {
-        self.news = 0;
-        self.changes.clear();
-        for place in self.noted.drain(..) {
-            let flow = &mut self.flows[place as usize];
-            if !core::mem::take(&mut flow.noted) {
-                continue;
-            }
-            let FlowState { level, weight } = self.states[place as usize];
-            let share = level::rate(level, weight);
-            let record = &mut self.records[place as usize];
-            if record.reported != Some(share) {
-                record.reported = Some(share);
-                self.changes.push(Change { flow: record.id, share });
-            }
-        }
-        self.changes.sort_unstable_by_key(|change| change.flow);
-        &self.changes
-    }
-}
-
-impl fmt::Display for FlowId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
