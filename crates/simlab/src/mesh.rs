@@ -8,47 +8,20 @@
 pub mod check;
 pub mod machine;
 pub mod measure;
+mod network;
 pub mod play;
+mod runs;
 pub mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use windtunnel_mesh::{AgentId, Audience, Config, Ending, Event, Mesh, PlanHash, RunId};
-use windtunnel_model::flow::{Flow, FlowKey};
-use windtunnel_model::{NodeId, Span, Time};
+use windtunnel_mesh::{AgentId, Config, Ending, Event, Mesh};
+use windtunnel_model::{Span, Time};
 
 use crate::Rng;
-use machine::{HostClock, Machine, Part};
-
-/// Effects of the network on a datagram. Probabilities are in a million.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkConditions {
-    /// From one machine to another, at least.
-    pub delay: Span,
-    /// A random addition, up to this: datagrams that overtake are reordered.
-    pub jitter: Span,
-    /// Lost.
-    pub loss: u64,
-    /// Delivered twice.
-    pub twice: u64,
-}
-
-impl LinkConditions {
-    /// A local network: 40 to 60 µs each way, nothing lost.
-    pub const LAN: LinkConditions = LinkConditions {
-        delay: Span::from_micros(40),
-        jitter: Span::from_micros(20),
-        loss: 0,
-        twice: 0,
-    };
-
-    /// The same with that many in a million lost.
-    #[must_use]
-    pub const fn losing(self, loss: u64) -> LinkConditions {
-        LinkConditions { loss, ..self }
-    }
-}
+use machine::{HostClock, Machine};
+pub use network::LinkConditions;
 
 /// An event of an agent, and when it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,9 +55,6 @@ pub struct MeshWorld {
     transcript: u64,
     alarms: u64,
 }
-
-/// After a stall, an agent's timers come before the datagrams that it has to read.
-const READING: Span = Span::from_micros(10);
 
 /// UDP and IPv4 headers of a datagram, for sums on a link (Ethernet's 38 bytes are not in them).
 pub const IP_UDP: u64 = 28;
@@ -198,85 +168,6 @@ impl MeshWorld {
         self.machines[index].clock.step(self.now, by);
     }
 
-    /// The agent of a machine takes part in a run.
-    ///
-    /// # Panics
-    /// If the mesh refuses it.
-    pub fn join_run(&mut self, index: usize, run: RunId, plan: PlanHash, members: &[usize]) {
-        let agents: Vec<AgentId> = members.iter().map(|m| self.machines[*m].agent).collect();
-        self.machines[index].runs.insert(run, Part::new(plan, agents.clone()));
-        let joined = self.act(index, |mesh, now| mesh.join_run(now, run, plan, &agents));
-        assert_eq!(joined, Some(Ok(())));
-    }
-
-    /// The agent of a machine ends its part in a run.
-    pub fn leave_run(&mut self, index: usize, run: RunId) {
-        if self.machines[index].runs.remove(&run).is_some() {
-            self.machines[index].view.leave_run(run);
-            self.act(index, |mesh, now| mesh.leave_run(now, run));
-        }
-    }
-
-    /// A flow of a machine in a run begins or changes; it is announced to those machines.
-    ///
-    /// # Panics
-    /// If the mesh refuses it.
-    pub fn set_flow(&mut self, index: usize, run: RunId, key: FlowKey, flow: Flow, to: &[usize]) {
-        let agents: Vec<AgentId> = to.iter().map(|m| self.machines[*m].agent).collect();
-        let machine = &mut self.machines[index];
-        let Some(part) = machine.runs.get_mut(&run) else { return };
-        part.flows.insert(key, (flow, agents.iter().copied().collect()));
-        self.act(index, |mesh, now| {
-            let audience: Audience = mesh.audience(run, agents).expect("members of the run");
-            mesh.set_flow(now, run, key, flow, &audience).expect("within the limits");
-        });
-    }
-
-    /// The same for a flow that is announced to some machines at once, and to `others` later.
-    ///
-    /// # Panics
-    /// If the mesh refuses it.
-    pub fn set_flow_for(
-        &mut self,
-        index: usize,
-        run: RunId,
-        (key, flow): (FlowKey, Flow),
-        at_once: &[usize],
-        others: &[usize],
-    ) {
-        let agent = |machine: &usize| self.machines[*machine].agent;
-        let at_once: Vec<AgentId> = at_once.iter().map(agent).collect();
-        let others: Vec<AgentId> = others.iter().map(agent).collect();
-        let machine = &mut self.machines[index];
-        let Some(part) = machine.runs.get_mut(&run) else { return };
-        let all = at_once.iter().chain(&others).copied().collect();
-        part.flows.insert(key, (flow, all));
-        self.act(index, |mesh, now| {
-            let audience = mesh.audience_with_others(run, at_once, others).expect("members");
-            mesh.set_flow(now, run, key, flow, &audience).expect("within the limits");
-        });
-    }
-
-    /// Which nodes of a run a machine has.
-    ///
-    /// # Panics
-    /// If it has no part in the run.
-    pub fn set_nodes(&mut self, index: usize, run: RunId, nodes: Vec<NodeId>) {
-        let set = self.act(index, |mesh, _| mesh.set_nodes(run, nodes));
-        assert_eq!(set, Some(Ok(())));
-    }
-
-    /// A flow of a machine ends.
-    ///
-    /// # Panics
-    /// If the mesh does not know the run.
-    pub fn end_flow(&mut self, index: usize, run: RunId, key: FlowKey) {
-        let Some(part) = self.machines[index].runs.get_mut(&run) else { return };
-        let was = part.flows.remove(&key).is_some();
-        let ended = self.act(index, |mesh, now| mesh.end_flow(now, run, key));
-        assert_eq!(ended, Some(Ok(was)), "the mesh and the world differ");
-    }
-
     /// Lets everything happen for a time.
     pub fn run_for(&mut self, span: Span) {
         self.run_until(self.now + span);
@@ -305,18 +196,6 @@ impl MeshWorld {
             }
         }
         self.now = end;
-    }
-
-    /// The next datagram on its way arrives.
-    fn deliver(&mut self) {
-        let Some(((_, number), (to, from, bytes))) = self.way.pop_first() else { return };
-        let stalled = self.machines[to].stalled;
-        if stalled > self.now {
-            self.way.insert((stalled + READING, number), (to, from, bytes));
-            return;
-        }
-        self.machines[to].count_received(bytes.len());
-        self.act(to, |mesh, now| mesh.handle_datagram(now, from, &bytes));
     }
 
     /// The machine of an agent.
@@ -416,32 +295,6 @@ impl MeshWorld {
         let Some(machine) = self.machine_at(life.address) else { return };
         let present = self.machines[machine].mesh.as_ref().map(Mesh::identity);
         self.alarms += u64::from(present.is_some_and(|present| present.epoch == life.epoch));
-    }
-
-    fn carry(&mut self, from: usize, to: SocketAddr, payload: Vec<u8>) {
-        self.machines[from].say(payload.len());
-        self.machines[from].receivers.insert(to);
-        self.note(from, &payload);
-        let Some(target) = self.machine_at(to) else { return };
-        self.note(target, &[]);
-        if self.sides[from] != self.sides[target]
-            || self.rng.below(1_000_000) < self.conditions.loss
-        {
-            return;
-        }
-        let source = self.machines[from].address;
-        if self.rng.below(1_000_000) < self.conditions.twice {
-            let at = self.arrival();
-            self.way.insert((at, self.sent), (target, source, payload.clone()));
-        }
-        let at = self.arrival();
-        self.way.insert((at, self.sent), (target, source, payload));
-    }
-
-    fn arrival(&mut self) -> Time {
-        self.sent += 1;
-        let more = self.rng.below(self.conditions.jitter.as_nanos());
-        self.now + self.conditions.delay + Span::from_nanos(more)
     }
 
     /// Takes something of a machine into the transcript (FNV-1a).
