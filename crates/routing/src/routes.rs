@@ -1,18 +1,18 @@
 //! The routes of a plan at one moment.
 
-use alloc::boxed::Box;
+mod ways;
+
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use once_cell::race::OnceBox;
 use windtunnel_model::plan::{Plan, RouteChange, RoutingMetric};
 use windtunnel_model::{LanId, Lane, NodeId, PortId, RouterId, Span, Vertex};
 
 use crate::fixed::Fixed;
 use crate::graph::{Graph, Port};
 use crate::summary;
-use crate::tree::{Costs, Tree};
+use ways::Ways;
 
 /// Where a packet is going.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,17 +34,6 @@ pub struct Routes {
     ecmp: bool,
     ways: Arc<Ways>,
     fixed: Arc<Fixed>,
-}
-
-/// The shortest ways for given costs, each tree computed when it is first asked for.
-#[derive(Debug)]
-struct Ways {
-    costs: Costs,
-    /// Trees towards a vertex, by vertex.
-    trees: Vec<OnceBox<Tree>>,
-    /// By port of a node that forwards: from where the way to its attachment passes the node
-    /// itself.
-    through_owner: Vec<OnceBox<Vec<bool>>>,
 }
 
 impl Routes {
@@ -85,15 +74,15 @@ impl Routes {
     pub fn settle(&self) {
         for port in 0..self.graph.ports().len() {
             if let Some(port) = self.graph.port(port) {
-                self.tree(port.attachment);
-                self.tree(port.owner);
+                self.ways.tree(&self.graph, port.attachment);
+                self.ways.tree(&self.graph, port.owner);
             }
-            self.passes_owner(port);
+            self.ways.passes_owner(&self.graph, port);
         }
         let vertices = 0..self.graph.vertices();
         let routers = vertices.filter_map(|vertex| u32::try_from(vertex).ok());
         for router in routers.filter(|vertex| !self.graph.is_node(*vertex)) {
-            self.tree(router);
+            self.ways.tree(&self.graph, router);
         }
     }
 
@@ -104,7 +93,7 @@ impl Routes {
         let here = self.graph.index(at);
         match self.aim(here, target)? {
             Aim::Last(lane) => Some(lane),
-            Aim::Root(root) => self.next(root, here),
+            Aim::Root(root) => self.ways.next(&self.graph, root, here),
         }
     }
 
@@ -121,9 +110,10 @@ impl Routes {
             None => Vec::new(),
             Some(Aim::Last(lane)) => vec![lane],
             Some(Aim::Root(root)) => {
-                let mut lanes = self.tree(root).equals(&self.graph, &self.ways.costs, here);
+                let mut lanes =
+                    self.ways.tree(&self.graph, root).equals(&self.graph, &self.ways.costs, here);
                 if let Target::Port(port) = target
-                    && let Some(passes) = self.passes_owner(port.index())
+                    && let Some(passes) = self.ways.passes_owner(&self.graph, port.index())
                     && self.graph.port(port.index()).is_some_and(|port| port.owner != root)
                 {
                     // Elsewhere a way to the attachment may lead through the node itself.
@@ -309,37 +299,21 @@ impl Routes {
         if !takes || self.graph.core(attachment).is_none() {
             return Some(Aim::Root(owner));
         }
-        let passes = self.passes_owner(port_id).is_some_and(|passes| match self.graph.core(here) {
+        let passes = self.ways.passes_owner(&self.graph, port_id).is_some_and(|passes| match self
+            .graph
+            .core(here)
+        {
             Some(core) => passes[core as usize],
-            None => self.next(attachment, here).is_some_and(|lane| {
+            None => self.ways.next(&self.graph, attachment, here).is_some_and(|lane| {
                 let end = self.graph.core(self.graph.end(lane));
                 end.is_none_or(|core| passes[core as usize])
             }),
         });
         let reaches = match self.graph.core(here) {
-            Some(_) => self.tree(attachment).reaches(&self.graph, here),
-            None => self.next(attachment, here).is_some(),
+            Some(_) => self.ways.tree(&self.graph, attachment).reaches(&self.graph, here),
+            None => self.ways.next(&self.graph, attachment, here).is_some(),
         };
         Some(Aim::Root(if passes || !reaches { owner } else { attachment }))
-    }
-
-    fn next(&self, root: u32, here: u32) -> Option<Lane> {
-        self.tree(root).next(&self.graph, &self.ways.costs, here)
-    }
-
-    fn tree(&self, root: u32) -> &Tree {
-        let costs = &self.ways.costs;
-        let tree = || Box::new(Tree::towards(&self.graph, costs, root));
-        self.ways.trees[root as usize].get_or_init(tree)
-    }
-
-    /// From where the way to a port's attachment passes its owner; `None` if nothing leads through
-    /// that.
-    fn passes_owner(&self, port: usize) -> Option<&Vec<bool>> {
-        let Port { owner, attachment, .. } = self.graph.port(port)?;
-        self.graph.core(owner)?;
-        let compute = || Box::new(self.tree(attachment).passing(&self.graph, owner));
-        Some(self.ways.through_owner[port].get_or_init(compute))
     }
 }
 
@@ -349,21 +323,4 @@ enum Aim {
     Last(Lane),
     /// The tree towards a vertex.
     Root(u32),
-}
-
-impl Ways {
-    fn new(graph: &Graph, metric: RoutingMetric, latency: impl Fn(Lane) -> Option<Span>) -> Self {
-        let cost = |lane| {
-            let latency = latency(lane)?;
-            Some(match metric {
-                RoutingMetric::Latency => latency.as_nanos(),
-                RoutingMetric::Hops => 0,
-            })
-        };
-        Ways {
-            costs: (0..graph.lanes()).map(Lane::from_index).map(cost).collect(),
-            trees: (0..graph.vertices()).map(|_| OnceBox::new()).collect(),
-            through_owner: graph.ports().iter().map(|_| OnceBox::new()).collect(),
-        }
-    }
 }
