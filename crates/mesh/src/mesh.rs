@@ -113,7 +113,7 @@ impl Mesh {
     /// Time has passed: until [`Mesh::poll_timeout`]'s time, or less, or more.
     ///
     /// If it is much later than that, this agent was not running, as on a machine with more work
-    /// than processors: no agent is declared lost for datagrams that could not be received meanwhile.
+    /// than processors: no agent is declared lost for datagrams that could not be read meanwhile.
     pub fn handle_timeout(&mut self, now: Time) {
         self.advance(now);
         self.make_up_for_stall();

@@ -11,7 +11,7 @@ use windtunnel_simlab::mesh::measure::{
 };
 
 const SEED: u64 = 42;
-/// QUIC's overhead on a datagram: flags, connection id (8), packet number (2), frame header (3), tag
+/// QUIC's bytes for a datagram: flags, connection id (8), packet number (2), frame header (3), tag
 /// (16).
 const QUIC: u64 = 30;
 

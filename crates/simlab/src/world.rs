@@ -63,7 +63,7 @@ impl World {
         World::placed(plan, places, Wire::default(), packet_memory)
     }
 
-    /// The same network on several machines, with the nodes that `machines` names: each has an engine of
+    /// The same network on several machines, whose nodes `machines` names: each has an engine of
     /// the whole plan, and `wire` is between them.
     ///
     /// # Panics

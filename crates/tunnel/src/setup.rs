@@ -27,7 +27,7 @@ pub enum Security {
     /// A key is for one run, and for one opening by each member: the replay window is lost when a
     /// tunnel is closed.
     Sealed([u8; 32]),
-    /// In the clear, for a trusted network: a machine that forges source addresses can inject frames.
+    /// In the clear, for a trusted network: forged source addresses suffice to inject frames.
     Plain,
 }
 

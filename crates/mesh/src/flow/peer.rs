@@ -1,8 +1,8 @@
 //! The flows that another member announces.
 //!
 //! A message covers a range of the sender's versions, from `prev` to `top`. Versions up to `have`
-//! are covered without a gap. Entries beyond a gap hold at once; ends among them are remembered until
-//! the gap is filled, so that an older announcement that comes late changes nothing.
+//! are covered without a gap. Entries beyond a gap hold at once; ends among them are remembered
+//! until the gap is filled, so that an older announcement that comes late changes nothing.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

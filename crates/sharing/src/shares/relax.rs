@@ -1,8 +1,8 @@
 //! The levels that a change reaches.
 //!
 //! Before the change all levels fitted together. A flow that started or stopped has taken or given
-//! back a part of the lanes of its path, so some of these no longer fit. Now one lane at a time gets
-//! the level that its neighbours' levels imply, and its flows with it; lanes with flows that
+//! back a part of the lanes of its path, so some of these no longer fit. Now one lane at a time
+//! gets the level that its neighbours' levels imply, and its flows with it; lanes with flows that
 //! thereby get more or less may no longer fit, and wait for their turn. When all fit, these are
 //! *the* levels: there is one such assignment only (see `shares`), so it does not matter where they
 //! came from, in which order lanes had their turn, or how often.

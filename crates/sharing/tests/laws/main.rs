@@ -81,7 +81,7 @@ proptest! {
         }
     }
 
-    /// Work-conserving: a flow could have less than a bit a second more for each flow that it meets.
+    /// Work-conserving: a flow could have less than 1 bit/s more for each flow that it meets.
     #[test]
     fn nothing_is_left_that_a_flow_wants(network in network(), model in network::model()) {
         let table = network.table(model);
