@@ -3,6 +3,7 @@
 mod docs;
 mod rings;
 mod rust;
+mod words;
 
 use std::fs;
 use std::io;
@@ -21,6 +22,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
         let Ok(text) = fs::read_to_string(path) else { continue };
         let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
         texts(&name, &text, &mut faults);
+        words::check(&name, &text, &mut faults);
         if name.ends_with(".rs") {
             rust::check(&name, &text, &mut faults);
             docs::check(&name, &text, &mut faults);
@@ -49,7 +51,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 const SKIPPED: [&str; 7] = ["target", ".git", "runs", "corpus", "cases", "snapshots", "golden"];
-const KINDS: [&str; 8] = [".rs", ".toml", ".md", ".yaml", ".yml", ".sh", "ci", ".1"];
+const KINDS: [&str; 9] = [".rs", ".toml", ".md", ".yaml", ".yml", ".sh", ".py", "ci", ".1"];
 
 /// Checks of any text.
 fn texts(name: &str, text: &str, faults: &mut Vec<String>) {
