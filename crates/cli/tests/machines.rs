@@ -2,10 +2,10 @@
 //! and an agent of an ordinary user, and the built `windtunnel` drives real programs over them.
 //!
 //! As root, machines are made by root and agents run as uid 65534; else all is in one user
-//! namespace of whoever runs the tests. What is missing on this machine is said (`missing: …`) and
-//! passed over; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of that. Runs have a bound of 5 ms. One that
-//! this machine was too busy for is repeated or, where the test takes part in it, let pass with the
-//! reason printed; every other doubt is a failure.
+//! namespace of the user who runs the tests. What is missing on this machine is said (`missing: …`)
+//! and passed over; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of that. Runs have a bound of
+//! 5 ms. One that this machine was too busy for is repeated or, where the test takes part in it,
+//! let pass with the reason printed; every other doubt is a failure.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 

@@ -34,8 +34,6 @@ mod lifecycle;
 mod link;
 #[path = "programs/live.rs"]
 mod live;
-#[path = "programs/luck.rs"]
-mod luck;
 #[path = "programs/model.rs"]
 mod model;
 #[path = "programs/node.rs"]
@@ -48,6 +46,8 @@ mod path;
 mod patience;
 #[path = "programs/ping.rs"]
 mod ping;
+#[path = "programs/random.rs"]
+mod random;
 #[path = "programs/routes.rs"]
 mod routes;
 #[path = "programs/secrets.rs"]

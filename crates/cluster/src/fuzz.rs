@@ -72,7 +72,7 @@ mod tests {
         let all = [
             ("ask-card", json!({"ask": "card"})),
             ("ask-part", json!({"ask": "part", "run": run(), "member": 1})),
-            ("ask-hear", json!({"ask": "hear", "run": 7, "member": 1})),
+            ("ask-receive", json!({"ask": "receive", "run": 7, "member": 1})),
             ("ask-send", json!({"ask": "send", "to": "10.0.0.1:7447"})),
             ("ask-exec", json!({"ask": "exec", "run": 7, "request": request, "size": [24, 80]})),
             ("answer-card", with("answer", "card", card.clone())),

@@ -1,10 +1,10 @@
 //! Agents on many machines: keys, encrypted connections between them, membership and resources.
 //!
 //! Promises: without the cluster's key no stranger joins, reads or gets an answer, and trying costs
-//! an agent no more than a refused handshake; what agents agree on is the room `mesh`, fed and carried
-//! here; agents need no root and no configuration beyond the key and one address. Refuses: deciding
-//! what agents agree on; running programs itself; packets of emulated nodes, which never go over
-//! these connections.
+//! an agent no more than a refused handshake; what agents agree on is the room `mesh`, fed and
+//! carried here; agents need no root and no configuration beyond the key and one address. Refuses:
+//! deciding what agents agree on; running programs itself; packets of emulated nodes, which never
+//! go over these connections.
 //!
 //! | module | what |
 //! | --- | --- |

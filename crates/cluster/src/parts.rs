@@ -78,7 +78,8 @@ impl Parts {
             };
             let ask = ask(number);
             thread::spawn(move || {
-                // The thread that watches the run reads the signals that end it: no other may take them.
+                // The thread that watches the run reads the signals that end it: no other may take
+                // them.
                 let _ = signal::block(&[Signal::INT, Signal::TERM, Signal::HUP]);
                 link.live(&ask, ordered);
             });

@@ -57,7 +57,6 @@ pub enum Ask {
         run: u64,
     },
     /// Messages of another agent about its part follow on the stream, as [`run::Word`]s.
-    #[serde(rename = "hear")]
     Receive {
         /// Number of the run.
         run: u64,

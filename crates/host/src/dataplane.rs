@@ -194,7 +194,8 @@ impl Loop {
     fn run(mut self) -> Tally {
         // Wake-ups as exact as the kernel gives them to an ordinary thread; failing costs 50 µs.
         let _ = sys_clock::set_timer_slack(std::num::NonZeroU64::MIN);
-        // Served soon after each wake-up, at the same share of the processor; the loop works without, too.
+        // Served soon after each wake-up, at the same share of the processor; the loop works
+        // without, too.
         let _ = sys_schedule::set_slice(sys_schedule::SHORTEST_SLICE_NS);
         let thread = limits::current_thread();
         let before = limits::schedule_of(thread).unwrap_or_default();

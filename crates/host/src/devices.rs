@@ -15,8 +15,8 @@ pub(crate) struct DeviceDrops {
 }
 
 impl DeviceDrops {
-    /// What was dropped until now, by devices of the fabric and of the nodes with these inits, since
-    /// they were made.
+    /// What was dropped until now, by devices of the fabric and of the nodes with these inits,
+    /// since they were made.
     ///
     /// A veth device counts a packet as dropped on transmission when the processor's backlog is
     /// full (`net.core.netdev_max_backlog`), or the other end is down: neither program nor

@@ -78,7 +78,8 @@ fn cut_off(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// Machines without which the file does not want to go on, also if they were lost with their
-/// results only when all was over. The first that is lost ends the run, and is reported as its ending.
+/// results only when all was over. The first that is lost ends the run, and is reported as its
+/// ending.
 fn lost(evidence: &Evidence<'_>) -> Vec<String> {
     if evidence.plan.on_host_loss == OnHostLoss::Continue {
         return Vec::new();

@@ -126,7 +126,7 @@ mod tests {
     fn exit_codes_show_on_which_side_the_cause_is() {
         let no_agent = || ClientError::NoAgent { host: "localhost".into(), why: String::new() };
         assert_eq!(LeadError::from(no_agent()).exit_code(), 2);
-        assert_eq!(LeadError::from(KeyError::Make("no luck".into())).exit_code(), 4);
+        assert_eq!(LeadError::from(KeyError::Make("no memory".into())).exit_code(), 4);
         assert_eq!(LeadError::new(Kind::Internal, "").exit_code(), 5);
         let part = LeadError::Part { host: "a".into(), why: "b".into(), hint: None, code: 130 };
         assert_eq!((part.exit_code(), part.to_string()), (130, "host a: b".to_owned()));
@@ -145,8 +145,8 @@ mod tests {
     fn a_hint_goes_with_an_error_in_words_and_no_other() {
         let error = LeadError::new(Kind::Machine, "it is tired").with_hint("let it rest");
         assert_eq!(text(&error), "error: it is tired\nhint: let it rest");
-        let key = LeadError::from(KeyError::Make("no luck".into())).with_hint("x");
-        assert_eq!(text(&key), "error: cannot make a key: no luck");
+        let key = LeadError::from(KeyError::Make("no memory".into())).with_hint("x");
+        assert_eq!(text(&key), "error: cannot make a key: no memory");
         let open = KeyError::Open { path: "k".into(), mode: 0o644 };
         let key = LeadError::from(open);
         assert_eq!(key.exit_code(), 2);

@@ -79,6 +79,7 @@ impl Span {
         self.0
     }
 
+    /// Whether it has no length.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0

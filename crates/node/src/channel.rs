@@ -58,8 +58,8 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message with its descriptors, waiting up to `timeout` (`None`: without limit); `None` if
-    /// none has come.
+    /// The next message with its descriptors, waiting up to `timeout` (`None`: without limit);
+    /// `None` if none has come.
     pub(crate) fn receive<T: DeserializeOwned>(
         &self,
         timeout: Option<Duration>,

@@ -4,7 +4,8 @@
 //! Stages, each named in failures:
 //!
 //! 1. *process*: die with the host process; signals as something to read; where programs are to be
-//!    root, make the user namespace in which they are, and keep other processes from reading this one;
+//!    root, make the user namespace in which they are, and keep other processes from reading this
+//!    one;
 //! 2. *mounts*: a private tree of mounts with the node's own /proc and devices in /sys, without
 //!    what is hidden from all nodes, and with folders of its own where the node is private;
 //! 3. *names*: host name, /etc/hosts, /etc/hostname, /etc/resolv.conf, no name caches; then the

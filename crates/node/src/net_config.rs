@@ -141,8 +141,8 @@ impl NetConfig {
     }
 
     /// The prefixes of a table that leads to each destination by the device that `choose` says,
-    /// beside a default route by `default`. Addresses that no interface has may go anywhere, but for
-    /// those of LANs: these go with their subnet.
+    /// beside a default route by `default`. Addresses that no interface has may go anywhere, but
+    /// for those of LANs: these go with their subnet.
     fn table(
         &self,
         exits: &Exits<'_>,
@@ -270,8 +270,8 @@ const GROUPS: Prefix = Prefix { address: IpAddr::V4(Ipv4Addr::new(224, 0, 0, 0))
 /// All hosts of a link.
 const ALL: Prefix = Prefix { address: IpAddr::V4(Ipv4Addr::BROADCAST), length: 32 };
 
-/// The index of a node's device, chosen here so that it need not be looked up. Below are `lo` and the
-/// devices that some kernel modules put into each namespace.
+/// The index of a node's device, chosen here so that it need not be looked up. Below are `lo` and
+/// the devices that some kernel modules put into each namespace.
 pub(crate) fn device_index(position: usize) -> u32 {
     100 + u32::try_from(position).expect("a plan has fewer than 2^32 interfaces")
 }

@@ -3,8 +3,8 @@
 //!
 //! As root, all cases run twice: as root and as an ordinary user; the case of a node's root that
 //! becomes another user runs a third time, as an account with subordinate identities. `ok`,
-//! `FAILED` or `skipped` is said of each; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of what is
-//! skipped. A word on the command line chooses the cases whose names contain it.
+//! `FAILED` or `skipped` is said of each; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of what
+//! is skipped. A word on the command line chooses the cases whose names contain it.
 
 #![expect(clippy::unwrap_used, reason = "a case fails by a panic")]
 

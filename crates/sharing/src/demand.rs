@@ -23,8 +23,8 @@ pub struct Usage {
 ///
 /// - It **used its share** (15/16 of it or more): it is held back, and may want anything. Its
 ///   demand doubles at once, and is without bound after three such periods in a row.
-/// - It **did not**: its demand does not rise. Its use and a quarter more would do; a demand
-///   that is more than an eighth too great goes a quarter of the way there.
+/// - It **did not**: its demand does not rise. Its use and a quarter more would do; a demand that
+///   is more than an eighth too great goes a quarter of the way there.
 ///
 /// It does not swing: a flow that brings a steady u ends with a demand of 11/8 to 10/7 u, of which
 /// it uses about 7/10. That is well below 15/16: a noise of a tenth of u changes nothing, neither

@@ -63,7 +63,7 @@ fn flows_of_three_machines_share_a_link_as_in_splaynets_example() {
 }
 
 /// A datagram each 100 ms is a new flow each time: it has a share for 50 ms, of the least demand.
-/// Nobody else can use that but its own machine.
+/// Only its own machine can use that.
 #[test]
 fn a_small_datagram_now_and_then_takes_no_more_than_a_full_packet_a_period() {
     let text = dumbbell("rate: 12mbit, latency: 5ms");

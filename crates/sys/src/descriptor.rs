@@ -4,8 +4,8 @@ use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 /// Closes all of them, with one call for each row of successive numbers.
 ///
-/// A forked child that drops a thousand descriptors of its parent one by one makes a thousand calls;
-/// their numbers are mostly successive.
+/// A forked child that drops a thousand descriptors of its parent one by one makes a thousand
+/// calls; their numbers are mostly successive.
 pub fn close_all(descriptors: impl IntoIterator<Item = OwnedFd>) {
     let mut numbers: Vec<RawFd> = descriptors.into_iter().map(IntoRawFd::into_raw_fd).collect();
     numbers.sort_unstable();

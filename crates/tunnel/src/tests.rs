@@ -39,14 +39,14 @@ impl Carrier for Wire {
 }
 
 /// A member and the wire on which it sends.
-struct Side {
+struct End {
     members: Members,
     wire: Wire,
 }
 
-impl Side {
+impl End {
     fn new(own: u16, security: Security) -> Self {
-        Side::of_run(7, own, security)
+        End::of_run(7, own, security)
     }
 
     fn of_run(run: u64, own: u16, security: Security) -> Self {
@@ -54,7 +54,7 @@ impl Side {
         let setup = Setup { run, own, peers, security };
         let members = Members::new(setup, address(own)).unwrap();
         let wire = Wire { datagrams: VecDeque::new(), limit: 1472, refusal: None };
-        Side { members, wire }
+        End { members, wire }
     }
 
     fn push(&mut self, now: Time, port: u32, frame: &[u8]) {

@@ -21,7 +21,7 @@ fn ctrl_c_ends_a_run_on_all_machines_and_what_there_is_of_it_comes_here() {
 }
 
 #[test]
-fn a_run_goes_on_without_who_began_it_and_is_fetched_from_another_machine() {
+fn a_run_goes_on_without_the_command_that_began_it_and_is_fetched_from_another_machine() {
     let Some(mut machines) = Machines::new(2) else { return };
     let mut run = machines.start(FILE, &[]);
     run.wait_for("icmp_seq=3");
@@ -46,7 +46,7 @@ fn a_run_goes_on_without_who_began_it_and_is_fetched_from_another_machine() {
 }
 
 #[test]
-fn a_run_that_nobody_waits_for_is_fetched_when_it_is_over_by_all_who_watch() {
+fn a_detached_run_is_fetched_when_it_is_over_by_all_that_follow_it() {
     let Some(mut machines) = Machines::new(2) else { return };
     let begun = machines.start(SHORT, &["--detach"]).finish();
     begun.assert_code(0);
@@ -63,12 +63,17 @@ fn a_run_that_nobody_waits_for_is_fetched_when_it_is_over_by_all_who_watch() {
     let outcomes = fetched.map(Run::finish);
     assert!(outcomes.iter().any(|outcome| outcome.code == 0), "{outcomes:?}");
     for outcome in outcomes {
-        // Either may find that the other was faster; who names no run hears that there is none.
+        // Either may find that the other was faster; without a number the error is that there is no
+        // run.
         if outcome.code == 0 {
             assert_eq!(outcome.output("b").trim(), "done");
         } else {
-            let told = [number.as_str(), "no run has a part on"];
-            assert!(told.iter().any(|told| outcome.stderr.contains(told)), "{}", outcome.stderr);
+            let errors = [number.as_str(), "no run has a part on"];
+            assert!(
+                errors.iter().any(|error| outcome.stderr.contains(error)),
+                "{}",
+                outcome.stderr
+            );
         }
     }
     for at in 0..2 {
@@ -79,15 +84,15 @@ fn a_run_that_nobody_waits_for_is_fetched_when_it_is_over_by_all_who_watch() {
 }
 
 #[test]
-fn results_that_nobody_fetches_expire_and_both_sides_are_told() {
+fn results_that_are_not_fetched_expire_and_both_sides_report_it() {
     let keep = ["--keep-results", "1s"];
     let Some(mut machines) = Machines::with(&[&keep, &keep]) else { return };
     let begun = machines.start(SHORT, &["--detach"]).finish();
     begun.assert_code(0);
     let number = begun.stdout.trim().to_owned();
-    let told = format!("the results of run {number} (net-1) have expired");
+    let expired = format!("the results of run {number} (net-1) have expired");
     for at in 0..2 {
-        machines.agent_of(at).wait_for(&told);
+        machines.agent_of(at).wait_for(&expired);
         machines.assert_nothing_left(at);
         let late =
             machines.ask(at, &["attach", &number, "--host", &address(at), "--key", "../key"]);

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use super::support::{Machines, address, is_root, missing};
 
 #[test]
-fn who_has_another_key_runs_nothing_and_is_named() {
+fn an_agent_with_another_key_runs_nothing_and_is_named() {
     let Some(mut machines) = Machines::new(2) else { return };
     let made = machines.ask(0, &["keygen", "other.key"]);
     assert!(made.status.success(), "{made:?}");
@@ -17,17 +17,17 @@ fn who_has_another_key_runs_nothing_and_is_named() {
         machines.ask(0, &["run", "net.yaml", "--hosts", &address(1), "--key", key, "--out", "out"])
     };
     let refused = run("other.key");
-    let told = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(2), "{told}");
-    assert!(told.contains(&format!("the agent at {} has another key", address(1))), "{told}");
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    assert!(error.contains(&format!("the agent at {} has another key", address(1))), "{error}");
     assert!(!machines.home(0).join("out").exists());
 
     // A key that others may read is none.
     fs::set_permissions(machines.home(0).join("other.key"), fs::Permissions::from_mode(0o644))
         .unwrap();
     let open = run("other.key");
-    let told = String::from_utf8(open.stderr).unwrap();
-    assert!(open.status.code() == Some(2) && told.contains("other.key"), "{told}");
+    let error = String::from_utf8(open.stderr).unwrap();
+    assert!(open.status.code() == Some(2) && error.contains("other.key"), "{error}");
 
     machines.agent_of(1).wait_for("agent: refused 10.99.0.1:");
     machines.assert_nothing_left(1);
@@ -98,8 +98,8 @@ fn no_process_of_the_same_user_looks_into_one_that_has_the_key() {
         let command = fs::read_to_string(format!("/proc/{process}/comm")).unwrap();
         assert_eq!(command, "windtunnel\n", "{who}");
         for door in DOORS {
-            let (opened, told) = open(process, door);
-            assert!(!opened && told.contains("Permission denied"), "{who}, {door}: {told}");
+            let (opened, error) = open(process, door);
+            assert!(!opened && error.contains("Permission denied"), "{who}, {door}: {error}");
         }
         // Files of a process that cannot be traced are root's (proc(5)).
         let owner = fs::metadata(format!("/proc/{process}/mem")).unwrap().uid();

@@ -1,4 +1,4 @@
-//! A part of a run that hears of its beginning too late: the test plays its agent.
+//! A part of a run that learns of its beginning too late: the test acts as its agent.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use windtunnel_sys::clock;
 use super::support::Machines;
 
 #[test]
-fn a_part_that_hears_of_the_beginning_after_its_time_tells_how_late_it_began() {
+fn a_part_that_learns_of_the_beginning_after_its_time_reports_how_late_it_began() {
     // Whether parts can be made here.
     if Machines::new(1).is_none() {
         return;
@@ -22,17 +22,17 @@ fn a_part_that_hears_of_the_beginning_after_its_time_tells_how_late_it_began() {
     let folder = tempfile::tempdir().unwrap();
     let mut part = Part::start(folder.path().join("part"));
     part.wait_for(|said| matches!(said, FromPart::Prepared));
-    part.tell(&ToPart::Peers { addresses: vec![None] });
+    part.send(&ToPart::Peers { addresses: vec![None] });
     part.wait_for(|said| matches!(said, FromPart::Reached));
-    part.tell(&ToPart::Measure);
+    part.send(&ToPart::Measure);
     part.wait_for(|said| matches!(said, FromPart::Measured));
     let late_ns = 105_000_000;
-    part.tell(&ToPart::Begin { origin_ns: clock::monotonic_ns() - late_ns });
-    let is_told = |said: &FromPart| {
+    part.send(&ToPart::Begin { origin_ns: clock::monotonic_ns() - late_ns });
+    let is_reported = |said: &FromPart| {
         let FromPart::Notice { notice } = said else { return false };
         notice.contains("began-late") && notice.contains("\"host\":\"one\"")
     };
-    part.wait_for(is_told);
+    part.wait_for(is_reported);
     part.wait_for(|said| matches!(said, FromPart::Ended));
     let results = std::fs::read(folder.path().join("part/part.json")).unwrap();
     let results: serde_json::Value = serde_json::from_slice(&results).unwrap();
@@ -59,11 +59,11 @@ impl Part {
         while part.frames.take::<Version>().unwrap().is_none() {
             part.read();
         }
-        part.tell(&ToPart::Setup(Box::new(setup(folder))));
+        part.send(&ToPart::Setup(Box::new(setup(folder))));
         part
     }
 
-    fn tell(&mut self, message: &ToPart) {
+    fn send(&mut self, message: &ToPart) {
         self.stream.write_all(&frame::encode(message).unwrap()).unwrap();
     }
 

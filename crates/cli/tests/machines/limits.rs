@@ -5,7 +5,7 @@ use std::fs;
 use super::support::{Machines, address};
 
 #[test]
-fn what_an_owner_does_not_allow_is_refused_with_numbers_and_leaves_nothing() {
+fn a_part_beyond_the_owners_limits_is_refused_with_numbers_and_leaves_nothing() {
     let strict = [
         "--max-nodes",
         "2",
@@ -38,8 +38,8 @@ fn what_an_owner_does_not_allow_is_refused_with_numbers_and_leaves_nothing() {
     for (nodes, code, why) in refusals {
         let outcome = machines.start(&file(nodes), &[]).finish();
         outcome.assert_code(code);
-        let told = outcome.stderr.lines().find(|line| line.starts_with("error: host two: "));
-        assert!(told.is_some_and(|told| told.contains(why)), "{}", outcome.stderr);
+        let error = outcome.stderr.lines().find(|line| line.starts_with("error: host two: "));
+        assert!(error.is_some_and(|error| error.contains(why)), "{}", outcome.stderr);
         assert!(!outcome.folder.exists(), "nothing has happened");
     }
     // Nor a folder that windtunnel names itself, nor a link to it.

@@ -16,14 +16,14 @@ fn a_run_over_machines_is_asked_changed_and_stopped_in_its_folder() {
     assert_eq!(all, [("a", "running"), ("b", "running"), ("c", "running")].map(owned), "{all:?}");
 
     let none = machines.ask(0, &["exec", "--run", run.name(), "b", "--", "no-such-program"]);
-    let told = String::from_utf8_lossy(&none.stderr).into_owned();
-    assert!(told.contains("no-such-program"), "{told}");
+    let error = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(error.contains("no-such-program"), "{error}");
 
     // A change is asked of one machine and done on all: the way there and back is over three.
     ask(&machines, &run, "set", &["wire", "latency=100ms"]);
     until("round trips of 210 ms", || {
-        let told = run.told();
-        let mut times = told
+        let output = run.output();
+        let mut times = output
             .lines()
             .filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse::<f64>().ok());
         times.next_back().filter(|time| *time >= 210.0)

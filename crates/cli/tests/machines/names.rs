@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::support::{MAX_LATENESS, Machines, address, is_missing, until};
 
 /// A name server on a machine's loopback, until the test ends. All names are the second machine's
-/// address, which it tells late.
+/// address, which it answers late.
 struct Resolver(Child);
 
 impl Resolver {
@@ -14,9 +14,9 @@ impl Resolver {
     fn start(mut python: Command) -> Resolver {
         let child = python.args(["-c", SERVER]).stdout(Stdio::piped()).spawn().unwrap();
         let mut resolver = Resolver(child);
-        let mut told = [0; 6];
-        std::io::Read::read_exact(resolver.0.stdout.as_mut().unwrap(), &mut told).unwrap();
-        assert_eq!(&told, b"hears\n");
+        let mut line = [0; 6];
+        std::io::Read::read_exact(resolver.0.stdout.as_mut().unwrap(), &mut line).unwrap();
+        assert_eq!(&line, b"ready\n");
         resolver
     }
 }
@@ -51,10 +51,10 @@ fn a_name_that_resolves_after_the_idle_time_of_connections_is_waited_for() {
     let words = [&words[..], &["--max-lateness", MAX_LATENESS, "--attempts", "5"]].concat();
     let began = Instant::now();
     let output = machines.windtunnel_behind(0, &behind, &words).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(began.elapsed() >= LATE, "the name was not asked for: {told}");
-    assert!(told.contains("1 on one") && told.contains("1 on two"), "{told}");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    assert!(began.elapsed() >= LATE, "the name was not asked for: {error}");
+    assert!(error.contains("1 on one") && error.contains("1 on two"), "{error}");
     until("that nothing is left", || machines.folders(1).is_empty().then_some(()));
 }
 
@@ -67,7 +67,7 @@ const SERVER: &str = r#"
 import socket, threading, time
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 server.bind(("127.0.0.1", 53))
-print("hears", flush=True)
+print("ready", flush=True)
 def answer(asked, client):
     time.sleep(7)
     end = asked.index(b"\0", 12) + 5

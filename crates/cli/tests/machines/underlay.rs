@@ -23,14 +23,14 @@ fn datagrams_that_one_direction_between_two_machines_loses_are_counted_and_the_p
     let pairs: Vec<_> = pairs.collect();
     for (host, peer) in [("two", "three"), ("three", "two")] {
         assert!(pairs.contains(&(host.into(), peer.into())), "{pairs:?}");
-        let told = format!("host {host} got no answer of host {peer} from ");
+        let text = format!("host {host} got no answer of host {peer} from ");
         let doubts = doubts(&outcome);
-        assert!(doubts.iter().any(|doubt| doubt.starts_with(&told)), "{doubts:?}");
+        assert!(doubts.iter().any(|doubt| doubt.starts_with(&text)), "{doubts:?}");
     }
 }
 
 #[test]
-fn two_of_three_machines_that_are_cut_from_each_other_are_told_though_nobody_is_lost() {
+fn two_of_three_machines_that_are_cut_from_each_other_are_reported_though_none_is_lost() {
     let Some((machines, mut run)) = pinging() else { return };
     machines.drop_from(1, 2, "");
     machines.drop_from(2, 1, "");
@@ -52,9 +52,9 @@ fn a_run_whose_packets_do_not_pass_does_not_begin_and_names_the_machines_and_the
     machines.drop_from(1, 2, "ipproto udp dport 7448-65534");
     let outcome = machines.start(FILE, &[]).finish();
     outcome.assert_code(4);
-    let told =
+    let text =
         "error: no packet comes from host three (10.99.0.3:7448) to host two (10.99.0.2:7448): ";
-    assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains(text), "{}", outcome.stderr);
     let hint = "hint: let UDP ports 7447-7547 pass between all machines, in both directions";
     assert!(outcome.stderr.contains(hint), "{}", outcome.stderr);
     for at in 0..3 {
@@ -63,14 +63,14 @@ fn a_run_whose_packets_do_not_pass_does_not_begin_and_names_the_machines_and_the
 }
 
 #[test]
-fn a_run_whose_agents_do_not_hear_each_other_does_not_begin_and_names_them() {
+fn a_run_does_not_begin_if_two_agents_do_not_reach_each_other_and_names_them() {
     let Some(mut machines) = Machines::new(3) else { return };
     machines.drop_from(1, 2, "");
     machines.drop_from(2, 1, "");
     let outcome = machines.start(FILE, &[]).finish();
     outcome.assert_code(4);
-    let told = "error: the agents do not reach each other: nothing comes from host ";
-    assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    let text = "error: the agents do not reach each other: nothing comes from host ";
+    assert!(outcome.stderr.contains(text), "{}", outcome.stderr);
     for place in ["two (10.99.0.2:7447)", "three (10.99.0.3:7447)"] {
         assert!(outcome.stderr.contains(place), "{}", outcome.stderr);
     }
@@ -82,8 +82,8 @@ fn a_run_whose_agents_do_not_hear_each_other_does_not_begin_and_names_them() {
 #[test]
 fn agents_on_a_switch_without_a_default_route_find_each_other_by_one_address() {
     let anywhere: &[&str] = &["--listen", "0.0.0.0:7447"];
-    // As docs/cluster.md says: the first knows nobody, the others know the first. They meet or this
-    // fails.
+    // As docs/cluster.md says: the first is started alone, the others know the first. They meet or
+    // this fails.
     let Some(machines) = Machines::with(&[anywhere; 3]) else { return };
     let hosts = machines.ask(2, &["hosts", "--key", "../key", "--json"]);
     let hosts: serde_json::Value = serde_json::from_slice(&hosts.stdout).unwrap();

@@ -26,8 +26,8 @@ fn one_file_over_three_machines_is_one_run_with_one_verdict_and_one_folder() {
         assert!(!outcome.exit(node).is_empty(), "{node}");
     }
 
-    // What happens to the run happens once, whoever tells it; what happens to a program is told by
-    // its machine.
+    // What happens to the run happens once, by whichever machine reports it; what happens to a
+    // program is reported by its machine.
     for kind in ["run-began", "run-ended"] {
         assert_eq!(outcome.events(kind).len(), 1, "{kind}: {}", outcome.file("events.jsonl"));
     }
@@ -47,11 +47,11 @@ fn one_file_over_three_machines_is_one_run_with_one_verdict_and_one_folder() {
     );
     assert!(hosts.iter().all(|host| host["sent_packets"].as_u64().unwrap() > 0), "{hosts:?}");
     // The source is on `two`, and nodes of the others can send over the link that it fills.
-    let told = hosts.iter().filter(|host| host["host"] != "two");
-    for host in told {
+    let others = hosts.iter().filter(|host| host["host"] != "two");
+    for host in others {
         let starts = &host["flow_starts"];
-        assert!(starts["told"].as_u64().unwrap() > 0, "{host}");
-        assert!(starts["flows"].as_u64() <= starts["told"].as_u64(), "{host}");
+        assert!(starts["announced"].as_u64().unwrap() > 0, "{host}");
+        assert!(starts["flows"].as_u64() <= starts["announced"].as_u64(), "{host}");
         assert!(starts["p50_ns"].as_u64() <= starts["max_ns"].as_u64(), "{host}");
     }
 

@@ -61,7 +61,7 @@ fn an_unreadable_question_gets_no_answer_and_does_not_end_the_connection() {
     let client = agent.client(&key).unwrap();
     let too_long = (u32::MAX.to_be_bytes()).to_vec();
     let wrong = framed(&json!({"ask": "nonsense"}));
-    let invalid = framed(&json!({"ask": "hear", "run": 1, "member": 65535}));
+    let invalid = framed(&json!({"ask": "receive", "run": 1, "member": 65535}));
     for bytes in [too_long, wrong, invalid] {
         let answer: Result<Answer, _> = client.block_on(async {
             let (mut to, mut from) = client.connection().open_bi().await?;

@@ -7,11 +7,11 @@
 //!   **Bytes**: unchanged.
 //! - **Drop reasons**: none.
 //! - **Model**: `reorder` of tc-netem(8) the other way round: there the chosen packets skip the
-//!   delay and all others are delayed; here the latency stays the least that a packet can take.
-//!   The correlation is netem's (`get_crandom` of `net/sched/sch_netem.c`): for each packet that
-//!   comes here x(n) = ρ·x(n−1) + (1−ρ)·u(n) with u uniform over [0, 1), and it is chosen where x is
-//!   less than the probability. x(n) has the lag-1 autocorrelation ρ and a mean of 1/2, but not
-//!   the uniform distribution: its variance is (1−ρ)/(12·(1+ρ)). Hence, as with netem, the share of
+//!   delay and all others are delayed; here the latency stays the least that a packet can take. The
+//!   correlation is netem's (`get_crandom` of `net/sched/sch_netem.c`): for each packet that comes
+//!   here x(n) = ρ·x(n−1) + (1−ρ)·u(n) with u uniform over [0, 1), and it is chosen where x is less
+//!   than the probability. x(n) has the lag-1 autocorrelation ρ and a mean of 1/2, but not the
+//!   uniform distribution: its variance is (1−ρ)/(12·(1+ρ)). Hence, as with netem, the share of
 //!   chosen packets is not the probability where there is a correlation.
 
 use windtunnel_model::profile::Reorder as Setting;

@@ -1,4 +1,4 @@
-//! Loss, duplication and corruption, and what luck depends on.
+//! Loss, duplication and corruption, and what their random numbers depend on.
 
 use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{GilbertElliott, Loss};

@@ -114,7 +114,7 @@ fn routers_choose_independently_of_each_other() {
             plan.link([pair[0], pair[1]], [plain(), plain()]);
         }
     }
-    // Two links between the same routers need names of their own: they name the links' luck.
+    // Two links between the same routers need names of their own: they name the random streams.
     let mut plan = plan.build();
     for (index, link) in plan.links.iter_mut().enumerate() {
         link.name = format!("l{index}");

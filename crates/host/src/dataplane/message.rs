@@ -61,7 +61,7 @@ pub(crate) enum Note {
 /// What a change that is ordered while the run lives does.
 #[derive(Debug, Clone)]
 pub(crate) enum Order {
-    /// Start the run's clock: forget what happened before, start luck and schedule from zero.
+    /// Start the run's clock: forget what happened before, start random streams and schedule from zero.
     Begin(Time),
     Change {
         id: u64,

@@ -145,8 +145,8 @@ impl Results {
 /// # Errors
 /// If there is none.
 pub(super) fn reserve(folder: &Folder, plan: &Plan) -> Result<(), FolderError> {
-    // It has the figures of the report, and histograms and samples of which it is not known how many
-    // there will be.
+    // It has the figures of the report, and histograms and samples of which it is not known how
+    // many there will be.
     folder.reserve(FILE, 2 * reserve::report_bytes(plan))
 }
 

@@ -5,8 +5,8 @@
 pub(super) struct Doubt {
     /// The reason, with time, links and likely cause as far as they are known.
     pub(super) text: String,
-    /// Whether the machine did not keep up, and nothing else: the same run may be faithful when the
-    /// machine has more time.
+    /// Whether the machine did not keep up, and nothing else: the same run may be faithful when
+    /// the machine has more time.
     pub(super) is_of_speed: bool,
 }
 

@@ -8,9 +8,9 @@ use crate::ending::Ending;
 use crate::output::ProgramKey;
 use crate::supervisor::{Life, Supervised};
 
-/// A program that is not a daemon must have run and exited with 0; a daemon must not have exited with
-/// an error. Excused are programs whose exit the file speaks of, and those that an event or the end
-/// of the run has ended.
+/// A program that is not a daemon must have run and exited with 0; a daemon must not have exited
+/// with an error. Excused are programs whose exit the file speaks of, and those that an event or
+/// the end of the run has ended.
 pub(super) fn failures(evidence: &Evidence<'_>) -> Vec<String> {
     let programs = evidence.supervisor.programs();
     programs

@@ -100,7 +100,7 @@ fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> Peer {
 fn flow_starts(announced: u64, seen: &Lateness) -> FlowStarts {
     let lateness::Summary { packets, p50_ns, p99_ns, max_ns, .. } = seen.summary();
     let mean_ns = seen.mean().as_nanos();
-    FlowStarts { told: announced, flows: packets, mean_ns, p50_ns, p99_ns, max_ns }
+    FlowStarts { announced, flows: packets, mean_ns, p50_ns, p99_ns, max_ns }
 }
 
 fn machine(evidence: &Evidence<'_>) -> Machine {

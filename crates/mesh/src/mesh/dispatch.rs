@@ -21,12 +21,12 @@ impl Mesh {
             Message::Leave(life) => self.on_leave(life),
             Message::Lost { from, life } => self.on_lost(from, &life),
             Message::RosterSum { from, agents, answer } => {
-                self.search.on_roster_sum(&mut self.ctx, from, agents, answer)
+                self.search.on_roster_sum(&mut self.ctx, from, agents, answer);
             }
             Message::RosterAsk { from, after } => self.ctx.on_roster_ask(from, after),
             Message::Roster { from, more, agents } => self.on_roster(from, more, &agents),
             Message::Run(from, state) => {
-                self.runs.on_run_state(&mut self.ctx, &mut self.probes, from, &state)
+                self.runs.on_run_state(&mut self.ctx, &mut self.probes, from, &state);
             }
             Message::RunLeft(from, run) => self.runs.on_run_left(&mut self.ctx, from, run),
             Message::Delta(from, delta) => self.runs.on_delta(&mut self.ctx, from, &delta),
@@ -39,13 +39,13 @@ impl Mesh {
                 self.on_probe_ack((from, incarnation), number, origin);
             }
             Message::ProbeFor { from, target, number } => {
-                self.probes.on_probe_for(&mut self.ctx, from, target, number)
+                self.probes.on_probe_for(&mut self.ctx, from, target, number);
             }
             Message::Meet { from, run, node, agents } => {
-                self.runs.on_meet(&mut self.ctx, from, run, node, &agents)
+                self.runs.on_meet(&mut self.ctx, from, run, node, &agents);
             }
             Message::AckFor { from, target, number } => {
-                self.probes.on_ack_for(&mut self.ctx, from, target, number)
+                self.probes.on_ack_for(&mut self.ctx, from, target, number);
             }
             Message::Ping { from, sent } => self.on_ping(from, sent),
             Message::Pong { from, sent, came, left } => {

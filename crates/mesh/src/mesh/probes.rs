@@ -261,7 +261,7 @@ impl Mesh {
         match check {
             Check::Next(scope) => self.probe_next(scope),
             Check::Unanswered(scope, number) => {
-                self.probes.ask_others(&mut self.ctx, &self.runs, scope, number)
+                self.probes.ask_others(&mut self.ctx, &self.runs, scope, number);
             }
             Check::Down(life, incarnation) => self.ctx.condemn(life, incarnation),
         }

@@ -91,8 +91,8 @@ impl Programs {
         }
     }
 
-    /// Reaps processes that have ended: the next of our programs among them, silently passing over orphans
-    /// that programs have left to us.
+    /// Reaps processes that have ended: the next of our programs among them, silently passing over
+    /// orphans that programs have left to us.
     pub(super) fn reap(&mut self) -> Option<Reply> {
         while let Ok(Some((pid, status))) = process::wait_any(true) {
             if let Some((id, _)) = self.running.remove(&pid.as_raw_nonzero().get()) {

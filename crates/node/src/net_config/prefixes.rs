@@ -3,7 +3,8 @@
 //! A node with several devices has a way out for every address of the plan. Thousands of routes in
 //! hundreds of nodes take seconds to install, so they are merged: the optimal set of prefixes whose
 //! longest match gives each address its way (Draves, King, Venkatachary, Zill, *Constructing
-//! optimal IP routing tables*, INFOCOM 1999), where addresses that no interface has may go anywhere.
+//! optimal IP routing tables*, INFOCOM 1999), where addresses that no interface has may go
+//! anywhere.
 
 use std::net::IpAddr;
 

@@ -207,8 +207,8 @@ fn rule_message(kind: u16, rule: Rule) -> Message {
     }
 }
 
-/// The next hop of every route on a link: no interface has the address, and none resolves it, because
-/// the devices resolve no addresses. Without one the kernel would keep a neighbour for each
+/// The next hop of every route on a link: no interface has the address, and none resolves it,
+/// because the devices resolve no addresses. Without one the kernel would keep a neighbour for each
 /// destination, and all namespaces of the machine share room for 1024.
 fn gateway(source: IpAddr) -> IpAddr {
     match source {

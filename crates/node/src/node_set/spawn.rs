@@ -93,7 +93,8 @@ fn fork(setup: &InitSetup<'_>, node_set: &mut NodeSet) -> Result<Node, CreateErr
     }
 }
 
-/// A node's descriptors. Its name is not freed: in a forked child that would copy the page it is on.
+/// A node's descriptors. Its name is not freed: in a forked child that would copy the page it is
+/// on.
 fn descriptors(node: Node) -> [OwnedFd; 2] {
     let Node { name, pidfd, channel, .. } = node;
     std::mem::forget(name);

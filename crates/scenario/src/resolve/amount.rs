@@ -7,7 +7,7 @@ use windtunnel_model::{NodeId, Plan, Probability, Span};
 use crate::decode::{Amount, At};
 use crate::error::Diagnostics;
 
-/// So many of the nodes, by the seed: each occurrence and each verb has luck of its own.
+/// So many of the nodes, by the seed: each occurrence and each verb has random numbers of its own.
 pub(super) fn chosen(
     found: &mut Diagnostics,
     mut nodes: Vec<NodeId>,

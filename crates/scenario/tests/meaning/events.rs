@@ -46,7 +46,7 @@ fn repetitions_flaps_and_some_nodes_come_to_events_of_their_own() {
         _ => None,
     });
     let restarts: Vec<(String, Vec<NodeId>)> = restarts.collect();
-    // Before the end at 4 s; 2.5 nodes are rounded to 3, and each time has luck of its own.
+    // Before the end at 4 s; 2.5 nodes are rounded to 3, and each time has random numbers of its own.
     let times: Vec<&str> = restarts.iter().map(|(at, _)| at.as_str()).collect();
     assert_eq!(times, ["1s", "2s", "3s"]);
     assert!(restarts.iter().all(|(_, nodes)| nodes.len() == 3), "{restarts:?}");

@@ -37,8 +37,8 @@ pub(crate) fn network() -> impl Strategy<Value = Network> {
     let rates = [0..RATES.len(), 0..RATES.len()];
     let nodes = vec((0..8_usize, second, 0..5_usize, rates), 3..10);
     (shape, routers, vec(0..1000_u32, 64), nodes, 2..6_usize, any::<bool>()).prop_map(
-        |(shape, routers, luck, nodes, machines, equal)| Network {
-            text: text(&edges(shape, &routers, &luck), routers.len(), &nodes, equal),
+        |(shape, routers, random, nodes, machines, equal)| Network {
+            text: text(&edges(shape, &routers, &random), routers.len(), &nodes, equal),
             // There are nodes on two machines at least.
             machines: (0..)
                 .zip(&nodes)
@@ -65,7 +65,7 @@ impl Network {
 fn edges(
     shape: Shape,
     routers: &[(u32, u32, usize, usize)],
-    luck: &[u32],
+    random: &[u32],
 ) -> BTreeSet<(usize, usize, usize)> {
     let count = routers.len();
     let tree = (1..count).map(|new| match shape {
@@ -83,7 +83,7 @@ fn edges(
                 let far = f64::from(ax.abs_diff(bx)).hypot(f64::from(ay.abs_diff(by)));
                 // Waxman (1988): α · exp(−d / βL), here with α = 0.6 and β = 0.3.
                 let chance = 0.6 * (-far / (0.3 * 1000.0 * 2_f64.sqrt())).exp();
-                f64::from(luck[(a * 8 + b) % luck.len()]) < 1000.0 * chance
+                f64::from(random[(a * 8 + b) % random.len()]) < 1000.0 * chance
             };
             pairs.extend(all.filter(near));
         }

@@ -178,7 +178,7 @@ impl Shape {
                 let levels = wide(dimension);
                 (rows.saturating_mul(levels + 1), rows.saturating_mul(2 * levels))
             }
-            // How many links there will be is luck; what is drawn is counted afterwards.
+            // How many links there will be is random; what is drawn is counted afterwards.
             Shape::Random { routers, .. } => (self.routers(routers, 2)?, wide(routers) - 1),
             Shape::ScaleFree { routers, attach } => {
                 self.least("the number of links of a newcomer", attach, 1)?;

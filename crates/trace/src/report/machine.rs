@@ -77,7 +77,7 @@ pub struct Peer {
 pub struct FlowStarts {
     /// Flows that began on the other machines and were announced to it.
     #[serde(default)]
-    pub told: u64,
+    pub announced: u64,
     /// Those of them that shared a link with a flow of its own when they were announced.
     pub flows: u64,
     /// The mean, in nanoseconds, as the others.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use windtunnel_simlab::fuzzing::{damage, replay_seeds};
 
-use super::{Side, frame, ms};
+use super::{End, frame, ms};
 use crate::fuzz_one;
 use crate::setup::Security;
 
@@ -18,8 +18,8 @@ fn input(late: u8, datagrams: &[Vec<u8>]) -> Vec<u8> {
 
 /// The corpus as it was first made; `WINDTUNNEL_TUNNEL_CORPUS=write` makes the files again.
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let sent = |security, size| Side::new(0, security).send(ms(1), &frame(1, size));
-    let mut side = Side::new(0, Security::Plain);
+    let sent = |security, size| End::new(0, security).send(ms(1), &frame(1, size));
+    let mut side = End::new(0, Security::Plain);
     side.members.handle_timeout(ms(1), &mut side.wire);
     let probe: Vec<_> = side.wire.datagrams.drain(..).collect();
     vec![

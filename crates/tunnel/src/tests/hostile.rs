@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use windtunnel_wire::tunnel::Header;
 
-use super::{SEALED, Side, address, frame, ms};
+use super::{End, SEALED, address, frame, ms};
 use crate::counters::Refused;
 use crate::members::Refusal;
 use crate::setup::Security;
 
-fn refused(side: &Side) -> Refused {
+fn refused(side: &End) -> Refused {
     let counters = side.members.counters();
     assert_eq!(counters.received.frames, 0, "nothing was handed over");
     counters.refused
@@ -17,8 +17,8 @@ fn refused(side: &Side) -> Refused {
 
 #[test]
 fn each_reason_has_its_counter() {
-    let genuine = Side::new(0, SEALED).send(ms(1), b"a frame").remove(0);
-    let mut b = Side::new(1, SEALED);
+    let genuine = End::new(0, SEALED).send(ms(1), b"a frame").remove(0);
+    let mut b = End::new(1, SEALED);
     // Every place where it can be cut, and every changed bit.
     for length in 0..genuine.len() {
         assert_eq!(b.accept(ms(1), &genuine[..length]), []);
@@ -26,7 +26,7 @@ fn each_reason_has_its_counter() {
     let malformed = genuine.len() as u64;
     assert_eq!(refused(&b), Refused { malformed, ..Refused::default() });
 
-    let mut b = Side::new(1, SEALED);
+    let mut b = End::new(1, SEALED);
     for bit in 0..genuine.len() * 8 {
         let mut changed = genuine.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
@@ -36,31 +36,31 @@ fn each_reason_has_its_counter() {
     assert!(refused(&b).forged >= 8 * (genuine.len() as u64 - 24));
     assert!(!b.members.peer(0).unwrap().reached);
 
-    let only = |datagram: &[u8], from: u16, side: Side| {
+    let only = |datagram: &[u8], from: u16, side: End| {
         let mut side = side;
         assert_eq!(side.accept_from(ms(1), address(from), datagram), []);
         assert!(side.members.counters().lost == 0);
         refused(&side)
     };
     let none = Refused::default();
-    let fresh = || Side::new(1, SEALED);
-    let of_run = |run| Side::of_run(run, 0, SEALED).send(ms(1), b"x").remove(0);
+    let fresh = || End::new(1, SEALED);
+    let of_run = |run| End::of_run(run, 0, SEALED).send(ms(1), b"x").remove(0);
     assert_eq!(only(&of_run(8), 0, fresh()), Refused { other_run: 1, ..none });
     assert_eq!(only(&genuine, 5, fresh()), Refused { stranger: 1, ..none }, "another address");
-    let own = Side::new(1, SEALED).send(ms(1), b"x").remove(0);
+    let own = End::new(1, SEALED).send(ms(1), b"x").remove(0);
     assert_eq!(only(&own, 0, fresh()), Refused { stranger: 1, ..none }, "reflected");
-    let other_key = Side::new(0, Security::Sealed([4; 32])).send(ms(1), b"x").remove(0);
+    let other_key = End::new(0, Security::Sealed([4; 32])).send(ms(1), b"x").remove(0);
     assert_eq!(only(&other_key, 0, fresh()), Refused { forged: 1, ..none });
-    let plain = Side::new(0, Security::Plain).send(ms(1), b"x").remove(0);
+    let plain = End::new(0, Security::Plain).send(ms(1), b"x").remove(0);
     assert_eq!(only(&plain, 0, fresh()), Refused { other_security: 1, ..none });
-    let other = Side::new(1, Security::Plain);
+    let other = End::new(1, Security::Plain);
     assert_eq!(only(&genuine, 0, other), Refused { other_security: 1, ..none });
 }
 
 #[test]
 fn a_replayed_datagram_is_not_accepted() {
     for security in [SEALED, Security::Plain] {
-        let (mut a, mut b) = (Side::new(0, security), Side::new(1, security));
+        let (mut a, mut b) = (End::new(0, security), End::new(1, security));
         let first = a.send(ms(1), b"first").remove(0);
         assert_eq!(b.accept(ms(1), &first).len(), 1);
         assert_eq!(b.accept(ms(1), &first), []);
@@ -76,7 +76,7 @@ fn a_replayed_datagram_is_not_accepted() {
 
 #[test]
 fn a_flood_is_counted_and_genuine_frames_pass_in_between() {
-    let (mut a, mut b) = (Side::new(0, SEALED), Side::new(1, SEALED));
+    let (mut a, mut b) = (End::new(0, SEALED), End::new(1, SEALED));
     let mut forged = 0;
     for round in 0..2000 {
         let genuine = a.send(ms(1), &frame(round, 100)).remove(0);
@@ -101,7 +101,7 @@ fn a_flood_is_counted_and_genuine_frames_pass_in_between() {
 #[test]
 fn a_genuine_datagram_of_contradictory_content_is_malformed() {
     // Plain, as an honest sender does not make such: two pieces of one frame that overlap.
-    let (mut a, mut b) = (Side::new(0, Security::Plain), Side::new(1, Security::Plain));
+    let (mut a, mut b) = (End::new(0, Security::Plain), End::new(1, Security::Plain));
     let datagrams = a.send(ms(1), &frame(1, 3000));
     b.accept(ms(1), &datagrams[0]);
     let mut overlap = datagrams[1].clone();
@@ -116,7 +116,7 @@ fn a_genuine_datagram_of_contradictory_content_is_malformed() {
 
 #[test]
 fn no_number_is_used_twice_whatever_becomes_of_the_datagrams() {
-    let (mut a, mut b) = (Side::new(0, SEALED), Side::new(1, SEALED));
+    let (mut a, mut b) = (End::new(0, SEALED), End::new(1, SEALED));
     let mut seen = BTreeSet::new();
     let mut datagrams = 0;
     for round in 0..300_u32 {

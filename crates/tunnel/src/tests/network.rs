@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{SEALED, Side, frame, label, ms};
+use super::{End, SEALED, frame, label, ms};
 use crate::counters::Unsent;
 use crate::members::{Flushed, Outgoing, Refusal};
 use crate::setup::Security;
@@ -25,7 +25,7 @@ proptest! {
         sealed in any::<bool>(),
     ) {
         let security = if sealed { SEALED } else { Security::Plain };
-        let (mut a, mut b) = (Side::new(0, security), Side::new(1, security));
+        let (mut a, mut b) = (End::new(0, security), End::new(1, security));
         let mut count = 0;
         for (port, &size) in (0..).zip(&sizes) {
             a.push(ms(1), port, &frame(size, size));
@@ -65,7 +65,7 @@ proptest! {
         sizes in sizes(),
         losses in proptest::collection::btree_set(1..200usize, 0..30),
     ) {
-        let (mut a, mut b) = (Side::new(0, SEALED), Side::new(1, SEALED));
+        let (mut a, mut b) = (End::new(0, SEALED), End::new(1, SEALED));
         for (port, &size) in (0..).zip(&sizes) {
             a.push(ms(1), port, &frame(size, size));
         }
@@ -95,7 +95,7 @@ proptest! {
 
 #[test]
 fn a_frame_that_stays_unfinished_is_given_up_after_50_ms() {
-    let (mut a, mut b) = (Side::new(0, SEALED), Side::new(1, SEALED));
+    let (mut a, mut b) = (End::new(0, SEALED), End::new(1, SEALED));
     let datagrams = a.send(ms(1), &frame(1, 3000));
     assert_eq!(datagrams.len(), 3);
     assert_eq!(b.accept(ms(1), &datagrams[0]), []);
@@ -114,7 +114,7 @@ fn a_frame_that_stays_unfinished_is_given_up_after_50_ms() {
 
 #[test]
 fn unfinished_frames_are_overtaken_and_take_bounded_memory() {
-    let (mut a, mut b) = (Side::new(0, SEALED), Side::new(1, SEALED));
+    let (mut a, mut b) = (End::new(0, SEALED), End::new(1, SEALED));
     for round in 0..200 {
         let datagrams = a.send(ms(1), &frame(round, 60_000));
         assert_eq!(b.accept(ms(1), &datagrams[0]), []);
@@ -129,7 +129,7 @@ fn unfinished_frames_are_overtaken_and_take_bounded_memory() {
 
 #[test]
 fn small_frames_share_datagrams_and_a_train_is_cut_into_full_ones() {
-    let mut a = Side::new(0, SEALED);
+    let mut a = End::new(0, SEALED);
     for port in 0..100 {
         a.push(ms(1), port, &frame(1, 64));
     }
@@ -146,7 +146,7 @@ fn small_frames_share_datagrams_and_a_train_is_cut_into_full_ones() {
 
 #[test]
 fn sizes_grow_to_the_mtu_of_the_path_and_reach_both_sides() {
-    let (mut a, mut b) = (Side::new(0, SEALED), Side::new(1, SEALED));
+    let (mut a, mut b) = (End::new(0, SEALED), End::new(1, SEALED));
     for step in 0..200 {
         let now = ms(step);
         for side in [&mut a, &mut b] {
@@ -176,7 +176,7 @@ fn sizes_grow_to_the_mtu_of_the_path_and_reach_both_sides() {
 #[test]
 fn a_datagram_that_the_kernel_refuses_is_counted_by_reason() {
     for refusal in [Refusal::Blocked, Refusal::Failed] {
-        let mut a = Side::new(0, SEALED);
+        let mut a = End::new(0, SEALED);
         a.wire.refusal = Some(refusal);
         a.push(ms(1), 1, &frame(1, 60));
         // More than one batch: the second does not begin in the middle of a frame.
@@ -192,7 +192,7 @@ fn a_datagram_that_the_kernel_refuses_is_counted_by_reason() {
         assert_eq!((as_expected, other, unfit, too_big, flushed.sent), (3, 0, 3, 0, 0));
         assert_eq!(a.members.counters().unsent, flushed.unsent);
         a.wire.refusal = None;
-        let mut b = Side::new(1, SEALED);
+        let mut b = End::new(1, SEALED);
         let arrived: Vec<_> =
             a.send(ms(2), b"later").iter().flat_map(|bytes| b.accept(ms(2), bytes)).collect();
         assert_eq!(arrived, [(1, b"later".to_vec())]);
@@ -202,7 +202,7 @@ fn a_datagram_that_the_kernel_refuses_is_counted_by_reason() {
 #[test]
 fn datagrams_lost_on_the_way_to_a_peer_are_the_difference_of_two_counts_also_at_the_end() {
     for lost in 0..4 {
-        let (mut a, mut b) = (Side::new(0, SEALED), Side::new(1, SEALED));
+        let (mut a, mut b) = (End::new(0, SEALED), End::new(1, SEALED));
         // Probes are none of it.
         a.members.handle_timeout(ms(1), &mut a.wire);
         let mut datagrams: Vec<_> = a.wire.datagrams.drain(..).collect();

@@ -20,7 +20,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// The first one: where the others are plugged in. With `own_users` in a user namespace of its
-    /// own, in which whoever runs the tests is root.
+    /// own, in which the user who runs the tests is root.
     pub(crate) fn first(own_users: bool) -> Machine {
         let mut command = Command::new("unshare");
         command.args(if own_users {

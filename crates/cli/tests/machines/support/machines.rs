@@ -63,7 +63,7 @@ impl Machines {
         let built = env!("CARGO_BIN_EXE_windtunnel");
         if fs::hard_link(built, all.binary()).is_err() {
             // By a process of its own: another test that forks meanwhile must not inherit the open
-            // file, which nobody could execute then.
+            // file, which could not be executed then.
             must(Command::new("cp").arg(built).arg(all.binary()));
         }
         (0..count).for_each(|at| drop(all.folder(NAMES[at])));
@@ -215,8 +215,8 @@ impl Machines {
         self.switch.ip(&format!("link set port-{at} up"));
     }
 
-    /// From now on a machine does not get these packets of another one, and nobody is told: `which`
-    /// is what `ip rule` calls them, all if it is empty.
+    /// From now on a machine does not get these packets of another one, and no program is notified:
+    /// `which` is what `ip rule` calls them, all if it is empty.
     pub(crate) fn drop_from(&self, at: usize, from: usize, which: &str) {
         let machine = &self.machines[at];
         // Rules come in the order of their numbers, and the one that says which addresses are the
@@ -291,8 +291,8 @@ impl Machines {
 
     fn own(&self, path: &Path) {
         if is_root() {
-            let nobody = NOBODY.parse().ok();
-            chown(path, nobody, nobody).unwrap();
+            let user = NOBODY.parse().ok();
+            chown(path, user, user).unwrap();
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
 
 impl Run {
     pub(crate) fn start(mut command: Command, folder: PathBuf) -> Run {
-        // Files hold any amount of output, whoever reads when.
+        // Files hold any amount of output, read or not.
         let stdout = File::create(folder.with_extension("stdout")).unwrap();
         let stderr = File::create(folder.with_extension("stderr")).unwrap();
         let child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
@@ -42,24 +42,31 @@ impl Run {
         self.child.id()
     }
 
-    /// Waits until the command line has told this, on whichever stream.
+    /// Waits until the command line has printed this, on either stream.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
         until(&format!("{text:?} of {}", self.folder.display()), || {
-            let told = self.told();
-            let seen = told.contains(text);
-            assert!(seen || self.child.try_wait().unwrap().is_none(), "the run has ended: {told}");
+            let output = self.output();
+            let seen = output.contains(text);
+            assert!(
+                seen || self.child.try_wait().unwrap().is_none(),
+                "the run has ended: {output}"
+            );
             seen.then_some(())
         });
     }
 
-    /// Waits until this has been told three times more than until now.
+    /// Waits until this has been printed three times more than until now.
     #[track_caller]
     pub(crate) fn wait_for_more(&mut self, text: &str) {
-        let count = |run: &Run| run.told().matches(text).count();
+        let count = |run: &Run| run.output().matches(text).count();
         let before = count(self);
         until(&format!("more of {text:?}"), || {
-            assert!(self.child.try_wait().unwrap().is_none(), "the run has ended: {}", self.told());
+            assert!(
+                self.child.try_wait().unwrap().is_none(),
+                "the run has ended: {}",
+                self.output()
+            );
             (count(self) >= before + 3).then_some(())
         });
     }
@@ -83,7 +90,7 @@ impl Run {
     /// Waits for an end that must come so soon.
     #[track_caller]
     pub(crate) fn finish_within(mut self, patience: Duration) -> Outcome {
-        let what = format!("the end of the run, {}", self.told());
+        let what = format!("the end of the run, {}", self.output());
         let status = until_within(patience, &what, || self.child.try_wait().unwrap());
         Outcome {
             code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
@@ -93,8 +100,8 @@ impl Run {
         }
     }
 
-    /// What the command line has told until now.
-    pub(crate) fn told(&self) -> String {
+    /// What the command line has printed until now.
+    pub(crate) fn output(&self) -> String {
         let streams = ["stderr", "stdout"].map(|stream| read(&self.folder.with_extension(stream)));
         streams.concat()
     }

@@ -215,7 +215,7 @@ fn messages_have_the_wire_form_that_they_always_had() {
         (Ask::Join { address }, json!({"ask": "join", "address": "10.0.0.1:7"})),
         (Ask::Runs, json!({"ask": "runs"})),
         (Ask::Watch { run: 7 }, json!({"ask": "watch", "run": 7})),
-        (Ask::Receive { run: 7, member: 1 }, json!({"ask": "hear", "run": 7, "member": 1})),
+        (Ask::Receive { run: 7, member: 1 }, json!({"ask": "receive", "run": 7, "member": 1})),
         (Ask::Control { run: 7 }, json!({"ask": "control", "run": 7})),
         (Ask::Fetch { run: 7 }, json!({"ask": "fetch", "run": 7})),
         (Ask::Forget { run: 7 }, json!({"ask": "forget", "run": 7})),
