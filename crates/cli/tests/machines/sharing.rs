@@ -47,8 +47,8 @@ expect:
   - {link: near-end, direction: b-near-server, between: [1s, 3s], rate: {mean: {min: 11.4mbit, max: 11.8mbit}}}
   - {link: near-end, direction: b-near-server, between: [4s, 6s], rate: {mean: {min: 8.5mbit, max: 9mbit}}}
   - {link: far-end, direction: b-far-server, between: [4s, 6s], rate: {mean: {min: 2.8mbit, max: 3.1mbit}}}
-  - {path: [near, near-server], rtt: {min: 20ms, max: 24ms}}
-  - {path: [far, far-server], rtt: {min: 60ms, max: 64ms}}
+  - {path: [near, near-server], rtt: {min: 19500us, max: 24ms}}
+  - {path: [far, far-server], rtt: {min: 59500us, max: 64ms}}
 ";
 
 /// 8 Mbit/s of payload each, 8.4 on the wire, into 12: half of 11.7 Mbit/s of IP packets each. An
@@ -70,6 +70,6 @@ expect:
   - {link: shared, direction: a-b, between: [1s, 3s], rate: {mean: {min: 11.8mbit, max: 12.1mbit}}}
   - {link: first-end, direction: b-first-server, between: [1s, 3s], rate: {mean: {min: 5.7mbit, max: 6mbit}}}
   - {link: second-end, direction: b-second-server, between: [1s, 3s], rate: {mean: {min: 5.7mbit, max: 6mbit}}}
-  - {path: [first, first-server], rtt: {min: 20ms, max: 24ms}}
-  - {path: [first, second-server], between: [1s, 3s], rtt: {p50: {min: 20ms, max: 24ms}}}
+  - {path: [first, first-server], rtt: {min: 19500us, max: 24ms}}
+  - {path: [first, second-server], between: [1s, 3s], rtt: {p50: {min: 19500us, max: 24ms}}}
 ";
