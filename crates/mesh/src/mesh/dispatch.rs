@@ -39,7 +39,9 @@ impl Mesh {
                 self.on_probe_ack((from, incarnation), number, origin);
             }
             Message::ProbeFor { from, target, number } => {
-                self.probes.on_probe_for(&mut self.ctx, from, target, number);
+                if self.ctx.knows(from) {
+                    self.ctx.send_probe(target, number, Some(from.agent));
+                }
             }
             Message::Meet { from, run, node, agents } => {
                 self.runs.on_meet(&mut self.ctx, from, run, node, &agents);

@@ -151,18 +151,6 @@ impl Probes {
         }
     }
 
-    pub(super) fn on_probe_for(
-        &mut self,
-        ctx: &mut Context,
-        from: Sender,
-        target: AgentId,
-        number: u32,
-    ) {
-        if ctx.knows(from) {
-            ctx.send_probe(target, number, Some(from.agent));
-        }
-    }
-
     pub(super) fn on_ack_for(
         &mut self,
         ctx: &mut Context,
