@@ -16,6 +16,7 @@
 //! | [`trace`] | [`trace::Trace`]: what a link does over time, recorded |
 //! | [`expect`] | what must hold at the end of a run |
 //! | [`flow`] | [`flow::FlowKey`], [`flow::FlowTerms`], [`flow::FlowChange`]: flows as machines announce them |
+//! | [`record`] | [`record::Record`]: 32 bytes of evidence, and the memory in which sources leave them |
 //! | [`placement`] | what a plan says about the machines that it runs on |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
 //! | [`name`] | what things may be called |
@@ -47,6 +48,7 @@ pub mod profile;
 pub mod quantity;
 pub mod random;
 pub mod rate;
+pub mod record;
 pub mod time;
 pub mod trace;
 pub mod valid;
