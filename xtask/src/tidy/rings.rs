@@ -1,7 +1,7 @@
 //! Arrows between rooms, from the Cargo.toml files.
 
 /// The pure rooms.
-const RING_0: [&str; 10] = [
+const RING_0: [&str; 11] = [
     "model",
     "wire",
     "routing",
@@ -11,6 +11,7 @@ const RING_0: [&str; 10] = [
     "mesh",
     "placement",
     "trace",
+    "evidence",
     "topology",
 ];
 

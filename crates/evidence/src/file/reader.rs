@@ -1,0 +1,143 @@
+//! A file's bytes as records.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::record::{BYTES, Kind, Record};
+
+use super::writer::events_of;
+use super::{BYTE_ORDER, FIXED_BYTES, Header, MAGIC, Source, VERSION};
+
+/// Why bytes are not a file of records.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum FileError {
+    /// It does not begin like one.
+    #[error("this is not a file of records: it does not begin with WTRECORD")]
+    NotRecords,
+    /// Of a version whose layout is another.
+    #[error("records of version {0}; this program reads version {VERSION}")]
+    Version(u32),
+    /// Of a machine with the other byte order.
+    #[error("the byte order is not little-endian")]
+    ByteOrder,
+    /// The header contradicts itself, or the file.
+    #[error("the header is damaged: {0}")]
+    Header(String),
+}
+
+/// What a file holds, in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Item {
+    /// A record of a source; of any kind but [`Kind::Batch`]. It may be of a kind that this version
+    /// does not know.
+    Record(Source, Record),
+    /// A definition that an earlier file had, too.
+    Repeated(Source, Record),
+    /// Events of a source of which the file says nothing: it is damaged, or a file is missing.
+    Gap {
+        /// Whose they are.
+        source: Source,
+        /// How many.
+        events: u64,
+    },
+    /// Records before the first [`Kind::Batch`]: it is not known whose they are.
+    Stray(Record),
+}
+
+/// Reads one file, or several of one member in their order.
+#[derive(Debug, Default)]
+pub struct Reader {
+    events: BTreeMap<Source, u64>,
+}
+
+impl Reader {
+    /// A reader that has read nothing.
+    #[must_use]
+    pub fn new() -> Reader {
+        Reader::default()
+    }
+
+    /// Reads a file: hands `each` its items, and returns what it says of itself. A part of a record
+    /// at the end is left out.
+    ///
+    /// # Errors
+    /// If the header is none.
+    pub fn read(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(&Header, Item),
+    ) -> Result<Header, FileError> {
+        let (header, stride, body) = split(bytes)?;
+        let mut present: Option<(Source, bool)> = None;
+        let mut left = 0;
+        for bytes in body.chunks_exact(stride) {
+            let Some(bytes) = bytes.first_chunk::<BYTES>() else { break };
+            let record = Record::from_bytes(bytes);
+            if record.kind == Kind::Batch as u8 && left == 0 {
+                let (source, repeated) = source_of(&record);
+                left = record.args[2];
+                if !repeated {
+                    self.check_sequence(source, record.wide(0), |item| each(&header, item));
+                }
+                present = Some((source, repeated));
+                continue;
+            }
+            let Some((source, repeated)) = present.filter(|_| left > 0) else {
+                each(&header, Item::Stray(record));
+                continue;
+            };
+            left -= 1;
+            if repeated {
+                each(&header, Item::Repeated(source, record));
+            } else {
+                *self.events.entry(source).or_default() += events_of(&record);
+                each(&header, Item::Record(source, record));
+            }
+        }
+        Ok(header)
+    }
+
+    /// Events of each source so far, recorded or lost.
+    #[must_use]
+    pub fn events(&self) -> &BTreeMap<Source, u64> {
+        &self.events
+    }
+
+    fn check_sequence(&mut self, source: Source, before: u64, mut each: impl FnMut(Item)) {
+        let known = self.events.entry(source).or_default();
+        if before > *known {
+            each(Item::Gap { source, events: before - *known });
+        }
+        *known = before;
+    }
+}
+
+fn source_of(batch: &Record) -> (Source, bool) {
+    let source = Source { layer: batch.flags, node: batch.flow, instance: batch.extra };
+    (source, batch.args[3] != 0)
+}
+
+fn split(bytes: &[u8]) -> Result<(Header, usize, &[u8]), FileError> {
+    let fixed = bytes.get(..FIXED_BYTES).ok_or(FileError::NotRecords)?;
+    if fixed[..8] != MAGIC {
+        return Err(FileError::NotRecords);
+    }
+    let word =
+        |at: usize| u32::from_le_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+    if word(12) != BYTE_ORDER {
+        return Err(FileError::ByteOrder);
+    }
+    if word(8) != VERSION {
+        return Err(FileError::Version(word(8)));
+    }
+    let damaged = |what: &str| FileError::Header(what.to_owned());
+    let (stride, end) = (word(16) as usize, word(20) as usize);
+    if !(BYTES..=STRIDE_MAX).contains(&stride) {
+        return Err(damaged("the length of a record is not possible"));
+    }
+    let json = bytes.get(FIXED_BYTES..end).ok_or_else(|| damaged("it ends early"))?;
+    let header = serde_json::from_slice(json).map_err(|error| damaged(&error.to_string()))?;
+    Ok((header, stride, &bytes[end..]))
+}
+
+/// No version will have longer records.
+const STRIDE_MAX: usize = 4096;

@@ -1,0 +1,93 @@
+//! Records in the order in which they come, as bytes of files.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::record::{BYTES, Kind, Record, halves};
+
+use super::{Header, Source};
+
+/// Turns batches of records into bytes of one file after the other. It keeps the definitions of
+/// flows, and repeats them at the begin of each file.
+#[derive(Debug)]
+pub struct Writer {
+    header: Header,
+    /// By source: its events so far, recorded or lost.
+    events: BTreeMap<Source, u64>,
+    /// By source, flow and kind: the latest definition.
+    definitions: BTreeMap<(Source, u32, u8), Record>,
+}
+
+impl Writer {
+    /// A writer of files of which `header` says what they are; its `part` is counted here.
+    #[must_use]
+    pub fn new(header: Header) -> Writer {
+        let header = Header { part: 0, ..header };
+        Writer { header, events: BTreeMap::new(), definitions: BTreeMap::new() }
+    }
+
+    /// The header of the present file.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Begins a file at `now` (ns of the records' clock).
+    pub fn begin(&mut self, now: u64, out: &mut Vec<u8>) {
+        self.header.part += 1;
+        out.extend(self.header.to_bytes(now));
+        let mut of_source: BTreeMap<Source, Vec<Record>> = BTreeMap::new();
+        for ((source, ..), record) in &self.definitions {
+            of_source.entry(*source).or_default().push(*record);
+        }
+        for (source, records) in of_source {
+            let before = self.events.get(&source).copied().unwrap_or(0);
+            put(out, &batch(now, source, before, records.len(), true));
+            records.iter().for_each(|record| put(out, record));
+        }
+    }
+
+    /// Writes records of a source that came at `now` or before; among them may be
+    /// [`Kind::Lost`].
+    pub fn add(&mut self, now: u64, source: Source, records: &[Record], out: &mut Vec<u8>) {
+        if records.is_empty() {
+            return;
+        }
+        let events = self.events.entry(source).or_default();
+        put(out, &batch(now, source, *events, records.len(), false));
+        for record in records {
+            *events += events_of(record);
+            if Kind::from_number(record.kind).is_some_and(Kind::is_definition) {
+                self.definitions.insert((source, record.flow, record.kind), *record);
+            }
+            put(out, record);
+        }
+    }
+
+    /// Events of all sources so far, recorded or lost.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events.values().sum()
+    }
+}
+
+/// How many events of its source a record stands for.
+pub(super) fn events_of(record: &Record) -> u64 {
+    if record.kind == Kind::Lost as u8 { record.wide(2) } else { 1 }
+}
+
+fn batch(now: u64, source: Source, before: u64, records: usize, repeated: bool) -> Record {
+    let [low, high] = halves(before);
+    Record {
+        time: now,
+        kind: Kind::Batch as u8,
+        flags: source.layer,
+        extra: source.instance,
+        flow: source.node,
+        args: [low, high, u32::try_from(records).unwrap_or(u32::MAX), u32::from(repeated)],
+    }
+}
+
+fn put(out: &mut Vec<u8>, record: &Record) {
+    let bytes: [u8; BYTES] = record.to_bytes();
+    out.extend(bytes);
+}

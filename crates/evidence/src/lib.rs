@@ -1,0 +1,13 @@
+//! The room `evidence`: records of every layer, from bytes to answers.
+//!
+//! **Promises:** a file of records is read as far as it was written, and as far as this version
+//! knows its kinds; no gap passes unseen; what is said of several layers joins by (flow, direction,
+//! offset), never by guessing from times.
+//!
+//! **Refuses:** clocks, descriptors, threads; to decide or to block anything.
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | [`file`] | the file: header, batches of sources, gaps |
+
+pub mod file;
