@@ -26,7 +26,7 @@ mod tests;
 mod writer;
 
 pub use header::{Direction, Header, KindName, LaneName};
-pub use reader::{FileError, Item, Reader};
+pub use reader::{FileError, Item, Reader, read_header};
 pub use writer::Writer;
 
 use windtunnel_model::record::kind::{Layer, MACHINE};

@@ -8,6 +8,12 @@
 //!
 //! | module | what it knows |
 //! | --- | --- |
+//! | [`evidence`] | all records of a run, merged, with their flows |
 //! | [`file`] | the file: header, batches of sources, gaps |
+//! | [`flows`] | one flow for what each layer and machine numbers for itself |
 
+pub mod evidence;
 pub mod file;
+pub mod flows;
+
+pub use evidence::{Entry, Evidence, Loader, Member, Origin};

@@ -1,5 +1,7 @@
 //! What a file says of itself.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 use windtunnel_model::record::Kind;
 use windtunnel_model::record::kind::Layer;
@@ -37,6 +39,9 @@ pub struct Header {
     pub layers: Vec<String>,
     /// By node number: the name.
     pub nodes: Vec<String>,
+    /// By node number: its addresses. Empty where they are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<Vec<IpAddr>>,
     /// By lane number.
     pub lanes: Vec<LaneName>,
     /// By number: why a packet was dropped.

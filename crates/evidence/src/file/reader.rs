@@ -111,6 +111,14 @@ impl Reader {
     }
 }
 
+/// What a file says of itself.
+///
+/// # Errors
+/// If it is none of records, or of a version that this program does not know.
+pub fn read_header(bytes: &[u8]) -> Result<Header, FileError> {
+    split(bytes).map(|(header, ..)| header)
+}
+
 fn source_of(batch: &Record) -> (Source, bool) {
     let source = Source { layer: batch.flags, node: batch.flow, instance: batch.extra };
     (source, batch.args[3] != 0)

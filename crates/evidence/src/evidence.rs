@@ -1,0 +1,206 @@
+//! What a run's records say, in memory: all members' files merged in order of time.
+
+mod load;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use load::Loader;
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::record::kind::{Layer, MACHINE, NO_FLOW};
+use windtunnel_model::record::{Kind, Record, flag};
+
+use crate::file::{Direction, Header, Source};
+use crate::flows::{End, Flow};
+
+/// A record, its source and its flow. Times are those of the first member's clock.
+///
+/// Definitions and batches are no entries. A [`Kind::Lost`] is one, also where the file does not
+/// hold it and the gap follows from the numbers of its batches; its begin is then the time of the
+/// source's record before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// As recorded, with times on the common clock. Its `flow` is the source's own number.
+    pub record: Record,
+    flow: u32,
+    /// The lower 31 bits: its position; the highest: flipped.
+    origin: u32,
+}
+
+const FLIPPED: u32 = 1 << 31;
+
+/// Where an entry comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    /// The machine, by its position in [`Evidence::members`].
+    pub member: u16,
+    /// Layer, node and instance.
+    pub source: Source,
+}
+
+/// A machine of the run, and what its files held beside records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Of its first file.
+    pub header: Header,
+    /// How many files were read.
+    pub files: u32,
+    /// Numbers of files that are missing between those that were read, or before them.
+    pub missing: Vec<u32>,
+    /// Records of which it is not known whose they are.
+    pub stray: u64,
+}
+
+/// Records and flows of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    pub(crate) members: Vec<Member>,
+    pub(crate) origins: Vec<Origin>,
+    pub(crate) events: Vec<u64>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) flows: Vec<Flow>,
+    /// By member, node and number: a process' name.
+    pub(crate) processes: BTreeMap<(u16, u32, u32), String>,
+}
+
+impl Entry {
+    pub(crate) fn new(record: Record, origin: u32) -> Entry {
+        Entry { record, flow: NO_FLOW, origin: origin & !FLIPPED }
+    }
+
+    pub(crate) fn bind(&mut self, flow: u32, flipped: bool) {
+        self.flow = flow;
+        self.origin = self.origin & !FLIPPED | u32::from(flipped) << 31;
+    }
+
+    /// The global flow: a position in [`Evidence::flows`].
+    #[must_use]
+    pub fn flow(&self) -> Option<usize> {
+        (self.flow != NO_FLOW).then_some(self.flow as usize)
+    }
+
+    /// The direction in its global flow of the bytes that the record is about.
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        match (self.record.flags & flag::REVERSE != 0) ^ self.flipped() {
+            false => Direction::Forward,
+            true => Direction::Reverse,
+        }
+    }
+
+    /// Whether the `from` of the source's own definition is the `to` of the global flow. Of a
+    /// socket's record (all layers but the engine) it says which end's socket it is: that of `from`
+    /// if clear.
+    #[must_use]
+    pub fn flipped(&self) -> bool {
+        self.origin & FLIPPED != 0
+    }
+
+    /// `None`: of a later version.
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
+        Kind::from_number(self.record.kind)
+    }
+
+    /// The position of its origin in [`Evidence::origins`].
+    #[must_use]
+    pub fn origin(&self) -> usize {
+        (self.origin & !FLIPPED) as usize
+    }
+}
+
+impl Evidence {
+    /// All records in order of time; of one time: as they came.
+    #[must_use]
+    pub fn records(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// All flows in order of their begin.
+    #[must_use]
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    /// The flow of a record.
+    #[must_use]
+    pub fn flow_of(&self, entry: &Entry) -> Option<&Flow> {
+        self.flows.get(entry.flow()?)
+    }
+
+    /// The machines, in the order of their names. Times are on the clock of the one whose
+    /// `clock_offset_ns` is 0.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// All sources.
+    #[must_use]
+    pub fn origins(&self) -> &[Origin] {
+        &self.origins
+    }
+
+    /// The source of a record.
+    #[must_use]
+    pub fn origin_of(&self, entry: &Entry) -> Origin {
+        self.origins[entry.origin()]
+    }
+
+    /// Events of a source, by its position in [`origins`](Evidence::origins): definitions, records
+    /// and lost ones.
+    #[must_use]
+    pub fn events(&self, origin: usize) -> u64 {
+        self.events.get(origin).copied().unwrap_or(0)
+    }
+
+    /// The header of the machine that recorded it.
+    #[must_use]
+    pub fn header_of(&self, origin: Origin) -> &Header {
+        &self.members[usize::from(origin.member)].header
+    }
+
+    /// When the run began, on the clock of all times; 0 if there are no files.
+    #[must_use]
+    pub fn origin_ns(&self) -> u64 {
+        let Some(member) = self.members.first() else { return 0 };
+        member.header.origin_ns.saturating_add_signed(member.header.clock_offset_ns)
+    }
+
+    /// The name of the node of a source; `None` for a source of no node.
+    #[must_use]
+    pub fn node_name(&self, origin: Origin) -> Option<&str> {
+        (origin.source.node != MACHINE).then(|| self.name_of_node(origin.source.node))
+    }
+
+    /// The name of an end of a flow: `node:port` where the node is known, else the address.
+    #[must_use]
+    pub fn end_name(&self, end: &End) -> String {
+        match end.node {
+            Some(node) => format!("{}:{}", self.name_of_node(node), end.port),
+            None => end.to_string(),
+        }
+    }
+
+    /// The name of a process of a node by the number that its records of calls give it.
+    #[must_use]
+    pub fn process_name(&self, origin: Origin, number: u32) -> Option<&str> {
+        let key = (origin.member, origin.source.node, number);
+        self.processes.get(&key).map(String::as_str)
+    }
+
+    fn name_of_node(&self, node: u32) -> &str {
+        let mut names =
+            self.members.iter().filter_map(|member| member.header.nodes.get(node as usize));
+        names.next().map_or("?", String::as_str)
+    }
+}
+
+impl Origin {
+    /// `None`: of a later version.
+    #[must_use]
+    pub fn layer(&self) -> Option<Layer> {
+        Layer::from_number(self.source.layer)
+    }
+}

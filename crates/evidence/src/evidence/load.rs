@@ -1,0 +1,190 @@
+//! Files of records, read and merged.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::record::{BYTES, Kind, Record, halves};
+
+use super::{Entry, Evidence, Member, Origin};
+use crate::file::{FileError, Header, Item, Reader, Source, read_header};
+use crate::flows::Flows;
+
+/// Takes the bytes of files, in any order, and makes [`Evidence`] of them. Files of one member are
+/// those whose headers have the same `member`.
+#[derive(Debug, Default)]
+pub struct Loader<'a> {
+    files: BTreeMap<Option<String>, BTreeMap<u32, &'a [u8]>>,
+}
+
+impl<'a> Loader<'a> {
+    /// Without files.
+    #[must_use]
+    pub fn new() -> Loader<'a> {
+        Loader::default()
+    }
+
+    /// Adds a file.
+    ///
+    /// # Errors
+    /// If it is none of records.
+    pub fn add(&mut self, bytes: &'a [u8]) -> Result<(), FileError> {
+        let header = read_header(bytes)?;
+        self.files.entry(header.member).or_default().insert(header.part, bytes);
+        Ok(())
+    }
+
+    /// Reads all files.
+    ///
+    /// # Errors
+    /// If a header is damaged.
+    pub fn finish(self) -> Result<Evidence, FileError> {
+        let mut load = Load::default();
+        let bytes: usize = self.files.values().flat_map(BTreeMap::values).map(|f| f.len()).sum();
+        load.evidence.entries.reserve(bytes / BYTES);
+        for parts in self.files.values() {
+            load.member(parts)?;
+        }
+        Ok(load.finish())
+    }
+}
+
+#[derive(Debug, Default)]
+struct Load {
+    evidence: Evidence,
+    flows: Flows,
+    /// By member and source: its position among the origins.
+    origins: BTreeMap<(u16, Source), u32>,
+    /// By origin: the time of its latest record.
+    latest: Vec<u64>,
+    /// By origin: how many events are missing before its next record.
+    missing: Vec<u64>,
+}
+
+impl Load {
+    fn member(&mut self, parts: &BTreeMap<u32, &[u8]>) -> Result<(), FileError> {
+        let number = u16::try_from(self.evidence.members.len()).unwrap_or(u16::MAX);
+        let mut reader = Reader::new();
+        let mut member: Option<Member> = None;
+        for bytes in parts.values() {
+            let mut stray = 0;
+            let mut present: Option<(Source, u32)> = None;
+            let offset_ns = read_header(bytes)?.clock_offset_ns;
+            let header = reader.read(bytes, |_, item| match item {
+                Item::Record(source, record) => {
+                    let origin = self.origin_cached(&mut present, number, source);
+                    self.record(origin, shifted(record, offset_ns), true);
+                }
+                Item::Repeated(source, record) => {
+                    let origin = self.origin_cached(&mut present, number, source);
+                    self.record(origin, shifted(record, offset_ns), false);
+                }
+                Item::Gap { source, events } => {
+                    let origin = self.origin_cached(&mut present, number, source);
+                    self.missing[origin as usize] += events;
+                }
+                Item::Stray(_) => stray += 1,
+            })?;
+            let member = member.get_or_insert_with(|| member_of(header, parts));
+            member.stray += stray;
+        }
+        for (source, events) in reader.events() {
+            let origin = self.origin(number, *source);
+            self.evidence.events[origin as usize] = *events;
+        }
+        self.evidence.members.extend(member);
+        Ok(())
+    }
+
+    fn origin_cached(
+        &mut self,
+        present: &mut Option<(Source, u32)>,
+        member: u16,
+        source: Source,
+    ) -> u32 {
+        match present {
+            Some((known, origin)) if *known == source => *origin,
+            _ => {
+                let origin = self.origin(member, source);
+                *present = Some((source, origin));
+                origin
+            }
+        }
+    }
+
+    fn origin(&mut self, member: u16, source: Source) -> u32 {
+        let evidence = &mut self.evidence;
+        *self.origins.entry((member, source)).or_insert_with(|| {
+            evidence.origins.push(Origin { member, source });
+            evidence.events.push(0);
+            self.latest.push(0);
+            self.missing.push(0);
+            self.flows.add_origin(Origin { member, source });
+            u32::try_from(evidence.origins.len() - 1).unwrap_or(u32::MAX)
+        })
+    }
+
+    fn record(&mut self, origin: u32, record: Record, new: bool) {
+        match Kind::from_number(record.kind) {
+            Some(Kind::Process) => {
+                let Origin { member, source } = self.evidence.origins[origin as usize];
+                let key = (member, source.node, record.flow);
+                self.evidence.processes.insert(key, name_of(&record));
+            }
+            Some(kind) if kind.is_definition() => self.flows.define(origin, kind, &record),
+            _ if new => self.push(origin, record),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, origin: u32, record: Record) {
+        let latest = &mut self.latest[origin as usize];
+        let missing = std::mem::take(&mut self.missing[origin as usize]);
+        if missing > 0 {
+            let lost = lost(*latest, record.time.max(*latest), missing);
+            self.evidence.entries.push(Entry::new(lost, origin));
+        }
+        *latest = (*latest).max(record.time);
+        self.evidence.entries.push(Entry::new(record, origin));
+    }
+
+    fn finish(mut self) -> Evidence {
+        self.evidence.entries.sort_by_key(|entry| entry.record.time);
+        self.flows.bind(&mut self.evidence.entries);
+        for member in &self.evidence.members {
+            self.flows.name_addresses(&member.header.addresses);
+        }
+        self.evidence.flows = self.flows.unify(&mut self.evidence.entries);
+        self.evidence
+    }
+}
+
+fn member_of(header: Header, parts: &BTreeMap<u32, &[u8]>) -> Member {
+    let last = parts.keys().next_back().copied().unwrap_or(0);
+    let missing = (1..=last).filter(|part| !parts.contains_key(part)).collect();
+    let files = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+    Member { header, files, missing, stray: 0 }
+}
+
+/// With its times on the common clock.
+fn shifted(mut record: Record, offset_ns: i64) -> Record {
+    if offset_ns == 0 {
+        return record;
+    }
+    record.time = record.time.saturating_add_signed(offset_ns).max(1);
+    if record.kind == Kind::Lost as u8 || record.kind == Kind::CallEnd as u8 {
+        let [low, high] = halves(record.wide(0).saturating_add_signed(offset_ns));
+        (record.args[0], record.args[1]) = (low, high);
+    }
+    record
+}
+
+fn lost(begin: u64, end: u64, events: u64) -> Record {
+    let ([begin_low, begin_high], [low, high]) = (halves(begin), halves(events));
+    let args = [begin_low, begin_high, low, high];
+    Record { time: end, kind: Kind::Lost as u8, args, ..Record::default() }
+}
+
+fn name_of(process: &Record) -> String {
+    let bytes = process.arg_bytes();
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
