@@ -27,7 +27,7 @@ mod writer;
 
 pub use header::{Direction, Header, KindName, LaneName};
 pub use reader::{FileError, Item, Reader, read_header};
-pub use writer::Writer;
+pub use writer::{Writer, events_of};
 
 use windtunnel_model::record::kind::{Layer, MACHINE};
 

@@ -3,6 +3,7 @@
 
 mod event;
 mod program;
+mod recording;
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -24,6 +25,10 @@ use crate::trace::Trace;
 
 pub use event::{Action, Event, LinkChange, NodeVerb, RouteChange};
 pub use program::{Program, Ready, Restart, User};
+pub use recording::{
+    FlowEnd, FlowPattern, Layers, OnRecordLoss, PatternError, Protocol, RecordChoice,
+    RecordDirection, RecordMode, Recording,
+};
 
 /// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of
 /// nodes that must talk has a route.
@@ -49,6 +54,9 @@ pub struct Plan {
     /// What is done when one of several machines is lost.
     #[serde(default, skip_serializing_if = "OnHostLoss::is_fail")]
     pub on_host_loss: OnHostLoss,
+    /// What is recorded as evidence.
+    #[serde(default, skip_serializing_if = "Recording::is_default")]
+    pub record: Recording,
     /// Nodes in the file's order, groups expanded; `NodeId` is the position.
     pub nodes: Vec<Node>,
     /// Routers; `RouterId` is the position.

@@ -100,6 +100,7 @@ impl Plan {
         self.traces.iter().try_for_each(trace::validate)?;
         network::validate(self)?;
         self.nodes.iter().try_for_each(|node| node::validate(self, node))?;
+        self.record.validate(self)?;
         self.routes.iter().try_for_each(|route| self.validate_route(route))?;
         ensure(self.events.is_sorted_by_key(|event| event.at), || {
             "the events are not in the order of their times".to_owned()

@@ -16,12 +16,13 @@ pub(crate) mod model;
 mod node;
 mod order;
 mod reach;
+mod record;
 mod route;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::name::EXPERIMENT_BYTES_MAX;
-use windtunnel_model::plan::Event;
+use windtunnel_model::plan::{Event, Recording};
 use windtunnel_model::{LinkId, NodeId, Plan, Span};
 
 use crate::decode::{Draft, EventDraft, Paths};
@@ -60,6 +61,7 @@ pub(crate) fn resolve(
     model::check(found, draft);
     machine::notice(found, draft);
     expect::resolve(found, draft, &directory, &mut plan);
+    record::resolve(found, draft, &directory, &mut plan);
     stage(found)?;
     reach::check(found, draft, &plan);
     stage(found)?;
@@ -105,6 +107,7 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         model: draft.model.settled,
         placement: draft.machines.strategy(),
         on_host_loss: draft.machines.on_host_loss(),
+        record: Recording::default(),
         nodes: Vec::new(),
         routers: Vec::new(),
         lans: Vec::new(),

@@ -16,7 +16,7 @@ const RING_0: [&str; 11] = [
 ];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
-const RING_1: [&str; 7] = ["sys", "tunnel", "node", "host", "control", "cluster", "lead"];
+const RING_1: [&str; 8] = ["sys", "tunnel", "node", "record", "host", "control", "cluster", "lead"];
 
 /// Crates from outside that ring 0 may use: values and texts only, nothing that reaches the system.
 const PURE: [&str; 17] = [

@@ -35,6 +35,11 @@ impl Writer {
     pub fn begin(&mut self, now: u64, out: &mut Vec<u8>) {
         self.header.part += 1;
         out.extend(self.header.to_bytes(now));
+        self.repeat(now, out);
+    }
+
+    /// Writes all definitions again: for a file whose reader may not have had them.
+    pub fn repeat(&self, now: u64, out: &mut Vec<u8>) {
         let mut of_source: BTreeMap<Source, Vec<Record>> = BTreeMap::new();
         for ((source, ..), record) in &self.definitions {
             of_source.entry(*source).or_default().push(*record);
@@ -44,6 +49,22 @@ impl Writer {
             put(out, &batch(now, source, before, records.len(), true));
             records.iter().for_each(|record| put(out, record));
         }
+    }
+
+    /// Keeps the definitions among records that are not written; a [`Kind::Lost`] is to count them
+    /// later.
+    pub fn keep_definitions(&mut self, source: Source, records: &[Record]) {
+        for record in records {
+            if Kind::from_number(record.kind).is_some_and(Kind::is_definition) {
+                self.definitions.insert((source, record.flow, record.kind), *record);
+            }
+        }
+    }
+
+    /// Takes back so many of a source's latest events: what was made of them could not be written.
+    pub fn take_back(&mut self, source: Source, events: u64) {
+        let known = self.events.entry(source).or_default();
+        *known = known.saturating_sub(events);
     }
 
     /// Writes records of a source that came at `now` or before; among them may be
@@ -56,11 +77,9 @@ impl Writer {
         put(out, &batch(now, source, *events, records.len(), false));
         for record in records {
             *events += events_of(record);
-            if Kind::from_number(record.kind).is_some_and(Kind::is_definition) {
-                self.definitions.insert((source, record.flow, record.kind), *record);
-            }
             put(out, record);
         }
+        self.keep_definitions(source, records);
     }
 
     /// Events of all sources so far, recorded or lost.
@@ -71,7 +90,8 @@ impl Writer {
 }
 
 /// How many events of its source a record stands for.
-pub(super) fn events_of(record: &Record) -> u64 {
+#[must_use]
+pub fn events_of(record: &Record) -> u64 {
     if record.kind == Kind::Lost as u8 { record.wide(2) } else { 1 }
 }
 
@@ -89,5 +109,5 @@ fn batch(now: u64, source: Source, before: u64, records: usize, repeated: bool) 
 
 fn put(out: &mut Vec<u8>, record: &Record) {
     let bytes: [u8; BYTES] = record.to_bytes();
-    out.extend(bytes);
+    out.extend_from_slice(&bytes);
 }

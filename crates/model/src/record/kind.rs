@@ -29,6 +29,12 @@ impl Layer {
         }
     }
 
+    /// The layer of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Layer> {
+        Layer::ALL.into_iter().find(|layer| layer.name() == name)
+    }
+
     /// The layer of a number.
     #[must_use]
     pub const fn from_number(number: u8) -> Option<Layer> {

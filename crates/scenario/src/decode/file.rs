@@ -12,10 +12,11 @@ use super::machine::{HostLoss, Placement};
 use super::model::{Division, Model, read_model};
 use super::node::{Node, NodeDefaults, NodeKeys, read_defaults};
 use super::pool::{GivenPools, read_pools};
+use super::record::Record;
 use super::route::Route;
 use super::{
     At, Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys,
-    MachineKeys, ModelDraft, NodeDraft, Pools, RouteDraft,
+    MachineKeys, ModelDraft, NodeDraft, Pools, RecordDraft, RouteDraft,
 };
 use crate::grammar::{Definitions, Form, Key, List, Name, Required, Whole, form, map, text, words};
 use crate::position::Place;
@@ -41,6 +42,7 @@ pub(crate) struct Draft {
     pub(crate) on_overload: OnOverload,
     pub(crate) model: ModelDraft,
     pub(crate) machines: MachineKeys,
+    pub(crate) record: RecordDraft,
     pub(crate) events: Vec<EventDraft>,
     pub(crate) expect: Vec<ExpectDraft>,
 }
@@ -96,6 +98,9 @@ map! {
         "placement" PLACEMENT: Placement,
         /// Where a run has several machines: what is done when one of them is lost; default fail.
         "on-host-loss" ON_HOST_LOSS: HostLoss,
+        /// What is recorded of the run as evidence: `true`, `standby`, `off` (the default), a list of
+        /// layers, or a map that says more.
+        "record" RECORD: Record,
         /// Changes at times after the run began.
         "events" EVENTS: List<Event>,
         /// What must hold at the end; else the run fails.
@@ -156,6 +161,7 @@ pub(crate) fn decode_file(from: &mut Decoder<'_>, root: &Value) -> Draft {
             on_host_loss: from.read_at_key(&file, File::ON_HOST_LOSS),
             several: false,
         },
+        record: read_some(from, &file, File::RECORD),
         events: read_some(from, &file, File::EVENTS),
         expect: read_some(from, &file, File::EXPECT),
     }

@@ -1,0 +1,292 @@
+//! What is recorded of a run as evidence.
+
+mod pattern;
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::Plan;
+use crate::id::NodeId;
+use crate::quantity::Bytes;
+use crate::record::kind::Layer;
+use crate::time::Span;
+use crate::valid::{Invalid, ensure};
+
+pub use pattern::{FlowEnd, FlowPattern, PatternError, Protocol};
+
+/// What is recorded of a run, and how much of the disk it may fill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recording {
+    /// Whether anything is.
+    pub mode: RecordMode,
+    /// Which events are; changes while the run lives.
+    #[serde(default)]
+    pub choice: RecordChoice,
+    /// From one look at the state of a TCP connection to the next.
+    pub tcp_interval: Span,
+    /// The most bytes of records on the disk of each machine; events after that are lost.
+    pub max: Bytes,
+    /// A new file begins when one has so many bytes.
+    pub rotate: Bytes,
+    /// How many files are kept, the newest; `None`: all, up to `max`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<u32>,
+    /// Whether addresses and ports are left out.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub anonymous: bool,
+    /// What lost events do to the run.
+    #[serde(default, skip_serializing_if = "OnRecordLoss::is_report")]
+    pub on_loss: OnRecordLoss,
+}
+
+/// Whether a run is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordMode {
+    /// Nothing is. Calls cannot be recorded later either.
+    #[default]
+    Off,
+    /// Everything is prepared, so that recording can begin at any moment.
+    Standby,
+    /// From the beginning.
+    On,
+}
+
+/// Which events are recorded. What is empty excludes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct RecordChoice {
+    #[serde(default, skip_serializing_if = "Layers::is_empty")]
+    pub layers: Layers,
+    /// Events of these nodes, and of packets from or to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeId>,
+    /// Events of flows that one of these fits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowPattern>,
+    /// `None`: both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<RecordDirection>,
+}
+
+/// A direction of flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordDirection {
+    /// From the side that sent first; what a socket sends.
+    Forward,
+    /// To it; what a socket receives.
+    Reverse,
+}
+
+/// What is done when events were lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnRecordLoss {
+    /// The verdict says so.
+    #[default]
+    Report,
+    /// The run has failed.
+    Fail,
+}
+
+/// A set of layers, in the order of their numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct Layers(Vec<Layer>);
+
+impl Default for Recording {
+    fn default() -> Self {
+        Recording {
+            mode: RecordMode::Off,
+            choice: RecordChoice::default(),
+            tcp_interval: Span::from_millis(10),
+            max: Bytes(4_000_000_000),
+            rotate: Bytes(256_000_000),
+            keep: None,
+            anonymous: false,
+            on_loss: OnRecordLoss::Report,
+        }
+    }
+}
+
+impl Recording {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Recording::default()
+    }
+
+    /// Of a mode, and otherwise as usual.
+    #[must_use]
+    pub fn of(mode: RecordMode) -> Self {
+        Recording { mode, ..Recording::default() }
+    }
+
+    /// Whether it can be done with a plan.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+        self.choice.validate(plan)?;
+        self.check_bounds().map_err(|(key, why)| Invalid::new(format!("{key}: {why}")))
+    }
+
+    /// Whether its numbers make sense.
+    ///
+    /// # Errors
+    /// The key of the file whose number does not, and why.
+    pub fn check_bounds(&self) -> Result<(), (&'static str, String)> {
+        if self.tcp_interval < TCP_INTERVAL_LEAST {
+            return Err(("tcp-interval", format!("must be at least {TCP_INTERVAL_LEAST}")));
+        }
+        if self.rotate < ROTATE_LEAST {
+            return Err(("rotate", format!("must be at least {ROTATE_LEAST}")));
+        }
+        if self.max < self.rotate.min(ROTATE_LEAST) {
+            return Err(("max", format!("must be at least {ROTATE_LEAST}")));
+        }
+        if self.keep == Some(0) {
+            return Err(("keep", "must be at least 1".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl RecordChoice {
+    /// Whether events of a layer are wanted.
+    #[must_use]
+    pub fn has_layer(&self, layer: Layer) -> bool {
+        self.layers.is_empty() || self.layers.has(layer)
+    }
+
+    /// Whether events of a node are wanted.
+    #[must_use]
+    pub fn has_node(&self, node: NodeId) -> bool {
+        self.nodes.is_empty() || self.nodes.contains(&node)
+    }
+
+    /// Whether every node, group and address that it names is there.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+        let known = self.nodes.iter().all(|node| plan.has_node(*node));
+        ensure(known, || "a node that is to be recorded does not exist".to_owned())?;
+        for host in self.flows.iter().flat_map(FlowPattern::hosts) {
+            ensure(plan.has_host(host), || {
+                format!("`{host}` is neither a node or group nor an IP address")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Whether a text is the name of a node or group, or an IP address.
+    #[must_use]
+    pub fn has_host(&self, text: &str) -> bool {
+        text.parse::<core::net::IpAddr>().is_ok()
+            || self.nodes.iter().any(|node| node.name == text || node.group == text)
+    }
+
+    /// The nodes of a name: one, or the members of a group.
+    #[must_use]
+    pub fn nodes_named(&self, name: &str) -> Vec<NodeId> {
+        if let Some(node) = self.node_named(name) {
+            return Vec::from([node]);
+        }
+        let nodes = self.nodes.iter().enumerate();
+        let members = nodes.filter(|(_, node)| node.group == name);
+        members.map(|(index, _)| NodeId::from_index(index)).collect()
+    }
+}
+
+impl OnRecordLoss {
+    fn is_report(&self) -> bool {
+        *self == OnRecordLoss::Report
+    }
+}
+
+impl Layers {
+    /// A set.
+    #[must_use]
+    pub fn of(mut layers: Vec<Layer>) -> Self {
+        layers.sort_unstable();
+        layers.dedup();
+        Layers(layers)
+    }
+
+    /// Whether none is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether one is in it.
+    #[must_use]
+    pub fn has(&self, layer: Layer) -> bool {
+        self.0.contains(&layer)
+    }
+
+    /// Those in it.
+    pub fn iter(&self) -> impl Iterator<Item = Layer> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+impl TryFrom<Vec<String>> for Layers {
+    type Error = Invalid;
+
+    fn try_from(names: Vec<String>) -> Result<Self, Invalid> {
+        let layer = |name: &String| {
+            Layer::from_name(name).ok_or_else(|| Invalid::new(format!("`{name}` is not a layer")))
+        };
+        names.iter().map(layer).collect::<Result<Vec<_>, _>>().map(Layers::of)
+    }
+}
+
+impl From<Layers> for Vec<String> {
+    fn from(layers: Layers) -> Self {
+        layers.iter().map(|layer| layer.name().to_owned()).collect()
+    }
+}
+
+/// A look at the sockets of a node takes about a tenth of it.
+const TCP_INTERVAL_LEAST: Span = Span::from_millis(1);
+/// A file of records has a header and repeats the definitions of flows.
+const ROTATE_LEAST: Bytes = Bytes(64_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_is_the_same_after_it_was_a_text() {
+        let recording = Recording {
+            mode: RecordMode::On,
+            choice: RecordChoice {
+                layers: Layers::of([Layer::Tcp, Layer::Engine, Layer::Tcp].into()),
+                nodes: [NodeId(3)].into(),
+                flows: ["tcp web:80".parse().unwrap()].into(),
+                direction: Some(RecordDirection::Reverse),
+            },
+            keep: Some(3),
+            anonymous: true,
+            ..Recording::default()
+        };
+        let text = serde_json::to_string(&recording).unwrap();
+        assert!(text.contains(r#""layers":["engine","tcp"]"#), "{text}");
+        assert_eq!(serde_json::from_str::<Recording>(&text).unwrap(), recording);
+    }
+
+    #[test]
+    fn an_empty_choice_excludes_nothing() {
+        let choice = RecordChoice::default();
+        assert!(Layer::ALL.iter().all(|layer| choice.has_layer(*layer)));
+        assert!(choice.has_node(NodeId(7)));
+        let calls = RecordChoice { layers: Layers::of([Layer::Calls].into()), ..choice };
+        assert!(calls.has_layer(Layer::Calls) && !calls.has_layer(Layer::Engine));
+    }
+}

@@ -1,0 +1,243 @@
+//! The thread that carries records from their sources to files.
+//!
+//! Theory of operation. Every source leaves its records in memory of its own, where it never waits:
+//! what finds no room there it counts. This thread looks at all sources every
+//! [`INTERVAL`], sooner where one of them is filling, and puts what it finds through the
+//! [`Filter`] into the [files](Files). A disk that is full or slow stops nothing but this thread;
+//! what cannot be written is counted by source, and a [`Lost`](windtunnel_model::record::Kind::Lost)
+//! record says so where it would have been, as soon as there is room again.
+
+mod files;
+mod filter;
+mod gap;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use windtunnel_evidence::file::{Header, Source};
+use windtunnel_model::record::Record;
+use windtunnel_sys::clock;
+
+use files::Files;
+pub use files::Limits;
+pub use filter::{Anonymity, Filter, FlowChoice};
+pub use status::{LayerStatus, Status};
+
+/// Where records wait.
+pub trait Feed: Send {
+    /// Whose they are.
+    fn source(&self) -> Source;
+
+    /// Takes up to so many records that have come, in their order, with a
+    /// [`Lost`](windtunnel_model::record::Kind::Lost) where some are missing.
+    fn take(&mut self, most: usize, records: &mut Vec<Record>);
+
+    /// How many records wait, and for how many there is room.
+    fn fill(&self) -> (u64, u64);
+}
+
+/// What is to be written, and where.
+#[derive(Debug)]
+pub struct Setup {
+    /// The folder of the files; it is made.
+    pub folder: PathBuf,
+    /// What the names of the files begin with.
+    pub prefix: String,
+    /// What the files say of themselves.
+    pub header: Header,
+    pub limits: Limits,
+    pub filter: Filter,
+    /// Replaces addresses and ports in definitions of flows.
+    pub anonymity: Option<Anonymity>,
+    /// From one look at the sources to the next.
+    pub interval: Duration,
+}
+
+/// The usual time from one look at the sources to the next.
+pub const INTERVAL: Duration = Duration::from_millis(10);
+
+/// The thread. Dropped without [`Drain::finish`], it ends with what it has written.
+#[derive(Debug)]
+pub struct Drain {
+    orders: Sender<Order>,
+    status: Arc<Mutex<Status>>,
+    thread: JoinHandle<Status>,
+}
+
+/// What the thread is to do.
+enum Order {
+    Add(Box<dyn Feed>),
+    Choose(Filter),
+    Limit(Limits),
+    Flush(Sender<()>),
+    Finish,
+}
+
+impl Drain {
+    /// Makes the first file and starts the thread.
+    ///
+    /// # Errors
+    /// If the folder, the file or the thread cannot be made.
+    pub fn start(setup: Setup, feeds: Vec<Box<dyn Feed>>) -> io::Result<Drain> {
+        let Setup { folder, prefix, header, limits, filter, anonymity, interval } = setup;
+        let mut files = Files::new(folder, prefix, header, limits);
+        files.open(clock::monotonic_ns())?;
+        let (orders, receiver) = channel();
+        let status = Arc::new(Mutex::new(Status::default()));
+        let shown = Arc::clone(&status);
+        let work =
+            Work { feeds, files, filter, anonymity, spent: Vec::new(), shown, took_ns: 0, seen: 0 };
+        let thread = std::thread::Builder::new()
+            .name("records".to_owned())
+            .spawn(move || work.run(&receiver, interval))?;
+        Ok(Drain { orders, status, thread })
+    }
+
+    /// Reads one more source.
+    pub fn add(&self, feed: Box<dyn Feed>) {
+        self.order(Order::Add(feed));
+    }
+
+    /// Records other events from now on.
+    pub fn choose(&self, filter: Filter) {
+        self.order(Order::Choose(filter));
+    }
+
+    /// Files may become larger, or not, from now on.
+    pub fn limit(&self, limits: Limits) {
+        self.order(Order::Limit(limits));
+    }
+
+    /// Waits until what the sources have now is in files, or is lost.
+    pub fn flush(&self) {
+        let (done, wait) = channel();
+        self.order(Order::Flush(done));
+        // The thread that is gone has nothing to write.
+        let _ = wait.recv();
+    }
+
+    /// What has been done so far, at most one interval old.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes what there is, and ends.
+    #[must_use]
+    pub fn finish(self) -> Status {
+        self.order(Order::Finish);
+        let failed = |_| Status {
+            failure: Some("the thread that writes records panicked".to_owned()),
+            ..Status::default()
+        };
+        self.thread.join().unwrap_or_else(failed)
+    }
+
+    fn order(&self, order: Order) {
+        // If the thread is gone, `finish` says why.
+        let _ = self.orders.send(order);
+    }
+}
+
+struct Work {
+    feeds: Vec<Box<dyn Feed>>,
+    files: Files,
+    filter: Filter,
+    anonymity: Option<Anonymity>,
+    /// Room for records, kept from one look to the next.
+    spent: Vec<Record>,
+    shown: Arc<Mutex<Status>>,
+    /// Processor time of all looks that found something.
+    took_ns: u64,
+    /// Records that they found.
+    seen: u64,
+}
+
+impl Work {
+    fn run(mut self, orders: &Receiver<Order>, interval: Duration) -> Status {
+        let mut wait = interval;
+        loop {
+            match orders.recv_timeout(wait) {
+                Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(order) => self.follow(order),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // A source that fills faster than it is emptied is looked at again at once.
+            wait = if self.look() { Duration::ZERO } else { interval };
+            self.show();
+        }
+        while self.look() {}
+        self.files.finish(clock::monotonic_ns());
+        self.show();
+        self.status()
+    }
+
+    fn follow(&mut self, order: Order) {
+        match order {
+            Order::Add(feed) => self.feeds.push(feed),
+            Order::Choose(filter) => {
+                let definitions = self.filter.replace(filter);
+                let now = clock::monotonic_ns();
+                for (source, records) in definitions {
+                    self.files.add(now, source, &records);
+                }
+            }
+            Order::Limit(limits) => self.files.limit(limits),
+            Order::Flush(done) => {
+                while self.look() {}
+                self.show();
+                // Only a caller that has gone does not listen.
+                let _ = done.send(());
+            }
+            Order::Finish => {}
+        }
+    }
+
+    /// Empties every source; whether one of them was more than half full.
+    fn look(&mut self) -> bool {
+        let began = clock::thread_cpu_ns();
+        let Work { feeds, files, filter, anonymity, spent, .. } = self;
+        let (mut filling, mut seen) = (false, 0);
+        for feed in feeds {
+            let (waiting, room) = feed.fill();
+            files.note_fill(feed.source(), waiting, room);
+            filling |= waiting * 2 > room;
+            spent.clear();
+            feed.take(TAKE_MAX, spent);
+            if spent.is_empty() {
+                continue;
+            }
+            let source = feed.source();
+            seen += spent.len() as u64;
+            filter.apply(source, spent);
+            if let Some(anonymity) = anonymity {
+                spent.iter_mut().for_each(|record| anonymity.apply(record));
+            }
+            files.add(clock::monotonic_ns(), source, spent);
+        }
+        files.flush(clock::monotonic_ns());
+        if seen > 0 {
+            self.seen += seen;
+            self.took_ns += clock::thread_cpu_ns().saturating_sub(began);
+        }
+        filling
+    }
+
+    fn status(&self) -> Status {
+        Status { seen: self.seen, took_ns: self.took_ns, ..self.files.status() }
+    }
+
+    fn show(&self) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = self.status();
+    }
+}
+
+/// Of one source, before the next one has its turn.
+const TAKE_MAX: usize = 1 << 16;
