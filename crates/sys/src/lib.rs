@@ -18,6 +18,7 @@
 //! | [`poll`] | waiting for descriptors, events, timers |
 //! | [`clock`] | clocks and sleeping |
 //! | [`descriptor`] | closing descriptors in bulk |
+//! | [`region`] | rings of records in memory that processes share |
 //! | [`unix`] | local sockets that carry descriptors |
 //! | [`terminal`] | pseudoterminals, sizes, raw mode |
 //! | [`limits`] | limits of the process, load of the machine |
@@ -52,6 +53,7 @@ pub mod packet;
 pub mod ping;
 pub mod poll;
 pub mod process;
+pub mod region;
 pub mod schedule;
 pub mod signal;
 pub mod terminal;

@@ -104,6 +104,9 @@ kinds! {
     FlowSequence = 0x07, "flow_sequence", ["forward", "reverse", "", ""];
     /// A process that records calls: `flow` is its number, the arguments are its name (comm).
     Process = 0x08, "process", ["name", "", "", ""];
+    /// Calls of a process that its source cannot see, from now on: on a flow, or ([`NO_FLOW`]) on
+    /// any. Argument 0: a number of [`Blind`]; 1: the process.
+    Unseen = 0x09, "unseen", ["reason", "pid", "", ""];
 
     /// A packet came to the start of a lane; `extra`: its segments, when this is a train. The
     /// length is that of the payload, all segments together.
@@ -155,6 +158,45 @@ kinds! {
     DeviceSent = 0x45, "device_sent", ["offset", "length", "interface", ""];
     /// A packet came from a device.
     DeviceReceived = 0x46, "device_received", ["offset", "length", "interface", ""];
+}
+
+/// Why calls are not seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Blind {
+    /// The process has an io_uring: what it submits there are not calls.
+    IoUring = 1,
+    /// A stream of stdio was made of the socket: the C library calls itself.
+    Stdio = 2,
+    /// The table of sockets has no entry for the socket.
+    TableFull = 3,
+    /// The process confines its own system calls (seccomp): what a descriptor is cannot be asked.
+    Sandbox = 4,
+}
+
+impl Blind {
+    /// The reason in words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Blind::IoUring => "io_uring",
+            Blind::Stdio => "stdio",
+            Blind::TableFull => "table_full",
+            Blind::Sandbox => "sandbox",
+        }
+    }
+
+    /// The reason of a number; `None`: of a later version.
+    #[must_use]
+    pub const fn from_number(number: u32) -> Option<Blind> {
+        match number {
+            1 => Some(Blind::IoUring),
+            2 => Some(Blind::Stdio),
+            3 => Some(Blind::TableFull),
+            4 => Some(Blind::Sandbox),
+            _ => None,
+        }
+    }
 }
 
 /// The node of a source that belongs to no node.
@@ -218,7 +260,12 @@ impl Kind {
     pub const fn is_definition(self) -> bool {
         matches!(
             self,
-            Kind::FlowFrom | Kind::FlowTo | Kind::FlowSocket | Kind::FlowSequence | Kind::Process
+            Kind::FlowFrom
+                | Kind::FlowTo
+                | Kind::FlowSocket
+                | Kind::FlowSequence
+                | Kind::Process
+                | Kind::Unseen
         )
     }
 

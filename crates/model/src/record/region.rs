@@ -12,7 +12,8 @@
 //! release order, `tail + 1`.
 //!
 //! The slot of a writer that was killed in between stays 0. A reader passes over it when it has
-//! waited for it long enough, and counts it as lost.
+//! waited for it long enough, and counts it as lost. A writer that was only stopped finds `tail`
+//! beyond its slot, and does not store the time.
 
 /// The first eight bytes: `WTREGION`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"WTREGION");
@@ -23,7 +24,9 @@ pub const HEADER_BYTES: usize = 4096;
 /// Bytes of a ring's header: its words are on cache lines of their own.
 pub const RING_HEADER_BYTES: usize = 256;
 /// Bytes of an entry of the table of sockets.
-pub const SOCKET_BYTES: usize = 64;
+pub const SOCKET_BYTES: usize = 128;
+/// A key is within so many entries from the one that its hash names.
+pub const SOCKETS_PROBED: u32 = 32;
 
 /// Offsets in the header of the region.
 pub mod header {
@@ -37,10 +40,11 @@ pub mod header {
     pub const SLOTS: usize = 16;
     /// u32: entries of the table of sockets, a power of two.
     pub const SOCKETS: usize = 20;
-    /// u32, atomic: bit 0: record events; else sources only keep count of offsets.
+    /// u32, atomic: bit 0: record events; else sources only keep count of offsets. The other bits
+    /// count how often recording was started: sources define flows anew each time.
     pub const RECORDING: usize = 64;
-    /// u32, atomic: the number of the next flow of this region.
-    pub const NEXT_FLOW: usize = 128;
+    /// u32, atomic: the number of the last flow of this region; the first is 1.
+    pub const LAST_FLOW: usize = 128;
     /// u32, atomic: sockets for which the table had no entry.
     pub const SOCKETS_REFUSED: usize = 192;
 }
@@ -53,26 +57,71 @@ pub mod ring {
     pub const TAIL: usize = 64;
     /// Events for which there was no slot, ever.
     pub const LOST: usize = 128;
+    /// The earliest time among events lost since the reader last set this to 0, all bits inverted.
+    /// Written, and so is [`LOST_LATEST`], before [`LOST`].
+    pub const LOST_EARLIEST: usize = 136;
+    /// The latest of those times.
+    pub const LOST_LATEST: usize = 144;
+    /// How many of [`LOST`] the reader has reported.
+    pub const LOST_REPORTED: usize = 192;
 }
 
-/// Offsets in an entry of the table of sockets. An entry is found by the cookie's hash, and by that
-/// of the peer's address for sockets that are not connected, with linear probing.
+/// Offsets in an entry of the table of sockets. The key is a hash of the cookie, and for a peer of
+/// a socket that is not connected also of the peer's address; the entry is one of the
+/// [`SOCKETS_PROBED`] from `key % sockets` on. An entry is made when the first process uses the
+/// socket, also while nothing is recorded, and is free again when its references are gone.
 pub mod socket {
     /// u64, atomic: the key; 0: free.
     pub const KEY: usize = 0;
-    /// u64, atomic: bytes (datagrams) sent.
+    /// u64, atomic: bytes (datagrams) sent in the low 56 bits; above, how many calls send now.
     pub const SENT: usize = 8;
-    /// u64, atomic: bytes (datagrams) received.
+    /// u64, atomic: bytes (datagrams) received, and how many calls receive now.
     pub const RECEIVED: usize = 16;
-    /// u32, atomic: the flow's number; 0 until it is defined.
+    /// u32, atomic: the flow's number.
     pub const FLOW: usize = 24;
-    /// u32, atomic: calls that send now.
-    pub const SENDING: usize = 28;
-    /// u32, atomic: calls that receive now.
-    pub const RECEIVING: usize = 32;
+    /// u32, atomic: the word [`super::header::RECORDING`] for which the flow was defined.
+    pub const DEFINED: usize = 28;
+    /// u32, atomic: bits of [`super::socket_state`].
+    pub const STATE: usize = 32;
     /// u32, atomic: descriptors of all processes that refer to it.
     pub const REFERENCES: usize = 36;
+    /// u64: the cookie.
+    pub const COOKIE: usize = 40;
+    /// u32, atomic: one more than the entry of the next peer of this socket; 0: there is none.
+    pub const NEXT_PEER: usize = 48;
+    /// u32: the process that made the entry.
+    pub const PID: usize = 52;
+    /// u32: its descriptor.
+    pub const DESCRIPTOR: usize = 56;
+    /// u8: the protocol.
+    pub const PROTOCOL: usize = 60;
+    /// u16: the size of segments into which a datagram is cut (`UDP_SEGMENT`), or 0.
+    pub const SEGMENT: usize = 62;
+    /// Sixteen bytes: the socket's own address.
+    pub const FROM: usize = 64;
+    /// Sixteen bytes: that of the other side.
+    pub const TO: usize = 80;
+    /// u16: the socket's own port.
+    pub const FROM_PORT: usize = 96;
+    /// u16: that of the other side.
+    pub const TO_PORT: usize = 98;
 }
+
+/// Bits of the state of a socket.
+pub mod socket_state {
+    /// Offsets count bytes, not datagrams.
+    pub const STREAM: u32 = 1 << 0;
+    /// It has one peer.
+    pub const CONNECTED: u32 = 1 << 1;
+    /// Its calls do not block (`O_NONBLOCK`).
+    pub const NONBLOCKING: u32 = 1 << 2;
+    /// It was in use before the entry was made: offsets count from then.
+    pub const OFFSET_UNKNOWN: u32 = 1 << 3;
+}
+
+/// The low bits of [`socket::SENT`] and [`socket::RECEIVED`], which count; the others are the number
+/// of calls.
+pub const OFFSET_BITS: u32 = 56;
 
 /// Where things are in a region of so many rings, slots and sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
