@@ -171,14 +171,14 @@ impl Evidence {
     /// The name of the node of a source; `None` for a source of no node.
     #[must_use]
     pub fn node_name(&self, origin: Origin) -> Option<&str> {
-        (origin.source.node != MACHINE).then(|| self.name_of_node(origin.source.node))
+        (origin.source.node != MACHINE).then(|| self.name_of(origin.source.node).unwrap_or("?"))
     }
 
     /// The name of an end of a flow: `node:port` where the node is known, else the address.
     #[must_use]
     pub fn end_name(&self, end: &End) -> String {
-        match end.node {
-            Some(node) => format!("{}:{}", self.name_of_node(node), end.port),
+        match end.node.and_then(|node| self.name_of(node)) {
+            Some(name) => format!("{name}:{}", end.port),
             None => end.to_string(),
         }
     }
@@ -190,10 +190,11 @@ impl Evidence {
         self.processes.get(&key).map(String::as_str)
     }
 
-    fn name_of_node(&self, node: u32) -> &str {
-        let mut names =
-            self.members.iter().filter_map(|member| member.header.nodes.get(node as usize));
-        names.next().map_or("?", String::as_str)
+    /// The name of a node by its number.
+    #[must_use]
+    pub fn name_of(&self, node: u32) -> Option<&str> {
+        let mut names = self.members.iter().filter_map(|m| m.header.nodes.get(node as usize));
+        names.next().map(String::as_str)
     }
 }
 

@@ -9,11 +9,19 @@
 //! | module | what it knows |
 //! | --- | --- |
 //! | [`evidence`] | all records of a run, merged, with their flows |
+//! | [`export`] | JSON lines, CSV, Parquet, pcapng and a timeline |
 //! | [`file`] | the file: header, batches of sources, gaps |
+//! | [`filter`] | which records are wanted |
 //! | [`flows`] | one flow for what each layer and machine numbers for itself |
+//! | [`rows`] | a record as named fields |
+//! | [`statistics`] | sums by layer, flow and lane, and what was not seen |
 
 pub mod evidence;
+pub mod export;
 pub mod file;
+pub mod filter;
 pub mod flows;
+pub mod rows;
+pub mod statistics;
 
 pub use evidence::{Entry, Evidence, Loader, Member, Origin};

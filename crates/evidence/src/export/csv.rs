@@ -1,0 +1,53 @@
+//! A line for each record, a column for each field of any kind; RFC 4180, with line feeds.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use crate::rows::{Rows, Value, columns};
+use crate::{Entry, Evidence};
+
+/// Writes the records as CSV, behind a line of headings.
+///
+/// # Errors
+/// Those of writing.
+pub fn csv<'a>(
+    evidence: &Evidence,
+    entries: impl Iterator<Item = &'a Entry>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let columns = columns();
+    let position: BTreeMap<&str, usize> =
+        columns.iter().enumerate().map(|(at, column)| (column.name, at)).collect();
+    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    writeln!(out, "{}", names.join(","))?;
+    let rows = Rows::new(evidence);
+    let mut cells: Vec<Option<Value<'_>>> = vec![None; columns.len()];
+    for entry in entries {
+        cells.fill(None);
+        rows.fields(entry, &mut |name, value| {
+            if let Some(at) = position.get(name) {
+                cells[*at] = Some(value);
+            }
+        });
+        for (at, cell) in cells.iter().enumerate() {
+            if at > 0 {
+                out.write_all(b",")?;
+            }
+            put(*cell, out)?;
+        }
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn put(cell: Option<Value<'_>>, out: &mut impl Write) -> io::Result<()> {
+    match cell {
+        None => Ok(()),
+        Some(Value::Number(number)) => write!(out, "{number}"),
+        Some(Value::Signed(number)) => write!(out, "{number}"),
+        Some(Value::Text(text)) if text.contains([',', '"', '\n', '\r']) => {
+            write!(out, "\"{}\"", text.replace('"', "\"\""))
+        }
+        Some(Value::Text(text)) => out.write_all(text.as_bytes()),
+    }
+}

@@ -1,0 +1,65 @@
+//! Which offer of a packet to a lane a later record of that lane belongs to.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::Entry;
+use crate::file::Direction;
+
+/// Packets that have been offered to lanes and have not come out.
+#[derive(Debug, Default)]
+pub(super) struct Offers {
+    waiting: BTreeMap<Place, VecDeque<Offer>>,
+}
+
+/// Flow, direction, member and lane.
+type Place = (Option<usize>, Direction, u16, u32);
+
+/// A packet, or a train.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Offer {
+    pub(super) offset: u32,
+    pub(super) length: u32,
+    pub(super) ack: u32,
+    /// A number that no other offer has.
+    pub(super) number: u64,
+}
+
+/// Later records of a lane are sought among so many offers.
+const WAITING_MAX: usize = 65_536;
+
+impl Offers {
+    pub(super) fn offered(&mut self, member: u16, entry: &Entry, number: u64) {
+        let [offset, length, _, ack] = entry.record.args;
+        let waiting = self.waiting.entry(place(member, entry)).or_default();
+        if waiting.len() == WAITING_MAX {
+            waiting.pop_front();
+        }
+        waiting.push_back(Offer { offset, length, ack, number });
+    }
+
+    /// The offer that the entry's packet is of, or a part of; the offer is forgotten with its last
+    /// part. The second value says whether it was that.
+    pub(super) fn take(&mut self, member: u16, entry: &Entry) -> Option<(Offer, bool)> {
+        let [offset, length, ..] = entry.record.args;
+        let waiting = self.waiting.get_mut(&place(member, entry))?;
+        let fits = |offer: &Offer| {
+            let inside = offset.wrapping_sub(offer.offset);
+            match offer.length {
+                0 => length == 0 && inside == 0,
+                _ => length > 0 && inside < offer.length,
+            }
+        };
+        let at = waiting.iter().position(fits)?;
+        let offer = waiting[at];
+        let end = offset.wrapping_sub(offer.offset).wrapping_add(length);
+        let is_last = end >= offer.length;
+        if is_last {
+            waiting.remove(at);
+        }
+        Some((offer, is_last))
+    }
+}
+
+fn place(member: u16, entry: &Entry) -> Place {
+    (entry.flow(), entry.direction(), member, entry.record.args[2])
+}

@@ -1,0 +1,154 @@
+//! pcapng from records: each packet's headers are made from its flow, offset and flags.
+
+mod frame;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use windtunnel_model::record::Kind;
+
+use super::offers::Offers;
+use super::pcapng::{self, Heading, Interface, Packet};
+use crate::rows::is_packet;
+use crate::{Entry, Evidence};
+use frame::Frames;
+
+/// Where packets are seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Everywhere.
+    All,
+    /// As a node sends and receives them.
+    Node(String),
+    /// At both ends of a link.
+    Link(String),
+}
+
+/// What happens to a packet at a lane, each an interface of its own.
+const POINTS: [(Kind, &str, Heading); 3] = [
+    (Kind::Offered, "offered", Heading::Outbound),
+    (Kind::Delivered, "delivered", Heading::Inbound),
+    (Kind::Dropped, "dropped", Heading::Outbound),
+];
+
+const COMMENT: &str = "Made from records of Windtunnel. Packets have no payload, and no headers were \
+    recorded: these are made from each packet's flow, stream offset, acknowledgement and flags. \
+    Ethernet addresses, checksums of TCP and UDP, windows and options are not those of the packet. \
+    The original length is that without options. Each lane of a link has three interfaces: \
+    packets as they are offered, delivered and dropped. Trains of segments are one packet.";
+
+/// Writes the packets at `place` among `entries` as pcapng. Nothing but packets in lanes is
+/// written.
+///
+/// # Errors
+/// Those of writing.
+pub fn packets<'a>(
+    evidence: &Evidence,
+    entries: impl Iterator<Item = &'a Entry>,
+    place: &Place,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut buffer = Vec::new();
+    let program = evidence.members().first().map_or("", |member| member.header.program.as_str());
+    pcapng::section(&mut buffer, program, COMMENT);
+    let interfaces = interfaces(evidence, place, &mut buffer);
+    let frames = Frames::new(evidence);
+    let mut offers = Offers::default();
+    for entry in entries.filter(|entry| entry.kind().is_some_and(is_packet)) {
+        let member = evidence.origin_of(entry).member;
+        let ack = match entry.kind() {
+            Some(Kind::Offered) => {
+                offers.offered(member, entry, 0);
+                Some(entry.record.args[3])
+            }
+            Some(Kind::Delivered | Kind::Dropped) => {
+                offers.take(member, entry).map(|(offer, _)| offer.ack)
+            }
+            _ => continue,
+        };
+        let Some(interface) = interfaces.get(&(member, entry.record.args[2], entry.record.kind))
+        else {
+            continue;
+        };
+        put(evidence, &frames, entry, *interface, ack, &mut buffer);
+        out.write_all(&buffer)?;
+        buffer.clear();
+    }
+    out.write_all(&buffer)
+}
+
+/// By member, lane and kind.
+type Interfaces = BTreeMap<(u16, u32, u8), (u32, Heading)>;
+
+fn interfaces(evidence: &Evidence, place: &Place, out: &mut Vec<u8>) -> Interfaces {
+    let mut interfaces = BTreeMap::new();
+    for (member, of) in (0..).zip(evidence.members()) {
+        for (number, lane) in (0..).zip(&of.header.lanes) {
+            for (kind, name, heading) in POINTS {
+                let at = if kind == Kind::Delivered { &lane.to } else { &lane.from };
+                let wanted = match place {
+                    Place::All => true,
+                    Place::Node(node) => node == at,
+                    Place::Link(link) => *link == lane.link,
+                };
+                if !wanted {
+                    continue;
+                }
+                let position = u32::try_from(interfaces.len()).unwrap_or(u32::MAX);
+                interfaces.insert((member, number, kind as u8), (position, heading));
+                let interface = Interface {
+                    name: format!("{} {}-{} {name}", lane.link, lane.from, lane.to),
+                    description: format!(
+                        "link {}, from {} to {}: packets {name}",
+                        lane.link, lane.from, lane.to
+                    ),
+                    snap_bytes: frame::SNAP_BYTES,
+                };
+                pcapng::interface(out, &interface);
+            }
+        }
+    }
+    interfaces
+}
+
+fn put(
+    evidence: &Evidence,
+    frames: &Frames,
+    entry: &Entry,
+    (interface, heading): (u32, Heading),
+    ack: Option<u32>,
+    out: &mut Vec<u8>,
+) {
+    let header = evidence.header_of(evidence.origin_of(entry));
+    let since = i128::from(entry.record.time) - i128::from(evidence.origin_ns());
+    let unix_ns = u64::try_from(i128::from(header.origin_unix_ns) + since).unwrap_or(0);
+    let comment = comment(evidence, entry);
+    let (bytes, original_bytes) = frames.frame(entry, ack);
+    pcapng::packet(
+        out,
+        &Packet {
+            interface,
+            unix_ns,
+            bytes: &bytes,
+            original_bytes,
+            direction: Some(heading),
+            comment: comment.as_deref(),
+        },
+    );
+}
+
+fn comment(evidence: &Evidence, entry: &Entry) -> Option<String> {
+    let mut parts = Vec::new();
+    if entry.kind() == Some(Kind::Dropped) {
+        let header = evidence.header_of(evidence.origin_of(entry));
+        let reason = header.drop_reasons.get(entry.record.args[3] as usize);
+        parts.push(format!("dropped: {}", reason.map_or("?", String::as_str)));
+    }
+    if entry.record.extra > 1 {
+        parts.push(format!("train of {} segments", entry.record.extra));
+    }
+    if entry.record.flags & windtunnel_model::record::flag::COPY != 0 {
+        parts.push("copy made by the link".to_owned());
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
