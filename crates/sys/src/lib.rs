@@ -21,6 +21,9 @@
 //! | [`region`] | rings of records in memory that processes share |
 //! | [`unix`] | local sockets that carry descriptors |
 //! | [`terminal`] | pseudoterminals, sizes, raw mode |
+//! | [`seccomp`] | calls of a program, shown to a supervisor before they are done |
+//! | [`sock_diag`] | asking the kernel about the sockets of a network namespace |
+//! | [`socket`] | what a socket is, and how far it is |
 //! | [`limits`] | limits of the process, load of the machine |
 //!
 //! # Example
@@ -55,6 +58,9 @@ pub mod poll;
 pub mod process;
 pub mod region;
 pub mod schedule;
+pub mod seccomp;
 pub mod signal;
+pub mod sock_diag;
+pub mod socket;
 pub mod terminal;
 pub mod unix;

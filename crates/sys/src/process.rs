@@ -122,6 +122,32 @@ pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
     Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
 }
 
+/// A copy of a descriptor of another process.
+///
+/// # Errors
+/// `EBADF` when it has none of that number, `EPERM` without the rights to trace it, `ESRCH` when it
+/// has ended.
+pub fn pidfd_getfd(pidfd: impl AsFd, number: i32) -> io::Result<OwnedFd> {
+    let flags = rustix::process::PidfdGetfdFlags::empty();
+    Ok(rustix::process::pidfd_getfd(pidfd, number, flags)?)
+}
+
+/// Reads the memory of another process from `address`: how many bytes.
+///
+/// # Errors
+/// `EFAULT` when it has none there, `EPERM` without the rights to trace it, `ESRCH` when it has
+/// ended.
+pub fn read_memory(pid: Pid, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let pid = pid.as_raw_nonzero().get();
+    let base = std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0));
+    let theirs = libc::iovec { iov_base: base, iov_len: buffer.len() };
+    let ours = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: the kernel writes to `buffer` only, within its length; the other address is one of
+    // the other process, and is checked there.
+    let read = unsafe { libc::process_vm_readv(pid, &raw const ours, 1, &raw const theirs, 1, 0) };
+    usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
 /// Sends a signal to the process of a pidfd.
 ///
 /// # Errors

@@ -63,6 +63,18 @@ pub fn listen(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// A socket that receives messages (`SOCK_DGRAM`) under a name that no file has: all processes of
+/// the network namespace can send to it.
+///
+/// # Errors
+/// `EADDRINUSE` for a name that is taken; what socket(2) and bind(2) say.
+pub fn bind_abstract(name: &[u8]) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new_abstract_name(name)?)?;
+    Ok(socket)
+}
+
 /// Sends bytes, and up to [`DESCRIPTORS_MAX`] descriptors with them, and returns how many bytes
 /// went. A stream socket needs at least one byte for descriptors to travel with.
 ///

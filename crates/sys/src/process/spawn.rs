@@ -45,6 +45,10 @@ pub struct SpawnPlan<'a> {
     pub drop_capabilities: bool,
     /// Whether the program may gain no rights by running others.
     pub no_new_privs: bool,
+    /// Where the calls of the program, and of all that it will start, are shown: to the process at
+    /// the other end of this socket ([`crate::seccomp`]). Needs `CAP_SYS_ADMIN` in the user
+    /// namespace in which the program starts, but not that it may gain no rights.
+    pub supervisor: Option<BorrowedFd<'a>>,
     /// The signal that the program gets when the thread that started it ends.
     pub parent_death_signal: Option<Signal>,
 }
@@ -93,6 +97,8 @@ pub enum Step {
     Folder,
     /// Giving up capabilities, and the other attributes.
     Privileges,
+    /// Showing the program's calls to a supervisor.
+    Supervisor,
     Exec,
 }
 
@@ -113,6 +119,7 @@ impl<'a> SpawnPlan<'a> {
             user: None,
             drop_capabilities: false,
             no_new_privs: false,
+            supervisor: None,
             parent_death_signal: None,
         }
     }
@@ -216,6 +223,7 @@ impl fmt::Display for SpawnError {
             Step::User => "cannot change the user",
             Step::Folder => "cannot enter the working folder",
             Step::Privileges => "cannot give up privileges",
+            Step::Supervisor => "cannot show calls to the recorder",
             Step::Exec => "cannot run the program",
         })
     }
@@ -227,7 +235,7 @@ impl std::error::Error for SpawnError {
     }
 }
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step::Fork,
     Step::Session,
     Step::Terminal,
@@ -236,6 +244,7 @@ const STEPS: [Step; 9] = [
     Step::User,
     Step::Folder,
     Step::Privileges,
+    Step::Supervisor,
     Step::Exec,
 ];
 

@@ -3,11 +3,13 @@
 use std::convert::Infallible;
 use std::ffi::{CStr, CString, c_char};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
 use rustix::io::Errno;
 use rustix::thread::{Gid, Uid};
+
+use crate::seccomp;
 
 use super::{FIRST_BEYOND_STDIO, Session, SpawnPlan, Step, User, empty_set, restore_signals};
 
@@ -21,6 +23,8 @@ pub(super) struct Prepared<'a> {
     /// For what turns out to be a shell script: as `arguments`, with the shell and a place for
     /// the program in front.
     script_arguments: Vec<*const c_char>,
+    /// Clear of the numbers that standard input, output and error are about to take.
+    supervisor: Option<OwnedFd>,
     plan: &'a SpawnPlan<'a>,
 }
 
@@ -31,7 +35,9 @@ impl<'a> Prepared<'a> {
         let rest = arguments.iter().copied().skip(1);
         let script_arguments = [SHELL.as_ptr(), ptr::null()].into_iter().chain(rest).collect();
         let environment = pointers(plan.environment);
-        Ok(Prepared { arguments, environment, programs, script_arguments, plan })
+        let copy = |socket| rustix::io::fcntl_dupfd_cloexec(socket, FIRST_BEYOND_STDIO);
+        let supervisor = plan.supervisor.map(copy).transpose()?;
+        Ok(Prepared { arguments, environment, programs, script_arguments, supervisor, plan })
     }
 
     /// Runs in the child: async-signal-safe calls only, and no allocation.
@@ -46,6 +52,12 @@ impl<'a> Prepared<'a> {
         }
         if let Some(namespace) = plan.user_namespace {
             join_user_namespace(namespace).map_err(at(Step::Namespace))?;
+        }
+        // Before the rights that it needs are given up. None of the calls from here to execve(2)
+        // are shown.
+        if let Some(supervisor) = &self.supervisor {
+            let program = plan.arguments.first().map_or(&b""[..], |program| program.to_bytes());
+            seccomp::install(supervisor.as_fd(), program).map_err(at(Step::Supervisor))?;
         }
         if let Some(user) = plan.user {
             become_user(user).map_err(at(Step::User))?;

@@ -1,0 +1,215 @@
+//! The filter's program: which calls of a process are shown to a supervisor. `core` only, so that
+//! the preload library can compile this file into itself.
+//!
+//! Shown are the calls on sockets, those that read and write any descriptor, those after which a
+//! number may mean another descriptor, and `io_uring_setup`. All others pass: the kernel finds that
+//! out once for each number and keeps it in a bitmap, so that they cost next to nothing. So do all
+//! calls of another architecture than this one (32-bit programs), which are not seen.
+//!
+//! Source: seccomp(2), linux/bpf_common.h, linux/audit.h.
+
+/// An instruction of the classic Berkeley packet filter: `struct sock_filter`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Instruction {
+    pub code: u16,
+    /// Instructions to skip where the condition holds.
+    pub then: u8,
+    /// Instructions to skip where it does not.
+    pub or_else: u8,
+    pub value: u32,
+}
+
+/// `struct sock_fprog`: what seccomp(2) takes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Program {
+    pub length: u16,
+    pub instructions: *const Instruction,
+}
+
+/// The flags of the one sendmsg(2) that is not shown: that by which a process hands over its
+/// listener, which could not be answered before the listener is there. No program sends with
+/// `MSG_PROBE`, which only the kernel uses; local sockets ignore these flags.
+pub const HANDOVER_FLAGS: u32 = MSG_DONTROUTE | MSG_PROBE | MSG_EOR | MSG_CONFIRM | MSG_NOSIGNAL;
+
+/// `SECCOMP_SET_MODE_FILTER`.
+pub const SET_MODE_FILTER: u32 = 1;
+
+/// `SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`: a signal that comes
+/// while the supervisor looks at a call does not interrupt the call. Linux 5.19.
+pub const FLAGS: u32 = 1 << 3 | 1 << 5;
+
+/// Numbers of calls, by their names.
+macro_rules! numbers {
+    ($($name:ident = $number:literal;)*) => {
+        /// Numbers of calls.
+        pub mod number {
+            $(
+                #[doc = concat!("Of the call `", stringify!($name), "`.")]
+                pub const $name: u32 = $number;
+            )*
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+numbers! {
+    READ = 0;
+    WRITE = 1;
+    CLOSE = 3;
+    READV = 19;
+    WRITEV = 20;
+    DUP2 = 33;
+    SENDFILE = 40;
+    CONNECT = 42;
+    ACCEPT = 43;
+    SENDTO = 44;
+    RECVFROM = 45;
+    SENDMSG = 46;
+    RECVMSG = 47;
+    SHUTDOWN = 48;
+    EXECVE = 59;
+    EXIT_GROUP = 231;
+    SPLICE = 275;
+    ACCEPT4 = 288;
+    DUP3 = 292;
+    RECVMMSG = 299;
+    SENDMMSG = 307;
+    EXECVEAT = 322;
+    IO_URING_SETUP = 425;
+    CLOSE_RANGE = 436;
+}
+
+#[cfg(target_arch = "aarch64")]
+numbers! {
+    DUP3 = 24;
+    // There is none: the number of `dup3`, once more.
+    DUP2 = 24;
+    CLOSE = 57;
+    READ = 63;
+    WRITE = 64;
+    READV = 65;
+    WRITEV = 66;
+    SENDFILE = 71;
+    SPLICE = 76;
+    EXIT_GROUP = 94;
+    ACCEPT = 202;
+    CONNECT = 203;
+    SENDTO = 206;
+    RECVFROM = 207;
+    SHUTDOWN = 210;
+    SENDMSG = 211;
+    RECVMSG = 212;
+    EXECVE = 221;
+    ACCEPT4 = 242;
+    RECVMMSG = 243;
+    SENDMMSG = 269;
+    EXECVEAT = 281;
+    IO_URING_SETUP = 425;
+    CLOSE_RANGE = 436;
+}
+
+/// The calls that are shown whatever their arguments are; `sendmsg` comes on top.
+const SHOWN: [u32; 23] = [
+    number::READ,
+    number::WRITE,
+    number::CLOSE,
+    number::READV,
+    number::WRITEV,
+    number::DUP2,
+    number::SENDFILE,
+    number::CONNECT,
+    number::ACCEPT,
+    number::SENDTO,
+    number::RECVFROM,
+    number::RECVMSG,
+    number::SHUTDOWN,
+    number::EXECVE,
+    number::EXIT_GROUP,
+    number::SPLICE,
+    number::ACCEPT4,
+    number::DUP3,
+    number::RECVMMSG,
+    number::SENDMMSG,
+    number::EXECVEAT,
+    number::IO_URING_SETUP,
+    number::CLOSE_RANGE,
+];
+
+/// The instructions of [`program`].
+pub const LENGTH: usize = 5 + SHOWN.len() + 6;
+
+/// The program.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "jumps are shorter than the program")]
+pub const fn program() -> [Instruction; LENGTH] {
+    let (notify, allow) = (LENGTH - 2, LENGTH - 1);
+    let mut program = [step(RETURN, RET_ALLOW); LENGTH];
+    program[0] = step(LOAD_WORD, DATA_ARCHITECTURE);
+    program[1] = jump(JUMP_EQUAL, ARCHITECTURE, 0, (allow - 2) as u8);
+    program[2] = step(LOAD_WORD, DATA_NUMBER);
+    // The x32 calls of x86-64 have this bit.
+    program[3] = jump(JUMP_AT_LEAST, 0x4000_0000, (allow - 4) as u8, 0);
+    let mut at = 4;
+    while at < 4 + SHOWN.len() {
+        program[at] = jump(JUMP_EQUAL, SHOWN[at - 4], (notify - at - 1) as u8, 0);
+        at += 1;
+    }
+    program[at] = jump(JUMP_EQUAL, number::SENDMSG, 1, 0);
+    program[at + 1] = step(RETURN, RET_ALLOW);
+    program[at + 2] = step(LOAD_WORD, DATA_THIRD_ARGUMENT);
+    program[at + 3] = jump(JUMP_EQUAL, HANDOVER_FLAGS, (allow - at - 4) as u8, 0);
+    program[at + 4] = step(RETURN, RET_USER_NOTIF);
+    program[notify] = step(RETURN, RET_USER_NOTIF);
+    program[allow] = step(RETURN, RET_ALLOW);
+    program
+}
+
+impl Program {
+    /// What seccomp(2) takes, for as long as the instructions live.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the program is shorter than 256")]
+    pub const fn of(instructions: &[Instruction; LENGTH]) -> Program {
+        Program { length: LENGTH as u16, instructions: instructions.as_ptr() }
+    }
+}
+
+const fn step(code: u16, value: u32) -> Instruction {
+    jump(code, value, 0, 0)
+}
+
+const fn jump(code: u16, value: u32, then: u8, or_else: u8) -> Instruction {
+    Instruction { code, then, or_else, value }
+}
+
+/// BPF_LD | BPF_W | BPF_ABS.
+const LOAD_WORD: u16 = 0x20;
+/// BPF_JMP | BPF_JEQ | BPF_K.
+const JUMP_EQUAL: u16 = 0x15;
+/// BPF_JMP | BPF_JGE | BPF_K.
+const JUMP_AT_LEAST: u16 = 0x35;
+/// BPF_RET | BPF_K.
+const RETURN: u16 = 0x06;
+
+/// Offsets in `struct seccomp_data`.
+const DATA_NUMBER: u32 = 0;
+const DATA_ARCHITECTURE: u32 = 4;
+/// The low half, on a little-endian machine.
+const DATA_THIRD_ARGUMENT: u32 = 32;
+
+const RET_USER_NOTIF: u32 = 0x7fc0_0000;
+const RET_ALLOW: u32 = 0x7fff_0000;
+
+/// `AUDIT_ARCH_X86_64`.
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+/// `AUDIT_ARCH_AARCH64`.
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+
+const MSG_DONTROUTE: u32 = 0x4;
+const MSG_PROBE: u32 = 0x10;
+const MSG_EOR: u32 = 0x80;
+const MSG_CONFIRM: u32 = 0x800;
+const MSG_NOSIGNAL: u32 = 0x4000;
