@@ -62,6 +62,7 @@ mod tests {
             ("signal", r#"{"signal":{"id":7,"signal":15}}"#),
             ("watch", r#"{"watch":{"token":1,"what":{"tcp":80}}}"#),
             ("echo", r#"{"echo":{"token":1,"address":"10.0.0.1","count":3,"interval_ns":1000}}"#),
+            ("supervise", r#"{"supervise":{"library":"/x.so"}}"#),
             ("ready", r#"{"ready":{"notes":["x"]}}"#),
             ("spawned", r#"{"spawned":{"id":7,"pid":3}}"#),
             ("exited", r#"{"exited":{"id":7,"status":{"signal":9}}}"#),

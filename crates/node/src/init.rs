@@ -17,11 +17,13 @@
 //! 7. serve requests until the host process is gone.
 
 mod echo;
+mod executable;
 mod hidden;
 mod inner;
 mod mounts;
 mod names;
 mod network;
+mod observe;
 mod private;
 mod programs;
 mod serve;
@@ -44,7 +46,7 @@ use windtunnel_sys::{schedule, signal, terminal};
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Failure, Reply, Request};
 use crate::net_config::NetConfig;
-use crate::node_set::NodeFiles;
+use crate::node_set::{NodeFiles, TableLimits};
 
 pub(crate) use inner::PROGRAMS_OWN;
 pub(crate) use settings::apply as apply_settings;
@@ -66,6 +68,8 @@ pub(crate) struct InitSetup<'a> {
     pub(crate) kept: &'a [PathBuf],
     /// For its programs.
     pub(crate) nice: i32,
+    /// What keeps its limits as they are where it has a table of connections of its own.
+    pub(crate) tables: Option<&'a TableLimits>,
 }
 
 /// Why an init ends before its time.
@@ -117,6 +121,7 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     names::name(&setup.node().name, &setup.files, &mut notes)?;
     let user_namespace = lock_mounts(inner).map_err(|error| process_failure(&error))?;
     settings::apply(setup.node().forward, net_config.v6, &mut notes)?;
+    settings::keep_limits(setup.tables, &mut notes)?;
     channel.send(&Reply::Prepared, &[])?;
     match channel.receive::<Request>(None)? {
         Some((Request::Continue, _)) => {}

@@ -55,6 +55,17 @@ pub enum Request {
     /// Change the kernel's routes. Sent by
     /// [`NodeSet::change_routes`](crate::NodeSet::change_routes).
     Routes(RouteEdit),
+    /// Open a socket that asks the kernel about the node's sockets, and send it to the other end of
+    /// the socket that comes along. Sent by [`NodeSet::diagnosis`](crate::NodeSet::diagnosis).
+    Diagnose,
+    /// From now on, start programs that a preload library cannot enter (static ones, those of Go)
+    /// so that their calls are shown to the supervisor at the other end of the socket that comes
+    /// along ([`windtunnel_sys::seccomp`]), until it is closed. Sent by
+    /// [`Node::supervise`](crate::Node::supervise).
+    Supervise {
+        /// The path of the preload library, which these programs do not get.
+        library: Option<String>,
+    },
 }
 
 /// A program to start.
@@ -124,6 +135,11 @@ pub enum Reply {
     SignalFailed {
         /// As in the request.
         id: Option<u64>,
+        message: String,
+    },
+    /// Programs cannot be supervised ([`Request::Supervise`]).
+    SuperviseFailed {
+        /// What the kernel said.
         message: String,
     },
     /// Routes could not be changed as asked.
@@ -231,6 +247,8 @@ mod tests {
             Request::Watch { token: 1, what: Listener::Unix("/run/a b".into()) },
             Request::Unwatch { token: 1 },
             Request::EndEcho { token: 1 },
+            Request::Diagnose,
+            Request::Supervise { library: Some("/run/x.so".into()) },
             Request::Echo {
                 token: u64::MAX,
                 address: "fd00::1".parse().unwrap(),

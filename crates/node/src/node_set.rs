@@ -3,6 +3,7 @@
 mod error;
 mod files;
 mod spawn;
+mod tables;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +13,9 @@ use std::time::Duration;
 use windtunnel_model::Plan;
 use windtunnel_model::id::{NodeId, PortId};
 use windtunnel_routing::Routes;
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Pid, Signal};
+use windtunnel_sys::unix;
 
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Reply, Request};
@@ -21,6 +24,7 @@ use crate::net_config::edit::RouteEdit;
 
 pub use error::CreateError;
 pub(crate) use files::NodeFiles;
+pub(crate) use tables::TableLimits;
 
 /// How nodes are made.
 #[derive(Debug, Clone)]
@@ -42,6 +46,9 @@ pub struct Options {
     /// What private nodes see beside the run folder, though it may be in a home or a temporary
     /// folder.
     pub kept: Vec<PathBuf>,
+    /// Whether the state of the nodes' TCP connections will be looked at
+    /// ([`NodeSet::diagnosis`]): it is then made cheap.
+    pub diagnosed: bool,
     /// Which nodes are made, by their position in the plan; `None`: all. The others are on other
     /// machines.
     pub here: Option<Vec<bool>>,
@@ -79,6 +86,7 @@ impl Options {
             patience: Duration::from_secs(60),
             hidden: Vec::new(),
             kept: Vec::new(),
+            diagnosed: false,
             here: None,
         }
     }
@@ -155,6 +163,16 @@ impl NodeSet {
         self.nodes.iter().filter_map(change).collect()
     }
 
+    /// A socket for each node that asks the kernel about the node's sockets
+    /// ([`windtunnel_sys::sock_diag`]), or why there is none. Waits up to `patience` for each
+    /// node; only the thread that receives the nodes' reports need not wait meanwhile.
+    #[must_use]
+    pub fn diagnosis(&self, patience: Duration) -> Vec<(NodeId, io::Result<OwnedFd>)> {
+        let asked: Vec<_> = self.nodes.iter().map(|node| (node.id, node.ask_diagnosis())).collect();
+        let answered = asked.into_iter();
+        answered.map(|(id, asked)| (id, asked.and_then(|end| answer(&end, patience)))).collect()
+    }
+
     /// What is not as it should be, without being fatal: a sentence each.
     #[must_use]
     pub fn notes(&self) -> &[String] {
@@ -216,6 +234,25 @@ impl Node {
         self.channel.send(request, fds)
     }
 
+    /// Has programs that start from now on, and that a preload library cannot enter, show their
+    /// calls; the supervisor's end of the socket where that begins. `library` is the path of the
+    /// preload library that programs get. As long as the run goes on, the supervisor must live:
+    /// without it the calls that would be shown fail.
+    ///
+    /// # Errors
+    /// As [`Node::send`].
+    pub fn supervise(&self, library: Option<String>) -> Result<OwnedFd, ChannelError> {
+        let (own, theirs) = unix::seqpacket_pair()?;
+        self.send(&Request::Supervise { library }, &[theirs.as_fd()])?;
+        Ok(own)
+    }
+
+    fn ask_diagnosis(&self) -> io::Result<OwnedFd> {
+        let (own, theirs) = unix::seqpacket_pair()?;
+        self.send(&Request::Diagnose, &[theirs.as_fd()]).map_err(io::Error::other)?;
+        Ok(own)
+    }
+
     /// The next report, if one has come. Poll the node's descriptor to know when.
     ///
     /// # Errors
@@ -230,6 +267,20 @@ impl AsFd for Node {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
     }
+}
+
+/// What a node's init has sent to `end`: a descriptor, or an errno.
+fn answer(end: &OwnedFd, patience: Duration) -> io::Result<OwnedFd> {
+    if poll::wait(&mut [PollFd::new(end, PollFlags::IN)], Some(patience))? == 0 {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let mut errno = [0; 4];
+    let received = unix::receive(end, &mut errno)?;
+    let failed = || match received.bytes {
+        4 => io::Error::from_raw_os_error(i32::from_le_bytes(errno)),
+        _ => io::ErrorKind::UnexpectedEof.into(),
+    };
+    received.descriptors.into_iter().next().ok_or_else(failed)
 }
 
 /// The index of port 0's device in the fabric, above what the kernel may have put there.

@@ -10,6 +10,7 @@ use std::path::Path;
 use windtunnel_model::plan;
 use windtunnel_sys::process::{self, Pid, Session, Signal, SpawnError, SpawnPlan, Status, Step};
 
+use super::observe::Supervision;
 use crate::hint;
 use crate::message::{ExitStatus, Reply, Spawn};
 
@@ -22,12 +23,29 @@ pub(super) struct Programs {
     are_root: bool,
     /// By process number.
     running: BTreeMap<i32, (u64, Pid)>,
+    supervision: Option<Supervision>,
 }
 
 impl Programs {
     pub(super) fn new(node: &plan::Node, user_namespace: Option<OwnedFd>) -> Self {
         let are_root = node.user == plan::User::Root;
-        Programs { node: node.name.clone(), user_namespace, are_root, running: BTreeMap::new() }
+        let (node, running) = (node.name.clone(), BTreeMap::new());
+        Programs { node, user_namespace, are_root, running, supervision: None }
+    }
+
+    /// Has programs that start from now on supervised, where the preload library cannot see their
+    /// calls. What came with the request is the supervisor's socket.
+    pub(super) fn supervise(
+        &mut self,
+        mut descriptors: Vec<OwnedFd>,
+        library: Option<String>,
+    ) -> Option<Reply> {
+        let socket = descriptors.pop()?;
+        match Supervision::begin(socket, library) {
+            Ok(supervision) => self.supervision = Some(supervision),
+            Err(error) => return Some(Reply::SuperviseFailed { message: error.to_string() }),
+        }
+        None
     }
 
     /// Starts a program in a session of its own.
@@ -41,13 +59,18 @@ impl Programs {
         let [input, output, error] = stdio else {
             return failed("cannot start a program without its three descriptors".into(), 0);
         };
-        let Ok((arguments, environment, folder)) = self.strings(spawn) else {
+        let Ok((arguments, mut environment, folder)) = self.strings(spawn) else {
             let message = "cannot pass a zero byte in an argument, a variable or a folder's name";
             return failed(message.into(), hint::ERRNO_EINVAL);
         };
+        let working = spawn.cwd.as_deref().map(Path::new);
+        let supervisor = self.supervision.as_ref();
+        let supervisor = supervisor
+            .and_then(|supervision| supervision.of_program(&arguments, &mut environment, working));
         let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
         let mut plan = SpawnPlan::new(&arguments, &environment, stdio);
         plan.folder = folder.as_deref();
+        plan.supervisor = supervisor;
         plan.user_namespace = self.user_namespace.as_ref().map(OwnedFd::as_fd);
         // Not a session of its own: the scheduler would weigh each session like all the others
         // together (autogroups, sched(7)), the packet loop's included, whatever the nice

@@ -9,7 +9,7 @@ use windtunnel_sys::signal;
 
 use super::echo::Echo;
 use super::programs::Programs;
-use super::{network, watch};
+use super::{network, observe, watch};
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Listener, Reply, Request};
 
@@ -37,7 +37,7 @@ impl Server<'_> {
     fn turn(&mut self) -> Result<(), ChannelError> {
         self.wait()?;
         if let Some((request, descriptors)) = self.channel.receive(Some(Duration::ZERO))? {
-            self.handle(request, &descriptors)?;
+            self.handle(request, descriptors)?;
         }
         while self.signals.read()?.is_some() {}
         while let Some(reply) = self.programs.reap() {
@@ -70,11 +70,11 @@ impl Server<'_> {
         echoes.chain(look).min()
     }
 
-    fn handle(&mut self, request: Request, descriptors: &[OwnedFd]) -> Result<(), ChannelError> {
+    fn handle(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Result<(), ChannelError> {
         match request {
             Request::Continue => Ok(()),
             Request::Spawn(spawn) => {
-                let reply = self.programs.spawn(&spawn, descriptors);
+                let reply = self.programs.spawn(&spawn, &descriptors);
                 self.reply(&reply)
             }
             Request::Signal { id, signal } => {
@@ -101,6 +101,15 @@ impl Server<'_> {
                     self.reply(&Reply::RoutesFailed { message })
                 }
             },
+            // A host process that has closed the other end is not interested any more.
+            Request::Diagnose => {
+                let _ = descriptors.first().map(observe::diagnose);
+                Ok(())
+            }
+            Request::Supervise { library } => {
+                let failed = self.programs.supervise(descriptors, library);
+                failed.map_or(Ok(()), |reply| self.reply(&reply))
+            }
             Request::Echo { token, address, count, interval_ns } => {
                 match Echo::start(token, address, count, interval_ns) {
                     Ok(echo) => self.echoes.push(echo),

@@ -10,6 +10,7 @@ use windtunnel_sys::process;
 
 use super::mounts;
 use crate::message::Failure;
+use crate::node_set::TableLimits;
 
 /// Sets the defaults. Devices take them over when they are made.
 pub(crate) fn apply(forward: bool, v6: bool, notes: &mut Vec<String>) -> Result<(), Failure> {
@@ -29,6 +30,16 @@ pub(crate) fn apply(forward: bool, v6: bool, notes: &mut Vec<String>) -> Result<
         });
     }
     Ok(())
+}
+
+/// Sets the limits that the kernel would derive from the length of the node's own table of
+/// connections, if it has one, to what they are without.
+pub(super) fn keep_limits(
+    tables: Option<&TableLimits>,
+    notes: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let settings = tables.into_iter().flat_map(|tables| &tables.settings);
+    settings.into_iter().try_for_each(|(name, value)| write(&format!("ipv4/{name}"), value, notes))
 }
 
 /// `ip_forward` comes first: changing it resets others to what suits a host or a router.

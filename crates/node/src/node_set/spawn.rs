@@ -19,7 +19,7 @@ use windtunnel_sys::descriptor;
 use windtunnel_sys::namespace::{self, Flags, Fork};
 
 use super::files::{self, NodeFiles};
-use super::{CreateError, FABRIC_INDEX_FIRST, Node, NodeSet, Options};
+use super::{CreateError, FABRIC_INDEX_FIRST, Node, NodeSet, Options, TableLimits, tables};
 use crate::channel::Channel;
 use crate::init::{self, InitSetup};
 use crate::message::{Reply, Request};
@@ -40,13 +40,15 @@ pub(super) fn create(
     let ports = plan.ports().map(|(_, interface)| FABRIC_INDEX_FIRST + interface.port.0);
     let (nodes, places) = (Vec::new(), vec![None; plan.nodes.len()]);
     let mut node_set = NodeSet { nodes, places, fabric: ports.collect(), notes: Vec::new() };
+    let tables = options.diagnosed.then(|| give_own_tables(&mut node_set.notes)).flatten();
     let kept = [std::slice::from_ref(&options.run_dir), &options.kept].concat();
     for (position, node) in plan.nodes.iter().enumerate().filter(|(id, _)| here(*id)) {
         let inside = namespaces.identities_inside(node.user);
         let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
         let (hidden, kept, nice) = (&options.hidden[..], &kept[..], options.nice);
-        let setup = InitSetup { plan, routes, id, inside, files, hidden, kept, nice };
+        let tables = tables.as_ref();
+        let setup = InitSetup { plan, routes, id, inside, files, hidden, kept, nice, tables };
         node_set.places[position] = Some(node_set.nodes.len());
         let node = fork(&setup, &mut node_set)?;
         node_set.nodes.push(node);
@@ -66,9 +68,21 @@ pub(super) fn create(
             noted.entry(note).or_default().push(&node.name);
         }
     }
-    node_set.notes = noted.into_iter().map(|(note, nodes)| said_by(&nodes, &note)).collect();
+    let said = noted.into_iter().map(|(note, nodes)| said_by(&nodes, &note)).collect::<Vec<_>>();
+    node_set.notes.extend(said);
     progress(node_set.nodes.len(), node_set.nodes.len());
     Ok(node_set)
+}
+
+/// Tables of connections of the nodes' own; where there are none, that is noted.
+fn give_own_tables(notes: &mut Vec<String>) -> Option<TableLimits> {
+    let why = match tables::give_own() {
+        Ok(Some(limits)) => return Some(limits),
+        Ok(None) => "this kernel is older than Linux 6.1".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    notes.push(format!("looking at TCP connections costs more than it could: {why}"));
+    None
 }
 
 /// Forks an init. Where its programs have a user namespace of their own, it makes that itself, with
