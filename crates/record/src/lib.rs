@@ -7,6 +7,13 @@
 //!
 //! | module | what it knows |
 //! | --- | --- |
+//! | [`diagnosis`] | the state of TCP connections, from the kernel, without rights |
 //! | [`drain`] | the thread that carries records from their sources to files |
+//! | [`shelf`] | records of a thread of this process, until they are taken |
+//! | [`tcp_info`] | what the kernel says of one connection |
 
+pub mod diagnosis;
 pub mod drain;
+mod flow;
+pub mod shelf;
+pub mod tcp_info;

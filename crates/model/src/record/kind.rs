@@ -141,6 +141,9 @@ kinds! {
     TcpLimits = 0x32, "tcp_limits", ["busy_us", "rwnd_limited_us", "sndbuf_limited_us", "send_window"];
     /// What waits in the socket.
     TcpQueues = 0x33, "tcp_queues", ["unread", "unacknowledged", "drops", "receive_window"];
+    /// Exact offsets, low 32 bits: of the next byte that the program writes, of the next that was
+    /// never sent, of the next that the program reads; and bytes that were sent again.
+    TcpOffsets = 0x35, "tcp_offsets", ["written", "sent", "read", "sent_again"];
     /// The socket was destroyed.
     TcpEnd = 0x34, "tcp_end", ["", "", "", ""];
 

@@ -1,0 +1,159 @@
+//! A thread that looks at all nodes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use windtunnel_evidence::file::Source;
+use windtunnel_model::NodeId;
+use windtunnel_model::record::Record;
+use windtunnel_model::record::kind::Layer;
+use windtunnel_sys::poll::{self, Event, PollFd, PollFlags, Timer};
+
+use super::{Diagnosis, Stats};
+use crate::drain::Feed;
+use crate::shelf::Shelf;
+
+/// A thread that looks at nodes, until it is dropped or finished.
+#[derive(Debug)]
+pub struct DiagnosisThread {
+    stop: Arc<Event>,
+    recording: Arc<AtomicBool>,
+    shown: Arc<Mutex<Findings>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a [`DiagnosisThread`] has done.
+#[derive(Debug, Clone, Default)]
+pub struct Findings {
+    pub stats: Stats,
+    /// The first failure of the kernel to answer, and how many there were.
+    pub failure: Option<(String, u64)>,
+}
+
+impl DiagnosisThread {
+    /// Starts it, recording; a feed for each node, with room for so many records.
+    ///
+    /// # Errors
+    /// If the thread, or what wakes it, cannot be made.
+    pub fn start(
+        nodes: Vec<(NodeId, OwnedFd)>,
+        interval: Duration,
+        room: usize,
+    ) -> io::Result<(DiagnosisThread, Vec<Box<dyn Feed>>)> {
+        let mut shelves = BTreeMap::new();
+        let mut feeds: Vec<Box<dyn Feed>> = Vec::new();
+        for (node, _) in &nodes {
+            let (shelf, feed) = Shelf::new(Source::of_node(Layer::Tcp, node.0, 0), room);
+            shelves.insert(*node, shelf);
+            feeds.push(Box::new(feed));
+        }
+        let (stop, timer) = (Arc::new(Event::open()?), Timer::open()?);
+        let (recording, shown) = (Arc::new(AtomicBool::new(true)), Arc::default());
+        let work = Work {
+            diagnosis: Diagnosis::new(nodes, interval),
+            interval,
+            shelves,
+            stop: Arc::clone(&stop),
+            timer,
+            recording: Arc::clone(&recording),
+            was_recording: true,
+            shown: Arc::clone(&shown),
+        };
+        let thread = std::thread::Builder::new().name("tcp state".to_owned());
+        let thread = Some(thread.spawn(move || work.run())?);
+        Ok((DiagnosisThread { stop, recording, shown, thread }, feeds))
+    }
+
+    /// Records from now on, or no longer. Each start defines all flows anew and records the whole
+    /// state of each connection.
+    pub fn set_recording(&self, on: bool) {
+        self.recording.store(on, Ordering::Relaxed);
+    }
+
+    /// What has been done so far, at most one interval old.
+    #[must_use]
+    pub fn findings(&self) -> Findings {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks at all nodes for a last time, and ends. The nodes' programs should have ended, or be
+    /// about to.
+    #[must_use]
+    pub fn finish(mut self) -> Findings {
+        self.end();
+        self.findings()
+    }
+
+    fn end(&mut self) {
+        // The counter of an event cannot overflow by one.
+        let _ = self.stop.raise();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed, and shows by what is missing from the findings.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for DiagnosisThread {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct Work {
+    diagnosis: Diagnosis,
+    interval: Duration,
+    shelves: BTreeMap<NodeId, Shelf>,
+    stop: Arc<Event>,
+    timer: Timer,
+    recording: Arc<AtomicBool>,
+    was_recording: bool,
+    shown: Arc<Mutex<Findings>>,
+}
+
+impl Work {
+    fn run(mut self) {
+        while !self.is_stopped() {
+            self.look(false);
+        }
+        self.look(true);
+    }
+
+    /// Waits for the next look; whether there is to be none.
+    fn is_stopped(&self) -> bool {
+        let armed = self.timer.arm_at(self.diagnosis.due_ns().max(1));
+        let mut wanted =
+            [PollFd::new(&*self.stop, PollFlags::IN), PollFd::new(&self.timer, PollFlags::IN)];
+        // Without the timer, a pause of one interval.
+        let pause = armed.is_err().then_some(self.interval);
+        // A signal's handler is no reason to stop.
+        let _ = poll::wait(&mut wanted, pause);
+        !wanted[0].revents().is_empty()
+    }
+
+    fn look(&mut self, last: bool) {
+        let (shelves, recording) = (&self.shelves, self.recording.load(Ordering::Relaxed));
+        if recording && !self.was_recording {
+            self.diagnosis.begin_anew();
+        }
+        self.was_recording = recording;
+        let mut put = |node: NodeId, record: &Record| {
+            if let (true, Some(shelf)) = (recording, shelves.get(&node)) {
+                shelf.put(record);
+            }
+        };
+        let diagnosis = &mut self.diagnosis;
+        let looked = if last { diagnosis.look_at_all(&mut put) } else { diagnosis.poll(&mut put) };
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.stats = self.diagnosis.stats();
+        if let Err(error) = looked {
+            let (_, count) = shown.failure.get_or_insert_with(|| (error.to_string(), 0));
+            *count += 1;
+        }
+    }
+}
