@@ -5,9 +5,12 @@
 //! number of the datagram in its direction, from zero. `docs/records.md` describes each kind byte
 //! by byte; this file and [`kind`] are its source.
 //!
-//! The preload library compiles the files of this module into itself: they use `core` only.
+//! The preload library compiles the files of this module into itself (hence their paths): they use
+//! `core` only.
 
+#[path = "record/kind.rs"]
 pub mod kind;
+#[path = "record/region.rs"]
 pub mod region;
 
 pub use kind::Kind;

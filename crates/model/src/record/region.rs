@@ -117,6 +117,8 @@ pub mod socket_state {
     pub const NONBLOCKING: u32 = 1 << 2;
     /// It was in use before the entry was made: offsets count from then.
     pub const OFFSET_UNKNOWN: u32 = 1 << 3;
+    /// A stream of stdio was made of it, whose calls cannot be seen.
+    pub const STDIO: u32 = 1 << 4;
 }
 
 /// The low bits of [`socket::SENT`] and [`socket::RECEIVED`], which count; the others are the number

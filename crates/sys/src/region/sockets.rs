@@ -5,8 +5,8 @@ use core::hint;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::raw::Raw;
-use super::record::kind::{Kind, NO_FLOW};
-use super::record::region::{OFFSET_BITS, SOCKETS_PROBED, header, socket};
+use super::record::kind::{Blind, Kind, NO_FLOW};
+use super::record::region::{OFFSET_BITS, SOCKETS_PROBED, header, socket, socket_state};
 use super::record::{Record, halves, words};
 
 /// An entry of the table.
@@ -47,7 +47,7 @@ pub struct Tuple {
 pub struct Origin {
     /// The socket's ends.
     pub tuple: Tuple,
-    /// Bits of [`super::record::region::socket_state`].
+    /// Bits of [`socket_state`].
     pub state: u32,
     /// The process.
     pub pid: u32,
@@ -148,7 +148,7 @@ impl Raw {
     }
 }
 
-impl Socket<'_> {
+impl<'region> Socket<'region> {
     /// The number of the entry.
     #[must_use]
     #[inline]
@@ -170,7 +170,7 @@ impl Socket<'_> {
         self.half(socket::FLOW)
     }
 
-    /// Bits of [`super::record::region::socket_state`].
+    /// Bits of [`socket_state`].
     #[must_use]
     #[inline]
     pub fn state(&self) -> u32 {
@@ -253,7 +253,7 @@ impl Socket<'_> {
 
     /// The entry of one peer of this socket, which is not connected.
     #[must_use]
-    pub fn peer(&self, address: &[u8; 16], port: u16) -> Option<Socket<'_>> {
+    pub fn peer(&self, address: &[u8; 16], port: u16) -> Option<Socket<'region>> {
         let key = key(self.cookie(), Some((address, port)));
         if let Some(found) = self.raw.find(key) {
             return Some(found);
@@ -292,6 +292,23 @@ impl Socket<'_> {
         self.raw.half(self.at + socket::DEFINED).store(0, Release);
     }
 
+    /// Ends of the same flow, which were not known until now.
+    pub fn set_ends(&self, tuple: &Tuple) {
+        self.store_tuple(tuple);
+        self.raw.half(self.at + socket::DEFINED).store(0, Release);
+    }
+
+    /// The C library reads or writes the socket itself from now on: offsets are not known any more.
+    pub fn set_stdio(&self) {
+        self.change_state(socket_state::STDIO | socket_state::OFFSET_UNKNOWN, 0);
+        self.raw.half(self.at + socket::DEFINED).store(0, Release);
+    }
+
+    /// The same of the socket's own end.
+    pub fn set_own(&self, from: &[u8; 16], from_port: u16) {
+        self.set_ends(&Tuple { from: *from, from_port, ..self.tuple() });
+    }
+
     /// Whether the flow was defined since recording started; `recording` is the region's word.
     #[must_use]
     #[inline]
@@ -319,7 +336,10 @@ impl Socket<'_> {
             record(Kind::FlowTo, tuple.to_port, words(tuple.to)),
             Record { flags: 0, ..record(Kind::FlowSocket, 0, socket) },
         ];
-        if records.iter().all(|record| self.raw.push(ring, record)) {
+        let unseen = unseen(time_ns, self.flow(), Blind::Stdio as u32, socket[2]);
+        let is_stdio = self.state() & socket_state::STDIO != 0;
+        let mut all = records.iter().chain(is_stdio.then_some(&unseen));
+        if all.all(|record| self.raw.push(ring, record)) {
             self.raw.half(self.at + socket::DEFINED).store(recording, Release);
         }
     }

@@ -1,0 +1,264 @@
+//! C's types and constants, and system calls that leave errno alone. Source: the manual pages of the
+//! calls, and Linux's headers for 64-bit machines.
+
+use core::ffi::{c_int, c_void};
+use core::ptr;
+
+/// `struct iovec`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct IoVec {
+    pub base: *mut c_void,
+    pub length: usize,
+}
+
+/// `struct msghdr`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Message {
+    pub name: *mut c_void,
+    pub name_length: u32,
+    pub parts: *mut IoVec,
+    pub parts_count: usize,
+    pub control: *mut c_void,
+    pub control_length: usize,
+    pub flags: c_int,
+}
+
+/// `struct mmsghdr`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Messages {
+    pub message: Message,
+    pub length: u32,
+}
+
+/// `struct cmsghdr`; its data follow.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Control {
+    pub length: usize,
+    pub level: c_int,
+    pub kind: c_int,
+}
+
+pub const SOL_SOCKET: c_int = 1;
+pub const SOL_UDP: c_int = 17;
+pub const SO_TYPE: c_int = 3;
+pub const SO_PROTOCOL: c_int = 38;
+pub const SO_DOMAIN: c_int = 39;
+pub const SO_COOKIE: c_int = 57;
+pub const SCM_RIGHTS: c_int = 1;
+pub const UDP_SEGMENT: c_int = 103;
+pub const UDP_GRO: c_int = 104;
+pub const AF_UNSPEC: u16 = 0;
+pub const AF_INET: u16 = 2;
+pub const AF_INET6: u16 = 10;
+pub const SOCK_STREAM: c_int = 1;
+pub const SOCK_TYPE_MASK: c_int = 0xf;
+pub const SOCK_NONBLOCK: c_int = O_NONBLOCK;
+pub const O_NONBLOCK: c_int = 0o4000;
+pub const O_RDWR_CLOEXEC: c_int = 0o2_000_002;
+pub const O_CLOEXEC: c_int = 0o2_000_000;
+pub const F_DUPFD: c_int = 0;
+pub const F_GETFL: c_int = 3;
+pub const F_SETFL: c_int = 4;
+pub const F_DUPFD_CLOEXEC: c_int = 1030;
+pub const FIONBIO: usize = 0x5421;
+pub const MSG_PEEK: c_int = 2;
+pub const MSG_DONTWAIT: c_int = 0x40;
+pub const MSG_ERRQUEUE: c_int = 0x2000;
+pub const PR_GET_NAME: c_int = 16;
+pub const PR_SET_NAME: c_int = 15;
+pub const PR_SET_SECCOMP: c_int = 22;
+pub const CLOSE_RANGE_CLOEXEC: u32 = 4;
+pub const EBADF: c_int = 9;
+pub const EFAULT: c_int = 14;
+pub const EINVAL: c_int = 22;
+pub const ENOSYS: c_int = 38;
+pub const ENOTSOCK: c_int = 88;
+pub const EISCONN: c_int = 106;
+pub const EALREADY: c_int = 114;
+pub const EINPROGRESS: c_int = 115;
+
+/// Numbers of system calls.
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub(super) const READ: usize = 0;
+    pub(super) const CLOSE: usize = 3;
+    pub(super) const FSTAT: usize = 5;
+    pub(super) const MMAP: usize = 9;
+    pub(super) const MADVISE: usize = 28;
+    pub(super) const GETPID: usize = 39;
+    pub(super) const GETSOCKNAME: usize = 51;
+    pub(super) const GETPEERNAME: usize = 52;
+    pub(super) const GETSOCKOPT: usize = 55;
+    pub(super) const FCNTL: usize = 72;
+    pub(super) const PRCTL: usize = 157;
+    pub(super) const GETTID: usize = 186;
+    pub(super) const OPENAT: usize = 257;
+}
+
+#[cfg(target_arch = "aarch64")]
+mod number {
+    pub(super) const READ: usize = 63;
+    pub(super) const CLOSE: usize = 57;
+    pub(super) const FSTAT: usize = 80;
+    pub(super) const MMAP: usize = 222;
+    pub(super) const MADVISE: usize = 233;
+    pub(super) const GETPID: usize = 172;
+    pub(super) const GETSOCKNAME: usize = 204;
+    pub(super) const GETPEERNAME: usize = 205;
+    pub(super) const GETSOCKOPT: usize = 209;
+    pub(super) const FCNTL: usize = 25;
+    pub(super) const PRCTL: usize = 167;
+    pub(super) const GETTID: usize = 178;
+    pub(super) const OPENAT: usize = 56;
+}
+
+/// A system call; below zero: errno.
+///
+/// # Safety
+/// The arguments are as the call wants them.
+#[cfg(target_arch = "x86_64")]
+unsafe fn system(number: usize, arguments: [usize; 6]) -> isize {
+    let result: isize;
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the caller vouches for the arguments; the kernel changes rcx, r11 and the result.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            out("rcx") _, out("r11") _, options(nostack)
+        );
+    }
+    result
+}
+
+/// A system call; below zero: errno.
+///
+/// # Safety
+/// The arguments are as the call wants them.
+#[cfg(target_arch = "aarch64")]
+unsafe fn system(number: usize, arguments: [usize; 6]) -> isize {
+    let result: isize;
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the caller vouches for the arguments; the kernel changes the result only.
+    unsafe {
+        core::arch::asm!(
+            "svc 0", in("x8") number, inlateout("x0") a as isize => result,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f, options(nostack)
+        );
+    }
+    result
+}
+
+/// An option of a socket that is a number: its value, or errno below zero.
+pub fn option<T: Copy + Default>(fd: c_int, name: c_int) -> Result<T, c_int> {
+    let (mut value, mut length) = (T::default(), size_of::<T>() as u32);
+    let at = [fd as usize, SOL_SOCKET as usize, name as usize];
+    let arguments = [at[0], at[1], at[2], (&raw mut value) as usize, (&raw mut length) as usize, 0];
+    // SAFETY: the kernel writes at most `length` bytes to the value, and the length.
+    let result = unsafe { system(number::GETSOCKOPT, arguments) };
+    if result < 0 { Err(-result as c_int) } else { Ok(value) }
+}
+
+/// An address of a socket.
+#[repr(C, align(8))]
+#[derive(Debug, Clone, Copy)]
+pub struct Name {
+    pub bytes: [u8; 128],
+    pub length: u32,
+}
+
+/// The socket's own address (getsockname(2)), or that of its peer.
+pub fn name(fd: c_int, of_peer: bool) -> Option<Name> {
+    let mut name = Name { bytes: [0; 128], length: 128 };
+    let number = if of_peer { number::GETPEERNAME } else { number::GETSOCKNAME };
+    let at = [(&raw mut name.bytes) as usize, (&raw mut name.length) as usize];
+    // SAFETY: the kernel writes at most 128 bytes to the address, and the length.
+    let result = unsafe { system(number, [fd as usize, at[0], at[1], 0, 0, 0]) };
+    (result >= 0).then_some(name)
+}
+
+/// Flags of an open file (`F_GETFL`).
+pub fn status_flags(fd: c_int) -> Option<c_int> {
+    // SAFETY: no pointers.
+    let result = unsafe { system(number::FCNTL, [fd as usize, F_GETFL as usize, 0, 0, 0, 0]) };
+    (result >= 0).then_some(result as c_int)
+}
+
+/// The process.
+pub fn pid() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { system(number::GETPID, [0; 6]) as u32 }
+}
+
+/// Whether the calling thread is the one that the process began with.
+pub fn is_first_thread() -> bool {
+    // SAFETY: no arguments.
+    let thread = unsafe { system(number::GETTID, [0; 6]) };
+    thread as u32 == pid()
+}
+
+/// The name of the calling thread: at the start that of the program.
+pub fn comm() -> [u8; 16] {
+    let mut name = [0; 16];
+    let arguments = [PR_GET_NAME as usize, (&raw mut name) as usize, 0, 0, 0, 0];
+    // SAFETY: the kernel writes sixteen bytes.
+    unsafe { system(number::PRCTL, arguments) };
+    name
+}
+
+/// Opens a file; the path ends with a zero.
+///
+/// # Safety
+/// The path is readable up to its zero.
+pub unsafe fn open(path: *const u8, flags: c_int) -> Option<c_int> {
+    let here = -100_isize as usize;
+    // SAFETY: the kernel reads the path.
+    let result = unsafe { system(number::OPENAT, [here, path as usize, flags as usize, 0, 0, 0]) };
+    (result >= 0).then_some(result as c_int)
+}
+
+/// Reads into the bytes: how many.
+pub fn read(fd: c_int, bytes: &mut [u8]) -> usize {
+    let arguments = [fd as usize, bytes.as_mut_ptr() as usize, bytes.len(), 0, 0, 0];
+    // SAFETY: the kernel writes at most as many bytes as there are.
+    let result = unsafe { system(number::READ, arguments) };
+    usize::try_from(result).unwrap_or(0)
+}
+
+/// Closes a descriptor of ours.
+pub fn close(fd: c_int) {
+    // SAFETY: no pointers.
+    unsafe { system(number::CLOSE, [fd as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// The length of a file.
+pub fn length(fd: c_int) -> u64 {
+    let mut status = [0_u64; 18];
+    let arguments = [fd as usize, (&raw mut status) as usize, 0, 0, 0, 0];
+    // SAFETY: `struct stat` has 144 bytes at the most; `st_size` is at byte 48.
+    let result = unsafe { system(number::FSTAT, arguments) };
+    if result < 0 { 0 } else { status[6] }
+}
+
+/// Maps so many bytes of a file for all, or memory of its own (-1).
+pub fn map(fd: c_int, bytes: usize) -> Option<*mut u8> {
+    const READ_WRITE: usize = 3;
+    let flags = if fd < 0 { 0x22 } else { 0x01 };
+    // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+    let result =
+        unsafe { system(number::MMAP, [0, bytes, READ_WRITE, flags, fd as isize as usize, 0]) };
+    (!(-4095..=0).contains(&result)).then(|| ptr::with_exposed_provenance_mut(result as usize))
+}
+
+/// Has the kernel clear memory in the children of a fork (`MADV_WIPEONFORK`).
+pub fn wipe_on_fork(base: *mut u8, bytes: usize) -> bool {
+    const WIPE: usize = 18;
+    // SAFETY: the memory stays as it is in this process.
+    let result = unsafe { system(number::MADVISE, [base as usize, bytes, WIPE, 0, 0, 0]) };
+    result >= 0
+}

@@ -1,0 +1,361 @@
+//! A call on a socket: what is done before and after the C library's function, and the record.
+
+use core::ffi::c_int;
+
+use crate::c::{MSG_DONTWAIT, MSG_ERRQUEUE, MSG_PEEK};
+use crate::clock;
+use crate::descriptors::{self, Word};
+use crate::names::{self, End};
+use crate::next::errno;
+use crate::process;
+use crate::record::kind::{Call, Kind, NO_FLOW};
+use crate::record::region::socket_state::{CONNECTED, NONBLOCKING, OFFSET_UNKNOWN};
+use crate::record::{Record, flag, halves};
+use crate::region;
+use crate::sockets::{Direction, Socket, Tuple};
+
+/// What is known of a call before it is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    pub call: Call,
+    pub direction: Direction,
+    /// Of `send` and the like; 0 for others.
+    pub flags: c_int,
+}
+
+/// What is read of a call's arguments once it has returned.
+pub trait Arguments: Copy {
+    /// The bytes that were asked for.
+    fn asked(self) -> usize;
+
+    /// The other side, of a socket that is not connected.
+    fn peer(self) -> Option<End> {
+        None
+    }
+
+    /// Into how many datagrams so many bytes were cut; `usual`: the socket's size of them, or 0.
+    fn datagrams(self, bytes: usize, usual: u16) -> u64 {
+        datagrams(bytes, usual)
+    }
+}
+
+/// A call that has one run of bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain(pub usize);
+
+impl Arguments for Plain {
+    #[inline(always)]
+    fn asked(self) -> usize {
+        self.0
+    }
+}
+
+/// Datagrams of a size that so many bytes are.
+pub fn datagrams(bytes: usize, size: u16) -> u64 {
+    match usize::from(size) {
+        0 => 1,
+        size => bytes.div_ceil(size).max(1) as u64,
+    }
+}
+
+/// Makes a call that moves bytes, and records it.
+#[inline(always)]
+pub fn transfer<A: Arguments>(
+    word: Word,
+    fd: c_int,
+    spec: Spec,
+    arguments: A,
+    next: impl FnOnce() -> isize,
+) -> isize {
+    match word.entry() {
+        Some(socket) if word.is_stream() => stream(word, socket, fd, spec, arguments, next),
+        Some(socket) => datagram(socket, fd, spec, arguments, next),
+        None => next(),
+    }
+}
+
+#[inline(always)]
+fn stream<A: Arguments>(
+    word: Word,
+    socket: Socket<'static>,
+    fd: c_int,
+    spec: Spec,
+    arguments: A,
+    next: impl FnOnce() -> isize,
+) -> isize {
+    let recording = region().recording();
+    if recording & 1 == 0 {
+        let result = next();
+        if result > 0 && spec.moves() && word.is_of(&socket) {
+            socket.advance(spec.direction, result as u64);
+        }
+        return result;
+    }
+    let begin = clock::now();
+    let (offset_before, shared_before) = socket.begin(spec.direction);
+    let result = next();
+    let moved = if result > 0 && spec.moves() { result as u64 } else { 0 };
+    // Where the socket was closed meanwhile its entry may be another's.
+    if !word.is_of(&socket) {
+        record_orphan(&spec, begin, result);
+        return result;
+    }
+    let (offset, shared_after) = socket.end(spec.direction, moved);
+    if socket.state() & CONNECTED == 0 {
+        connect_late(&socket, fd);
+    }
+    // Another call may have come and gone meanwhile.
+    let is_shared = shared_before | shared_after | (offset != offset_before);
+    let flags = if is_shared { flag::SHARED } else { 0 };
+    let outcome = Outcome { begin, offset, flags, result };
+    record(&socket, recording, &spec, || arguments.asked(), &outcome);
+    result
+}
+
+#[inline(always)]
+fn datagram<A: Arguments>(
+    socket: Socket<'static>,
+    fd: c_int,
+    spec: Spec,
+    arguments: A,
+    next: impl FnOnce() -> isize,
+) -> isize {
+    let recording = region().recording();
+    let begin = if recording & 1 == 0 { 0 } else { clock::now() };
+    let (_, shared_before) = socket.begin(spec.direction);
+    let result = next();
+    let (_, shared_after) = socket.end(spec.direction, 0);
+    let target =
+        if result >= 0 || are_readable() { datagram_flow(socket, fd, arguments) } else { socket };
+    let moved = match result >= 0 && spec.moves() {
+        true => arguments.datagrams(result as usize, segment(&socket, spec.direction)),
+        false => 0,
+    };
+    let offset = target.advance(spec.direction, moved);
+    if recording & 1 != 0 {
+        let flags = if shared_before | shared_after { flag::SHARED } else { 0 };
+        let outcome = Outcome { begin, offset, flags, result };
+        record(&target, recording, &spec, || arguments.asked(), &outcome);
+    }
+    result
+}
+
+/// The size into which the kernel cuts what is sent on a socket.
+pub fn segment(socket: &Socket<'_>, direction: Direction) -> u16 {
+    if direction == Direction::Sent { socket.segment() } else { 0 }
+}
+
+/// The entry of the flow that a datagram is of: the socket's, or that of a peer.
+pub fn datagram_flow<A: Arguments>(
+    socket: Socket<'static>,
+    fd: c_int,
+    arguments: A,
+) -> Socket<'static> {
+    if socket.tuple().from_port == 0 {
+        locate(&socket, fd);
+    }
+    let Some((address, port)) = arguments.peer() else { return socket };
+    let tuple = socket.tuple();
+    if socket.state() & CONNECTED != 0 && (tuple.to, tuple.to_port) == (address, port) {
+        return socket;
+    }
+    // A table that is full has been counted; the socket's own flow is the next best.
+    socket.peer(&address, port).unwrap_or(socket)
+}
+
+/// Learns the socket's own end, which it has since it was bound.
+#[cold]
+fn locate(socket: &Socket<'_>, fd: c_int) {
+    if process::is_confined() {
+        return;
+    }
+    if let Some((from, from_port)) = names::own(fd).filter(|(_, port)| *port != 0) {
+        socket.set_own(&from, from_port);
+    }
+}
+
+/// A stream that was connected by other means than `connect` (TCP fast open).
+#[cold]
+fn connect_late(socket: &Socket<'_>, fd: c_int) {
+    if process::is_confined() {
+        return;
+    }
+    let (tuple, is_connected) = names::tuple(fd, socket.tuple().protocol);
+    if is_connected {
+        socket.set_ends(&tuple);
+        socket.change_state(CONNECTED, 0);
+    }
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    pub begin: u64,
+    pub offset: u64,
+    pub flags: u8,
+    pub result: isize,
+}
+
+/// Writes the record of a call that has returned just now.
+#[inline(always)]
+pub fn record(
+    socket: &Socket<'_>,
+    recording: u32,
+    spec: &Spec,
+    asked: impl FnOnce() -> usize,
+    outcome: &Outcome,
+) {
+    let (end, ring) = clock::now_and_processor();
+    if !process::is_named(recording) {
+        process::name(recording, ring, end);
+    }
+    if !socket.is_defined(recording) {
+        socket.define(ring, end, recording);
+    }
+    let state = socket.state();
+    let mut flags = outcome.flags;
+    if state & NONBLOCKING != 0 || spec.flags & MSG_DONTWAIT != 0 {
+        flags |= flag::NONBLOCKING;
+    }
+    if state & OFFSET_UNKNOWN != 0 {
+        flags |= flag::OFFSET_UNKNOWN;
+    }
+    if spec.direction == Direction::Received {
+        flags |= flag::REVERSE;
+    }
+    let (result, asked) = match outcome.result < 0 {
+        false => (outcome.result as i32, asked()),
+        true if are_readable() => (-errno(), asked()),
+        true => (-errno(), 0),
+    };
+    if !spec.moves() {
+        flags |= flag::PEEK;
+    }
+    let duration = end.saturating_sub(outcome.begin);
+    let mut call = Record {
+        time: outcome.begin,
+        kind: Kind::Call as u8,
+        flags,
+        extra: spec.call as u16,
+        flow: socket.flow(),
+        args: [
+            outcome.offset as u32,
+            u32::try_from(asked).unwrap_or(u32::MAX),
+            result as u32,
+            duration as u32,
+        ],
+    };
+    if duration > u64::from(u32::MAX) {
+        return record_long(ring, &mut call, end);
+    }
+    region().push(ring, &call);
+}
+
+/// A call on a socket that was closed before it returned.
+#[cold]
+fn record_orphan(spec: &Spec, begin: u64, result: isize) {
+    let (end, ring) = clock::now_and_processor();
+    let reverse = if spec.direction == Direction::Received { flag::REVERSE } else { 0 };
+    let duration = u32::try_from(end.saturating_sub(begin)).unwrap_or(u32::MAX);
+    let result = if result < 0 { -errno() } else { result as i32 };
+    let call = Record {
+        time: begin,
+        kind: Kind::Call as u8,
+        flags: reverse | flag::OFFSET_UNKNOWN,
+        extra: spec.call as u16,
+        flow: NO_FLOW,
+        args: [0, 0, result as u32, duration],
+    };
+    region().push(ring, &call);
+}
+
+/// A call that took more than 4.29 s: its end is a record of its own.
+#[cold]
+fn record_long(ring: u32, call: &mut Record, end: u64) {
+    call.flags |= flag::LONG;
+    call.args[3] = u32::MAX;
+    if region().push(ring, call) {
+        let [low, high] = halves(call.time);
+        let kind = Kind::CallEnd as u8;
+        let end = Record { time: end, kind, args: [low, high, 0, 0], ..*call };
+        region().push(ring, &end);
+    }
+}
+
+/// Whether the kernel has read the arguments of a call that failed, so that they can be read again:
+/// not where it found them wrong, or the descriptor.
+#[inline]
+pub fn are_readable() -> bool {
+    use crate::c::{EBADF, EFAULT, EINVAL, ENOTSOCK};
+    !matches!(errno(), EFAULT | EBADF | ENOTSOCK | EINVAL)
+}
+
+impl Spec {
+    /// A call that sends.
+    #[inline(always)]
+    pub const fn sends(call: Call, flags: c_int) -> Spec {
+        Spec { call, direction: Direction::Sent, flags }
+    }
+
+    /// A call that receives.
+    #[inline(always)]
+    pub const fn receives(call: Call, flags: c_int) -> Spec {
+        Spec { call, direction: Direction::Received, flags }
+    }
+
+    /// Whether bytes are moved, and not only looked at. The queue of errors is not the stream.
+    #[inline(always)]
+    pub fn moves(&self) -> bool {
+        self.direction == Direction::Sent || self.flags & (MSG_PEEK | MSG_ERRQUEUE) == 0
+    }
+}
+
+/// A call that moves nothing, with the entry that it belongs to after it.
+pub fn control(
+    word: Word,
+    call: Call,
+    asked: usize,
+    next: impl FnOnce() -> c_int,
+    then: impl FnOnce(Socket<'static>, c_int) -> Socket<'static>,
+) -> c_int {
+    let Some(socket) = word.entry() else { return next() };
+    let recording = region().recording();
+    let begin = if recording & 1 == 0 { 0 } else { clock::now() };
+    let result = next();
+    let socket = then(socket, result);
+    if recording & 1 != 0 {
+        let outcome = Outcome { begin, offset: 0, flags: 0, result: result as isize };
+        record(&socket, recording, &Spec::sends(call, 0), || asked, &outcome);
+    }
+    result
+}
+
+/// After `connect`: the flow has these ends now.
+pub fn connected(socket: Socket<'static>, fd: c_int, to: Option<End>, is_done: bool) {
+    let Some((to, to_port)) = to else {
+        socket.change_state(0, CONNECTED);
+        return;
+    };
+    let (from, from_port) = names::own(fd).unwrap_or_default();
+    let before = socket.tuple();
+    let tuple = Tuple { protocol: before.protocol, from, from_port, to, to_port };
+    if tuple != before {
+        socket.set_tuple(&tuple);
+        socket.change_state(0, OFFSET_UNKNOWN);
+    }
+    if is_done {
+        socket.change_state(CONNECTED, 0);
+    }
+}
+
+/// The word of a descriptor for calls that any descriptor can have.
+#[inline(always)]
+pub fn of_any(fd: c_int) -> Option<Word> {
+    Some(descriptors::word(fd)).filter(|word| word.is_socket())
+}
+
+/// The same for calls that only sockets can have.
+#[inline(always)]
+pub fn of_socket(fd: c_int) -> Option<Word> {
+    Some(descriptors::word_of_socket(fd)).filter(|word| word.is_socket())
+}

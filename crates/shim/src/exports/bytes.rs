@@ -1,0 +1,200 @@
+//! Calls that move one run of bytes, or runs that an array names. Source: read(2), readv(2), recv(2),
+//! send(2), sendfile(2), splice(2).
+
+use core::ffi::{c_int, c_void};
+
+use super::export;
+use crate::c::IoVec;
+use crate::calls::{Arguments, Plain, Spec, datagrams, of_any, of_socket, transfer};
+use crate::names::{self, End};
+use crate::next;
+use crate::record::kind::Call;
+
+/// The array of `readv` and `writev`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parts(pub(super) *const IoVec, pub(super) usize);
+
+impl Arguments for Parts {
+    fn asked(self) -> usize {
+        // SAFETY: the kernel has just read the array.
+        (0..self.1).map(|at| unsafe { (*self.0.add(at)).length }).fold(0, usize::saturating_add)
+    }
+}
+
+/// The address of `recvfrom` and `sendto`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Addressed {
+    count: usize,
+    name: *const c_void,
+    length: Length,
+}
+
+/// The address's length.
+#[derive(Debug, Clone, Copy)]
+enum Length {
+    Is(u32),
+    At(*const u32),
+}
+
+impl Arguments for Addressed {
+    #[inline(always)]
+    fn asked(self) -> usize {
+        self.count
+    }
+
+    fn peer(self) -> Option<End> {
+        if self.name.is_null() {
+            return None;
+        }
+        let length = match self.length {
+            Length::Is(length) => length,
+            // SAFETY: the kernel has just written it.
+            Length::At(length) => unsafe { *length },
+        };
+        // SAFETY: the kernel has just read or written the address.
+        unsafe { names::read(self.name, length) }
+    }
+
+    fn datagrams(self, bytes: usize, usual: u16) -> u64 {
+        datagrams(bytes, usual)
+    }
+}
+
+/// Makes the next call, recorded when the descriptor is a socket.
+macro_rules! transfer {
+    ($find:ident($fd:expr), $spec:expr, $arguments:expr, $next:expr) => {
+        match $find($fd) {
+            Some(word) => transfer(word, $fd, $spec, $arguments, || {
+                // SAFETY: the caller's arguments are passed on.
+                unsafe { $next }
+            }),
+            // SAFETY: as above.
+            None => unsafe { $next },
+        }
+    };
+}
+
+export! {
+    fn read(fd: c_int, to: *mut c_void, count: usize) -> isize {
+        transfer!(of_any(fd), Spec::receives(Call::Read, 0), Plain(count), next::read(fd, to, count))
+    }
+
+    fn __read(fd: c_int, to: *mut c_void, count: usize) -> isize {
+        transfer!(of_any(fd), Spec::receives(Call::Read, 0), Plain(count), next::read(fd, to, count))
+    }
+
+    fn __read_chk(fd: c_int, to: *mut c_void, count: usize, room: usize) -> isize {
+        let spec = Spec::receives(Call::Read, 0);
+        transfer!(of_any(fd), spec, Plain(count), next::read_chk(fd, to, count, room))
+    }
+
+    fn readv(fd: c_int, parts: *const IoVec, count: c_int) -> isize {
+        let (spec, arguments) = (Spec::receives(Call::Readv, 0), Parts(parts, count as usize));
+        transfer!(of_any(fd), spec, arguments, next::readv(fd, parts, count))
+    }
+
+    fn preadv2(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize {
+        if at != -1 {
+            // SAFETY: the caller's arguments are passed on.
+            return unsafe { next::preadv2(fd, parts, count, at, flags) };
+        }
+        let (spec, arguments) = (Spec::receives(Call::Readv, 0), Parts(parts, count as usize));
+        transfer!(of_any(fd), spec, arguments, next::preadv2(fd, parts, count, at, flags))
+    }
+
+    fn preadv64v2(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize {
+        // SAFETY: the same function on machines of 64 bits.
+        unsafe { preadv2(fd, parts, count, at, flags) }
+    }
+
+    fn recv(fd: c_int, to: *mut c_void, count: usize, flags: c_int) -> isize {
+        let spec = Spec::receives(Call::Recv, flags);
+        transfer!(of_socket(fd), spec, Plain(count), next::recv(fd, to, count, flags))
+    }
+
+    fn __recv(fd: c_int, to: *mut c_void, count: usize, flags: c_int) -> isize {
+        // SAFETY: the same function.
+        unsafe { recv(fd, to, count, flags) }
+    }
+
+    fn __recv_chk(fd: c_int, to: *mut c_void, count: usize, room: usize, flags: c_int) -> isize {
+        let spec = Spec::receives(Call::Recv, flags);
+        transfer!(of_socket(fd), spec, Plain(count), next::recv_chk(fd, to, count, room, flags))
+    }
+
+    fn recvfrom(fd: c_int, to: *mut c_void, count: usize, flags: c_int, name: *mut c_void, length: *mut u32) -> isize {
+        let spec = Spec::receives(Call::Recvfrom, flags);
+        let arguments = Addressed { count, name, length: Length::At(length) };
+        transfer!(of_socket(fd), spec, arguments, next::recvfrom(fd, to, count, flags, name, length))
+    }
+
+    fn __recvfrom_chk(fd: c_int, to: *mut c_void, count: usize, room: usize, flags: c_int, name: *mut c_void, length: *mut u32) -> isize {
+        let spec = Spec::receives(Call::Recvfrom, flags);
+        let arguments = Addressed { count, name, length: Length::At(length) };
+        transfer!(of_socket(fd), spec, arguments, next::recvfrom_chk(fd, to, count, room, flags, name, length))
+    }
+
+    fn write(fd: c_int, from: *const c_void, count: usize) -> isize {
+        transfer!(of_any(fd), Spec::sends(Call::Write, 0), Plain(count), next::write(fd, from, count))
+    }
+
+    fn __write(fd: c_int, from: *const c_void, count: usize) -> isize {
+        transfer!(of_any(fd), Spec::sends(Call::Write, 0), Plain(count), next::write(fd, from, count))
+    }
+
+    fn writev(fd: c_int, parts: *const IoVec, count: c_int) -> isize {
+        let (spec, arguments) = (Spec::sends(Call::Writev, 0), Parts(parts, count as usize));
+        transfer!(of_any(fd), spec, arguments, next::writev(fd, parts, count))
+    }
+
+    fn pwritev2(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize {
+        if at != -1 {
+            // SAFETY: the caller's arguments are passed on.
+            return unsafe { next::pwritev2(fd, parts, count, at, flags) };
+        }
+        let (spec, arguments) = (Spec::sends(Call::Writev, 0), Parts(parts, count as usize));
+        transfer!(of_any(fd), spec, arguments, next::pwritev2(fd, parts, count, at, flags))
+    }
+
+    fn pwritev64v2(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize {
+        // SAFETY: the same function on machines of 64 bits.
+        unsafe { pwritev2(fd, parts, count, at, flags) }
+    }
+
+    fn send(fd: c_int, from: *const c_void, count: usize, flags: c_int) -> isize {
+        let spec = Spec::sends(Call::Send, flags);
+        transfer!(of_socket(fd), spec, Plain(count), next::send(fd, from, count, flags))
+    }
+
+    fn __send(fd: c_int, from: *const c_void, count: usize, flags: c_int) -> isize {
+        // SAFETY: the same function.
+        unsafe { send(fd, from, count, flags) }
+    }
+
+    fn sendto(fd: c_int, from: *const c_void, count: usize, flags: c_int, name: *const c_void, length: u32) -> isize {
+        let spec = Spec::sends(Call::Sendto, flags);
+        let arguments = Addressed { count, name, length: Length::Is(length) };
+        transfer!(of_socket(fd), spec, arguments, next::sendto(fd, from, count, flags, name, length))
+    }
+
+    fn sendfile(out: c_int, file: c_int, at: *mut i64, count: usize) -> isize {
+        let spec = Spec::sends(Call::Sendfile, 0);
+        transfer!(of_any(out), spec, Plain(count), next::sendfile(out, file, at, count))
+    }
+
+    fn sendfile64(out: c_int, file: c_int, at: *mut i64, count: usize) -> isize {
+        // SAFETY: the same function on machines of 64 bits.
+        unsafe { sendfile(out, file, at, count) }
+    }
+
+    fn splice(from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, count: usize, flags: u32) -> isize {
+        // One end is a pipe; so only one is a socket.
+        let arguments = Plain(count);
+        if of_any(to).is_some() {
+            let spec = Spec::sends(Call::SpliceTo, 0);
+            return transfer!(of_any(to), spec, arguments, next::splice(from, from_at, to, to_at, count, flags));
+        }
+        let spec = Spec::receives(Call::SpliceFrom, 0);
+        transfer!(of_any(from), spec, arguments, next::splice(from, from_at, to, to_at, count, flags))
+    }
+}

@@ -1,0 +1,203 @@
+//! Calls that move messages. Source: sendmsg(2), recvmsg(2), sendmmsg(2), recvmmsg(2), cmsg(3),
+//! `UDP_SEGMENT` and `UDP_GRO` in udp(7).
+
+use core::ffi::{c_int, c_void};
+
+use super::bytes::Parts;
+use super::export;
+use crate::c::{self, Control, Message, Messages};
+use crate::calls::{self, Arguments, Outcome, Spec, datagrams, of_socket, segment, transfer};
+use crate::clock;
+use crate::descriptors::{self, Word};
+use crate::names::{self, End};
+use crate::next;
+use crate::record::flag;
+use crate::record::kind::Call;
+use crate::region;
+
+/// A message that the kernel has just read or written.
+#[derive(Debug, Clone, Copy)]
+struct Whole(*const Message);
+
+impl Arguments for Whole {
+    fn asked(self) -> usize {
+        let message = self.read();
+        Parts(message.parts, message.parts_count).asked()
+    }
+
+    fn peer(self) -> Option<End> {
+        let message = self.read();
+        // SAFETY: the kernel has just read or written the address.
+        unsafe { names::read(message.name, message.name_length) }
+    }
+
+    fn datagrams(self, bytes: usize, usual: u16) -> u64 {
+        let mut size = usual;
+        controls(&self.read(), |control, data, length| {
+            let is_size = control.kind == c::UDP_SEGMENT || control.kind == c::UDP_GRO;
+            if control.level == c::SOL_UDP && is_size && length >= 2 {
+                // SAFETY: two bytes are there.
+                size = unsafe { data.cast::<u16>().read_unaligned() };
+            }
+        });
+        datagrams(bytes, size)
+    }
+}
+
+impl Whole {
+    fn read(self) -> Message {
+        // SAFETY: the kernel has just read it.
+        unsafe { self.0.read_unaligned() }
+    }
+}
+
+/// Calls `visit` for each control message, with its data and their length.
+fn controls(message: &Message, mut visit: impl FnMut(Control, *const c_void, usize)) {
+    const HEAD: usize = size_of::<Control>();
+    let mut at = 0_usize;
+    if message.control.is_null() {
+        return;
+    }
+    while at.saturating_add(HEAD) <= message.control_length {
+        // SAFETY: within the length, which the kernel has read or written.
+        let here = unsafe { message.control.cast::<u8>().add(at) };
+        // SAFETY: as above.
+        let control = unsafe { here.cast::<Control>().read_unaligned() };
+        if control.length < HEAD || control.length > message.control_length - at {
+            return;
+        }
+        // SAFETY: within the length.
+        let data = unsafe { here.add(HEAD) };
+        visit(control, data.cast(), control.length - HEAD);
+        at = at.saturating_add(control.length.next_multiple_of(size_of::<usize>()));
+    }
+}
+
+/// Descriptors that a message carries.
+fn carried(message: *const Message, mut visit: impl FnMut(c_int)) {
+    controls(&Whole(message).read(), |control, data, length| {
+        if control.level != c::SOL_SOCKET || control.kind != c::SCM_RIGHTS {
+            return;
+        }
+        for at in 0..length / size_of::<c_int>() {
+            // SAFETY: within the data.
+            visit(unsafe { data.cast::<c_int>().add(at).read_unaligned() });
+        }
+    });
+}
+
+/// Descriptors leave in a message: the entries of sockets stay until the receiver has them, at the
+/// price of one that stays for good when it never closes them here.
+fn sent_away(fd: c_int, message: *const Message) {
+    if descriptors::word(fd).is_other() {
+        carried(message, |fd| {
+            let word = descriptors::known(fd);
+            if word.is_socket() {
+                let _ = word.entry().is_some_and(|socket| socket.refer());
+            }
+        });
+    }
+}
+
+/// Descriptors have come in a message.
+fn arrived(fd: c_int, message: *const Message) {
+    if descriptors::word(fd).is_other() {
+        carried(message, descriptors::forget);
+    }
+}
+
+/// Records a call that moved several messages: each has a record, with the times of the call.
+fn many(
+    word: Word,
+    fd: c_int,
+    spec: Spec,
+    messages: *const Messages,
+    next: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some(socket) = word.entry() else { return next() };
+    let recording = region().recording();
+    let begin = if recording & 1 == 0 { 0 } else { clock::now() };
+    let (_, shared_before) = socket.begin(spec.direction);
+    let count = next();
+    let (_, shared_after) = socket.end(spec.direction, 0);
+    let mut flags = if shared_before | shared_after { flag::SHARED } else { 0 };
+    if count < 0 && recording & 1 != 0 {
+        let (offset, result) = (socket.advance(spec.direction, 0), count as isize);
+        let outcome = Outcome { begin, offset, flags, result };
+        calls::record(&socket, recording, &spec, || 0, &outcome);
+    }
+    for at in 0..count.max(0) as usize {
+        // SAFETY: the kernel has just read and written so many.
+        let one = unsafe { messages.add(at) };
+        // SAFETY: as above.
+        let (message, bytes) = unsafe { (Whole(&raw const (*one).message), (*one).length) };
+        let (target, moved) = if word.is_stream() {
+            (socket, u64::from(bytes))
+        } else {
+            let usual = segment(&socket, spec.direction);
+            let moved = message.datagrams(bytes as usize, usual);
+            (calls::datagram_flow(socket, fd, message), moved)
+        };
+        let is_moved = spec.moves();
+        let offset = target.advance(spec.direction, if is_moved { moved } else { 0 });
+        if recording & 1 != 0 {
+            let outcome = Outcome { begin, offset, flags, result: bytes as isize };
+            calls::record(&target, recording, &spec, || message.asked(), &outcome);
+        }
+        flags &= flag::SHARED;
+    }
+    count
+}
+
+export! {
+    fn sendmsg(fd: c_int, message: *const Message, flags: c_int) -> isize {
+        let spec = Spec::sends(Call::Sendmsg, flags);
+        if let Some(word) = of_socket(fd) {
+            // SAFETY: the caller's arguments are passed on.
+            return transfer(word, fd, spec, Whole(message), || unsafe { next::sendmsg(fd, message, flags) });
+        }
+        // SAFETY: as above.
+        let result = unsafe { next::sendmsg(fd, message, flags) };
+        if result >= 0 {
+            sent_away(fd, message);
+        }
+        result
+    }
+
+    fn recvmsg(fd: c_int, message: *mut Message, flags: c_int) -> isize {
+        let spec = Spec::receives(Call::Recvmsg, flags);
+        if let Some(word) = of_socket(fd) {
+            // SAFETY: the caller's arguments are passed on.
+            return transfer(word, fd, spec, Whole(message), || unsafe { next::recvmsg(fd, message, flags) });
+        }
+        // SAFETY: as above.
+        let result = unsafe { next::recvmsg(fd, message, flags) };
+        if result >= 0 {
+            arrived(fd, message);
+        }
+        result
+    }
+
+    fn sendmmsg(fd: c_int, messages: *mut Messages, count: u32, flags: c_int) -> c_int {
+        // SAFETY: the caller's arguments are passed on.
+        let next = || unsafe { next::sendmmsg(fd, messages, count, flags) };
+        match of_socket(fd) {
+            Some(word) => many(word, fd, Spec::sends(Call::Sendmmsg, flags), messages, next),
+            None => next(),
+        }
+    }
+
+    fn __sendmmsg(fd: c_int, messages: *mut Messages, count: u32, flags: c_int) -> c_int {
+        // SAFETY: the same function.
+        unsafe { sendmmsg(fd, messages, count, flags) }
+    }
+
+    fn recvmmsg(fd: c_int, messages: *mut Messages, count: u32, flags: c_int, timeout: *mut c_void) -> c_int {
+        // SAFETY: the caller's arguments are passed on.
+        let next = || unsafe { next::recvmmsg(fd, messages, count, flags, timeout) };
+        match of_socket(fd) {
+            Some(word) => many(word, fd, Spec::receives(Call::Recvmmsg, flags), messages, next),
+            None => next(),
+        }
+    }
+}

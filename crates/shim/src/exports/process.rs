@@ -1,0 +1,115 @@
+//! Processes: fork(2), what a program says of itself, and system calls by number.
+
+use core::ffi::c_int;
+
+use super::export;
+use crate::c;
+use crate::clock;
+use crate::descriptors;
+use crate::next;
+use crate::process;
+use crate::record::kind::Blind;
+use crate::region;
+
+/// Forks by `next`. What the child has to ask the kernel it asks at once, before it may confine
+/// itself.
+fn fork_with(next: impl FnOnce() -> c_int) -> c_int {
+    if !crate::is_live() || process::owner().is_none() {
+        return next();
+    }
+    descriptors::count_all(true);
+    let result = next();
+    if result == 0 {
+        process::forked();
+        let recording = region().recording();
+        if recording & 1 != 0 {
+            let (time, ring) = clock::now_and_processor();
+            process::name(recording, ring, time);
+        }
+    } else if result < 0 {
+        descriptors::count_all(false);
+    }
+    result
+}
+
+export! {
+    fn fork() -> c_int {
+        // SAFETY: no arguments.
+        fork_with(|| unsafe { next::fork() })
+    }
+
+    fn __fork() -> c_int {
+        // SAFETY: no arguments.
+        fork_with(|| unsafe { next::fork() })
+    }
+
+    fn _Fork() -> c_int {
+        // SAFETY: no arguments.
+        fork_with(|| unsafe { next::raw_fork() })
+    }
+
+    fn prctl(order: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
+        if order == c::PR_SET_SECCOMP && crate::is_live() {
+            process::confine();
+        }
+        // SAFETY: the caller's arguments are passed on.
+        let result = unsafe { next::prctl(order, a, b, c, d) };
+        if order == c::PR_SET_NAME && result == 0 && crate::is_live() {
+            process::rename();
+        }
+        result
+    }
+}
+
+/// `syscall(2)`: looks at the number, and goes on in the next function with all registers and the
+/// stack as they were.
+#[cfg(target_arch = "x86_64")]
+#[cfg_attr(preload, unsafe(no_mangle))]
+#[unsafe(naked)]
+pub unsafe extern "C" fn syscall() -> isize {
+    core::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "sub rsp, 8",
+        "call {before}",
+        "add rsp, 8",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        before = sym before_system_call,
+    )
+}
+
+/// Before a system call by its number, which may change what can be seen: the next function.
+#[cfg(target_arch = "x86_64")]
+extern "C" fn before_system_call(
+    number: usize,
+    a: usize,
+    b: usize,
+    c: usize,
+) -> *mut core::ffi::c_void {
+    const CLOSE: usize = 3;
+    const SECCOMP: usize = 317;
+    const IO_URING_SETUP: usize = 425;
+    const CLOSE_RANGE: usize = 436;
+    if crate::is_live() {
+        match number {
+            CLOSE => descriptors::closing_range(a as u32, a as u32),
+            CLOSE_RANGE if c as u32 & c::CLOSE_RANGE_CLOEXEC == 0 => {
+                descriptors::closing_range(a as u32, b as u32);
+            }
+            SECCOMP => process::confine(),
+            IO_URING_SETUP => process::note(Blind::IoUring),
+            _ => {}
+        }
+    }
+    next::system_call_address()
+}

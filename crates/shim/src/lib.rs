@@ -1,0 +1,103 @@
+//! The preload library: stands before the C library's functions that work on sockets, and records
+//! each call into the region that `WINDTUNNEL_RECORD` names (the path of a file).
+//!
+//! **Promises:** the program's behaviour, its errno and its signals are the same; nothing is printed,
+//! allocated or locked; no descriptor stays open, so that a program may close all it has; safe in
+//! signal handlers, threads, and children of fork(2) and vfork(2). A call to which nothing else is
+//! added than the record takes tens of nanoseconds more. Without the variable, or when the file is
+//! not a region, all calls pass through.
+//!
+//! **Refuses:** payload; and any library: it has no `DT_NEEDED`, so that one file serves programs of
+//! glibc and of musl. What it calls is looked up behind it when the program starts.
+//!
+//! # What it sees
+//!
+//! Sockets of IPv4 and IPv6: connect, accept, accept4, close, shutdown; read, readv, recv, recvfrom,
+//! recvmsg, recvmmsg; write, writev, send, sendto, sendmsg, sendmmsg, sendfile, splice; preadv2 and
+//! pwritev2 without a position; the names of these for `_FORTIFY_SOURCE`, for files above 2 GiB and
+//! with two underscores. Calls that make, copy or close descriptors are followed.
+//!
+//! # What it does not see
+//!
+//! | what | how that shows |
+//! | --- | --- |
+//! | io_uring | an `Unseen` record of the process |
+//! | stdio on sockets (`fdopen`): the C library calls itself | an `Unseen` record of the flow |
+//! | descriptors that are unknown when the program confines its system calls (seccomp) | an `Unseen` record of the process |
+//! | sockets for which the region's table has no entry | an `Unseen` record of the process, and the region's count |
+//! | the C library's own sockets (names looked up by DNS), system calls in assembler or by `syscall(2)`, libraries loaded with `RTLD_DEEPBIND` | not at all here; the kernel layer sees them |
+//! | programs with more rights than their user (setuid), and static ones: the loader does not load this there | the process is not in the records; static ones are for seccomp notification |
+//! | calls between vfork(2) and exec | not at all |
+//! | a call that never returned (the thread was cancelled, longjmp) | later calls there have the flag `SHARED` |
+//!
+//! # Static programs
+//!
+//! The source for static programs installs its filter before such a program is executed. The place
+//! for that here is a function `before_exec(path)` in front of execve(2) and its family, in
+//! `exports.rs`; it does not exist as long as that source does without it: the filter is inherited,
+//! so that one installed in the node's init serves.
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | `exports` | the functions that programs call |
+//! | `calls` | a call on a socket: offsets before and after, and its record |
+//! | `descriptors` | what each descriptor is |
+//! | `process` | whose memory this is; what cannot be seen |
+//! | `names` | addresses |
+//! | `clock` | the time, in nanoseconds, for a few of them |
+//! | `next` | the functions behind ours |
+//! | `c` | types and system calls |
+//! | `start` | finding the region |
+//! | `raw`, `sockets` | rings and the table of sockets: files of `windtunnel-sys` |
+//! | `record` | the format: files of `windtunnel-model` |
+
+#![cfg_attr(not(test), no_std)]
+#![allow(dead_code, reason = "files of other crates are used in part")]
+#![allow(clippy::missing_safety_doc, reason = "each is the C library's function of that name")]
+
+pub mod c;
+pub mod calls;
+pub mod clock;
+pub mod descriptors;
+pub mod exports;
+pub mod names;
+pub mod next;
+pub mod process;
+#[path = "../../sys/src/region/raw.rs"]
+pub mod raw;
+#[path = "../../model/src/record.rs"]
+pub mod record;
+#[path = "../../sys/src/region/sockets.rs"]
+pub mod sockets;
+pub mod start;
+
+pub use start::{is_live, region};
+
+// Frames of core refer to a personality for unwinding. A thread that is cancelled in a call unwinds
+// through this library, in which there is nothing to clean up: 8 is `_URC_CONTINUE_UNWIND`. Hidden,
+// because a program of Rust has its own.
+#[cfg(all(preload, target_arch = "x86_64"))]
+core::arch::global_asm!(
+    ".globl rust_eh_personality",
+    ".hidden rust_eh_personality",
+    "rust_eh_personality:",
+    "mov eax, 8",
+    "ret",
+);
+#[cfg(all(preload, target_arch = "aarch64"))]
+core::arch::global_asm!(
+    ".globl rust_eh_personality",
+    ".hidden rust_eh_personality",
+    "rust_eh_personality:",
+    "mov w0, #8",
+    "ret",
+);
+
+/// The code cannot panic; core wants a handler.
+#[cfg(preload)]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}

@@ -1,0 +1,128 @@
+//! The start of the program: finds the region.
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_char, c_int};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::raw::{Raw, check};
+use crate::record::region::{HEADER_BYTES, Layout, MAGIC, VERSION, header};
+use crate::{c, clock, process};
+
+static IS_LIVE: AtomicBool = AtomicBool::new(false);
+static REGION: Cell = Cell(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// Written once, before [`IS_LIVE`].
+#[derive(Debug)]
+struct Cell(UnsafeCell<MaybeUninit<Raw>>);
+
+// SAFETY: it is only read once it is written.
+unsafe impl Sync for Cell {}
+
+/// Whether there is a region.
+#[inline(always)]
+pub fn is_live() -> bool {
+    IS_LIVE.load(Ordering::Acquire)
+}
+
+/// The region.
+///
+/// Only what was found by way of [`is_live`] may ask: descriptors are known only then.
+#[inline(always)]
+pub fn region() -> &'static Raw {
+    // SAFETY: written before anything asks, and never again.
+    unsafe { (*REGION.0.get()).assume_init_ref() }
+}
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// Called by the loader before the program's own code.
+#[cfg(preload)]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+#[cfg(preload)]
+extern "C" fn start() {
+    crate::next::find();
+    // SAFETY: the C library has set it up; it is first in the order of initialisation.
+    let variables = unsafe { environ };
+    if variables.is_null() {
+        return;
+    }
+    // SAFETY: the environment is a list of texts that a null ends.
+    if let Some(path) = unsafe { variable(variables, b"WINDTUNNEL_RECORD=") } {
+        // SAFETY: the value of a variable ends with a zero.
+        unsafe { open(path) };
+    }
+}
+
+/// The value of a variable.
+///
+/// # Safety
+/// `variables` is a list of texts that a null ends.
+unsafe fn variable(mut variables: *const *const c_char, name: &[u8]) -> Option<*const u8> {
+    loop {
+        // SAFETY: up to the null.
+        let text = unsafe { *variables };
+        if text.is_null() {
+            return None;
+        }
+        let mut at = 0;
+        // SAFETY: the comparison stops at the first difference, hence at the text's zero.
+        while at < name.len() && unsafe { *text.cast::<u8>().add(at) } == name[at] {
+            at += 1;
+        }
+        if at == name.len() {
+            // SAFETY: within the text.
+            return Some(unsafe { text.cast::<u8>().add(at) });
+        }
+        // SAFETY: up to the null.
+        variables = unsafe { variables.add(1) };
+    }
+}
+
+/// Maps the region of a file, if it is one.
+///
+/// # Safety
+/// The path ends with a zero.
+pub unsafe fn open(path: *const u8) {
+    if !clock::has_processor() {
+        return;
+    }
+    // SAFETY: the caller's.
+    let Some(fd) = (unsafe { c::open(path, c::O_RDWR_CLOEXEC) }) else { return };
+    let region = map(fd);
+    c::close(fd);
+    let Some(region) = region else { return };
+    // SAFETY: nothing reads it before it is live, and this runs once.
+    unsafe { (*REGION.0.get()).write(region) };
+    process::start();
+    clock::start();
+    IS_LIVE.store(true, Ordering::Release);
+}
+
+fn map(fd: c_int) -> Option<Raw> {
+    let length = c::length(fd);
+    if length < HEADER_BYTES as u64 {
+        return None;
+    }
+    let base = c::map(fd, usize::try_from(length).ok()?)?;
+    let nothing = Layout { rings: 0, slots: 0, sockets: 0 };
+    // SAFETY: mapped for as long as the program lives; without rings only the header is used.
+    let head = unsafe { Raw::new(base, nothing) };
+    let half = |at| head.half(at).load(Ordering::Relaxed);
+    if head.word(header::MAGIC).load(Ordering::Acquire) != MAGIC || half(header::VERSION) != VERSION
+    {
+        return None;
+    }
+    let layout = Layout {
+        rings: half(header::RINGS),
+        slots: half(header::SLOTS),
+        sockets: half(header::SOCKETS),
+    };
+    // SAFETY: the layout was checked against the length that is mapped.
+    (layout.sockets > 0 && check(&layout, length)).then(|| unsafe { Raw::new(base, layout) })
+}
