@@ -9,19 +9,27 @@
 //! | module | what it knows |
 //! | --- | --- |
 //! | [`evidence`] | all records of a run, merged, with their flows |
+//! | [`explain`] | why a request took as long as it did |
 //! | [`export`] | JSON lines, CSV, Parquet, pcapng and a timeline |
 //! | [`file`] | the file: header, batches of sources, gaps |
 //! | [`filter`] | which records are wanted |
 //! | [`flows`] | one flow for what each layer and machine numbers for itself |
+//! | [`history`] | a flow's records of all layers, in one numbering |
+//! | [`modulation`] | what the stacks made of the programs' writes, and how long it took |
 //! | [`rows`] | a record as named fields |
 //! | [`statistics`] | sums by layer, flow and lane, and what was not seen |
+//! | [`workload`] | what programs did, to be done again over another network |
 
 pub mod evidence;
+pub mod explain;
 pub mod export;
 pub mod file;
 pub mod filter;
 pub mod flows;
+pub mod history;
+pub mod modulation;
 pub mod rows;
 pub mod statistics;
+pub mod workload;
 
 pub use evidence::{Entry, Evidence, Loader, Member, Origin};

@@ -51,7 +51,7 @@ pub struct Header {
 }
 
 /// A direction of a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct LaneName {
     pub link: String,
     /// Where it starts: a node, router or LAN.
