@@ -7,6 +7,9 @@ use windtunnel_model::record::{Kind, Record, halves, words};
 /// The number of TCP in IP headers.
 pub(crate) const TCP: u8 = 6;
 
+/// The number of UDP.
+pub(crate) const UDP: u8 = 17;
+
 /// The records that define the flow of a socket: its own side first.
 pub(crate) fn definitions(
     time: u64,

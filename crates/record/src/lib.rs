@@ -10,12 +10,14 @@
 //! | [`diagnosis`] | the state of TCP connections, from the kernel, without rights |
 //! | [`drain`] | the thread that carries records from their sources to files |
 //! | [`preload`] | the library that records the calls of programs into which it is loaded |
+//! | [`notification`] | the calls of programs that a preload library cannot enter |
 //! | [`shelf`] | records of a thread of this process, until they are taken |
 //! | [`tcp_info`] | what the kernel says of one connection |
 
 pub mod diagnosis;
 pub mod drain;
 mod flow;
+pub mod notification;
 pub mod preload;
 pub mod shelf;
 pub mod tcp_info;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::EventfdFlags;
+use rustix::event::{EventfdFlags, epoll};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
@@ -60,6 +60,60 @@ impl Event {
 impl AsFd for Event {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+/// Many descriptors that are waited for at the price of those that have something. Source:
+/// epoll(7).
+#[derive(Debug)]
+pub struct Set(OwnedFd);
+
+impl Set {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`, `ENOMEM`.
+    pub fn open() -> io::Result<Set> {
+        Ok(Set(epoll::create(epoll::CreateFlags::CLOEXEC)?))
+    }
+
+    /// Adds a descriptor, to be reported as `token` when it is readable or closed at its other end.
+    /// It leaves the set when its last copy is closed.
+    ///
+    /// # Errors
+    /// `EPERM` for what cannot be waited for, such as a file; `ENOSPC`.
+    pub fn add(&self, descriptor: impl AsFd, token: u64) -> io::Result<()> {
+        Ok(epoll::add(
+            &self.0,
+            descriptor,
+            epoll::EventData::new_u64(token),
+            epoll::EventFlags::IN,
+        )?)
+    }
+
+    /// Takes a descriptor out.
+    ///
+    /// # Errors
+    /// `ENOENT` when it is not in the set.
+    pub fn remove(&self, descriptor: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.0, descriptor)?)
+    }
+
+    /// Waits for some of the descriptors and calls `each` with the tokens of up to 64 of them, and
+    /// whether the other end is closed.
+    ///
+    /// # Errors
+    /// `EINTR` when a signal handler ran.
+    pub fn wait(&self, mut each: impl FnMut(u64, bool)) -> io::Result<()> {
+        let nothing =
+            epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let mut events = [nothing; 64];
+        let count = epoll::wait(&self.0, &mut events, None)?;
+        for event in &events[..count] {
+            let flags = event.flags;
+            each(event.data.u64(), flags.intersects(epoll::EventFlags::HUP));
+        }
+        Ok(())
     }
 }
 

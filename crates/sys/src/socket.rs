@@ -71,6 +71,16 @@ pub fn unread(socket: impl AsFd) -> io::Result<u64> {
     Ok(rustix::io::ioctl_fionread(socket)?)
 }
 
+/// Connections that wait to be accepted at a socket that listens (`tcpi_unacked` of such a one).
+///
+/// # Errors
+/// As [`tcp_info`].
+pub fn accept_queue(socket: impl AsFd) -> io::Result<u32> {
+    let mut buffer = [0; TCP_INFO_BYTES];
+    tcp_info(socket, &mut buffer)?;
+    Ok(u32::from_ne_bytes([buffer[24], buffer[25], buffer[26], buffer[27]]))
+}
+
 /// Whether calls on it return at once.
 ///
 /// # Errors

@@ -1,0 +1,110 @@
+//! The processes whose calls are shown: their descriptors and their memory.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use windtunnel_sys::process::{self, Pid};
+
+/// A process.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// Its number in its own PID namespace.
+    pub(super) number: u32,
+    pub(super) name: [u8; 16],
+    pidfd: OwnedFd,
+    /// What its descriptors are, as far as they have been looked at: a socket's cookie, or `None`
+    /// for something else.
+    pub(super) descriptors: BTreeMap<i32, Option<u64>>,
+}
+
+/// Processes by their threads, as the host process numbers them.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    /// For each thread, its process and when that was found out.
+    threads: BTreeMap<i32, (i32, u64)>,
+    processes: BTreeMap<i32, Process>,
+}
+
+impl Processes {
+    /// The process of a thread whose call waits; whether it was not known. Numbers of processes
+    /// come again, so what is known of a thread is not believed for longer than a second.
+    pub(super) fn of_thread(
+        &mut self,
+        thread: i32,
+        now_ns: u64,
+    ) -> io::Result<(i32, bool, &mut Process)> {
+        let known = self.threads.get(&thread).filter(|(pid, found_ns)| {
+            now_ns.saturating_sub(*found_ns) < BELIEVED_NS && self.processes.contains_key(pid)
+        });
+        if let Some((pid, _)) = known {
+            let pid = *pid;
+            let process = self.processes.get_mut(&pid).ok_or(io::ErrorKind::NotFound)?;
+            return Ok((pid, false, process));
+        }
+        let status = std::fs::read_to_string(format!("/proc/{thread}/status"))?;
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        let malformed = || io::Error::from(io::ErrorKind::InvalidData);
+        let pid: i32 =
+            field("Tgid:").and_then(|text| text.trim().parse().ok()).ok_or_else(malformed)?;
+        let inner = field("NSpid:").and_then(|text| text.split_ascii_whitespace().last());
+        let number = inner.and_then(|text| text.parse().ok()).unwrap_or(0);
+        self.threads.insert(thread, (pid, now_ns));
+        // For a thread other than the first the number is that of the thread, and not the process's.
+        let number = if thread == pid { number } else { inner_number(pid).unwrap_or(number) };
+        let is_new = self.processes.get(&pid).is_none_or(|process| process.number != number);
+        if is_new {
+            let pidfd = process::open_pidfd(Pid::from_raw(pid).ok_or_else(malformed)?)?;
+            let mut name = [0; 16];
+            let text = field("Name:").unwrap_or_default().trim().as_bytes();
+            let length = text.len().min(name.len());
+            name[..length].copy_from_slice(&text[..length]);
+            let descriptors = BTreeMap::new();
+            self.processes.insert(pid, Process { number, name, pidfd, descriptors });
+        }
+        let process = self.processes.get_mut(&pid).ok_or(io::ErrorKind::NotFound)?;
+        Ok((pid, is_new, process))
+    }
+
+    /// A process that was seen.
+    pub(super) fn known(&mut self, pid: i32) -> Option<&mut Process> {
+        self.processes.get_mut(&pid)
+    }
+
+    /// The process has ended, or is about to.
+    pub(super) fn forget(&mut self, pid: i32) {
+        self.processes.remove(&pid);
+        self.threads.retain(|_, (of, _)| *of != pid);
+    }
+
+    /// Whether a descriptor of any process is this socket.
+    pub(super) fn refer_to(&self, cookie: u64) -> bool {
+        let mut all = self.processes.values().flat_map(|process| process.descriptors.values());
+        all.any(|known| *known == Some(cookie))
+    }
+}
+
+impl Process {
+    /// A copy of a descriptor, which has to be closed before the call goes on.
+    pub(super) fn copy(&self, descriptor: i32) -> io::Result<OwnedFd> {
+        process::pidfd_getfd(&self.pidfd, descriptor)
+    }
+}
+
+/// The number of a process in its own PID namespace.
+fn inner_number(pid: i32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_ascii_whitespace().last()?.parse().ok()
+}
+
+/// Numbers of this length in the memory of a process; fewer where it has not as much there.
+pub(super) fn read_words(thread: i32, address: u64, most: usize) -> Vec<u64> {
+    let mut bytes = vec![0; most * 8];
+    let pid = Pid::from_raw(thread);
+    let read = pid.and_then(|pid| process::read_memory(pid, address, &mut bytes).ok());
+    let whole = bytes[..read.unwrap_or(0)].chunks_exact(8);
+    whole.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect()
+}
+
+const BELIEVED_NS: u64 = 1_000_000_000;

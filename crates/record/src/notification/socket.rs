@@ -1,0 +1,161 @@
+//! A socket whose calls are shown: from how far its streams are at each call follows what the calls
+//! before have done.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use windtunnel_model::record::kind::{Call, Kind};
+use windtunnel_model::record::{Record, flag};
+use windtunnel_sys::socket::{self, Protocol, TCP_INFO_BYTES};
+
+use crate::flow;
+use crate::tcp_info::{TcpInfo, state};
+
+/// What is known of a socket.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) protocol: Protocol,
+    pub(super) flow: u32,
+    pub(super) is_defined: bool,
+    /// A call of connect(2) whose outcome was not seen: it, and where to.
+    pub(super) connecting: Option<(Pending, Option<SocketAddr>)>,
+    /// The last call in each direction, of which the result is not known yet: sent, received.
+    pub(super) pending: [Option<Pending>; 2],
+    /// Datagrams sent and received, as far as they were seen.
+    pub(super) datagrams: [u64; 2],
+    /// The last state of the connection before it was closed.
+    pub(super) state: u8,
+}
+
+/// A call that was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub(super) call: Call,
+    pub(super) time: u64,
+    pub(super) thread: i32,
+    pub(super) asked: u64,
+    pub(super) offset: u64,
+    pub(super) flags: u8,
+}
+
+/// How far a socket is, at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
+    /// Bytes written and read by programs.
+    pub(super) at: [u64; 2],
+    /// Whether the other side has ended its direction.
+    pub(super) fin_came: bool,
+    pub(super) state: u8,
+    pub(super) is_nonblocking: bool,
+}
+
+impl Position {
+    /// Of a TCP socket. What comes in meanwhile would spoil what was read: then once more.
+    pub(super) fn of(socket: &OwnedFd) -> io::Result<Position> {
+        let is_nonblocking = socket::is_nonblocking(socket)?;
+        let mut info = tcp_info(socket)?;
+        for _ in 0..TRIES {
+            let unread = socket::unread(socket).unwrap_or(0);
+            let after = tcp_info(socket)?;
+            let settled = after.bytes_received == info.bytes_received && after.state == info.state;
+            info = after;
+            let read = info.received().saturating_sub(unread);
+            let at = [info.written(), read];
+            if settled {
+                return Ok(Position {
+                    at,
+                    fin_came: info.fin_came(),
+                    state: info.state,
+                    is_nonblocking,
+                });
+            }
+        }
+        // Much comes in: read a moment later than the rest, and never more than came.
+        let read = info.received().saturating_sub(socket::unread(socket).unwrap_or(0));
+        let at = [info.written(), read];
+        Ok(Position { at, fin_came: info.fin_came(), state: info.state, is_nonblocking })
+    }
+
+    /// The position, given the last state. Of a closed connection it does not show whether the
+    /// kernel counts a FIN among what it received. It does if one side had ended: a connection that
+    /// is open is closed at once only by a reset.
+    pub(super) fn after(mut self, last: &mut u8) -> Position {
+        use state::{CLOSE_WAIT, CLOSED, CLOSING, FIN_WAIT_1, FIN_WAIT_2, LAST_ACK};
+        if self.state != CLOSED {
+            *last = self.state;
+        } else if matches!(*last, FIN_WAIT_1 | FIN_WAIT_2 | CLOSE_WAIT | CLOSING | LAST_ACK) {
+            self.at[1] = self.at[1].saturating_sub(1);
+            self.fin_came = true;
+        }
+        self
+    }
+
+    /// Whether it has been connected.
+    pub(super) fn is_connected(&self) -> bool {
+        !matches!(self.state, state::SYN_SENT | state::LISTEN | state::CLOSED)
+    }
+}
+
+impl Pending {
+    /// The record of the call, once it is known where its direction is after it.
+    pub(super) fn record(&self, flow: u32, after: &Position) -> Record {
+        let reverse = self.flags & flag::REVERSE != 0;
+        let moved = after.at[usize::from(reverse)].saturating_sub(self.offset);
+        let nothing = moved == 0 && self.asked > 0 && after.is_nonblocking;
+        let result = if nothing && !(reverse && after.fin_came) {
+            EAGAIN.wrapping_neg()
+        } else {
+            saturate(moved)
+        };
+        self.with_result(flow, result)
+    }
+
+    pub(super) fn with_result(&self, flow: u32, result: u32) -> Record {
+        Record {
+            time: self.time,
+            kind: Kind::Call as u8,
+            flags: self.flags | flag::END_UNKNOWN,
+            extra: self.call as u16,
+            flow,
+            args: [low(self.offset), saturate(self.asked), result, 0],
+        }
+    }
+}
+
+/// The definition of a socket's flow; `None` while its other end is not known.
+pub(super) fn definitions(
+    socket: &Socket,
+    descriptor: &OwnedFd,
+    (time, cookie, process, number): (u64, u64, u32, i32),
+) -> Option<[Record; 3]> {
+    let own = socket::local(descriptor).ok()?;
+    let target = socket.connecting.as_ref().and_then(|(_, address)| *address);
+    let (protocol, unconnected) = match socket.protocol {
+        Protocol::Tcp => (flow::TCP, None),
+        Protocol::Udp => (flow::UDP, Some(SocketAddr::new(own.ip(), 0))),
+    };
+    let peer = socket::peer(descriptor).ok().flatten().or(target).or(unconnected)?;
+    let [from, to] = flow::definitions(time, socket.flow, protocol, own, peer);
+    Some([from, to, flow::socket(time, socket.flow, cookie, process, number.cast_unsigned())])
+}
+
+fn tcp_info(socket: &OwnedFd) -> io::Result<TcpInfo> {
+    let mut buffer = [0; TCP_INFO_BYTES];
+    let bytes = socket::tcp_info(socket, &mut buffer)?;
+    TcpInfo::read(&buffer[..bytes]).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "records hold the low half of offsets")]
+fn low(number: u64) -> u32 {
+    number as u32
+}
+
+/// No result is larger: the kernel moves at most 2 GiB by one call.
+pub(super) fn saturate(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX).min(i32::MAX.cast_unsigned())
+}
+
+const TRIES: u32 = 4;
+/// "Try again", of errno(3).
+const EAGAIN: u32 = 11;
