@@ -25,6 +25,9 @@ pub struct Spec {
 
 /// What is read of a call's arguments once it has returned.
 pub trait Arguments: Copy {
+    /// Whether there can be no address among them.
+    const IS_PLAIN: bool = false;
+
     /// The bytes that were asked for.
     fn asked(self) -> usize;
 
@@ -44,6 +47,8 @@ pub trait Arguments: Copy {
 pub struct Plain(pub usize);
 
 impl Arguments for Plain {
+    const IS_PLAIN: bool = true;
+
     #[inline(always)]
     fn asked(self) -> usize {
         self.0
@@ -68,14 +73,17 @@ pub fn transfer<A: Arguments>(
     next: impl FnOnce() -> isize,
 ) -> isize {
     match word.entry() {
-        Some(socket) if word.is_stream() => stream(word, socket, fd, spec, arguments, next),
+        Some(socket) if word.is_stream() || A::IS_PLAIN => {
+            counted(word, socket, fd, spec, arguments, next)
+        }
         Some(socket) => datagram(socket, fd, spec, arguments, next),
         None => next(),
     }
 }
 
+/// A call whose flow is the socket's: its calls and what they move are counted in one word.
 #[inline(always)]
-fn stream<A: Arguments>(
+fn counted<A: Arguments>(
     word: Word,
     socket: Socket<'static>,
     fd: c_int,
@@ -84,17 +92,23 @@ fn stream<A: Arguments>(
     next: impl FnOnce() -> isize,
 ) -> isize {
     let recording = region().recording();
+    let moved_by = |result: isize| match result {
+        _ if !spec.moves() || result < 0 => 0,
+        _ if word.is_stream() => result as u64,
+        _ => arguments.datagrams(result as usize, segment(&socket, spec.direction)),
+    };
     if recording & 1 == 0 {
         let result = next();
-        if result > 0 && spec.moves() && word.is_of(&socket) {
-            socket.advance(spec.direction, result as u64);
+        let moved = moved_by(result);
+        if moved != 0 && word.is_of(&socket) {
+            socket.advance(spec.direction, moved);
         }
         return result;
     }
     let begin = clock::now();
     let (offset_before, shared_before) = socket.begin(spec.direction);
     let result = next();
-    let moved = if result > 0 && spec.moves() { result as u64 } else { 0 };
+    let moved = moved_by(result);
     // Where the socket was closed meanwhile its entry may be another's.
     if !word.is_of(&socket) {
         record_orphan(&spec, begin, result);
@@ -102,7 +116,7 @@ fn stream<A: Arguments>(
     }
     let (offset, shared_after) = socket.end(spec.direction, moved);
     if socket.state() & CONNECTED == 0 {
-        connect_late(&socket, fd);
+        look_again(word, &socket, fd);
     }
     // Another call may have come and gone meanwhile.
     let is_shared = shared_before | shared_after | (offset != offset_before);
@@ -174,9 +188,16 @@ fn locate(socket: &Socket<'_>, fd: c_int) {
     }
 }
 
-/// A stream that was connected by other means than `connect` (TCP fast open).
+/// What has become of a socket without a peer: a stream may have been connected by other means than
+/// `connect` (TCP fast open), and others have been bound.
 #[cold]
-fn connect_late(socket: &Socket<'_>, fd: c_int) {
+fn look_again(word: Word, socket: &Socket<'_>, fd: c_int) {
+    if !word.is_stream() {
+        if socket.tuple().from_port == 0 {
+            locate(socket, fd);
+        }
+        return;
+    }
     if process::is_confined() {
         return;
     }

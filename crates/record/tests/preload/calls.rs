@@ -249,3 +249,33 @@ print('done')",
     let sent = run.calls().find(|call| call.extra == Call::Send as u16).unwrap();
     assert!(sent.flags & flag::OFFSET_UNKNOWN != 0);
 }
+
+#[test]
+fn times_are_those_of_the_clock_that_programs_read() {
+    let script = python(
+        "
+data = b'x'
+for number in range(20000):
+    before = time.monotonic_ns(); ours.send(data); after = time.monotonic_ns()
+    theirs.recv(1)
+    print(before, after)
+    if number % 1000 == 0: time.sleep(0.003)",
+    );
+    let Some(run) = crate::run(crate::Mode::Recording, &script) else { return };
+    let text = run.text();
+    let spans = text.lines().map(|line| line.split_once(' ').unwrap());
+    let sent = run.calls().filter(|call| call.extra == Call::Send as u16);
+    let outside: Vec<u64> = sent
+        .zip(spans)
+        .map(|(call, (before, after))| {
+            let (before, after): (u64, u64) = (before.parse().unwrap(), after.parse().unwrap());
+            let end = call.time + u64::from(call.args[3]);
+            before.saturating_sub(call.time).max(end.saturating_sub(after))
+        })
+        .collect();
+    assert_eq!(outside.len(), 20_000);
+    // The counter that the library reads is set by the clock every millisecond.
+    let worst = outside.iter().max().unwrap();
+    assert!(*worst < 1_000, "{worst} ns outside of the time that the program measured");
+    println!("{worst} ns");
+}
