@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | [`bpf`] | the BPF programs and their compiled object |
 //! | [`docs`] | the generated pages: reference, manual page, completions |
 //! | [`supply`] | licences and sources of dependencies |
 //! | [`tidy`] | mechanical checks of the tree |
@@ -11,6 +12,7 @@
 //! assert!(root.join("Cargo.toml").exists());
 //! ```
 
+pub mod bpf;
 pub mod docs;
 pub mod supply;
 pub mod tidy;

@@ -1,4 +1,4 @@
-//! `cargo run -p xtask -- docs [--check] | tidy`.
+//! `cargo run -p xtask -- bpf [--check] | docs [--check] | tidy`.
 
 use std::process::ExitCode;
 
@@ -13,6 +13,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Chore {
+    /// Compile the BPF programs below crates/record/bpf/
+    Bpf {
+        /// Only say whether the object is of the present source
+        #[arg(long)]
+        check: bool,
+    },
     /// Write the generated pages below docs/
     Docs {
         /// Only list those that are not current
@@ -26,6 +32,8 @@ enum Chore {
 fn main() -> ExitCode {
     let root = xtask::root();
     let faults = match Arguments::parse().chore {
+        Chore::Bpf { check: true } => xtask::bpf::stale(&root),
+        Chore::Bpf { check: false } => xtask::bpf::write(&root),
         Chore::Docs { check: true } => xtask::docs::stale(&root),
         Chore::Docs { check: false } => xtask::docs::write(&root),
         Chore::Tidy => xtask::tidy::faults(&root).and_then(|mut faults| {

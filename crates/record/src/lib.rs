@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`diagnosis`] | the state of TCP connections, from the kernel, without rights |
 //! | [`drain`] | the thread that carries records from their sources to files |
+//! | [`kernel`] | what the kernel's network stack does, where CAP_BPF is there |
 //! | [`preload`] | the library that records the calls of programs into which it is loaded |
 //! | [`notification`] | the calls of programs that a preload library cannot enter |
 //! | [`shelf`] | records of a thread of this process, until they are taken |
@@ -17,6 +18,7 @@
 pub mod diagnosis;
 pub mod drain;
 mod flow;
+pub mod kernel;
 pub mod notification;
 pub mod preload;
 pub mod shelf;

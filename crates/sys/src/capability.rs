@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-/// The effective capabilities that matter to an emulated network.
+/// The effective capabilities that matter to an emulated network and its evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effective {
     /// `CAP_SYS_ADMIN`: namespaces and mounts.
@@ -13,6 +13,10 @@ pub struct Effective {
     pub net_admin: bool,
     /// `CAP_NET_RAW`: packet sockets.
     pub net_raw: bool,
+    /// `CAP_BPF` or `CAP_SYS_ADMIN`: loading BPF programs.
+    pub bpf: bool,
+    /// `CAP_PERFMON` or `CAP_SYS_ADMIN`: BPF programs that trace the kernel.
+    pub perfmon: bool,
 }
 
 /// What the calling thread may do at this moment, in its own user namespace.
@@ -21,10 +25,13 @@ pub struct Effective {
 /// What capget(2) says, which is nothing on a working kernel.
 pub fn effective() -> io::Result<Effective> {
     let set = rustix::thread::capabilities(None)?.effective;
+    let sys_admin = set.contains(CapabilitySet::SYS_ADMIN);
     Ok(Effective {
-        sys_admin: set.contains(CapabilitySet::SYS_ADMIN),
+        sys_admin,
         net_admin: set.contains(CapabilitySet::NET_ADMIN),
         net_raw: set.contains(CapabilitySet::NET_RAW),
+        bpf: sys_admin || set.contains(CapabilitySet::BPF),
+        perfmon: sys_admin || set.contains(CapabilitySet::PERFMON),
     })
 }
 

@@ -7,6 +7,7 @@
 //!
 //! | module | what it calls |
 //! |---|---|
+//! | [`bpf_ring`] | the ring into which BPF programs write |
 //! | [`packet`] | a packet socket over all interfaces, with a mapped ring |
 //! | [`netdev`] | names and indices of network devices |
 //! | [`ping`] | ICMP echo without privilege |
@@ -44,6 +45,7 @@
 
 mod ffi;
 
+pub mod bpf_ring;
 pub mod capability;
 pub mod clock;
 pub mod descriptor;

@@ -147,20 +147,25 @@ kinds! {
     /// The socket was destroyed.
     TcpEnd = 0x34, "tcp_end", ["", "", "", ""];
 
-    /// A socket took bytes of a program.
-    KernelSend = 0x40, "kernel_send", ["", "length", "result", ""];
-    /// A socket gave bytes to a program.
-    KernelReceive = 0x41, "kernel_receive", ["", "length", "result", ""];
-    /// TCP handled an acknowledgement.
+    /// A socket took bytes of a program. The result is the number of bytes, or the errno below
+    /// zero; `process` the one that called.
+    KernelSend = 0x40, "kernel_send", ["offset", "length", "result", "process"];
+    /// A socket gave bytes to a program; the flag [`PEEK`](super::flag::PEEK) as of a call.
+    KernelReceive = 0x41, "kernel_receive", ["offset", "length", "result", "process"];
+    /// TCP is about to handle a packet of an established connection, with so many bytes; `extra`:
+    /// the connection's state. `next` and `unacknowledged` are offsets in what the socket sends.
     KernelProbe = 0x42, "kernel_probe", ["next", "length", "unacknowledged", "cwnd"];
-    /// TCP sent a segment again.
+    /// TCP sent a segment again, or tried to.
     KernelRetransmit = 0x43, "kernel_retransmit", ["offset", "length", "state", ""];
-    /// A device's queue took a packet.
-    DeviceQueued = 0x44, "device_queued", ["offset", "length", "interface", ""];
+    /// A device's queue took a packet; `extra`: its segments, when this is a train. The length is
+    /// that of the payload, all segments together; `ack` the acknowledged offset.
+    DeviceQueued = 0x44, "device_queued", ["offset", "length", "interface", "ack"];
     /// A device's driver took a packet.
-    DeviceSent = 0x45, "device_sent", ["offset", "length", "interface", ""];
+    DeviceSent = 0x45, "device_sent", ["offset", "length", "interface", "ack"];
     /// A packet came from a device.
-    DeviceReceived = 0x46, "device_received", ["offset", "length", "interface", ""];
+    DeviceReceived = 0x46, "device_received", ["offset", "length", "interface", "ack"];
+    /// A TCP connection went from one state to another, by the kernel's numbers.
+    KernelState = 0x47, "kernel_state", ["before", "after", "", ""];
 }
 
 /// Why calls are not seen.

@@ -21,14 +21,21 @@ pub(crate) const CASES: &[Case] = &[
 const SETS: [&str; 5] = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
 
 fn has() -> Outcome {
-    let all = Effective { sys_admin: true, net_admin: true, net_raw: true };
+    let all =
+        Effective { sys_admin: true, net_admin: true, net_raw: true, bpf: true, perfmon: true };
     assert_eq!(capability::effective().unwrap(), all);
     Ok(())
 }
 
 fn dropped() -> Outcome {
     capability::drop_all().unwrap();
-    let none = Effective { sys_admin: false, net_admin: false, net_raw: false };
+    let none = Effective {
+        sys_admin: false,
+        net_admin: false,
+        net_raw: false,
+        bpf: false,
+        perfmon: false,
+    };
     assert_eq!(capability::effective().unwrap(), none);
     assert_all_empty(&fs::read_to_string("/proc/self/status").unwrap());
     // Twice is not an error, although the bounding set can be changed no more.

@@ -1,0 +1,178 @@
+//! What the kernel's network stack does, from its tracepoints, by BPF programs.
+//!
+//! Theory of operation. The programs of `bpf/kernel.bpf.c` are attached to tracepoints that have
+//! BTF (`tp_btf`): there they see every socket call, acknowledgement, retransmission and packet of
+//! the machine, drop what is not of a network namespace (or a process) that was asked for, and put
+//! records into one ring that this process has mapped. A full ring never holds up the kernel: the
+//! program counts what it could not record, by namespace. While nothing is recorded, nothing is
+//! attached, and costs nothing.
+//!
+//! The object that is loaded was compiled before and is part of the source tree
+//! (`cargo run -p xtask -- bpf` compiles it anew). Where fields are in the running kernel is found
+//! from that kernel's BTF when it is loaded.
+
+mod programs;
+mod ring;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use windtunnel_evidence::file::Source;
+use windtunnel_model::record::Record;
+use windtunnel_model::record::kind::Layer;
+
+use crate::drain::Feed;
+use programs::Programs;
+pub use programs::Unavailable;
+use ring::Ring;
+
+/// What the kernel's events are chosen by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Network namespaces.
+    Namespaces,
+    /// Processes, and those that they start.
+    Processes,
+}
+
+/// What is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    pub scope: Scope,
+    /// Bytes of the ring: a power of two, and whole pages.
+    pub ring_bytes: u32,
+    /// Also counts events apart from records and losses, for [`KernelFeed::counts`].
+    pub counts_events: bool,
+}
+
+impl Settings {
+    /// The usual ones.
+    #[must_use]
+    pub const fn of(scope: Scope) -> Settings {
+        Settings { scope, ring_bytes: RING_BYTES, counts_events: false }
+    }
+}
+
+/// Bytes of the ring that suffice for 10 ms of 30 million events a second.
+pub const RING_BYTES: u32 = 16 << 20;
+
+/// The loaded programs. Dropped, they are gone from the kernel.
+#[derive(Debug)]
+pub struct Kernel {
+    scope: Scope,
+    programs: Programs,
+    ring: Arc<Mutex<Ring>>,
+}
+
+/// Events of a source so far, as the programs have counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Recorded or lost; 0 where they are not counted.
+    pub events: u64,
+    pub lost: u64,
+}
+
+impl Kernel {
+    /// Loads the programs. Nothing is recorded before [`Kernel::start`].
+    ///
+    /// # Errors
+    /// If the kernel cannot or may not run them.
+    pub fn open(settings: Settings) -> Result<Kernel, Unavailable> {
+        let mut programs = Programs::load(settings)?;
+        let ring = Ring::new(&mut programs, settings.ring_bytes)?;
+        Ok(Kernel { scope: settings.scope, programs, ring: Arc::new(Mutex::new(ring)) })
+    }
+
+    /// Tracepoints that this kernel has not, with why; what they would show is not recorded.
+    #[must_use]
+    pub fn missing(&self) -> &BTreeMap<&'static str, String> {
+        &self.programs.missing
+    }
+
+    /// Records events of a network namespace, by the number of its inode, as those of a node.
+    ///
+    /// # Errors
+    /// If the kernel refuses; if what is recorded is chosen by process.
+    pub fn add_namespace(&mut self, inode: u32, node: u32) -> Result<KernelFeed, Unavailable> {
+        if self.scope != Scope::Namespaces {
+            return Err(Unavailable::new("events are chosen by process, not by namespace"));
+        }
+        self.add(inode, Source::of_node(Layer::Kernel, node, 0))
+    }
+
+    /// Records events of all processes that [`Kernel::add_process`] names.
+    ///
+    /// # Errors
+    /// If the kernel refuses; if what is recorded is chosen by namespace.
+    pub fn add_processes(&mut self) -> Result<KernelFeed, Unavailable> {
+        if self.scope != Scope::Processes {
+            return Err(Unavailable::new("events are chosen by namespace, not by process"));
+        }
+        self.add(ALL_PROCESSES, Source::of_machine(Layer::Kernel, 0))
+    }
+
+    /// Records what sockets of a process do from now on, and of the processes that it starts.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add_process(&mut self, process: u32) -> Result<(), Unavailable> {
+        self.programs.add_process(process)
+    }
+
+    /// Attaches the programs; nothing is done where they are attached.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn start(&mut self) -> Result<(), Unavailable> {
+        self.programs.attach()
+    }
+
+    /// Detaches them. What is in the ring can still be taken.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn stop(&mut self) -> Result<(), Unavailable> {
+        self.programs.detach()
+    }
+
+    fn add(&mut self, key: u32, source: Source) -> Result<KernelFeed, Unavailable> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).add(key, source.node)?;
+        Ok(KernelFeed { key, source, ring: Arc::clone(&self.ring) })
+    }
+}
+
+/// The key of the source of all processes, which no namespace has.
+const ALL_PROCESSES: u32 = 0;
+
+/// Records of one network namespace, or of all processes.
+#[derive(Debug)]
+pub struct KernelFeed {
+    key: u32,
+    source: Source,
+    ring: Arc<Mutex<Ring>>,
+}
+
+impl KernelFeed {
+    /// What the programs have counted.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn counts(&self) -> Result<Counts, Unavailable> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).counts(self.key)
+    }
+}
+
+impl Feed for KernelFeed {
+    fn source(&self) -> Source {
+        self.source
+    }
+
+    fn take(&mut self, most: usize, records: &mut Vec<Record>) {
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        ring.take(self.key, self.source.node, most, records);
+    }
+
+    fn fill(&self) -> (u64, u64) {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).fill()
+    }
+}
