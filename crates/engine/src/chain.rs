@@ -17,7 +17,9 @@ mod transmit;
 pub(crate) use pace::Pacing;
 
 use alloc::collections::{BTreeMap, VecDeque};
+use core::ops::Range;
 
+use windtunnel_model::record::Kind;
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, PortId, Time};
 
 use crate::buffer::Pool;
@@ -35,6 +37,7 @@ use crate::element::trace::TraceSet;
 use crate::housekeeping;
 use crate::packet::{Packet, Shape};
 use crate::paths::virtual_clock::VirtualClocks;
+use crate::records::{self, Recorder};
 use crate::time_queue::TimeQueue;
 use crate::timer::{Activity, Alarms, Due, Timers};
 
@@ -51,6 +54,7 @@ pub(crate) struct Work {
     pub(crate) clocks: VirtualClocks,
     /// Packets that came out of a lane and are to be handled now, in order.
     pub(crate) exits: VecDeque<(Lane, Packet)>,
+    pub(crate) recorder: Recorder,
 }
 
 #[derive(Debug)]
@@ -58,6 +62,8 @@ pub(crate) struct Chain {
     lane: Lane,
     /// Position among the lanes.
     index: u32,
+    /// Its number in records.
+    pub(crate) label: u32,
     site: Site,
     profile: LinkProfile,
     pub(crate) counters: LaneCounters,
@@ -135,6 +141,7 @@ impl Chain {
         let mut chain = Chain {
             lane,
             index: u32::try_from(lane.index()).unwrap_or(u32::MAX),
+            label: records::number(lane),
             site,
             profile: profile.clone(),
             counters: LaneCounters::default(),
@@ -218,7 +225,12 @@ impl Chain {
     }
 
     /// Counts a packet that passes because the lane is clear.
-    pub(crate) fn pass(&mut self, shape: &Shape, frame: &[u8]) {
+    pub(crate) fn pass(&mut self, now: Time, shape: &Shape, frame: &[u8], recorder: &mut Recorder) {
+        let tag = recorder.entering();
+        if recorder.wants(&tag) {
+            recorder.write(Kind::Offered, now, self.label, (&tag, shape), tag.ack);
+            recorder.write(Kind::Delivered, now, self.label, (&tag, shape), 0);
+        }
         self.count_offer(shape, frame);
         self.counters.delay_count += u64::from(shape.count);
         self.count_delivery(shape);
@@ -289,11 +301,24 @@ impl Chain {
         self.count_delivery(&packet.shape);
         self.counters.count_delay(&packet);
         self.counters.marked += u64::from(packet.marked);
+        if work.recorder.wants(&packet.tag) {
+            let (time, delay) = (packet.times.last, packet.times.last.since(packet.delayed_from));
+            let delay = records::saturate(delay);
+            work.recorder.note(Kind::Delivered, time, self.label, &packet, delay);
+        }
         work.exits.push_back((self.lane, packet));
     }
 
-    fn drop(&mut self, reason: DropReason, segments: u32) {
-        self.counters.dropped[reason] += u64::from(segments);
+    /// Counts segments of a packet, the first of them here at `time`, as dropped.
+    fn drop(
+        &mut self,
+        (reason, time): (DropReason, Time),
+        packet: &Packet,
+        range: Range<u32>,
+        work: &mut Work,
+    ) {
+        self.counters.dropped[reason] += u64::from(range.end - range.start);
+        work.recorder.note_drop((reason, time), self.label, packet, range);
     }
 
     /// Whether it starts where packets may be fragmented and senders are sent an MTU.

@@ -6,6 +6,7 @@ mod counts;
 mod effort;
 mod flows;
 mod model;
+mod records;
 
 use alloc::vec::Vec;
 
@@ -33,7 +34,8 @@ use crate::part::Part;
 ///    `now` or before, in the intended order.
 /// 2. Ask what to do: [`poll_output`](Engine::poll_output) until it is empty (a departure is given
 ///    out at or after its intended time, never before); [`poll_event`](Engine::poll_event) and
-///    [`poll_handoff`](Engine::poll_handoff) likewise; then [`poll_timeout`](Engine::poll_timeout)
+///    [`poll_handoff`](Engine::poll_handoff) likewise, and
+///    [`take_records`](Engine::take_records) where it records; then [`poll_timeout`](Engine::poll_timeout)
 ///    for the next wake-up. Buffers that were sent go back through [`recycle`](Engine::recycle).
 /// 3. Read counters at any time.
 ///
@@ -200,6 +202,7 @@ impl Engine {
             return None;
         }
         let shape = Shape::of(frame, &vnet);
+        core.work.recorder.meet(now, frame, &shape);
         let express = self.model.enter(core, port, (vnet, shape), frame);
         self.settle(now);
         self.finish();

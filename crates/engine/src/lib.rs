@@ -23,6 +23,7 @@
 //! | `paths` | the model of paths: queues at the sources, shares of links |
 //! | `audience` | which members are notified of which flow |
 //! | `part` | that model over several machines: which nodes are here |
+//! | `records` | what is recorded of packets |
 //! | `packet`, `buffer` | trains and their times; memory |
 //! | `housekeeping` | what never enters a lane, or has numbers of its own there |
 //! | `time_queue`, `timer` | waiting |
@@ -90,6 +91,7 @@ mod network;
 mod packet;
 mod part;
 mod paths;
+mod records;
 mod router;
 mod time_queue;
 mod timer;
@@ -100,3 +102,4 @@ pub use counters::{DropReason, Drops, LaneCounters, RouterCounters};
 pub use engine::{Departure, Engine, Express, Limits, NetworkChange};
 pub use event::{Event, EventKind, LostReports};
 pub use part::Part;
+pub use records::{DROP_REASON_NAMES, RecordCounts, RecordSettings};

@@ -5,11 +5,13 @@ mod shape;
 use alloc::boxed::Box;
 use core::ops::{Deref, DerefMut, Range};
 
+use windtunnel_model::record::flag;
 use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_wire::segment::{self, Train};
 use windtunnel_wire::{ecn, vnet};
 
 use crate::buffer::{PacketBuf, Pool};
+use crate::records::Tag;
 pub(crate) use shape::Shape;
 
 /// When the segments of a train pass a point: evenly from the first to the last but one, then the
@@ -105,6 +107,10 @@ pub(crate) struct Body {
     /// overtake others from there.
     pub(crate) origin: Option<PortId>,
     pub(crate) unordered: bool,
+    /// When its transmission began, on the lane where it is.
+    pub(crate) sent: Time,
+    /// What is recorded of it.
+    pub(crate) tag: Tag,
 }
 
 impl Deref for Packet {
@@ -145,6 +151,8 @@ impl Packet {
             came_by: None,
             origin: None,
             unordered: false,
+            sent: at,
+            tag: Tag::NONE,
         };
         Packet(pool.house(body))
     }
@@ -161,11 +169,15 @@ impl Packet {
         (&mut body.buf, &mut body.vnet)
     }
 
-    /// Marks it as having met congestion, if its sender takes part in that.
-    pub(crate) fn mark_ce(&mut self, pool: &mut Pool) {
+    /// Marks it as having met congestion, if its sender takes part in that; whether it is marked
+    /// now and was not before.
+    pub(crate) fn mark_ce(&mut self, pool: &mut Pool) -> bool {
         let (frame, _) = self.settled(pool);
         let came_so = ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
-        self.marked |= ecn::mark_ce(frame) && !came_so;
+        let marks = ecn::mark_ce(frame) && !came_so;
+        self.marked |= marks;
+        self.tag.flags |= if marks { flag::MARKED } else { 0 };
+        marks
     }
 
     /// The buffer and header of exactly this part.
@@ -225,6 +237,7 @@ impl Packet {
             shape: Shape::single(self.shape.last),
             times: Times::at_once(self.times.last),
             number: self.number + u64::from(self.shape.count - 1),
+            tag: self.tag.skip(&self.shape, self.shape.count - 1),
             ..*self.0
         };
         Some(Packet(pool.house(body)))
@@ -247,6 +260,7 @@ impl Packet {
         }
         let rest = count..self.shape.count;
         self.times = self.times.part(&rest, self.shape.count);
+        self.tag = self.tag.skip(&self.shape, count);
         self.shape = self.shape.part(&rest);
         self.start += count;
         self.number += u64::from(count);

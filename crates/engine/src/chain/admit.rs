@@ -1,12 +1,14 @@
 //! The first half of a lane: cut, MTU, loss, duplicate, corrupt.
 
 use windtunnel_model::Time;
+use windtunnel_model::record::Kind;
 use windtunnel_wire::{checksum, ethernet, fragment, vnet};
 
 use super::{Chain, TooBig, Work};
 use crate::counters::DropReason;
 use crate::element::mtu::Fit;
 use crate::packet::{Fate, Packet, Shape};
+use crate::records::{Recorder, Tag};
 use crate::timer::Activity;
 
 impl Chain {
@@ -23,8 +25,13 @@ impl Chain {
         packet.fate = Fate::PLAIN;
         packet.marked = false;
         self.loss.turn_to(now);
+        if work.recorder.wants(&packet.tag) {
+            let (time, ack) = (packet.times.first, packet.tag.ack);
+            work.recorder.note(Kind::Offered, time, self.label, &packet, ack);
+        }
         if let Some(reason) = self.cut.refuses() {
-            self.drop(reason, packet.shape.count);
+            let time = packet.times.first;
+            self.drop((reason, time), &packet, 0..packet.shape.count, work);
             packet.discard(&mut work.pool);
             return None;
         }
@@ -39,14 +46,28 @@ impl Chain {
     }
 
     /// Counts an offer for which there was no memory.
-    pub(crate) fn offer_without_memory(&mut self, shape: &Shape, frame: &[u8]) {
-        self.offer_in_vain(DropReason::Memory, shape, frame);
+    pub(crate) fn offer_without_memory(
+        &mut self,
+        now: Time,
+        (tag, shape): (&Tag, &Shape),
+        frame: &[u8],
+        recorder: &mut Recorder,
+    ) {
+        self.offer_in_vain((DropReason::Memory, now), (tag, shape), frame, recorder);
     }
 
     /// Counts an offer that something before the lane has refused.
-    pub(crate) fn offer_in_vain(&mut self, reason: DropReason, shape: &Shape, frame: &[u8]) {
+    pub(crate) fn offer_in_vain(
+        &mut self,
+        (reason, now): (DropReason, Time),
+        (tag, shape): (&Tag, &Shape),
+        frame: &[u8],
+        recorder: &mut Recorder,
+    ) {
         self.count_offer(shape, frame);
-        self.drop(reason, shape.count);
+        self.counters.dropped[reason] += u64::from(shape.count);
+        recorder.write(Kind::Offered, now, self.label, (tag, shape), tag.ack);
+        recorder.write(Kind::Dropped, now, self.label, (tag, shape), reason as u32);
     }
 
     /// Whether an element of this half may touch a packet.
@@ -58,22 +79,31 @@ impl Chain {
     pub(super) fn touch(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
         let fate = core::mem::replace(&mut packet.fate, Fate::PLAIN);
         let copy = fate.duplicate.then(|| packet.duplicate(&mut work.pool));
+        let original = (packet.tag, packet.shape);
+        if fate.duplicate {
+            let time = packet.times.first;
+            work.recorder.note(Kind::Duplicated, time, self.label, &packet, 0);
+        }
         if fate.corrupt {
             self.damage(&mut packet, work);
         }
         self.queue_up(now, packet, work);
+        let Some(copy) = copy else { return };
+        self.counters.duplicated += 1;
         match copy {
-            None => {}
-            Some(Some(mut copy)) => {
-                self.counters.duplicated += 1;
+            Some(mut copy) => {
+                copy.tag = copy.tag.copied();
                 if self.corrupt.takes(copy.number, true) {
                     self.damage(&mut copy, work);
                 }
                 self.queue_up(now, copy, work);
             }
-            Some(None) => {
-                self.counters.duplicated += 1;
-                self.drop(DropReason::Memory, 1);
+            None => {
+                let (tag, shape) = original;
+                self.counters.dropped[DropReason::Memory] += 1;
+                let reason = DropReason::Memory as u32;
+                let copied = tag.copied();
+                work.recorder.write(Kind::Dropped, now, self.label, (&copied, &shape), reason);
             }
         }
     }
@@ -138,7 +168,8 @@ impl Chain {
         work: &mut Work,
     ) -> Option<Packet> {
         if fate.lost {
-            self.drop(DropReason::Loss, 1);
+            let time = packet.times.first;
+            self.drop((DropReason::Loss, time), &packet, 0..1, work);
             return packet.skip(1, &mut work.pool);
         }
         let (front, rest) = self.split(packet, 1, work);
@@ -164,10 +195,17 @@ impl Chain {
         count: u32,
         work: &mut Work,
     ) -> (Option<Packet>, Option<Packet>) {
+        if count >= packet.shape.count {
+            return (Some(packet), None);
+        }
+        let (tag, shape, time) = (packet.tag, packet.shape, packet.times.first);
         match packet.split(count, &mut work.pool) {
             Ok((front, rest)) => (Some(front), rest),
             Err(rest) => {
-                self.drop(DropReason::Memory, count);
+                let reason = DropReason::Memory;
+                self.counters.dropped[reason] += u64::from(count);
+                let front = shape.part(&(0..count));
+                work.recorder.write(Kind::Dropped, time, self.label, (&tag, &front), reason as u32);
                 (None, rest)
             }
         }
@@ -177,10 +215,15 @@ impl Chain {
         let (number, copy) = (packet.number, packet.copy);
         let done = self.corrupt.damage(packet.settled(&mut work.pool), number, copy);
         self.counters.corrupted += u64::from(done);
+        if done {
+            let time = packet.times.first;
+            work.recorder.note(Kind::Corrupted, time, self.label, packet, 0);
+        }
     }
 
     fn refuse(&mut self, now: Time, packet: Packet, segments: u32, work: &mut Work) -> TooBig {
-        self.drop(DropReason::Mtu, segments);
+        let (reason, time) = (DropReason::Mtu, packet.times.first);
+        self.drop((reason, time), &packet, 0..segments, work);
         let mtu = self.mtu.0;
         if segments == packet.shape.count {
             return TooBig { packet, mtu };
@@ -191,7 +234,10 @@ impl Chain {
         let last = packet.cut_last(&mut work.pool);
         match last {
             Some(last) => self.admit(now, last, work),
-            None => self.drop(DropReason::Memory, count - segments),
+            None => {
+                let time = packet.times.last;
+                self.drop((DropReason::Memory, time), &packet, segments..count, work);
+            }
         }
         TooBig { packet, mtu }
     }
@@ -212,7 +258,8 @@ impl Chain {
         let (frame, header) = packet.settled(&mut work.pool);
         let complete = checksum::complete(frame, header);
         let Some(count) = fragment::count(frame, mtu).filter(|_| complete) else {
-            self.drop(DropReason::Mtu, 1);
+            let time = packet.times.first;
+            self.drop((DropReason::Mtu, time), &packet, 0..1, work);
             return packet.discard(&mut work.pool);
         };
         if count == 1 {
@@ -221,19 +268,31 @@ impl Chain {
         }
         self.counters.fragmented += 1;
         self.counters.fragments += u64::from(count);
+        let time = packet.times.first;
+        work.recorder.note(Kind::Fragmented, time, self.label, &packet, count);
+        let ip_header = ip_header(packet.frame());
+        let mut before = 0;
         for index in 0..count {
             let number = if index == 0 { packet.number } else { self.next };
             self.next += u64::from(index > 0);
             match fragment_of(&packet, mtu, index, work) {
                 Some(mut fragment) => {
                     fragment.number = number;
+                    let own = if index == 0 { packet.tag.header } else { ip_header };
+                    fragment.tag = packet.tag.fragment(own, before);
+                    before += fragment.tag.payload(&fragment.shape);
                     self.admit(now, fragment, work);
                 }
-                None => self.drop(DropReason::Memory, 1),
+                None => self.drop((DropReason::Memory, time), &packet, 0..1, work),
             }
         }
         packet.discard(&mut work.pool);
     }
+}
+
+/// Bytes of the header of an IPv4 packet; only such are fragmented.
+fn ip_header(frame: &[u8]) -> u16 {
+    frame.get(ethernet::HEADER_LEN).map_or(0, |byte| u16::from(byte & 0xf) * 4)
 }
 
 /// One fragment; `None` where there is no memory.

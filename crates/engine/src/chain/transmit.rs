@@ -2,12 +2,14 @@
 
 use alloc::collections::VecDeque;
 
+use windtunnel_model::record::Kind;
 use windtunnel_model::{Span, Time};
 
 use super::{Chain, Role, Work};
 use crate::counters::DropReason;
-use crate::element::queue::{Admission, Overflow};
+use crate::element::queue::{Admission, Overflow, Sink};
 use crate::packet::Packet;
+use crate::records;
 use crate::timer::Activity;
 
 impl Chain {
@@ -32,11 +34,13 @@ impl Chain {
             match self.queue.admit(now, &packet, &self.server) {
                 Admission::Pass => {}
                 Admission::Drop => {
-                    self.drop(DropReason::Aqm, 1);
+                    self.drop((DropReason::Aqm, now), &packet, 0..1, work);
                     return packet.discard(&mut work.pool);
                 }
                 Admission::Mark => {
-                    packet.mark_ce(&mut work.pool);
+                    if packet.mark_ce(&mut work.pool) {
+                        work.recorder.note(Kind::Marked, now, self.label, &packet, 0);
+                    }
                 }
             }
             return self.line_up(now, packet, work);
@@ -59,7 +63,7 @@ impl Chain {
             // Room may come while its segments arrive: each is asked about when it does.
             return self.queue_singly(now, packet, work);
         } else {
-            self.overflow(packet, room, work);
+            self.overflow(now, packet, room, work);
         }
         if self.server.is_idle() {
             self.transmit(now, work);
@@ -95,7 +99,9 @@ impl Chain {
         self.pace(now, work);
         let delay = &self.delay;
         let run = |packet: &Packet| delay.run(packet);
-        let next = self.queue.next(now, &self.server, run, &mut work.pool, &mut self.counters);
+        let sink =
+            Sink { pool: &mut work.pool, recorder: &mut work.recorder, lane: self.label, now };
+        let next = self.queue.next(&self.server, run, sink, &mut self.counters);
         if let Some(packet) = next {
             let wire_bytes = packet.shape.charge(self.server.overhead());
             self.counters.transmitted_wire_bytes += wire_bytes;
@@ -135,8 +141,9 @@ impl Chain {
             if !self.server.has_pending() {
                 let delay = &self.delay;
                 let run = |packet: &Packet| delay.run(packet);
-                let next =
-                    self.queue.next(now, &self.server, run, &mut work.pool, &mut self.counters);
+                let (pool, recorder) = (&mut work.pool, &mut work.recorder);
+                let sink = Sink { pool, recorder, lane: self.label, now };
+                let next = self.queue.next(&self.server, run, sink, &mut self.counters);
                 let Some(packet) = next else { break };
                 let wire_bytes = packet.shape.charge(self.server.overhead());
                 self.counters.transmitted_wire_bytes += wire_bytes;
@@ -147,6 +154,7 @@ impl Chain {
             let stuck = waits && packet.is_none() && rest == left;
             left = rest;
             if let Some(packet) = packet {
+                self.note_sent(&packet, work);
                 packets += packet.shape.count;
                 self.delay_all(now, packet, work);
             }
@@ -174,6 +182,7 @@ impl Chain {
         }
         let (packet, busy_until) = self.server.end();
         if let Some(packet) = packet {
+            self.note_sent(&packet, work);
             self.delay_all(now, packet, work);
         }
         match busy_until {
@@ -181,6 +190,16 @@ impl Chain {
             None => self.transmit(now, work),
         }
         self.note_queue();
+    }
+
+    /// Records a transmission whose end is known. It is as long as the line takes for what is here:
+    /// from the first bit of the first segment to the last of the last.
+    #[inline]
+    fn note_sent(&self, packet: &Packet, work: &mut Work) {
+        if work.recorder.wants(&packet.tag) {
+            let lasts = records::saturate(packet.times.last.since(packet.sent));
+            work.recorder.note(Kind::Sent, packet.sent, self.label, packet, lasts);
+        }
     }
 
     /// Brings the counters of the queue's present length up to date.
@@ -200,12 +219,13 @@ impl Chain {
     }
 
     /// The segments are all here, and there is room for `room` of them only.
-    fn overflow(&mut self, mut packet: Packet, room: u32, work: &mut Work) {
+    fn overflow(&mut self, now: Time, mut packet: Packet, room: u32, work: &mut Work) {
         match self.queue.overflow() {
             // `trim` makes room, after the line has taken what it can.
             Overflow::Oldest | Overflow::Fattest => self.queue.push(packet),
             Overflow::Newcomer => {
-                self.drop(DropReason::QueueFull, packet.shape.count - room);
+                let range = room..packet.shape.count;
+                self.drop((DropReason::QueueFull, now), &packet, range, work);
                 if room == 0 {
                     return packet.discard(&mut work.pool);
                 }
@@ -223,7 +243,9 @@ impl Chain {
         }
         let waiting = self.server.waiting(now);
         while self.queue.is_over(waiting, before) {
-            let dropped = self.queue.drop_some(&mut work.pool);
+            let (pool, recorder) = (&mut work.pool, &mut work.recorder);
+            let mut sink = Sink { pool, recorder, lane: self.label, now };
+            let dropped = self.queue.drop_some(&mut sink);
             if dropped == 0 {
                 return;
             }

@@ -29,6 +29,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use windtunnel_model::profile::Discipline as Setting;
+use windtunnel_model::record::Kind;
 use windtunnel_model::{LinkProfile, Time};
 use windtunnel_wire::ecn::{self, Codepoint};
 
@@ -37,10 +38,28 @@ use crate::counters::{DropReason, LaneCounters};
 use crate::element::rate::Server;
 use crate::element::{Draws, RngKey};
 use crate::packet::{Packet, Shape};
+use crate::records::Recorder;
 
 pub(crate) use discipline::{Admission, Overflow};
 use discipline::{Discipline, Head, Newcomer, Verdict};
 use limit::Limit;
+
+/// Where what a queue drops goes, and is recorded.
+pub(crate) struct Sink<'a> {
+    pub(crate) pool: &'a mut Pool,
+    pub(crate) recorder: &'a mut Recorder,
+    /// As records name it.
+    pub(crate) lane: u32,
+    pub(crate) now: Time,
+}
+
+impl Sink<'_> {
+    /// Drops the first segments of a packet; the rest.
+    fn drop_front(&mut self, reason: DropReason, packet: Packet, count: u32) -> Option<Packet> {
+        self.recorder.note_drop((reason, self.now), self.lane, &packet, 0..count);
+        packet.skip(count, self.pool)
+    }
+}
 
 /// With room for so many packets, flow queues are taken not to overflow within the 100 µs of a part
 /// of a train.
@@ -204,20 +223,20 @@ impl Queue {
     }
 
     /// Makes room: drops one or more segments; how many.
-    pub(crate) fn drop_some(&mut self, pool: &mut Pool) -> u64 {
+    pub(crate) fn drop_some(&mut self, sink: &mut Sink<'_>) -> u64 {
         if let Discipline::Flows(flows) = &mut self.discipline {
-            let (packets, bytes) = flows.drop_fattest(self.overhead, pool);
+            let (packets, bytes) = flows.drop_fattest(self.overhead, sink);
             self.packets -= packets;
             self.bytes -= bytes;
             return packets;
         }
-        u64::from(self.drop_first(pool))
+        u64::from(self.drop_first(DropReason::QueueFull, sink))
     }
 
     /// Drops the oldest segment; whether there was one.
-    fn drop_first(&mut self, pool: &mut Pool) -> bool {
+    fn drop_first(&mut self, reason: DropReason, sink: &mut Sink<'_>) -> bool {
         let Some(packet) = self.pop() else { return false };
-        if let Some(rest) = packet.skip(1, pool) {
+        if let Some(rest) = sink.drop_front(reason, packet, 1) {
             self.unpop(rest);
         }
         true
@@ -226,12 +245,12 @@ impl Queue {
     /// What is transmitted next, where `run` says how many segments may stay together.
     pub(crate) fn next(
         &mut self,
-        now: Time,
         server: &Server,
         run: impl Fn(&Packet) -> u32,
-        pool: &mut Pool,
+        mut sink: Sink<'_>,
         counters: &mut LaneCounters,
     ) -> Option<Packet> {
+        let now = sink.now;
         loop {
             let Some((head, shape)) = self.head(now, server, &run) else {
                 self.discipline.emptied(now);
@@ -242,17 +261,17 @@ impl Queue {
                 Verdict::Pass(count) => count,
                 Verdict::Mark => 1,
                 Verdict::Drop => {
-                    self.drop_first(pool);
+                    self.drop_first(DropReason::Aqm, &mut sink);
                     counters.dropped[DropReason::Aqm] += 1;
                     continue;
                 }
             };
-            let Some(mut packet) = self.take(count, pool, counters) else { continue };
+            let Some(mut packet) = self.take(count, &mut sink, counters) else { continue };
             if let Discipline::Flows(flows) = &mut self.discipline {
                 flows.charge(&packet.shape, self.overhead);
             }
-            if verdict == Verdict::Mark {
-                packet.mark_ce(pool);
+            if verdict == Verdict::Mark && packet.mark_ce(sink.pool) {
+                sink.recorder.note(Kind::Marked, now, sink.lane, &packet, 0);
             }
             return Some(packet);
         }
@@ -302,14 +321,28 @@ impl Queue {
     }
 
     /// Cuts `count` segments off the oldest packet; `None` where there is no memory for that.
-    fn take(&mut self, count: u32, pool: &mut Pool, counters: &mut LaneCounters) -> Option<Packet> {
-        match self.pop()?.split(count, pool) {
+    fn take(
+        &mut self,
+        count: u32,
+        sink: &mut Sink<'_>,
+        counters: &mut LaneCounters,
+    ) -> Option<Packet> {
+        let packet = self.pop()?;
+        if count >= packet.shape.count {
+            return Some(packet);
+        }
+        let (tag, shape) = (packet.tag, packet.shape);
+        match packet.split(count, sink.pool) {
             Ok((front, rest)) => {
                 rest.into_iter().for_each(|rest| self.unpop(rest));
                 Some(front)
             }
             Err(rest) => {
-                counters.dropped[DropReason::Memory] += u64::from(count);
+                let reason = DropReason::Memory;
+                counters.dropped[reason] += u64::from(count);
+                let gone = shape.part(&(0..count));
+                let (lane, now) = (sink.lane, sink.now);
+                sink.recorder.write(Kind::Dropped, now, lane, (&tag, &gone), reason as u32);
                 rest.into_iter().for_each(|rest| self.unpop(rest));
                 None
             }

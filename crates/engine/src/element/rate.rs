@@ -230,13 +230,15 @@ impl Server {
     }
 
     /// As `begin`, for a packet of which only `bytes` are left to be sent.
-    pub(crate) fn begin_rest(&mut self, packet: Packet, bytes: u64) -> (Time, Span) {
+    pub(crate) fn begin_rest(&mut self, mut packet: Packet, bytes: u64) -> (Time, Span) {
         let Some(rate) = self.rate else {
+            packet.sent = packet.times.first;
             let times = packet.times;
             self.state = State::Sending(packet, times);
             return (times.first, Span::ZERO);
         };
         let start = self.free_at.max(packet.times.first);
+        packet.sent = start;
         if start > self.free_at {
             self.carry = 0;
         }

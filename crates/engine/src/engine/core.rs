@@ -24,6 +24,7 @@ use crate::lan::Segment;
 use crate::neighbours::Neighbours;
 use crate::network::{End, Network};
 use crate::part::Part;
+use crate::records::Recorder;
 use crate::timer::{Activity, Due, Timers};
 use reroute::Reroutes;
 
@@ -77,6 +78,7 @@ impl Core {
                 now: Time::ZERO,
                 clocks: model.clocks(plan),
                 exits: VecDeque::new(),
+                recorder: Recorder::new(),
             },
             unpolled: vec![0; chains.len()],
             chains,

@@ -55,7 +55,7 @@ impl Shape {
         u64::from(self.count - 1) * full + last
     }
 
-    pub(super) fn part(&self, range: &Range<u32>) -> Self {
+    pub(crate) fn part(&self, range: &Range<u32>) -> Self {
         let last = if range.end == self.count { self.last } else { self.each };
         let each = if range.end - range.start == 1 { last } else { self.each };
         Shape { count: range.end - range.start, each, last }

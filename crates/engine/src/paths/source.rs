@@ -23,6 +23,7 @@ use crate::engine::Core;
 use crate::engine::Express;
 use crate::network::End;
 use crate::packet::{Packet, Shape};
+use crate::records::{self, SOURCE_QUEUE};
 
 /// Packets in the queue that show that a flow wants more than was thought.
 const BACKLOG_MIN: u64 = 4;
@@ -50,11 +51,15 @@ impl PathModel {
         self.see(core, now, path, key, signal, &shape);
         let Some(buf) = core.work.pool.copy(frame) else {
             let first = self.paths[path].lanes[0];
-            core.chains[first.index()].offer_without_memory(&shape, frame);
+            let recorder = &mut core.work.recorder;
+            let tag = recorder.entering();
+            let chain = &mut core.chains[first.index()];
+            chain.offer_without_memory(now, (&tag, &shape), frame, recorder);
             return None;
         };
         let mut packet = Packet::new(buf, vnet, shape, now, &mut core.work.pool);
         packet.origin = Some(port);
+        packet.tag = core.work.recorder.entering();
         self.wait_at_source(core, now, path, packet);
         None
     }
@@ -246,7 +251,11 @@ impl PathModel {
             let lanes = path.lanes.iter().map(cross).collect();
             Pacing::new(self.share(number).map(|share| share.min(line)), line, lanes)
         });
+        let bottleneck = path.bottleneck;
         let shaper = &mut self.shapers[number];
+        if let Some((lane, _)) = bottleneck {
+            shaper.label = SOURCE_QUEUE | records::number(lane);
+        }
         shaper.set_pacing(pacing);
         if shaper.profile().rate != rate {
             let rate = rate.map_or(Setting::Default, Setting::To);

@@ -15,6 +15,7 @@ mod properties;
 mod queue;
 mod random;
 mod rate;
+mod records;
 mod red;
 mod remote;
 mod routers;

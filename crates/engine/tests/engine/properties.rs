@@ -1,9 +1,9 @@
 //! What holds for every network: conservation, order, determinism.
 
-mod strategy;
+pub(crate) mod strategy;
 
 use proptest::prelude::*;
-use windtunnel_engine::NetworkChange;
+use windtunnel_engine::{Engine, NetworkChange, RecordSettings};
 use windtunnel_model::profile::{Reorder, Setting};
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, NodeId, Plan, Vertex};
 use windtunnel_wire::{build, ecn};
@@ -11,9 +11,24 @@ use windtunnel_wire::{build, ecn};
 use crate::support::{Net, Out, Topology, US, path, segments, up};
 use strategy::{Step, profile, steps};
 
-fn play(plan: &Plan, steps: &[(u64, Step)], memory: u64) -> Net {
+/// Plays steps over a network, perhaps with everything recorded.
+pub(crate) fn play(plan: &Plan, steps: &[(u64, Step)], memory: u64, recorded: bool) -> Net {
+    play_with(plan, steps, memory, |engine| {
+        engine.record(recorded.then(RecordSettings::default));
+    })
+}
+
+/// The same with an engine that was prepared.
+pub(crate) fn play_with(
+    plan: &Plan,
+    steps: &[(u64, Step)],
+    memory: u64,
+    prepare: impl FnOnce(&mut Engine),
+) -> Net {
     let mut net = Net::with_memory(plan.clone(), memory);
-    let mut at = 0;
+    prepare(&mut net.engine);
+    // A record has no time 0.
+    let mut at = 1;
     for (index, (pause, step)) in steps.iter().enumerate() {
         at += pause;
         play_step(&mut net, at, u32::try_from(index).unwrap(), step);
@@ -105,7 +120,8 @@ proptest! {
         let plan = lan(&profiles);
         let play = || {
             let mut net = Net::with_memory(plan.clone(), memory);
-            let mut at = 0;
+            net.engine.record(Some(RecordSettings::default()));
+            let mut at = 1;
             for (pause, from, to, len, change) in &steps {
                 at += pause;
                 match change {
@@ -126,6 +142,8 @@ proptest! {
             net
         };
         let (first, second) = (play(), play());
+        crate::records::laws::check(&first);
+        prop_assert_eq!(&first.records, &second.records);
         for out in &first.out {
             let source = windtunnel_wire::ethernet::View::parse(&out.frame).unwrap().source();
             let own = first.plan.ports().nth(usize::try_from(out.port).unwrap()).unwrap().1.mac();
@@ -141,7 +159,11 @@ proptest! {
         memory in prop_oneof![4 => Just(1u64 << 30), 1 => 0u64..400_000],
     ) {
         let plan = path(3, profiles);
-        let (first, second) = (play(&plan, &steps, memory), play(&plan, &steps, memory));
+        // What is recorded changes nothing.
+        let first = play(&plan, &steps, memory, true);
+        let second = play(&plan, &steps, memory, false);
+        crate::records::laws::check(&first);
+        prop_assert!(second.records.is_empty());
         prop_assert!(first.times().is_sorted());
         prop_assert_eq!(summary(&first), summary(&second));
     }

@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use windtunnel_engine::{Departure, Engine, LaneCounters, Limits, NetworkChange};
+use windtunnel_engine::{Departure, Engine, LaneCounters, Limits, NetworkChange, RecordSettings};
 use windtunnel_model::plan::{
     Interface, LinkChange, LinkEnd, Node, Plan, Router, RouterInterface, RoutingMetric,
 };
+use windtunnel_model::record::Record;
 use windtunnel_model::{
     Direction, Lan, LanId, Lane, LinkId, LinkPatch, LinkProfile, NodeId, PortId, RouterId, Span,
     Subnet, Time, Vertex,
@@ -177,6 +178,8 @@ pub(crate) struct Net {
     pub(crate) plan: Plan,
     pub(crate) out: Vec<Out>,
     pub(crate) now: Time,
+    /// What was recorded so far.
+    pub(crate) records: Vec<Record>,
 }
 
 impl Net {
@@ -186,7 +189,14 @@ impl Net {
 
     pub(crate) fn with_memory(plan: Plan, packet_memory: u64) -> Self {
         let engine = Engine::new(&plan, Limits { packet_memory });
-        Net { engine, plan, out: Vec::new(), now: Time::ZERO }
+        Net { engine, plan, out: Vec::new(), now: Time::ZERO, records: Vec::new() }
+    }
+
+    /// As `new`, with everything recorded.
+    pub(crate) fn recorded(plan: Plan) -> Self {
+        let mut net = Net::new(plan);
+        net.engine.record(Some(RecordSettings::default()));
+        net
     }
 
     /// Sends a frame at `at` ns.
@@ -287,6 +297,9 @@ impl Net {
     }
 
     fn drain(&mut self) {
+        if self.engine.has_records() {
+            self.engine.take_records(&mut self.records);
+        }
         while let Some(departure) = self.engine.poll_output() {
             let Departure { port, intended, vnet, frame, .. } = departure;
             assert!(intended <= self.now, "given out before its time");

@@ -7,10 +7,12 @@ use windtunnel_model::profile::{
     Codel, Discipline, Fair, FairBy, FlowQueues, Jitter, Loss, Overhead, Pie, QueueLimit, Red,
     Reorder,
 };
+use windtunnel_model::record::Record;
 use windtunnel_model::{LinkProfile, Packets, Plan, Probability, Span};
 use windtunnel_wire::build;
 use windtunnel_wire::segment::Train;
 
+use crate::records::laws;
 use crate::support::{MS, Net, US, pair, path, rated, segments};
 
 /// When, how many payload bytes, of what segment size.
@@ -23,11 +25,11 @@ struct Arrived {
     frame: Vec<u8>,
 }
 
-/// What arrived, and what the lanes counted.
-type World = (Vec<Arrived>, Vec<LaneCounters>);
+/// What arrived, what the lanes counted, and what was recorded.
+type World = (Vec<Arrived>, Vec<LaneCounters>, Vec<Record>);
 
 fn run(plan: &Plan, trains: &[Sent], whole: bool) -> World {
-    let mut net = Net::new(plan.clone());
+    let mut net = Net::recorded(plan.clone());
     for (index, (at, len, gso_size)) in trains.iter().enumerate() {
         let payload: Vec<u8> =
             (0..*len).map(|n| u8::try_from((n + index) % 251).unwrap()).collect();
@@ -51,11 +53,13 @@ fn run(plan: &Plan, trains: &[Sent], whole: bool) -> World {
         (0..count).zip(parts).map(move |(index, (frame, _))| Arrived { at: at(index), frame })
     });
     let links = u32::try_from(plan.links.len()).unwrap();
-    (arrived.collect(), (0..links).map(|link| *net.lane(link)).collect())
+    let arrived = arrived.collect();
+    let lanes = (0..links).map(|link| *net.lane(link)).collect();
+    (arrived, lanes, net.records)
 }
 
 /// Compares the trains' world with that of their segments.
-fn compare([(whole, whole_lanes), (single, single_lanes)]: [World; 2]) {
+fn compare([(whole, whole_lanes, train), (single, single_lanes, alone)]: [World; 2]) {
     let frames = |arrived: &[Arrived]| arrived.iter().map(|a| a.frame.clone()).collect::<Vec<_>>();
     assert!(frames(&whole) == frames(&single), "{whole_lanes:?}\n{single_lanes:?}");
     for (index, (whole, single)) in whole.iter().zip(&single).enumerate() {
@@ -69,6 +73,7 @@ fn compare([(whole, whole_lanes), (single, single_lanes)]: [World; 2]) {
         assert_eq!(whole.marked, single.marked);
         assert_eq!(whole.busy_ns, single.busy_ns);
     }
+    laws::compare(&train, &alone);
 }
 
 #[test]
@@ -213,9 +218,9 @@ proptest! {
         };
         let plan = pair(7, LinkProfile { reorder, ..hop });
         let worlds = [run(&plan, &trains, true), run(&plan, &trains, false)];
-        compare(worlds.map(|(mut arrived, lanes)| {
+        compare(worlds.map(|(mut arrived, lanes, records)| {
             arrived.sort_by(|a, b| a.frame.cmp(&b.frame));
-            (arrived, lanes)
+            (arrived, lanes, records)
         }));
     }
 }

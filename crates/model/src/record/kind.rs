@@ -124,6 +124,8 @@ kinds! {
     Duplicated = 0x15, "duplicated", ["offset", "length", "lane", ""];
     /// A bit of it was flipped.
     Corrupted = 0x16, "corrupted", ["offset", "length", "lane", ""];
+    /// It was cut into so many fragments, which are packets of their own from here on.
+    Fragmented = 0x17, "fragmented", ["offset", "length", "lane", "fragments"];
 
     /// A call on a socket, `extra` of [`Call`](super::kind::Call); the time is its begin, the offset is that of its
     /// first byte. Argument 2: what it returned, or the errno below zero; 3: nanoseconds that it
@@ -209,6 +211,10 @@ impl Blind {
 
 /// The node of a source that belongs to no node.
 pub const MACHINE: u32 = u32::MAX;
+
+/// Set in the lane of a record of the engine: not the lane itself, but the queue at the source of a
+/// path (model of paths) whose narrowest lane it is.
+pub const SOURCE_QUEUE: u32 = 1 << 31;
 
 /// The flow of a record that belongs to none.
 pub const NO_FLOW: u32 = u32::MAX;

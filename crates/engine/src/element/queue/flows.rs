@@ -32,8 +32,8 @@ use windtunnel_model::random::Stream;
 use windtunnel_wire::flow::Key;
 
 use super::codel::Codel;
-use super::{Head, Verdict};
-use crate::buffer::Pool;
+use super::{Head, Sink, Verdict};
+use crate::counters::DropReason;
 use crate::packet::{Packet, Shape};
 use round_robin::{NONE, RoundRobin, Turn, index};
 use store::{Store, Waiting};
@@ -179,7 +179,7 @@ impl Flows {
     }
 
     /// Drops from the flow with the most bytes: (segments, their bytes).
-    pub(super) fn drop_fattest(&mut self, overhead: u32, pool: &mut Pool) -> (u64, u64) {
+    pub(super) fn drop_fattest(&mut self, overhead: u32, sink: &mut Sink<'_>) -> (u64, u64) {
         let fattest = self.flows.iter_mut().max_by_key(|flow| flow.bytes);
         let Some(flow) = fattest.filter(|flow| flow.packets > 0) else { return (0, 0) };
         let (packets, bytes) = (flow.packets, flow.bytes);
@@ -188,7 +188,7 @@ impl Flows {
             let Some(packet) = take(&mut self.store, flow, overhead) else { break };
             let gone = packet.shape.count.min(u32::try_from(left).unwrap_or(u32::MAX));
             left -= u64::from(gone);
-            if let Some(rest) = packet.skip(gone, pool) {
+            if let Some(rest) = sink.drop_front(DropReason::QueueFull, packet, gone) {
                 flow.packets += u64::from(rest.shape.count);
                 flow.bytes += rest.shape.charge(overhead);
                 self.store.push_front(&mut flow.waiting, rest);

@@ -37,7 +37,8 @@ impl Server {
     }
 
     /// Begins a packet that opportunities serve.
-    pub(crate) fn begin_slotted(&mut self, packet: Packet) {
+    pub(crate) fn begin_slotted(&mut self, mut packet: Packet) {
+        packet.sent = Time::MAX;
         let bytes = packet.shape.charge(self.overhead);
         self.pending = Some((packet, bytes));
     }
@@ -50,6 +51,7 @@ impl Server {
             self.pending = Some((packet, needed));
             return (bytes, None);
         }
+        packet.sent = packet.sent.min(now);
         if needed > bytes {
             self.pending = Some((packet, needed - bytes));
             return (0, None);

@@ -7,6 +7,7 @@ use super::Core;
 use crate::engine::{Departure, Express};
 use crate::network::{Addressing, End};
 use crate::packet::{Packet, Shape};
+use crate::records::{RouterReason, Tag};
 use crate::router::{self, Verdict};
 
 impl Core {
@@ -33,20 +34,23 @@ impl Core {
                     break;
                 }
                 End::Node { port, addresses } => {
-                    self.chains[lane.index()].pass(&shape, frame);
+                    let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
+                    chain.pass(now, &shape, frame, &mut work.recorder);
                     address(frame, addresses);
                     return Some(Express { port, lane, vnet });
                 }
                 End::Lan(id) => match self.only_outlet(now, id, lane, frame) {
                     Some(next) => {
-                        self.chains[lane.index()].pass(&shape, frame);
+                        let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
+                        chain.pass(now, &shape, frame, &mut work.recorder);
                         next
                     }
                     None => break,
                 },
                 End::Router(id) => match self.route_at_once(now, id, lane, frame) {
                     Some(next) => {
-                        self.chains[lane.index()].pass(&shape, frame);
+                        let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
+                        chain.pass(now, &shape, frame, &mut work.recorder);
                         self.routers[id.index()].forwarded += u64::from(shape.count);
                         next
                     }
@@ -123,9 +127,15 @@ impl Core {
             Some(buf) => {
                 let mut packet = Packet::new(buf, vnet, shape, now, &mut self.work.pool);
                 (packet.origin, packet.came_by) = (Some(origin), came_by);
+                packet.tag = self.work.recorder.entering();
                 self.offer(now, lane, packet);
             }
-            None => self.chains[lane.index()].offer_without_memory(&shape, frame),
+            None => {
+                let recorder = &mut self.work.recorder;
+                let tag = recorder.entering();
+                let chain = &mut self.chains[lane.index()];
+                chain.offer_without_memory(now, (&tag, &shape), frame, recorder);
+            }
         }
     }
 
@@ -147,19 +157,42 @@ impl Core {
             }
             Verdict::Echo => return self.echo(now, id, packet),
             Verdict::Refuse(refusal) => {
-                match refusal {
-                    router::Refusal::Expired => counters.ttl_expired += segments,
+                let reason = match refusal {
+                    router::Refusal::Expired => {
+                        counters.ttl_expired += segments;
+                        RouterReason::TtlExpired
+                    }
                     router::Refusal::NoRoute | router::Refusal::NoHost => {
                         counters.no_route += segments;
+                        RouterReason::NoRoute
                     }
-                    router::Refusal::NoPort => counters.not_forwarded += segments,
-                }
+                    router::Refusal::NoPort => {
+                        counters.not_forwarded += segments;
+                        RouterReason::NotForwarded
+                    }
+                };
+                self.work.recorder.note_refusal(reason, &packet);
                 self.report(now, id, refusal.kind(), &packet);
             }
-            Verdict::Malformed => counters.malformed += segments,
-            Verdict::Ignore => counters.not_forwarded += segments,
+            Verdict::Malformed => {
+                counters.malformed += segments;
+                self.work.recorder.note_refusal(RouterReason::Malformed, &packet);
+            }
+            Verdict::Ignore => {
+                counters.not_forwarded += segments;
+                self.work.recorder.note_refusal(RouterReason::NotForwarded, &packet);
+            }
         }
         packet.discard(&mut self.work.pool);
+    }
+
+    /// What is recorded of a packet that the network itself sends now.
+    pub(super) fn tag(&mut self, now: Time, packet: &Packet) -> Tag {
+        let recorder = &mut self.work.recorder;
+        if !recorder.is_on() {
+            return Tag::NONE;
+        }
+        recorder.tag(now, packet.frame(), &packet.shape)
     }
 
     fn echo(&mut self, now: Time, id: RouterId, mut packet: Packet) {
@@ -168,9 +201,11 @@ impl Core {
         if icmp::echo_reply_in_place(frame, vnet) {
             counters.echo_answered += 1;
             packet.came_by = None;
+            packet.tag = self.tag(now, &packet);
             self.originate(now, id, packet);
         } else {
             counters.not_forwarded += u64::from(packet.shape.count);
+            self.work.recorder.note_refusal(RouterReason::NotForwarded, &packet);
             packet.discard(&mut self.work.pool);
         }
     }

@@ -86,7 +86,9 @@ impl Core {
             }
         });
         quoted.into_iter().for_each(|buf| self.work.pool.give(buf));
-        message
+        let mut message = message?;
+        message.tag = self.tag(now, &message);
+        Some(message)
     }
 
     fn start_of(&self, lane: Lane) -> Vertex {

@@ -13,6 +13,7 @@ use crate::counters::DropReason;
 use crate::lan::Outlet;
 use crate::network::{End, Station};
 use crate::packet::{Packet, Shape};
+use crate::records::RouterReason;
 use crate::timer::Activity;
 
 /// Room for a question or an answer.
@@ -96,6 +97,7 @@ impl Core {
         };
         let Some(address) = neighbour_of(self, lan, packet.frame()) else {
             self.routers[id.index()].no_route += u64::from(packet.shape.count);
+            self.work.recorder.note_refusal(RouterReason::NoRoute, &packet);
             return packet.discard(&mut self.work.pool);
         };
         let answer = self.neighbours.entry(lane).or_default().find(now, address);
@@ -111,6 +113,7 @@ impl Core {
         self.arm_questions(lane);
         if let Some(displaced) = displaced {
             self.routers[id.index()].no_route += u64::from(displaced.shape.count);
+            self.work.recorder.note_refusal(RouterReason::NoRoute, &displaced);
             displaced.discard(&mut self.work.pool);
         }
     }
@@ -126,6 +129,7 @@ impl Core {
         for packet in lost {
             let counters = &mut self.routers[station.router.index()];
             counters.no_route += u64::from(packet.shape.count);
+            self.work.recorder.note_refusal(RouterReason::NoRoute, &packet);
             if packet.came_by.is_some() {
                 self.report(now, station.router, icmp::Kind::HostUnreachable, &packet);
             }
@@ -145,7 +149,9 @@ impl Core {
     fn leave(&mut self, now: Time, lan: LanId, came: Lane, lane: Lane, packet: Packet) {
         if self.segments[lan.index()].parts(came, lane) {
             let chain = &mut self.chains[lane.index()];
-            chain.offer_in_vain(DropReason::Partition, &packet.shape, packet.frame());
+            let (tag, shape) = (&packet.tag, &packet.shape);
+            let why = (DropReason::Partition, packet.times.first);
+            chain.offer_in_vain(why, (tag, shape), packet.frame(), &mut self.work.recorder);
             return packet.discard(&mut self.work.pool);
         }
         self.offer(now, lane, packet);
@@ -161,7 +167,14 @@ impl Core {
         if let Some(copy) = packet.duplicate(&mut self.work.pool) {
             return self.leave(now, lan, came, lane, copy);
         }
-        self.chains[lane.index()].offer_without_memory(&packet.shape, packet.frame());
+        let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
+        let (tag, shape) = (&packet.tag, &packet.shape);
+        chain.offer_without_memory(
+            packet.times.first,
+            (tag, shape),
+            packet.frame(),
+            &mut work.recorder,
+        );
     }
 
     fn take_arp(&mut self, now: Time, lane: Lane, station: Station, message: &Message) {
@@ -242,13 +255,17 @@ impl Core {
     fn say(&mut self, now: Time, lane: Lane, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
         let Some(mut buf) = self.work.pool.take(MESSAGE_LEN) else {
             // It was never written, so it has no length.
-            return self.chains[lane.index()].offer_without_memory(&Shape::single(0), &[]);
+            let recorder = &mut self.work.recorder;
+            let tag = recorder.tag_without_flow();
+            let chain = &mut self.chains[lane.index()];
+            return chain.offer_without_memory(now, (&tag, &Shape::single(0)), &[], recorder);
         };
         let Some(len) = write(&mut buf) else { return self.work.pool.give(buf) };
         buf.truncate(len);
         let header = vnet::Header::default();
         let shape = Shape::of(&buf, &header);
-        let packet = Packet::new(buf, header, shape, now, &mut self.work.pool);
+        let mut packet = Packet::new(buf, header, shape, now, &mut self.work.pool);
+        packet.tag = self.tag(now, &packet);
         self.offer(now, lane, packet);
     }
 

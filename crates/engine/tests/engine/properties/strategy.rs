@@ -89,7 +89,7 @@ fn rate() -> impl Strategy<Value = Option<Rate>> {
 }
 
 prop_compose! {
-    pub(super) fn profile()(
+    pub(crate) fn profile()(
         latency in prop_oneof![Just(0), 0..2000 * US],
         jitter in jitter(),
         loss in loss(),
@@ -120,7 +120,7 @@ prop_compose! {
 
 /// Something to do after a pause in ns.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Packet { port: u32, ip_len: usize },
     Train { port: u32, payload: usize, gso_size: u16 },
     Patch { link: u32, patch: Box<LinkPatch> },
@@ -154,6 +154,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-pub(super) fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     prop::collection::vec((prop_oneof![Just(0), 0..400 * US], step()), 1..60)
 }

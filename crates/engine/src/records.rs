@@ -1,0 +1,335 @@
+//! What the engine records of packets, while somebody wants to know: exact, from inside.
+//!
+//! Theory of operation. A packet that enters the network while recording is on gets a [`Tag`]: its
+//! flow, its offset there, and how the bytes of its segments count. Wherever something happens to
+//! it on a lane, the tag says whether it is recorded, and as what. A packet without a valid tag
+//! (recording was off when it entered, or it was not chosen) costs one comparison. Tags follow the
+//! parts of a train when it is cut, so that each part says which bytes it has.
+//!
+//! Times are intended times: those of the model, not those at which the engine got to them.
+//! `docs/internals/records.md` has the rules.
+
+mod flows;
+mod settings;
+mod sight;
+mod tag;
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use windtunnel_model::record::kind::NO_FLOW;
+use windtunnel_model::record::{Kind, Record, halves};
+use windtunnel_model::{Lane, Time};
+
+use crate::counters::DropReason;
+use crate::packet::{Body, Shape};
+use flows::FlowTable;
+use sight::Sight;
+
+pub use settings::RecordSettings;
+pub(crate) use tag::Tag;
+
+/// The reasons of [`Kind::Dropped`], by number: those of lanes in the order of
+/// [`DropReason::ALL`], then those of routers.
+pub const DROP_REASON_NAMES: [&str; 11] = [
+    "down",
+    "partition",
+    "mtu",
+    "loss",
+    "queue_full",
+    "aqm",
+    "memory",
+    "ttl_expired",
+    "no_route",
+    "not_forwarded",
+    "malformed",
+];
+
+/// Why a router dropped a packet: numbers of [`DROP_REASON_NAMES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum RouterReason {
+    TtlExpired = 7,
+    NoRoute = 8,
+    NotForwarded = 9,
+    Malformed = 10,
+}
+
+/// What was recorded so far, in numbers that only grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecordCounts {
+    /// Events that were to be recorded, the lost ones too; definitions of flows are none.
+    pub events: u64,
+    /// Events for which there was no room.
+    pub lost: u64,
+    /// Flows that got a number.
+    pub flows: u64,
+    /// Flows that are not known any more, because they had ended or there were too many.
+    pub forgotten: u64,
+}
+
+/// Where records wait until they are taken.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    /// Of the tags of packets that are recorded now; [`OFF`] where none is.
+    epoch: u8,
+    next_epoch: u8,
+    standby: bool,
+    /// Whether flows have been watched since the first packet.
+    complete: bool,
+    settings: RecordSettings,
+    flows: FlowTable,
+    records: Vec<Record>,
+    room: usize,
+    counts: RecordCounts,
+    /// What did not fit after `records`.
+    gap: Option<Gap>,
+    /// The tag of the frame that is being handed in.
+    entering: Tag,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    begin: u64,
+    end: u64,
+    count: u64,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Self {
+        Recorder {
+            epoch: OFF,
+            next_epoch: FIRST_EPOCH,
+            standby: false,
+            complete: true,
+            settings: RecordSettings::default(),
+            flows: FlowTable::new(),
+            records: Vec::new(),
+            room: ROOM,
+            counts: RecordCounts::default(),
+            gap: None,
+            entering: Tag::NONE,
+        }
+    }
+
+    /// Records what is chosen from now on, or nothing.
+    pub(crate) fn record(&mut self, settings: Option<RecordSettings>) {
+        let Some(settings) = settings else {
+            self.epoch = OFF;
+            self.entering = Tag::NONE;
+            return self.forget_unwatched();
+        };
+        self.settings = settings;
+        self.epoch = self.next_epoch;
+        self.next_epoch =
+            if self.next_epoch + 1 == OFF { FIRST_EPOCH } else { self.next_epoch + 1 };
+        self.flows.judge_again();
+    }
+
+    /// Watches flows while nothing is recorded, or does not.
+    pub(crate) fn stand_by(&mut self, on: bool) {
+        self.standby = on;
+        self.forget_unwatched();
+    }
+
+    /// So many records wait at the most.
+    pub(crate) fn set_room(&mut self, records: usize) {
+        self.room = records;
+    }
+
+    fn forget_unwatched(&mut self) {
+        if self.epoch == OFF && !self.standby {
+            self.flows.clear();
+        }
+    }
+
+    pub(crate) fn define_again(&mut self) {
+        self.flows.judge_again();
+    }
+
+    pub(crate) fn counts(&self) -> RecordCounts {
+        RecordCounts {
+            flows: self.flows.numbered(),
+            forgotten: self.flows.forgotten(),
+            ..self.counts
+        }
+    }
+
+    pub(crate) fn has_records(&self) -> bool {
+        !self.records.is_empty() || self.gap.is_some()
+    }
+
+    /// Moves what waits behind `to`.
+    pub(crate) fn take(&mut self, to: &mut Vec<Record>) {
+        if to.is_empty() {
+            core::mem::swap(to, &mut self.records);
+        } else {
+            to.append(&mut self.records);
+        }
+        if let Some(gap) = self.gap.take() {
+            let ([begin, begin_high], [count, count_high]) = (halves(gap.begin), halves(gap.count));
+            to.push(Record {
+                time: gap.end,
+                kind: Kind::Lost as u8,
+                flow: NO_FLOW,
+                args: [begin, begin_high, count, count_high],
+                ..Record::default()
+            });
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.epoch != OFF
+    }
+
+    /// Looks at a frame that a node sends, so that [`entering`](Recorder::entering) is its tag.
+    #[inline]
+    pub(crate) fn meet(&mut self, now: Time, frame: &[u8], shape: &Shape) {
+        if self.epoch != OFF {
+            self.entering = self.tag(now, frame, shape);
+        } else if self.standby {
+            if sight::is_worth_watching(frame) {
+                self.tag(now, frame, shape);
+            }
+        } else {
+            self.complete = false;
+        }
+    }
+
+    /// The tag of the frame that is being handed in.
+    #[inline]
+    pub(crate) fn entering(&self) -> Tag {
+        self.entering
+    }
+
+    /// The tag of a packet that enters the network now.
+    pub(crate) fn tag(&mut self, now: Time, frame: &[u8], shape: &Shape) -> Tag {
+        let Some(sight) = Sight::of(frame) else {
+            return self.tag_without_flow();
+        };
+        let seen = self.flows.see(now, &sight, shape.count, self.complete);
+        if self.epoch == OFF {
+            return Tag::NONE;
+        }
+        let (flow, generation) = (self.flows.flow(seen.entry), self.flows.generation());
+        if flow.generation != generation {
+            let wanted = self.settings.wants(flow);
+            self.flows.judge(seen.entry, wanted);
+        }
+        let flow = self.flows.flow(seen.entry);
+        if !flow.wanted || !self.settings.wants_direction(seen.reverse) {
+            return Tag::NONE;
+        }
+        let is_due = flow.definition != flows::Definition::Whole;
+        if is_due && self.records.len() + flows::DEFINITIONS <= self.room {
+            self.records.extend(flow.definitions(now.as_nanos().max(1)));
+            self.flows.set_defined(seen.entry);
+        }
+        Tag { epoch: self.epoch, ..seen.tag }
+    }
+
+    /// The tag of what is no IP packet.
+    pub(crate) fn tag_without_flow(&self) -> Tag {
+        if self.epoch == OFF || self.settings.chooses_flows() {
+            return Tag::NONE;
+        }
+        Tag { epoch: self.epoch, flow: NO_FLOW, ..Tag::NONE }
+    }
+
+    /// Whether what happens to a packet with this tag is recorded.
+    #[inline]
+    pub(crate) fn wants(&self, tag: &Tag) -> bool {
+        tag.epoch == self.epoch
+    }
+
+    /// Something happened to all of a packet at `time`.
+    #[inline]
+    pub(crate) fn note(&mut self, kind: Kind, time: Time, lane: u32, packet: &Body, last: u32) {
+        if packet.tag.epoch == self.epoch {
+            let shape = packet.shape;
+            self.write(kind, time, lane, (&packet.tag, &shape), last);
+        }
+    }
+
+    /// Some segments of a packet were dropped at `time`.
+    pub(crate) fn note_drop(
+        &mut self,
+        (reason, time): (DropReason, Time),
+        lane: u32,
+        packet: &Body,
+        range: Range<u32>,
+    ) {
+        if packet.tag.epoch != self.epoch || range.is_empty() {
+            return;
+        }
+        let tag = packet.tag.skip(&packet.shape, range.start);
+        let shape = packet.shape.part(&range);
+        self.write(Kind::Dropped, time, lane, (&tag, &shape), reason as u32);
+    }
+
+    /// A router dropped a packet that came by its lane.
+    pub(crate) fn note_refusal(&mut self, reason: RouterReason, packet: &Body) {
+        let Some(lane) = packet.came_by else { return };
+        let time = packet.times.first;
+        self.note(Kind::Dropped, time, number(lane), packet, reason as u32);
+    }
+
+    /// Something happened to what has this tag and shape.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        kind: Kind,
+        time: Time,
+        lane: u32,
+        (tag, shape): (&Tag, &Shape),
+        last: u32,
+    ) {
+        if tag.epoch != self.epoch || !self.settings.wants_lane(lane) {
+            return;
+        }
+        self.counts.events += 1;
+        let time = time.as_nanos().max(1);
+        if self.records.len() >= self.room || self.gap.is_some() {
+            return self.lose(time);
+        }
+        self.records.push(Record {
+            time,
+            kind: kind as u8,
+            flags: tag.flags,
+            extra: u16::try_from(shape.count).unwrap_or(u16::MAX),
+            flow: tag.flow,
+            args: [tag.offset, tag.payload(shape), lane, last],
+        });
+    }
+
+    #[cold]
+    fn lose(&mut self, time: u64) {
+        self.counts.lost += 1;
+        let gap = self.gap.get_or_insert(Gap { begin: time, end: time, count: 0 });
+        gap.begin = gap.begin.min(time);
+        gap.end = gap.end.max(time);
+        gap.count += 1;
+    }
+}
+
+/// A lane, as records name it.
+pub(crate) fn number(lane: Lane) -> u32 {
+    u32::try_from(lane.index()).unwrap_or(u32::MAX)
+}
+
+/// A time span, as records hold it.
+#[inline]
+pub(crate) fn saturate(span: windtunnel_model::Span) -> u32 {
+    u32::try_from(span.as_nanos()).unwrap_or(u32::MAX)
+}
+
+/// The epoch while nothing is recorded: no tag has it.
+const OFF: u8 = u8::MAX;
+/// Tags of packets that are not recorded have the epoch before it.
+const FIRST_EPOCH: u8 = 1;
+/// Records that wait at the most: 2 MB.
+const ROOM: usize = 65_536;
+
+/// Added to the number of a lane: the queue at the source of a path whose narrowest lane it is.
+pub(crate) use windtunnel_model::record::kind::SOURCE_QUEUE;

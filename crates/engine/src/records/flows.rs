@@ -1,0 +1,537 @@
+//! The flows that have been seen: their numbers, where their streams begin, what is counted.
+//!
+//! Both directions of a five-tuple are one flow, from the side that sent first, or that sent the
+//! SYN. A SYN with another sequence number than the one before begins another flow. Memory is
+//! bounded: a flow that has ended and been silent is forgotten, and where there are too many, one
+//! that has been silent for long.
+
+use alloc::vec::Vec;
+
+use windtunnel_model::record::kind::Kind;
+use windtunnel_model::record::{Record, flag, words};
+use windtunnel_model::{Span, Time};
+use windtunnel_wire::{tcp, udp};
+
+use super::sight::{End, Sight};
+use super::tag::Tag;
+
+/// Records that define a flow, at the most.
+pub(super) const DEFINITIONS: usize = 3;
+/// Flows that are known at a time.
+const FLOWS_MAX: usize = 65_536;
+/// How long a flow that has ended is still known: as long as Linux keeps TIME-WAIT.
+const ENDED_KEPT: Span = Span::from_secs(60);
+/// Flows of which one has to go where there is no room: the one that is silent for longest.
+const SAMPLE: usize = 16;
+/// Fragmented datagrams that are known by their identification.
+const DATAGRAMS: usize = 64;
+
+const NONE: u32 = u32::MAX;
+
+/// Flows by their ends.
+#[derive(Debug)]
+pub(super) struct FlowTable {
+    /// By hash: the first entry of a chain.
+    buckets: Vec<u32>,
+    entries: Vec<Flow>,
+    free: Vec<u32>,
+    /// The entry that was seen last.
+    latest: usize,
+    /// Where it is looked for flows to forget.
+    hand: usize,
+    next_number: u32,
+    generation: u32,
+    forgotten: u64,
+    /// Whether one was forgotten whose packets had been counted.
+    has_lost_counts: bool,
+    /// Datagrams whose first fragment was seen.
+    datagrams: Vec<Datagram>,
+}
+
+/// A flow.
+#[derive(Debug, Clone)]
+pub(super) struct Flow {
+    key: Key,
+    number: u32,
+    /// The next entry of the chain.
+    next: u32,
+    /// The side that sent first is `key.low`.
+    from_low: bool,
+    /// By direction: the sequence number of the first byte after the SYN.
+    origins: [Option<u32>; 2],
+    /// By direction: packets so far.
+    packets: [u32; 2],
+    /// Whether packets may have passed that nobody counted.
+    is_partial: bool,
+    /// More than SYNs were seen.
+    is_open: bool,
+    has_ended: bool,
+    last_seen: Time,
+    /// Of the judgement below.
+    pub(super) generation: u32,
+    pub(super) wanted: bool,
+    pub(super) definition: Definition,
+}
+
+/// What readers have been given of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Definition {
+    Missing,
+    /// Its ends, but not all that is known of where its streams begin.
+    Ends,
+    Whole,
+}
+
+/// Both directions have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
+    low: End,
+    high: End,
+    protocol: u8,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Datagram {
+    from: u128,
+    to: u128,
+    identification: u32,
+    protocol: u8,
+    entry: usize,
+    flow: u32,
+    offset: u32,
+    reverse: bool,
+}
+
+/// What a packet is, of its flow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) entry: usize,
+    pub(super) reverse: bool,
+    /// Without its epoch.
+    pub(super) tag: Tag,
+}
+
+impl FlowTable {
+    pub(super) fn new() -> Self {
+        FlowTable {
+            buckets: Vec::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            latest: 0,
+            hand: 0,
+            next_number: 0,
+            generation: 1,
+            forgotten: 0,
+            has_lost_counts: false,
+            datagrams: Vec::new(),
+        }
+    }
+
+    /// Forgets all flows; numbers go on.
+    pub(super) fn clear(&mut self) {
+        let known = self.entries.len() - self.free.len();
+        self.forgotten += u64::try_from(known).unwrap_or(u64::MAX);
+        self.has_lost_counts = true;
+        self.buckets.clear();
+        self.entries.clear();
+        self.free.clear();
+        self.datagrams.clear();
+    }
+
+    pub(super) fn judge_again(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub(super) fn judge(&mut self, entry: usize, wanted: bool) {
+        let flow = &mut self.entries[entry];
+        (flow.generation, flow.wanted) = (self.generation, wanted);
+        flow.definition = Definition::Missing;
+    }
+
+    pub(super) fn set_defined(&mut self, entry: usize) {
+        self.entries[entry].definition = Definition::Whole;
+    }
+
+    pub(super) fn flow(&self, entry: usize) -> &Flow {
+        &self.entries[entry]
+    }
+
+    pub(super) fn numbered(&self) -> u64 {
+        u64::from(self.next_number)
+    }
+
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// A packet of `count` segments; `complete` if none before it can have been missed.
+    #[inline]
+    pub(super) fn see(&mut self, now: Time, sight: &Sight, count: u32, complete: bool) -> Seen {
+        if let Some(seen) = self.later_fragment(sight) {
+            return seen;
+        }
+        let (key, from_low) = Key::of(sight);
+        let entry = match self.find(&key) {
+            Some(entry) => entry,
+            None => self.add(now, key, from_low ^ is_answer(sight), complete),
+        };
+        self.latest = entry;
+        if self.entries[entry].begins_anew(from_low, sight) {
+            let number = self.take_number();
+            self.entries[entry].renew(number, from_low ^ is_answer(sight));
+        }
+        let flow = &mut self.entries[entry];
+        flow.last_seen = now;
+        let reverse = flow.from_low != from_low;
+        let tag = flow.tag(sight, reverse, count);
+        if sight.fragment.is_some() {
+            self.keep_datagram(entry, sight, reverse, &tag);
+        }
+        Seen { entry, reverse, tag }
+    }
+
+    #[inline]
+    fn find(&self, key: &Key) -> Option<usize> {
+        if self.entries.get(self.latest).is_some_and(|flow| flow.key == *key && flow.is_linked()) {
+            return Some(self.latest);
+        }
+        let mut at = *self.buckets.get(self.bucket(key))?;
+        while let Some(flow) = self.entries.get(index(at)) {
+            if flow.key == *key {
+                return Some(index(at));
+            }
+            at = flow.next;
+        }
+        None
+    }
+
+    /// Where there are no buckets yet, there is none of this number.
+    fn bucket(&self, key: &Key) -> usize {
+        let mask = self.buckets.len().wrapping_sub(1);
+        usize::try_from(key.hash() >> 32).unwrap_or(0) & mask
+    }
+
+    #[cold]
+    fn add(&mut self, now: Time, key: Key, from_low: bool, complete: bool) -> usize {
+        self.sweep(now);
+        if self.entries.len() - self.free.len() >= FLOWS_MAX {
+            self.forget_one();
+        }
+        if self.entries.len() >= self.buckets.len() {
+            self.grow();
+        }
+        let number = self.take_number();
+        let bucket = self.bucket(&key);
+        let flow = Flow {
+            key,
+            number,
+            next: self.buckets[bucket],
+            from_low,
+            origins: [None; 2],
+            packets: [0; 2],
+            is_partial: !complete || self.has_lost_counts,
+            is_open: false,
+            has_ended: false,
+            last_seen: now,
+            generation: self.generation.wrapping_sub(1),
+            wanted: false,
+            definition: Definition::Missing,
+        };
+        let entry = match self.free.pop() {
+            Some(place) => {
+                self.entries[index(place)] = flow;
+                index(place)
+            }
+            None => {
+                self.entries.push(flow);
+                self.entries.len() - 1
+            }
+        };
+        self.buckets[bucket] = u32::try_from(entry).unwrap_or(NONE);
+        entry
+    }
+
+    fn take_number(&mut self) -> u32 {
+        let number = self.next_number;
+        self.next_number = self.next_number.saturating_add(1);
+        number
+    }
+
+    /// Twice the buckets, and all entries in them.
+    fn grow(&mut self) {
+        let buckets = (self.buckets.len() * 2).max(64);
+        self.buckets.clear();
+        self.buckets.resize(buckets, NONE);
+        for entry in 0..self.entries.len() {
+            if self.entries[entry].is_linked() {
+                let bucket = self.bucket(&self.entries[entry].key);
+                self.entries[entry].next = self.buckets[bucket];
+                self.buckets[bucket] = u32::try_from(entry).unwrap_or(NONE);
+            }
+        }
+    }
+
+    /// Looks at two flows for each new one: so those that have ended go as fast as others come.
+    fn sweep(&mut self, now: Time) {
+        for _ in 0..2 {
+            let Some(flow) = self.entries.get(self.hand) else {
+                self.hand = 0;
+                return;
+            };
+            if flow.is_linked() && flow.has_ended && now.since(flow.last_seen) > ENDED_KEPT {
+                self.forget(self.hand);
+            }
+            self.hand += 1;
+        }
+    }
+
+    fn forget_one(&mut self) {
+        let most = self.entries.len();
+        let from = self.hand % most;
+        let sample = (from..from + SAMPLE.min(most)).map(|at| at % most);
+        let linked = sample.filter(|at| self.entries[*at].is_linked());
+        if let Some(oldest) = linked.min_by_key(|at| self.entries[*at].last_seen) {
+            self.forget(oldest);
+        }
+        self.hand = (from + SAMPLE) % most;
+    }
+
+    fn forget(&mut self, entry: usize) {
+        let (bucket, next) = (self.bucket(&self.entries[entry].key), self.entries[entry].next);
+        let place = u32::try_from(entry).unwrap_or(NONE);
+        if self.buckets[bucket] == place {
+            self.buckets[bucket] = next;
+        } else {
+            let mut at = index(self.buckets[bucket]);
+            while self.entries[at].next != place {
+                at = index(self.entries[at].next);
+            }
+            self.entries[at].next = next;
+        }
+        self.has_lost_counts |= self.entries[entry].key.protocol != tcp::PROTOCOL;
+        self.entries[entry].key.protocol = UNLINKED;
+        self.forgotten += 1;
+        self.free.push(place);
+    }
+
+    /// A fragment other than the first belongs to the datagram whose first one was seen.
+    #[inline]
+    fn later_fragment(&self, sight: &Sight) -> Option<Seen> {
+        let (identification, false) = sight.fragment? else { return None };
+        let datagram = self.datagrams.get(slot(identification))?;
+        let flow = self.entries.get(datagram.entry)?;
+        let is_it = datagram.identification == identification
+            && (datagram.from, datagram.to) == (sight.from.0, sight.to.0)
+            && datagram.protocol == sight.protocol
+            && flow.number == datagram.flow;
+        let direction = if datagram.reverse { flag::REVERSE } else { 0 };
+        let unknown = if flow.is_partial { flag::OFFSET_UNKNOWN } else { 0 };
+        is_it.then_some(Seen {
+            entry: datagram.entry,
+            reverse: datagram.reverse,
+            tag: Tag {
+                flow: datagram.flow,
+                offset: datagram.offset,
+                header: sight.header,
+                flags: direction | unknown | sight.flags,
+                ..Tag::NONE
+            },
+        })
+    }
+
+    fn keep_datagram(&mut self, entry: usize, sight: &Sight, reverse: bool, tag: &Tag) {
+        let Some((identification, true)) = sight.fragment else { return };
+        let datagram = Datagram {
+            from: sight.from.0,
+            to: sight.to.0,
+            identification,
+            protocol: sight.protocol,
+            entry,
+            flow: tag.flow,
+            offset: tag.offset,
+            reverse,
+        };
+        self.datagrams.resize(DATAGRAMS, datagram);
+        self.datagrams[slot(identification)] = datagram;
+    }
+}
+
+impl Flow {
+    pub(super) fn protocol(&self) -> u8 {
+        self.key.protocol
+    }
+
+    /// From, to.
+    pub(super) fn ends(&self) -> (End, End) {
+        let Key { low, high, .. } = self.key;
+        if self.from_low { (low, high) } else { (high, low) }
+    }
+
+    /// What readers have to know of it, and were not given yet.
+    pub(super) fn definitions(&self, time: u64) -> impl Iterator<Item = Record> + use<> {
+        let (from, to) = self.ends();
+        let end = |kind: Kind, (address, port): End| Record {
+            time,
+            kind: kind as u8,
+            flags: self.key.protocol,
+            extra: port,
+            flow: self.number,
+            args: words(address.to_be_bytes()),
+        };
+        let [forward, reverse] = self.origins.map(|origin| origin.map(|it| it.wrapping_sub(1)));
+        let sequence = Record {
+            time,
+            kind: Kind::FlowSequence as u8,
+            flags: u8::from(forward.is_some()) | u8::from(reverse.is_some()) << 1,
+            flow: self.number,
+            args: [forward.unwrap_or(0), reverse.unwrap_or(0), 0, 0],
+            ..Record::default()
+        };
+        let sequence = (sequence.flags != 0).then_some(sequence);
+        let ends = (self.definition == Definition::Missing)
+            .then(|| [end(Kind::FlowFrom, from), end(Kind::FlowTo, to)]);
+        ends.into_iter().flatten().chain(sequence)
+    }
+
+    fn is_linked(&self) -> bool {
+        self.key.protocol != UNLINKED
+    }
+
+    /// Whether a packet is a SYN that cannot be of this flow any more.
+    #[inline]
+    fn begins_anew(&self, from_low: bool, sight: &Sight) -> bool {
+        if !sight.has(flag::SYN) || self.key.protocol != tcp::PROTOCOL {
+            return false;
+        }
+        let side = usize::from(self.from_low != from_low);
+        match self.origins[side] {
+            Some(origin) => origin != sight.sequence.wrapping_add(1),
+            None => self.is_open || self.has_ended,
+        }
+    }
+
+    fn renew(&mut self, number: u32, from_low: bool) {
+        self.number = number;
+        self.from_low = from_low;
+        (self.origins, self.packets) = ([None; 2], [0; 2]);
+        (self.is_open, self.has_ended) = (false, false);
+        // It is to be judged and defined.
+        self.generation = self.generation.wrapping_sub(1);
+    }
+
+    #[inline]
+    fn tag(&mut self, sight: &Sight, reverse: bool, count: u32) -> Tag {
+        let direction = if reverse { flag::REVERSE } else { 0 };
+        let base = Tag { flow: self.number, header: sight.header, flags: direction, ..Tag::NONE };
+        let is_whole = sight.fragment.is_none_or(|(_, first)| first);
+        if self.key.protocol == tcp::PROTOCOL && is_whole {
+            return self.tag_tcp(sight, usize::from(reverse), base);
+        }
+        let packets = &mut self.packets[usize::from(reverse)];
+        let offset = *packets;
+        *packets = packets.wrapping_add(count);
+        let unknown = if self.is_partial { flag::OFFSET_UNKNOWN } else { 0 };
+        Tag { offset, flags: base.flags | unknown | sight.flags, ..base }
+    }
+
+    #[inline]
+    fn tag_tcp(&mut self, sight: &Sight, side: usize, base: Tag) -> Tag {
+        self.learn(sight, side);
+        let syn = u32::from(sight.has(flag::SYN));
+        let sequence = sight.sequence.wrapping_add(syn);
+        let mut flags = base.flags | sight.flags;
+        let (offset, ack) = match (self.origins[side], self.origins[1 - side]) {
+            (Some(own), Some(other)) => {
+                (sequence.wrapping_sub(own), sight.acknowledgement.wrapping_sub(other))
+            }
+            (Some(own), None) => {
+                flags &= !flag::ACK;
+                (sequence.wrapping_sub(own), 0)
+            }
+            (None, _) => {
+                flags |= flag::OFFSET_UNKNOWN;
+                (sequence, sight.acknowledgement)
+            }
+        };
+        let ack = if flags & flag::ACK == 0 { 0 } else { ack };
+        Tag { offset, ack, flags, is_stream: true, ..base }
+    }
+
+    /// Takes what a segment says of where the streams begin.
+    #[inline]
+    fn learn(&mut self, sight: &Sight, side: usize) {
+        if sight.has(flag::SYN) {
+            self.learn_origin(side, sight.sequence.wrapping_add(1));
+        }
+        // What a handshake acknowledges is the other side's SYN, seen or not.
+        let shakes = sight.has(flag::ACK) && !self.is_open && !sight.has(flag::RST);
+        if shakes && self.origins[side].is_some() {
+            self.learn_origin(1 - side, sight.acknowledgement);
+        }
+        self.is_open |= !sight.has(flag::SYN);
+        self.has_ended |= sight.flags & (flag::FIN | flag::RST) != 0;
+    }
+
+    fn learn_origin(&mut self, side: usize, origin: u32) {
+        if self.origins[side].is_none() {
+            self.origins[side] = Some(origin);
+            if self.definition == Definition::Whole {
+                self.definition = Definition::Ends;
+            }
+        }
+    }
+}
+
+impl Key {
+    /// With whether the sender is the low end.
+    #[inline]
+    fn of(sight: &Sight) -> (Key, bool) {
+        let (from, to) = match sight.protocol {
+            // Of fragments whose first was not seen, and of other protocols, the ports are 0.
+            tcp::PROTOCOL | udp::PROTOCOL => (sight.from, sight.to),
+            _ => ((sight.from.0, 0), (sight.to.0, 0)),
+        };
+        let from_low = from <= to;
+        let (low, high) = if from_low { (from, to) } else { (to, from) };
+        (Key { low, high, protocol: sight.protocol }, from_low)
+    }
+
+    #[inline]
+    fn hash(&self) -> u64 {
+        let fold = |(address, port): End| {
+            let [low, high] = halves(address);
+            (low ^ high.rotate_left(29)).wrapping_add(u64::from(port) << 40 | u64::from(port))
+        };
+        let mixed = fold(self.low).wrapping_mul(ODD) ^ fold(self.high).rotate_left(23);
+        let mixed = (mixed ^ u64::from(self.protocol)).wrapping_mul(ODD);
+        (mixed ^ (mixed >> 29)).wrapping_mul(ODD)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the halves are what is wanted")]
+fn halves(number: u128) -> [u64; 2] {
+    [number as u64, (number >> 64) as u64]
+}
+
+/// Whether the sender of a packet is not the side that began: it answers a SYN.
+#[inline]
+fn is_answer(sight: &Sight) -> bool {
+    sight.flags & (flag::SYN | flag::ACK) == flag::SYN | flag::ACK
+}
+
+fn index(entry: u32) -> usize {
+    usize::try_from(entry).unwrap_or(usize::MAX)
+}
+
+fn slot(identification: u32) -> usize {
+    index(identification.wrapping_mul(0x9e37_79b9) >> 16) % DATAGRAMS
+}
+
+/// The protocol of an entry that holds no flow (255 is reserved and never on a wire).
+const UNLINKED: u8 = 255;
+/// Of the golden ratio, as in Fibonacci hashing (Knuth, 6.4).
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,0 +1,173 @@
+//! What a frame says of its flow, read once when it enters the network.
+
+use core::net::IpAddr;
+
+use windtunnel_model::record::flag;
+use windtunnel_wire::flow::Key;
+use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::{ecn, ethernet, tcp, udp};
+
+/// One end of a flow: an address (IPv4 as `::ffff:a.b.c.d`) and a port.
+pub(crate) type End = (u128, u16);
+
+/// What is known of a packet by itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sight {
+    pub(crate) protocol: u8,
+    pub(crate) from: End,
+    pub(crate) to: End,
+    /// Bytes of the IP packet in front of the payload.
+    pub(crate) header: u16,
+    /// SYN, FIN, RST, ACK and MARKED, as in records.
+    pub(crate) flags: u8,
+    /// Of TCP.
+    pub(crate) sequence: u32,
+    pub(crate) acknowledgement: u32,
+    /// Of a fragment: what it shares with the others, and whether it is the first.
+    pub(crate) fragment: Option<(u32, bool)>,
+}
+
+impl Sight {
+    /// Looks at a frame; `None`: it is no IP packet.
+    #[inline]
+    pub(crate) fn of(frame: &[u8]) -> Option<Sight> {
+        Sight::plain(frame).or_else(|| Sight::any(frame))
+    }
+
+    /// TCP and UDP over IPv4 without options, not fragmented: most of what there is.
+    #[inline]
+    fn plain(frame: &[u8]) -> Option<Sight> {
+        let head = frame.first_chunk::<{ TRANSPORT + 8 }>()?;
+        let is_plain = head[12..15] == [0x08, 0x00, 0x45] && head[20] & 0x3f == 0 && head[21] == 0;
+        let protocol = head[23];
+        if !is_plain || !(protocol == tcp::PROTOCOL || protocol == udp::PROTOCOL) {
+            return None;
+        }
+        let address = |at: usize| {
+            let v4 = u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+            MAPPED | u128::from(v4)
+        };
+        let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+        let marked = if head[15] & 3 == 3 { flag::MARKED } else { 0 };
+        let mut sight = Sight {
+            protocol,
+            from: (address(26), port(TRANSPORT)),
+            to: (address(30), port(TRANSPORT + 2)),
+            header: 28,
+            flags: marked,
+            sequence: 0,
+            acknowledgement: 0,
+            fragment: None,
+        };
+        if protocol == tcp::PROTOCOL {
+            let view = frame.get(TRANSPORT..)?.first_chunk::<{ tcp::HEADER_LEN }>()?;
+            sight.read_tcp(view, 20);
+        }
+        Some(sight)
+    }
+
+    /// Anything else.
+    fn any(frame: &[u8]) -> Option<Sight> {
+        let info = Info::parse(frame).ok()?;
+        let key = Key::new(&info, frame);
+        let ip_header = info.transport - ethernet::HEADER_LEN;
+        let mut sight = Sight {
+            protocol: key.protocol,
+            from: (mapped(key.source), key.source_port),
+            to: (mapped(key.destination), key.destination_port),
+            header: u16::try_from(ip_header).unwrap_or(u16::MAX),
+            flags: if info.ecn == ecn::Codepoint::Ce { flag::MARKED } else { 0 },
+            sequence: 0,
+            acknowledgement: 0,
+            fragment: None,
+        };
+        let payload = info.payload(frame);
+        if info.is_fragment {
+            sight.fragment = Some((identification(&info, frame)?, !info.is_later_fragment));
+        }
+        if info.is_later_fragment {
+            return Some(sight);
+        }
+        match info.protocol {
+            tcp::PROTOCOL => {
+                if let Some(view) = payload.first_chunk::<{ tcp::HEADER_LEN }>() {
+                    sight.read_ports(payload);
+                    sight.read_tcp(view, ip_header);
+                }
+            }
+            udp::PROTOCOL if payload.len() >= udp::HEADER_LEN => {
+                sight.read_ports(payload);
+                sight.header = sight.header.saturating_add(8);
+            }
+            _ => {}
+        }
+        Some(sight)
+    }
+
+    /// The first fragment has the ports of its datagram.
+    fn read_ports(&mut self, payload: &[u8]) {
+        self.from.1 = u16_at(payload, 0).unwrap_or(0);
+        self.to.1 = u16_at(payload, 2).unwrap_or(0);
+    }
+
+    #[inline]
+    fn read_tcp(&mut self, view: &[u8; tcp::HEADER_LEN], ip_header: usize) {
+        let header = ip_header + usize::from(view[12] >> 4) * 4;
+        self.header = u16::try_from(header).unwrap_or(u16::MAX);
+        self.sequence = u32::from_be_bytes([view[4], view[5], view[6], view[7]]);
+        self.acknowledgement = u32::from_be_bytes([view[8], view[9], view[10], view[11]]);
+        let bits = view[13];
+        let pairs = [
+            (tcp::SYN, flag::SYN),
+            (tcp::FIN, flag::FIN),
+            (tcp::RST, flag::RST),
+            (tcp::ACK, flag::ACK),
+        ];
+        for (bit, flag) in pairs {
+            self.flags |= if bits & bit == 0 { 0 } else { flag };
+        }
+    }
+
+    pub(crate) fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// Whether a frame changes what is known of flows: all but the TCP segments between the first and
+/// the last.
+#[inline]
+pub(crate) fn is_worth_watching(frame: &[u8]) -> bool {
+    match frame.first_chunk::<{ TRANSPORT + 14 }>() {
+        Some(head) if head[12..15] == [0x08, 0x00, 0x45] && head[23] == tcp::PROTOCOL => {
+            let fragment = head[20] & 0x3f != 0 || head[21] != 0;
+            fragment || head[TRANSPORT + 13] & (tcp::SYN | tcp::FIN | tcp::RST) != 0
+        }
+        _ => true,
+    }
+}
+
+fn identification(info: &Info, frame: &[u8]) -> Option<u32> {
+    match info.version {
+        Version::V4 => u16_at(frame, ethernet::HEADER_LEN + 4).map(u32::from),
+        // The fragment header ends with it (RFC 8200, 4.5), where no other header follows.
+        Version::V6 => {
+            let at = frame.get(info.transport.checked_sub(4)?..)?;
+            at.first_chunk().copied().map(u32::from_be_bytes)
+        }
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
+}
+
+pub(crate) fn mapped(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => MAPPED | u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+const MAPPED: u128 = 0xffff_0000_0000;
+/// Offset of the transport header behind an IPv4 header without options.
+const TRANSPORT: usize = ethernet::HEADER_LEN + 20;

@@ -1,0 +1,60 @@
+//! What a packet carries so that it can be recorded anywhere.
+
+use windtunnel_model::record::flag;
+
+use crate::packet::Shape;
+
+/// Which bytes of which flow a packet, or a part of a train, has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tag {
+    /// A number that the recorder has defined.
+    pub(crate) flow: u32,
+    /// Of the first segment: its first byte, or its number.
+    pub(crate) offset: u32,
+    /// The offset that is acknowledged, where the flags say that it is valid.
+    pub(crate) ack: u32,
+    /// Bytes of each segment's IP packet that are not payload.
+    pub(crate) header: u16,
+    /// As in records.
+    pub(crate) flags: u8,
+    /// The recording that it belongs to.
+    pub(crate) epoch: u8,
+    /// Whether offsets count bytes; else packets.
+    pub(crate) is_stream: bool,
+}
+
+impl Tag {
+    /// Of a packet that is not recorded.
+    pub(crate) const NONE: Tag =
+        Tag { flow: 0, offset: 0, ack: 0, header: 0, flags: 0, epoch: 0, is_stream: false };
+
+    /// Payload bytes of all segments.
+    #[inline]
+    pub(crate) fn payload(&self, shape: &Shape) -> u32 {
+        let headers = u64::from(self.header) * u64::from(shape.count);
+        u32::try_from(shape.bytes().saturating_sub(headers)).unwrap_or(u32::MAX)
+    }
+
+    /// Of what is behind the first `count` segments of a packet of this shape.
+    #[inline]
+    #[must_use]
+    pub(crate) fn skip(self, shape: &Shape, count: u32) -> Tag {
+        let each = shape.each.saturating_sub(u32::from(self.header));
+        let step = if self.is_stream { each } else { 1 };
+        Tag { offset: self.offset.wrapping_add(step.wrapping_mul(count)), ..self }
+    }
+
+    /// Of a fragment: `header` bytes of it are not payload, and `before` bytes of payload are in
+    /// earlier fragments.
+    #[must_use]
+    pub(crate) fn fragment(self, header: u16, before: u32) -> Tag {
+        let ahead = if self.is_stream { before } else { 0 };
+        Tag { header, offset: self.offset.wrapping_add(ahead), ..self }
+    }
+
+    /// Of a copy that the duplicate element makes.
+    #[must_use]
+    pub(crate) fn copied(self) -> Tag {
+        Tag { flags: self.flags | flag::COPY, ..self }
+    }
+}
