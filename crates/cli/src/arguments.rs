@@ -37,6 +37,7 @@ pub(crate) enum Verb {
     Up(verb::state::Up),
     Do(verb::happen::Arguments),
     Stop(verb::stop::Arguments),
+    Explain(verb::explain::Arguments),
     Schema(verb::schema::Arguments),
     Keygen(verb::keygen::Arguments),
     Agent(Box<verb::agent::Arguments>),
@@ -44,6 +45,8 @@ pub(crate) enum Verb {
     Attach(verb::attach::Arguments),
     #[command(hide = true)]
     Part(verb::part::Arguments),
+    #[command(hide = true)]
+    Play(verb::play::Arguments),
     Doctor(verb::doctor::Arguments),
     Completions(verb::completions::Arguments),
     #[command(hide = true)]
