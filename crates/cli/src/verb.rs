@@ -7,7 +7,6 @@ pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod exec;
-pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod happen;
 pub(crate) mod hosts;
@@ -17,8 +16,8 @@ pub(crate) mod link;
 pub(crate) mod links;
 pub(crate) mod manual;
 pub(crate) mod part;
-pub(crate) mod play;
 pub(crate) mod ps;
+pub(crate) mod record;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod set;
@@ -41,7 +40,6 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Check(arguments) => check::run(arguments),
         Verb::Generate(arguments) => generate::run(arguments),
         Verb::Import(arguments) => import::run(arguments),
-        Verb::Explain(arguments) => explain::run(arguments),
         Verb::Exec(arguments) => exec::run(arguments),
         Verb::Shell(arguments) => shell::run(arguments),
         Verb::Ps(arguments) => ps::run(arguments),
@@ -52,12 +50,12 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Down(arguments) => state::down(arguments),
         Verb::Up(arguments) => state::up(arguments),
         Verb::Do(arguments) => happen::run(arguments),
+        Verb::Record(arguments) => record::run(arguments),
         Verb::Stop(arguments) => stop::run(arguments),
         Verb::Schema(arguments) => schema::run(arguments),
         Verb::Keygen(arguments) => keygen::run(arguments),
         Verb::Agent(arguments) => agent::run(arguments),
         Verb::Part(arguments) => part::run(arguments),
-        Verb::Play(arguments) => play::run(arguments),
         Verb::Attach(arguments) => attach::run(arguments),
         Verb::Hosts(arguments) => hosts::run(arguments),
         Verb::Doctor(arguments) => doctor::run(arguments),

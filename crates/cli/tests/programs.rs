@@ -48,6 +48,8 @@ mod patience;
 mod ping;
 #[path = "programs/random.rs"]
 mod random;
+#[path = "programs/record.rs"]
+mod record;
 #[path = "programs/routes.rs"]
 mod routes;
 #[path = "programs/secrets.rs"]

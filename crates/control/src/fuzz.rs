@@ -70,6 +70,14 @@ mod tests {
                 "do",
                 r#"{"request":"do","events":[{"at":"1s","action":{"node":{"nodes":[0],"verb":"kill"}}},{"at":"2s","action":"heal"}]}"#,
             ),
+            (
+                "record-start",
+                r#"{"request":"record-start","layers":["engine"],"nodes":["a"],"flows":["tcp a:80"],"direction":"forward","max":"1GB"}"#,
+            ),
+            (
+                "reply-records",
+                r#"{"reply":"records","on":true,"layers":[{"layer":"engine","state":"on","events":3,"records":2,"lost":1,"fill_permille":1,"fill_max_permille":2}],"bytes":1,"kept_bytes":1,"files":1,"removed_events":0,"read":2,"read_ns":9}"#,
+            ),
             ("hello", r#"{"version":2,"name":"net"}"#),
             (
                 "reply-ps",

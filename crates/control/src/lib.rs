@@ -40,8 +40,8 @@ pub mod version;
 
 pub use client::{Client, ClientError};
 pub use message::{
-    Hello, LaneChoice, LaneProperties, LaneStatus, LinkList, NodeStatus, ProgramStatus, Reply,
-    Request, RunStatus, Snapshot, VERSION,
+    Hello, LaneChoice, LaneProperties, LaneStatus, LinkList, NodeStatus, ProgramStatus,
+    RecordOrder, RecordStatus, RecordedLayer, Reply, Request, RunStatus, Snapshot, VERSION,
 };
 pub use server::{Connection, Incoming, Listener};
 pub use version::Version;

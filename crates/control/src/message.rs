@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::LinkPatch;
-use windtunnel_model::plan::Event;
+use windtunnel_model::plan::{Event, FlowPattern, Layers, RecordDirection};
+use windtunnel_model::{Bytes, LinkPatch};
 use windtunnel_trace::event::Event as RunEvent;
 
 /// Version of the messages. The run greets each connection with it; a client of another version
@@ -68,8 +68,34 @@ pub enum Request {
         /// The events; `at` counts from the moment in which the run reads them.
         events: Vec<Event>,
     },
+    /// Records events from now on, or others than before. Answer: [`Reply::Records`].
+    RecordStart(RecordOrder),
+    /// Records nothing from now on. Answer: [`Reply::Records`].
+    RecordStop,
+    /// What is recorded. Answer: [`Reply::Records`].
+    RecordStatus,
     /// Ends the run as if it had finished. Answer: [`Reply::Done`], before it has ended.
     Stop,
+}
+
+/// What is to be recorded. What is empty excludes nothing; if all is, that is recorded which the file
+/// names.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RecordOrder {
+    /// Names of layers.
+    #[serde(default, skip_serializing_if = "Layers::is_empty")]
+    pub layers: Layers,
+    /// Names of nodes or groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowPattern>,
+    /// `None`: both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<RecordDirection>,
+    /// The most bytes of records on the disk, instead of that before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<Bytes>,
 }
 
 /// A link, or one direction of it.
@@ -108,6 +134,8 @@ pub enum Reply {
     Snapshot(Snapshot),
     /// The properties of the links.
     Links(LinkList),
+    /// What is recorded.
+    Records(RecordStatus),
     Started {
         /// Its process id inside the node.
         pid: i32,
@@ -125,6 +153,73 @@ pub enum Reply {
         /// Its exit code, or 128+n for a signal n.
         code: u8,
     },
+}
+
+/// What is recorded of a live run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RecordStatus {
+    /// Whether anything is recorded now.
+    pub on: bool,
+    /// Every layer.
+    pub layers: Vec<RecordedLayer>,
+    /// Bytes that were written.
+    pub bytes: u64,
+    /// Bytes that lie on the disk.
+    pub kept_bytes: u64,
+    /// Files that were begun.
+    pub files: u32,
+    /// Events in files that were removed, because only the newest are kept.
+    pub removed_events: u64,
+    /// Records that were read from their sources.
+    pub read: u64,
+    /// Processor time for reading and writing them, in nanoseconds.
+    pub read_ns: u64,
+    /// Why records could not be written at some time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl RecordStatus {
+    /// Adds what another machine of the same run records.
+    pub fn add(&mut self, other: RecordStatus) {
+        self.on |= other.on;
+        for (ours, theirs) in self.layers.iter_mut().zip(other.layers) {
+            ours.events += theirs.events;
+            ours.records += theirs.records;
+            ours.lost += theirs.lost;
+            ours.fill_permille = ours.fill_permille.max(theirs.fill_permille);
+            ours.fill_max_permille = ours.fill_max_permille.max(theirs.fill_max_permille);
+            if theirs.state == "on" {
+                ours.state = theirs.state;
+            }
+            ours.why = ours.why.take().or(theirs.why);
+        }
+        self.bytes += other.bytes;
+        self.kept_bytes += other.kept_bytes;
+        self.files += other.files;
+        self.removed_events += other.removed_events;
+        self.read += other.read;
+        self.read_ns += other.read_ns;
+        self.failure = self.failure.take().or(other.failure);
+    }
+}
+
+/// A layer of a live run. Events are records and lost together.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RecordedLayer {
+    pub layer: String,
+    /// `on`, `off` or `unavailable`.
+    pub state: String,
+    /// Why it is not available.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    pub events: u64,
+    pub records: u64,
+    pub lost: u64,
+    /// The most that a source has waiting, in thousandths of its room, lately.
+    pub fill_permille: u32,
+    /// The same since recording began.
+    pub fill_max_permille: u32,
 }
 
 /// The state of a live run.

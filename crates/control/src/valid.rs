@@ -8,7 +8,8 @@ use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
 use windtunnel_model::{LinkPatch, Plan};
 
 use crate::message::{
-    Hello, LaneChoice, LaneProperties, LaneStatus, NodeStatus, Reply, Request, RunStatus,
+    Hello, LaneChoice, LaneProperties, LaneStatus, NodeStatus, RecordOrder, RecordStatus, Reply,
+    Request, RunStatus,
 };
 
 impl Validate for Hello {
@@ -22,7 +23,13 @@ impl Validate for Hello {
 impl Validate for Request {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Request::Ps | Request::Snapshot | Request::Links | Request::Stop => Ok(()),
+            Request::Ps
+            | Request::Snapshot
+            | Request::Links
+            | Request::RecordStop
+            | Request::RecordStatus
+            | Request::Stop => Ok(()),
+            Request::RecordStart(order) => order.validate(),
             Request::Exec { argv, cwd, env, .. } => {
                 // Unknown names are reported where the names are known.
                 let texts = argv.iter().chain(cwd).chain(env.values());
@@ -86,6 +93,7 @@ impl Validate for Reply {
                 ensure_short("a hint", hint.as_deref().unwrap_or_default())
             }
             Reply::Ps(status) => status.validate(),
+            Reply::Records(status) => status.validate(),
             Reply::Links(list) => {
                 ensure_lanes(list.links.len())?;
                 list.links.iter().try_for_each(LaneProperties::validate)
@@ -96,6 +104,27 @@ impl Validate for Reply {
                 snapshot.status.validate()
             }
         }
+    }
+}
+
+impl Validate for RecordOrder {
+    fn validate(&self) -> Result<(), Invalid> {
+        let all = self.nodes.len().max(self.flows.len());
+        ensure(all <= Plan::NODES_MAX, || format!("{all} nodes or flows to be recorded"))?;
+        self.nodes.iter().try_for_each(|name| ensure_label(name))
+    }
+}
+
+impl Validate for RecordStatus {
+    fn validate(&self) -> Result<(), Invalid> {
+        ensure(self.layers.len() <= LAYERS_MAX, || format!("{} layers", self.layers.len()))?;
+        ensure_short("a reason", self.failure.as_deref().unwrap_or_default())?;
+        self.layers.iter().try_for_each(|layer| {
+            ensure_short("a reason", layer.why.as_deref().unwrap_or_default())?;
+            ensure(is_word(&layer.layer) && is_word(&layer.state), || {
+                format!("layer `{}` is in no state", shown(&layer.layer))
+            })
+        })
     }
 }
 
@@ -148,6 +177,8 @@ fn is_word(text: &str) -> bool {
 }
 
 /// What churn can come to, and packets that can be named.
+/// More than there are.
+const LAYERS_MAX: usize = 32;
 /// More than a link has.
 const PROPERTIES_MAX: usize = 64;
 const EVENTS_MAX: usize = 1_000_000;

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::Processors;
-use windtunnel_trace::report::Report;
+use windtunnel_trace::report::{Records, Report};
 
 use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
@@ -92,6 +92,7 @@ fn read(parts: &Parts, plan: &Plan) -> Result<Vec<(Results, PathBuf)>, GatherErr
 struct Whole {
     tally: crate::dataplane::Tally,
     recorded: Recorded,
+    records: Option<Records>,
     carried: Carried,
     supervisor: Supervisor,
     echoes: Vec<(Probe, EchoResults)>,
@@ -106,6 +107,7 @@ impl Whole {
         let mut whole = Whole {
             tally: tally::merge(plan, parts, results),
             recorded: Recorded { peak_bytes_per_s: peaks, ..Recorded::default() },
+            records: None,
             carried: Carried::default(),
             supervisor: Supervisor::of_part(plan, vec![false; plan.nodes.len()]),
             echoes: Vec::new(),
@@ -115,6 +117,9 @@ impl Whole {
             cut_off: results.iter().all(|part| part.apart),
         };
         results.iter().for_each(|part| whole.add(part, results[0].origin));
+        for theirs in results.iter().filter_map(|part| part.records.as_ref()) {
+            whole.records.get_or_insert_default().add(theirs);
+        }
         for (member, (host, path)) in (0_u16..).zip(&parts.members) {
             if let Err(why) = path {
                 let nodes = (0..).zip(&parts.placement).filter(|(_, place)| **place == member);
@@ -170,6 +175,7 @@ impl Whole {
             ending: &self.ending,
             tally: &self.tally,
             recorded: &self.recorded,
+            records: self.records.as_ref(),
             carried: &self.carried,
             supervisor: &self.supervisor,
             echoes: &self.echoes,
@@ -195,6 +201,7 @@ impl Whole {
                     ending: &part.ending,
                     tally: &part.tally,
                     recorded: &part.recorded,
+                    records: part.records.as_ref(),
                     freezes: part.freezes,
                     device_drops: part.device_drops,
                     processors: part.processors(),

@@ -14,6 +14,7 @@
 //! | `supervisor` | which program starts when, and what its end means |
 //! | `output` | what programs write, on its own thread |
 //! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
+//! | `records` | what is recorded as evidence: its sources, and the thread that writes it |
 //! | `reserve` | room on the disk for the report |
 //! | `recent` | what links did in the last second, for observers |
 //! | `tables` | `echoes.csv` and `paths.csv`, for expectations of paths |
@@ -60,6 +61,7 @@ pub mod presence;
 mod quiet;
 mod recent;
 mod recorder;
+mod records;
 mod reserve;
 mod run;
 mod supervisor;

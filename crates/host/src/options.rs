@@ -32,6 +32,10 @@ pub struct Options {
     pub hidden: Vec<PathBuf>,
     /// Attempts at the same run that have been disturbed; the report names them.
     pub attempts: Vec<Attempt>,
+    /// The number and the name of this machine, in a run over several.
+    pub member: Option<(u16, String)>,
+    /// Whether the cost of records is measured before the run.
+    pub measure_overhead: bool,
 }
 
 impl Options {
@@ -49,6 +53,8 @@ impl Options {
             packet_memory: Bytes(1_000_000_000),
             hidden: Vec::new(),
             attempts: Vec::new(),
+            member: None,
+            measure_overhead: false,
         }
     }
 

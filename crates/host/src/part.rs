@@ -79,7 +79,9 @@ fn in_folder(
     let port = socket.local_addr().map_err(step("open a UDP socket"))?.port();
     link.writer().send(&FromPart::Bound { port });
     let writer = Arc::new(link.writer().clone());
-    let options = Options { hidden, ..options(setup) };
+    let member = setup.members.get(usize::from(setup.member)).cloned().unwrap_or_default();
+    let member = Some((setup.member, member));
+    let options = Options { hidden, member, ..options(setup) };
     let here = setup.placement.iter().map(|place| *place == setup.member).collect();
     let observer: Arc<dyn Observer> = writer;
     let mut prepared = prepare(plan, &options, folder, &observer, (Some(here), &ENDING))?;
@@ -134,6 +136,7 @@ fn results_of(setup: &PartSetup, done: Done) -> Results {
         began_late: ended.began_late,
         tally: ended.tally,
         recorded: done.recorded,
+        records: ended.records,
         carried: ended.carried,
         echoes: ended.echoes,
         origin: ended.origin,

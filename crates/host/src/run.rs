@@ -17,11 +17,15 @@
 
 mod stages;
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use windtunnel_control::Listener;
-use windtunnel_model::{Plan, Span};
-use windtunnel_node::NodeSet;
+use windtunnel_model::plan::RecordMode;
+use windtunnel_model::{NodeId, Plan, Span};
+use windtunnel_node::{Node, NodeSet, Recorded};
+use windtunnel_record::preload::LIBRARY;
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
@@ -38,6 +42,7 @@ use crate::options::{Foreground, Options};
 use crate::output::Output;
 use crate::presence::{self, Missing};
 use crate::recorder::{Recorder, Recording};
+use crate::records::{self, Records};
 use crate::tables;
 use crate::verdict;
 pub(crate) use stages::{Done, Started};
@@ -98,13 +103,14 @@ pub(crate) struct Prepared {
     signals: signal::Reader,
     node_set: NodeSet,
     routes: Arc<Routes>,
+    records: Records,
     notes: Vec<String>,
     setup: Span,
 }
 
 /// Makes the nodes, or those that are `here`.
 pub(crate) fn prepare(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     options: &Options,
     folder: &Folder,
     observer: &Arc<dyn Observer>,
@@ -112,7 +118,8 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, RunError> {
     let began = now();
     check_presence(plan, options, here.as_deref())?;
-    folder.write("plan.json", &serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?)?;
+    folder
+        .write("plan.json", &serde_json::to_vec_pretty(&**plan).map_err(io("write plan.json"))?)?;
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     let nice = nice_of_programs();
     let namespaces = windtunnel_node::enter_for(plan)?;
@@ -121,7 +128,10 @@ pub(crate) fn prepare(
         // The nodes are copies of this process, and each would compute them for itself.
         routes.settle();
     }
+    let (recorded, without_calls) = recorded(plan);
     let node_options = windtunnel_node::Options {
+        recorded,
+        diagnosed: plan.record.mode != RecordMode::Off,
         offload: options.offload,
         nice,
         hidden: options.hidden.clone(),
@@ -129,20 +139,62 @@ pub(crate) fn prepare(
         here,
         ..windtunnel_node::Options::new(folder.path().to_owned())
     };
-    let node_set =
+    let mut node_set =
         windtunnel_node::create(plan, &routes, &namespaces, &node_options, |done, total| {
             observer.notice(&Notice::Setup { done, total });
         })?;
     if let Ok(Some(received)) = signals.read() {
         return Err(RunError::Interrupted(received.signal));
     }
+    let supervised = match &node_options.recorded {
+        Some(recorded) => supervised(&node_set, recorded),
+        None => Vec::new(),
+    };
+    let diagnosis = match plan.record.mode {
+        RecordMode::Off => Vec::new(),
+        _ => node_set.diagnosis(DIAGNOSIS_PATIENCE),
+    };
+    let mut records = Records::new(records::Setup {
+        plan: Arc::clone(plan),
+        plan_hash: options.plan_hash.clone(),
+        folder: folder.path().to_owned(),
+        member: options.member.clone(),
+        regions: node_set.take_regions(),
+        diagnosis,
+        supervised,
+        without_calls,
+        measure_overhead: options.measure_overhead,
+    });
+    let unmeasured = records.measure_overhead();
     Ok(Prepared {
         signals,
-        notes: [namespaces.notes(), node_set.notes()].concat(),
+        records,
+        notes: [namespaces.notes(), node_set.notes(), unmeasured.as_slice()].concat(),
         node_set,
         routes: Arc::new(routes),
         setup: now().since(began),
     })
+}
+
+/// By what programs leave records, or why they do not.
+fn recorded(plan: &Plan) -> (Option<Recorded>, Option<String>) {
+    if plan.record.mode == RecordMode::Off {
+        return (None, None);
+    }
+    match Recorded::place() {
+        Some(place) => (Some(Recorded { place, library: LIBRARY }), None),
+        None => (None, Some("this machine has no folder that can show the library".to_owned())),
+    }
+}
+
+/// Has programs that cannot load the library show their calls.
+fn supervised(node_set: &NodeSet, recorded: &Recorded) -> Vec<(NodeId, Result<OwnedFd, String>)> {
+    let library = recorded.library().to_string_lossy().into_owned();
+    let one = |node: &Node| {
+        let socket = node.supervise(Some(library.clone()));
+        (node.id(), socket.map_err(|error| error.to_string()))
+    };
+    node_set.nodes().iter().map(one).collect()
 }
 
 impl Prepared {
@@ -195,6 +247,7 @@ impl Prepared {
             observer,
             inits: Box::new(self.node_set),
             routes: self.routes,
+            records: self.records,
             signals: self.signals,
             control,
             threads,
@@ -290,6 +343,8 @@ pub(crate) const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 /// Signals that a program in the foreground gets, and that end the run where it does not run.
 const PASSED_ON: [Signal; 6] =
     [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+/// How long a node may take to open a socket.
+const DIAGNOSIS_PATIENCE: Duration = Duration::from_secs(10);
 /// Nine times the weight, sched_nice_design in the kernel's documentation.
 const NICE_DISTANCE: i32 = 10;
 const NICE_MOST: i32 = 19;

@@ -14,7 +14,8 @@ mod tests;
 
 use windtunnel_model::Span;
 use windtunnel_model::placement::OnHostLoss;
-use windtunnel_trace::report::{Expectation, Report, Verdict};
+use windtunnel_model::plan::OnRecordLoss;
+use windtunnel_trace::report::{Expectation, Records, Report, Verdict};
 
 use crate::ending::Ending;
 use crate::text::{rounded, times};
@@ -45,6 +46,10 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
     failures.extend(programs::failures(evidence));
     let unmet = expectations.iter().filter(|expectation| !expectation.met);
     failures.extend(unmet.map(Expectation::failure));
+    let incomplete = evidence.records.map(Records::incomplete).unwrap_or_default();
+    if evidence.plan.record.on_loss == OnRecordLoss::Fail {
+        failures.extend(incomplete.iter().map(|why| format!("the evidence is incomplete: {why}")));
+    }
     if let Ending::Fatal(why) = evidence.ending
         && !failures.contains(why)
     {
@@ -59,6 +64,7 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
         text: String::new(),
         unfaithful,
         failures,
+        incomplete,
         warnings: warnings(evidence),
     };
     verdict.text = text(evidence, &verdict, expectations);
@@ -108,9 +114,14 @@ fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]
         text.push_str("PARTIAL, ");
     }
     text.push_str(if verdict.faithful { "FAITHFUL, " } else { "NOT FAITHFUL, " });
-    text.push_str(if verdict.passed { "PASSED: " } else { "FAILED: " });
-    if let Some(first) = verdict.unfaithful.first().or(verdict.failures.first()) {
-        let more = verdict.unfaithful.len() + verdict.failures.len() - 1;
+    text.push_str(if verdict.passed { "PASSED" } else { "FAILED" });
+    text.push_str(if verdict.incomplete.is_empty() { ": " } else { ", EVIDENCE INCOMPLETE: " });
+    let Verdict { unfaithful, failures, incomplete, .. } = verdict;
+    // What is incomplete may be among the failures.
+    let incomplete = if failures.is_empty() { &incomplete[..] } else { &[] };
+    let reasons = || unfaithful.iter().chain(failures).chain(incomplete);
+    if let Some(first) = reasons().next() {
+        let more = reasons().count() - 1;
         text.push_str(first);
         if more > 0 {
             text.push_str(&format!(" (and {more} more)"));

@@ -5,7 +5,7 @@ use std::io;
 use windtunnel_cluster::Parts;
 use windtunnel_cluster::protocol::run::RunSetup;
 use windtunnel_control::{
-    Connection, Incoming, LaneStatus, Listener, Reply, Request, RunStatus, Snapshot,
+    Connection, Incoming, LaneStatus, Listener, RecordStatus, Reply, Request, RunStatus, Snapshot,
 };
 use windtunnel_host::Folder;
 
@@ -104,6 +104,9 @@ impl Proxy {
                 Ok(replies) => self.snapshot(replies),
                 Err(reply) => reply,
             },
+            Request::RecordStart(_) | Request::RecordStop | Request::RecordStatus => {
+                all(parts, &living, request).map_or_else(|reply| reply, records)
+            }
             other => ask(parts, *first, other),
         }
     }
@@ -148,6 +151,22 @@ impl Proxy {
             None => Reply::Error { message: "the run is over".to_owned(), hint: None },
         }
     }
+}
+
+/// What all machines record, together; the first refusal, if one has refused.
+fn records(replies: Vec<(u16, Reply)>) -> Reply {
+    let mut whole: Option<RecordStatus> = None;
+    for (_, reply) in replies {
+        let Reply::Records(status) = reply else { return reply };
+        match &mut whole {
+            None => whole = Some(status),
+            Some(whole) => whole.add(status),
+        }
+    }
+    whole.map_or_else(
+        || Reply::Error { message: "the run is over".to_owned(), hint: None },
+        Reply::Records,
+    )
 }
 
 fn status_of((member, reply): (u16, Reply)) -> Option<(u16, RunStatus)> {

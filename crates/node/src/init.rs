@@ -7,7 +7,8 @@
 //!    root, make the user namespace in which they are, and keep other processes from reading this
 //!    one;
 //! 2. *mounts*: a private tree of mounts with the node's own /proc and devices in /sys, without
-//!    what is hidden from all nodes, and with folders of its own where the node is private;
+//!    what is hidden from all nodes, and with folders of its own where the node is private; where
+//!    it is recorded, with the files for that;
 //! 3. *names*: host name, /etc/hosts, /etc/hostname, /etc/resolv.conf, no name caches; then the
 //!    mounts are locked: from now on nothing that runs in the node can take one away;
 //! 4. *settings*: the defaults of the network namespace, before any device exists; then `Prepared`,
@@ -26,13 +27,14 @@ mod network;
 mod observe;
 mod private;
 mod programs;
+pub(crate) mod record;
 mod serve;
 mod settings;
 mod sysctl;
 mod watch;
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 
@@ -46,7 +48,7 @@ use windtunnel_sys::{schedule, signal, terminal};
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Failure, Reply, Request};
 use crate::net_config::NetConfig;
-use crate::node_set::{NodeFiles, TableLimits};
+use crate::node_set::{NodeFiles, Recorded, TableLimits};
 
 pub(crate) use inner::PROGRAMS_OWN;
 pub(crate) use settings::apply as apply_settings;
@@ -68,6 +70,8 @@ pub(crate) struct InitSetup<'a> {
     pub(crate) kept: &'a [PathBuf],
     /// For its programs.
     pub(crate) nice: i32,
+    /// What its programs leave records by.
+    pub(crate) recorded: Option<&'a Recorded>,
     /// What keeps its limits as they are where it has a table of connections of its own.
     pub(crate) tables: Option<&'a TableLimits>,
 }
@@ -118,11 +122,13 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     if setup.node().private {
         private::cover(setup.kept)?;
     }
+    let region = setup.recorded.map(record::mount).transpose()?;
     names::name(&setup.node().name, &setup.files, &mut notes)?;
     let user_namespace = lock_mounts(inner).map_err(|error| process_failure(&error))?;
     settings::apply(setup.node().forward, net_config.v6, &mut notes)?;
     settings::keep_limits(setup.tables, &mut notes)?;
-    channel.send(&Reply::Prepared, &[])?;
+    let region: Vec<BorrowedFd<'_>> = region.iter().map(OwnedFd::as_fd).collect();
+    channel.send(&Reply::Prepared, &region)?;
     match channel.receive::<Request>(None)? {
         Some((Request::Continue, _)) => {}
         // Only the host process sends here, and it sent something else: it is not sane.
@@ -131,7 +137,8 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     network::configure(&net_config, &mut notes)?;
     sysctl::apply(&setup.node().sysctl)?;
     channel.send(&Reply::Ready { notes }, &[])?;
-    Ok((signals, Programs::new(setup.node(), user_namespace)))
+    let place = setup.recorded.map(|recorded| recorded.place.clone());
+    Ok((signals, Programs::new(setup.node(), user_namespace, place)))
 }
 
 fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {

@@ -67,4 +67,4 @@ pub use netlink::NetlinkError;
 
 pub use net_config::edit::RouteEdit;
 
-pub use node_set::{CreateError, Node, NodeSet, Options, create};
+pub use node_set::{CreateError, Node, NodeSet, Options, Recorded, create};

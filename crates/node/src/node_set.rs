@@ -18,6 +18,7 @@ use windtunnel_sys::process::{self, Pid, Signal};
 use windtunnel_sys::unix;
 
 use crate::channel::{Channel, ChannelError};
+use crate::init;
 use crate::message::{Reply, Request};
 use crate::namespaces::Namespaces;
 use crate::net_config::edit::RouteEdit;
@@ -52,6 +53,33 @@ pub struct Options {
     /// Which nodes are made, by their position in the plan; `None`: all. The others are on other
     /// machines.
     pub here: Option<Vec<bool>>,
+    /// By what programs leave records of their calls; `None`: they do not.
+    pub recorded: Option<Recorded>,
+}
+
+/// By what the programs of a node leave records of their calls: files in memory, at the same place
+/// in each node.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// The folder that they cover: [`Recorded::place`].
+    pub place: PathBuf,
+    /// The library that programs load (`LD_PRELOAD`).
+    pub library: &'static [u8],
+}
+
+impl Recorded {
+    /// A folder that can be covered in every node without hiding anything; `None`: this machine has
+    /// none.
+    #[must_use]
+    pub fn place() -> Option<PathBuf> {
+        init::record::place()
+    }
+
+    /// Where programs find the library.
+    #[must_use]
+    pub fn library(&self) -> PathBuf {
+        init::record::library(&self.place)
+    }
 }
 
 /// The nodes of a run that are on this machine. Dropping it ends every process in them.
@@ -73,6 +101,7 @@ pub struct Node {
     pid: Pid,
     pidfd: OwnedFd,
     channel: Channel,
+    region: Option<OwnedFd>,
 }
 
 impl Options {
@@ -88,6 +117,7 @@ impl Options {
             kept: Vec::new(),
             diagnosed: false,
             here: None,
+            recorded: None,
         }
     }
 
@@ -120,6 +150,12 @@ impl NodeSet {
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// Takes from each node the file that its programs leave records in.
+    pub fn take_regions(&mut self) -> Vec<(NodeId, OwnedFd)> {
+        let nodes = self.nodes.iter_mut();
+        nodes.filter_map(|node| Some((node.id, node.region.take()?))).collect()
     }
 
     /// One node; `None` if it is on another machine.

@@ -10,10 +10,13 @@
 mod files;
 mod filter;
 mod gap;
+mod scratch;
 mod status;
 #[cfg(test)]
 mod tests;
+mod unseen;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -28,7 +31,9 @@ use windtunnel_sys::clock;
 use files::Files;
 pub use files::Limits;
 pub use filter::{Anonymity, Filter, FlowChoice};
+pub(crate) use scratch::Scratch;
 pub use status::{LayerStatus, Status};
+pub use unseen::Homes;
 
 /// Where records wait.
 pub trait Feed: Send {
@@ -43,6 +48,12 @@ pub trait Feed: Send {
     fn fill(&self) -> (u64, u64);
 }
 
+/// A source of several sources' records that has to be asked.
+pub trait Ask: Send {
+    /// Hands over what there is to say now, or at the end; what belongs to one source in its order.
+    fn ask(&mut self, is_last: bool, sink: &mut dyn FnMut(Source, &Record));
+}
+
 /// What is to be written, and where.
 #[derive(Debug)]
 pub struct Setup {
@@ -54,6 +65,8 @@ pub struct Setup {
     pub header: Header,
     pub limits: Limits,
     pub filter: Filter,
+    /// Whose calls should be recorded, of each connection that is seen.
+    pub homes: Homes,
     /// Replaces addresses and ports in definitions of flows.
     pub anonymity: Option<Anonymity>,
     /// From one look at the sources to the next.
@@ -74,6 +87,7 @@ pub struct Drain {
 /// What the thread is to do.
 enum Order {
     Add(Box<dyn Feed>),
+    Consult(Box<dyn Ask>),
     Choose(Filter),
     Limit(Limits),
     Flush(Sender<()>),
@@ -86,14 +100,25 @@ impl Drain {
     /// # Errors
     /// If the folder, the file or the thread cannot be made.
     pub fn start(setup: Setup, feeds: Vec<Box<dyn Feed>>) -> io::Result<Drain> {
-        let Setup { folder, prefix, header, limits, filter, anonymity, interval } = setup;
+        let Setup { folder, prefix, header, limits, mut filter, homes, anonymity, interval } =
+            setup;
+        filter.expect_calls_of(homes);
         let mut files = Files::new(folder, prefix, header, limits);
         files.open(clock::monotonic_ns())?;
         let (orders, receiver) = channel();
         let status = Arc::new(Mutex::new(Status::default()));
         let shown = Arc::clone(&status);
-        let work =
-            Work { feeds, files, filter, anonymity, spent: Vec::new(), shown, took_ns: 0, seen: 0 };
+        let work = Work {
+            feeds,
+            asked: Vec::new(),
+            files,
+            filter,
+            anonymity,
+            spent: Vec::new(),
+            shown,
+            took_ns: 0,
+            seen: 0,
+        };
         let thread = std::thread::Builder::new()
             .name("records".to_owned())
             .spawn(move || work.run(&receiver, interval))?;
@@ -103,6 +128,11 @@ impl Drain {
     /// Reads one more source.
     pub fn add(&self, feed: Box<dyn Feed>) {
         self.order(Order::Add(feed));
+    }
+
+    /// Asks one more source at each look.
+    pub fn consult(&self, ask: Box<dyn Ask>) {
+        self.order(Order::Consult(ask));
     }
 
     /// Records other events from now on.
@@ -148,6 +178,7 @@ impl Drain {
 
 struct Work {
     feeds: Vec<Box<dyn Feed>>,
+    asked: Vec<Box<dyn Ask>>,
     files: Files,
     filter: Filter,
     anonymity: Option<Anonymity>,
@@ -174,14 +205,16 @@ impl Work {
             self.show();
         }
         while self.look() {}
+        self.seen += self.ask(true);
         self.files.finish(clock::monotonic_ns());
         self.show();
-        self.status()
+        Status { unseen: self.filter.unseen(), ..self.status() }
     }
 
     fn follow(&mut self, order: Order) {
         match order {
             Order::Add(feed) => self.feeds.push(feed),
+            Order::Consult(ask) => self.asked.push(ask),
             Order::Choose(filter) => {
                 let definitions = self.filter.replace(filter);
                 let now = clock::monotonic_ns();
@@ -203,8 +236,8 @@ impl Work {
     /// Empties every source; whether one of them was more than half full.
     fn look(&mut self) -> bool {
         let began = clock::thread_cpu_ns();
+        let (mut filling, mut seen) = (false, self.ask(false));
         let Work { feeds, files, filter, anonymity, spent, .. } = self;
-        let (mut filling, mut seen) = (false, 0);
         for feed in feeds {
             let (waiting, room) = feed.fill();
             files.note_fill(feed.source(), waiting, room);
@@ -228,6 +261,25 @@ impl Work {
             self.took_ns += clock::thread_cpu_ns().saturating_sub(began);
         }
         filling
+    }
+
+    /// Asks the sources that have to be asked; how many records they had.
+    fn ask(&mut self, is_last: bool) -> u64 {
+        let mut said: BTreeMap<Source, Vec<Record>> = BTreeMap::new();
+        for ask in &mut self.asked {
+            ask.ask(is_last, &mut |source, record| said.entry(source).or_default().push(*record));
+        }
+        let now = clock::monotonic_ns();
+        let mut seen = 0;
+        for (source, mut records) in said {
+            seen += records.len() as u64;
+            self.filter.apply(source, &mut records);
+            if let Some(anonymity) = &self.anonymity {
+                records.iter_mut().for_each(|record| anonymity.apply(record));
+            }
+            self.files.add(now, source, &records);
+        }
+        seen
     }
 
     fn status(&self) -> Status {

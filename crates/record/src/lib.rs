@@ -7,6 +7,7 @@
 //!
 //! | module | what it knows |
 //! | --- | --- |
+//! | [`connections`] | that state, as a source for the thread |
 //! | [`diagnosis`] | the state of TCP connections, from the kernel, without rights |
 //! | [`drain`] | the thread that carries records from their sources to files |
 //! | [`kernel`] | what the kernel's network stack does, where CAP_BPF is there |
@@ -14,12 +15,17 @@
 //! | [`notification`] | the calls of programs that a preload library cannot enter |
 //! | [`shelf`] | records of a thread of this process, until they are taken |
 //! | [`tcp_info`] | what the kernel says of one connection |
+//! | [`overhead`] | what a record costs on this machine |
+//! | [`feed`] | rings in shared memory, as sources for that thread |
 
+pub mod connections;
 pub mod diagnosis;
 pub mod drain;
+pub mod feed;
 mod flow;
 pub mod kernel;
 pub mod notification;
+pub mod overhead;
 pub mod preload;
 pub mod shelf;
 pub mod tcp_info;

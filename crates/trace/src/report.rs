@@ -1,6 +1,7 @@
 //! `run.json`: what a run was, what it did, and whether to believe it.
 
 mod machine;
+mod records;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use windtunnel_model::LinkProfile;
 
 use crate::lateness;
 pub use machine::{FlowStarts, Host, LostHost, Machine, Peer};
+pub use records::{RecordLayer, Records};
 
 /// A whole run. Field names carry their units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,6 +60,9 @@ pub struct Report {
     pub links: Vec<Link>,
     /// Every router.
     pub routers: Vec<Router>,
+    /// What was recorded as evidence; absent if nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<Records>,
 }
 
 /// Whether the run may be believed and did what was expected.
@@ -80,6 +85,10 @@ pub struct Verdict {
     pub unfaithful: Vec<String>,
     /// What failed.
     pub failures: Vec<String>,
+    /// Why the evidence is incomplete: events that were lost, layers that are missing. Neither the
+    /// emulation nor the programs are worse for it, so it fails a run only if the file says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<String>,
     /// What to look at before trusting the results.
     pub warnings: Vec<String>,
 }
@@ -279,6 +288,7 @@ mod tests {
             text: text.to_owned(),
             unfaithful: Vec::new(),
             failures: Vec::new(),
+            incomplete: Vec::new(),
             warnings: Vec::new(),
         }
     }

@@ -20,9 +20,17 @@ pub(crate) fn text(report: &Report) -> String {
     let failures = verdict.failures.iter().filter(|failure| !shown.contains(failure));
     let failures = failures.map(|failure| format!("failed: {failure}\n"));
     let warnings = verdict.warnings.iter().map(|warning| format!("warning: {warning}\n"));
+    if let Some(records) = &report.records {
+        text.push_str(&format!("records: {}\n", records.summary()));
+        if !records.overhead_ps.is_empty() {
+            text.push_str(&format!("cost of a record: {}\n", records.overhead()));
+        }
+        text.extend(records.unseen.iter().map(|what| format!("calls not seen: {what}\n")));
+    }
     // The verdict that follows contains the first reason itself.
-    let several = verdict.unfaithful.len() + verdict.failures.len() > 1;
-    let reasons = doubts.chain(failures).filter(|_| several);
+    let reasons = verdict.unfaithful.len() + verdict.failures.len() + verdict.incomplete.len();
+    let incomplete = verdict.incomplete.iter().map(|why| format!("evidence incomplete: {why}\n"));
+    let reasons = doubts.chain(failures).chain(incomplete).filter(|_| reasons > 1);
     text.extend(reasons.chain(warnings).take(MESSAGES_MAX));
     text
 }
@@ -141,6 +149,7 @@ mod tests {
                 text: "FAITHFUL, PASSED: x".into(),
                 unfaithful: Vec::new(),
                 failures: Vec::new(),
+                incomplete: Vec::new(),
                 warnings: Vec::new(),
             },
             hosts: Vec::new(),
@@ -153,6 +162,7 @@ mod tests {
             expectations: Vec::new(),
             links,
             routers: Vec::new(),
+            records: None,
         }
     }
 

@@ -31,6 +31,7 @@ mod tests {
             text: text.into(),
             unfaithful: Vec::new(),
             failures: Vec::new(),
+            incomplete: Vec::new(),
             warnings: Vec::new(),
         }
     }

@@ -4,6 +4,7 @@ mod attempts;
 mod child;
 mod over;
 mod quiet;
+mod record;
 mod results_file;
 
 use std::fs;
@@ -31,6 +32,8 @@ use crate::render::{summary, verdict};
 use crate::verb::Outcome;
 use crate::{load, output};
 use attempts::Attempts;
+use record::RecordArguments;
+pub(crate) use record::layer;
 use results_file::ResultsFile;
 
 /// Run a scenario: build its network, run its programs, judge the run, leave nothing behind
@@ -107,6 +110,8 @@ pub(crate) struct RunArguments {
     /// Memory for packets in queues and in flight
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_PACKET_MEMORY", default_value = "1GB")]
     packet_memory: Bytes,
+    #[command(flatten)]
+    record: RecordArguments,
     /// Write the results as JUnit XML to this file too, for a CI system; the run folder always has
     /// them as `junit.xml`
     #[arg(long, value_name = "FILE", env = "WINDTUNNEL_JUNIT")]
@@ -167,7 +172,7 @@ impl RunArguments {
 /// the places of keys are hidden from them.
 fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcome {
     let manner = &arguments.manner;
-    let plan = plan_of(loaded, manner);
+    let plan = plan_of(loaded, manner)?;
     if !manner.showing.quiet {
         warn(&windtunnel_host::fits(&plan, manner.packet_memory));
     }
@@ -226,7 +231,7 @@ impl Ran {
         arguments: &RunArguments,
         run: impl FnOnce(Plan, &Options) -> Result<Report, RunError>,
     ) -> Result<Ran, Failure> {
-        let plan = plan_of(loaded, arguments);
+        let plan = plan_of(loaded, arguments)?;
         if !arguments.showing.quiet {
             warn(&windtunnel_host::fits(&plan, arguments.packet_memory));
         }
@@ -244,14 +249,15 @@ impl Ran {
     }
 }
 
-fn plan_of(loaded: Loaded, arguments: &RunArguments) -> Plan {
+fn plan_of(loaded: Loaded, arguments: &RunArguments) -> Result<Plan, Failure> {
     let Loaded { mut plan, notices, .. } = loaded;
     plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
+    arguments.record.apply(&mut plan.record)?;
     let (quiet, verbose) = (arguments.showing.quiet, arguments.verbose);
     for notice in notices.iter().filter(|notice| !quiet && (verbose || !notice.is_of_default())) {
         output::talk(&format!("notice: {notice}"));
     }
-    plan
+    Ok(plan)
 }
 
 /// The run folder, all that the run needs to know beside its plan, and the file for its JUnit
@@ -286,6 +292,7 @@ fn options(arguments: &RunArguments, plan: &Plan, folder: PathBuf, base_dir: Pat
     options.offload = !arguments.no_offload;
     options.packet_memory = arguments.packet_memory;
     options.hidden = KeySource::usual_places();
+    options.measure_overhead = arguments.record.measures_overhead();
     options
 }
 

@@ -1,4 +1,4 @@
-//! The files of nodes, out of the parts' folders.
+//! The files of nodes and those of records, out of the parts' folders.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,23 @@ use windtunnel_model::Plan;
 
 use super::parts::Parts;
 use crate::folder::{Folder, FolderError, failed};
+use crate::records;
 
-/// Moves each node's files from its part's folder to the run folder.
+/// Moves each node's files, and all records, from the parts' folders to the run folder.
 pub(super) fn adopt(plan: &Plan, folder: &Folder, parts: &Parts) -> Result<(), FolderError> {
     for (node, place) in plan.nodes.iter().zip(&parts.placement) {
         let Some((_, Ok(part))) = parts.members.get(usize::from(*place)) else { continue };
         let (from, to) = (part.join("nodes").join(&node.name), folder.node(&node.name));
         move_all(&from, &to)?;
+    }
+    // Their names begin with the number of the member.
+    for part in parts.members.iter().filter_map(|(_, part)| part.as_ref().ok()) {
+        let from = part.join(records::FOLDER);
+        if from.is_dir() {
+            let to = folder.file(records::FOLDER);
+            fs::create_dir_all(&to).map_err(failed("make", &to))?;
+            move_all(&from, &to)?;
+        }
     }
     Ok(())
 }

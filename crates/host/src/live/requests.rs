@@ -2,9 +2,11 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use windtunnel_control::{Incoming, LaneChoice, LinkList, Reply, Request, RunStatus, Snapshot};
+use windtunnel_control::{
+    Incoming, LaneChoice, LinkList, RecordOrder, Reply, Request, RunStatus, Snapshot,
+};
 use windtunnel_model::LinkPatch;
-use windtunnel_model::plan::LinkChange;
+use windtunnel_model::plan::{LinkChange, RecordChoice};
 use windtunnel_node::{Request as NodeRequest, Spawn};
 use windtunnel_trace::event::EventKind;
 
@@ -69,6 +71,12 @@ impl Live {
             Request::Set { lanes, patch } => self.set(id, &lanes, &patch)?,
             Request::State { lanes, up } => self.set_state(id, &lanes, up)?,
             Request::Do { events } => self.happen(id, events)?,
+            Request::RecordStart(order) => return self.record(order).map(Some),
+            Request::RecordStop => {
+                self.records.stop();
+                return Ok(Some(Reply::Records(self.records.status())));
+            }
+            Request::RecordStatus => return Ok(Some(Reply::Records(self.records.status()))),
             Request::Stop => {
                 self.end.ask(Ending::Stopped);
                 return Ok(Some(Reply::Done));
@@ -128,6 +136,24 @@ impl Live {
         let node = self.cx.nodes.name(node).to_owned();
         self.cx.journal.log(None, EventKind::Executed { node, argv });
         Ok(())
+    }
+
+    /// Records what is asked for from now on.
+    fn record(&mut self, order: RecordOrder) -> Result<Reply, Refusal> {
+        let RecordOrder { layers, nodes, flows, direction, max } = order;
+        let plan = &self.cx.plan;
+        let mut chosen = Vec::new();
+        for name in &nodes {
+            let members = plan.nodes_named(name);
+            // One that is no group has to be a node.
+            let members = if members.is_empty() { vec![find_node(plan, name)?] } else { members };
+            chosen.extend(members);
+        }
+        let choice = RecordChoice { layers, nodes: chosen, flows, direction };
+        choice.validate(plan).map_err(|error| error.to_string())?;
+        let choice = (choice != RecordChoice::default()).then_some(choice);
+        self.records.start(choice, max)?;
+        Ok(Reply::Records(self.records.status()))
     }
 
     fn signal_command(&self, id: u64, number: i32) {

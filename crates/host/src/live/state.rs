@@ -9,6 +9,7 @@ use windtunnel_model::{Plan, Span, Time};
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::signal;
+use windtunnel_trace::report;
 
 use super::answers::Answers;
 use super::connections::Connections;
@@ -29,6 +30,7 @@ use crate::freeze::Freezes;
 use crate::observer::Observer;
 use crate::output::{Carried, Matched, Output};
 use crate::recorder::Recorder;
+use crate::records::Records;
 use crate::supervisor::Supervisor;
 
 /// The threads of a run and the ways to talk to them.
@@ -52,6 +54,7 @@ pub(crate) struct Setup {
     pub(crate) inits: Box<dyn Inits>,
     /// The routes that the nodes' kernels have.
     pub(crate) routes: Arc<Routes>,
+    pub(crate) records: Records,
     pub(crate) signals: signal::Reader,
     pub(crate) control: Listener,
     pub(crate) threads: Threads,
@@ -69,6 +72,8 @@ pub(crate) struct Ended {
     /// How long after the origin the clock of the run was started.
     pub(crate) began_late: Span,
     pub(crate) freezes: Freezes,
+    /// What was recorded as evidence, if anything was.
+    pub(crate) records: Option<report::Records>,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(crate) connections: Connections,
     /// Signals end the process again when this is dropped: not before its results are written.
@@ -92,6 +97,7 @@ pub(crate) struct Live {
     pub(super) cx: Context,
     pub(super) programs: Programs,
     pub(super) network: Network,
+    pub(super) records: Records,
     pub(super) measurements: Measurements,
     pub(super) connections: Connections,
     pub(super) answers: Answers,
@@ -115,6 +121,7 @@ impl Live {
         Live {
             programs: Programs::new(&plan, supervisor, Launcher::new(base_dir, output)),
             network: Network::new(&plan, dataplane, routes),
+            records: setup.records,
             measurements: Measurements::new(&plan),
             connections: Connections::new(setup.control),
             answers: Answers::default(),
@@ -159,7 +166,9 @@ impl Live {
         drop(nodes);
         let carried = self.programs.launcher.into_output().finish();
         journal.end();
+        let records = self.records.finish();
         Ended {
+            records,
             tally,
             carried,
             supervisor: self.programs.supervisor,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::valid::{Invalid, Validate, ensure};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::Processors;
+use windtunnel_trace::report::Records;
 use windtunnel_trace::series::Series;
 
 use crate::dataplane::{Flow, Tally};
@@ -35,6 +36,8 @@ pub(crate) struct Results {
     pub(crate) ending: Ending,
     pub(crate) tally: Tally,
     pub(crate) recorded: Recorded,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) records: Option<Records>,
     pub(crate) carried: Carried,
     /// The programs of this machine.
     #[serde(with = "crate::pairs")]
@@ -211,6 +214,7 @@ pub(crate) mod tests {
                 remote: Some(Default::default()),
                 ..Tally::default()
             },
+            records: None,
             recorded: Recorded {
                 peak_bytes_per_s: vec![7; plan.links.len() * 2],
                 ..Recorded::default()

@@ -102,6 +102,7 @@ impl Done {
             ending: &self.ending,
             tally: &self.ended.tally,
             recorded: &self.recorded,
+            records: self.ended.records.as_ref(),
             carried: &self.ended.carried,
             supervisor: &self.ended.supervisor,
             echoes: &self.ended.echoes,

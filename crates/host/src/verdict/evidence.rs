@@ -3,6 +3,7 @@
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
+use windtunnel_trace::report::Records;
 
 use crate::dataplane::Tally;
 use crate::devices::DeviceDrops;
@@ -25,6 +26,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) ending: &'a Ending,
     pub(crate) tally: &'a Tally,
     pub(crate) recorded: &'a Recorded,
+    /// What was recorded as evidence of the run, if it was.
+    pub(crate) records: Option<&'a Records>,
     pub(crate) carried: &'a Carried,
     pub(crate) supervisor: &'a Supervisor,
     /// The round trips that were measured.

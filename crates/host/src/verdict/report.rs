@@ -53,6 +53,7 @@ pub(super) fn assemble(
             })
             .collect(),
         routers: routers.map(|(r, counters)| router(&r.name, counters)).collect(),
+        records: evidence.records.cloned(),
     }
 }
 

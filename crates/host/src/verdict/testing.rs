@@ -3,7 +3,7 @@
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::Processors;
 use windtunnel_trace::lateness::Lateness;
-use windtunnel_trace::report::Report;
+use windtunnel_trace::report::{Records, Report};
 
 use super::evidence::Evidence;
 use super::judge;
@@ -23,6 +23,7 @@ pub(super) struct Case {
     pub(super) elapsed: Span,
     pub(super) tally: Tally,
     pub(super) recorded: Recorded,
+    pub(super) records: Option<Records>,
     pub(super) carried: Carried,
     pub(super) supervisor: Supervisor,
     pub(super) echoes: Vec<(Probe, EchoResults)>,
@@ -55,6 +56,7 @@ impl Case {
             elapsed: Span::from_secs(10),
             tally,
             recorded: Recorded::default(),
+            records: None,
             carried: Carried::default(),
             echoes: Vec::new(),
             freezes: Freezes::default(),
@@ -100,6 +102,7 @@ impl Case {
             ending: &self.ending,
             tally: &self.tally,
             recorded: &self.recorded,
+            records: self.records.as_ref(),
             carried: &self.carried,
             supervisor: &self.supervisor,
             echoes: &self.echoes,

@@ -5,12 +5,13 @@ use std::ffi::{CString, NulError, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use windtunnel_model::plan;
 use windtunnel_sys::process::{self, Pid, Session, Signal, SpawnError, SpawnPlan, Status, Step};
 
 use super::observe::Supervision;
+use super::record;
 use crate::hint;
 use crate::message::{ExitStatus, Reply, Spawn};
 
@@ -21,16 +22,22 @@ pub(super) struct Programs {
     user_namespace: Option<OwnedFd>,
     /// Whether they are root, whose programs are in folders of their own.
     are_root: bool,
+    /// Where they find what they leave records by.
+    place: Option<PathBuf>,
     /// By process number.
     running: BTreeMap<i32, (u64, Pid)>,
     supervision: Option<Supervision>,
 }
 
 impl Programs {
-    pub(super) fn new(node: &plan::Node, user_namespace: Option<OwnedFd>) -> Self {
+    pub(super) fn new(
+        node: &plan::Node,
+        user_namespace: Option<OwnedFd>,
+        place: Option<PathBuf>,
+    ) -> Self {
         let are_root = node.user == plan::User::Root;
         let (node, running) = (node.name.clone(), BTreeMap::new());
-        Programs { node, user_namespace, are_root, running, supervision: None }
+        Programs { node, user_namespace, are_root, place, running, supervision: None }
     }
 
     /// Has programs that start from now on supervised, where the preload library cannot see their
@@ -143,6 +150,11 @@ impl Programs {
         }
         let overrides = spawn.env.iter().map(|(name, value)| (name.into(), value.into()));
         variables.extend(overrides);
+        if let Some(place) = &self.place {
+            let own = variables.get(OsStr::new(record::PRELOAD)).map(OsString::as_os_str);
+            let ours = record::variables(place, own);
+            variables.extend(ours);
+        }
         variables.insert("WINDTUNNEL_NODE".into(), self.node.clone().into());
         let environment = variables.into_iter().map(|(mut entry, value)| {
             entry.push("=");

@@ -47,14 +47,16 @@ pub(super) fn create(
         let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
         let (hidden, kept, nice) = (&options.hidden[..], &kept[..], options.nice);
-        let tables = tables.as_ref();
-        let setup = InitSetup { plan, routes, id, inside, files, hidden, kept, nice, tables };
+        let (tables, recorded) = (tables.as_ref(), options.recorded.as_ref());
+        let setup =
+            InitSetup { plan, routes, id, inside, files, hidden, kept, nice, tables, recorded };
         node_set.places[position] = Some(node_set.nodes.len());
         let node = fork(&setup, &mut node_set)?;
         node_set.nodes.push(node);
     }
-    for node in &node_set.nodes {
-        answer(node, options)?;
+    for node in &mut node_set.nodes {
+        let (_, mut descriptors) = answer(node, options)?;
+        node.region = descriptors.pop();
     }
     make_devices(plan, &node_set, options)?;
     for node in &node_set.nodes {
@@ -64,7 +66,7 @@ pub(super) fn create(
     let mut noted: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (done, node) in node_set.nodes.iter().enumerate() {
         progress(done, node_set.nodes.len());
-        for note in answer(node, options)? {
+        for note in answer(node, options)?.0 {
             noted.entry(note).or_default().push(&node.name);
         }
     }
@@ -102,7 +104,7 @@ fn fork(setup: &InitSetup<'_>, node_set: &mut NodeSet) -> Result<Node, CreateErr
             init::live(setup, &init_end)
         }
         Fork::Parent { pid, pidfd } => {
-            Ok(Node { id: setup.id, name, pid, pidfd, channel: host_end })
+            Ok(Node { id: setup.id, name, pid, pidfd, channel: host_end, region: None })
         }
     }
 }
@@ -115,15 +117,15 @@ fn descriptors(node: Node) -> [OwnedFd; 2] {
     [pidfd, channel.into_descriptor()]
 }
 
-/// Waits for the end of a phase: its notes, or why the node failed.
-fn answer(node: &Node, options: &Options) -> Result<Vec<String>, CreateError> {
+/// Waits for the end of a phase: its notes and descriptors, or why the node failed.
+fn answer(node: &Node, options: &Options) -> Result<(Vec<String>, Vec<OwnedFd>), CreateError> {
     let name = || node.name.clone();
     match node.channel.receive(Some(options.patience)) {
         Err(source) => Err(CreateError::Lost { node: name(), source }),
         Ok(None) => Err(CreateError::Silent { node: name(), seconds: options.patience.as_secs() }),
         Ok(Some((Reply::Failed(failure), _))) => Err(CreateError::Node { node: name(), failure }),
-        Ok(Some((Reply::Ready { notes }, _))) => Ok(notes),
-        Ok(Some(_)) => Ok(Vec::new()),
+        Ok(Some((Reply::Ready { notes }, descriptors))) => Ok((notes, descriptors)),
+        Ok(Some((_, descriptors))) => Ok((Vec::new(), descriptors)),
     }
 }
 

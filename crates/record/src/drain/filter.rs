@@ -10,6 +10,8 @@ use windtunnel_model::record::kind::{Layer, MACHINE, NO_FLOW};
 use windtunnel_model::record::{Kind, Record, flag, words};
 use windtunnel_model::{NodeId, Plan};
 
+use super::unseen::{Homes, Unseen};
+
 /// Which records are wanted: those of layers, nodes, flows and a direction. It learns flows from
 /// their definitions.
 #[derive(Debug, Default)]
@@ -22,7 +24,11 @@ pub struct Filter {
     direction: Option<RecordDirection>,
     /// By source and number.
     known: HashMap<(Source, u32), Flow>,
+    unseen: Unseen,
 }
+
+/// Both ends of a flow, the first as the source defines it.
+pub(super) type Ends = [(IpAddr, u16); 2];
 
 /// Which flows are wanted.
 #[derive(Debug, Clone, Default)]
@@ -76,6 +82,7 @@ impl Filter {
             flows: (!any).then_some(FlowChoice { patterns, ends }),
             direction: choice.direction,
             known: HashMap::new(),
+            unseen: Unseen::default(),
         }
     }
 
@@ -98,6 +105,7 @@ impl Filter {
     pub(super) fn replace(&mut self, by: Filter) -> BTreeMap<Source, Vec<Record>> {
         let mut before = std::mem::replace(self, by);
         let known = std::mem::take(&mut before.known);
+        self.unseen = std::mem::take(&mut before.unseen);
         let mut definitions: BTreeMap<Source, Vec<Record>> = BTreeMap::new();
         for ((source, number), mut flow) in known {
             let was = flow.wanted != Some(false) && before.has_source(source);
@@ -108,6 +116,22 @@ impl Filter {
             self.known.insert((source, number), flow);
         }
         definitions
+    }
+
+    /// Calls of each connection of these nodes should be there.
+    pub(super) fn expect_calls_of(&mut self, homes: Homes) {
+        self.unseen = Unseen::new(homes);
+    }
+
+    /// By node: what is not among its calls.
+    pub(super) fn unseen(&self) -> Vec<(u32, String)> {
+        let flows = self.known.iter().filter(|(_, flow)| flow.wanted == Some(true));
+        let connections = flows.filter_map(|((source, _), flow)| {
+            let (from, to) = flow.ends()?;
+            let is_tcp = Protocol::Tcp.has_number(from.flags);
+            is_tcp.then(|| (*source, [(address(from), from.extra), (address(to), to.extra)]))
+        });
+        self.unseen.sentences(connections)
     }
 
     fn has_source(&self, source: Source) -> bool {
@@ -123,6 +147,10 @@ impl Filter {
         for record in all {
             let before = self.known.get(&(source, record.flow)).and_then(|flow| flow.wanted);
             self.learn(source, &record);
+            if record.flow == NO_FLOW && is_definition(&record) {
+                records.push(record);
+                continue;
+            }
             if !is_definition(&record) {
                 if self.wants(source, &record) {
                     records.push(record);
@@ -144,7 +172,11 @@ impl Filter {
     }
 
     fn learn(&mut self, source: Source, record: &Record) {
-        if !is_definition(record) || record.kind == Kind::Process as u8 {
+        if !is_definition(record) {
+            return;
+        }
+        self.unseen.learn(source, record);
+        if record.kind == Kind::Process as u8 || record.flow == NO_FLOW {
             return;
         }
         let mut flow = self.known.remove(&(source, record.flow)).unwrap_or_default();
@@ -159,8 +191,7 @@ impl Filter {
 
     /// Whether a flow is wanted; `None`: its ends are not known yet.
     fn judge(&self, source: Source, flow: &Flow) -> Option<bool> {
-        let from = flow.definitions.get(&(Kind::FlowFrom as u8))?;
-        let to = flow.definitions.get(&(Kind::FlowTo as u8))?;
+        let (from, to) = flow.ends()?;
         let Some(choice) = &self.flows else { return Some(true) };
         let ends = [(address(from), from.extra), (address(to), to.extra)];
         let of_nodes = choice.ends.is_empty()
@@ -187,8 +218,15 @@ impl Filter {
     }
 }
 
+impl Flow {
+    fn ends(&self) -> Option<(&Record, &Record)> {
+        let of = |kind: Kind| self.definitions.get(&(kind as u8));
+        Some((of(Kind::FlowFrom)?, of(Kind::FlowTo)?))
+    }
+}
+
 impl Pattern {
-    fn fits(&self, protocol: u8, ends: [(IpAddr, u16); 2]) -> bool {
+    fn fits(&self, protocol: u8, ends: Ends) -> bool {
         let fits = |wanted: &(Option<BTreeSet<IpAddr>>, Option<u16>), end: &(IpAddr, u16)| {
             wanted.0.as_ref().is_none_or(|addresses| addresses.contains(&end.0))
                 && wanted.1.is_none_or(|port| port == end.1)

@@ -23,6 +23,8 @@ pub struct Status {
     pub seen: u64,
     /// Processor time for them, in nanoseconds.
     pub took_ns: u64,
+    /// By node, at the end: what is not among its calls.
+    pub unseen: Vec<(u32, String)>,
     /// Why records could not be written at some time.
     pub failure: Option<String>,
 }

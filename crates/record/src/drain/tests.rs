@@ -65,6 +65,7 @@ fn setup(folder: &Path, limits: Limits, filter: Filter) -> Setup {
         header: Header::new("test 1"),
         limits,
         filter,
+        homes: Homes::default(),
         anonymity: None,
         interval: Duration::from_millis(1),
     }
@@ -333,4 +334,21 @@ fn a_flush_returns_when_all_is_written() {
     assert_eq!(drain.status().records(), 299_999);
     assert_eq!(drain.finish().layers["calls"].fill_max_permille, 149_999_500);
     assert!(DROPPED.load(Ordering::Relaxed), "its memory is given back");
+}
+
+#[test]
+fn connections_without_calls_are_counted_by_node() {
+    let homes = Homes([("10.0.0.1".parse().unwrap(), 0), ("10.0.0.2".parse().unwrap(), 1)].into());
+    let mut filter = Filter::default();
+    filter.expect_calls_of(homes);
+    let connection = |port| flow(u32::from(port), ("10.0.0.1", port), ("10.0.0.2", 80));
+    let mut packets: Vec<Record> = [4001, 4002].into_iter().flat_map(connection).collect();
+    filter.apply(ENGINE, &mut packets);
+    // Both by the client, one by the server.
+    let mut calls: Vec<Record> = [4001, 4002].into_iter().flat_map(connection).collect();
+    filter.apply(CALLS, &mut calls);
+    let server = Source::of_node(Layer::Calls, 1, 0);
+    filter.apply(server, &mut flow(1, ("10.0.0.2", 80), ("10.0.0.1", 4001)).to_vec());
+    let sentence = "1 TCP connections of which no program's calls were seen";
+    assert_eq!(filter.unseen(), [(1, sentence.to_owned())]);
 }

@@ -74,6 +74,18 @@ impl Reader {
         &self.region
     }
 
+    /// How many records of a ring have not been taken.
+    ///
+    /// # Panics
+    /// If there is no such ring.
+    #[must_use]
+    pub fn waiting(&self, ring: u32) -> u64 {
+        let raw = self.region.raw();
+        let head = raw.word(ring_at(ring) + ring::HEAD).load(Ordering::Relaxed);
+        let waiting = head.wrapping_sub(self.rings[ring as usize].tail);
+        waiting.min(u64::from(raw.layout().slots))
+    }
+
     /// Moves the records of a ring to the end of `into`, at most `max`.
     ///
     /// An event that is being lost while this reads may be counted in the next gap, with times

@@ -45,6 +45,7 @@ fn report() -> Report {
             text: "NOT FAITHFUL".into(),
             unfaithful: vec!["late".into()],
             failures: vec!["a (run): exited with 3".into()],
+            incomplete: Vec::new(),
             warnings: Vec::new(),
         },
         partial: false,
@@ -57,6 +58,7 @@ fn report() -> Report {
         expectations: vec![expectation(4, false), expectation(5, true)],
         links: Vec::new(),
         routers: Vec::new(),
+        records: None,
     }
 }
 

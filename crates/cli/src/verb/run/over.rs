@@ -35,7 +35,7 @@ pub(super) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments
     if !quiet {
         report_started(&found.started);
     }
-    let plan = plan_of(loaded, manner);
+    let plan = plan_of(loaded, manner)?;
     let (folder, options, results) = places(manner, &plan, base_dir)?;
     let attempts = Attempts::new(arguments.attempts, &folder)?;
     let result = attempts.carry_out(|former| {

@@ -1,0 +1,177 @@
+//! `record`: what a live run records as evidence.
+
+use clap::Subcommand;
+use windtunnel_control::{RecordOrder, RecordStatus, RecordedLayer, Reply, Request};
+use windtunnel_model::Bytes;
+use windtunnel_model::plan::{FlowPattern, Layers, RecordDirection};
+use windtunnel_model::record::kind::Layer;
+
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::output;
+use crate::render::table::{Align, Table};
+use crate::verb::Outcome;
+use crate::verb::run::layer;
+
+/// Start and stop recording a live run as evidence, or show what is recorded
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    order: Order,
+}
+
+#[derive(Debug, Subcommand)]
+enum Order {
+    Start(Start),
+    Stop(Plain),
+    Status(Plain),
+}
+
+/// Record from now on, or record something else than before
+///
+/// Without options what the file says is recorded, or all there is. Calls of programs can only be
+/// recorded if the run began with `record: standby` or was recorded from the beginning.
+#[derive(Debug, clap::Args)]
+struct Start {
+    /// Only these layers: engine, calls, tcp, kernel
+    #[arg(
+        long,
+        value_name = "LAYER",
+        env = "WINDTUNNEL_LAYERS",
+        value_delimiter = ',',
+        value_parser = layer
+    )]
+    layers: Vec<Layer>,
+    /// Only events of these nodes or groups, and of packets from or to them
+    #[arg(long, value_name = "NODE", env = "WINDTUNNEL_NODES", value_delimiter = ',')]
+    nodes: Vec<String>,
+    /// Only flows that a pattern fits, such as `tcp client web:80`; may be repeated
+    #[arg(long = "flow", value_name = "PATTERN", env = "WINDTUNNEL_FLOW")]
+    flows: Vec<FlowPattern>,
+    /// Only one direction of flows: forward (from the side that sent first) or reverse
+    #[arg(long, value_name = "WHICH", env = "WINDTUNNEL_DIRECTION", value_parser = direction)]
+    direction: Option<RecordDirection>,
+    /// The most bytes of records on the disk, instead of that before
+    #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_MAX")]
+    max: Option<Bytes>,
+    #[command(flatten)]
+    plain: Plain,
+}
+
+/// The run, and how the state of its recording is shown.
+#[derive(Debug, clap::Args)]
+struct Plain {
+    #[command(flatten)]
+    live: Live,
+    #[command(flatten)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    match &arguments.order {
+        Order::Start(start) => start.plain.ask(&Request::RecordStart(start.order())),
+        Order::Stop(plain) => plain.ask(&Request::RecordStop),
+        Order::Status(plain) => plain.ask(&Request::RecordStatus),
+    }
+}
+
+impl Start {
+    fn order(&self) -> RecordOrder {
+        RecordOrder {
+            layers: Layers::of(self.layers.clone()),
+            nodes: self.nodes.clone(),
+            flows: self.flows.clone(),
+            direction: self.direction,
+            max: self.max,
+        }
+    }
+}
+
+impl Plain {
+    fn ask(&self, request: &Request) -> Outcome {
+        match self.live.connect()?.ask(request)? {
+            Reply::Records(status) if self.format.json => output::json(&status)?,
+            Reply::Records(status) => output::data(&render(&status))?,
+            other => return Err(Failure::unexpected(other)),
+        }
+        Ok(Exit::Fine.code())
+    }
+}
+
+fn render(status: &RecordStatus) -> String {
+    let mut table = Table::new(&[
+        ("layer", Align::Left),
+        ("state", Align::Left),
+        ("events", Align::Right),
+        ("records", Align::Right),
+        ("lost", Align::Right),
+        ("fill", Align::Right),
+        ("most", Align::Right),
+    ]);
+    let percent = |permille: u32| format!("{}.{}%", permille / 10, permille % 10);
+    for layer in &status.layers {
+        let RecordedLayer { events, records, lost, fill_permille, fill_max_permille, .. } = layer;
+        let counts = [events, records, lost].map(u64::to_string);
+        let fills = [*fill_permille, *fill_max_permille].map(percent);
+        let names = [layer.layer.clone(), layer.state.clone()];
+        table.row(names.into_iter().chain(counts).chain(fills));
+    }
+    let mut text = table.render("");
+    let why = |layer: &RecordedLayer| Some(format!("{}: {}\n", layer.layer, layer.why.as_ref()?));
+    text.extend(status.layers.iter().filter_map(why));
+    text.extend(status.failure.iter().map(|failure| format!("{failure}\n")));
+    let cost = status.read_ns.checked_div(status.read).unwrap_or(0);
+    let RecordStatus { bytes, kept_bytes, files, .. } = status;
+    text.push_str(&format!(
+        "{bytes} bytes written in {files} files, {kept_bytes} on the disk; {cost}ns a record to \
+         read and write\n"
+    ));
+    text
+}
+
+fn direction(text: &str) -> Result<RecordDirection, String> {
+    match text {
+        "forward" => Ok(RecordDirection::Forward),
+        "reverse" => Ok(RecordDirection::Reverse),
+        _ => Err(format!("`{text}` is not forward or reverse")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_a_recording_is_a_line_a_layer_with_reasons_below() {
+        let layer = |layer: &str, state: &str, events, lost| RecordedLayer {
+            layer: layer.to_owned(),
+            state: state.to_owned(),
+            why: (state == "unavailable").then(|| "no library".to_owned()),
+            events,
+            records: events - lost,
+            lost,
+            fill_permille: 15,
+            fill_max_permille: 1000,
+        };
+        let status = RecordStatus {
+            on: true,
+            layers: vec![layer("engine", "on", 12, 2), layer("calls", "unavailable", 0, 0)],
+            bytes: 900,
+            kept_bytes: 400,
+            files: 2,
+            read: 10,
+            read_ns: 450,
+            ..RecordStatus::default()
+        };
+        let expected = "\
+layer   state        events  records  lost  fill    most
+engine  on               12       10     2  1.5%  100.0%
+calls   unavailable       0        0     0  1.5%  100.0%
+calls: no library
+900 bytes written in 2 files, 400 on the disk; 45ns a record to read and write
+";
+        assert_eq!(render(&status), expected);
+    }
+}

@@ -1,0 +1,356 @@
+//! The evidence of a run: which sources leave records, and the thread that writes them.
+//!
+//! A run that may be recorded has, from the beginning, what cannot come later: the library that
+//! programs load, and a region of memory for each node, in which they leave records of their calls.
+//! The other sources and the thread begin with the recording.
+
+mod report;
+mod status;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windtunnel_evidence::file::{Header, LaneName, Source};
+use windtunnel_model::plan::{Interface, RecordChoice, RecordMode, Recording};
+use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::region::Layout;
+use windtunnel_model::{Bytes, Lane, NodeId, Plan, Span, Time};
+use windtunnel_record::connections::{Connections, Switch};
+use windtunnel_record::diagnosis::Diagnosis;
+use windtunnel_record::drain::{self, Anonymity, Drain, Filter, Homes, Limits};
+use windtunnel_record::feed::RegionFeed;
+use windtunnel_record::notification::Supervision;
+use windtunnel_record::overhead;
+use windtunnel_sys::clock;
+use windtunnel_sys::region::Region;
+
+/// What a recording needs.
+pub(crate) struct Setup {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan_hash: String,
+    /// The run folder.
+    pub(crate) folder: PathBuf,
+    /// The number and the name of this machine, in a run over several.
+    pub(crate) member: Option<(u16, String)>,
+    /// The files that the programs of nodes leave records in.
+    pub(crate) regions: Vec<(NodeId, OwnedFd)>,
+    /// By node: a socket that asks the kernel about the node's sockets, or why there is none.
+    pub(crate) diagnosis: Vec<(NodeId, io::Result<OwnedFd>)>,
+    /// By node: where programs show the calls that the library cannot see, or why they do not.
+    pub(crate) supervised: Vec<(NodeId, Result<OwnedFd, String>)>,
+    /// Why programs leave no records, though they should.
+    pub(crate) without_calls: Option<String>,
+    /// Whether it is measured what a record costs.
+    pub(crate) measure_overhead: bool,
+}
+
+/// The evidence of a run.
+pub(crate) struct Records {
+    plan: Arc<Plan>,
+    plan_hash: String,
+    folder: PathBuf,
+    member: Option<(u16, String)>,
+    /// As it is now asked for.
+    recording: Recording,
+    is_on: bool,
+    regions: Vec<(NodeId, Arc<Region>)>,
+    /// Looks at the state of connections, until the thread has it.
+    diagnosis: Option<Diagnosis>,
+    connections: Switch,
+    /// Lets calls go on that the library cannot see, also while nothing is recorded.
+    supervision: Option<Supervision>,
+    /// Sources that the thread gets when it starts.
+    feeds: Vec<Box<dyn drain::Feed>>,
+    /// What is known from the beginning not to be seen.
+    unseen: Vec<String>,
+    /// By layer: why it cannot be recorded.
+    unavailable: BTreeMap<Layer, String>,
+    drain: Option<Drain>,
+    /// When the run began, on its clock and in nanoseconds since 1970.
+    origin: (Time, u64),
+    /// Why recording could not begin.
+    failure: Option<String>,
+    /// What a record costs at its source, where that was measured.
+    overhead_ps: BTreeMap<String, u64>,
+    measure_overhead: bool,
+}
+
+impl Records {
+    /// Gives regions their layout. Nothing is recorded yet.
+    pub(crate) fn new(setup: Setup) -> Records {
+        let Setup { plan, plan_hash, folder, member, regions, without_calls, .. } = setup;
+        let mut unavailable = BTreeMap::new();
+        let layout = layout(regions.len());
+        let made: io::Result<Vec<(NodeId, Arc<Region>)>> = regions
+            .into_iter()
+            .map(|(node, file)| Ok((node, Arc::new(Region::create_in(file, layout)?))))
+            .collect();
+        let regions = made.unwrap_or_else(|error| {
+            unavailable.insert(Layer::Calls, format!("cannot share memory with nodes: {error}"));
+            Vec::new()
+        });
+        if regions.is_empty() {
+            let why = without_calls.unwrap_or_else(|| WITHOUT_LIBRARY.to_owned());
+            unavailable.entry(Layer::Calls).or_insert(why);
+        }
+        let mut unseen = Vec::new();
+        let (supervision, feeds) = match supervise(&plan, setup.supervised, &mut unseen) {
+            Ok(started) => started,
+            Err(error) => {
+                unseen.push(format!("no calls of static programs are seen: {error}"));
+                (None, Vec::new())
+            }
+        };
+        let diagnosis = diagnosis_of(setup.diagnosis, plan.record.tcp_interval);
+        let diagnosis = diagnosis.map_err(|why| unavailable.insert(Layer::Tcp, why)).ok();
+        unavailable.insert(Layer::Kernel, NOT_YET.to_owned());
+        unavailable.insert(Layer::Engine, NOT_YET.to_owned());
+        Records {
+            diagnosis,
+            connections: Switch::default(),
+            supervision,
+            feeds,
+            unseen,
+            recording: plan.record.clone(),
+            plan,
+            plan_hash,
+            folder: folder.join(FOLDER),
+            member,
+            is_on: false,
+            regions,
+            unavailable,
+            drain: None,
+            origin: (Time::ZERO, 0),
+            failure: None,
+            overhead_ps: BTreeMap::new(),
+            measure_overhead: setup.measure_overhead,
+        }
+    }
+
+    /// Measures what a record costs, if that is wanted; a sentence if it cannot be.
+    pub(crate) fn measure_overhead(&mut self) -> Option<String> {
+        if !self.measure_overhead {
+            return None;
+        }
+        match overhead::measure(&self.folder) {
+            Ok(costs) => {
+                self.overhead_ps = costs;
+                None
+            }
+            Err(error) => Some(format!("cannot measure what a record costs: {error}")),
+        }
+    }
+
+    /// The run begins. A recording that cannot begin does not end it.
+    pub(crate) fn begin(&mut self, origin: Time) {
+        let since_ns = clock::monotonic_ns().saturating_sub(origin.as_nanos());
+        self.origin = (origin, clock::realtime_ns().saturating_sub(since_ns));
+        if self.recording.mode == RecordMode::On
+            && let Err(why) = self.start(None, None)
+        {
+            self.failure = Some(why);
+        }
+    }
+
+    /// Records what is chosen from now on: without a choice, what the file says.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub(crate) fn start(
+        &mut self,
+        choice: Option<RecordChoice>,
+        max: Option<Bytes>,
+    ) -> Result<(), String> {
+        let choice = choice.unwrap_or_else(|| self.plan.record.choice.clone());
+        for layer in choice.layers.iter() {
+            if let Some(why) = self.unavailable.get(&layer) {
+                return Err(format!("layer {} cannot be recorded: {why}", layer.name()));
+            }
+        }
+        self.recording.choice = choice;
+        self.recording.max = max.unwrap_or(self.recording.max);
+        let filter = Filter::new(&self.recording.choice, &self.plan);
+        match &self.drain {
+            Some(drain) => {
+                drain.choose(filter);
+                drain.limit(limits(&self.recording));
+            }
+            None => {
+                let drain = self.start_drain(filter).map_err(|error| {
+                    format!("cannot write records to {}: {error}", self.folder.display())
+                })?;
+                self.drain = Some(drain);
+            }
+        }
+        self.is_on = true;
+        self.switch();
+        Ok(())
+    }
+
+    /// Records nothing from now on. What there is is in the files then.
+    pub(crate) fn stop(&mut self) {
+        self.is_on = false;
+        self.switch();
+        if let Some(drain) = &self.drain {
+            drain.flush();
+        }
+    }
+
+    /// Has sources leave what is wanted of them.
+    fn switch(&self) {
+        let choice = &self.recording.choice;
+        self.connections.set(self.is_on && choice.has_layer(Layer::Tcp));
+        if let Some(supervision) = &self.supervision {
+            supervision.set_recording(self.is_on && choice.has_layer(Layer::Calls));
+        }
+        for (node, region) in &self.regions {
+            let wanted = choice.has_layer(Layer::Calls) && choice.has_node(*node);
+            region.set_recording(self.is_on && wanted);
+        }
+    }
+
+    fn start_drain(&mut self, filter: Filter) -> io::Result<Drain> {
+        let setup = drain::Setup {
+            folder: self.folder.clone(),
+            prefix: self
+                .member
+                .as_ref()
+                .map_or_else(String::new, |(number, _)| format!("{number}-")),
+            header: self.header(),
+            limits: limits(&self.recording),
+            filter,
+            homes: self.homes(),
+            anonymity: self.recording.anonymous.then(Anonymity::default),
+            interval: drain::INTERVAL.min(span(self.recording.tcp_interval)),
+        };
+        let feed = |(node, region): &(NodeId, Arc<Region>)| {
+            let source = Source::of_node(Layer::Calls, node.0, 0);
+            Box::new(RegionFeed::new(Arc::clone(region), source)) as Box<dyn drain::Feed>
+        };
+        let feeds = self.regions.iter().map(feed).chain(self.feeds.drain(..));
+        let drain = Drain::start(setup, feeds.collect())?;
+        if let Some(diagnosis) = self.diagnosis.take() {
+            drain.consult(Box::new(Connections::new(diagnosis, self.connections.clone())));
+        }
+        Ok(drain)
+    }
+
+    /// Whose calls should be there.
+    fn homes(&self) -> Homes {
+        let choice = &self.recording.choice;
+        let wanted = self
+            .regions
+            .iter()
+            .filter(|(node, _)| choice.has_layer(Layer::Calls) && choice.has_node(*node));
+        let addresses = wanted.flat_map(|(node, _)| {
+            let interfaces = self.plan.nodes[node.index()].interfaces.iter();
+            interfaces.flat_map(Interface::addresses).map(|address| (address, node.0))
+        });
+        Homes(addresses.collect())
+    }
+
+    fn header(&self) -> Header {
+        let plan = &self.plan;
+        let lane = |index| {
+            let lane = Lane::from_index(index);
+            LaneName {
+                link: plan.links[lane.link.index()].name.clone(),
+                from: plan.vertex_name(plan.lane_start(lane)).to_owned(),
+                to: plan.vertex_name(plan.lane_end(lane)).to_owned(),
+            }
+        };
+        let reasons = windtunnel_engine::DropReason::ALL.iter();
+        let wanted = |layer: &Layer| {
+            self.recording.choice.has_layer(*layer) && !self.unavailable.contains_key(layer)
+        };
+        let layers = Layer::ALL.iter().filter(|layer| wanted(layer));
+        Header {
+            run: plan.name.clone(),
+            plan: self.plan_hash.clone(),
+            member: self.member.as_ref().map(|(_, name)| name.clone()),
+            origin_ns: self.origin.0.as_nanos(),
+            origin_unix_ns: self.origin.1,
+            anonymous: self.recording.anonymous,
+            layers: layers.map(|layer| layer.name().to_owned()).collect(),
+            nodes: plan.nodes.iter().map(|node| node.name.clone()).collect(),
+            lanes: (0..plan.links.len() * 2).map(lane).collect(),
+            drop_reasons: reasons.map(|reason| reason.name().to_owned()).collect(),
+            ..Header::new(&format!("windtunnel {}", env!("CARGO_PKG_VERSION")))
+        }
+    }
+}
+
+/// Starts the thread that lets calls of static programs go on; its sources.
+#[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
+fn supervise(
+    plan: &Plan,
+    sockets: Vec<(NodeId, Result<OwnedFd, String>)>,
+    unseen: &mut Vec<String>,
+) -> io::Result<(Option<Supervision>, Vec<Box<dyn drain::Feed>>)> {
+    let mut nodes = Vec::new();
+    for (node, socket) in sockets {
+        match socket {
+            Ok(socket) => nodes.push((node, socket)),
+            Err(why) => {
+                let node = &plan.nodes[node.index()].name;
+                unseen.push(format!("node {node}: no calls of static programs are seen: {why}"));
+            }
+        }
+    }
+    if nodes.is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    let (supervision, feeds) = Supervision::start(nodes, SHOWN_MAX)?;
+    supervision.set_recording(false);
+    Ok((Some(supervision), feeds))
+}
+
+/// What looks at the state of connections in all nodes, or why nothing can.
+fn diagnosis_of(
+    sockets: Vec<(NodeId, io::Result<OwnedFd>)>,
+    interval: Span,
+) -> Result<Diagnosis, String> {
+    if sockets.is_empty() {
+        return Err(WITHOUT_SOCKETS.to_owned());
+    }
+    let open = |(node, socket): (NodeId, io::Result<OwnedFd>)| {
+        let why = |error| format!("the kernel cannot be asked about sockets: {error}");
+        socket.map(|socket| (node, socket)).map_err(why)
+    };
+    let sockets: Result<Vec<_>, String> = sockets.into_iter().map(open).collect();
+    Ok(Diagnosis::new(sockets?, span(interval)))
+}
+
+fn span(span: Span) -> Duration {
+    Duration::from_nanos(span.as_nanos())
+}
+
+fn limits(recording: &Recording) -> Limits {
+    let Recording { max, rotate, keep, .. } = recording;
+    Limits { max: max.0, rotate: rotate.0, keep: *keep }
+}
+
+/// The more nodes, the less room for each: all together take less than a gigabyte when every slot
+/// has been used.
+fn layout(nodes: usize) -> Layout {
+    let slots = match nodes {
+        0..=64 => 1 << 17,
+        65..=256 => 1 << 16,
+        _ => 1 << 14,
+    };
+    Layout { rings: 1, slots, sockets: 1 << 14 }
+}
+
+/// Calls of the static programs of a node that wait for the thread of records.
+const SHOWN_MAX: usize = 1 << 14;
+/// Below the run folder.
+pub(crate) const FOLDER: &str = "records";
+const WITHOUT_SOCKETS: &str = "the nodes were made without it; write `record: standby`, so that it \
+                               can begin at any time";
+const NOT_YET: &str = "runs do not record it yet";
+const WITHOUT_LIBRARY: &str = "programs were started without the library for it; write \
+                               `record: standby`, so that it can begin at any time";

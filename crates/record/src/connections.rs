@@ -1,0 +1,71 @@
+//! The state of TCP connections as a source that the [drain](crate::drain) asks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use windtunnel_evidence::file::Source;
+use windtunnel_model::NodeId;
+use windtunnel_model::record::Record;
+use windtunnel_model::record::kind::Layer;
+
+use crate::diagnosis::Diagnosis;
+use crate::drain::Ask;
+
+/// Switches looking on and off; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Switch {
+    is_on: Arc<AtomicBool>,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+/// Looks at connections while its switch is on.
+#[derive(Debug)]
+pub struct Connections {
+    diagnosis: Diagnosis,
+    switch: Switch,
+    was_on: bool,
+}
+
+impl Switch {
+    /// Whether connections are looked at from now on.
+    pub fn set(&self, on: bool) {
+        self.is_on.store(on, Ordering::Relaxed);
+    }
+
+    /// What the kernel refused first.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Connections {
+    /// Looks with `diagnosis` while `switch` is on.
+    #[must_use]
+    pub fn new(diagnosis: Diagnosis, switch: Switch) -> Connections {
+        Connections { diagnosis, switch, was_on: false }
+    }
+}
+
+impl Ask for Connections {
+    fn ask(&mut self, is_last: bool, sink: &mut dyn FnMut(Source, &Record)) {
+        let on = self.switch.is_on.load(Ordering::Relaxed);
+        let was_on = std::mem::replace(&mut self.was_on, on);
+        let of_node = |node: NodeId| Source::of_node(Layer::Tcp, node.0, 0);
+        let mut sink = |node: NodeId, record: &Record| sink(of_node(node), record);
+        if on && !was_on {
+            self.diagnosis.begin_anew();
+        }
+        let looked = match (on, was_on) {
+            // How it ends, too.
+            (true, _) if is_last => self.diagnosis.look_at_all(&mut sink),
+            (false, true) => self.diagnosis.look_at_all(&mut sink),
+            (true, _) => self.diagnosis.poll(&mut sink),
+            (false, false) => Ok(()),
+        };
+        if let Err(error) = looked {
+            let mut failure = self.switch.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert_with(|| format!("cannot look at connections: {error}"));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the records of calls know nothing of, although another layer has seen it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use windtunnel_evidence::file::Source;
+use windtunnel_model::record::kind::{Blind, Layer};
+use windtunnel_model::record::{Kind, Record};
+
+use super::filter::Ends;
+
+/// Whose calls should be recorded: the nodes, by their addresses. Empty: of no node.
+#[derive(Debug, Clone, Default)]
+pub struct Homes(pub BTreeMap<IpAddr, u32>);
+
+/// Connections and processes, by node.
+#[derive(Debug, Default)]
+pub(super) struct Unseen {
+    homes: Homes,
+    /// Names of processes, by source and number of the process.
+    names: BTreeMap<(Source, u32), String>,
+    /// What sources of calls say that they cannot see, and how often.
+    said: BTreeMap<(u32, String), u64>,
+}
+
+impl Unseen {
+    pub(super) fn new(homes: Homes) -> Unseen {
+        Unseen { homes, ..Unseen::default() }
+    }
+
+    /// Looks at a definition.
+    pub(super) fn learn(&mut self, source: Source, record: &Record) {
+        if source.layer != Layer::Calls as u8 {
+            return;
+        }
+        if record.kind == Kind::Process as u8 {
+            let bytes = record.arg_bytes();
+            let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+            let name = String::from_utf8_lossy(name).into_owned();
+            self.names.insert((source, record.flow), name);
+        } else if record.kind == Kind::Unseen as u8 {
+            let why = Blind::from_number(record.args[0]);
+            let why = why.map_or("for a reason of a later version", Blind::name);
+            let name = self.names.get(&(source, record.args[1]));
+            let who = name.map_or_else(|| format!("process {}", record.args[1]), Clone::clone);
+            *self.said.entry((source.node, format!("{who}: {why}"))).or_default() += 1;
+        }
+    }
+
+    /// By node, sentences about what is not among its calls. `flows` are all TCP connections with
+    /// the sources that have seen them.
+    pub(super) fn sentences(
+        &self,
+        flows: impl Iterator<Item = (Source, Ends)>,
+    ) -> Vec<(u32, String)> {
+        let (mut called, mut seen, mut passed) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for (source, [one, other]) in flows {
+            if source.layer == Layer::Calls as u8 {
+                called.insert((source.node, one, other));
+                continue;
+            }
+            let home = |own: (IpAddr, u16)| self.homes.0.get(&own.0).copied();
+            if source.layer == Layer::Tcp as u8 {
+                seen.extend(home(one).map(|node| (node, one, other)));
+                continue;
+            }
+            for (own, peer) in [(one, other), (other, one)] {
+                passed.extend(home(own).map(|node| (node, own, peer)));
+            }
+        }
+        // Packets also go to where no socket is.
+        let seen = if seen.is_empty() { passed } else { seen };
+        let mut missing: BTreeMap<u32, u64> = BTreeMap::new();
+        for (node, ..) in seen.difference(&called) {
+            *missing.entry(*node).or_default() += 1;
+        }
+        let connections = missing.into_iter().map(|(node, count)| {
+            (node, format!("{count} TCP connections of which no program's calls were seen"))
+        });
+        let said = self.said.iter().map(|((node, what), _)| (*node, what.clone()));
+        connections.chain(said).collect()
+    }
+}
