@@ -38,6 +38,7 @@ pub(crate) enum Verb {
     Do(verb::happen::Arguments),
     Record(Box<verb::record::Arguments>),
     Stop(verb::stop::Arguments),
+    Explain(verb::explain::Arguments),
     Schema(verb::schema::Arguments),
     Keygen(verb::keygen::Arguments),
     Agent(Box<verb::agent::Arguments>),
@@ -45,6 +46,8 @@ pub(crate) enum Verb {
     Attach(verb::attach::Arguments),
     #[command(hide = true)]
     Part(verb::part::Arguments),
+    #[command(hide = true)]
+    Play(verb::play::Arguments),
     Doctor(verb::doctor::Arguments),
     Completions(verb::completions::Arguments),
     #[command(hide = true)]

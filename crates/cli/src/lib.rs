@@ -20,6 +20,7 @@
 //! | `manual` | the manual page |
 //! | `relay` | bytes between the user's terminal and a command's |
 //! | `presence` | whether this machine has the programs of a scenario |
+//! | `records` | the records of a run, from its folder |
 //! | `output` | writing to standard output and standard error |
 //! | `terminal` | raw mode that even a panic leaves |
 //!
@@ -40,6 +41,7 @@ mod load;
 mod manual;
 mod output;
 mod presence;
+mod records;
 mod relay;
 mod render;
 mod terminal;

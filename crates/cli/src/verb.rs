@@ -7,6 +7,7 @@ pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod exec;
+pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod happen;
 pub(crate) mod hosts;
@@ -16,6 +17,7 @@ pub(crate) mod link;
 pub(crate) mod links;
 pub(crate) mod manual;
 pub(crate) mod part;
+pub(crate) mod play;
 pub(crate) mod ps;
 pub(crate) mod record;
 pub(crate) mod run;
@@ -40,6 +42,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Check(arguments) => check::run(arguments),
         Verb::Generate(arguments) => generate::run(arguments),
         Verb::Import(arguments) => import::run(arguments),
+        Verb::Explain(arguments) => explain::run(arguments),
         Verb::Exec(arguments) => exec::run(arguments),
         Verb::Shell(arguments) => shell::run(arguments),
         Verb::Ps(arguments) => ps::run(arguments),
@@ -56,6 +59,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Keygen(arguments) => keygen::run(arguments),
         Verb::Agent(arguments) => agent::run(arguments),
         Verb::Part(arguments) => part::run(arguments),
+        Verb::Play(arguments) => play::run(arguments),
         Verb::Attach(arguments) => attach::run(arguments),
         Verb::Hosts(arguments) => hosts::run(arguments),
         Verb::Doctor(arguments) => doctor::run(arguments),

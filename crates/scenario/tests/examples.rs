@@ -44,6 +44,7 @@ fn every_example_and_experiment_loads_without_an_error_or_a_warning() {
     let folders = [
         "examples",
         "examples/slurm",
+        "experiments/magnet",
         "experiments/splaynet",
         "experiments/splaynet/short",
         "experiments/splaynet/large",

@@ -81,6 +81,10 @@ map! {
         /// The command: a text that is split into words as a shell would (no shell runs it: write
         /// `[sh, -c, "…"]` for one), a list of words, or a list of programs `{run: …, …}`.
         "run" RUN: Run,
+        /// A workload that `windtunnel records workload` has written: the node does again what the
+        /// programs of the node with its name did, as client and as server, over this network. A
+        /// relative path starts at the working folder of the programs.
+        "replay" REPLAY: String,
         ..ProgramTable,
         ..Startup,
         /// Make so many nodes of this one, called `name-1`, `name-2` …; `name` then is their group.

@@ -153,7 +153,11 @@ pub(super) fn read_programs(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
 ) -> Option<Vec<ProgramDraft>> {
+    let replay = from.read_at(fields, Node::REPLAY).map(|file| replaying(&file.value));
     let Some(run) = fields.get(Node::RUN) else {
+        if replay.is_some() {
+            return Some(replay.into_iter().collect());
+        }
         for key in ["ready", "after", "start", "daemon", "restart", "cwd", "env"] {
             if let (Some(field), false) = (fields.find(key), fields.unknown) {
                 let message = format!("`{key}` has no effect on a node that has no `run`");
@@ -168,7 +172,16 @@ pub(super) fn read_programs(
         let message = "`ready` of a node with a list of programs belongs to one of them";
         from.mistake_with_hint(ready.place, message, "write it beside that program's `run`");
     }
-    Run::read(from, run)
+    let mut programs = Run::read(from, run)?;
+    programs.extend(replay);
+    Some(programs)
+}
+
+/// The program behind `replay` is windtunnel itself: what forks a node's programs has it as its
+/// executable.
+fn replaying(file: &At<String>) -> ProgramDraft {
+    let argv = ["/proc/self/exe", "play", &file.value].map(str::to_owned).to_vec();
+    ProgramDraft { argv, place: file.place, keys: ProgramKeys::default() }
 }
 
 fn read_program(from: &mut Decoder<'_>, item: Field<'_>) -> Option<ProgramDraft> {

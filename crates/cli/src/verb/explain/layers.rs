@@ -1,0 +1,91 @@
+//! `explain --layers`: from programs to the wire and back.
+
+use serde::Serialize;
+use windtunnel_evidence::Evidence;
+use windtunnel_evidence::history::Side;
+use windtunnel_evidence::modulation::{Modulation, Quantiles, Series, modulation};
+
+use crate::exit::Exit;
+use crate::output;
+use crate::render::quantity::{bytes, nanos};
+use crate::render::table::{Align, Table};
+use crate::verb::Outcome;
+
+/// A direction of a flow, with names.
+#[derive(Debug, Serialize)]
+struct Named {
+    protocol: String,
+    /// What sends, and to what.
+    from: String,
+    to: String,
+    #[serde(flatten)]
+    modulation: Modulation,
+}
+
+pub(super) fn run(evidence: &Evidence, json: bool) -> Outcome {
+    let all: Vec<Named> =
+        modulation(evidence).into_iter().map(|one| Named::new(evidence, one)).collect();
+    if json {
+        output::json(&all)?;
+    } else {
+        output::data(&all.iter().map(text).collect::<String>())?;
+    }
+    Ok(Exit::Fine.code())
+}
+
+impl Named {
+    fn new(evidence: &Evidence, modulation: Modulation) -> Named {
+        let flow = &evidence.flows()[modulation.flow as usize];
+        let name = |side: Side| {
+            let end = match side {
+                Side::Client => &flow.from,
+                Side::Server => &flow.to,
+            };
+            end.as_ref().map_or_else(|| "?".to_owned(), |end| evidence.end_name(end))
+        };
+        let (from, to) = (name(modulation.sender), name(modulation.sender.peer()));
+        Named { protocol: flow.protocol_name(), from, to, modulation }
+    }
+}
+
+fn text(named: &Named) -> String {
+    let Named { protocol, from, to, modulation } = named;
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("count", Align::Right),
+        ("bytes", Align::Right),
+        ("", Align::Left),
+        ("median", Align::Right),
+        ("p90", Align::Right),
+        ("p99", Align::Right),
+        ("most", Align::Right),
+    ]);
+    series(&mut table, "written", modulation.writes.as_ref());
+    delay(&mut table, "write to wire", modulation.to_wire_ns.as_ref());
+    series(&mut table, "on the wire", modulation.packets.as_ref());
+    delay(&mut table, "wire to read", modulation.to_program_ns.as_ref());
+    series(&mut table, "read", modulation.reads.as_ref());
+    format!("flow {}: {from} → {to} ({protocol})\n{}\n", modulation.flow, table.render("  "))
+}
+
+fn series(table: &mut Table, name: &str, series: Option<&Series>) {
+    let Some(series) = series else { return };
+    let (count, sum) = (series.count.to_string(), bytes(series.bytes));
+    let sizes = values(&series.size, |size| format!("{size}B"));
+    table.row([name.to_owned(), count, sum, "size".to_owned()].into_iter().chain(sizes));
+    if let Some(spacing) = &series.spacing_ns {
+        let blank = || String::new();
+        let spacing = values(spacing, nanos);
+        table.row([blank(), blank(), blank(), "spacing".to_owned()].into_iter().chain(spacing));
+    }
+}
+
+fn delay(table: &mut Table, name: &str, delay: Option<&Quantiles>) {
+    let Some(delay) = delay else { return };
+    let first = [name.to_owned(), String::new(), String::new(), "delay".to_owned()];
+    table.row(first.into_iter().chain(values(delay, nanos)));
+}
+
+fn values(quantiles: &Quantiles, text: impl Fn(u64) -> String) -> [String; 4] {
+    [quantiles.p50, quantiles.p90, quantiles.p99, quantiles.max].map(text)
+}

@@ -1,0 +1,137 @@
+//! `play`: what recorded programs did, done again in a node (`replay:` of the scenario).
+
+mod client;
+mod datagrams;
+mod progress;
+mod server;
+mod steps;
+
+use std::fs;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use windtunnel_evidence::workload::{Connection, Protocol, parse};
+use windtunnel_sys::clock::set_timer_slack;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::render::quantity::{bytes, count};
+use crate::verb::Outcome;
+use progress::Progress;
+use steps::Played;
+
+/// Do again what the programs of a node did: the program behind `replay` of a scenario
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The workload, as `windtunnel records workload` writes it
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Play the part of this node [default: the one that it runs in]
+    #[arg(long, value_name = "NODE", env = "WINDTUNNEL_PLAY_AS")]
+    node: Option<String>,
+}
+
+/// A workload and how far its clients are.
+#[derive(Debug)]
+struct Play {
+    connections: Vec<Connection>,
+    progress: Progress,
+    begin: Instant,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let connections = read(&arguments.file)?;
+    let node = match &arguments.node {
+        Some(node) => node.clone(),
+        None => own_name()?,
+    };
+    let is_of_node = |it: &Connection| it.client == node || it.server == node;
+    if !connections.iter().any(is_of_node) {
+        let text = format!("{} has no connection of the node {node}", arguments.file.display());
+        return Err(Failure::new(Exit::Usage, text).hint("nodes are found by their names"));
+    }
+    // Threads inherit it. Without it each pause would be up to 50 µs longer.
+    set_timer_slack(NonZeroU64::MIN).map_err(|error| Failure::caused(Exit::Machine, error))?;
+    let progress = Progress::new(connections.len());
+    let play = Arc::new(Play { connections, progress, begin: Instant::now() });
+    let played = play_all(&play, &node)?;
+    let sum: Played = played.iter().sum();
+    let text = format!(
+        "{} played as {node}: {} written, {} read\n",
+        count(played.len(), "connection"),
+        bytes(sum.written),
+        bytes(sum.read)
+    );
+    output::data(&text)?;
+    Ok(Exit::Fine.code())
+}
+
+fn read(file: &Path) -> Result<Vec<Connection>, Failure> {
+    let unusable = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Usage, format!("cannot use {}: {error}", file.display()))
+    };
+    let text = fs::read_to_string(file).map_err(|error| unusable(&error))?;
+    let connections = parse(&text).map_err(|error| unusable(&error))?;
+    for (at, connection) in connections.iter().enumerate() {
+        if connection.connection as usize != at + 1 || at + 1 > client::CONNECTIONS_MAX {
+            let text = format!("connection {} is not number {}", connection.connection, at + 1);
+            return Err(unusable(&text));
+        }
+    }
+    Ok(connections)
+}
+
+fn own_name() -> Result<String, Failure> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname");
+    let name = name.map_err(|error| Failure::caused(Exit::Machine, error))?;
+    Ok(name.trim().to_owned())
+}
+
+/// Plays all that is the node's; each connection has a thread.
+fn play_all(play: &Arc<Play>, node: &str) -> Result<Vec<Played>, Failure> {
+    let servers = server::start(play, node)?;
+    let clients = play.connections.iter().filter(|it| it.client == node).map(|connection| {
+        let (play, number) = (Arc::clone(play), connection.connection);
+        spawn(move || client::play(&play, number))
+    });
+    let clients = clients.collect::<Result<Vec<_>, _>>()?;
+    let mut played = Vec::new();
+    for thread in clients.into_iter().chain(servers) {
+        let done = thread.join().map_err(|_| Failure::new(Exit::Internal, "a thread panicked"))?;
+        played.extend(done?);
+    }
+    Ok(played)
+}
+
+/// A thread that plays connections, or listens for them.
+type Thread = thread::JoinHandle<Result<Vec<Played>, Failure>>;
+
+fn spawn(
+    work: impl FnOnce() -> Result<Vec<Played>, Failure> + Send + 'static,
+) -> Result<Thread, Failure> {
+    let builder = thread::Builder::new().stack_size(STACK_BYTES);
+    builder.spawn(work).map_err(|error| Failure::caused(Exit::Machine, error))
+}
+
+/// Connections of this protocol that the node serves, by port.
+fn served<'a>(
+    play: &'a Play,
+    node: &str,
+    protocol: Protocol,
+) -> std::collections::BTreeMap<u16, Vec<&'a Connection>> {
+    let mut ports: std::collections::BTreeMap<u16, Vec<&Connection>> =
+        std::collections::BTreeMap::new();
+    for it in &play.connections {
+        if it.server == node && it.protocol == protocol {
+            ports.entry(it.port).or_default().push(it);
+        }
+    }
+    ports
+}
+
+/// A thread has one small buffer and a socket.
+const STACK_BYTES: usize = 256 * 1024;
