@@ -61,7 +61,7 @@ pub(super) struct Flow {
     origins: [Option<u32>; 2],
     /// By direction: packets so far.
     packets: [u32; 2],
-    /// Whether packets may have passed that nobody counted.
+    /// Whether packets may have passed that no one counted.
     is_partial: bool,
     /// More than SYNs were seen.
     is_open: bool,
