@@ -297,6 +297,7 @@ pub fn is_packet(kind: Kind) -> bool {
             | Kind::Marked
             | Kind::Duplicated
             | Kind::Corrupted
+            | Kind::Fragmented
     )
 }
 
