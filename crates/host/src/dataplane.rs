@@ -7,7 +7,7 @@
 //!
 //! 1. take orders; 2. for each arrived frame: let the engine catch up to its stamp, hand it in; 3.
 //!    let the engine catch up to the present; 4. send what is due, in order, and record how late it
-//!    was; 5. sample every 100 ms; 6. sleep until the engine's next time-out, an arrival or an
+//!    was; 5. hand over what was recorded; sample every 100 ms; 6. sleep until the engine's next time-out, an arrival or an
 //!    order.
 //!
 //! Scheduled changes are applied between two packets at their exact time, by the same catching up.
@@ -22,6 +22,7 @@ mod orders;
 mod outbox;
 mod overload;
 pub(crate) mod phase;
+mod records;
 mod remote;
 mod sampler;
 mod schedule;
@@ -48,6 +49,8 @@ pub(crate) use message::{Note, Order};
 pub(crate) use meter::Flow;
 use outbox::Outbox;
 use overload::Overload;
+pub(crate) use records::RecordSetup;
+use records::Records;
 pub(crate) use remote::{OneWay, PeerTraffic, Remote, Silence, Traffic};
 use sampler::Sampler;
 pub(crate) use schedule::Cause;
@@ -72,6 +75,8 @@ pub(crate) struct Setup {
     pub notify: Arc<Wake>,
     /// The other machines of the run, if there are any.
     pub remote: Option<Remote>,
+    /// What is recorded of packets; `None`: nothing can be.
+    pub records: Option<RecordSetup>,
 }
 
 /// The running loop.
@@ -149,6 +154,7 @@ struct Loop {
     overload: Overload,
     wait_policy: WaitPolicy,
     remote: Option<Remote>,
+    records: Records,
     orders: Receiver<Order>,
     wake: Arc<Wake>,
     notes: Sender<Note>,
@@ -166,6 +172,7 @@ impl Loop {
         notes: Sender<Note>,
     ) -> Self {
         let remote = setup.remote.take();
+        let records = Records::new(setup.records.take());
         let highest = setup.interfaces.iter().max().map_or(0, |&index| index as usize + 1);
         let mut ports = vec![None; highest];
         for (port, &interface) in setup.interfaces.iter().enumerate() {
@@ -176,6 +183,7 @@ impl Loop {
             ports,
             wait_policy: WaitPolicy::new(remote.is_some()),
             remote,
+            records,
             schedule: Schedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
@@ -202,6 +210,7 @@ impl Loop {
         while !self.finished {
             self.take_orders();
             let turn = self.turn();
+            self.records.hand_over(&mut self.engine);
             self.watch(&turn);
             self.announce(turn.began);
             self.sample();
@@ -215,6 +224,7 @@ impl Loop {
                 self.sleep();
             }
         }
+        self.records.hand_over(&mut self.engine);
         let after = limits::schedule_of(thread).unwrap_or_default();
         let (engine, plan) = (&mut self.engine, &self.setup.plan);
         let caught_up = self.arrivals.last();

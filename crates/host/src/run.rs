@@ -289,6 +289,7 @@ fn start_threads(
         packet_memory: options.packet_memory.0,
         notify: Arc::clone(&wake),
         remote,
+        records: None,
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
     Ok((Threads { wake, recorder, output, matches, dataplane, notes }, recording))

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windtunnel_engine::RecordSettings;
 use windtunnel_model::flow::FlowChange;
 use windtunnel_model::plan::Action;
 use windtunnel_model::{Span, Time};
@@ -78,6 +79,8 @@ pub(crate) enum Order {
     },
     /// Another machine is lost.
     Forget { member: u16 },
+    /// Record these packets from now on, instead of what was recorded before; `None`: none.
+    Record(Option<Box<RecordSettings>>),
     /// The run is over: send nothing more to other machines.
     Close,
     /// Stop and hand in the results.

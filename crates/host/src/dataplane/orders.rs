@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::TryRecvError;
 
-use windtunnel_engine::Engine;
+use windtunnel_engine::{Engine, RecordSettings};
 use windtunnel_model::Time;
 
 use super::change::{advance, apply};
@@ -37,6 +37,7 @@ impl Loop {
                 Ok(Order::Clocks { ahead_ns }) => {
                     self.remote.iter_mut().for_each(|remote| remote.set_clocks(&ahead_ns));
                 }
+                Ok(Order::Record(settings)) => self.record(settings.map(|settings| *settings)),
                 Ok(Order::Close) => self.close(),
                 Ok(Order::Finish { await_datagrams }) => {
                     self.last = Some((await_datagrams, now() + SETTLE));
@@ -65,6 +66,13 @@ impl Loop {
         advance(engine, schedule, sampler, at, notes, &setup.notify);
     }
 
+    /// Records something else from now on.
+    fn record(&mut self, settings: Option<RecordSettings>) {
+        let at = self.arrivals.not_before(now());
+        self.catch_up(at);
+        self.records.choose(settings, &mut self.engine);
+    }
+
     /// From now on nothing goes to other machines.
     fn close(&mut self) {
         let sent = self.remote.as_mut().map(|remote| remote.close(now()));
@@ -80,6 +88,7 @@ impl Loop {
     fn begin(&mut self, origin: Time) {
         self.engine = new_engine(&self.setup, self.remote.as_ref());
         self.engine.start_traces(origin);
+        self.records.begin(&mut self.engine);
         let at = self.arrivals.not_before(now());
         let engine = &mut self.engine;
         let over = self.remote.as_mut().map(|remote| remote.begin(at, origin, engine));
