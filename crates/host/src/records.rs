@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windtunnel_engine::{DROP_REASON_NAMES, RecordSettings};
 use windtunnel_evidence::file::{Header, LaneName, Source};
 use windtunnel_model::plan::{Interface, RecordChoice, RecordMode, Recording};
 use windtunnel_model::record::kind::Layer;
@@ -27,6 +28,8 @@ use windtunnel_record::notification::Supervision;
 use windtunnel_record::overhead;
 use windtunnel_sys::clock;
 use windtunnel_sys::region::Region;
+
+use crate::dataplane::RecordSetup;
 
 /// What a recording needs.
 pub(crate) struct Setup {
@@ -58,6 +61,8 @@ pub(crate) struct Records {
     recording: Recording,
     is_on: bool,
     regions: Vec<(NodeId, Arc<Region>)>,
+    /// Where the packet loop leaves its records.
+    packets: Arc<Region>,
     /// Looks at the state of connections, until the thread has it.
     diagnosis: Option<Diagnosis>,
     connections: Switch,
@@ -81,7 +86,10 @@ pub(crate) struct Records {
 
 impl Records {
     /// Gives regions their layout. Nothing is recorded yet.
-    pub(crate) fn new(setup: Setup) -> Records {
+    ///
+    /// # Errors
+    /// If there is no memory for the packet loop's records.
+    pub(crate) fn new(setup: Setup) -> io::Result<Records> {
         let Setup { plan, plan_hash, folder, member, regions, without_calls, .. } = setup;
         let mut unavailable = BTreeMap::new();
         let layout = layout(regions.len());
@@ -108,8 +116,8 @@ impl Records {
         let diagnosis = diagnosis_of(setup.diagnosis, plan.record.tcp_interval);
         let diagnosis = diagnosis.map_err(|why| unavailable.insert(Layer::Tcp, why)).ok();
         unavailable.insert(Layer::Kernel, NOT_YET.to_owned());
-        unavailable.insert(Layer::Engine, NOT_YET.to_owned());
-        Records {
+        Ok(Records {
+            packets: Arc::new(Region::create(PACKETS)?.0),
             diagnosis,
             connections: Switch::default(),
             supervision,
@@ -128,7 +136,7 @@ impl Records {
             failure: None,
             overhead_ps: BTreeMap::new(),
             measure_overhead: setup.measure_overhead,
-        }
+        })
     }
 
     /// Measures what a record costs, if that is wanted; a sentence if it cannot be.
@@ -191,13 +199,31 @@ impl Records {
         Ok(())
     }
 
-    /// Records nothing from now on. What there is is in the files then.
+    /// Has sources leave nothing from now on.
     pub(crate) fn stop(&mut self) {
         self.is_on = false;
         self.switch();
+    }
+
+    /// Waits until what sources have left is in files.
+    pub(crate) fn flush(&self) {
         if let Some(drain) = &self.drain {
             drain.flush();
         }
+    }
+
+    /// Where the packet loop leaves its records, of which it leaves none yet.
+    pub(crate) fn of_packets(&self) -> RecordSetup {
+        // Where streams begin is kept also for a recording that begins later.
+        let standby = self.recording.mode != RecordMode::Off;
+        RecordSetup { region: Arc::clone(&self.packets), settings: None, standby }
+    }
+
+    /// Which packets the packet loop is to record now.
+    pub(crate) fn packets(&self) -> Option<RecordSettings> {
+        let choice = &self.recording.choice;
+        let wanted = self.is_on && choice.has_layer(Layer::Engine);
+        wanted.then(|| RecordSettings::new(choice, &self.plan))
     }
 
     /// Has sources leave what is wanted of them.
@@ -231,7 +257,11 @@ impl Records {
             let source = Source::of_node(Layer::Calls, node.0, 0);
             Box::new(RegionFeed::new(Arc::clone(region), source)) as Box<dyn drain::Feed>
         };
-        let feeds = self.regions.iter().map(feed).chain(self.feeds.drain(..));
+        let engine = Source::of_machine(Layer::Engine, 0);
+        let engine: Box<dyn drain::Feed> =
+            Box::new(RegionFeed::new(Arc::clone(&self.packets), engine));
+        let feeds = std::iter::once(engine).chain(self.regions.iter().map(feed));
+        let feeds = feeds.chain(self.feeds.drain(..));
         let drain = Drain::start(setup, feeds.collect())?;
         if let Some(diagnosis) = self.diagnosis.take() {
             drain.consult(Box::new(Connections::new(diagnosis, self.connections.clone())));
@@ -263,7 +293,7 @@ impl Records {
                 to: plan.vertex_name(plan.lane_end(lane)).to_owned(),
             }
         };
-        let reasons = windtunnel_engine::DropReason::ALL.iter();
+        let reasons = DROP_REASON_NAMES.iter();
         let wanted = |layer: &Layer| {
             self.recording.choice.has_layer(*layer) && !self.unavailable.contains_key(layer)
         };
@@ -278,7 +308,7 @@ impl Records {
             layers: layers.map(|layer| layer.name().to_owned()).collect(),
             nodes: plan.nodes.iter().map(|node| node.name.clone()).collect(),
             lanes: (0..plan.links.len() * 2).map(lane).collect(),
-            drop_reasons: reasons.map(|reason| reason.name().to_owned()).collect(),
+            drop_reasons: reasons.map(|reason| (*reason).to_owned()).collect(),
             ..Header::new(&format!("windtunnel {}", env!("CARGO_PKG_VERSION")))
         }
     }
@@ -347,6 +377,8 @@ fn layout(nodes: usize) -> Layout {
 
 /// Calls of the static programs of a node that wait for the thread of records.
 const SHOWN_MAX: usize = 1 << 14;
+/// Room for 10 ms of 26 million records a second; a packet makes three at each link.
+const PACKETS: Layout = Layout { rings: 1, slots: 1 << 18, sockets: 0 };
 /// Below the run folder.
 pub(crate) const FOLDER: &str = "records";
 const WITHOUT_SOCKETS: &str = "the nodes were made without it; write `record: standby`, so that it \

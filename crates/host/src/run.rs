@@ -33,7 +33,7 @@ use windtunnel_sys::{schedule, signal};
 use windtunnel_trace::report::{Report, Verdict};
 
 use crate::clock::now;
-use crate::dataplane::{Dataplane, Remote, Setup};
+use crate::dataplane::{Dataplane, RecordSetup, Remote, Setup};
 use crate::error::{RunError, io, step};
 use crate::folder::{Folder, FolderError};
 use crate::live::{self, Live, Membership, Threads};
@@ -164,7 +164,8 @@ pub(crate) fn prepare(
         supervised,
         without_calls,
         measure_overhead: options.measure_overhead,
-    });
+    })
+    .map_err(step("make memory for records"))?;
     let unmeasured = records.measure_overhead();
     Ok(Prepared {
         signals,
@@ -234,8 +235,9 @@ impl Prepared {
         others: Option<(Membership, Remote)>,
     ) -> Result<Started, RunError> {
         let (membership, remote) = others.unzip();
+        let packets = (remote, self.records.of_packets());
         let (threads, recording) =
-            start_threads(plan, options, folder, &observer, &self.node_set, remote)?;
+            start_threads(plan, options, folder, &observer, &self.node_set, packets)?;
         let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
         if options.link_latest {
             folder.link_latest()?;
@@ -274,7 +276,7 @@ fn start_threads(
     folder: &Folder,
     observer: &Arc<dyn Observer>,
     node_set: &NodeSet,
-    remote: Option<Remote>,
+    (remote, records): (Option<Remote>, RecordSetup),
 ) -> Result<(Threads, Recording), RunError> {
     let wake = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
     let (recorder, recording) = Recorder::start(folder, plan)?;
@@ -289,7 +291,7 @@ fn start_threads(
         packet_memory: options.packet_memory.0,
         notify: Arc::clone(&wake),
         remote,
-        records: None,
+        records: Some(records),
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
     Ok((Threads { wake, recorder, output, matches, dataplane, notes }, recording))

@@ -1,6 +1,7 @@
 //! Messages between the packet loop and the main loop.
 
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use windtunnel_engine::RecordSettings;
 use windtunnel_model::flow::FlowChange;
@@ -79,8 +80,9 @@ pub(crate) enum Order {
     },
     /// Another machine is lost.
     Forget { member: u16 },
-    /// Record these packets from now on, instead of what was recorded before; `None`: none.
-    Record(Option<Box<RecordSettings>>),
+    /// Record these packets from now on, instead of what was recorded before (`None`: none), and
+    /// say when no others are left any more.
+    Record { settings: Option<Box<RecordSettings>>, done: Sender<()> },
     /// The run is over: send nothing more to other machines.
     Close,
     /// Stop and hand in the results.

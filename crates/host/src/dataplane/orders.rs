@@ -37,7 +37,11 @@ impl Loop {
                 Ok(Order::Clocks { ahead_ns }) => {
                     self.remote.iter_mut().for_each(|remote| remote.set_clocks(&ahead_ns));
                 }
-                Ok(Order::Record(settings)) => self.record(settings.map(|settings| *settings)),
+                Ok(Order::Record { settings, done }) => {
+                    self.record(settings.map(|settings| *settings));
+                    // That nothing waits for it any more is no matter.
+                    let _ = done.send(());
+                }
                 Ok(Order::Close) => self.close(),
                 Ok(Order::Finish { await_datagrams }) => {
                     self.last = Some((await_datagrams, now() + SETTLE));
@@ -71,6 +75,7 @@ impl Loop {
         let at = self.arrivals.not_before(now());
         self.catch_up(at);
         self.records.choose(settings, &mut self.engine);
+        self.records.hand_over(&mut self.engine);
     }
 
     /// From now on nothing goes to other machines.

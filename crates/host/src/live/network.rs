@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
+use windtunnel_engine::RecordSettings;
 use windtunnel_model::plan::Action;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_routing::Routes;
@@ -12,6 +15,9 @@ use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
 use super::context::Context;
 use super::links::LinkStates;
 use crate::dataplane::{Cause, Dataplane, Order, Tally};
+
+/// A packet loop that takes longer for a turn is stuck.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Changes of the network that have been ordered, and those that have taken effect.
 pub(super) struct Network {
@@ -22,6 +28,7 @@ pub(super) struct Network {
     /// Changes that the packet loop has not confirmed, by number.
     ordered: BTreeMap<u64, Ordered>,
     next_order: u64,
+    is_recorded: bool,
 }
 
 #[derive(Debug)]
@@ -36,7 +43,8 @@ struct Ordered {
 impl Network {
     pub(super) fn new(plan: &Plan, dataplane: Dataplane, routes: Arc<Routes>) -> Self {
         let links = LinkStates::new(plan);
-        Network { dataplane, links, routes, ordered: BTreeMap::new(), next_order: 0 }
+        let ordered = BTreeMap::new();
+        Network { dataplane, links, routes, ordered, next_order: 0, is_recorded: false }
     }
 
     pub(super) fn routes(&self) -> &Routes {
@@ -46,6 +54,18 @@ impl Network {
     /// Gives the packet loop an order that it does not confirm.
     pub(super) fn order(&self, order: Order) {
         self.dataplane.order(order);
+    }
+
+    /// Records other packets from now on, and waits until no others are left any more.
+    pub(super) fn record(&mut self, settings: Option<RecordSettings>) {
+        if settings.is_none() && !self.is_recorded {
+            return;
+        }
+        self.is_recorded = settings.is_some();
+        let (done, wait) = channel();
+        self.order(Order::Record { settings: settings.map(Box::new), done });
+        // A packet loop that has ended records nothing.
+        let _ = wait.recv_timeout(PATIENCE);
     }
 
     /// Has the packet loop change the network `at` a time, or now. It confirms that.

@@ -74,6 +74,8 @@ impl Live {
             Request::RecordStart(order) => return self.record(order).map(Some),
             Request::RecordStop => {
                 self.records.stop();
+                self.network.record(self.records.packets());
+                self.records.flush();
                 return Ok(Some(Reply::Records(self.records.status())));
             }
             Request::RecordStatus => return Ok(Some(Reply::Records(self.records.status()))),
@@ -153,6 +155,7 @@ impl Live {
         choice.validate(plan).map_err(|error| error.to_string())?;
         let choice = (choice != RecordChoice::default()).then_some(choice);
         self.records.start(choice, max)?;
+        self.network.record(self.records.packets());
         Ok(Reply::Records(self.records.status()))
     }
 

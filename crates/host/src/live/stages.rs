@@ -71,6 +71,7 @@ impl Live {
         self.began_late = now().since(origin);
         self.network.order(Order::Begin(origin));
         self.records.begin(origin);
+        self.network.record(self.records.packets());
         self.cx.journal.log(None, EventKind::RunBegan);
         // Programs and events of a member that begins late are late.
         if let Some(members) = self.members().filter(|_| self.began_late > BEGIN_LATE) {
