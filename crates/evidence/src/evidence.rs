@@ -5,6 +5,7 @@ mod load;
 pub(crate) mod tests;
 
 pub use load::Loader;
+pub(crate) use load::shifted;
 
 use std::collections::BTreeMap;
 

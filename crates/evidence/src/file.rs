@@ -21,12 +21,14 @@
 
 mod header;
 mod reader;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 pub use header::{Direction, Header, KindName, LaneName};
 pub use reader::{FileError, Item, Reader, read_header};
+pub use tail::{Tail, has_header};
 pub use writer::{Writer, events_of};
 
 use windtunnel_model::record::kind::{Layer, MACHINE};

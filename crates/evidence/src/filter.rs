@@ -63,6 +63,12 @@ impl Filter {
     /// If there is no such node, link or flow.
     pub fn prepare(&self, evidence: &Evidence) -> Result<Sieve, UnknownName> {
         self.check(evidence)?;
+        Ok(self.sieve(evidence))
+    }
+
+    /// The same where names may become known later: of those that are not, nothing is wanted yet.
+    #[must_use]
+    pub fn sieve(&self, evidence: &Evidence) -> Sieve {
         let wanted = |names: &[String], name: &str| names.iter().any(|wanted| wanted == name);
         let origins = evidence.origins().iter().map(|origin| {
             origin.source.node != MACHINE
@@ -78,7 +84,7 @@ impl Filter {
         let at = |time: Option<i64>, otherwise: u64| {
             time.map_or(otherwise, |ns| evidence.origin_ns().saturating_add_signed(ns))
         };
-        Ok(Sieve {
+        Sieve {
             layers: self.layers.clone(),
             kinds: self.kinds.clone(),
             flows: self.flows.iter().copied().collect(),
@@ -88,7 +94,7 @@ impl Filter {
             any_link: self.links.is_empty(),
             from_ns: at(self.from_ns, 0),
             to_ns: at(self.to_ns, u64::MAX),
-        })
+        }
     }
 
     fn check(&self, evidence: &Evidence) -> Result<(), UnknownName> {

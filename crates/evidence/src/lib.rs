@@ -16,6 +16,7 @@
 //! | [`flows`] | one flow for what each layer and machine numbers for itself |
 //! | [`history`] | a flow's records of all layers, in one numbering |
 //! | [`modulation`] | what the stacks made of the programs' writes, and how long it took |
+//! | [`follow`] | records of a run that goes on, and their rates |
 //! | [`rows`] | a record as named fields |
 //! | [`statistics`] | sums by layer, flow and lane, and what was not seen |
 //! | [`workload`] | what programs did, to be done again over another network |
@@ -26,6 +27,7 @@ pub mod export;
 pub mod file;
 pub mod filter;
 pub mod flows;
+pub mod follow;
 pub mod history;
 pub mod modulation;
 pub mod rows;

@@ -160,8 +160,14 @@ impl<'e> Rows<'e> {
     #[must_use]
     pub fn lane(&self, entry: &Entry) -> Option<&'e LaneName> {
         is_packet(entry.kind()?).then_some(())?;
-        let header = self.evidence.header_of(self.evidence.origin_of(entry));
-        header.lanes.get(entry.record.args[2] as usize)
+        self.lane_of(self.evidence.origin_of(entry).member, entry.record.args[2])
+    }
+
+    /// A lane by its number in a member's header.
+    #[must_use]
+    pub fn lane_of(&self, member: u16, lane: u32) -> Option<&'e LaneName> {
+        let member = self.evidence.members().get(usize::from(member))?;
+        member.header.lanes.get(lane as usize)
     }
 
     /// Why a packet was dropped.

@@ -165,7 +165,7 @@ fn member_of(header: Header, parts: &BTreeMap<u32, &[u8]>) -> Member {
 }
 
 /// With its times on the common clock.
-fn shifted(mut record: Record, offset_ns: i64) -> Record {
+pub(crate) fn shifted(mut record: Record, offset_ns: i64) -> Record {
     if offset_ns == 0 {
         return record;
     }

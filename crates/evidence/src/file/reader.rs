@@ -43,6 +43,13 @@ pub enum Item {
     Stray(Record),
 }
 
+/// Where a reader is in a file: whose records come, and how many of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    present: Option<(Source, bool)>,
+    left: u32,
+}
+
 /// Reads one file, or several of one member in their order.
 #[derive(Debug, Default)]
 pub struct Reader {
@@ -67,33 +74,35 @@ impl Reader {
         mut each: impl FnMut(&Header, Item),
     ) -> Result<Header, FileError> {
         let (header, stride, body) = split(bytes)?;
-        let mut present: Option<(Source, bool)> = None;
-        let mut left = 0;
+        let mut place = Place::default();
         for bytes in body.chunks_exact(stride) {
             let Some(bytes) = bytes.first_chunk::<BYTES>() else { break };
-            let record = Record::from_bytes(bytes);
-            if record.kind == Kind::Batch as u8 && left == 0 {
-                let (source, repeated) = source_of(&record);
-                left = record.args[2];
-                if !repeated {
-                    self.check_sequence(source, record.wide(0), |item| each(&header, item));
-                }
-                present = Some((source, repeated));
-                continue;
-            }
-            let Some((source, repeated)) = present.filter(|_| left > 0) else {
-                each(&header, Item::Stray(record));
-                continue;
-            };
-            left -= 1;
-            if repeated {
-                each(&header, Item::Repeated(source, record));
-            } else {
-                *self.events.entry(source).or_default() += events_of(&record);
-                each(&header, Item::Record(source, record));
-            }
+            self.take(&mut place, Record::from_bytes(bytes), |item| each(&header, item));
         }
         Ok(header)
+    }
+
+    /// Takes the next record of a file.
+    pub(crate) fn take(&mut self, place: &mut Place, record: Record, mut each: impl FnMut(Item)) {
+        if record.kind == Kind::Batch as u8 && place.left == 0 {
+            let (source, repeated) = source_of(&record);
+            place.left = record.args[2];
+            if !repeated {
+                self.check_sequence(source, record.wide(0), &mut each);
+            }
+            place.present = Some((source, repeated));
+            return;
+        }
+        let Some((source, repeated)) = place.present.filter(|_| place.left > 0) else {
+            return each(Item::Stray(record));
+        };
+        place.left -= 1;
+        if repeated {
+            each(Item::Repeated(source, record));
+        } else {
+            *self.events.entry(source).or_default() += events_of(&record);
+            each(Item::Record(source, record));
+        }
     }
 
     /// Events of each source so far, recorded or lost.
@@ -124,7 +133,7 @@ fn source_of(batch: &Record) -> (Source, bool) {
     (source, batch.args[3] != 0)
 }
 
-fn split(bytes: &[u8]) -> Result<(Header, usize, &[u8]), FileError> {
+pub(super) fn split(bytes: &[u8]) -> Result<(Header, usize, &[u8]), FileError> {
     let fixed = bytes.get(..FIXED_BYTES).ok_or(FileError::NotRecords)?;
     if fixed[..8] != MAGIC {
         return Err(FileError::NotRecords);

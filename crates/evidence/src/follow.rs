@@ -1,0 +1,201 @@
+//! Records of a run that goes on, as its files grow.
+//!
+//! Flows are numbered as they appear, by their two ends: what is known of the whole only when it is
+//! over (a port that was used again, a socket's own address that another layer sees) is not awaited.
+
+mod rates;
+#[cfg(test)]
+mod tests;
+
+pub use rates::{FlowRate, LaneRate, Rates};
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::{Kind, Record};
+
+use crate::evidence::shifted;
+use crate::file::{FileError, Header, Item, Reader, Source, Tail};
+use crate::flows::{End, Flow};
+use crate::{Entry, Evidence, Member, Origin};
+
+/// Takes the bytes of a run's files as they come, and gives out what is new.
+#[derive(Debug, Default)]
+pub struct Follower {
+    evidence: Evidence,
+    /// By member's name.
+    members: BTreeMap<Option<String>, u16>,
+    readers: Vec<Reader>,
+    origins: BTreeMap<(u16, Source), u32>,
+    /// By member, layer, node and number.
+    locals: BTreeMap<(u16, u8, u32, u32), Local>,
+    /// By protocol and sides, in their order.
+    numbers: BTreeMap<(u8, End, End), u32>,
+}
+
+/// A file that grows, of [`Follower`].
+#[derive(Debug, Default)]
+pub struct Growing {
+    tail: Tail,
+    /// The file's bytes before its header is whole.
+    begin: Vec<u8>,
+    member: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Local {
+    protocol: u8,
+    from: Option<End>,
+    /// The flow, and whether its `from` is the other side here.
+    flow: Option<(u32, bool)>,
+}
+
+impl Follower {
+    /// Without files.
+    #[must_use]
+    pub fn new() -> Follower {
+        Follower::default()
+    }
+
+    /// What is known so far: members, sources and flows. It holds no records.
+    #[must_use]
+    pub fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// Takes the next bytes of a file; what is new of records goes to `new`, in the order of the
+    /// file. Files of a member come one after the other.
+    ///
+    /// # Errors
+    /// If the file is none of records.
+    pub fn push(
+        &mut self,
+        file: &mut Growing,
+        bytes: &[u8],
+        new: &mut Vec<Entry>,
+    ) -> Result<(), FileError> {
+        let Some(member) = file.member else {
+            file.begin.extend(bytes);
+            if !crate::file::has_header(&file.begin) {
+                return Ok(());
+            }
+            let header = crate::file::read_header(&file.begin)?;
+            file.member = Some(self.member(header));
+            let begin = std::mem::take(&mut file.begin);
+            return self.push(file, &begin, new);
+        };
+        let mut reader = std::mem::take(&mut self.readers[usize::from(member)]);
+        let taken = file.tail.push(bytes, &mut reader, |header, item| {
+            self.item(member, header, item, new);
+        });
+        self.readers[usize::from(member)] = reader;
+        taken
+    }
+
+    fn member(&mut self, header: Header) -> u16 {
+        let next = u16::try_from(self.members.len()).unwrap_or(u16::MAX);
+        let name = header.member.clone();
+        *self.members.entry(name).or_insert_with(|| {
+            self.evidence.members.push(Member { header, files: 1, missing: Vec::new(), stray: 0 });
+            self.readers.push(Reader::new());
+            next
+        })
+    }
+
+    fn item(&mut self, member: u16, header: &Header, item: Item, new: &mut Vec<Entry>) {
+        let (source, record, is_new) = match item {
+            Item::Record(source, record) => (source, record, true),
+            Item::Repeated(source, record) => (source, record, false),
+            Item::Gap { source, events } => {
+                let [low, high] = windtunnel_model::record::halves(events);
+                let args = [0, 0, low, high];
+                (
+                    source,
+                    Record { time: 1, kind: Kind::Lost as u8, args, ..Record::default() },
+                    true,
+                )
+            }
+            Item::Stray(_) => return self.evidence.members[usize::from(member)].stray += 1,
+        };
+        let origin = self.origin(member, source);
+        let record = shifted(record, header.clock_offset_ns);
+        let kind = Kind::from_number(record.kind);
+        if kind.is_some_and(Kind::is_definition) {
+            return self.define(member, source, &record);
+        }
+        if is_new {
+            let mut entry = Entry::new(record, origin);
+            let local = self.locals.get(&(member, source.layer, source.node, record.flow));
+            if let Some((flow, flipped)) = local.and_then(|local| local.flow)
+                && kind != Some(Kind::Lost)
+            {
+                entry.bind(flow, flipped);
+            }
+            new.push(entry);
+        }
+    }
+
+    fn origin(&mut self, member: u16, source: Source) -> u32 {
+        let origins = &mut self.evidence.origins;
+        *self.origins.entry((member, source)).or_insert_with(|| {
+            origins.push(Origin { member, source });
+            u32::try_from(origins.len() - 1).unwrap_or(u32::MAX)
+        })
+    }
+
+    fn define(&mut self, member: u16, source: Source, record: &Record) {
+        let key = (member, source.layer, source.node, record.flow);
+        match Kind::from_number(record.kind) {
+            Some(Kind::FlowFrom) => {
+                let end = self.end(source, record, source.layer != Layer::Engine as u8);
+                let flow = None;
+                let local = Local { protocol: record.flags, from: Some(end), flow };
+                self.locals.insert(key, local);
+            }
+            Some(Kind::FlowTo) => {
+                let to = self.end(source, record, false);
+                let known = self.locals.get(&key).copied().unwrap_or_default();
+                let Some(from) = known.from else { return };
+                let flow = Some(self.flow(known.protocol, from, to, record.time));
+                self.locals.insert(key, Local { flow, ..known });
+            }
+            _ => {}
+        }
+    }
+
+    /// A side of a definition. A socket's own address that is not known is the first of its node.
+    fn end(&self, source: Source, record: &Record, is_own: bool) -> End {
+        let mut address = Ipv6Addr::from(record.arg_bytes());
+        let members = || self.evidence.members.iter();
+        let of_node = |node: u32| {
+            members()
+                .find_map(|member| member.header.addresses.get(node as usize)?.first().copied())
+        };
+        if is_own && address.to_canonical().is_unspecified() {
+            address = match of_node(source.node) {
+                Some(IpAddr::V4(own)) => own.to_ipv6_mapped(),
+                Some(IpAddr::V6(own)) => own,
+                None => address,
+            };
+        }
+        let mut named = members().flat_map(|member| (0..).zip(&member.header.addresses));
+        let ip = address.to_canonical();
+        let found = named.find(|(_, addresses)| addresses.contains(&ip)).map(|(node, _)| node);
+        let node = if is_own { Some(source.node) } else { found };
+        End { address, port: record.extra, node }
+    }
+
+    fn flow(&mut self, protocol: u8, from: End, to: End, time: u64) -> (u32, bool) {
+        let key = (protocol, from.min(to), from.max(to));
+        let flows = &mut self.evidence.flows;
+        let number = *self.numbers.entry(key).or_insert_with(|| {
+            let (begin_ns, end_ns) = (time, time);
+            let (parts, reused) = (Vec::new(), false);
+            let (from, to) = (Some(from), Some(to));
+            flows.push(Flow { protocol, from, to, begin_ns, end_ns, parts, reused });
+            u32::try_from(flows.len() - 1).unwrap_or(u32::MAX)
+        });
+        (number, flows[number as usize].from != Some(from))
+    }
+}
