@@ -63,8 +63,8 @@ impl<'c> Point<'c> {
                     (Some(option), Some(value)) => point.given(option, value),
                     (option, _) => point.option = option,
                 }
-            } else if point.verb.is_none() {
-                point.verb = Some(command.find_subcommand(word)?);
+            } else if point.verb.is_none_or(Command::has_subcommands) {
+                point.verb = Some(point.verb.unwrap_or(command).find_subcommand(word)?);
             } else {
                 let positional =
                     point.verb.and_then(|verb| verb.get_positionals().nth(point.position));
@@ -97,8 +97,8 @@ impl<'c> Point<'c> {
         if current.starts_with('-') {
             return options(verb);
         }
-        if self.verb.is_none() {
-            return verbs(command);
+        if self.verb.is_none_or(Command::has_subcommands) {
+            return verbs(verb);
         }
         let positionals: Vec<&Arg> =
             verb.get_positionals().filter(|arg| !arg.is_last_set()).collect();
@@ -164,6 +164,9 @@ mod tests {
         assert_eq!(values(&["generate", "to"]), ["torus"]);
         assert_eq!(values(&["generate", "--nodes", "3", "st"]), ["star"]);
         assert_eq!(values(&["completions", "z"]), ["zsh"]);
+        assert_eq!(values(&["records", "st"]), ["stats"]);
+        assert_eq!(values(&["records", "export", "--format", "pc"]), ["pcapng"]);
+        assert_eq!(values(&["records", "show", "--layer=engine", "--k"]), ["--kind"]);
         assert_eq!(values(&["run", "--on-overload=fr"]), ["--on-overload=freeze"]);
         // Hidden ones are for programs.
         assert_eq!(values(&["par"]), [""; 0]);

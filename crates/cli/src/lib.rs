@@ -18,6 +18,7 @@
 //! | `live` | finding and asking a live run |
 //! | `load` | reading a scenario from a file |
 //! | `manual` | the manual page |
+//! | `records` | the records of a run, from its folder |
 //! | `relay` | bytes between the user's terminal and a command's |
 //! | `presence` | whether this machine has the programs of a scenario |
 //! | `records` | the records of a run, from its folder |
@@ -51,6 +52,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 pub use exit::Exit;
+pub use line::leaves;
 pub use manual::manual_page;
 
 use line::Line;

@@ -71,7 +71,10 @@ impl Wrong {
 
 impl Failures {
     fn of(matches: &ArgMatches) -> Self {
-        let Some((verb, matches)) = matches.subcommand() else { return Failures::Words };
+        let Some((verb, mut matches)) = matches.subcommand() else { return Failures::Words };
+        while let Some((_, inner)) = matches.subcommand() {
+            matches = inner;
+        }
         let json = matches.try_get_one::<bool>("json").ok().flatten();
         match (json.copied().unwrap_or_default(), verb) {
             (false, _) => Failures::Words,
@@ -83,7 +86,20 @@ impl Failures {
 
 /// The command line as it is read.
 pub(crate) fn command() -> Command {
-    Arguments::command().mut_subcommands(|verb| verb.mut_args(takes_negative))
+    Arguments::command().mut_subcommands(|verb| {
+        verb.mut_args(takes_negative).mut_subcommands(|task| task.mut_args(takes_negative))
+    })
+}
+
+/// The verbs that do something: those with tasks of their own, such as `records show`, are left out
+/// for these.
+#[must_use]
+pub fn leaves(command: &Command) -> Vec<&Command> {
+    let shown = command.get_subcommands();
+    shown
+        .filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
+        .flat_map(|verb| if verb.has_subcommands() { leaves(verb) } else { vec![verb] })
+        .collect()
 }
 
 /// A value such as `-5ms` is wrong as a quantity, and not because it looks like an option.
@@ -141,7 +157,7 @@ mod tests {
     fn a_negative_value_is_never_taken_for_an_option() {
         let command = command();
         let mut seen = 0;
-        for verb in command.get_subcommands() {
+        for verb in command.get_subcommands().filter(|verb| !verb.has_subcommands()) {
             let numbers = verb.get_arguments().filter(|argument| {
                 let names = argument.get_value_names().unwrap_or_default();
                 names.iter().any(|name| QUANTITIES.contains(&name.as_str()))

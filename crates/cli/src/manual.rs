@@ -20,7 +20,13 @@ pub fn manual_page() -> String {
     let _ = main.render_synopsis_section(&mut page);
     let _ = main.render_description_section(&mut page);
     for verb in verbs {
-        page.extend(verb_section(verb));
+        let name = verb.get_name().to_uppercase();
+        let tasks: Vec<clap::Command> = verb.get_subcommands().cloned().collect();
+        page.extend(verb_section(&name, verb));
+        for task in tasks.into_iter().filter(|task| task.get_name() != "help") {
+            let name = format!("{name} {}", task.get_name().to_uppercase());
+            page.extend(verb_section(&name, task));
+        }
     }
     for (heading, entries) in [("EXIT STATUS", exit_codes()), ("FILES", texts(FILES))] {
         page.extend(section(heading, &entries));
@@ -47,8 +53,7 @@ fn ascii(page: &str) -> String {
 }
 
 /// A verb as one section; the sections of its own page become subsections.
-fn verb_section(verb: clap::Command) -> Vec<u8> {
-    let name = verb.get_name().to_uppercase();
+fn verb_section(name: &str, verb: clap::Command) -> Vec<u8> {
     let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
     let man = Man::new(verb);
     let mut parts = Vec::new();
@@ -56,7 +61,7 @@ fn verb_section(verb: clap::Command) -> Vec<u8> {
     let _ = man.render_options_section(&mut parts);
     let parts = String::from_utf8_lossy(&parts).replace(".SH ", ".SS ");
     let mut roff = Roff::new();
-    roff.control("SH", [name.as_str()]);
+    roff.control("SH", [name]);
     roff.text([roman(about)]);
     let mut text = roff.to_roff().into_bytes();
     text.extend(parts.into_bytes());

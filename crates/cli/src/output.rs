@@ -1,6 +1,6 @@
 //! Writing to standard output (data) and standard error (talk).
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,13 @@ impl Destination {
 
     /// Writes the text to the file. Without one nothing is written.
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
-        let Some(path) = self.path() else { return Ok(()) };
+        let (Some(path), Some(mut file)) = (self.path(), self.create()?) else { return Ok(()) };
+        file.write_all(text.as_bytes()).map_err(|error| writing(path, &error))
+    }
+
+    /// Makes the file. `None`: it is standard output.
+    pub(crate) fn create(&self) -> Result<Option<File>, Failure> {
+        let Some(path) = self.path() else { return Ok(None) };
         let mut options = OpenOptions::new();
         options.write(true);
         // A pipe or a device has no content to lose.
@@ -46,18 +52,18 @@ impl Destination {
             true => options.create(!is_special).truncate(!is_special),
             false => options.create_new(true),
         };
-        let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|error| match error.kind() {
+        options.open(path).map(Some).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
                 let text = format!("{} is there already", path.display());
                 Failure::new(Exit::Usage, text).hint("--force overwrites it")
             }
-            _ => {
-                let text = format!("cannot write {}: {error}", path.display());
-                Failure::new(Exit::Machine, text)
-            }
+            _ => writing(path, &error),
         })
     }
+}
+
+fn writing(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Exit::Machine, format!("cannot write {}: {error}", path.display()))
 }
 
 /// Writes a value to standard output as indented JSON.

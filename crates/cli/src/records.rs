@@ -37,7 +37,7 @@ impl RunFolder {
 }
 
 /// The files of records of a run, by name; those of other machines lie in a folder each.
-fn files(run: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn files(run: &Path) -> Result<Vec<PathBuf>, Failure> {
     if run.is_file() {
         return Ok(vec![run.to_owned()]);
     }

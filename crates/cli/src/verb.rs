@@ -20,6 +20,7 @@ pub(crate) mod part;
 pub(crate) mod play;
 pub(crate) mod ps;
 pub(crate) mod record;
+pub(crate) mod records;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod set;
@@ -54,6 +55,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Up(arguments) => state::up(arguments),
         Verb::Do(arguments) => happen::run(arguments),
         Verb::Record(arguments) => record::run(arguments),
+        Verb::Records(arguments) => records::run(arguments),
         Verb::Stop(arguments) => stop::run(arguments),
         Verb::Schema(arguments) => schema::run(arguments),
         Verb::Keygen(arguments) => keygen::run(arguments),

@@ -15,12 +15,15 @@ pub(super) fn page(command: &Command) -> String {
     );
     for verb in command.get_subcommands() {
         text.push_str(&section(verb));
+        let tasks = verb.get_subcommands().filter(|task| task.get_name() != "help");
+        text.extend(tasks.map(section));
     }
     text
 }
 
 fn section(verb: &Command) -> String {
-    let mut text = format!("\n## windtunnel {}\n\n{}", verb.get_name(), about(verb));
+    let name = verb.get_bin_name().unwrap_or(verb.get_name());
+    let mut text = format!("\n## {name}\n\n{}", about(verb));
     let usage = verb.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").trim();
     text.push_str(&format!("\n```text\n{usage}\n```\n"));

@@ -1,0 +1,37 @@
+//! `records`: what a run has recorded or records now, shown, summed up and handed on.
+
+mod choice;
+mod export;
+mod follow;
+mod line;
+mod show;
+mod stats;
+
+use clap::Subcommand;
+
+use crate::verb::Outcome;
+
+/// Show, sum up, export or follow the records of a run
+#[derive(Debug, clap::Args)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    Show(Box<show::Arguments>),
+    Stats(Box<stats::Arguments>),
+    Export(Box<export::Arguments>),
+    Follow(Box<follow::Arguments>),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    match &arguments.task {
+        Task::Show(arguments) => show::run(arguments),
+        Task::Stats(arguments) => stats::run(arguments),
+        Task::Export(arguments) => export::run(arguments),
+        Task::Follow(arguments) => follow::run(arguments),
+    }
+}

@@ -1,0 +1,130 @@
+//! Which records of a run are wanted.
+
+use windtunnel_evidence::filter::{Filter, Sieve, UnknownName};
+use windtunnel_evidence::{Entry, Evidence};
+use windtunnel_model::Span;
+use windtunnel_model::record::Kind;
+use windtunnel_model::record::kind::Layer;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::records::RunFolder;
+
+/// The records of a run, or some of them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Choice {
+    #[command(flatten)]
+    run: RunFolder,
+    #[command(flatten)]
+    which: Which,
+    /// Only from this time after the run began on
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_FROM")]
+    from: Option<Span>,
+    /// Only before this time after the run began
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_TO")]
+    to: Option<Span>,
+}
+
+/// Of which layers, nodes, flows, links and kinds.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// Only these layers: engine, calls, tcp, kernel
+    #[arg(
+        long = "layer",
+        value_name = "LAYER",
+        env = "WINDTUNNEL_LAYER",
+        value_delimiter = ',',
+        value_parser = layer
+    )]
+    layers: Vec<Layer>,
+    /// Only what these nodes recorded, and packets on lanes from or to them
+    #[arg(long = "node", value_name = "NODE", env = "WINDTUNNEL_NODE", value_delimiter = ',')]
+    nodes: Vec<String>,
+    /// Only these flows, by the numbers that `stats` lists
+    #[arg(
+        long = "flow",
+        value_name = "NUMBER",
+        env = "WINDTUNNEL_FLOW_NUMBER",
+        value_delimiter = ','
+    )]
+    flows: Vec<usize>,
+    /// Only packets on these links
+    #[arg(long = "link", value_name = "LINK", env = "WINDTUNNEL_LINK", value_delimiter = ',')]
+    links: Vec<String>,
+    /// Only these kinds, such as call, offered, dropped, lost
+    #[arg(
+        long = "kind",
+        value_name = "KIND",
+        env = "WINDTUNNEL_KIND",
+        value_delimiter = ',',
+        value_parser = kind
+    )]
+    kinds: Vec<Kind>,
+}
+
+impl Choice {
+    /// The run's records, and which of them are wanted.
+    pub(crate) fn load(&self) -> Result<(Evidence, Sieve), Failure> {
+        let evidence = self.run.load()?;
+        let ns = |time: Option<Span>| {
+            time.map(|time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
+        };
+        let filter = Filter { from_ns: ns(self.from), to_ns: ns(self.to), ..self.which.filter() };
+        let sieve = filter.prepare(&evidence).map_err(|error| unknown(&error))?;
+        Ok((evidence, sieve))
+    }
+
+    /// The one node or link that is named, if it is the only name.
+    pub(crate) fn place(&self) -> (Option<&str>, Option<&str>) {
+        match (self.which.nodes.as_slice(), self.which.links.as_slice()) {
+            ([node], []) => (Some(node), None),
+            ([], [link]) => (None, Some(link)),
+            _ => (None, None),
+        }
+    }
+}
+
+impl Which {
+    /// As a filter without times.
+    pub(crate) fn filter(&self) -> Filter {
+        Filter {
+            layers: self.layers.clone(),
+            kinds: self.kinds.clone(),
+            nodes: self.nodes.clone(),
+            flows: self.flows.clone(),
+            links: self.links.clone(),
+            ..Filter::default()
+        }
+    }
+}
+
+/// The records that a sieve lets through.
+pub(crate) fn wanted<'e>(
+    evidence: &'e Evidence,
+    sieve: &'e Sieve,
+) -> impl Iterator<Item = &'e Entry> + Clone {
+    evidence.records().iter().filter(|entry| sieve.passes(evidence, entry))
+}
+
+pub(crate) fn unknown(error: &UnknownName) -> Failure {
+    let known = error.known.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let more = if error.known.len() > NAMES_SHOWN { ", …" } else { "" };
+    let hint = format!("there are: {known}{more}");
+    let failure = Failure::new(Exit::Usage, error.to_string());
+    if error.known.is_empty() { failure } else { failure.hint(hint) }
+}
+
+fn layer(text: &str) -> Result<Layer, String> {
+    let found = Layer::ALL.into_iter().find(|layer| layer.name() == text);
+    let names = || Layer::ALL.map(Layer::name).join(", ");
+    found.ok_or_else(|| format!("layers are: {}", names()))
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    let shown = || Kind::ALL.iter().filter(|kind| !kind.is_definition() && **kind != Kind::Batch);
+    let names = || shown().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+    let found = shown().find(|kind| kind.name() == text).copied();
+    found.ok_or_else(|| format!("kinds are: {}", names()))
+}
+
+const NAMES_SHOWN: usize = 12;

@@ -1,0 +1,100 @@
+//! `records export`: records for other programs.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use clap::ValueEnum;
+use windtunnel_evidence::Evidence;
+use windtunnel_evidence::export::{self, Place};
+use windtunnel_evidence::filter::Sieve;
+
+use super::choice::{Choice, wanted};
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Destination;
+use crate::verb::Outcome;
+
+/// Write records in a format of other programs
+///
+/// pcapng and perfetto are made from what they need: packets in lanes; calls, packets and the state
+/// of connections. The others have a row for each record. --json is for failures only: what is
+/// exported is the output.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    choice: Choice,
+    /// The format
+    #[arg(long, value_enum, value_name = "FORMAT", env = "WINDTUNNEL_FORMAT")]
+    format: To,
+    #[command(flatten)]
+    destination: Destination,
+    #[command(flatten)]
+    talk: Format,
+}
+
+/// Formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum To {
+    /// An object for each record, one a line
+    Jsonl,
+    /// A line for each record, with a line of headings
+    Csv,
+    /// Columns for data frames
+    Parquet,
+    /// Headers of packets, for Wireshark; with --node or --link those that are seen there
+    Pcapng,
+    /// A timeline in Chrome's trace event format, for ui.perfetto.dev
+    Perfetto,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let binary = matches!(arguments.format, To::Parquet | To::Pcapng);
+    let path = arguments.destination.path();
+    if binary && path.is_none() && io::stdout().is_terminal() {
+        let text = "this format is not for a terminal";
+        return Err(Failure::new(Exit::Usage, text).hint("-o FILE, or a pipe to a program"));
+    }
+    let (evidence, sieve) = arguments.choice.load()?;
+    match arguments.destination.create()? {
+        Some(file) => {
+            let path = path.unwrap_or_else(|| std::path::Path::new("-"));
+            let written = write(arguments, &evidence, &sieve, file);
+            written.map_err(|error| {
+                let text = format!("cannot write {}: {error}", path.display());
+                Failure::new(Exit::Machine, text)
+            })?;
+        }
+        None => {
+            let written = write(arguments, &evidence, &sieve, io::stdout().lock());
+            written.map_err(|error| Failure::writing(&error))?;
+        }
+    }
+    Ok(Exit::Fine.code())
+}
+
+fn write(
+    arguments: &Arguments,
+    evidence: &Evidence,
+    sieve: &Sieve,
+    out: impl Write,
+) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let entries = wanted(evidence, sieve);
+    match arguments.format {
+        To::Jsonl => export::json_lines(evidence, entries, &mut out)?,
+        To::Csv => export::csv(evidence, entries, &mut out)?,
+        To::Parquet => export::parquet(evidence, entries, &mut out)?,
+        To::Perfetto => export::timeline(evidence, entries, &mut out)?,
+        To::Pcapng => {
+            let place = match arguments.choice.place() {
+                (Some(node), _) => Place::Node(node.to_owned()),
+                (_, Some(link)) => Place::Link(link.to_owned()),
+                _ => Place::All,
+            };
+            export::packets(evidence, entries, &place, &mut out)?;
+        }
+    }
+    out.flush()
+}
+
+const BUFFER_BYTES: usize = 1 << 18;
