@@ -127,6 +127,8 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "do" => (&["--run", "tests", "{link: a--b, down: true}"], "usage"),
         "keygen" => (&["Cargo.toml"], "usage"),
         "agent" | "hosts" | "attach" => (&["--key", "tests/no.key"], "usage"),
+        "explain" => (&["tests/no"], "usage"),
+        "record start" | "record stop" | "record status" => (&["--run", "tests"], "usage"),
         "records show" | "records stats" | "records follow" => (&["tests/no"], "usage"),
         "records export" => (&["tests/no", "--format", "csv"], "usage"),
         "manual" => (&["--out", "/dev/null/no"], "machine"),

@@ -9,6 +9,7 @@ mod status;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use windtunnel_engine::{DROP_REASON_NAMES, RecordSettings};
 use windtunnel_evidence::file::{Header, LaneName, Source};
-use windtunnel_model::plan::{Interface, RecordChoice, RecordMode, Recording};
+use windtunnel_model::plan::{Interface, Node, RecordChoice, RecordMode, Recording};
 use windtunnel_model::record::kind::Layer;
 use windtunnel_model::record::region::Layout;
 use windtunnel_model::{Bytes, Lane, NodeId, Plan, Span, Time};
@@ -307,11 +308,18 @@ impl Records {
             anonymous: self.recording.anonymous,
             layers: layers.map(|layer| layer.name().to_owned()).collect(),
             nodes: plan.nodes.iter().map(|node| node.name.clone()).collect(),
+            addresses: if self.recording.anonymous { Vec::new() } else { addresses(plan) },
             lanes: (0..plan.links.len() * 2).map(lane).collect(),
             drop_reasons: reasons.map(|reason| (*reason).to_owned()).collect(),
             ..Header::new(&format!("windtunnel {}", env!("CARGO_PKG_VERSION")))
         }
     }
+}
+
+/// By node: its addresses.
+fn addresses(plan: &Plan) -> Vec<Vec<IpAddr>> {
+    let of = |node: &Node| node.interfaces.iter().flat_map(Interface::addresses).collect();
+    plan.nodes.iter().map(of).collect()
 }
 
 /// Starts the thread that lets calls of static programs go on; its sources.

@@ -181,6 +181,15 @@ fn two_members_that_each_saw_one_direction_share_the_flow() {
 }
 
 #[test]
+fn a_socket_without_a_peer_is_not_its_own_peer() {
+    const OPEN: ([u8; 4], u16) = ([0, 0, 0, 0], 0);
+    let mut calls = define(5, 1, 17, OPEN, OPEN).to_vec();
+    calls.push(call(5, 1, Call::Close, false, [0; 4]));
+    let evidence = load(&[file(header(), &[(CLIENT, calls)])]);
+    assert_eq!(names(&evidence), name_pairs(&[("0.0.0.0:0", "0.0.0.0:0")]));
+}
+
+#[test]
 fn a_flow_that_no_source_defines_is_one_of_that_source() {
     let source = Source::of_node(Layer::Calls, 1, 3);
     let calls = vec![call(5, 12, Call::Write, false, [0; 4])];

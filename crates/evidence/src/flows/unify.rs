@@ -226,7 +226,10 @@ impl Flows {
     }
 
     fn end(&self, side: Side, locals: &[&Local]) -> End {
-        let socket = locals.iter().find(|local| local.from == Some(side) && self.is_socket(local));
+        // The other side of a socket without a peer is not its own.
+        let is_peer = side.is_open() && locals.iter().any(|local| local.to == Some(side));
+        let of_socket = |local: &&&Local| local.from == Some(side) && self.is_socket(local);
+        let socket = locals.iter().find(of_socket).filter(|_| !is_peer);
         let node = socket.map(|local| self.scopes[local.scope as usize].node).or_else(|| {
             let mut nodes = self.addresses.iter();
             nodes.find(|(_, addresses)| addresses.contains(&side.address)).map(|(node, _)| *node)

@@ -131,6 +131,8 @@ fn call(entry: &Entry, flags: &str) -> String {
     let mut text = name.to_owned();
     let moves = record.extra >= Call::Write as u16;
     let _ = match errno(record) {
+        // What a socket that does not block answers when it has begun to connect.
+        Some(EINPROGRESS) => write!(text, " begun"),
         Some(errno) => write!(text, " failed with errno {errno}"),
         None if moves => write!(text, " {} of {asked} B at {offset}", signed(result)),
         None => Ok(()),
@@ -167,3 +169,4 @@ const COLUMNS: [&str; 11] = [
     "direction",
 ];
 const FLOW_WIDTH_MAX: usize = 64;
+const EINPROGRESS: u16 = 115;
