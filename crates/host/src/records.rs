@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use windtunnel_engine::{DROP_REASON_NAMES, RecordSettings};
@@ -25,10 +26,12 @@ use windtunnel_record::connections::{Connections, Switch};
 use windtunnel_record::diagnosis::Diagnosis;
 use windtunnel_record::drain::{self, Anonymity, Drain, Filter, Homes, Limits};
 use windtunnel_record::feed::RegionFeed;
+use windtunnel_record::kernel::Kernel;
 use windtunnel_record::notification::Supervision;
 use windtunnel_record::overhead;
-use windtunnel_sys::clock;
+use windtunnel_record::switched::Switched;
 use windtunnel_sys::region::Region;
+use windtunnel_sys::{clock, sock_diag};
 
 use crate::dataplane::RecordSetup;
 
@@ -46,6 +49,8 @@ pub(crate) struct Setup {
     pub(crate) diagnosis: Vec<(NodeId, io::Result<OwnedFd>)>,
     /// By node: where programs show the calls that the library cannot see, or why they do not.
     pub(crate) supervised: Vec<(NodeId, Result<OwnedFd, String>)>,
+    /// What sees the kernel's stack; `None`: that is not wanted.
+    pub(crate) kernel: Option<Result<Kernel, String>>,
     /// Why programs leave no records, though they should.
     pub(crate) without_calls: Option<String>,
     /// Whether it is measured what a record costs.
@@ -67,6 +72,8 @@ pub(crate) struct Records {
     /// Looks at the state of connections, until the thread has it.
     diagnosis: Option<Diagnosis>,
     connections: Switch,
+    kernel: Option<Kernel>,
+    kernel_is_on: Arc<AtomicBool>,
     /// Lets calls go on that the library cannot see, also while nothing is recorded.
     supervision: Option<Supervision>,
     /// Sources that the thread gets when it starts.
@@ -107,20 +114,27 @@ impl Records {
             unavailable.entry(Layer::Calls).or_insert(why);
         }
         let mut unseen = Vec::new();
-        let (supervision, feeds) = match supervise(&plan, setup.supervised, &mut unseen) {
+        let (supervision, mut feeds) = match supervise(&plan, setup.supervised, &mut unseen) {
             Ok(started) => started,
             Err(error) => {
                 unseen.push(format!("no calls of static programs are seen: {error}"));
                 (None, Vec::new())
             }
         };
+        let kernel_is_on = Arc::<AtomicBool>::default();
+        let wanted = setup.kernel.unwrap_or_else(|| Err(WITHOUT_KERNEL.to_owned()));
+        let seen = wanted.and_then(|kernel| {
+            see_nodes(kernel, &setup.diagnosis, &kernel_is_on, (&mut feeds, &mut unseen))
+        });
+        let kernel = seen.map_err(|why| unavailable.insert(Layer::Kernel, why)).ok();
         let diagnosis = diagnosis_of(setup.diagnosis, plan.record.tcp_interval);
         let diagnosis = diagnosis.map_err(|why| unavailable.insert(Layer::Tcp, why)).ok();
-        unavailable.insert(Layer::Kernel, NOT_YET.to_owned());
         Ok(Records {
             packets: Arc::new(Region::create(PACKETS)?.0),
             diagnosis,
             connections: Switch::default(),
+            kernel,
+            kernel_is_on,
             supervision,
             feeds,
             unseen,
@@ -231,6 +245,8 @@ impl Records {
     fn switch(&self) {
         let choice = &self.recording.choice;
         self.connections.set(self.is_on && choice.has_layer(Layer::Tcp));
+        let kernel = self.is_on && choice.has_layer(Layer::Kernel);
+        self.kernel_is_on.store(kernel, Ordering::Relaxed);
         if let Some(supervision) = &self.supervision {
             supervision.set_recording(self.is_on && choice.has_layer(Layer::Calls));
         }
@@ -322,6 +338,25 @@ fn addresses(plan: &Plan) -> Vec<Vec<IpAddr>> {
     plan.nodes.iter().map(of).collect()
 }
 
+/// Has the kernel's stack seen in all nodes.
+fn see_nodes(
+    mut kernel: Kernel,
+    sockets: &[(NodeId, io::Result<OwnedFd>)],
+    is_on: &Arc<AtomicBool>,
+    (feeds, unseen): (&mut Vec<Box<dyn drain::Feed>>, &mut Vec<String>),
+) -> Result<Kernel, String> {
+    for (node, socket) in sockets {
+        let why = |error: &dyn std::fmt::Display| format!("a node's network is not known: {error}");
+        let socket = socket.as_ref().map_err(|error| why(error))?;
+        let namespace = sock_diag::namespace(socket).map_err(|error| why(&error))?;
+        let feed = kernel.add_namespace(namespace, node.0).map_err(|error| error.reason)?;
+        feeds.push(Box::new(Switched::new(feed, Arc::clone(is_on))));
+    }
+    let missing = kernel.missing().iter();
+    unseen.extend(missing.map(|(point, why)| format!("the kernel's {point}: {why}")));
+    Ok(kernel)
+}
+
 /// Starts the thread that lets calls of static programs go on; its sources.
 #[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
 fn supervise(
@@ -391,6 +426,7 @@ const PACKETS: Layout = Layout { rings: 1, slots: 1 << 18, sockets: 0 };
 pub(crate) const FOLDER: &str = "records";
 const WITHOUT_SOCKETS: &str = "the nodes were made without it; write `record: standby`, so that it \
                                can begin at any time";
-const NOT_YET: &str = "runs do not record it yet";
+const WITHOUT_KERNEL: &str = "nothing looks at the kernel's stack; write `record: standby`, so that \
+                              it can begin at any time";
 const WITHOUT_LIBRARY: &str = "programs were started without the library for it; write \
                                `record: standby`, so that it can begin at any time";

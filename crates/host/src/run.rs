@@ -22,9 +22,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windtunnel_control::Listener;
-use windtunnel_model::plan::RecordMode;
+use windtunnel_model::plan::{RecordMode, Recording as Asked};
+use windtunnel_model::record::kind::Layer;
 use windtunnel_model::{NodeId, Plan, Span};
 use windtunnel_node::{Node, NodeSet, Recorded};
+use windtunnel_record::kernel::{Kernel, Scope, Settings};
 use windtunnel_record::preload::LIBRARY;
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
@@ -122,6 +124,7 @@ pub(crate) fn prepare(
         .write("plan.json", &serde_json::to_vec_pretty(&**plan).map_err(io("write plan.json"))?)?;
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     let nice = nice_of_programs();
+    let kernel = kernel(plan);
     let namespaces = windtunnel_node::enter_for(plan)?;
     let routes = Routes::compute(plan);
     if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
@@ -162,6 +165,7 @@ pub(crate) fn prepare(
         regions: node_set.take_regions(),
         diagnosis,
         supervised,
+        kernel,
         without_calls,
         measure_overhead: options.measure_overhead,
     })
@@ -186,6 +190,18 @@ fn recorded(plan: &Plan) -> (Option<Recorded>, Option<String>) {
         Some(place) => (Some(Recorded { place, library: LIBRARY }), None),
         None => (None, Some("this machine has no folder that can show the library".to_owned())),
     }
+}
+
+/// What sees the kernel's stack, if it may be wanted. Only from outside of the run's user namespace
+/// may programs be put into the kernel, so that is done at once; events of no node are left out there.
+fn kernel(plan: &Plan) -> Option<Result<Kernel, String>> {
+    let Asked { mode, choice, .. } = &plan.record;
+    if *mode == RecordMode::Off || !choice.has_layer(Layer::Kernel) {
+        return None;
+    }
+    let kernel = Kernel::open(Settings::of(Scope::Namespaces));
+    let started = kernel.and_then(|mut kernel| kernel.start().map(|()| kernel));
+    Some(started.map_err(|unavailable| unavailable.reason))
 }
 
 /// Has programs that cannot load the library show their calls.

@@ -2,7 +2,7 @@
 //! `NETLINK_SOCK_DIAG`. Source: sock_diag(7), netlink(7).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -33,6 +33,20 @@ pub fn open() -> io::Result<OwnedFd> {
     set_room(&socket, RECEIVE_BYTES)?;
     rustix::net::bind(&socket, &SocketAddrNetlink::new(0, TCP_DESTROY | TCP6_DESTROY))?;
     Ok(socket)
+}
+
+/// The network namespace that a socket belongs to, by the number of its inode.
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_ADMIN` in the user namespace that owns it.
+pub fn namespace(socket: impl AsFd) -> io::Result<u32> {
+    // SAFETY: this request takes nothing and returns a descriptor.
+    let returned = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), SIOCGSKNS as _) };
+    let raw = check(returned)?;
+    // SAFETY: the kernel has just made the descriptor, and for this caller alone.
+    let namespace = unsafe { OwnedFd::from_raw_fd(raw) };
+    let inode = rustix::fs::fstat(&namespace)?.st_ino;
+    u32::try_from(inode).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// Sets how many bytes of messages can wait; the kernel takes no more than net.core.rmem_max, and
@@ -85,6 +99,8 @@ pub fn drops(socket: impl AsFd) -> io::Result<u32> {
 }
 
 /// The numbers of `SO_MEMINFO`; the last is `SK_MEMINFO_DROPS`.
+/// Of linux/sockios.h.
+const SIOCGSKNS: u32 = 0x894c;
 const MEMORY_NUMBERS: usize = 9;
 /// Some 300 destroyed sockets, where the machine's limit (net.core.rmem_max) allows it.
 const RECEIVE_BYTES: usize = 1 << 20;

@@ -10,7 +10,17 @@ use super::Records;
 impl Records {
     /// Writes what there is, and says what that was; `None` if nothing was ever recorded.
     pub(crate) fn finish(self) -> Option<report::Records> {
-        let Records { plan, drain, failure, mut unavailable, recording, overhead_ps, .. } = self;
+        // What is in its ring is still read.
+        let Records {
+            plan,
+            drain,
+            kernel: _kernel,
+            failure,
+            mut unavailable,
+            recording,
+            overhead_ps,
+            ..
+        } = self;
         // Its programs have ended with their nodes.
         let shown = self.supervision.map(Supervision::finish).unwrap_or_default();
         let mut known = self.unseen;

@@ -135,10 +135,8 @@ impl Filter {
     }
 
     fn has_source(&self, source: Source) -> bool {
-        let of_node = source.node == MACHINE
-            || source.layer == Layer::Kernel as u8
-            || self.nodes.is_empty()
-            || self.nodes.contains(&source.node);
+        let of_node =
+            source.node == MACHINE || self.nodes.is_empty() || self.nodes.contains(&source.node);
         of_node && (self.layers.is_empty() || self.layers.contains(&source.layer))
     }
 

@@ -349,6 +349,7 @@ fn connections_without_calls_are_counted_by_node() {
     filter.apply(CALLS, &mut calls);
     let server = Source::of_node(Layer::Calls, 1, 0);
     filter.apply(server, &mut flow(1, ("10.0.0.2", 80), ("10.0.0.1", 4001)).to_vec());
-    let sentence = "1 TCP connections of which no program's calls were seen";
+    let sentence =
+        "1 TCP connections without any call, of programs that were not seen or from before";
     assert_eq!(filter.unseen(), [(1, sentence.to_owned())]);
 }

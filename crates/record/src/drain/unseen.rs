@@ -76,7 +76,7 @@ impl Unseen {
             *missing.entry(*node).or_default() += 1;
         }
         let connections = missing.into_iter().map(|(node, count)| {
-            (node, format!("{count} TCP connections of which no program's calls were seen"))
+            (node, format!("{count} TCP connections without any call, of programs that were not seen or from before"))
         });
         let said = self.said.iter().map(|((node, what), _)| (*node, what.clone()));
         connections.chain(said).collect()
