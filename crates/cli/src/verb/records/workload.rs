@@ -1,0 +1,39 @@
+//! `records workload`: what the programs did, to be done again over another network.
+
+use windtunnel_evidence::workload::workload;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{self, Destination};
+use crate::records::RunFolder;
+use crate::verb::Outcome;
+
+/// Write what the programs did, as JSON lines: `replay` of a node does it again
+///
+/// Each connection is a line: both sides' writes, reads and closes, and the time between them that
+/// was thinking, not waiting for the network.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    run: RunFolder,
+    #[command(flatten)]
+    destination: Destination,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let workload = workload(&arguments.run.load()?);
+    for problem in &workload.problems {
+        output::talk(&format!("left out: {problem}"));
+    }
+    if workload.connections.is_empty() {
+        let text = "no connection has calls of both its sides in the records";
+        let failure = Failure::new(Exit::Check, text);
+        return Err(failure.hint("the layer `calls` must be recorded at both nodes"));
+    }
+    let lines = workload.to_lines();
+    match arguments.destination.path() {
+        Some(_) => arguments.destination.write(&lines)?,
+        None => output::data(&lines)?,
+    }
+    Ok(Exit::Fine.code())
+}
