@@ -22,6 +22,8 @@ mod ending;
 mod events;
 #[path = "programs/expect.rs"]
 mod expect;
+#[path = "programs/explain.rs"]
+mod explain;
 #[path = "programs/faithful.rs"]
 mod faithful;
 #[path = "programs/faults.rs"]

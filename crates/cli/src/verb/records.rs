@@ -6,6 +6,7 @@ mod follow;
 mod line;
 mod show;
 mod stats;
+mod workload;
 
 use clap::Subcommand;
 
@@ -25,6 +26,7 @@ enum Task {
     Stats(Box<stats::Arguments>),
     Export(Box<export::Arguments>),
     Follow(Box<follow::Arguments>),
+    Workload(Box<workload::Arguments>),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
@@ -33,5 +35,6 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Task::Stats(arguments) => stats::run(arguments),
         Task::Export(arguments) => export::run(arguments),
         Task::Follow(arguments) => follow::run(arguments),
+        Task::Workload(arguments) => workload::run(arguments),
     }
 }
