@@ -43,7 +43,8 @@ const SCENARIO: &str = "record: true\n\
 
 fn explain(lab: &Lab, outcome: &Outcome, words: &[&str]) -> Value {
     let folder = outcome.folder.to_str().unwrap();
-    let output = lab.windtunnel(&[&["explain", folder, "--json"], words].concat()).output().unwrap();
+    let output =
+        lab.windtunnel(&[&["explain", folder, "--json"], words].concat()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
