@@ -152,7 +152,8 @@ fn recording_starts_and_stops_while_the_run_lives() {
         assert_eq!(stopped["on"], Value::Bool(false));
         let wrong = record(&live, &lab, &["start", "--nodes", "c"]);
         assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
-        assert!(String::from_utf8_lossy(&wrong.stderr).contains("no node is called c"));
+        let error = String::from_utf8_lossy(&wrong.stderr).into_owned();
+        assert!(error.contains("no node is called c"), "{error}");
         assert_eq!(live.ask("stop", &[]).status.code(), Some(0));
         let outcome = live.finish();
         let (read, report) = (read(&outcome.folder), outcome.report());
@@ -218,7 +219,7 @@ fn only_the_newest_files_are_kept_and_the_others_are_counted() {
     let lab = Lab::new(users()[0]);
     let outcome = lab.pass(
         "record: {layers: [engine], rotate: 64KB, keep: 2}\n\
-         nodes: {a: {run: ping -c 900 -i 0.002 b}, b: {}}\nlinks: [{between: [a, b]}]\n",
+         nodes: {a: {run: ping -c 1500 -i 0.002 b}, b: {}}\nlinks: [{between: [a, b]}]\n",
     );
     let (read, report) = (read(&outcome.folder), outcome.report());
     assert_eq!(read.headers.len(), 2);
