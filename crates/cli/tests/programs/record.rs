@@ -152,7 +152,7 @@ fn recording_starts_and_stops_while_the_run_lives() {
         assert_eq!(stopped["on"], Value::Bool(false));
         let wrong = record(&live, &lab, &["start", "--nodes", "c"]);
         assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
-        let error = String::from_utf8_lossy(&wrong.stderr).into_owned();
+        let error = format!("{wrong:?}");
         assert!(error.contains("no node is called c"), "{error}");
         assert_eq!(live.ask("stop", &[]).status.code(), Some(0));
         let outcome = live.finish();
