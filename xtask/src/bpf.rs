@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
@@ -66,7 +66,7 @@ fn compile(folder: &Path) -> io::Result<Result<Vec<u8>, String>> {
     bytes.map(Ok)
 }
 
-fn run(folder: &Path, program: &str, arguments: &[&str], object: &PathBuf) -> io::Result<()> {
+fn run(folder: &Path, program: &str, arguments: &[&str], object: &Path) -> io::Result<()> {
     let arguments = arguments.iter().map(OsStr::new).chain([object.as_os_str()]);
     let status = Command::new(program).args(arguments).current_dir(folder).status()?;
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("{program}: {status}"))) }

@@ -86,8 +86,7 @@ fn requests_of_a_program_add_up_to_what_it_measured_itself() {
             assert!(duration <= measured, "{measured}: {request:#}");
             let propagation = sum(&request["parts"], |part| part["part"] == "propagation");
             assert_eq!(propagation, 20_000_000, "{request:#}");
-            // The player connects without the C library, so its calls are not recorded.
-            let thinking = sum(&request["parts"], |part| part["part"] == "not_recorded");
+            let thinking = sum(&request["parts"], |part| part["part"] == "server_thinking");
             assert!(thinking >= 5_000_000, "{request:#}");
         }
     }

@@ -144,10 +144,10 @@ impl Follow<'_> {
             };
             let since = u64::try_from(rows.since_origin(entry.record.time)).unwrap_or(0);
             let number = since / *length_ns;
-            if present.is_none_or(|present| number > present) {
-                if let Some(before) = present.replace(number) {
-                    interval(rates, &rows, before, *length_ns, &mut text);
-                }
+            if present.is_none_or(|present| number > present)
+                && let Some(before) = present.replace(number)
+            {
+                interval(rates, &rows, before, *length_ns, &mut text);
             }
             rates.add(evidence, entry);
         }
