@@ -124,7 +124,7 @@ fn a_workload_is_played_with_the_same_sizes() {
     let folder = outcome.folder.to_str().unwrap();
     let output = lab.windtunnel(&["records", "workload", folder]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    lab.write("workload.jsonl", &String::from_utf8(output.stdout).unwrap());
+    lab.write("workload.jsonl", String::from_utf8(output.stdout).unwrap());
     let again = lab.pass(
         "record: true\n\
          nodes: {server: {replay: workload.jsonl}, client: {replay: workload.jsonl}}\n\

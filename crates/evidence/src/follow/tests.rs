@@ -18,7 +18,7 @@ fn followed(bytes: &[u8], step: usize) -> (Follower, Vec<Entry>) {
 #[test]
 fn a_file_that_grows_by_any_bytes_gives_the_records_of_the_whole() {
     let bytes = conversation();
-    let whole = load(&[bytes.clone()]);
+    let whole = load(std::slice::from_ref(&bytes));
     for step in [1, 7, 32, 1000, bytes.len()] {
         let (follower, mut new) = followed(&bytes, step);
         new.sort_by_key(|entry| entry.record.time);
