@@ -129,7 +129,9 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "agent" | "hosts" | "attach" => (&["--key", "tests/no.key"], "usage"),
         "explain" => (&["tests/no"], "usage"),
         "record start" | "record stop" | "record status" => (&["--run", "tests"], "usage"),
-        "records show" | "records stats" | "records follow" => (&["tests/no"], "usage"),
+        "records show" | "records stats" | "records follow" | "records workload" => {
+            (&["tests/no"], "usage")
+        }
         "records export" => (&["tests/no", "--format", "csv"], "usage"),
         "manual" => (&["--out", "/dev/null/no"], "machine"),
         "completions" => (&["tcsh"], "usage"),

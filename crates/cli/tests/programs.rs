@@ -52,6 +52,8 @@ mod ping;
 mod random;
 #[path = "programs/record.rs"]
 mod record;
+#[path = "programs/recorded.rs"]
+mod recorded;
 #[path = "programs/routes.rs"]
 mod routes;
 #[path = "programs/secrets.rs"]

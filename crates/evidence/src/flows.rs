@@ -93,6 +93,12 @@ impl Flow {
             number => format!("ip{number}"),
         }
     }
+
+    /// Whether this is a socket without a peer, as one that listens: nothing can be sent on it.
+    #[must_use]
+    pub fn is_unconnected(&self) -> bool {
+        self.to.is_none_or(|to| to.address.to_canonical().is_unspecified() && to.port == 0)
+    }
 }
 
 impl End {

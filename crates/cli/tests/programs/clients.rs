@@ -1,7 +1,7 @@
 //! Well-known servers and clients, and programs without any library.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::support::{Lab, find_program, is_missing, is_root, missing, users};
@@ -66,12 +66,7 @@ fn ssh_logs_in_to_another_node() {
             eprintln!("passed over: user {} has no shell", lab.user().number());
             continue;
         };
-        if is_root() && !Path::new("/run/sshd").exists() {
-            fs::create_dir_all("/run/sshd").unwrap();
-        }
-        keys(&lab);
-        let outcome = lab.start_file("ssh.yaml", &[]).finish();
-        outcome.assert_code(0);
+        let outcome = lab.pass(&ssh_scenario(&lab));
         assert_eq!(outcome.output("client"), format!("{name} on server\n"));
         lab.assert_nothing_left();
     }
@@ -119,23 +114,10 @@ fn a_static_go_program_finds_nodes_by_name() {
     if is_missing(&["curl"]) {
         return;
     }
-    let places = [find_program("go"), Some("/usr/local/go/bin/go".into())];
-    let Some(go) = places.into_iter().flatten().find(|path| path.is_file()) else {
-        return missing("the program go");
-    };
+    let Some(go) = go() else { return };
     for user in users() {
         let lab = Lab::new(user);
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/fetch.go");
-        let binary = lab.path().join("fetch");
-        let mut build = Command::new(&go);
-        build.arg("build").arg("-o").arg(&binary).arg(source).current_dir(lab.path());
-        build.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GOPROXY", "off");
-        // Kept between runs where the build's folder is ours: the standard library takes a while.
-        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-cache");
-        let kept = fs::create_dir_all(&kept).map(|()| kept);
-        let cache = kept.unwrap_or_else(|_| lab.folder("go-cache"));
-        let seen = build.env("GOCACHE", cache).env("GOTOOLCHAIN", "local").output().unwrap();
-        assert!(seen.status.success(), "{seen:?}");
+        build_fetch(&lab, &go);
         let outcome = lab.pass(
             "nodes:
   server: {run: ./fetch serve, daemon: true, ready: tcp:80}
@@ -153,8 +135,36 @@ links:
     }
 }
 
-/// A host key, a user's key, and what sshd and ssh need to know.
-fn keys(lab: &Lab) {
+/// Go's compiler; `None`: it is missing, which is said.
+pub(crate) fn go() -> Option<PathBuf> {
+    let places = [find_program("go"), Some("/usr/local/go/bin/go".into())];
+    let found = places.into_iter().flatten().find(|path| path.is_file());
+    if found.is_none() {
+        missing("the program go");
+    }
+    found
+}
+
+/// Compiles the static program `fetch` into the test's folder.
+pub(crate) fn build_fetch(lab: &Lab, go: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/fetch.go");
+    let binary = lab.path().join("fetch");
+    let mut build = Command::new(go);
+    build.arg("build").arg("-o").arg(&binary).arg(source).current_dir(lab.path());
+    build.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GOPROXY", "off");
+    // Kept between runs where the build's folder is ours: the standard library takes a while.
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-cache");
+    let kept = fs::create_dir_all(&kept).map(|()| kept);
+    let cache = kept.unwrap_or_else(|_| lab.folder("go-cache"));
+    let seen = build.env("GOCACHE", cache).env("GOTOOLCHAIN", "local").output().unwrap();
+    assert!(seen.status.success(), "{seen:?}");
+}
+
+/// A client that logs in to a server; their keys are written to the test's folder.
+pub(crate) fn ssh_scenario(lab: &Lab) -> String {
+    if is_root() && !Path::new("/run/sshd").exists() {
+        fs::create_dir_all("/run/sshd").unwrap();
+    }
     for key in ["host_key", "user_key"] {
         let path = lab.path().join(key);
         let mut make = Command::new("ssh-keygen");
@@ -175,16 +185,13 @@ fn keys(lab: &Lab) {
         "[ssh, -F, /dev/null, -i, {at}/user_key, -o, StrictHostKeyChecking=no, -o, UserKnownHostsFile=/dev/null, \
          -o, BatchMode=yes, server, 'echo $(id -un) on $(hostname)']"
     );
-    lab.write(
-        "ssh.yaml",
-        format!(
-            "nodes:
+    format!(
+        "nodes:
   server: {{run: {server}, daemon: true, ready: tcp:22}}
   client: {{run: {client}, after: server}}
 links: [{{between: [server, client], latency: 3ms}}]
 "
-        ),
-    );
+    )
 }
 
 /// A user's name in the password file.

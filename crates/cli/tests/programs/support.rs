@@ -1,5 +1,7 @@
 //! Users, folders and runs for the tests.
 
+#[path = "support/evidence.rs"]
+pub(crate) mod evidence;
 #[path = "support/lab.rs"]
 mod lab;
 #[path = "support/live.rs"]

@@ -86,7 +86,9 @@ impl Collected {
 
     fn packet(&mut self, kind: PacketKind, direction: usize, record: &Record) {
         let [low, length, lane, value] = record.args;
-        self.is_apart |= record.flags & flag::OFFSET_UNKNOWN != 0;
+        // A closed port answers with a reset of sequence number 0, whatever the flow's are.
+        let is_data = record.flags & flag::RST == 0 || length > 0;
+        self.is_apart |= is_data && record.flags & flag::OFFSET_UNKNOWN != 0;
         if self.history.packets[direction].is_empty() && self.is_apart {
             self.near_packets[direction] = u64::from(low);
         }
@@ -116,7 +118,11 @@ impl Collected {
         *near = offset.max(*near);
         let is_known = record.flags & flag::END_UNKNOWN == 0;
         let end = record.time + if is_known { u64::from(duration) } else { 0 };
-        let result = i32::from_le_bytes(result.to_le_bytes());
+        let result = match call {
+            // The answer of the other side shows when it ended.
+            Call::Connect if !is_known => -IN_PROGRESS,
+            _ => i32::from_le_bytes(result.to_le_bytes()),
+        };
         let span = CallSpan { begin: record.time, end, call, offset, asked, result };
         self.history.calls[side.index()].push(span);
     }
@@ -171,3 +177,6 @@ fn sample(samples: &mut Vec<TcpSample>, kind: Kind, record: &Record) {
         _ => {}
     }
 }
+
+/// `EINPROGRESS` of Linux.
+const IN_PROGRESS: i32 = 115;

@@ -17,7 +17,7 @@ pub(super) struct Sums<'e> {
     pub(super) records: Vec<u64>,
     pub(super) lost: Vec<u64>,
     /// By flow.
-    flows: Vec<[Wayfarer; 2]>,
+    flows: Vec<[DirectionCount; 2]>,
     of_flow: Vec<u64>,
     /// By member and lane.
     lanes: Vec<Vec<LaneCount>>,
@@ -27,7 +27,7 @@ pub(super) struct Sums<'e> {
 
 /// A direction, and what is needed to see that bytes come again.
 #[derive(Debug, Clone, Copy, Default)]
-struct Wayfarer {
+struct DirectionCount {
     way: Way,
     /// Where its packets come first: member and lane; and the offset after the highest byte there.
     first_lane: Option<(u16, u32)>,
@@ -52,7 +52,7 @@ impl<'e> Sums<'e> {
             evidence,
             records: vec![0; evidence.origins().len()],
             lost: vec![0; evidence.origins().len()],
-            flows: vec![<[Wayfarer; 2]>::default(); evidence.flows().len()],
+            flows: vec![<[DirectionCount; 2]>::default(); evidence.flows().len()],
             of_flow: vec![0; evidence.flows().len()],
             lanes: lanes.collect(),
             lost_entries: Vec::new(),
@@ -86,18 +86,24 @@ impl<'e> Sums<'e> {
     pub(super) fn flows(&self, since: impl Fn(u64) -> i64) -> Vec<FlowSum> {
         let flows = self.evidence.flows().iter().enumerate();
         let seen = flows.filter(|(number, _)| self.of_flow[*number] > 0);
-        seen.map(|(number, flow)| FlowSum {
-            flow: number,
-            protocol: flow.protocol_name(),
-            from: flow.from.map(|end| self.evidence.end_name(&end)),
-            to: flow.to.map(|end| self.evidence.end_name(&end)),
-            first_ns: since(flow.begin_ns),
-            last_ns: since(flow.end_ns),
-            records: self.of_flow[number],
-            forward: self.flows[number][0].way,
-            reverse: self.flows[number][1].way,
-        })
-        .collect()
+        // A socket that only listened has nothing to sum up.
+        let moved = seen.filter(|(number, flow)| {
+            let ways = self.flows[*number].map(|direction| direction.way);
+            !flow.is_unconnected() || ways.iter().any(|way| *way != Way::default())
+        });
+        moved
+            .map(|(number, flow)| FlowSum {
+                flow: number,
+                protocol: flow.protocol_name(),
+                from: flow.from.map(|end| self.evidence.end_name(&end)),
+                to: flow.to.map(|end| self.evidence.end_name(&end)),
+                first_ns: since(flow.begin_ns),
+                last_ns: since(flow.end_ns),
+                records: self.of_flow[number],
+                forward: self.flows[number][0].way,
+                reverse: self.flows[number][1].way,
+            })
+            .collect()
     }
 
     pub(super) fn lanes(&self) -> Vec<LaneSum> {
@@ -147,7 +153,7 @@ impl<'e> Sums<'e> {
     }
 }
 
-impl Wayfarer {
+impl DirectionCount {
     fn add(&mut self, member: u16, entry: &Entry) {
         let segments = u64::from(entry.record.extra.max(1));
         match entry.kind() {

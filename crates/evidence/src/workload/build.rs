@@ -24,7 +24,9 @@ pub fn workload(evidence: &Evidence) -> Workload {
     let mut played = Vec::new();
     for history in history::histories(evidence) {
         let flow = &evidence.flows()[history.flow as usize];
-        if !matches!(flow.protocol, TCP | UDP) {
+        let mut calls = history.calls.iter().flatten();
+        let moves = calls.any(|call| is_read(call.call) || is_write(call.call));
+        if !matches!(flow.protocol, TCP | UDP) || (flow.is_unconnected() && !moves) {
             continue;
         }
         match Played::new(evidence, flow, &history, &lanes) {
@@ -149,7 +151,12 @@ fn steps(index: &FlowIndex<'_>, side: Side) -> (Vec<Step>, Vec<u64>) {
     };
     let mut before = begin.or(calls.first().map(|call| call.begin)).unwrap_or(0);
     let mut is_full = false;
-    for call in calls {
+    let last_move = calls.iter().rposition(|call| is_read(call.call) || is_write(call.call));
+    for (at, call) in calls.iter().enumerate() {
+        if call.call == Call::Close && last_move.is_some_and(|last| at < last) {
+            // Another process has the socket, too, as the child that serves a connection.
+            continue;
+        }
         if is_write(call.call) && call.result < 0 {
             is_full = true;
             continue;
@@ -162,6 +169,11 @@ fn steps(index: &FlowIndex<'_>, side: Side) -> (Vec<Step>, Vec<u64>) {
             Action::ReadEnd(_) => 0,
             _ => since,
         };
+        let is_again = matches!(action, Action::ReadEnd(_))
+            && steps.last().is_some_and(|step| step.action == action);
+        if is_again {
+            continue;
+        }
         is_full = is_write(call.call) && call.result.unsigned_abs() < call.asked;
         before = before.max(call.end);
         steps.push(Step { action, think_ns });

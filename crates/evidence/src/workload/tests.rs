@@ -1,5 +1,19 @@
+use windtunnel_model::record::kind::Call;
+use windtunnel_model::record::{Kind, Record, flag};
+
 use super::*;
-use crate::evidence::tests::{conversation, load};
+use crate::evidence::tests::{
+    CLIENT, ENGINE, SERVER, call, conversation, define, file, header, load, packet,
+};
+use crate::explain::report::{Choice, Report};
+use crate::statistics::Statistics;
+
+const A: ([u8; 4], u16) = ([10, 0, 0, 1], 4000);
+const B: ([u8; 4], u16) = ([10, 0, 0, 2], 80);
+
+fn defined(time: u64, from: ([u8; 4], u16), to: ([u8; 4], u16), calls: &[Record]) -> Vec<Record> {
+    [&define(time, 1, 6, from, to), calls].concat()
+}
 
 #[test]
 fn waiting_for_the_network_is_not_in_a_workload() {
@@ -49,4 +63,66 @@ fn a_workload_is_read_as_it_was_written() {
     assert_eq!(parse(&lines).unwrap(), workload.connections);
     let error = parse(&format!("{lines}\nnonsense")).unwrap_err().to_string();
     assert!(error.starts_with("line 3: "), "{error}");
+}
+
+#[test]
+fn a_server_that_closes_its_copy_of_the_socket_has_not_ended_the_connection() {
+    let client = defined(
+        2000,
+        A,
+        B,
+        &[
+            call(1900, 1, Call::Connect, false, [0, 0, 0, 300]),
+            call(2300, 1, Call::Write, false, [0, 100, 100, 20]),
+        ],
+    );
+    // The child reads after its parent has closed.
+    let server = defined(
+        2250,
+        B,
+        A,
+        &[
+            call(1500, 1, Call::Accept, false, [0, 0, 9, 750]),
+            call(2255, 1, Call::Close, false, [0, 0, 0, 1]),
+            call(2260, 1, Call::Read, true, [0, 4096, 100, 300]),
+            call(2600, 1, Call::Read, true, [100, 4096, 0, 10]),
+            call(2620, 1, Call::Read, true, [100, 4096, 0, 10]),
+            call(2700, 1, Call::Close, false, [0, 0, 0, 1]),
+        ],
+    );
+    let workload = workload(&load(&[file(header(), &[(CLIENT, client), (SERVER, server)])]));
+    assert_eq!(workload.problems, Vec::<String>::new());
+    let actions = workload.connections[0].server_steps.iter().map(|step| step.action);
+    let expected = [Action::Read(100), Action::ReadEnd(Present), Action::Close(Present)];
+    assert!(actions.eq(expected), "{:?}", workload.connections[0].server_steps);
+}
+
+#[test]
+fn a_socket_that_only_listened_is_no_connection() {
+    let nowhere = ([0, 0, 0, 0], 0);
+    let calls = [call(2000, 1, Call::Close, false, [0, 0, 0, 1])];
+    let evidence = load(&[file(header(), &[(SERVER, defined(1000, nowhere, nowhere, &calls))])]);
+    let workload = workload(&evidence);
+    assert_eq!((workload.connections.len(), workload.problems.len()), (0, 0));
+    assert_eq!(Statistics::of(&evidence, evidence.records().iter()).flows, []);
+}
+
+#[test]
+fn a_refused_connection_is_one_that_recording_saw_from_the_beginning() {
+    let calls = [
+        call(1900, 1, Call::Connect, false, [0, 0, u32::MAX - 110, 500]),
+        call(2500, 1, Call::Close, false, [0, 0, 0, 1]),
+    ];
+    let mut engine = defined(1950, A, B, &[]);
+    // The reset of a closed port has no place in any stream.
+    let reset = flag::REVERSE | flag::RST | flag::ACK | flag::OFFSET_UNKNOWN;
+    for (at, flags, lane) in [(1950, flag::SYN, 0), (2150, reset, 1)] {
+        engine.push(packet(Kind::Offered, at, 1, flags, [0, 0, lane, 0]));
+        engine.push(packet(Kind::Delivered, at + 100, 1, flags, [0, 0, lane, 100]));
+    }
+    let files = [file(header(), &[(CLIENT, defined(1900, A, B, &calls)), (ENGINE, engine)])];
+    let report = Report::of(&load(&files), Choice::All);
+    assert_eq!(report.problems, Vec::<String>::new());
+    assert_eq!(report.requests.len(), 1);
+    assert_eq!(report.requests[0].duration_ns, 500);
 }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SocketType, bind, connect, sockopt};
+use socket2::{Domain, Socket, Type};
 use windtunnel_evidence::workload::{Connection, Protocol, Start};
 
 use super::steps::{self, Played};
@@ -85,19 +85,16 @@ fn open(connection: &Connection) -> io::Result<TcpStream> {
 }
 
 fn open_once(number: u32, address: SocketAddr) -> io::Result<TcpStream> {
-    let (family, own): (_, SocketAddr) = match address {
-        SocketAddr::V4(_) => {
-            (AddressFamily::INET, (Ipv4Addr::UNSPECIFIED, own_port(number)).into())
-        }
-        SocketAddr::V6(_) => {
-            (AddressFamily::INET6, (Ipv6Addr::UNSPECIFIED, own_port(number)).into())
-        }
+    let own: SocketAddr = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, own_port(number)).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, own_port(number)).into(),
     };
-    let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &own)?;
-    connect(&socket, &address)?;
-    Ok(TcpStream::from(socket))
+    // By functions of the C library, which the recorder of calls sees.
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&own.into())?;
+    socket.connect(&address.into())?;
+    Ok(socket.into())
 }
 
 const SERVER_PATIENCE: Duration = Duration::from_secs(10);
