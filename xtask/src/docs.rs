@@ -3,6 +3,7 @@
 mod commands;
 mod exit_codes;
 mod file;
+mod records;
 mod run_folder;
 
 use std::fs;
@@ -30,6 +31,7 @@ pub fn pages(root: &Path) -> io::Result<Vec<Page>> {
         page("docs/reference/file.md", file::page(&windtunnel_scenario::schema())),
         page("docs/reference/commands.md", commands::page(&windtunnel_cli::command())),
         page("docs/reference/exit-codes.md", exit_codes::page()),
+        page("docs/reference/records.md", records::page(root)?),
         page("docs/reference/run-folder.md", run_folder::page(root)?),
         page("docs/man/windtunnel.1", windtunnel_cli::manual_page()),
     ];

@@ -25,6 +25,8 @@ mod live;
 mod loss;
 #[path = "machines/names.rs"]
 mod names;
+#[path = "machines/records.rs"]
+mod records;
 #[path = "machines/sharing.rs"]
 mod sharing;
 #[path = "machines/support.rs"]

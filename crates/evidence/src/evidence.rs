@@ -1,11 +1,12 @@
 //! What a run's records say, in memory: all members' files merged in order of time.
 
+mod clock;
 mod load;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use clock::{sample, shifted};
 pub use load::Loader;
-pub(crate) use load::shifted;
 
 use std::collections::BTreeMap;
 

@@ -58,6 +58,9 @@ impl Source {
     }
 }
 
+/// What has records of kind [`Clock`](windtunnel_model::record::Kind::Clock): no layer, no node.
+pub const CLOCK: Source = Source { layer: 0, node: MACHINE, instance: 0 };
+
 /// The first bytes of a file.
 pub const MAGIC: [u8; 8] = *b"WTRECORD";
 /// The version of the layout that is written.

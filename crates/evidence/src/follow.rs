@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use windtunnel_model::record::kind::Layer;
 use windtunnel_model::record::{Kind, Record};
 
-use crate::evidence::shifted;
+use crate::evidence::{sample, shifted};
 use crate::file::{FileError, Header, Item, Reader, Source, Tail};
 use crate::flows::{End, Flow};
 use crate::{Entry, Evidence, Member, Origin};
@@ -86,8 +86,8 @@ impl Follower {
             return self.push(file, &begin, new);
         };
         let mut reader = std::mem::take(&mut self.readers[usize::from(member)]);
-        let taken = file.tail.push(bytes, &mut reader, |header, item| {
-            self.item(member, header, item, new);
+        let taken = file.tail.push(bytes, &mut reader, |_, item| {
+            self.item(member, item, new);
         });
         self.readers[usize::from(member)] = reader;
         taken
@@ -103,7 +103,7 @@ impl Follower {
         })
     }
 
-    fn item(&mut self, member: u16, header: &Header, item: Item, new: &mut Vec<Entry>) {
+    fn item(&mut self, member: u16, item: Item, new: &mut Vec<Entry>) {
         let (source, record, is_new) = match item {
             Item::Record(source, record) => (source, record, true),
             Item::Repeated(source, record) => (source, record, false),
@@ -118,8 +118,13 @@ impl Follower {
             }
             Item::Stray(_) => return self.evidence.members[usize::from(member)].stray += 1,
         };
-        let origin = self.origin(member, source);
+        let header = &mut self.evidence.members[usize::from(member)].header;
+        if let Some((_, ahead_ns)) = sample(&record) {
+            header.clock_offset_ns = ahead_ns;
+            return;
+        }
         let record = shifted(record, header.clock_offset_ns);
+        let origin = self.origin(member, source);
         let kind = Kind::from_number(record.kind);
         if kind.is_some_and(Kind::is_definition) {
             return self.define(member, source, &record);

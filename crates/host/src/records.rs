@@ -85,6 +85,8 @@ pub(crate) struct Records {
     drain: Option<Drain>,
     /// When the run began, on its clock and in nanoseconds since 1970.
     origin: (Time, u64),
+    /// By how many nanoseconds the clock of the first machine is ahead of this one's.
+    ahead_ns: Option<i64>,
     /// Why recording could not begin.
     failure: Option<String>,
     /// What a record costs at its source, where that was measured.
@@ -148,6 +150,7 @@ impl Records {
             unavailable,
             drain: None,
             origin: (Time::ZERO, 0),
+            ahead_ns: None,
             failure: None,
             overhead_ps: BTreeMap::new(),
             measure_overhead: setup.measure_overhead,
@@ -220,6 +223,17 @@ impl Records {
         self.switch();
     }
 
+    /// How other machines' clocks stand to this one's. Times of records are compared on that of
+    /// the first one.
+    pub(crate) fn note_clocks(&mut self, ahead_ns: &[(u16, i64)]) {
+        let first = ahead_ns.iter().find(|(member, _)| *member == 0);
+        let Some((_, ahead_ns)) = first else { return };
+        self.ahead_ns = Some(*ahead_ns);
+        if let Some(drain) = &self.drain {
+            drain.note_clock(*ahead_ns);
+        }
+    }
+
     /// Waits until what sources have left is in files.
     pub(crate) fn flush(&self) {
         if let Some(drain) = &self.drain {
@@ -280,6 +294,7 @@ impl Records {
         let feeds = std::iter::once(engine).chain(self.regions.iter().map(feed));
         let feeds = feeds.chain(self.feeds.drain(..));
         let drain = Drain::start(setup, feeds.collect())?;
+        self.ahead_ns.into_iter().for_each(|ahead_ns| drain.note_clock(ahead_ns));
         if let Some(diagnosis) = self.diagnosis.take() {
             drain.consult(Box::new(Connections::new(diagnosis, self.connections.clone())));
         }

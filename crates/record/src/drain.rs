@@ -24,8 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use windtunnel_evidence::file::{Header, Source};
-use windtunnel_model::record::Record;
+use windtunnel_evidence::file::{CLOCK, Header, Source};
+use windtunnel_model::record::kind::NO_FLOW;
+use windtunnel_model::record::{Kind, Record, halves};
 use windtunnel_sys::clock;
 
 use files::Files;
@@ -90,6 +91,7 @@ enum Order {
     Consult(Box<dyn Ask>),
     Choose(Filter),
     Limit(Limits),
+    Clock(i64),
     Flush(Sender<()>),
     Finish,
 }
@@ -143,6 +145,12 @@ impl Drain {
     /// Files may become larger, or not, from now on.
     pub fn limit(&self, limits: Limits) {
         self.order(Order::Limit(limits));
+    }
+
+    /// Notes by how many nanoseconds the clock that records are compared on is ahead of this
+    /// machine's.
+    pub fn note_clock(&self, ahead_ns: i64) {
+        self.order(Order::Clock(ahead_ns));
     }
 
     /// Waits until what the sources have now is in files, or is lost.
@@ -223,6 +231,12 @@ impl Work {
                 }
             }
             Order::Limit(limits) => self.files.limit(limits),
+            Order::Clock(ahead_ns) => {
+                let (time, ahead) = (clock::monotonic_ns(), halves(ahead_ns.cast_unsigned()));
+                let (kind, args) = (Kind::Clock as u8, [ahead[0], ahead[1], 0, 0]);
+                let record = Record { time, kind, flow: NO_FLOW, args, ..Record::default() };
+                self.files.add(time, CLOCK, &[record]);
+            }
             Order::Flush(done) => {
                 while self.look() {}
                 self.show();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use windtunnel_model::record::{BYTES, Kind, Record, halves};
 
+use super::clock::MachineClock;
 use super::{Entry, Evidence, Member, Origin};
 use crate::file::{FileError, Header, Item, Reader, Source, read_header};
 use crate::flows::Flows;
@@ -64,18 +65,18 @@ impl Load {
         let number = u16::try_from(self.evidence.members.len()).unwrap_or(u16::MAX);
         let mut reader = Reader::new();
         let mut member: Option<Member> = None;
+        let clock = MachineClock::of(parts)?;
         for bytes in parts.values() {
             let mut stray = 0;
             let mut present: Option<(Source, u32)> = None;
-            let offset_ns = read_header(bytes)?.clock_offset_ns;
             let header = reader.read(bytes, |_, item| match item {
                 Item::Record(source, record) => {
                     let origin = self.origin_cached(&mut present, number, source);
-                    self.record(origin, shifted(record, offset_ns), true);
+                    self.record(origin, clock.shift(record), true);
                 }
                 Item::Repeated(source, record) => {
                     let origin = self.origin_cached(&mut present, number, source);
-                    self.record(origin, shifted(record, offset_ns), false);
+                    self.record(origin, clock.shift(record), false);
                 }
                 Item::Gap { source, events } => {
                     let origin = self.origin_cached(&mut present, number, source);
@@ -83,7 +84,11 @@ impl Load {
                 }
                 Item::Stray(_) => stray += 1,
             })?;
-            let member = member.get_or_insert_with(|| member_of(header, parts));
+            let member = member.get_or_insert_with(|| {
+                let mut member = member_of(header, parts);
+                member.header.clock_offset_ns = clock.ahead_ns(member.header.origin_ns);
+                member
+            });
             member.stray += stray;
         }
         for (source, events) in reader.events() {
@@ -129,6 +134,7 @@ impl Load {
                 let key = (member, source.node, record.flow);
                 self.evidence.processes.insert(key, name_of(&record));
             }
+            Some(Kind::Clock) => {}
             Some(kind) if kind.is_definition() => self.flows.define(origin, kind, &record),
             _ if new => self.push(origin, record),
             _ => {}
@@ -162,19 +168,6 @@ fn member_of(header: Header, parts: &BTreeMap<u32, &[u8]>) -> Member {
     let missing = (1..=last).filter(|part| !parts.contains_key(part)).collect();
     let files = u32::try_from(parts.len()).unwrap_or(u32::MAX);
     Member { header, files, missing, stray: 0 }
-}
-
-/// With its times on the common clock.
-pub(crate) fn shifted(mut record: Record, offset_ns: i64) -> Record {
-    if offset_ns == 0 {
-        return record;
-    }
-    record.time = record.time.saturating_add_signed(offset_ns).max(1);
-    if record.kind == Kind::Lost as u8 || record.kind == Kind::CallEnd as u8 {
-        let [low, high] = halves(record.wide(0).saturating_add_signed(offset_ns));
-        (record.args[0], record.args[1]) = (low, high);
-    }
-    record
 }
 
 fn lost(begin: u64, end: u64, events: u64) -> Record {

@@ -1,10 +1,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 
-use windtunnel_model::record::kind::{Call, Layer};
+use windtunnel_model::record::kind::{Call, Layer, NO_FLOW};
 use windtunnel_model::record::{Kind, Record, flag, halves, words};
 
 use super::{Evidence, Loader};
-use crate::file::{Header, LaneName, Source, Writer};
+use crate::file::{CLOCK, Header, LaneName, Source, Writer};
 
 pub(crate) const ENGINE: Source = Source::of_machine(Layer::Engine, 0);
 pub(crate) const CLIENT: Source = Source::of_node(Layer::Calls, 0, 0);
@@ -143,6 +143,26 @@ fn a_members_clock_offset_is_added_to_its_times() {
     let seen: Vec<_> = evidence.records().iter().map(|e| (e.record.time, e.origin())).collect();
     assert_eq!(seen, [(10_000, 0), (1_000_050, 1), (1_009_000, 1)]);
     assert_eq!(evidence.records()[1].record.wide(0), 1_000_040, "the begin of the gap, too");
+}
+
+#[test]
+fn times_are_shifted_by_what_is_known_of_a_members_clock_then() {
+    let clock = |time, ahead: i64| {
+        let [low, high] = halves(ahead.cast_unsigned());
+        let args = [low, high, 0, 0];
+        Record { time, kind: Kind::Clock as u8, flow: NO_FLOW, args, ..Record::default() }
+    };
+    let of = |time| packet(Kind::Offered, time, 1, 0, [0; 4]);
+    let header = Header { member: Some("b".to_owned()), origin_ns: 500_000, ..header() };
+    let batches = [
+        (ENGINE, vec![of(600_000), of(1_500_000), of(2_500_000)]),
+        (CLOCK, vec![clock(1_000_000, -1000), clock(2_000_000, 3000)]),
+    ];
+    let bytes = file(header, &batches);
+    let evidence = load(std::slice::from_ref(&bytes));
+    let times: Vec<u64> = evidence.records().iter().map(|entry| entry.record.time).collect();
+    assert_eq!(times, [599_000, 1_501_000, 2_503_000], "between two, on a line");
+    assert_eq!(evidence.origin_ns(), 499_000);
 }
 
 #[test]

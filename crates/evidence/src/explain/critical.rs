@@ -70,8 +70,9 @@ impl Path<'_> {
             return self.over_unknown(sender, byte);
         };
         self.back_over_read(reader, &call, byte, arrival);
-        let Some(sent) = self.flow.routes[sender.index()].journey(missing, arrival, &mut self.walk)
-        else {
+        let route = &self.flow.routes[sender.index()];
+        let until = arrival + self.flow.history.clock_error_ns;
+        let Some(sent) = route.journey(missing, until, &mut self.walk) else {
             return self.over_unknown(sender, missing);
         };
         self.back_over_copies(sender, missing, sent);

@@ -253,7 +253,12 @@ impl Local {
     }
 
     fn learn(&mut self, layer: u8, record: &Record) {
-        self.begin_ns = self.begin_ns.min(record.time);
+        let is_accept = record.kind == Kind::Call as u8 && record.extra == Call::Accept as u16;
+        self.begin_ns = match is_accept {
+            // It may have waited for a long time before there was a connection.
+            true => record.time + u64::from(record.args[3]),
+            false => self.begin_ns.min(record.time),
+        };
         self.end_ns = self.end_ns.max(record.time);
         self.records += 1;
         let reverse = record.flags & flag::REVERSE != 0;

@@ -32,7 +32,7 @@ fn a_connection_that_four_sources_number_for_themselves_is_one_flow() {
     assert_eq!(names(&evidence), name_pairs(&[("client:4000", "server:80")]));
     assert!(bound(&evidence).iter().all(|flow| *flow == Some(0)));
     let flow = &evidence.flows()[0];
-    assert_eq!((flow.parts.len(), flow.begin_ns, flow.end_ns), (4, 1500, 2860));
+    assert_eq!((flow.parts.len(), flow.begin_ns, flow.end_ns), (4, 1900, 2860));
     assert_eq!(flow.parts.iter().map(|part| part.records).sum::<u64>(), 14);
     let sequences = flow.parts.iter().filter_map(|part| part.sequence[0]);
     assert_eq!(sequences.collect::<Vec<_>>(), [12345]);
@@ -211,4 +211,30 @@ fn two_sockets_with_one_engine_flow_are_said_to_be_reused_ends() {
     let evidence = load(&[file(header(), &[calls(100, 1, 1), calls(200, 2, 2), (ENGINE, engine)])]);
     let reused: Vec<bool> = evidence.flows().iter().map(|flow| flow.reused).collect();
     assert_eq!(reused, [true, false]);
+}
+
+#[test]
+fn what_a_server_accepts_is_the_connection_that_was_there_then() {
+    // Refused at 1000, and accepted at 2100 by a call that has waited since 1050.
+    let attempt = |begin: u64, number: u32, end: u64| {
+        let mut calls = define(begin, number, 6, A, B).to_vec();
+        calls.push(socket(begin, number, u64::from(number)));
+        calls.push(call(begin, number, Call::Connect, false, [0; 4]));
+        calls.push(call(end, number, Call::Close, false, [0; 4]));
+        calls
+    };
+    let client = [attempt(1000, 1, 1100), attempt(2000, 2, 3000)].concat();
+    let mut server = define(1050, 1, 6, B, A).to_vec();
+    server.push(socket(1050, 1, 77));
+    server.push(call(1050, 1, Call::Accept, false, [0, 0, 9, 1050]));
+    server.push(call(2200, 1, Call::Read, true, [0, 100, 100, 10]));
+    let evidence = load(&[file(header(), &[(CLIENT, client), (SERVER, server)])]);
+    assert_eq!(evidence.flows().len(), 2);
+    let of_server: Vec<_> = evidence
+        .records()
+        .iter()
+        .filter(|entry| evidence.node_name(evidence.origin_of(entry)) == Some("server"))
+        .map(crate::Entry::flow)
+        .collect();
+    assert_eq!(of_server, [Some(1), Some(1)]);
 }

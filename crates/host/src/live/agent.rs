@@ -48,7 +48,10 @@ impl Live {
             ToPart::Flows { member, changes } => {
                 self.network.order(Order::Flows { member, changes });
             }
-            ToPart::Clocks { ahead_ns } => self.network.order(Order::Clocks { ahead_ns }),
+            ToPart::Clocks { ahead_ns } => {
+                self.records.note_clocks(&ahead_ns);
+                self.network.order(Order::Clocks { ahead_ns });
+            }
             ToPart::News { member, news } => match frame::decode(news.as_bytes()) {
                 Ok(news) => self.handle_news(member, news),
                 Err(error) => {

@@ -107,6 +107,9 @@ kinds! {
     /// Calls of a process that its source cannot see, from now on: on a flow, or ([`NO_FLOW`]) on
     /// any. Argument 0: a number of [`Blind`]; 1: the process.
     Unseen = 0x09, "unseen", ["reason", "pid", "", ""];
+    /// Of a run over several machines: by how many nanoseconds (signed) the clock of the first one
+    /// is ahead of this one's at this time.
+    Clock = 0x0a, "clock", ["ahead_low", "ahead_high", "", ""];
 
     /// A packet came to the start of a lane; `extra`: its segments, when this is a train. The
     /// length is that of the payload, all segments together.
@@ -280,6 +283,7 @@ impl Kind {
                 | Kind::FlowSequence
                 | Kind::Process
                 | Kind::Unseen
+                | Kind::Clock
         )
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use windtunnel_evidence::file::{Header, Source, Writer, events_of};
+use windtunnel_evidence::file::{CLOCK, Header, Source, Writer, events_of};
 use windtunnel_model::record::kind::Layer;
 use windtunnel_model::record::{Kind, Record};
 
@@ -197,8 +197,9 @@ impl Files {
         let name = |number: u8| {
             Layer::from_number(number).map_or_else(|| number.to_string(), |it| it.name().to_owned())
         };
+        let layers = self.layers.iter().filter(|(number, _)| **number != CLOCK.layer);
         Status {
-            layers: self.layers.iter().map(|(number, layer)| (name(*number), *layer)).collect(),
+            layers: layers.map(|(number, layer)| (name(*number), *layer)).collect(),
             kept_bytes: self.on_disk(),
             ..self.totals.clone()
         }

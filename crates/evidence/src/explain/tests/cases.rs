@@ -61,6 +61,26 @@ fn a_request_over_an_idle_network_is_propagation_transmission_and_the_programs()
 }
 
 #[test]
+fn a_cause_that_seems_later_than_its_effect_by_the_clocks_error_is_still_the_cause() {
+    // The server's clock is 100 µs behind: it seems to read before the packet has come.
+    let mut wire = quiet();
+    wire.history.clock_error_ns = 200 * US;
+    wire.write(Client, (0, 0), (0, 1000));
+    let arrived = wire.send(Client, 0, data(0, 1000)).unwrap();
+    let read = arrived - 100 * US;
+    wire.read(Server, (0, read), (0, 1000));
+    wire.write(Server, (read + 3 * MS, read + 3 * MS), (0, 1));
+    let answered = wire.send(Server, read + 3 * MS, data(0, 1)).unwrap();
+    wire.read(Client, (0, answered), (0, 1));
+    let parts = parts_of(wire);
+    // What would be negative is taken from the part before.
+    assert!(parts.contains(&(Part::Propagation(1), 10 * MS - 100 * US)), "{parts:?}");
+    assert!(parts.contains(&(Part::Propagation(0), MS)), "{parts:?}");
+    assert!(!parts.iter().any(|(part, _)| *part == Part::Network), "{parts:?}");
+    assert!(parts.contains(&(Part::Thinking(Server), 3 * MS)), "{parts:?}");
+}
+
+#[test]
 fn time_behind_other_packets_is_the_queue_of_that_lane() {
     let mut wire = quiet();
     wire.lane_is_free_at(1, 7 * MS);
