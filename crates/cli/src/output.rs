@@ -30,6 +30,11 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
+    /// Standard output, or a file.
+    pub(crate) fn new(path: PathBuf, force: bool) -> Self {
+        Destination { output: Some(path), force }
+    }
+
     /// The file, unless it is standard output.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| path.as_os_str() != "-")

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod attach;
+pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;
@@ -55,6 +56,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Up(arguments) => state::up(arguments),
         Verb::Do(arguments) => happen::run(arguments),
         Verb::Record(arguments) => record::run(arguments),
+        Verb::Capture(arguments) => capture::run(arguments),
         Verb::Records(arguments) => records::run(arguments),
         Verb::Stop(arguments) => stop::run(arguments),
         Verb::Schema(arguments) => schema::run(arguments),

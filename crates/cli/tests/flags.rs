@@ -122,6 +122,7 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "exec" => (&["--run", "tests", "a", "--", "true"], "usage"),
         "shell" => (&["--run", "tests", "a"], "usage"),
         "ps" | "top" | "links" | "stop" => (&["--run", "tests"], "usage"),
+        "capture" => (&["--run", "tests", "a", "-w", "/dev/null"], "usage"),
         "set" => (&["--run", "tests", "a--b", "loss=1%"], "usage"),
         "down" | "up" => (&["--run", "tests", "a--b"], "usage"),
         "do" => (&["--run", "tests", "{link: a--b, down: true}"], "usage"),

@@ -10,6 +10,8 @@
 
 #[path = "programs/attempts.rs"]
 mod attempts;
+#[path = "programs/capture.rs"]
+mod capture;
 #[path = "programs/churn.rs"]
 mod churn;
 #[path = "programs/clients.rs"]

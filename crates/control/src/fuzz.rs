@@ -65,6 +65,9 @@ mod tests {
                 "set",
                 r#"{"request":"set","link":"a--b","direction":"up","patch":{"latency":"5ms","loss":{"listed":[1,2]},"mtu":1500,"rate":{"to":"1mbit"}}}"#,
             ),
+            ("capture", r#"{"request":"capture","place":"a","snap_bytes":96}"#),
+            ("capture-end", r#"{"request":"capture-end"}"#),
+            ("reply-captured", r#"{"reply":"captured","packets":9,"lost":2,"failure":"full"}"#),
             ("state", r#"{"request":"state","link":"a--b","up":false}"#),
             (
                 "do",

@@ -74,6 +74,17 @@ pub enum Request {
     RecordStop,
     /// What is recorded. Answer: [`Reply::Records`].
     RecordStatus,
+    /// Writes frames of a node or link, as pcapng, to the descriptor that the message carries, until
+    /// it is ended or the connection closes. Answers: [`Reply::Done`], when it has begun, and
+    /// [`Reply::Captured`] when it is over.
+    Capture {
+        /// A node, or a link with a node at an end.
+        place: String,
+        /// Bytes of each packet that are kept; 0: all.
+        snap_bytes: u32,
+    },
+    /// Ends the capture of this connection. Answer: [`Reply::Captured`], when all is written.
+    CaptureEnd,
     /// Ends the run as if it had finished. Answer: [`Reply::Done`], before it has ended.
     Stop,
 }
@@ -136,6 +147,19 @@ pub enum Reply {
     Links(LinkList),
     /// What is recorded.
     Records(RecordStatus),
+    /// A capture is over.
+    Captured {
+        /// Packets that came by.
+        packets: u64,
+        /// Those of them that are missing in the capture.
+        lost: u64,
+        /// Whether its reader has closed it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reader_gone: bool,
+        /// Why it cannot be written any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
     Started {
         /// Its process id inside the node.
         pid: i32,

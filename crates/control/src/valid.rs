@@ -28,6 +28,7 @@ impl Validate for Request {
             | Request::Links
             | Request::RecordStop
             | Request::RecordStatus
+            | Request::CaptureEnd
             | Request::Stop => Ok(()),
             Request::RecordStart(order) => order.validate(),
             Request::Exec { argv, cwd, env, .. } => {
@@ -38,6 +39,7 @@ impl Validate for Request {
                 let variables = env.keys().all(|key| !key.is_empty() && !key.contains('='));
                 ensure(command && sane && variables, || "that is not a command".to_owned())
             }
+            Request::Capture { place, .. } => ensure_short("the name of a place", place),
             Request::Signal { signal } => ensure_signal(*signal),
             Request::Set { lanes, patch } => lanes.validate().and_then(|()| is_bounded(patch)),
             Request::State { lanes, .. } => lanes.validate(),
@@ -91,6 +93,9 @@ impl Validate for Reply {
             Reply::Error { message, hint } => {
                 ensure_short("a reason", message)?;
                 ensure_short("a hint", hint.as_deref().unwrap_or_default())
+            }
+            Reply::Captured { failure, .. } => {
+                ensure_short("a reason", failure.as_deref().unwrap_or_default())
             }
             Reply::Ps(status) => status.validate(),
             Reply::Records(status) => status.validate(),

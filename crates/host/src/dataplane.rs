@@ -27,6 +27,7 @@ mod remote;
 mod sampler;
 mod schedule;
 mod tally;
+pub(crate) mod tap;
 mod wait_policy;
 
 use std::io;
@@ -58,6 +59,7 @@ use schedule::Schedule;
 #[cfg(test)]
 pub(crate) use tally::LateInterval;
 pub(crate) use tally::{LaneResult, Tally};
+use tap::Taps;
 use wait_policy::{Wait, WaitPolicy};
 
 /// What the loop needs.
@@ -155,6 +157,7 @@ struct Loop {
     wait_policy: WaitPolicy,
     remote: Option<Remote>,
     records: Records,
+    taps: Taps,
     orders: Receiver<Order>,
     wake: Arc<Wake>,
     notes: Sender<Note>,
@@ -184,6 +187,7 @@ impl Loop {
             wait_policy: WaitPolicy::new(remote.is_some()),
             remote,
             records,
+            taps: Taps::default(),
             schedule: Schedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
@@ -237,6 +241,7 @@ impl Loop {
         tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
         tally.refused = self.refused;
         (tally.overloads, tally.stalls) = self.overload.totals(now());
+        self.taps.finish();
         if let Some(remote) = self.remote {
             tally.remote = Some(remote.traffic(&self.engine));
             tally.peers = remote.peers();
@@ -250,7 +255,8 @@ impl Loop {
         let Loop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
         let (ring, sender) = socket.split();
         let remote = self.remote.as_mut();
-        let mut outbox = Outbox::new(&setup.interfaces, sender, &mut self.refused, remote);
+        let mut outbox =
+            Outbox::new(&setup.interfaces, sender, &mut self.refused, remote, &mut self.taps);
         arrivals.update();
         let began = arrivals.present();
         let held = outbox.next_held();
@@ -276,6 +282,7 @@ impl Loop {
             outbox.collect(engine, sampler);
             let (header, frame) = slot.parts_mut();
             let header = vnet::Header::parse(header);
+            outbox.show(port, at, &header, frame);
             if let Some(express) = engine.handle_packet(at, port, header, frame) {
                 outbox.express(express, slot, at, engine, sampler);
             }
@@ -287,6 +294,7 @@ impl Loop {
         turn.moved |= outbox.receive(present, engine, sampler);
         outbox.flush(engine, sampler);
         outbox.flush_remote(present);
+        outbox.flush_taps();
         turn
     }
 

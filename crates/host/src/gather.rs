@@ -176,6 +176,7 @@ impl Whole {
             tally: &self.tally,
             recorded: &self.recorded,
             records: self.records.as_ref(),
+            captures: &[],
             carried: &self.carried,
             supervisor: &self.supervisor,
             echoes: &self.echoes,

@@ -79,4 +79,4 @@ pub use options::{Foreground, Options};
 pub use part::part;
 pub use quiet::Activity;
 pub use reserve::{Reserve, junit_bytes};
-pub use run::{run, run_in_foreground};
+pub use run::{capture_places, run, run_in_foreground};

@@ -20,6 +20,7 @@
 mod agenda;
 mod agent;
 mod answers;
+pub(crate) mod capture;
 mod connections;
 mod context;
 mod end_request;
@@ -46,4 +47,5 @@ mod testing;
 mod turn;
 
 pub(crate) use membership::{Members, Membership};
+pub(crate) use refusal::Refusal;
 pub(crate) use state::{Ended, Live, Setup, Threads};

@@ -30,6 +30,8 @@ pub struct Options {
     pub packet_memory: Bytes,
     /// Files and folders that no program of a node may see, such as the keys of clusters.
     pub hidden: Vec<PathBuf>,
+    /// Nodes and links whose frames are captured, each to a file in the run folder.
+    pub captures: Vec<String>,
     /// Attempts at the same run that have been disturbed; the report names them.
     pub attempts: Vec<Attempt>,
     /// The number and the name of this machine, in a run over several.
@@ -52,6 +54,7 @@ impl Options {
             offload: true,
             packet_memory: Bytes(1_000_000_000),
             hidden: Vec::new(),
+            captures: Vec::new(),
             attempts: Vec::new(),
             member: None,
             measure_overhead: false,

@@ -106,7 +106,7 @@ fn in_folder(
     }
     live.measure_paths();
     let Some(origin) = live.until_begin() else { return Err(live.not_begun()) };
-    let done = live.through(origin);
+    let done = live.through(origin, &[]);
     if done.ended.membership.as_ref().is_some_and(Membership::agent_is_gone) {
         // No process will fetch anything, and nothing of a run outlives its agent.
         folder.discard();

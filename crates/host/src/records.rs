@@ -182,6 +182,13 @@ impl Records {
         }
     }
 
+    /// What is added to the times of the run's clock, to have nanoseconds since 1970; `None` before
+    /// the run begins.
+    pub(crate) fn unix_offset_ns(&self) -> Option<u64> {
+        let (origin, origin_unix_ns) = self.origin;
+        origin_unix_ns.checked_sub(origin.as_nanos()).filter(|offset| *offset > 0)
+    }
+
     /// Records what is chosen from now on: without a choice, what the file says.
     ///
     /// # Errors

@@ -67,6 +67,16 @@ pub fn run(plan: Plan, options: &Options, observer: Arc<dyn Observer>) -> Result
     whole_run(plan, options, observer, None)
 }
 
+/// Where frames of this node or link are captured: names of nodes with their devices.
+///
+/// # Errors
+/// Why they cannot be, and what can be done.
+pub fn capture_places(plan: &Plan, place: &str) -> Result<Vec<String>, (String, Option<String>)> {
+    let places = live::capture::places::capture_places(plan, place);
+    let places = places.map_err(live::Refusal::into_parts)?;
+    Ok(places.into_iter().map(|place| place.name).collect())
+}
+
 /// Does a whole run as [`run`], in which one program stands for the calling process: it has its
 /// standard streams, and while it runs it gets the signals that would end the run.
 ///
@@ -233,7 +243,7 @@ impl Prepared {
             begun.put_in_foreground(foreground);
         }
         begun.measure_paths();
-        let done = begun.through(now());
+        let done = begun.through(now(), &options.captures);
         let attempts = options.attempts.clone();
         let report = Report { attempts, ..verdict::judge(&done.evidence(plan, options)) };
         let report = write_results(folder, plan, &done, report);

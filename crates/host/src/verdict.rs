@@ -46,7 +46,8 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
     failures.extend(programs::failures(evidence));
     let unmet = expectations.iter().filter(|expectation| !expectation.met);
     failures.extend(unmet.map(Expectation::failure));
-    let incomplete = evidence.records.map(Records::incomplete).unwrap_or_default();
+    let mut incomplete = evidence.records.map(Records::incomplete).unwrap_or_default();
+    incomplete.extend_from_slice(evidence.captures);
     if evidence.plan.record.on_loss == OnRecordLoss::Fail {
         failures.extend(incomplete.iter().map(|why| format!("the evidence is incomplete: {why}")));
     }

@@ -107,6 +107,13 @@ impl Proxy {
             Request::RecordStart(_) | Request::RecordStop | Request::RecordStatus => {
                 all(parts, &living, request).map_or_else(|reply| reply, records)
             }
+            Request::Capture { place, .. } => Reply::Error {
+                message: format!(
+                    "frames of {place} cannot be captured: the run is over several machines, and a \
+                     capture is written on the machine of its node"
+                ),
+                hint: Some(HEADERS.to_owned()),
+            },
             other => ask(parts, *first, other),
         }
     }
@@ -195,6 +202,7 @@ fn ask(parts: &Parts, member: u16, request: &Request) -> Reply {
 }
 
 const NAMES_LISTED: usize = 12;
+const HEADERS: &str = "`record start`, then `records export --format pcapng` has packets' headers";
 /// What one client may ask in one step: others wait, too.
 const REQUESTS_A_STEP: usize = 8;
 /// Further ones wait in the socket's queue.
@@ -284,6 +292,14 @@ mod tests {
             error("the machine of node b is not there any more", None),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_capture_is_refused_with_the_reason() {
+        let request = Request::Capture { place: "b".to_owned(), snap_bytes: 0 };
+        let message = "frames of b cannot be captured: the run is over several machines, and a \
+                       capture is written on the machine of its node";
+        assert_eq!(answers(&[true, true], vec![request]), [error(message, Some(HEADERS))]);
     }
 
     fn status(elapsed_ns: u64, pid: i32) -> RunStatus {

@@ -30,6 +30,7 @@ const OVERVIEW: &str = "A run leaves a folder, `runs/NAME-DATE-TIME` or what `--
 | `echoes.csv` | windtunnel's own echo requests, where an expectation asks for `rtt` or `loss` of a path |\n\
 | `paths.csv` | payload delivered from node to node every 100 ms, where one asks for `throughput` |\n\
 | `nodes/NODE/` | what the programs of a node wrote, and how they ended |\n\
+| `captures/PLACE.pcapng` | frames of a node or link, where `run --pcap` asks for them |\n\
 | `control.sock` | how other commands reach the run while it lives |\n";
 
 const RECORDS: [(&str, &str); 5] = [

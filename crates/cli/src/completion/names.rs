@@ -23,6 +23,9 @@ pub(super) fn of(verb: Option<&Command>, of: &Arg, run: Option<&str>) -> Vec<Can
     match (of.get_id().as_str(), verb.map(Command::get_name)) {
         _ if is_run(of) => runs(),
         ("node", Some("exec" | "shell")) => plain(plan().map(nodes).unwrap_or_default()),
+        ("place", Some("capture")) => plain(
+            plan().map(|plan| [nodes(plan.clone()), links(plan)].concat()).unwrap_or_default(),
+        ),
         ("link", Some("set" | "down" | "up")) => plain(plan().map(links).unwrap_or_default()),
         ("direction", _) => plain(plan().map(|plan| directions(&plan)).unwrap_or_default()),
         ("properties", Some("set")) => plain(keys()),

@@ -29,7 +29,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::face::{Display, Face};
 use crate::render::{summary, verdict};
-use crate::verb::Outcome;
+use crate::verb::{self, Outcome};
 use crate::{load, output};
 use attempts::Attempts;
 use record::RecordArguments;
@@ -112,6 +112,10 @@ pub(crate) struct RunArguments {
     packet_memory: Bytes,
     #[command(flatten)]
     record: RecordArguments,
+    /// Capture frames of this node or link to `captures/NAME.pcapng` in the run folder; may be given
+    /// more than once
+    #[arg(long = "pcap", value_name = "NODE|LINK", env = "WINDTUNNEL_PCAP", value_delimiter = ',')]
+    captures: Vec<String>,
     /// Write the results as JUnit XML to this file too, for a CI system; the run folder always has
     /// them as `junit.xml`
     #[arg(long, value_name = "FILE", env = "WINDTUNNEL_JUNIT")]
@@ -267,6 +271,7 @@ fn places(
     plan: &Plan,
     base_dir: PathBuf,
 ) -> Result<(PathBuf, Options, Option<ResultsFile>), Failure> {
+    check_captures(arguments, plan)?;
     let folder = new_run_folder(arguments.out.as_deref(), &plan.name)?;
     // Before the run: it must not be in vain.
     let results =
@@ -283,6 +288,14 @@ pub(crate) fn new_run_folder(out: Option<&Path>, name: &str) -> Result<PathBuf, 
     }
 }
 
+/// Whether what is to be captured is in the plan.
+fn check_captures(arguments: &RunArguments, plan: &Plan) -> Result<(), Failure> {
+    for place in &arguments.captures {
+        verb::capture::places(plan, place)?;
+    }
+    Ok(())
+}
+
 fn options(arguments: &RunArguments, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> Options {
     let mut options = Options::new(folder, base_dir);
     options.link_latest = arguments.out.is_none();
@@ -291,6 +304,7 @@ fn options(arguments: &RunArguments, plan: &Plan, folder: PathBuf, base_dir: Pat
     options.output_limit = arguments.output_limit;
     options.offload = !arguments.no_offload;
     options.packet_memory = arguments.packet_memory;
+    options.captures.clone_from(&arguments.captures);
     options.hidden = KeySource::usual_places();
     options.measure_overhead = arguments.record.measures_overhead();
     options

@@ -11,6 +11,7 @@ use windtunnel_routing::Routes;
 
 use super::remote::Silence;
 use super::schedule::Cause;
+use super::tap::Tap;
 
 /// From the packet loop to the main loop.
 #[derive(Debug, Clone)]
@@ -61,7 +62,7 @@ pub(crate) enum Note {
 }
 
 /// What a change that is ordered while the run lives does.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Order {
     /// Start the run's clock: forget what happened before, start random streams and schedule from zero.
     Begin(Time),
@@ -78,6 +79,10 @@ pub(crate) enum Order {
         /// Their numbers, and the nanoseconds by which they are ahead of this machine's.
         ahead_ns: Vec<(u16, i64)>,
     },
+    /// Captures frames from now on, and says when it does.
+    Capture { tap: Box<Tap>, done: Sender<()> },
+    /// Ends a capture, by its number.
+    EndCapture(u64),
     /// Another machine is lost.
     Forget { member: u16 },
     /// Record these packets from now on, instead of what was recorded before (`None`: none), and

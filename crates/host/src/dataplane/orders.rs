@@ -42,6 +42,11 @@ impl Loop {
                     // That nothing waits for it any more is no matter.
                     let _ = done.send(());
                 }
+                Ok(Order::Capture { tap, done }) => {
+                    self.taps.add(*tap);
+                    let _ = done.send(());
+                }
+                Ok(Order::EndCapture(id)) => self.taps.end(id),
                 Ok(Order::Close) => self.close(),
                 Ok(Order::Finish { await_datagrams }) => {
                     self.last = Some((await_datagrams, now() + SETTLE));

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use windtunnel_engine::{Departure, Engine, Express};
+use windtunnel_evidence::export::pcapng::Heading;
 use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_sys::packet::{BATCH_MAX, Outgoing, Sender, Slot};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
@@ -11,6 +12,7 @@ use windtunnel_wire::vnet;
 
 use super::remote::{Packet, Remote};
 use super::sampler::Sampler;
+use super::tap::Taps;
 use crate::clock::now;
 
 /// A batch that is being filled. It may hold frames that still lie in the ring; these are sent from
@@ -22,6 +24,7 @@ pub(super) struct Outbox<'a> {
     /// Packets that a device did not take.
     refused: &'a mut u64,
     remote: Option<&'a mut Remote>,
+    taps: &'a mut Taps,
 }
 
 struct Parcel<'a> {
@@ -44,8 +47,17 @@ impl<'a> Outbox<'a> {
         sender: Sender<'a>,
         refused: &'a mut u64,
         remote: Option<&'a mut Remote>,
+        taps: &'a mut Taps,
     ) -> Self {
-        Outbox { parcels: Vec::with_capacity(BATCH_MAX), interfaces, sender, refused, remote }
+        Outbox { parcels: Vec::with_capacity(BATCH_MAX), interfaces, sender, refused, remote, taps }
+    }
+
+    /// Shows captures a frame that a node has sent.
+    #[inline]
+    pub(super) fn show(&mut self, port: PortId, at: Time, header: &vnet::Header, frame: &[u8]) {
+        if !self.taps.is_empty() {
+            self.taps.frame(port, at, Heading::Outbound, (header, frame));
+        }
     }
 
     /// Adds a frame that may leave at once from where it arrived.
@@ -120,6 +132,11 @@ impl<'a> Outbox<'a> {
         came
     }
 
+    /// Hands on what captures have.
+    pub(super) fn flush_taps(&mut self) {
+        self.taps.flush();
+    }
+
     /// Sends what goes to other machines.
     pub(super) fn flush_remote(&mut self, now: Time) {
         if let Some(remote) = &mut self.remote {
@@ -155,6 +172,12 @@ impl<'a> Outbox<'a> {
     }
 
     fn add(&mut self, parcel: Parcel<'a>, engine: &mut Engine, sampler: &mut Sampler) {
+        if !self.taps.is_empty() {
+            // Here and not when it is sent: so captures are in the order of the engine's time.
+            let header = vnet::Header::parse(&parcel.header);
+            let frame = (&header, parcel.body.frame());
+            self.taps.frame(parcel.port, parcel.intended, Heading::Inbound, frame);
+        }
         self.parcels.push(parcel);
         if self.parcels.len() == BATCH_MAX {
             self.flush(engine, sampler);

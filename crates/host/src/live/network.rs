@@ -14,6 +14,7 @@ use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
 
 use super::context::Context;
 use super::links::LinkStates;
+use crate::dataplane::tap::Tap;
 use crate::dataplane::{Cause, Dataplane, Order, Tally};
 
 /// A packet loop that takes longer for a turn is stuck.
@@ -65,6 +66,14 @@ impl Network {
         let (done, wait) = channel();
         self.order(Order::Record { settings: settings.map(Box::new), done });
         // A packet loop that has ended records nothing.
+        let _ = wait.recv_timeout(PATIENCE);
+    }
+
+    /// Captures frames from now on: no packet is later and not seen.
+    pub(super) fn capture(&self, tap: Tap) {
+        let (done, wait) = channel();
+        self.order(Order::Capture { tap: Box::new(tap), done });
+        // A packet loop that has ended ends its captures, too.
         let _ = wait.recv_timeout(PATIENCE);
     }
 

@@ -20,6 +20,7 @@ impl Live {
         while let Ok(note) = self.inputs.notes.try_recv() {
             self.handle_note(note);
         }
+        self.captures.handle_outcomes(&mut self.connections, &self.cx.journal);
     }
 
     fn handle_note(&mut self, note: Note) {

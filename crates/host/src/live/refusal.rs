@@ -6,7 +6,7 @@ use windtunnel_model::{Direction, Lane, NodeId, Plan};
 
 /// Why a request is refused, and what can be done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(crate) struct Refusal {
     message: String,
     hint: Option<String>,
 }
@@ -18,8 +18,17 @@ impl From<String> for Refusal {
 }
 
 impl Refusal {
+    pub(super) fn with_hint(message: String, hint: &str) -> Refusal {
+        Refusal { message, hint: Some(hint.to_owned()) }
+    }
+
     pub(super) fn message(&self) -> &str {
         &self.message
+    }
+
+    /// The message, and the hint behind it.
+    pub(crate) fn into_parts(self) -> (String, Option<String>) {
+        (self.message, self.hint)
     }
 
     pub(super) fn into_reply(self) -> Reply {
@@ -62,7 +71,7 @@ pub(super) fn check_events(plan: &Plan, events: &[Event]) -> Result<(), Refusal>
 }
 
 /// Enough names to help, not a wall of text.
-fn list<'a>(intro: &str, names: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn list<'a>(intro: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let shown = names.iter().take(NAMES_LISTED).copied().collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(NAMES_LISTED) {

@@ -1,4 +1,5 @@
-//! Requests from outside: `ps`, `snapshot`, `links`, `exec`, `set`, `down`, `up`, `do`, `stop`.
+//! Requests from outside: `ps`, `snapshot`, `links`, `exec`, `set`, `down`, `up`, `do`, `capture`,
+//! `stop`.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -12,6 +13,7 @@ use windtunnel_trace::event::EventKind;
 
 use super::refusal::{Refusal, find_lanes, find_node};
 use super::state::Live;
+use crate::dataplane::Order;
 use crate::ending::Ending;
 
 impl Live {
@@ -34,6 +36,9 @@ impl Live {
                 }
                 Some(Incoming::Closed) => {
                     self.answers.forget(id);
+                    if let Some(number) = self.captures.leave(id) {
+                        self.network.order(Order::EndCapture(number));
+                    }
                     self.connections.close(id, &self.cx.nodes);
                 }
                 None => {}
@@ -79,6 +84,11 @@ impl Live {
                 return Ok(Some(Reply::Records(self.records.status())));
             }
             Request::RecordStatus => return Ok(Some(Reply::Records(self.records.status()))),
+            Request::Capture { place, snap_bytes } => {
+                self.capture(id, &place, snap_bytes, descriptors)?;
+                return Ok(Some(Reply::Done));
+            }
+            Request::CaptureEnd => self.end_capture(id)?,
             Request::Stop => {
                 self.end.ask(Ending::Stopped);
                 return Ok(Some(Reply::Done));

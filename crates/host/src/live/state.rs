@@ -12,6 +12,7 @@ use windtunnel_sys::signal;
 use windtunnel_trace::report;
 
 use super::answers::Answers;
+use super::capture::{Captures, Incomplete};
 use super::connections::Connections;
 use super::context::Context;
 use super::end_request::EndRequest;
@@ -74,6 +75,8 @@ pub(crate) struct Ended {
     pub(crate) freezes: Freezes,
     /// What was recorded as evidence, if anything was.
     pub(crate) records: Option<report::Records>,
+    /// What is missing in captures, a sentence each.
+    pub(crate) captures: Incomplete,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(crate) connections: Connections,
     /// Signals end the process again when this is dropped: not before its results are written.
@@ -98,6 +101,7 @@ pub(crate) struct Live {
     pub(super) programs: Programs,
     pub(super) network: Network,
     pub(super) records: Records,
+    pub(super) captures: Captures,
     pub(super) measurements: Measurements,
     pub(super) connections: Connections,
     pub(super) answers: Answers,
@@ -122,6 +126,7 @@ impl Live {
             programs: Programs::new(&plan, supervisor, Launcher::new(base_dir, output)),
             network: Network::new(&plan, dataplane, routes),
             records: setup.records,
+            captures: Captures::new(Arc::clone(&wake)),
             measurements: Measurements::new(&plan),
             connections: Connections::new(setup.control),
             answers: Answers::default(),
@@ -158,17 +163,19 @@ impl Live {
 
     /// Reads the counters, lets the nodes vanish and closes all files. The packet loop first waits
     /// for so many datagrams of other machines.
-    pub(super) fn into_ended(self, await_datagrams: Vec<(u16, u64)>) -> Ended {
+    pub(super) fn into_ended(mut self, await_datagrams: Vec<(u16, u64)>) -> Ended {
         let Context { nodes, journal, .. } = self.cx;
         let freezes = self.programs.freezes();
         // In this order: no packets, no processes; then their pipes are at their end.
         let tally = self.network.finish(await_datagrams);
+        let captures = self.captures.finish(&mut self.connections);
         drop(nodes);
         let carried = self.programs.launcher.into_output().finish();
         journal.end();
         let records = self.records.finish();
         Ended {
             records,
+            captures,
             tally,
             carried,
             supervisor: self.programs.supervisor,

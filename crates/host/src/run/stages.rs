@@ -52,18 +52,20 @@ impl Started {
     }
 
     /// Runs from the beginning to the end.
-    pub(crate) fn through(self, origin: Time) -> Done {
-        let Started { mut live, recording, notes, setup } = self;
+    pub(crate) fn through(self, origin: Time, captures: &[String]) -> Done {
+        let Started { mut live, recording, mut notes, setup } = self;
         let drops_before = DeviceDrops::until_now(&live.init_pids());
         let processors_before = limits::processors().unwrap_or_default();
         let began_unix_s = unix_seconds();
         live.begin(origin);
+        live.capture_to_files(captures);
         let ending = live.until_end();
         live.announce_end(&ending);
         let elapsed = live.elapsed();
         live.end_programs(&ending);
         let device_drops = DeviceDrops::until_now(&live.init_pids()).since(drops_before);
         let ended = live.close();
+        notes.extend_from_slice(&ended.captures.others);
         Done {
             ended,
             recorded: recording.finish(),
@@ -103,6 +105,7 @@ impl Done {
             tally: &self.ended.tally,
             recorded: &self.recorded,
             records: self.ended.records.as_ref(),
+            captures: &self.ended.captures.files,
             carried: &self.ended.carried,
             supervisor: &self.ended.supervisor,
             echoes: &self.ended.echoes,

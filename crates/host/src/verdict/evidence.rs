@@ -28,6 +28,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) recorded: &'a Recorded,
     /// What was recorded as evidence of the run, if it was.
     pub(crate) records: Option<&'a Records>,
+    /// What is missing in captures of frames, a sentence each.
+    pub(crate) captures: &'a [String],
     pub(crate) carried: &'a Carried,
     pub(crate) supervisor: &'a Supervisor,
     /// The round trips that were measured.

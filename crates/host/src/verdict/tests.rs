@@ -202,3 +202,12 @@ fn the_report_has_programs_with_their_lives_and_links_with_their_names() {
         (10_000_000_000, "every program has exited")
     );
 }
+
+#[test]
+fn what_is_missing_in_a_capture_of_the_run_makes_its_evidence_incomplete() {
+    let mut case = Case::of("nodes: {a: {}}");
+    case.captures.push("3 of 10 packets of the capture of a are missing".to_owned());
+    let verdict = case.judge().verdict;
+    assert_eq!((verdict.passed, &verdict.incomplete), (true, &case.captures));
+    assert!(verdict.text.contains("EVIDENCE INCOMPLETE: 3 of 10 packets"), "{}", verdict.text);
+}

@@ -11,6 +11,7 @@ use windtunnel_scenario::Loaded;
 use super::attempts::Attempts;
 use super::{Arguments, conclude, places, plan_of};
 use crate::cluster::{progress, refuse_to_detach, report_started};
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::render::face::Face;
@@ -19,6 +20,11 @@ use crate::verb::Outcome;
 /// Finds the machines, and does a whole run over them, with repetitions.
 pub(super) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcome {
     let manner = &arguments.manner;
+    if !manner.captures.is_empty() {
+        let text = "--pcap is for runs on one machine";
+        let hint = "--record, then `records export --format pcapng` has the packets' headers";
+        return Err(Failure::new(Exit::Usage, text).hint(hint));
+    }
     let (plain, quiet) = (arguments.plain, manner.is_quiet());
     let key = arguments.machines.key()?;
     let progress = progress(quiet);

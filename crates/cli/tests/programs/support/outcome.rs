@@ -42,6 +42,11 @@ impl Outcome {
         format!("exit code {code}\nstdout: {}\nstderr: {}", ends(stdout), ends(stderr))
     }
 
+    /// The path of a file in the run folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
     /// A file of the run folder; empty if there is none.
     pub(crate) fn file(&self, name: &str) -> String {
         read(&self.folder.join(name))

@@ -1,0 +1,207 @@
+//! `capture`: frames of a node or link of a live run, as they come.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::builder::FalseyValueParser;
+use serde::Serialize;
+use windtunnel_control::{Client, Reply, Request};
+use windtunnel_model::{Bytes, Plan};
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_sys::process::Signal;
+use windtunnel_sys::signal::Reader;
+
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::output::{self, Destination};
+use crate::verb::Outcome;
+
+/// Capture frames of a node or link of a live run as pcapng, until Ctrl-C or the end of the run
+///
+/// `windtunnel capture web | wireshark -k -i -` shows them live. Frames are whole, as the node sends
+/// and receives them; times are those of the emulated network, in nanoseconds. Of a link its ends at
+/// nodes are captured. A reader that is too slow loses frames and slows down nothing; how many it
+/// lost, and where, is in the capture and is said at the end.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// A node, or a link with a node at an end
+    #[arg(value_name = "NODE|LINK")]
+    place: String,
+    /// Write to this new file; `-`: to standard output
+    #[arg(short, long, value_name = "FILE", env = "WINDTUNNEL_WRITE", default_value = "-")]
+    write: PathBuf,
+    /// Overwrite a file that is there already
+    #[arg(long, env = "WINDTUNNEL_FORCE", value_parser = FalseyValueParser::new())]
+    force: bool,
+    /// Keep so much of each frame, such as 96B [default: all]
+    #[arg(short, long, value_name = "BYTES", env = "WINDTUNNEL_SNAPLEN")]
+    snaplen: Option<Bytes>,
+    #[command(flatten)]
+    live: Live,
+    #[command(flatten)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let snap_bytes = snap_bytes(arguments.snaplen)?;
+    let destination = Destination::new(arguments.write.clone(), arguments.force);
+    if destination.path().is_none() && io::stdout().is_terminal() {
+        let text = "frames are not for a terminal";
+        return Err(Failure::new(Exit::Usage, text).hint("-w FILE, or `| wireshark -k -i -`"));
+    }
+    let mut client = arguments.live.connect()?;
+    let places = places(&arguments.live.plan()?, &arguments.place)?;
+    let signals = Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
+        .map_err(|error| failed("take over signals", &error))?;
+    let file = destination.create()?;
+    let request = Request::Capture { place: arguments.place.clone(), snap_bytes };
+    match &file {
+        Some(file) => client.send(&request, &[file.as_fd()])?,
+        None => client.send(&request, &[rustix::stdio::stdout()])?,
+    }
+    match client.receive()? {
+        Reply::Done => output::talk(&format!("capturing {}", places.join(", "))),
+        refusal => {
+            remove_empty(file.as_ref(), &arguments.write);
+            return Err(Failure::unexpected(refusal));
+        }
+    }
+    let is_output = file.is_none();
+    let session = Session { client, signals, is_output };
+    match session.until_captured()? {
+        Some(captured) => conclude(arguments, is_output, &captured),
+        None => Ok(ENDED_TWICE),
+    }
+}
+
+/// Zero stands for all.
+fn snap_bytes(snaplen: Option<Bytes>) -> Result<u32, Failure> {
+    let Some(Bytes(bytes)) = snaplen else { return Ok(0) };
+    u32::try_from(bytes).ok().filter(|bytes| *bytes > 0).ok_or_else(|| {
+        let text = format!("--snaplen {}: between one byte and 4 GB are kept", Bytes(bytes));
+        Failure::new(Exit::Usage, text)
+    })
+}
+
+/// Where frames of this node or link are captured.
+pub(crate) fn places(plan: &Plan, place: &str) -> Result<Vec<String>, Failure> {
+    windtunnel_host::capture_places(plan, place).map_err(|(text, hint)| {
+        let failure = Failure::new(Exit::Usage, text);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })
+}
+
+/// What is said at the end.
+#[derive(Debug, Serialize)]
+struct Captured {
+    packets: u64,
+    /// Those of them that are missing in the capture.
+    lost: u64,
+    #[serde(skip)]
+    reader_gone: bool,
+    #[serde(skip)]
+    failure: Option<String>,
+}
+
+struct Session {
+    client: Client,
+    signals: Reader,
+    is_output: bool,
+}
+
+impl Session {
+    /// Waits for the end of the capture, which a signal asks for. `None`: a second one has come.
+    fn until_captured(mut self) -> Result<Option<Captured>, Failure> {
+        let mut has_asked = false;
+        loop {
+            let (reply, signal, closed) = self.wait(has_asked)?;
+            if reply {
+                return self.captured().map(Some);
+            }
+            if signal || closed {
+                let _ = self.signals.read();
+                if std::mem::replace(&mut has_asked, true) {
+                    output::talk("the last frames may be missing in the capture");
+                    return Ok(None);
+                }
+                self.client.send(&Request::CaptureEnd, &[])?;
+            }
+        }
+    }
+
+    /// Whether there is a reply or a signal, and whether the reader of standard output has gone.
+    fn wait(&self, has_asked: bool) -> Result<(bool, bool, bool), Failure> {
+        let output = rustix::stdio::stdout();
+        let mut polled = vec![
+            PollFd::new(&self.client, PollFlags::IN),
+            PollFd::new(&self.signals, PollFlags::IN),
+        ];
+        if self.is_output && !has_asked {
+            polled.push(PollFd::new(&output, PollFlags::empty()));
+        }
+        let timeout = self.client.has_buffered().then_some(Duration::ZERO);
+        poll::wait(&mut polled, timeout).map_err(|error| failed("wait", &error))?;
+        let is_ready = |at: usize| polled.get(at).is_some_and(|it| !it.revents().is_empty());
+        Ok((is_ready(0) || self.client.has_buffered(), is_ready(1), is_ready(2)))
+    }
+
+    fn captured(&mut self) -> Result<Captured, Failure> {
+        match self.client.receive()? {
+            Reply::Captured { packets, lost, reader_gone, failure } => {
+                Ok(Captured { packets, lost, reader_gone, failure })
+            }
+            other => Err(Failure::unexpected(other)),
+        }
+    }
+}
+
+fn conclude(arguments: &Arguments, is_output: bool, captured: &Captured) -> Outcome {
+    let Captured { packets, lost, reader_gone, failure } = captured;
+    if let Some(why) = failure {
+        let to = if is_output {
+            "standard output".to_owned()
+        } else {
+            arguments.write.display().to_string()
+        };
+        let text =
+            format!("cannot write to {to}: {why}; {packets} packets were captured until then");
+        return Err(Failure::new(Exit::Machine, text));
+    }
+    if *reader_gone {
+        output::talk("the reader has closed the capture");
+        return Err(Failure::ReaderGone);
+    }
+    output::talk(&format!("{packets} packets captured, {lost} of them lost"));
+    if *lost > 0 {
+        output::talk(
+            "warning: packets came faster than they were read; --snaplen keeps less of each",
+        );
+    }
+    if arguments.format.json && !is_output {
+        output::json(captured)?;
+    }
+    Ok(Exit::Fine.code())
+}
+
+/// The exit code after a second Ctrl-C.
+const ENDED_TWICE: u8 = 130;
+
+/// A refused capture leaves no file.
+fn remove_empty(file: Option<&File>, path: &Path) {
+    let is_empty = |file: &File| file.metadata().is_ok_and(|it| it.is_file() && it.len() == 0);
+    if file.is_some_and(is_empty) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn failed(what: &str, error: &io::Error) -> Failure {
+    Failure::new(Exit::Machine, format!("cannot {what}: {error}"))
+}

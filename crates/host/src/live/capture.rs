@@ -1,0 +1,334 @@
+//! Captures of frames: where they are asked for, when they end, and what became of them.
+
+pub(crate) mod places;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use windtunnel_control::Reply;
+use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
+
+use super::connections::Connections;
+use super::journal::Journal;
+use super::refusal::Refusal;
+use super::state::Live;
+use crate::dataplane::Order;
+use crate::dataplane::tap::{Counts, Outcome, Place, ROOM_BYTES, Stopped, Tap, Wanted};
+use places::capture_places;
+
+/// The captures of a run.
+pub(super) struct Captures {
+    running: Vec<Running>,
+    next: u64,
+    outcomes: Receiver<Outcome>,
+    sender: Sender<Outcome>,
+    /// Raised when there is an outcome.
+    wake: Arc<Wake>,
+    incomplete: Incomplete,
+}
+
+/// What is missing in captures, a sentence each.
+#[derive(Debug, Default)]
+pub(crate) struct Incomplete {
+    /// In those to files of the run folder.
+    pub(crate) files: Vec<String>,
+    /// In those to other places.
+    pub(crate) others: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Running {
+    number: u64,
+    place: String,
+    to: Destination,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Destination {
+    Folder,
+    Client(u64),
+    /// The client has gone; what it had not read is still written.
+    Gone,
+}
+
+/// Each has a thread and [`ROOM_BYTES`].
+const RUNNING_MAX: usize = 64;
+/// Sentences about captures of clients: what more there are say nothing new.
+const SENTENCES_MAX: usize = 64;
+/// How long the end of a run waits for captures to be written.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Below the run folder.
+const FOLDER: &str = "captures";
+
+impl Captures {
+    pub(super) fn new(wake: Arc<Wake>) -> Self {
+        let (sender, outcomes) = channel();
+        let incomplete = Incomplete::default();
+        Captures { running: Vec::new(), next: 0, outcomes, sender, wake, incomplete }
+    }
+
+    /// A client has gone. Returns the number of its capture, if it has one.
+    pub(super) fn leave(&mut self, client: u64) -> Option<u64> {
+        let it = self.running.iter_mut().find(|it| it.to == Destination::Client(client))?;
+        it.to = Destination::Gone;
+        Some(it.number)
+    }
+
+    /// Reports what became of captures that are over.
+    pub(super) fn handle_outcomes(&mut self, connections: &mut Connections, journal: &Journal) {
+        while let Ok(outcome) = self.outcomes.try_recv() {
+            let said = self.conclude(&outcome, connections);
+            said.into_iter().for_each(|text| journal.warn(text));
+        }
+    }
+
+    /// The packet loop has ended them all. Waits until they are written, unless their readers stand
+    /// still.
+    pub(super) fn finish(mut self, connections: &mut Connections) -> Incomplete {
+        let until = Instant::now() + PATIENCE;
+        while !self.running.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(outcome) = self.outcomes.recv_timeout(left) else { break };
+            self.conclude(&outcome, connections);
+        }
+        let late = self.running.iter().map(|it| {
+            let why = format!("it was not read within {PATIENCE:?} of the end of the run");
+            it.counts.outcome(it.number, Some(Stopped::Failed(why)))
+        });
+        for outcome in late.collect::<Vec<_>>() {
+            self.conclude(&outcome, connections);
+        }
+        self.incomplete
+    }
+
+    /// Returns a sentence if something is missing.
+    fn conclude(&mut self, outcome: &Outcome, connections: &mut Connections) -> Option<String> {
+        let at = self.running.iter().position(|it| it.number == outcome.id)?;
+        let Running { place, to, .. } = self.running.remove(at);
+        if let Destination::Client(client) = to {
+            let (packets, lost) = (outcome.seen, outcome.lost);
+            let reader_gone = outcome.stopped == Some(Stopped::ReaderGone);
+            let failure = match &outcome.stopped {
+                Some(Stopped::Failed(why)) => Some(why.clone()),
+                _ => None,
+            };
+            connections.reply(client, &Reply::Captured { packets, lost, reader_gone, failure });
+        }
+        let text = missing(&place, outcome)?;
+        let sentences = match to {
+            Destination::Folder => &mut self.incomplete.files,
+            _ => &mut self.incomplete.others,
+        };
+        if sentences.len() < SENTENCES_MAX {
+            sentences.push(text.clone());
+        }
+        Some(text)
+    }
+}
+
+impl Live {
+    /// Captures to a client's descriptor, until the client ends it or has gone.
+    pub(super) fn capture(
+        &mut self,
+        client: u64,
+        place: &str,
+        snap_bytes: u32,
+        descriptors: &[OwnedFd],
+    ) -> Result<(), Refusal> {
+        let places = capture_places(&self.cx.plan, place)?;
+        let [file] = descriptors else {
+            return Err("a capture needs a descriptor to write to".to_owned().into());
+        };
+        let to = Destination::Client(client);
+        if self.captures.running.iter().any(|it| it.to == to) {
+            return Err("this connection captures already".to_owned().into());
+        }
+        let file = file.try_clone();
+        let file = file.map_err(|error| format!("cannot use the descriptor: {error}"))?;
+        self.start_capture(place, places, snap_bytes, (to, Patient(File::from(file))))
+    }
+
+    /// Ends the capture of a client, which is answered when all is written.
+    pub(super) fn end_capture(&mut self, client: u64) -> Result<(), Refusal> {
+        let to = Destination::Client(client);
+        let running = self.captures.running.iter().find(|it| it.to == to);
+        let number = running.ok_or_else(|| "this connection captures nothing".to_owned())?.number;
+        self.network.order(Order::EndCapture(number));
+        Ok(())
+    }
+
+    /// Captures each place to a file in the run folder, from now on.
+    pub(crate) fn capture_to_files(&mut self, places: &[String]) {
+        for place in places.iter().collect::<BTreeSet<_>>() {
+            if let Err(why) = self.capture_to_file(place) {
+                let text = format!("nothing of {place} is captured: {}", why.message());
+                self.cx.journal.warn(text.clone());
+                self.captures.incomplete.files.push(text);
+            }
+        }
+    }
+
+    fn capture_to_file(&mut self, place: &str) -> Result<(), Refusal> {
+        let places = capture_places(&self.cx.plan, place)?;
+        let folder = self.cx.folder.path().join(FOLDER);
+        let path = folder.join(format!("{place}.pcapng"));
+        let file = std::fs::create_dir_all(&folder).and_then(|()| File::create(&path));
+        let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        self.start_capture(place, places, 0, (Destination::Folder, Patient(file)))
+    }
+
+    fn start_capture(
+        &mut self,
+        place: &str,
+        places: Vec<Place>,
+        snap_bytes: u32,
+        (to, out): (Destination, Patient),
+    ) -> Result<(), Refusal> {
+        if self.captures.running.len() >= RUNNING_MAX {
+            let text = format!("{RUNNING_MAX} captures go on already");
+            return Err(Refusal::with_hint(text, "end one of them; a node has all of its links"));
+        }
+        let Some(unix_offset_ns) = self.records.unix_offset_ns() else {
+            return Err(Refusal::with_hint("the run has not begun".to_owned(), "ask again then"));
+        };
+        let number = self.captures.next;
+        self.captures.next += 1;
+        let wanted =
+            Wanted { id: number, places, snap_bytes, unix_offset_ns, room_bytes: ROOM_BYTES };
+        let (sender, wake) = (self.captures.sender.clone(), Arc::clone(&self.captures.wake));
+        let done = move |outcome| {
+            // If nothing waits for it any more, the run is over and has said so.
+            let _ = sender.send(outcome);
+            let _ = wake.raise();
+        };
+        let (tap, counts) = Tap::start(&wanted, out, done)
+            .map_err(|error| format!("cannot start a thread for the capture: {error}"))?;
+        self.captures.running.push(Running { number, place: place.to_owned(), to, counts });
+        self.network.capture(tap);
+        Ok(())
+    }
+}
+
+/// What is missing in a capture.
+fn missing(place: &str, outcome: &Outcome) -> Option<String> {
+    let Outcome { seen, lost, stopped, .. } = outcome;
+    let packets = format!("{lost} of {seen} packets of the capture of {place} are missing");
+    match stopped {
+        // It wanted no more.
+        Some(Stopped::ReaderGone) => None,
+        Some(Stopped::Failed(why)) => Some(format!(
+            "the capture of {place} ended before the run, after {seen} packets: {why}"
+        )),
+        None if *lost > 0 => Some(format!("{packets}: they came faster than they were read")),
+        None => None,
+    }
+}
+
+/// A file that may be non-blocking, because its client has made it so.
+struct Patient(File);
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.0.write(bytes) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    poll::wait(&mut [PollFd::new(&self.0, PollFlags::OUT)], None)?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_control::{Client, Listener};
+    use windtunnel_model::PortId;
+
+    use super::*;
+
+    fn wanted(id: u64) -> Wanted {
+        let place =
+            Place { port: PortId(0), name: "a eth0".to_owned(), description: String::new() };
+        Wanted { id, places: vec![place], snap_bytes: 0, unix_offset_ns: 0, room_bytes: 1000 }
+    }
+
+    /// A capture of `a` by this number, whose thread has nothing to say yet.
+    fn running(captures: &mut Captures, number: u64, to: Destination) {
+        let (tap, counts) = Tap::start(&wanted(number), io::sink(), |_| ()).unwrap();
+        drop(tap);
+        captures.running.push(Running { number, place: "a".to_owned(), to, counts });
+    }
+
+    fn outcome(id: u64, lost: u64, stopped: Option<Stopped>) -> Outcome {
+        Outcome { id, seen: 10, lost, stopped }
+    }
+
+    #[test]
+    fn what_is_missing_in_a_capture_is_said_by_where_it_went() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut connections = Connections::new(Listener::open(folder.path()).unwrap());
+        let mut captures = Captures::new(Arc::new(Wake::open().unwrap()));
+        let full = || Some(Stopped::Failed("it is full".to_owned()));
+        let cases = [
+            (Destination::Folder, outcome(0, 0, None)),
+            (Destination::Folder, outcome(1, 3, None)),
+            (Destination::Folder, outcome(2, 4, full())),
+            (Destination::Client(5), outcome(3, 10, Some(Stopped::ReaderGone))),
+            (Destination::Gone, outcome(4, 2, None)),
+        ];
+        for (to, outcome) in cases {
+            running(&mut captures, outcome.id, to);
+            captures.sender.send(outcome).unwrap();
+        }
+        let Incomplete { files, others } = captures.finish(&mut connections);
+        let lost = |lost| {
+            format!(
+                "{lost} of 10 packets of the capture of a are missing: they came faster than they \
+                 were read"
+            )
+        };
+        let ended = "the capture of a ended before the run, after 10 packets: it is full";
+        assert_eq!(files, [lost(3), ended.to_owned()]);
+        assert_eq!(others, [lost(2)]);
+    }
+
+    #[test]
+    fn a_client_is_answered_with_what_became_of_its_capture() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut connections = Connections::new(Listener::open(folder.path()).unwrap());
+        let path = folder.path().to_owned();
+        let client = std::thread::spawn(move || Client::connect(&path).unwrap().receive().unwrap());
+        let mut captures = Captures::new(Arc::new(Wake::open().unwrap()));
+        let began = Instant::now();
+        while connections.turn().is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            assert_eq!(connections.accept("net"), None);
+        }
+        let id = connections.turn()[0];
+        running(&mut captures, 0, Destination::Client(id));
+        captures.conclude(&outcome(0, 2, None), &mut connections);
+        let (packets, lost) = (10, 2);
+        let expected = Reply::Captured { packets, lost, reader_gone: false, failure: None };
+        assert_eq!(client.join().unwrap(), expected);
+    }
+
+    #[test]
+    fn a_capture_whose_client_has_gone_is_ended_by_its_number() {
+        let mut captures = Captures::new(Arc::new(Wake::open().unwrap()));
+        running(&mut captures, 8, Destination::Client(5));
+        assert_eq!(captures.leave(4), None);
+        assert_eq!(captures.leave(5), Some(8));
+        assert_eq!(captures.leave(5), None);
+    }
+}
