@@ -60,6 +60,8 @@ mod recorded;
 mod routes;
 #[path = "programs/secrets.rs"]
 mod secrets;
+#[path = "programs/slow.rs"]
+mod slow;
 #[path = "programs/slurm.rs"]
 mod slurm;
 #[path = "programs/starting.rs"]
