@@ -18,7 +18,6 @@
 //! 7. serve requests until the host process is gone.
 
 mod echo;
-mod executable;
 mod hidden;
 mod inner;
 mod mounts;

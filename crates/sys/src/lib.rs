@@ -25,6 +25,7 @@
 //! | [`seccomp`] | calls of a program, shown to a supervisor before they are done |
 //! | [`sock_diag`] | asking the kernel about the sockets of a network namespace |
 //! | [`socket`] | what a socket is, and how far it is |
+//! | [`executable`] | what kind of file a program is |
 //! | [`limits`] | limits of the process, load of the machine |
 //!
 //! # Example
@@ -49,6 +50,7 @@ pub mod bpf_ring;
 pub mod capability;
 pub mod clock;
 pub mod descriptor;
+pub mod executable;
 pub mod interfaces;
 pub mod limits;
 pub mod mount;

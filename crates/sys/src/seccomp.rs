@@ -197,10 +197,10 @@ const _: () = assert!(size_of::<libc::seccomp_notif_resp>() == 24);
 
 #[cfg(test)]
 mod tests {
-    use super::filter::{HANDOVER_FLAGS, Instruction, LENGTH, number, program};
+    use super::filter::{HANDOVER_FLAGS, Instruction, LENGTH, PROBE, PROBE_ERRNO, number, program};
 
     /// What the program returns for a call: an interpreter of the five instructions it is made of.
-    fn verdict(architecture: u32, call: u32, third: u32) -> u32 {
+    fn verdict(architecture: u32, call: u32, argument: u32) -> u32 {
         let program: [Instruction; LENGTH] = program();
         let (mut at, mut loaded) = (0, 0);
         loop {
@@ -210,7 +210,7 @@ mod tests {
                     loaded = match value {
                         0 => call,
                         4 => architecture,
-                        32 => third,
+                        16 | 32 => argument,
                         other => panic!("loads from {other}"),
                     };
                     true
@@ -254,6 +254,13 @@ mod tests {
         assert_eq!(verdict(HERE, number::SENDMSG, HANDOVER_FLAGS), ALLOW);
         assert_eq!(verdict(HERE, number::SENDMSG, 0x4000), NOTIFY);
         assert_eq!(verdict(HERE, number::RECVMSG, HANDOVER_FLAGS), NOTIFY);
+    }
+
+    #[test]
+    fn a_process_finds_out_whether_its_calls_are_shown() {
+        assert_eq!(verdict(HERE, number::CLOSE, PROBE), 0x0005_0000 | PROBE_ERRNO);
+        assert_eq!(verdict(HERE, number::CLOSE, 3), NOTIFY);
+        assert_eq!(verdict(HERE, number::READ, PROBE), NOTIFY);
     }
 
     #[test]

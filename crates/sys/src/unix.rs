@@ -75,6 +75,19 @@ pub fn bind_abstract(name: &[u8]) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// A socket that receives messages (`SOCK_DGRAM`) at `path`, where nothing may be yet. The file has
+/// at most the permissions of `mode`, as in [`listen`].
+///
+/// # Errors
+/// `EADDRINUSE` for an existing file; what socket(2) and bind(2) say.
+pub fn bind_path(path: &Path, mode: u32) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+    rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(mode))?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
 /// Sends bytes, and up to [`DESCRIPTORS_MAX`] descriptors with them, and returns how many bytes
 /// went. A stream socket needs at least one byte for descriptors to travel with.
 ///

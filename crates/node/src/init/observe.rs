@@ -7,9 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use windtunnel_sys::executable::{self, Calls};
 use windtunnel_sys::{sock_diag, unix};
-
-use super::executable::{self, Calls};
 
 /// Where the calls of some programs are shown.
 pub(super) struct Supervision {

@@ -32,8 +32,11 @@ pub struct SpawnPlan<'a> {
     pub environment: &'a [CString],
     /// The working folder, or the caller's.
     pub folder: Option<&'a CStr>,
-    /// Standard input, output and error. All other descriptors are closed.
+    /// Standard input, output and error. All other descriptors are closed, unless it inherits them.
     pub stdio: [BorrowedFd<'a>; 3],
+    /// Whether the program has the caller's other descriptors, and ignores the signals that the
+    /// caller ignores, as a program that a shell starts.
+    pub inherits: bool,
     /// The session and process group.
     pub session: Session,
     /// A user namespace to join, which gives all capabilities in it, or the caller's.
@@ -47,7 +50,7 @@ pub struct SpawnPlan<'a> {
     pub no_new_privs: bool,
     /// Where the calls of the program, and of all that it will start, are shown: to the process at
     /// the other end of this socket ([`crate::seccomp`]). Needs `CAP_SYS_ADMIN` in the user
-    /// namespace in which the program starts, but not that it may gain no rights.
+    /// namespace in which the program starts, or else `no_new_privs`.
     pub supervisor: Option<BorrowedFd<'a>>,
     /// The signal that the program gets when the thread that started it ends.
     pub parent_death_signal: Option<Signal>,
@@ -114,6 +117,7 @@ impl<'a> SpawnPlan<'a> {
             environment,
             folder: None,
             stdio,
+            inherits: false,
             session: Session::Inherited,
             user_namespace: None,
             user: None,
@@ -125,8 +129,8 @@ impl<'a> SpawnPlan<'a> {
     }
 }
 
-/// Starts a program in a new process and returns when it runs. Its signals are all unblocked and
-/// at their defaults. The caller must wait for it some day.
+/// Starts a program in a new process and returns when it runs. Its signals are all unblocked, and
+/// at their defaults unless it inherits them. The caller must wait for it some day.
 ///
 /// # Errors
 /// The step that failed and its errno: for example `Exec` with `ENOENT` for an unknown program.

@@ -33,6 +33,13 @@ pub struct Program {
 /// `MSG_PROBE`, which only the kernel uses; local sockets ignore these flags.
 pub const HANDOVER_FLAGS: u32 = MSG_DONTROUTE | MSG_PROBE | MSG_EOR | MSG_CONFIRM | MSG_NOSIGNAL;
 
+/// The descriptor of the one close(2) that the filter answers, with [`PROBE_ERRNO`]: so a process
+/// finds out whether its calls are shown. No process has a descriptor of that number.
+pub const PROBE: u32 = 0x7773_6363;
+
+/// `EXFULL`, of errno(3), which close(2) never returns.
+pub const PROBE_ERRNO: u32 = 54;
+
 /// `SECCOMP_SET_MODE_FILTER`.
 pub const SET_MODE_FILTER: u32 = 1;
 
@@ -110,11 +117,10 @@ numbers! {
     CLOSE_RANGE = 436;
 }
 
-/// The calls that are shown whatever their arguments are; `sendmsg` comes on top.
-const SHOWN: [u32; 23] = [
+/// The calls that are shown whatever their arguments are; `sendmsg` and `close` come on top.
+const SHOWN: [u32; 22] = [
     number::READ,
     number::WRITE,
-    number::CLOSE,
     number::READV,
     number::WRITEV,
     number::DUP2,
@@ -138,7 +144,7 @@ const SHOWN: [u32; 23] = [
 ];
 
 /// The instructions of [`program`].
-pub const LENGTH: usize = 5 + SHOWN.len() + 6;
+pub const LENGTH: usize = 4 + SHOWN.len() + 11;
 
 /// The program.
 #[must_use]
@@ -156,11 +162,15 @@ pub const fn program() -> [Instruction; LENGTH] {
         program[at] = jump(JUMP_EQUAL, SHOWN[at - 4], (notify - at - 1) as u8, 0);
         at += 1;
     }
-    program[at] = jump(JUMP_EQUAL, number::SENDMSG, 1, 0);
-    program[at + 1] = step(RETURN, RET_ALLOW);
-    program[at + 2] = step(LOAD_WORD, DATA_THIRD_ARGUMENT);
-    program[at + 3] = jump(JUMP_EQUAL, HANDOVER_FLAGS, (allow - at - 4) as u8, 0);
-    program[at + 4] = step(RETURN, RET_USER_NOTIF);
+    program[at] = jump(JUMP_EQUAL, number::SENDMSG, 2, 0);
+    program[at + 1] = jump(JUMP_EQUAL, number::CLOSE, 4, 0);
+    program[at + 2] = step(RETURN, RET_ALLOW);
+    program[at + 3] = step(LOAD_WORD, DATA_THIRD_ARGUMENT);
+    program[at + 4] = jump(JUMP_EQUAL, HANDOVER_FLAGS, (allow - at - 5) as u8, 0);
+    program[at + 5] = step(RETURN, RET_USER_NOTIF);
+    program[at + 6] = step(LOAD_WORD, DATA_FIRST_ARGUMENT);
+    program[at + 7] = jump(JUMP_EQUAL, PROBE, 0, 1);
+    program[at + 8] = step(RETURN, RET_ERRNO | PROBE_ERRNO);
     program[notify] = step(RETURN, RET_USER_NOTIF);
     program[allow] = step(RETURN, RET_ALLOW);
     program
@@ -195,10 +205,12 @@ const RETURN: u16 = 0x06;
 /// Offsets in `struct seccomp_data`.
 const DATA_NUMBER: u32 = 0;
 const DATA_ARCHITECTURE: u32 = 4;
-/// The low half, on a little-endian machine.
+/// The low halves, on a little-endian machine.
+const DATA_FIRST_ARGUMENT: u32 = 16;
 const DATA_THIRD_ARGUMENT: u32 = 32;
 
 const RET_USER_NOTIF: u32 = 0x7fc0_0000;
+const RET_ERRNO: u32 = 0x0005_0000;
 const RET_ALLOW: u32 = 0x7fff_0000;
 
 /// `AUDIT_ARCH_X86_64`.

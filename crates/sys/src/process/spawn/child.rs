@@ -45,7 +45,7 @@ impl<'a> Prepared<'a> {
         let plan = self.plan;
         let at = |step| move |errno| (step, errno);
         enter_session(plan.session).map_err(at(Step::Session))?;
-        place_stdio(plan.stdio).map_err(at(Step::Stdio))?;
+        place_stdio(plan.stdio, plan.inherits).map_err(at(Step::Stdio))?;
         if plan.session == Session::NewWithTerminal {
             let terminal = rustix::stdio::stdin();
             rustix::process::ioctl_tiocsctty(terminal).map_err(at(Step::Terminal))?;
@@ -56,6 +56,9 @@ impl<'a> Prepared<'a> {
         // Before the rights that it needs are given up. None of the calls from here to execve(2)
         // are shown.
         if let Some(supervisor) = &self.supervisor {
+            if plan.no_new_privs {
+                rustix::thread::set_no_new_privs(true).map_err(at(Step::Privileges))?;
+            }
             let program = plan.arguments.first().map_or(&b""[..], |program| program.to_bytes());
             seccomp::install(supervisor.as_fd(), program).map_err(at(Step::Supervisor))?;
         }
@@ -66,7 +69,13 @@ impl<'a> Prepared<'a> {
             rustix::process::chdir(folder).map_err(at(Step::Folder))?;
         }
         drop_privileges(plan).map_err(at(Step::Privileges))?;
-        reset_signals();
+        if plan.inherits {
+            // The only one that Rust's own start ignores.
+            reset_signal(libc::SIGPIPE);
+            restore_signals(&empty_set());
+        } else {
+            reset_signals();
+        }
         Err((Step::Exec, self.exec()))
     }
 
@@ -129,8 +138,9 @@ fn enter_session(session: Session) -> Result<(), Errno> {
     }
 }
 
-/// Puts the three descriptors in place and marks all others to be closed by exec.
-fn place_stdio(stdio: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
+/// Puts the three descriptors in place and marks all others to be closed by exec, unless they are
+/// inherited.
+fn place_stdio(stdio: [BorrowedFd<'_>; 3], inherits: bool) -> Result<(), Errno> {
     let mut sources: [RawFd; 3] = [0; 3];
     for (source, descriptor) in sources.iter_mut().zip(stdio) {
         // Copies above the three numbers, so that placing one cannot overwrite another.
@@ -141,6 +151,9 @@ fn place_stdio(stdio: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
     for (place, source) in (0..).zip(sources) {
         // SAFETY: this process is about to become another: nothing here uses the old ones.
         sys(unsafe { libc::dup2(source, place) })?;
+    }
+    if inherits {
+        return Ok(());
     }
     // Ours are so marked already; this is for those that our own parent left us. Linux before
     // 5.11 cannot, and then they stay.
@@ -187,24 +200,26 @@ fn drop_privileges(plan: &SpawnPlan<'_>) -> Result<(), Errno> {
 
 /// Every signal at its default and none blocked: ignored and blocked ones would be inherited.
 fn reset_signals() {
+    (1..=SIGNAL_MAX).for_each(reset_signal);
+    restore_signals(&empty_set());
+}
+
+fn reset_signal(number: libc::c_int) {
     // All zero is the default disposition in the kernel's own layout, on every architecture. Not
     // through the C library, which refuses to touch the two numbers that it keeps for itself.
     let default = [0_u64; 8];
     let set_bytes: libc::size_t = 8;
-    for number in 1..=SIGNAL_MAX {
-        // SAFETY: the structure is longer than the kernel's, and only read. SIGKILL and SIGSTOP
-        // cannot be set, and have their defaults already.
-        unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                number,
-                default.as_ptr(),
-                ptr::null_mut::<u64>(),
-                set_bytes,
-            )
-        };
-    }
-    restore_signals(&empty_set());
+    // SAFETY: the structure is longer than the kernel's, and only read. SIGKILL and SIGSTOP cannot
+    // be set, and have their defaults already.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            number,
+            default.as_ptr(),
+            ptr::null_mut::<u64>(),
+            set_bytes,
+        )
+    };
 }
 
 fn sys(returned: libc::c_int) -> Result<libc::c_int, Errno> {

@@ -1,6 +1,8 @@
 //! What kind of file a program is, before it runs: whether a preload library sees its calls.
 //! Source: elf(5), execve(2).
 
+pub mod elf;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -8,27 +10,30 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How a program makes its calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Calls {
-    /// Through a C library that a preload library can stand before; so far as a file can say.
-    Library,
-    /// By itself: a static program, or one whose language has its own runtime (Go).
-    Direct,
-}
+pub use elf::Calls;
+use elf::{BEGINNING_BYTES, SCRIPTS_DEEP, interpreter};
 
 /// How the program that a command names makes its calls; of a script, its interpreter. What cannot
 /// be found or read is taken to use the library.
-pub(super) fn calls_of(program: &OsStr, path: Option<&OsStr>, folder: &Path) -> Calls {
+#[must_use]
+pub fn calls_of(program: &OsStr, path: Option<&OsStr>, folder: &Path) -> Calls {
     let mut file = find(program, path, folder);
     for _ in 0..SCRIPTS_DEEP {
         let Some(beginning) = file.as_deref().and_then(read_beginning) else { break };
         match interpreter(&beginning.bytes) {
-            Some(interpreter) => file = Some(folder.join(interpreter)),
-            None => return calls_of_elf(&beginning).unwrap_or(Calls::Library),
+            Some(interpreter) => file = Some(folder.join(OsStr::from_bytes(interpreter))),
+            None => return calls_of_file(&beginning.file).unwrap_or(Calls::Library),
         }
     }
     Calls::Library
+}
+
+/// Whether the program that a command names gains rights by its file: those of the file's owner or
+/// group.
+#[must_use]
+pub fn gains_rights(program: &OsStr, path: Option<&OsStr>, folder: &Path) -> bool {
+    let file = find(program, path, folder).and_then(|file| file.metadata().ok());
+    file.is_some_and(|about| about.permissions().mode() & SET_ID != 0)
 }
 
 /// A file, and its first bytes.
@@ -61,82 +66,15 @@ fn read_beginning(path: &Path) -> Option<Beginning> {
     Some(Beginning { file, bytes })
 }
 
-/// What a script names in its first line.
-fn interpreter(beginning: &[u8]) -> Option<&Path> {
-    let line = beginning.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let word = line.trim_ascii_start().split(|byte| *byte == b' ' || *byte == b'\t').next()?;
-    (!word.is_empty()).then(|| Path::new(OsStr::from_bytes(word)))
+fn calls_of_file(file: &File) -> Option<Calls> {
+    elf::calls_of(&mut |at, bytes| file.read_at(bytes, at).unwrap_or(0))
 }
 
-/// By the program headers; `None`: not an ELF file of 64 bits, low byte first.
-fn calls_of_elf(beginning: &Beginning) -> Option<Calls> {
-    let header = beginning.bytes.get(..64)?;
-    if !header.starts_with(b"\x7fELF\x02\x01") {
-        return None;
-    }
-    let offset = u64::from_le_bytes(header[32..40].try_into().ok()?);
-    let size = usize::from(u16::from_le_bytes([header[54], header[55]]));
-    let count = usize::from(u16::from_le_bytes([header[56], header[57]]));
-    if size < PROGRAM_HEADER_BYTES || count > PROGRAM_HEADERS_MAX {
-        return None;
-    }
-    let mut table = vec![0; size * count];
-    beginning.file.read_exact_at(&mut table, offset).ok()?;
-    let segments = || table.chunks_exact(size).filter_map(Segment::read);
-    let has_loader = segments().any(|segment| segment.kind == PT_INTERP);
-    let is_go = segments()
-        .filter(|segment| segment.kind == PT_NOTE)
-        .any(|segment| has_note_of_go(&beginning.file, &segment));
-    Some(if has_loader && !is_go { Calls::Library } else { Calls::Direct })
-}
-
-struct Segment {
-    kind: u32,
-    offset: u64,
-    bytes: u64,
-}
-
-impl Segment {
-    fn read(header: &[u8]) -> Option<Segment> {
-        let wide = |at: usize| header.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
-        let kind = u32::from_le_bytes(header.get(..4)?.try_into().ok()?);
-        Some(Segment { kind, offset: wide(8)?, bytes: wide(32)? })
-    }
-}
-
-/// Go's linker writes the build's identity as a note of this name (cmd/internal/buildid of Go).
-fn has_note_of_go(file: &File, segment: &Segment) -> bool {
-    let mut notes = vec![0; usize::try_from(segment.bytes.min(NOTES_BYTES)).unwrap_or(0)];
-    let read = file.read_at(&mut notes, segment.offset).unwrap_or(0);
-    let mut rest = &notes[..read];
-    while let Some((header, after)) = rest.split_at_checked(12) {
-        let number = |at: usize| {
-            let bytes = header[at..at + 4].try_into().unwrap_or_default();
-            usize::try_from(u32::from_le_bytes(bytes)).unwrap_or(usize::MAX)
-        };
-        let (name, content) = (number(0), number(4));
-        if after.starts_with(b"Go\0\0") && name == 4 {
-            return true;
-        }
-        let whole = name.next_multiple_of(4).checked_add(content.next_multiple_of(4));
-        let Some(next) = whole.and_then(|bytes| after.get(bytes..)) else { break };
-        rest = next;
-    }
-    false
-}
-
-/// As the kernel: an interpreter may be a script as well, five levels deep.
-const SCRIPTS_DEEP: usize = 5;
-/// More than the kernel's `BINPRM_BUF_SIZE`, which bounds the first line of a script.
-const BEGINNING_BYTES: usize = 512;
+/// `S_ISUID | S_ISGID`.
+const SET_ID: u32 = 0o6000;
+#[cfg(test)]
 /// `struct Elf64_Phdr`.
 const PROGRAM_HEADER_BYTES: usize = 56;
-/// Far more than linkers write; the kernel refuses tables of more than 64 KiB.
-const PROGRAM_HEADERS_MAX: usize = 1170;
-/// More than the notes of any program seen.
-const NOTES_BYTES: u64 = 65_536;
-const PT_INTERP: u32 = 3;
-const PT_NOTE: u32 = 4;
 
 #[cfg(test)]
 mod tests {
