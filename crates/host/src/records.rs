@@ -4,7 +4,7 @@
 //! programs load, and a region of memory for each node, in which they leave records of their calls.
 //! The other sources and the thread begin with the recording.
 
-mod report;
+pub(crate) mod report;
 mod status;
 
 use std::collections::BTreeMap;
@@ -319,7 +319,7 @@ impl Records {
             let interfaces = self.plan.nodes[node.index()].interfaces.iter();
             interfaces.flat_map(Interface::addresses).map(|address| (address, node.0))
         });
-        Homes(addresses.collect())
+        Homes::Of(addresses.collect())
     }
 
     fn header(&self) -> Header {

@@ -30,6 +30,7 @@ use windtunnel_sys::sock_diag::{self, Received};
 
 pub use thread::{DiagnosisThread, Findings};
 
+use crate::owners::{Owned, Owners, Waiting};
 use message::{Answer, Described};
 use sample::Sampled;
 
@@ -78,6 +79,16 @@ struct Watched {
     drops: u32,
     has_overrun: bool,
     drained_ns: u64,
+    owned: Option<OwnedOnly>,
+}
+
+/// Has only the sockets of some processes recorded.
+#[derive(Debug)]
+struct OwnedOnly {
+    owners: Owners,
+    /// Connections of the present look of which it is not known whose they are, with their times.
+    unknown: Vec<(u64, Described)>,
+    destroyed: Waiting<Described>,
 }
 
 /// Takes records with the node that they are of.
@@ -96,6 +107,7 @@ impl Diagnosis {
             drops: 0,
             has_overrun: false,
             drained_ns: 0,
+            owned: None,
         };
         let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
         Diagnosis {
@@ -106,6 +118,20 @@ impl Diagnosis {
             buffer: vec![0; BUFFER_BYTES],
             stats: Stats::default(),
         }
+    }
+
+    /// Of the connections that `owners` own, among those of the network that `socket` is of.
+    #[must_use]
+    pub fn of_processes(
+        node: NodeId,
+        socket: OwnedFd,
+        owners: Owners,
+        interval: Duration,
+    ) -> Diagnosis {
+        let mut diagnosis = Diagnosis::new(vec![(node, socket)], interval);
+        let (unknown, destroyed) = (Vec::new(), Waiting::default());
+        diagnosis.nodes[0].owned = Some(OwnedOnly { owners, unknown, destroyed });
+        diagnosis
     }
 
     /// When [`Diagnosis::poll`] has something to do next, in nanoseconds of the monotonic clock.
@@ -205,7 +231,45 @@ impl Watched {
             sent => sent?,
         }
         stats.looks += 1;
-        self.drain(buffer, stats, sink)
+        self.drain(buffer, stats, sink)?;
+        self.find_owners(stats, sink);
+        Ok(())
+    }
+
+    /// Takes what is of sockets that have turned out to be of the processes that are asked for.
+    fn find_owners(&mut self, stats: &mut Stats, sink: Sink<'_>) {
+        let Some(owned) = &mut self.owned else { return };
+        let unknown = std::mem::take(&mut owned.unknown);
+        let sockets: Vec<_> = unknown.iter().map(|(_, it)| (it.cookie, it.file)).collect();
+        owned.owners.find(&sockets);
+        let owners = &owned.owners;
+        let is_ours = |cookie| owners.owned(cookie, 0) == Owned::Ours;
+        let destroyed = owned.destroyed.take(clock::monotonic_ns(), is_ours);
+        let ours: Vec<_> = unknown.into_iter().filter(|(_, it)| is_ours(it.cookie)).collect();
+        for (time, described) in ours {
+            self.take(Answer::Connection(described), time, stats, sink);
+        }
+        for (time, described) in destroyed {
+            self.take(Answer::Destroyed(described), time, stats, sink);
+        }
+    }
+
+    /// Whether an answer is of a socket that is asked for; what is not known yet is kept.
+    fn is_wanted(&mut self, answer: &Answer, time: u64) -> bool {
+        let Some(owned) = &mut self.owned else { return true };
+        let (Answer::Connection(described) | Answer::Destroyed(described)) = answer else {
+            return true;
+        };
+        if self.connections.contains_key(&described.cookie) {
+            return true;
+        }
+        match (owned.owners.owned(described.cookie, described.file), answer) {
+            (Owned::Ours, _) => return true,
+            (Owned::Foreign, Answer::Connection(_)) => {}
+            (_, Answer::Connection(_)) => owned.unknown.push((time, *described)),
+            (..) => owned.destroyed.put(time, described.cookie, *described),
+        }
+        false
     }
 
     /// Takes all messages that are there.
@@ -231,6 +295,9 @@ impl Watched {
     }
 
     fn take(&mut self, answer: Answer, time: u64, stats: &mut Stats, sink: Sink<'_>) {
+        if !self.is_wanted(&answer, time) {
+            return;
+        }
         let emit = &mut |record: &Record| sink(self.node, record);
         match answer {
             Answer::Done => {}

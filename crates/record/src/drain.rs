@@ -49,6 +49,20 @@ pub trait Feed: Send {
     fn fill(&self) -> (u64, u64);
 }
 
+impl<F: Feed + ?Sized> Feed for Box<F> {
+    fn source(&self) -> Source {
+        (**self).source()
+    }
+
+    fn take(&mut self, most: usize, records: &mut Vec<Record>) {
+        (**self).take(most, records);
+    }
+
+    fn fill(&self) -> (u64, u64) {
+        (**self).fill()
+    }
+}
+
 /// A source of several sources' records that has to be asked.
 pub trait Ask: Send {
     /// Hands over what there is to say now, or at the end; what belongs to one source in its order.

@@ -100,15 +100,15 @@ impl Kernel {
         self.add(inode, Source::of_node(Layer::Kernel, node, 0))
     }
 
-    /// Records events of all processes that [`Kernel::add_process`] names.
+    /// Records events of all processes that [`Kernel::add_process`] names, as those of a node.
     ///
     /// # Errors
     /// If the kernel refuses; if what is recorded is chosen by namespace.
-    pub fn add_processes(&mut self) -> Result<KernelFeed, Unavailable> {
+    pub fn add_processes(&mut self, node: u32) -> Result<KernelFeed, Unavailable> {
         if self.scope != Scope::Processes {
             return Err(Unavailable::new("events are chosen by namespace, not by process"));
         }
-        self.add(ALL_PROCESSES, Source::of_machine(Layer::Kernel, 0))
+        self.add(ALL_PROCESSES, Source::of_node(Layer::Kernel, node, 0))
     }
 
     /// Records what sockets of a process do from now on, and of the processes that it starts.

@@ -11,6 +11,7 @@
 //! | [`diagnosis`] | the state of TCP connections, from the kernel, without rights |
 //! | [`drain`] | the thread that carries records from their sources to files |
 //! | [`kernel`] | what the kernel's network stack does, where CAP_BPF is there |
+//! | [`owners`] | which sockets are of the processes that are recorded |
 //! | [`preload`] | the library that records the calls of programs into which it is loaded |
 //! | [`notification`] | the calls of programs that a preload library cannot enter |
 //! | [`shelf`] | records of a thread of this process, until they are taken |
@@ -27,6 +28,7 @@ mod flow;
 pub mod kernel;
 pub mod notification;
 pub mod overhead;
+pub mod owners;
 pub mod preload;
 pub mod shelf;
 pub mod switched;

@@ -48,6 +48,8 @@ pub struct Supervision {
 pub struct Findings {
     /// Programs that were started under a filter.
     pub programs: u64,
+    /// Filters under which programs live now: their calls need the thread.
+    pub living: u64,
     /// Calls shown.
     pub shown: u64,
     /// Time that this took, from when the thread has seen a call until it goes on, in nanoseconds.

@@ -12,6 +12,8 @@ pub(super) struct Described {
     pub(super) own: SocketAddr,
     pub(super) peer: SocketAddr,
     pub(super) cookie: u64,
+    /// The number of the inode of its file; 0: no process has it open.
+    pub(super) file: u32,
     /// Bytes that the program has not read, a FIN included.
     pub(super) unread: u32,
     /// Bytes that are not acknowledged.
@@ -108,7 +110,8 @@ fn described(body: &[u8], destroyed: bool) -> io::Result<Option<Answer>> {
     }
     let (unread, unacknowledged) = (word(about, 56), word(about, 60));
     let Some(info) = info.filter(|info| info.state != state::LISTEN) else { return Ok(None) };
-    let described = Described { own, peer, cookie, unread, unacknowledged, drops, info };
+    let file = word(about, 68);
+    let described = Described { own, peer, cookie, file, unread, unacknowledged, drops, info };
     let answer = if destroyed { Answer::Destroyed } else { Answer::Connection };
     Ok(Some(answer(described)))
 }

@@ -127,7 +127,7 @@ mod tests {
 
     fn described(info: TcpInfo) -> Described {
         let (own, peer) = ("10.0.0.1:80".parse().unwrap(), "10.0.0.2:4000".parse().unwrap());
-        Described { own, peer, cookie: 7, unread: 0, unacknowledged: 0, drops: 0, info }
+        Described { own, peer, cookie: 7, file: 1, unread: 0, unacknowledged: 0, drops: 0, info }
     }
 
     fn kinds(records: &[Record]) -> Vec<Kind> {

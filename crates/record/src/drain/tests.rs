@@ -338,7 +338,8 @@ fn a_flush_returns_when_all_is_written() {
 
 #[test]
 fn connections_without_calls_are_counted_by_node() {
-    let homes = Homes([("10.0.0.1".parse().unwrap(), 0), ("10.0.0.2".parse().unwrap(), 1)].into());
+    let homes =
+        Homes::Of([("10.0.0.1".parse().unwrap(), 0), ("10.0.0.2".parse().unwrap(), 1)].into());
     let mut filter = Filter::default();
     filter.expect_calls_of(homes);
     let connection = |port| flow(u32::from(port), ("10.0.0.1", port), ("10.0.0.2", 80));

@@ -9,9 +9,38 @@ use windtunnel_model::record::{Kind, Record};
 
 use super::filter::Ends;
 
-/// Whose calls should be recorded: the nodes, by their addresses. Empty: of no node.
-#[derive(Debug, Clone, Default)]
-pub struct Homes(pub BTreeMap<IpAddr, u32>);
+/// Whose calls should be recorded.
+#[derive(Debug, Clone)]
+pub enum Homes {
+    /// Those of nodes, by their addresses. Empty: of no node.
+    Of(BTreeMap<IpAddr, u32>),
+    /// Those of all connections of which TCP's state is recorded, of one node.
+    All(u32),
+}
+
+impl Default for Homes {
+    fn default() -> Self {
+        Homes::Of(BTreeMap::new())
+    }
+}
+
+impl Homes {
+    /// The node of an own address of a socket.
+    fn of_socket(&self, own: IpAddr) -> Option<u32> {
+        match self {
+            Homes::Of(nodes) => nodes.get(&own).copied(),
+            Homes::All(node) => Some(*node),
+        }
+    }
+
+    /// The node of one of a packet's addresses.
+    fn of_packet(&self, address: IpAddr) -> Option<u32> {
+        match self {
+            Homes::Of(nodes) => nodes.get(&address).copied(),
+            Homes::All(_) => None,
+        }
+    }
+}
 
 /// Connections and processes, by node.
 #[derive(Debug, Default)]
@@ -60,13 +89,12 @@ impl Unseen {
                 called.insert((source.node, one, other));
                 continue;
             }
-            let home = |own: (IpAddr, u16)| self.homes.0.get(&own.0).copied();
             if source.layer == Layer::Tcp as u8 {
-                seen.extend(home(one).map(|node| (node, one, other)));
+                seen.extend(self.homes.of_socket(one.0).map(|node| (node, one, other)));
                 continue;
             }
             for (own, peer) in [(one, other), (other, one)] {
-                passed.extend(home(own).map(|node| (node, own, peer)));
+                passed.extend(self.homes.of_packet(own.0).map(|node| (node, own, peer)));
             }
         }
         // Packets also go to where no socket is.

@@ -69,6 +69,13 @@ impl Programs {
     }
 
     pub(super) fn add_process(&mut self, process: u32) -> Result<(), Unavailable> {
+        // The programs see the machine's numbers of processes.
+        let own = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        if own.as_os_str() != FIRST_PID_NAMESPACE {
+            let reason =
+                "this process is in a PID namespace, and does not see the machine's numbers";
+            return Err(Unavailable::new(format!("{reason} of processes")));
+        }
         self.processes.insert(process, 1, 0).map_err(|error| Unavailable::new(chain(&error)))
     }
 
@@ -156,6 +163,9 @@ fn check_rights() -> Result<(), Unavailable> {
         "this process has CAP_BPF and CAP_PERFMON in its user namespace, not of the machine";
     Err(Unavailable::new(reason))
 }
+
+/// `PROC_PID_INIT_INO` of linux/proc_ns.h.
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// As `xtask -- bpf` compiled it.
 const OBJECT: &[u8] = include_bytes_aligned!("../../bpf/kernel.bpf.o");

@@ -87,7 +87,8 @@ impl Node {
                 self.mark(caller, descriptor, Call::Shutdown, how)?;
             }
             Shown::Close { first, last } => self.close(caller, first, last)?,
-            Shown::Exec => self.process(pid, |process| process.descriptors.clear()),
+            // It will have another name.
+            Shown::Exec => self.processes.forget(pid),
             Shown::Exit => {
                 self.close(caller, 0, i32::MAX)?;
                 self.processes.forget(pid);

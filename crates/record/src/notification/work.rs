@@ -109,7 +109,10 @@ impl Work {
         let token = self.token();
         if self.set.add(&listener, token).is_ok() {
             self.listeners.insert(token, (node, listener));
-            self.note(|findings| findings.programs += 1);
+            self.note(|findings| {
+                findings.programs += 1;
+                findings.living += 1;
+            });
         }
     }
 
@@ -119,13 +122,16 @@ impl Work {
         let node = *node;
         let shown = match listener.receive() {
             Ok(Some(shown)) => shown,
-            Ok(None) => return,
+            // Where all have ended the kernel may say that the call has gone, for ever.
+            Ok(None) if !is_closed => return,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
-            Err(_) if is_closed => {
-                self.nodes[node].end();
-                return drop(self.listeners.remove(&token));
+            Ok(None) | Err(_) => {
+                if is_closed {
+                    self.nodes[node].end();
+                }
+                self.listeners.remove(&token);
+                return self.note(|findings| findings.living -= 1);
             }
-            Err(_) => return drop(self.listeners.remove(&token)),
         };
         let time = clock::monotonic_ns();
         let looked = self.recording.load(Ordering::Relaxed).then(|| {

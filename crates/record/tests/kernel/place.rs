@@ -42,7 +42,7 @@ impl Place {
                 })
                 .collect::<Result<_, _>>()
                 .unwrap(),
-            Scope::Processes => vec![kernel.add_processes().unwrap()],
+            Scope::Processes => vec![kernel.add_processes(0).unwrap()],
         };
         let place = Place { kernel, feeds, spaces };
         place.cable();
