@@ -11,7 +11,14 @@ fn main() {
     let folder = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let crates = folder.parent().expect("the folder of a package has one above it");
     println!("cargo:rerun-if-changed=build.rs");
-    for sources in ["shim/src", "model/src/record.rs", "model/src/record", "sys/src/region"] {
+    for sources in [
+        "shim/src",
+        "model/src/record.rs",
+        "model/src/record",
+        "sys/src/region",
+        "sys/src/seccomp",
+        "sys/src/executable",
+    ] {
         println!("cargo:rerun-if-changed={}", crates.join(sources).display());
     }
     let library = PathBuf::from(variable("OUT_DIR")).join("libwindtunnel_preload.so");

@@ -20,6 +20,11 @@ pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libwindtunn
 /// The name of the variable that holds the path of the region.
 pub const REGION_VARIABLE: &str = "WINDTUNNEL_RECORD";
 
+/// The name of the variable that holds the path of the socket at which the library hands over
+/// listeners of programs that it cannot enter; without it, that socket has the abstract name
+/// `windtunnel/handover`.
+pub const DOOR_VARIABLE: &str = "WINDTUNNEL_HANDOVER";
+
 #[cfg(test)]
 mod tests {
     use super::LIBRARY;

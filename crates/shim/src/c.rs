@@ -4,6 +4,8 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
+use crate::filter;
+
 /// `struct iovec`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +54,7 @@ pub(crate) const SCM_RIGHTS: c_int = 1;
 pub(crate) const UDP_SEGMENT: c_int = 103;
 pub(crate) const UDP_GRO: c_int = 104;
 pub(crate) const AF_UNSPEC: u16 = 0;
+pub(crate) const AF_UNIX: u16 = 1;
 pub(crate) const AF_INET: u16 = 2;
 pub(crate) const AF_INET6: u16 = 10;
 pub(crate) const SOCK_STREAM: c_int = 1;
@@ -73,6 +76,8 @@ pub(crate) const PR_SET_NAME: c_int = 15;
 pub(crate) const PR_SET_SECCOMP: c_int = 22;
 pub(crate) const CLOSE_RANGE_CLOEXEC: u32 = 4;
 pub(crate) const EBADF: c_int = 9;
+pub(crate) const EACCES: c_int = 13;
+pub(crate) const EPERM: c_int = 1;
 pub(crate) const EFAULT: c_int = 14;
 pub(crate) const EINVAL: c_int = 22;
 pub(crate) const ENOSYS: c_int = 38;
@@ -84,6 +89,12 @@ pub(crate) const EINPROGRESS: c_int = 115;
 /// Numbers of system calls.
 #[cfg(target_arch = "x86_64")]
 mod number {
+    pub(super) const PREAD: usize = 17;
+    pub(super) const SOCKET: usize = 41;
+    pub(super) const CONNECT: usize = 42;
+    pub(super) const SENDMSG: usize = 46;
+    pub(super) const FGETXATTR: usize = 193;
+    pub(super) const SECCOMP: usize = 317;
     pub(super) const READ: usize = 0;
     pub(super) const CLOSE: usize = 3;
     pub(super) const FSTAT: usize = 5;
@@ -101,6 +112,12 @@ mod number {
 
 #[cfg(target_arch = "aarch64")]
 mod number {
+    pub(super) const PREAD: usize = 67;
+    pub(super) const SOCKET: usize = 198;
+    pub(super) const CONNECT: usize = 203;
+    pub(super) const SENDMSG: usize = 211;
+    pub(super) const FGETXATTR: usize = 10;
+    pub(super) const SECCOMP: usize = 277;
     pub(super) const READ: usize = 63;
     pub(super) const CLOSE: usize = 57;
     pub(super) const FSTAT: usize = 80;
@@ -234,6 +251,97 @@ pub fn read(fd: c_int, bytes: &mut [u8]) -> usize {
 pub fn close(fd: c_int) {
     // SAFETY: no pointers.
     unsafe { system(number::CLOSE, [fd as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// Reads from a place of a file: how many bytes.
+pub fn read_at(fd: c_int, at: u64, bytes: &mut [u8]) -> usize {
+    let arguments = [fd as usize, bytes.as_mut_ptr() as usize, bytes.len(), at as usize, 0, 0];
+    // SAFETY: the kernel writes at most as many bytes as there are.
+    let result = unsafe { system(number::PREAD, arguments) };
+    usize::try_from(result).unwrap_or(0)
+}
+
+/// Kind and permissions of a file.
+pub fn mode(fd: c_int) -> u32 {
+    let mut status = [0_u64; 18];
+    let arguments = [fd as usize, (&raw mut status) as usize, 0, 0, 0, 0];
+    // SAFETY: as in `length`; `st_mode` is at byte 24 on x86-64 and at byte 16 on aarch64.
+    let result = unsafe { system(number::FSTAT, arguments) };
+    let at = if cfg!(target_arch = "x86_64") { 3 } else { 2 };
+    if result < 0 { 0 } else { status[at] as u32 }
+}
+
+/// Whether a file gives capabilities to its program.
+pub fn has_capabilities(fd: c_int) -> bool {
+    let name = c"security.capability".as_ptr() as usize;
+    // SAFETY: the kernel reads the name, and without room writes nothing.
+    unsafe { system(number::FGETXATTR, [fd as usize, name, 0, 0, 0, 0]) > 0 }
+}
+
+/// Whether the calls of this process are shown to a recorder, by a filter.
+pub fn is_shown() -> bool {
+    // SAFETY: no pointers, and no process has this descriptor.
+    let result = unsafe { system(number::CLOSE, [filter::PROBE as usize, 0, 0, 0, 0, 0]) };
+    result == -(filter::PROBE_ERRNO as isize)
+}
+
+/// A local socket of datagrams that is connected to an address; or errno.
+pub fn connect_local(name: &[u8]) -> Result<c_int, c_int> {
+    const LOCAL: usize = 1;
+    const DATAGRAMS_CLOEXEC: usize = 0o2_000_002;
+    // SAFETY: no pointers.
+    let fd = unsafe { system(number::SOCKET, [LOCAL, DATAGRAMS_CLOEXEC, 0, 0, 0, 0]) };
+    if fd < 0 {
+        return Err(-fd as c_int);
+    }
+    let arguments = [fd as usize, name.as_ptr() as usize, name.len(), 0, 0, 0];
+    // SAFETY: the kernel reads as many bytes as there are.
+    let result = unsafe { system(number::CONNECT, arguments) };
+    if result < 0 {
+        close(fd as c_int);
+        return Err(-result as c_int);
+    }
+    Ok(fd as c_int)
+}
+
+/// Sends a message with these flags, and a descriptor with it; or errno.
+pub fn send(fd: c_int, bytes: &[u8], descriptor: Option<c_int>, flags: u32) -> Result<(), c_int> {
+    let mut part = IoVec { base: bytes.as_ptr().cast_mut().cast(), length: bytes.len() };
+    // `struct cmsghdr` with one descriptor, which is followed by padding.
+    let rights = Control { length: 20, level: SOL_SOCKET, kind: SCM_RIGHTS };
+    let mut control = (rights, descriptor.unwrap_or(-1), 0);
+    let has_control = descriptor.is_some();
+    let message = Message {
+        name: ptr::null_mut(),
+        name_length: 0,
+        parts: &raw mut part,
+        parts_count: 1,
+        control: if has_control { (&raw mut control).cast() } else { ptr::null_mut() },
+        control_length: if has_control { 24 } else { 0 },
+        flags: 0,
+    };
+    let arguments = [fd as usize, (&raw const message) as usize, flags as usize, 0, 0, 0];
+    // SAFETY: the message and all that it points to live, and the kernel reads them.
+    let result = unsafe { system(number::SENDMSG, arguments) };
+    if result < 0 { Err(-result as c_int) } else { Ok(()) }
+}
+
+/// Installs the filter: where calls are shown from now on; or errno.
+pub fn install_filter() -> Result<c_int, c_int> {
+    let instructions = filter::program();
+    let program = filter::Program::of(&instructions);
+    let (mode, flags) = (filter::SET_MODE_FILTER as usize, filter::FLAGS as usize);
+    // SAFETY: the program and its instructions live, and the kernel copies them.
+    let result =
+        unsafe { system(number::SECCOMP, [mode, flags, (&raw const program) as usize, 0, 0, 0]) };
+    if result < 0 { Err(-result as c_int) } else { Ok(result as c_int) }
+}
+
+/// Has the process, and what it starts, gain no rights by programs.
+pub fn gain_no_rights() {
+    const PR_SET_NO_NEW_PRIVS: usize = 38;
+    // SAFETY: no pointers.
+    unsafe { system(number::PRCTL, [PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0]) };
 }
 
 /// The length of a file.

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod descriptors;
+mod execution;
 mod messages;
 mod process;
 mod sockets;

@@ -32,15 +32,18 @@
 //!
 //! # Static programs
 //!
-//! The source for static programs installs its filter before such a program is executed. The place
-//! for that here is a function `before_exec(path)` in front of execve(2) and its family, in
-//! `exports.rs`; it does not exist as long as that source does without it: the filter is inherited,
-//! so that one installed in the node's init serves.
+//! Before such a program is executed the library installs a filter for the process, and hands over
+//! where its calls are shown (`launch`). Where that cannot be, because the recorder is not there, the
+//! kernel is too old, or the program would lose rights, the recorder's findings or an `Unseen` record
+//! of the process say so; the latter also where another process is made for it at once
+//! (posix_spawn(3), system(3), popen(3)), as the filter would be this process's as well. A library
+//! that is loaded under a filter records nothing: the calls are shown already.
 //!
 //! | module | what it knows |
 //! | --- | --- |
 //! | `exports` | the functions that programs call |
 //! | `calls` | a call on a socket: offsets before and after, and its record |
+//! | `launch` | programs that the library cannot enter, before they start |
 //! | `descriptors` | what each descriptor is |
 //! | `process` | whose memory this is; what cannot be seen |
 //! | `names` | addresses |
@@ -48,7 +51,7 @@
 //! | `next` | the functions behind ours |
 //! | `c` | types and system calls |
 //! | `start` | finding the region |
-//! | `raw`, `sockets` | rings and the table of sockets: files of `windtunnel-sys` |
+//! | `raw`, `sockets`, `elf`, `filter` | rings, the table of sockets, programs, the filter: files of `windtunnel-sys` |
 //! | `record` | the format: files of `windtunnel-model` |
 
 #![cfg_attr(not(test), no_std)]
@@ -59,7 +62,12 @@ pub mod c;
 pub mod calls;
 pub mod clock;
 pub mod descriptors;
+#[path = "../../sys/src/executable/elf.rs"]
+pub mod elf;
 pub mod exports;
+#[path = "../../sys/src/seccomp/filter.rs"]
+pub mod filter;
+pub mod launch;
 pub mod names;
 pub mod next;
 pub mod process;

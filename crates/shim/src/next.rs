@@ -86,6 +86,18 @@ next! {
     prctl, "prctl": fn(order: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int;
     fork, "fork": fn() -> c_int;
     raw_fork, "_Fork": fn() -> c_int;
+    execve, "execve": fn(path: *const c_char, arguments: *const *const c_char, variables: *const *const c_char) -> c_int;
+    execv, "execv": fn(path: *const c_char, arguments: *const *const c_char) -> c_int;
+    execvp, "execvp": fn(file: *const c_char, arguments: *const *const c_char) -> c_int;
+    execvpe, "execvpe": fn(file: *const c_char, arguments: *const *const c_char, variables: *const *const c_char) -> c_int;
+    fexecve, "fexecve": fn(fd: c_int, arguments: *const *const c_char, variables: *const *const c_char) -> c_int;
+    execl, "execl": fn() -> c_int;
+    execlp, "execlp": fn() -> c_int;
+    execle, "execle": fn() -> c_int;
+    posix_spawn, "posix_spawn": fn(pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const c_char, variables: *const *const c_char) -> c_int;
+    posix_spawnp, "posix_spawnp": fn(pid: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const c_char, variables: *const *const c_char) -> c_int;
+    shell, "system": fn(command: *const c_char) -> c_int;
+    popen, "popen": fn(command: *const c_char, mode: *const c_char) -> *mut c_void;
     fdopen, "fdopen": fn(fd: c_int, mode: *const c_char) -> *mut c_void;
     fclose, "fclose": fn(stream: *mut c_void) -> c_int;
     fileno, "fileno": fn(stream: *mut c_void) -> c_int;
@@ -96,8 +108,23 @@ next! {
 /// The address of the next `syscall`.
 #[cfg(target_arch = "x86_64")]
 pub fn system_call_address() -> *mut c_void {
-    let found = FOUND[Index::system_call as usize].load(Ordering::Relaxed);
-    if found.is_null() { lookup(Index::system_call as usize, "syscall\0") } else { found }
+    address(Index::system_call as usize, "syscall\0")
+}
+
+/// Those of the next functions that take a list of arguments as their own.
+#[cfg(target_arch = "x86_64")]
+pub fn execl_addresses() -> [*mut c_void; 3] {
+    [
+        address(Index::execl as usize, "execl\0"),
+        address(Index::execlp as usize, "execlp\0"),
+        address(Index::execle as usize, "execle\0"),
+    ]
+}
+
+#[cfg(target_arch = "x86_64")]
+fn address(index: usize, name: &str) -> *mut c_void {
+    let found = FOUND[index].load(Ordering::Relaxed);
+    if found.is_null() { lookup(index, name) } else { found }
 }
 
 /// Finds a function behind this library in the order of loading. One that is not there, because no

@@ -121,7 +121,13 @@ pub fn note(reason: Blind) {
     let recording = region().recording();
     if recording & 1 != 0 {
         let (time, ring) = clock::now_and_processor();
-        name(recording, ring, time);
+        if owner().is_some() {
+            name(recording, ring, time);
+        } else {
+            // In the child of vfork(2), of the process whose memory this is.
+            let pid = page().pid.load(Ordering::Relaxed);
+            region().push(ring, &unseen(time, NO_FLOW, reason as u32, pid));
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::raw::{Raw, check};
 use crate::record::region::{HEADER_BYTES, Layout, MAGIC, VERSION, header};
-use crate::{c, clock, process};
+use crate::{c, clock, launch, process};
 
 static IS_LIVE: AtomicBool = AtomicBool::new(false);
 static REGION: Cell = Cell(UnsafeCell::new(MaybeUninit::uninit()));
@@ -35,7 +35,7 @@ pub fn region() -> &'static Raw {
 }
 
 unsafe extern "C" {
-    static environ: *const *const c_char;
+    pub static environ: *const *const c_char;
 }
 
 /// Called by the loader before the program's own code.
@@ -54,6 +54,14 @@ extern "C" fn start() {
     }
     // SAFETY: the environment is a list of texts that a null ends.
     if let Some(path) = unsafe { variable(variables, b"WINDTUNNEL_RECORD=") } {
+        // Else its calls are recorded already.
+        if c::is_shown() {
+            return;
+        }
+        // SAFETY: as above.
+        let door = unsafe { variable(variables, b"WINDTUNNEL_HANDOVER=") };
+        // SAFETY: the value of a variable ends with a zero.
+        unsafe { launch::start(door) };
         // SAFETY: the value of a variable ends with a zero.
         unsafe { open(path) };
     }
@@ -63,7 +71,7 @@ extern "C" fn start() {
 ///
 /// # Safety
 /// `variables` is a list of texts that a null ends.
-unsafe fn variable(mut variables: *const *const c_char, name: &[u8]) -> Option<*const u8> {
+pub unsafe fn variable(mut variables: *const *const c_char, name: &[u8]) -> Option<*const u8> {
     loop {
         // SAFETY: up to the null.
         let text = unsafe { *variables };
@@ -82,6 +90,11 @@ unsafe fn variable(mut variables: *const *const c_char, name: &[u8]) -> Option<*
         // SAFETY: up to the null.
         variables = unsafe { variables.add(1) };
     }
+}
+
+/// Nothing of this process is recorded by the library from now on.
+pub fn end() {
+    IS_LIVE.store(false, Ordering::Release);
 }
 
 /// Maps the region of a file, if it is one.

@@ -185,6 +185,8 @@ pub enum Blind {
     TableFull = 3,
     /// The process confines its own system calls (seccomp): what a descriptor is cannot be asked.
     Sandbox = 4,
+    /// The process has started a static program, whose calls nothing shows.
+    Static = 5,
 }
 
 impl Blind {
@@ -196,6 +198,7 @@ impl Blind {
             Blind::Stdio => "stdio",
             Blind::TableFull => "table_full",
             Blind::Sandbox => "sandbox",
+            Blind::Static => "static_program",
         }
     }
 
@@ -207,6 +210,7 @@ impl Blind {
             2 => Some(Blind::Stdio),
             3 => Some(Blind::TableFull),
             4 => Some(Blind::Sandbox),
+            5 => Some(Blind::Static),
             _ => None,
         }
     }

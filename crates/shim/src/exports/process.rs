@@ -6,6 +6,7 @@ use super::export;
 use crate::c;
 use crate::clock;
 use crate::descriptors;
+use crate::launch;
 use crate::next;
 use crate::process;
 use crate::record::kind::Blind;
@@ -97,11 +98,14 @@ extern "C" fn before_system_call(
     c: usize,
 ) -> *mut core::ffi::c_void {
     const CLOSE: usize = 3;
+    const EXECVE: usize = 59;
     const SECCOMP: usize = 317;
     const IO_URING_SETUP: usize = 425;
     const CLOSE_RANGE: usize = 436;
     if crate::is_live() {
         match number {
+            // SAFETY: the path is a text, for the kernel as well.
+            EXECVE => _ = unsafe { launch::before(a as *const _, false) },
             CLOSE => descriptors::closing_range(a as u32, a as u32),
             CLOSE_RANGE if c as u32 & c::CLOSE_RANGE_CLOEXEC == 0 => {
                 descriptors::closing_range(a as u32, b as u32);
