@@ -34,14 +34,7 @@ impl Folder {
     /// # Errors
     /// If it cannot be made or is not empty.
     pub fn create(root: &Path, plan: &Plan) -> Result<Self, FolderError> {
-        make(root)?;
-        let root = fs::canonicalize(root).map_err(failed("find", root))?;
-        let mut entries = fs::read_dir(&root).map_err(failed("read", &root))?;
-        if entries.next().is_some() {
-            let not_empty = io::Error::new(io::ErrorKind::AlreadyExists, "it is not empty");
-            return Err(failed("use", &root)(not_empty));
-        }
-        let folder = Folder { root };
+        let folder = Folder::create_bare(root)?;
         for node in &plan.nodes {
             let path = folder.node(&node.name);
             // A plan may come from another machine: whatever else has looked at it, nothing leaves
@@ -54,6 +47,21 @@ impl Folder {
             make(&path)?;
         }
         Ok(folder)
+    }
+
+    /// Makes `root`, or takes it if it is empty.
+    ///
+    /// # Errors
+    /// As [`Folder::create`].
+    pub fn create_bare(root: &Path) -> Result<Self, FolderError> {
+        make(root)?;
+        let root = fs::canonicalize(root).map_err(failed("find", root))?;
+        let mut entries = fs::read_dir(&root).map_err(failed("read", &root))?;
+        if entries.next().is_some() {
+            let not_empty = io::Error::new(io::ErrorKind::AlreadyExists, "it is not empty");
+            return Err(failed("use", &root)(not_empty));
+        }
+        Ok(Folder { root })
     }
 
     /// Points `latest` beside the folder to it. Only called for folders that windtunnel itself has

@@ -14,6 +14,7 @@
 //! | `supervisor` | which program starts when, and what its end means |
 //! | `output` | what programs write, on its own thread |
 //! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
+//! | [`outside`] | records of programs outside any emulation |
 //! | `records` | what is recorded as evidence: its sources, and the thread that writes it |
 //! | `reserve` | room on the disk for the report |
 //! | `recent` | what links did in the last second, for observers |
@@ -55,6 +56,7 @@ mod live;
 pub mod observer;
 mod options;
 mod output;
+pub mod outside;
 mod pairs;
 mod part;
 pub mod presence;

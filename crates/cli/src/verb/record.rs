@@ -1,4 +1,6 @@
-//! `record`: what a live run records as evidence.
+//! `record`: what a live run records as evidence; and programs outside any run.
+
+mod outside;
 
 use clap::Subcommand;
 use windtunnel_control::{RecordOrder, RecordStatus, RecordedLayer, Reply, Request};
@@ -14,12 +16,27 @@ use crate::output;
 use crate::render::table::{Align, Table};
 use crate::verb::Outcome;
 use crate::verb::run::layer;
+use outside::Outside;
 
-/// Start and stop recording a live run as evidence, or show what is recorded
+/// Record a command on the machine's own network, or start and stop recording a live run
+///
+/// `record -- COMMAND` runs a command as it is, without any emulation, and records what it and the
+/// programs that it starts do: their calls on sockets, the state of their TCP connections, and, as
+/// root, what the kernel does with their data. It exits with the code of the command. `record --pid`
+/// looks at a process that runs. `records` and `explain` read the folder. `record start`, `stop` and
+/// `status` are for a live run.
 #[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    group = clap::ArgGroup::new("target").args(["pid", "command"]).required(true)
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    order: Order,
+    order: Option<Order>,
+    #[command(flatten)]
+    outside: Outside,
 }
 
 #[derive(Debug, Subcommand)]
@@ -71,9 +88,10 @@ struct Plain {
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     match &arguments.order {
-        Order::Start(start) => start.plain.ask(&Request::RecordStart(start.order())),
-        Order::Stop(plain) => plain.ask(&Request::RecordStop),
-        Order::Status(plain) => plain.ask(&Request::RecordStatus),
+        None => arguments.outside.run(),
+        Some(Order::Start(start)) => start.plain.ask(&Request::RecordStart(start.order())),
+        Some(Order::Stop(plain)) => plain.ask(&Request::RecordStop),
+        Some(Order::Status(plain)) => plain.ask(&Request::RecordStatus),
     }
 }
 

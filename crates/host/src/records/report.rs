@@ -1,5 +1,7 @@
 //! What was recorded, when the run is over.
 
+use std::collections::BTreeMap;
+
 use windtunnel_model::record::kind::Layer;
 use windtunnel_record::drain::Status;
 use windtunnel_record::notification::Supervision;
@@ -48,22 +50,12 @@ impl Records {
         let by_name = |layers: Vec<(Layer, String)>| {
             layers.into_iter().map(|(layer, why)| (layer.name().to_owned(), why)).collect()
         };
-        let layers = status.layers.iter().map(|(name, layer)| {
-            let layer = RecordLayer {
-                events: layer.events,
-                records: layer.records,
-                lost: layer.lost,
-                lost_at_source: layer.lost_at_source,
-                fill_max_permille: layer.fill_max_permille,
-            };
-            (name.clone(), layer)
-        });
         let unseen = |(node, what): &(u32, String)| {
             let node = plan.nodes.get(*node as usize).map_or("?", |node| node.name.as_str());
             format!("node {node}: {what}")
         };
         Some(report::Records {
-            layers: layers.collect(),
+            layers: layers(&status),
             missing: by_name(missing),
             unavailable: by_name(unavailable),
             unseen: known.into_iter().chain(status.unseen.iter().map(unseen)).collect(),
@@ -77,4 +69,19 @@ impl Records {
             overhead_ps,
         })
     }
+}
+
+/// By layer: what became of its events.
+pub(crate) fn layers(status: &Status) -> BTreeMap<String, RecordLayer> {
+    let layers = status.layers.iter().map(|(name, layer)| {
+        let layer = RecordLayer {
+            events: layer.events,
+            records: layer.records,
+            lost: layer.lost,
+            lost_at_source: layer.lost_at_source,
+            fill_max_permille: layer.fill_max_permille,
+        };
+        (name.clone(), layer)
+    });
+    layers.collect()
 }

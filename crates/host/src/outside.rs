@@ -1,0 +1,232 @@
+//! Records of programs outside any emulation, on the machine's own network.
+//!
+//! What is recorded is that of a run, except for the layer of the engine: [`command`] starts a
+//! program with the library that records calls, or under a filter where the library cannot see
+//! them; [`process`] looks at one that runs already. TCP's state is that of the sockets of these
+//! processes, and the kernel layer that of these processes, where CAP_BPF is there. The folder has
+//! `records`, as that of a run, and `record.json`.
+
+mod end;
+mod place;
+mod sources;
+mod start;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use windtunnel_model::Bytes;
+use windtunnel_model::plan::Layers;
+use windtunnel_model::record::kind::Layer;
+use windtunnel_sys::clock;
+use windtunnel_sys::process::{self, Pid, SpawnError, Status};
+use windtunnel_trace::report;
+
+use crate::folder::{Folder, FolderError};
+use end::Signals;
+use sources::{Sources, Target};
+
+/// What is recorded, and where to.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// New or empty.
+    pub folder: PathBuf,
+    /// Whether `latest` beside the folder is to point to it.
+    pub link_latest: bool,
+    /// Empty: all that there are.
+    pub layers: Layers,
+    /// Leave addresses and ports out.
+    pub anonymous: bool,
+    /// The most bytes of all files together.
+    pub max: Bytes,
+}
+
+/// A recording that has ended.
+#[derive(Debug, Serialize)]
+pub struct Recorded {
+    /// What wrote it.
+    pub program: String,
+    /// The command that was recorded; empty for a process.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The process that was recorded, or in which the command began.
+    pub process: u32,
+    /// Nanoseconds since 1970.
+    pub began_unix_ns: u64,
+    pub duration_ns: u64,
+    /// The command's, as a shell shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    pub records: report::Records,
+}
+
+/// Why nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutsideError {
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error("the layer {} cannot be recorded: {why}", .layer.name())]
+    Layer { layer: Layer, why: String },
+    #[error("process {0} is not there")]
+    NoProcess(u32),
+    #[error("cannot run {program:?}")]
+    Command {
+        program: OsString,
+        #[source]
+        source: SpawnError,
+    },
+    #[error("cannot {what}")]
+    System {
+        what: &'static str,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Runs a command to its end, and records it. Its standard streams, its group and its other
+/// descriptors are the caller's; signals that a process sends to the caller are passed on.
+///
+/// The caller inherits the orphans of the command from now on. Where programs of it are left whose
+/// calls need this process, it waits for their end as well, once `waits` has been called, or for a
+/// signal.
+///
+/// # Errors
+/// If it does not start, or a layer that is named cannot be recorded.
+pub fn command(
+    wanted: &Wanted,
+    arguments: &[OsString],
+    waits: impl FnOnce(u64),
+) -> Result<Recorded, OutsideError> {
+    let folder = Folder::create_bare(&wanted.folder)?;
+    let result = record_command(wanted, &folder, arguments, waits);
+    if let Err(OutsideError::Command { .. } | OutsideError::Layer { .. }) = &result {
+        folder.discard();
+    }
+    result
+}
+
+fn record_command(
+    wanted: &Wanted,
+    folder: &Folder,
+    arguments: &[OsString],
+    waits: impl FnOnce(u64),
+) -> Result<Recorded, OutsideError> {
+    let system = |what| move |source| OutsideError::System { what, source };
+    // Before there are threads, which must not take them.
+    let signals = Signals::open().map_err(system("read signals"))?;
+    process::set_child_subreaper().map_err(system("inherit orphans"))?;
+    let name = arguments.first().map_or_else(String::new, |name| name.display().to_string());
+    let sources = Sources::start(wanted, folder, Target::Command(&name))?;
+    let began = Began::now();
+    let pid = match start::start(arguments, &sources) {
+        Ok(pid) => pid,
+        Err(source) => {
+            // Nothing was recorded of it.
+            let _ = sources.finish();
+            let program = arguments.first().cloned().unwrap_or_default();
+            return Err(OutsideError::Command { program, source });
+        }
+    };
+    link(wanted, folder)?;
+    let status = signals.wait_for(pid);
+    let living = sources.living();
+    if living > 0 {
+        waits(living);
+        signals.wait_until(|| sources.living() == 0);
+    }
+    let command = arguments.iter().map(|word| word.display().to_string()).collect();
+    let recorded = began.end(pid, command, Some(status), sources.finish());
+    recorded.write(folder)?;
+    Ok(recorded)
+}
+
+/// Records a process that runs, and what it starts, until it ends or a signal comes: the kernel
+/// layer and TCP's state.
+///
+/// # Errors
+/// If there is no such process, or a layer that is named cannot be recorded: without names, the
+/// kernel layer.
+pub fn process(wanted: &Wanted, number: u32) -> Result<Recorded, OutsideError> {
+    let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or(OutsideError::NoProcess(number))?;
+    let ended = process::open_pidfd(pid).map_err(|_| OutsideError::NoProcess(number))?;
+    let folder = Folder::create_bare(&wanted.folder)?;
+    let system = |what| move |source| OutsideError::System { what, source };
+    let signals = Signals::open().map_err(system("read signals"))?;
+    let sources = match Sources::start(wanted, &folder, Target::Process(number)) {
+        Ok(sources) => sources,
+        Err(error) => {
+            folder.discard();
+            return Err(error);
+        }
+    };
+    let began = Began::now();
+    link(wanted, &folder)?;
+    signals.wait_for_end_of(&ended);
+    let recorded = began.end(pid, Vec::new(), None, sources.finish());
+    recorded.write(&folder)?;
+    Ok(recorded)
+}
+
+fn link(wanted: &Wanted, folder: &Folder) -> Result<(), OutsideError> {
+    if wanted.link_latest {
+        folder.link_latest()?;
+    }
+    Ok(())
+}
+
+/// The layers that are in `wanted`, or all; and why some cannot be recorded of any program outside
+/// an emulation.
+fn refused(target: Target<'_>) -> BTreeMap<Layer, String> {
+    let mut refused = BTreeMap::from([(Layer::Engine, WITHOUT_ENGINE.to_owned())]);
+    if let Target::Process(_) = target {
+        refused.insert(Layer::Calls, WITHOUT_LIBRARY.to_owned());
+    }
+    refused
+}
+
+/// When a recording began.
+struct Began {
+    unix_ns: u64,
+    monotonic_ns: u64,
+}
+
+impl Began {
+    fn now() -> Began {
+        Began { unix_ns: clock::realtime_ns(), monotonic_ns: clock::monotonic_ns() }
+    }
+
+    fn end(
+        &self,
+        pid: Pid,
+        command: Vec<String>,
+        status: Option<Status>,
+        records: report::Records,
+    ) -> Recorded {
+        Recorded {
+            program: format!("windtunnel {}", env!("CARGO_PKG_VERSION")),
+            command,
+            process: pid.as_raw_nonzero().get().cast_unsigned(),
+            began_unix_ns: self.unix_ns,
+            duration_ns: clock::monotonic_ns().saturating_sub(self.monotonic_ns),
+            exit_code: status.map(Status::shell_code),
+            records,
+        }
+    }
+}
+
+impl Recorded {
+    fn write(&self, folder: &Folder) -> Result<(), OutsideError> {
+        let path = folder.path().join("record.json");
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        let failed = |source| FolderError { verb: "write", path: path.clone(), source };
+        Ok(std::fs::write(&path, text).map_err(failed)?)
+    }
+}
+
+const WITHOUT_ENGINE: &str = "there is no emulated network";
+const WITHOUT_LIBRARY: &str = "a program loads the library that records them only when it starts";

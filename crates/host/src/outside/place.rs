@@ -1,0 +1,145 @@
+//! Where programs find what they leave records by.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::StatVfsMountFlags;
+use windtunnel_model::record::region::Layout;
+use windtunnel_record::preload;
+use windtunnel_sys::region::Region;
+use windtunnel_sys::{process, unix};
+
+/// A folder with the library and the door, and the memory. The folder is removed when it is
+/// dropped; programs that live longer go on, and those that they start run without the library.
+#[derive(Debug)]
+pub(super) struct Place {
+    folder: PathBuf,
+    pub(super) region: Arc<Region>,
+    /// The region's file, which programs open by this process.
+    file: OwnedFd,
+    /// Where libraries hand over listeners.
+    pub(super) door: Option<OwnedFd>,
+}
+
+impl Place {
+    /// In the first of the usual places in which a library can be.
+    pub(super) fn make(layout: Layout) -> io::Result<Place> {
+        let (region, file) = Region::create(layout)?;
+        let folder = make_folder()?;
+        let mut place = Place { folder, region: Arc::new(region), file, door: None };
+        fs::write(place.library(), preload::LIBRARY)?;
+        fs::set_permissions(place.library(), Permissions::from_mode(0o755))?;
+        place.door = Some(unix::bind_path(&place.folder.join(DOOR), 0o600)?);
+        // Programs of root may change their user.
+        if process::current_user().uid == 0 {
+            fs::set_permissions(&place.folder, Permissions::from_mode(0o755))?;
+        }
+        Ok(place)
+    }
+
+    /// The variables of a program that leaves records. `preload` is that of its own.
+    pub(super) fn variables(&self, preload: Option<OsString>) -> [(OsString, OsString); 3] {
+        let process = process::current().as_raw_nonzero();
+        let region = format!("/proc/{process}/fd/{}", self.file.as_raw_fd());
+        [
+            ("LD_PRELOAD".into(), with_library(preload, &self.library())),
+            (preload::REGION_VARIABLE.into(), region.into()),
+            (preload::DOOR_VARIABLE.into(), self.folder.join(DOOR).into()),
+        ]
+    }
+
+    fn library(&self) -> PathBuf {
+        self.folder.join("libwindtunnel.so")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What cannot be removed is a few kilobytes.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The list with one library more, behind the others.
+fn with_library(list: Option<OsString>, library: &Path) -> OsString {
+    let mut list = list.unwrap_or_default();
+    if !list.as_bytes().trim_ascii().is_empty() {
+        list.push(":");
+    }
+    list.push(library);
+    list
+}
+
+fn make_folder() -> io::Result<PathBuf> {
+    let places = [Some(std::env::temp_dir()), runtime_folder(), Some("/dev/shm".into())];
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "no folder may hold a library");
+    for parent in places.into_iter().flatten().filter(|place| may_hold_library(place)) {
+        let id = process::current().as_raw_nonzero();
+        let path = parent.join(format!("windtunnel-record-{id}-{:x}", random()));
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn runtime_folder() -> Option<PathBuf> {
+    std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)
+}
+
+/// Whether programs may be executed from there, and ld.so(8) can name it.
+fn may_hold_library(folder: &Path) -> bool {
+    let is_named = folder.is_absolute() && !folder.as_os_str().as_bytes().contains(&b':');
+    let is_named = is_named && !folder.as_os_str().as_bytes().contains(&b' ');
+    let about = rustix::fs::statvfs(folder);
+    is_named && about.is_ok_and(|about| !about.f_flag.contains(StatVfsMountFlags::NOEXEC))
+}
+
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0)
+}
+
+const DOOR: &str = "door";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_programs_own_preload_libraries_stay_in_front() {
+        let list = |own: Option<&str>| with_library(own.map(OsString::from), Path::new("/l.so"));
+        assert_eq!(list(None), "/l.so");
+        assert_eq!(list(Some(" ")), " /l.so");
+        assert_eq!(list(Some("a.so b.so")), "a.so b.so:/l.so");
+    }
+
+    #[test]
+    fn the_files_are_the_users_alone_and_go_with_the_recording() {
+        let place = Place::make(Layout { rings: 1, slots: 64, sockets: 64 }).unwrap();
+        let folder = place.folder.clone();
+        let mode = |name: &str| fs::metadata(folder.join(name)).unwrap().permissions().mode();
+        assert_eq!(mode(DOOR) & 0o777, 0o600);
+        assert_eq!(mode("libwindtunnel.so") & 0o777, 0o755);
+        let [_, (_, region), _] = place.variables(None);
+        assert!(
+            Region::open(fs::File::options().read(true).write(true).open(region).unwrap()).is_ok()
+        );
+        drop(place);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn folders_that_a_list_of_libraries_cannot_name_are_not_taken() {
+        assert!(!may_hold_library(Path::new("/no such folder")));
+        assert!(!may_hold_library(Path::new("relative")));
+        assert!(!may_hold_library(Path::new("/a:b")));
+    }
+}
