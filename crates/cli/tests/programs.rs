@@ -42,6 +42,8 @@ mod live;
 mod model;
 #[path = "programs/node.rs"]
 mod node;
+#[path = "programs/outside.rs"]
+mod outside;
 #[path = "programs/overload.rs"]
 mod overload;
 #[path = "programs/path.rs"]

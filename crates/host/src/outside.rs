@@ -132,6 +132,10 @@ fn record_command(
     };
     link(wanted, folder)?;
     let status = signals.wait_for(pid);
+    // That the last program of a filter has ended shows a moment later.
+    let ended_ns = clock::monotonic_ns();
+    let is_patient = || clock::monotonic_ns().saturating_sub(ended_ns) < PATIENCE_NS;
+    signals.wait_until(|| sources.living() == 0 || !is_patient());
     let living = sources.living();
     if living > 0 {
         waits(living);
@@ -228,5 +232,7 @@ impl Recorded {
     }
 }
 
+/// How long programs that are left are waited for without a word.
+const PATIENCE_NS: u64 = 200_000_000;
 const WITHOUT_ENGINE: &str = "there is no emulated network";
 const WITHOUT_LIBRARY: &str = "a program loads the library that records them only when it starts";

@@ -14,16 +14,16 @@ use super::support::{Lab, Live, is_missing, until, users};
 
 /// What the files of a run folder hold.
 #[derive(Default)]
-struct Read {
-    headers: Vec<Header>,
-    records: Vec<(Source, Record)>,
+pub(super) struct Read {
+    pub(super) headers: Vec<Header>,
+    pub(super) records: Vec<(Source, Record)>,
     /// By layer: records, lost.
     counts: BTreeMap<u8, (u64, u64)>,
     /// Events of which no file says anything.
     gaps: u64,
 }
 
-fn read(run: &Path) -> Read {
+pub(super) fn read(run: &Path) -> Read {
     let mut names: Vec<_> =
         fs::read_dir(run.join("records")).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();
@@ -50,7 +50,7 @@ fn read(run: &Path) -> Read {
 }
 
 impl Read {
-    fn of(&self, layer: Layer, kind: Kind) -> impl Iterator<Item = &Record> {
+    pub(super) fn of(&self, layer: Layer, kind: Kind) -> impl Iterator<Item = &Record> {
         let records = self.records.iter();
         let wanted =
             move |it: &&(Source, Record)| it.0.layer == layer as u8 && it.1.kind == kind as u8;

@@ -83,9 +83,27 @@ impl Path<'_> {
 
     /// Where packets do not show the byte.
     fn over_unknown(&mut self, sender: Side, byte: u64) -> Option<usize> {
-        let write = self.flow.programs[sender.index()].write_of(byte)?;
+        let Some(write) = self.flow.programs[sender.index()].write_of(byte) else {
+            self.over_unrecorded(sender);
+            return None;
+        };
         self.walk.back_to(self.call(sender, write).begin, Part::Network);
         self.visit(sender, write)
+    }
+
+    /// Where neither packets nor calls of the sender show anything: back to the last write of the
+    /// reader, which the sender may have answered.
+    fn over_unrecorded(&mut self, sender: Side) {
+        let (reader, now) = (sender.peer(), self.walk.now());
+        if self.is_recorded(sender) {
+            return;
+        }
+        let calls = self.flow.programs[reader.index()].calls.iter();
+        let last = calls.filter(|call| call.is_write && call.end <= now).max_by_key(|it| it.end);
+        if let Some(write) = last.copied() {
+            self.walk.back_to(write.end, Part::Network);
+            self.back_over_write(reader, &write);
+        }
     }
 
     fn visit(&mut self, side: Side, at: usize) -> Option<usize> {
