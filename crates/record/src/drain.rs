@@ -103,7 +103,7 @@ pub struct Drain {
 enum Order {
     Add(Box<dyn Feed>),
     Consult(Box<dyn Ask>),
-    Choose(Filter),
+    Choose(Box<Filter>),
     Limit(Limits),
     Clock(i64),
     Flush(Sender<()>),
@@ -153,7 +153,7 @@ impl Drain {
 
     /// Records other events from now on.
     pub fn choose(&self, filter: Filter) {
-        self.order(Order::Choose(filter));
+        self.order(Order::Choose(Box::new(filter)));
     }
 
     /// Files may become larger, or not, from now on.
@@ -238,7 +238,7 @@ impl Work {
             Order::Add(feed) => self.feeds.push(feed),
             Order::Consult(ask) => self.asked.push(ask),
             Order::Choose(filter) => {
-                let definitions = self.filter.replace(filter);
+                let definitions = self.filter.replace(*filter);
                 let now = clock::monotonic_ns();
                 for (source, records) in definitions {
                     self.files.add(now, source, &records);

@@ -140,7 +140,7 @@ fn a_static_program_below_a_shell_of_a_node_is_recorded() {
             "record: [calls, tcp]\n\
              nodes:\n\
              \x20 a: {run: \"sh -c 'until busybox wget -q -O /dev/null http://b:8000/; do sleep 0.05; done'\"}\n\
-             \x20 b: {run: python3 -m http.server, daemon: true}\n\
+             \x20 b: {run: \"python3 -m http.server --bind ::\", daemon: true}\n\
              links: [{between: [a, b], latency: 1ms}]\n",
         );
         let read = read(&outcome.folder);

@@ -138,7 +138,7 @@ impl Ready {
             Layer::Engine => Ok(()),
             Layer::Calls => self.add_calls(cookies),
             Layer::Tcp => self.add_connections(target, cookies),
-            Layer::Kernel => self.add_kernel(target).map_err(|error| error.reason),
+            Layer::Kernel => self.add_kernel(target, cookies).map_err(|error| error.reason),
         }
     }
 
@@ -151,7 +151,7 @@ impl Ready {
         let source = Source::of_node(Layer::Calls, MACHINE.0, 0);
         let feed = RegionFeed::new(Arc::clone(&place.region), source);
         self.feeds.push(Box::new(Noted::new(feed, cookies.clone())));
-        match place.door.take().map(supervise) {
+        match place.door.take().as_ref().map(supervise) {
             Some(Ok((supervision, socket, feeds))) => {
                 let noted = feeds.into_iter().map(|feed| Noted::new(feed, cookies.clone()));
                 self.feeds.extend(noted.map(|feed| Box::new(feed) as Box<dyn Feed>));
@@ -189,6 +189,7 @@ impl Ready {
     fn add_kernel(
         &mut self,
         target: Target<'_>,
+        cookies: &Cookies,
     ) -> Result<(), windtunnel_record::kernel::Unavailable> {
         let mut kernel = Kernel::open(Settings::of(Scope::Processes))?;
         let feed = kernel.add_processes(MACHINE.0)?;
@@ -207,7 +208,7 @@ impl Ready {
         }
         let missing = kernel.missing().iter();
         self.unseen.extend(missing.map(|(point, why)| format!("the kernel's {point}: {why}")));
-        self.feeds.push(Box::new(feed));
+        self.feeds.push(Box::new(Noted::new(feed, cookies.clone())));
         self.kernel = Some(kernel);
         Ok(())
     }
@@ -257,7 +258,7 @@ impl Ready {
 /// The thread that lets calls of static programs go on, and the socket by which the command shows
 /// its own.
 #[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
-fn supervise(door: OwnedFd) -> io::Result<(Supervision, OwnedFd, Vec<Box<dyn Feed>>)> {
+fn supervise(door: &OwnedFd) -> io::Result<(Supervision, OwnedFd, Vec<Box<dyn Feed>>)> {
     let (ours, theirs) = unix::seqpacket_pair()?;
     unix::send(&theirs, b"inside", &[door.as_fd()])?;
     let (supervision, feeds) = Supervision::start(vec![(MACHINE, ours)], SHOWN_MAX)?;
