@@ -210,7 +210,7 @@ unsafe fn open(name: *const u8, searches: bool) -> Option<c_int> {
         path.get_mut(..folder.len())?.copy_from_slice(folder);
         *path.get_mut(folder.len())? = b'/';
         path.get_mut(end..whole)?.copy_from_slice(file);
-        *path.get(whole)?;
+        path.get(whole)?;
         let begin = usize::from(folder.is_empty());
         // SAFETY: zeros follow the path.
         unsafe { open_executable(path.as_ptr().add(begin)) }

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::raw::{Raw, check};
 use crate::record::region::{HEADER_BYTES, Layout, MAGIC, VERSION, header};
-use crate::{c, clock, launch, process};
+use crate::{c, clock, process};
 
 static IS_LIVE: AtomicBool = AtomicBool::new(false);
 static REGION: Cell = Cell(UnsafeCell::new(MaybeUninit::uninit()));
@@ -61,7 +61,7 @@ extern "C" fn start() {
         // SAFETY: as above.
         let door = unsafe { variable(variables, b"WINDTUNNEL_HANDOVER=") };
         // SAFETY: the value of a variable ends with a zero.
-        unsafe { launch::start(door) };
+        unsafe { crate::launch::start(door) };
         // SAFETY: the value of a variable ends with a zero.
         unsafe { open(path) };
     }

@@ -81,7 +81,7 @@ export! {
     }
 }
 
-const SHELL: *const u8 = b"/bin/sh\0".as_ptr();
+const SHELL: *const u8 = c"/bin/sh".as_ptr().cast();
 
 /// A function with any number of arguments, of which the first is a text: looks at that one, and
 /// goes on in the next function with all registers and the stack as they were.
