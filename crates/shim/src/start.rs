@@ -35,6 +35,7 @@ pub fn region() -> &'static Raw {
 }
 
 unsafe extern "C" {
+    /// The environment, as the C library keeps it (environ(7)).
     pub static environ: *const *const c_char;
 }
 

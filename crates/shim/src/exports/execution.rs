@@ -89,6 +89,7 @@ const SHELL: *const u8 = c"/bin/sh".as_ptr().cast();
 macro_rules! with_list {
     ($($name:ident, $before:ident;)*) => {
         $(
+            /// The function of this name, with a list of arguments.
             #[cfg_attr(preload, unsafe(no_mangle))]
             #[unsafe(naked)]
             pub unsafe extern "C" fn $name() -> c_int {
