@@ -11,7 +11,7 @@
 //! | [`evidence`] | all records of a run, merged, with their flows |
 //! | [`explain`] | why a request took as long as it did |
 //! | [`export`] | JSON lines, CSV, Parquet, pcapng and a timeline |
-//! | [`file`] | the file: header, batches of sources, gaps |
+//! | [`mod@file`] | the file: header, batches of sources, gaps |
 //! | [`filter`] | which records are wanted |
 //! | [`flows`] | one flow for what each layer and machine numbers for itself |
 //! | [`history`] | a flow's records of all layers, in one numbering |

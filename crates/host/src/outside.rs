@@ -2,7 +2,7 @@
 //!
 //! What is recorded is that of a run, except for the layer of the engine: [`command`] starts a
 //! program with the library that records calls, or under a filter where the library cannot see
-//! them; [`process`] looks at one that runs already. TCP's state is that of the sockets of these
+//! them; [`process()`] looks at one that runs already. TCP's state is that of the sockets of these
 //! processes, and the kernel layer that of these processes, where CAP_BPF is there. The folder has
 //! `records`, as that of a run, and `record.json`.
 
@@ -119,7 +119,10 @@ fn record_command(
     let signals = Signals::open().map_err(system("read signals"))?;
     process::set_child_subreaper().map_err(system("inherit orphans"))?;
     let name = arguments.first().map_or_else(String::new, |name| name.display().to_string());
-    let sources = Sources::start(wanted, folder, Target::Command(&name))?;
+    let mut sources = Sources::start(wanted, folder, Target::Command(&name))?;
+    if sources.place().is_some() && arguments.first().is_some_and(|it| start::gains_rights(it)) {
+        sources.note_unseen(format!("{name}: {GAINS_RIGHTS}"));
+    }
     let began = Began::now();
     let pid = match start::start(arguments, &sources) {
         Ok(pid) => pid,
@@ -235,4 +238,5 @@ impl Recorded {
 /// How long programs that are left are waited for without a word.
 const PATIENCE_NS: u64 = 200_000_000;
 const WITHOUT_ENGINE: &str = "there is no emulated network";
+const GAINS_RIGHTS: &str = "it gains rights by its file, so that no library can be loaded into it";
 const WITHOUT_LIBRARY: &str = "a program loads the library that records them only when it starts";

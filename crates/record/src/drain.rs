@@ -3,7 +3,7 @@
 //! Theory of operation. Every source leaves its records in memory of its own, where it never waits:
 //! what finds no room there it counts. This thread looks at all sources every
 //! [`INTERVAL`], sooner where one of them is filling, and puts what it finds through the
-//! [`Filter`] into the [files](Files). A disk that is full or slow stops nothing but this thread;
+//! [`Filter`] into the files. A disk that is full or slow stops nothing but this thread;
 //! what cannot be written is counted by source, and a [`Lost`](windtunnel_model::record::Kind::Lost)
 //! record says so where it would have been, as soon as there is room again.
 

@@ -98,7 +98,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Bytes of the message with which a listener is handed over: see [`install`].
+/// Bytes of the message with which a listener is handed over: see `install`.
 pub const HANDOVER_BYTES: usize = 72;
 
 /// What a process says as it hands over its listener.

@@ -89,6 +89,11 @@ impl Sources {
         ready.run(wanted, folder, target).map_err(writing)
     }
 
+    /// Adds a sentence on what is not seen.
+    pub(super) fn note_unseen(&mut self, what: String) {
+        self.unseen.push(what);
+    }
+
     /// What a program finds its way here by.
     pub(super) fn place(&self) -> Option<&Place> {
         self.place.as_ref()

@@ -35,12 +35,19 @@ pub(super) fn start(arguments: &[OsString], sources: &Sources) -> Result<Pid, Sp
     process::spawn(&plan)
 }
 
+/// Whether a program gains rights by its file.
+pub(super) fn gains_rights(program: &OsStr) -> bool {
+    let path = std::env::var_os("PATH");
+    let folder = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
+    executable::gains_rights(program, path.as_deref(), &folder)
+}
+
 /// Whether the calls of a program are shown by a filter.
 fn is_supervised(program: &OsStr) -> bool {
     let path = std::env::var_os("PATH");
     let folder = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     executable::calls_of(program, path.as_deref(), &folder) == Calls::Direct
-        && !executable::gains_rights(program, path.as_deref(), &folder)
+        && !gains_rights(program)
 }
 
 fn strings(

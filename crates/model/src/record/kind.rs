@@ -130,7 +130,7 @@ kinds! {
     /// It was cut into so many fragments, which are packets of their own from here on.
     Fragmented = 0x17, "fragmented", ["offset", "length", "lane", "fragments"];
 
-    /// A call on a socket, `extra` of [`Call`](super::kind::Call); the time is its begin, the offset is that of its
+    /// A call on a socket, `extra` of [`Call`]; the time is its begin, the offset is that of its
     /// first byte. Argument 2: what it returned, or the errno below zero; 3: nanoseconds that it
     /// took (saturating, see [`LONG`](super::flag::LONG)).
     Call = 0x20, "call", ["offset", "asked", "result", "duration_ns"];
