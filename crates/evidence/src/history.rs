@@ -63,8 +63,9 @@ pub struct FlowHistory {
     /// Its number over all layers.
     pub flow: u32,
     pub transport: Transport,
-    /// By how much a cause on one machine may seem to come after its effect on another one.
-    pub clock_error_ns: u64,
+    /// By how much a cause may seem to come after its effect: between two machines' clocks, and
+    /// where the end of a call is not known.
+    pub order_error_ns: u64,
     /// Whether offsets of calls are those of packets. If not, calls are left out: the flow was
     /// there before recording began.
     pub is_joined: bool,
@@ -83,7 +84,7 @@ impl Default for FlowHistory {
         FlowHistory {
             flow: 0,
             transport: Transport::Stream,
-            clock_error_ns: 0,
+            order_error_ns: 0,
             is_joined: true,
             calls: Default::default(),
             calls_recorded: [false; 2],

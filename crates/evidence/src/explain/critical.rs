@@ -71,7 +71,7 @@ impl Path<'_> {
         };
         self.back_over_read(reader, &call, byte, arrival);
         let route = &self.flow.routes[sender.index()];
-        let until = arrival + self.flow.history.clock_error_ns;
+        let until = arrival + self.flow.history.order_error_ns;
         let Some(sent) = route.journey(missing, until, &mut self.walk) else {
             return self.over_unknown(sender, missing);
         };

@@ -40,7 +40,7 @@ pub(super) fn explain(flow: &FlowIndex<'_>, (begin, end): (u64, u64)) -> (Vec<St
         let route = &flow.handshakes[sender.index()];
         let Some(sent) = route.journey(0, arrived, &mut walk) else { break };
         back_over_copies(flow, sender, sent, &mut walk, &mut losses);
-        let before = walk.now() + flow.history.clock_error_ns;
+        let before = walk.now() + flow.history.order_error_ns;
         arrival = flow.handshakes[sender.peer().index()].last_arrived(0, before);
     }
     losses.reverse();

@@ -23,10 +23,16 @@ pub fn histories(evidence: &Evidence) -> Vec<FlowHistory> {
             collected.add(entry);
         }
     }
-    let clock_error_ns = if evidence.members().len() > 1 { CLOCK_ERROR_NS } else { 0 };
-    let finish = |one: Collected| FlowHistory { clock_error_ns, ..one.finish() };
+    let of_clocks = if evidence.members().len() > 1 { CLOCK_ERROR_NS } else { 0 };
+    let finish = |one: Collected| {
+        let history = one.finish();
+        FlowHistory { order_error_ns: history.order_error_ns.max(of_clocks), ..history }
+    };
     collected.into_iter().map(finish).collect()
 }
+
+/// A call whose end is not known has ended within this time, if it did not wait.
+const CALL_NS: u64 = 1_000_000;
 
 /// Machines of one network know each other's clock to some 0.1 ms; this leaves a margin.
 const CLOCK_ERROR_NS: u64 = 1_000_000;
@@ -122,6 +128,9 @@ impl Collected {
         let offset = if is_read(call) || is_write(call) { widen(*near, low) } else { 0 };
         *near = offset.max(*near);
         let is_known = record.flags & flag::END_UNKNOWN == 0;
+        if !is_known {
+            self.history.order_error_ns = CALL_NS;
+        }
         let end = record.time + if is_known { u64::from(duration) } else { 0 };
         let result = match call {
             // The answer of the other side shows when it ended.

@@ -91,6 +91,9 @@ impl Lab {
             }
         }
         command.env("PATH", PATH).env("HOME", self.path()).env("LC_ALL", "C");
+        if let Some(layers) = std::env::var_os("WINDTUNNEL_TEST_RECORD") {
+            command.env("WINDTUNNEL_RECORD_WHAT", layers);
+        }
         command
     }
 

@@ -64,7 +64,7 @@ fn a_request_over_an_idle_network_is_propagation_transmission_and_the_programs()
 fn a_cause_that_seems_later_than_its_effect_by_the_clocks_error_is_still_the_cause() {
     // The server's clock is 100 µs behind: it seems to read before the packet has come.
     let mut wire = quiet();
-    wire.history.clock_error_ns = 200 * US;
+    wire.history.order_error_ns = 200 * US;
     wire.write(Client, (0, 0), (0, 1000));
     let arrived = wire.send(Client, 0, data(0, 1000)).unwrap();
     let read = arrived - 100 * US;
