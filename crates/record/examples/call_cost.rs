@@ -1,8 +1,10 @@
 //! What the preload library adds to a call: `call_cost [ROUNDS]`; see bench/record/call.
 //!
-//! Two processes make the same calls in turn, one with the library and one without; the one with it
-//! first with recording off, then on. Times are those of the processor that the process had. Between
-//! the pieces the rings are emptied, so that every call has room.
+//! A process makes the same call in turn by the C library, which is where the preload library stands,
+//! and past it, as a system call of its own. The difference of both within one process is free of what
+//! differs between processes, such as where their memory lies. The same difference in a process
+//! without the preload library is what the C library itself takes. Times are those of the processor.
+//! Between the pieces the rings are emptied, so that every call has room.
 
 use std::error::Error;
 use std::fs::File;
@@ -11,12 +13,15 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
+use rustix::net::{RecvFlags, SendFlags};
 use windtunnel_model::record::region::Layout;
 use windtunnel_record::preload::{LIBRARY, REGION_VARIABLE};
 use windtunnel_sys::clock;
 use windtunnel_sys::region::{Reader, Region};
 
-const CALLS: u32 = 5000;
+/// Of one way, before the other has its turn.
+const BLOCK: u32 = 250;
+const BLOCKS: u32 = 20;
 const KINDS: [&str; 3] = ["file", "recv", "udp"];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -36,36 +41,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.env("LD_PRELOAD", &library).env(REGION_VARIABLE, &path);
     let mut with = Caller::start(&mut command)?;
-    let mut records = Vec::new();
-    println!(
-        "{:<34} {:>9} {:>18} {:>18}",
-        "ns a call", "without", "standby adds", "recording adds"
-    );
+    println!("{:<34} {:>9} {:>20} {:>20}", "ns a call", "without", "standby adds", "recording adds");
     for kind in KINDS {
         let mut rows = Vec::new();
         for round in 0..rounds + 5 {
-            let bare = without.piece(kind)?;
+            let [past, by] = without.piece(kind)?;
+            let c_library = by - past;
             region.set_recording(false);
-            let standby = with.piece(kind)?;
+            let [past, by] = with.piece(kind)?;
+            let standby = by - past - c_library;
             region.set_recording(true);
-            let recording = with.piece(kind)?;
-            for ring in 0..layout.rings {
-                let drained = reader.drain(ring, usize::MAX, &mut records);
-                assert!(drained.gap.is_none(), "the rings have room for a piece");
-            }
-            let expected = match kind {
-                "file" => 0,
-                "recv" => CALLS as usize,
-                _ => 2 * CALLS as usize,
-            };
-            assert!(
-                records.len() >= expected && records.len() < expected + 40,
-                "{}",
-                records.len()
-            );
-            records.clear();
+            let [past, by] = with.piece(kind)?;
+            let recording = by - past - c_library;
+            check_records(kind, &mut reader);
             if round >= 5 {
-                rows.push((bare, standby - bare, recording - bare));
+                rows.push((past + c_library, standby, recording));
             }
         }
         let title = match kind {
@@ -77,9 +67,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         let standby = quartiles(rows.iter().map(|row| row.1));
         let recording = quartiles(rows.iter().map(|row| row.2));
         let spread = |[low, middle, high]: [f64; 3]| format!("{middle:.1} ({low:.1} {high:.1})");
-        println!("{title:<34} {:>9.1} {:>18} {:>18}", bare[1], spread(standby), spread(recording));
+        println!("{title:<34} {:>9.1} {:>20} {:>20}", bare[1], spread(standby), spread(recording));
     }
     Ok(())
+}
+
+/// Empties the rings, in which each call has to be.
+fn check_records(kind: &str, reader: &mut Reader) {
+    let mut records = Vec::new();
+    for ring in 0..reader.region().layout().rings {
+        let drained = reader.drain(ring, usize::MAX, &mut records);
+        assert!(drained.gap.is_none(), "the rings have room for a piece");
+    }
+    let calls = (BLOCK * BLOCKS) as usize;
+    let expected = match kind {
+        "file" => 0,
+        "recv" => calls,
+        _ => 2 * calls,
+    };
+    assert!((expected..expected + 40).contains(&records.len()), "{}", records.len());
 }
 
 /// A process that makes calls when it is asked to.
@@ -98,12 +104,13 @@ impl Caller {
         Ok(Caller { child, orders, answers })
     }
 
-    /// Nanoseconds that a call took.
-    fn piece(&mut self, kind: &str) -> Result<f64, Box<dyn Error>> {
+    /// Nanoseconds that a call took past the C library, and by it.
+    fn piece(&mut self, kind: &str) -> Result<[f64; 2], Box<dyn Error>> {
         writeln!(self.orders, "{kind}")?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
-        Ok(line.trim().parse()?)
+        let (past, by) = line.trim().split_once(' ').ok_or("two numbers")?;
+        Ok([past.parse()?, by.parse()?])
     }
 }
 
@@ -118,32 +125,69 @@ impl Drop for Caller {
 /// The process that makes the calls.
 fn calls() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
-    let mut ours = TcpStream::connect(listener.local_addr()?)?;
+    let mut tcp = TcpStream::connect(listener.local_addr()?)?;
     let (_theirs, _) = listener.accept()?;
-    ours.set_nonblocking(true)?;
+    tcp.set_nonblocking(true)?;
     let udp = UdpSocket::bind("127.0.0.1:0")?;
     udp.connect(udp.local_addr()?)?;
     let mut zero = File::open("/dev/zero")?;
     let mut bytes = [0; 1];
     for line in std::io::stdin().lines() {
         let line = line?;
-        let begin = clock::thread_cpu_ns();
-        let mut per_turn = 1.0;
-        for _ in 0..CALLS {
-            match line.as_str() {
-                "file" => zero.read_exact(&mut bytes)?,
-                "recv" => assert!(ours.read(&mut bytes).is_err()),
-                _ => {
-                    udp.send(&bytes)?;
-                    udp.recv(&mut bytes)?;
-                    per_turn = 2.0;
-                }
+        let [past, by] = match line.as_str() {
+            "file" => {
+                let other = zero.try_clone()?;
+                in_turn(
+                    |bytes| assert_eq!(rustix::io::read(&other, bytes), Ok(1)),
+                    |bytes| zero.read_exact(bytes).expect("there are always zeros"),
+                    &mut bytes,
+                )
             }
-        }
-        let took_ns = clock::thread_cpu_ns() - begin;
-        println!("{}", took_ns as f64 / f64::from(CALLS) / per_turn);
+            "recv" => {
+                let other = tcp.try_clone()?;
+                in_turn(
+                    |bytes| {
+                        assert!(rustix::net::recv(&other, bytes, RecvFlags::empty()).is_err());
+                    },
+                    |bytes| assert!(tcp.read(bytes).is_err()),
+                    &mut bytes,
+                )
+            }
+            _ => in_turn(
+                |bytes| {
+                    assert_eq!(rustix::net::send(&udp, bytes, SendFlags::NOSIGNAL), Ok(1));
+                    assert!(rustix::net::recv(&udp, bytes, RecvFlags::empty()).is_ok());
+                },
+                |bytes| {
+                    assert!(udp.send(bytes).is_ok());
+                    assert!(udp.recv(bytes).is_ok());
+                },
+                &mut bytes,
+            ),
+        };
+        let per_turn = if line == "udp" { 2.0 } else { 1.0 };
+        println!("{} {}", past / per_turn, by / per_turn);
     }
     Ok(())
+}
+
+/// Makes a call in both ways, block by block; nanoseconds of processor time that each took.
+fn in_turn(
+    mut past: impl FnMut(&mut [u8; 1]),
+    mut by: impl FnMut(&mut [u8; 1]),
+    bytes: &mut [u8; 1],
+) -> [f64; 2] {
+    let mut took_ns = [0; 2];
+    for _ in 0..BLOCKS {
+        let begin = clock::thread_cpu_ns();
+        (0..BLOCK).for_each(|_| past(bytes));
+        let middle = clock::thread_cpu_ns();
+        (0..BLOCK).for_each(|_| by(bytes));
+        let end = clock::thread_cpu_ns();
+        took_ns[0] += middle - begin;
+        took_ns[1] += end - middle;
+    }
+    took_ns.map(|ns| ns as f64 / f64::from(BLOCK * BLOCKS))
 }
 
 fn quartiles(values: impl Iterator<Item = f64>) -> [f64; 3] {
