@@ -16,20 +16,19 @@ typedef unsigned long long u64;
 #define MAP_TYPE(name, type) type *name
 
 // As bpf(2) numbers them.
-enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_SK_STORAGE = 24, BPF_MAP_TYPE_RINGBUF = 27 };
-enum { BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1, BPF_F_CLONE = 512 };
-enum { BPF_SK_STORAGE_GET_F_CREATE = 1, BPF_RB_NO_WAKEUP = 1 };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_SK_STORAGE = 24 };
+enum { BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1, BPF_F_CLONE = 512, BPF_F_MMAPABLE = 1024 };
+enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
 static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
 static u64 (*bpf_get_socket_cookie)(void *socket) = (void *)46;
 static void *(*bpf_sk_storage_get)(void *map, void *socket, void *value, u64 flags) = (void *)107;
 static long (*bpf_probe_read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
-static void *(*bpf_ringbuf_reserve)(void *ring, u64 bytes, u64 flags) = (void *)131;
-static void (*bpf_ringbuf_submit)(void *entry, u64 flags) = (void *)132;
 static void *(*bpf_skc_to_tcp_sock)(void *socket) = (void *)137;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -88,8 +87,13 @@ struct tcp_sock {
 	u64 bytes_sent;
 };
 
+struct Qdisc {
+	void *enqueue;
+};
+
 struct net_device {
 	int ifindex;
+	struct Qdisc *qdisc;
 	possible_net_t nd_net;
 };
 

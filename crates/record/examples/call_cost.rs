@@ -41,7 +41,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.env("LD_PRELOAD", &library).env(REGION_VARIABLE, &path);
     let mut with = Caller::start(&mut command)?;
-    println!("{:<34} {:>9} {:>20} {:>20}", "ns a call", "without", "standby adds", "recording adds");
+    println!(
+        "{:<34} {:>9} {:>20} {:>20}",
+        "ns a call", "without", "standby adds", "recording adds"
+    );
     for kind in KINDS {
         let mut rows = Vec::new();
         for round in 0..rounds + 5 {

@@ -3,7 +3,7 @@
 //! Theory of operation. The programs of `bpf/kernel.bpf.c` are attached to tracepoints that have
 //! BTF (`tp_btf`): there they see every socket call, acknowledgement, retransmission and packet of
 //! the machine, drop what is not of a network namespace (or a process) that was asked for, and put
-//! records into one ring that this process has mapped. A full ring never holds up the kernel: the
+//! records into the ring of their processor, which this process has mapped. A full ring never holds up the kernel: the
 //! program counts what it could not record, by namespace. While nothing is recorded, nothing is
 //! attached, and costs nothing.
 //!
@@ -11,6 +11,7 @@
 //! (`cargo run -p xtask -- bpf` compiles it anew). Where fields are in the running kernel is found
 //! from that kernel's BTF when it is loaded.
 
+mod arrays;
 mod programs;
 mod ring;
 
@@ -39,8 +40,8 @@ pub enum Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     pub scope: Scope,
-    /// Bytes of the ring: a power of two, and whole pages.
-    pub ring_bytes: u32,
+    /// Records for which each processor's ring has room: a power of two; `None`: what suffices.
+    pub ring_slots: Option<u32>,
     /// Also counts events apart from records and losses, for [`KernelFeed::counts`].
     pub counts_events: bool,
 }
@@ -49,12 +50,9 @@ impl Settings {
     /// The usual ones.
     #[must_use]
     pub const fn of(scope: Scope) -> Settings {
-        Settings { scope, ring_bytes: RING_BYTES, counts_events: false }
+        Settings { scope, ring_slots: None, counts_events: false }
     }
 }
-
-/// Bytes of the ring that suffice for 10 ms of 30 million events a second.
-pub const RING_BYTES: u32 = 16 << 20;
 
 /// The loaded programs. Dropped, they are gone from the kernel.
 #[derive(Debug)]
@@ -79,7 +77,7 @@ impl Kernel {
     /// If the kernel cannot or may not run them.
     pub fn open(settings: Settings) -> Result<Kernel, Unavailable> {
         let mut programs = Programs::load(settings)?;
-        let ring = Ring::new(&mut programs, settings.ring_bytes)?;
+        let ring = Ring::new(&mut programs)?;
         Ok(Kernel { scope: settings.scope, programs, ring: Arc::new(Mutex::new(ring)) })
     }
 
@@ -137,17 +135,16 @@ impl Kernel {
 
     fn add(&mut self, key: u32, source: Source) -> Result<KernelFeed, Unavailable> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).add(key, source.node)?;
-        Ok(KernelFeed { key, source, ring: Arc::clone(&self.ring) })
+        Ok(KernelFeed { source, ring: Arc::clone(&self.ring) })
     }
 }
 
 /// The key of the source of all processes, which no namespace has.
-const ALL_PROCESSES: u32 = 0;
+const ALL_PROCESSES: u32 = 1;
 
 /// Records of one network namespace, or of all processes.
 #[derive(Debug)]
 pub struct KernelFeed {
-    key: u32,
     source: Source,
     ring: Arc<Mutex<Ring>>,
 }
@@ -155,10 +152,9 @@ pub struct KernelFeed {
 impl KernelFeed {
     /// What the programs have counted.
     ///
-    /// # Errors
-    /// If the kernel refuses.
-    pub fn counts(&self) -> Result<Counts, Unavailable> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner).counts(self.key)
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).counts(self.source.node)
     }
 }
 
@@ -169,7 +165,7 @@ impl Feed for KernelFeed {
 
     fn take(&mut self, most: usize, records: &mut Vec<Record>) {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        ring.take(self.key, self.source.node, most, records);
+        ring.take(self.source.node, most, records);
     }
 
     fn fill(&self) -> (u64, u64) {

@@ -7,7 +7,7 @@
 //!
 //! | module | what it calls |
 //! |---|---|
-//! | [`bpf_ring`] | the ring into which BPF programs write |
+//! | [`bpf_array`] | arrays that this process shares with BPF programs |
 //! | [`packet`] | a packet socket over all interfaces, with a mapped ring |
 //! | [`netdev`] | names and indices of network devices |
 //! | [`ping`] | ICMP echo without privilege |
@@ -46,7 +46,7 @@
 
 mod ffi;
 
-pub mod bpf_ring;
+pub mod bpf_array;
 pub mod capability;
 pub mod clock;
 pub mod descriptor;

@@ -163,7 +163,8 @@ kinds! {
     /// TCP sent a segment again, or tried to.
     KernelRetransmit = 0x43, "kernel_retransmit", ["offset", "length", "state", ""];
     /// A device's queue took a packet; `extra`: its segments, when this is a train. The length is
-    /// that of the payload, all segments together; `ack` the acknowledged offset.
+    /// that of the payload, all segments together; `ack` the acknowledged offset. Devices without a
+    /// queue, such as a veth without a qdisc, have only the next.
     DeviceQueued = 0x44, "device_queued", ["offset", "length", "interface", "ack"];
     /// A device's driver took a packet.
     DeviceSent = 0x45, "device_sent", ["offset", "length", "interface", "ack"];

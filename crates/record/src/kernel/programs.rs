@@ -25,12 +25,16 @@ pub(super) struct Programs {
     /// By tracepoint; `None`: not attached now.
     loaded: BTreeMap<&'static str, Option<BtfTracePointLinkId>>,
     pub(super) missing: BTreeMap<&'static str, String>,
+    /// Rings, one for each processor that there may be, and the slots of each.
+    pub(super) cpus: u32,
+    pub(super) slots: u32,
 }
 
 impl Programs {
     pub(super) fn load(settings: Settings) -> Result<Programs, Unavailable> {
         check_rights()?;
         let by_process = settings.scope == Scope::Processes;
+        let (cpus, slots) = ring_size(settings.ring_slots)?;
         let btf = Btf::from_sys_fs().map_err(|error| {
             Unavailable::new(format!("the kernel has no type information: {}", chain(&error)))
         })?;
@@ -39,13 +43,22 @@ impl Programs {
             .verifier_log_level(VerifierLogLevel::DISABLE)
             .override_global("by_process", &u32::from(by_process), true)
             .override_global("counts_events", &u32::from(settings.counts_events), true)
-            .map_max_entries("ring", settings.ring_bytes)
+            .override_global("ring_slots", &slots, true)
+            .override_global("is_weakly_ordered", &u32::from(!cfg!(target_arch = "x86_64")), true)
+            .map_max_entries("rings", cpus)
+            .map_max_entries("slots", cpus * slots)
             .load(OBJECT)
             .map_err(|error| Unavailable::new(chain(&error)))?;
         let processes = HashMap::try_from(map(&mut object, "processes")?)
             .map_err(|error| Unavailable::new(chain(&error)))?;
-        let mut programs =
-            Programs { object, processes, loaded: BTreeMap::new(), missing: BTreeMap::new() };
+        let mut programs = Programs {
+            object,
+            processes,
+            loaded: BTreeMap::new(),
+            missing: BTreeMap::new(),
+            cpus,
+            slots,
+        };
         let of_processes = if by_process { &OF_PROCESSES[..] } else { &[] };
         for name in OF_NETWORK.iter().chain(of_processes) {
             match programs.program(name).and_then(|program| {
@@ -145,6 +158,17 @@ fn map(object: &mut Ebpf, name: &str) -> Result<Map, Unavailable> {
     object.take_map(name).ok_or_else(|| Unavailable::new(format!("no map {name}")))
 }
 
+/// How many rings there are, and how many slots each has: what is asked for, or an equal part of
+/// [`SLOTS`], but not less than [`SLOTS_MIN`].
+fn ring_size(slots: Option<u32>) -> Result<(u32, u32), Unavailable> {
+    let cpus = aya::util::nr_cpus().map_err(|(what, error)| {
+        Unavailable::new(format!("the number of processors is not known: {what}: {error}"))
+    })?;
+    let cpus = u32::try_from(cpus).unwrap_or(u32::MAX).clamp(1, CPUS_MAX);
+    let part = 1 << (SLOTS / cpus).ilog2();
+    Ok((cpus, slots.unwrap_or(part.clamp(SLOTS_MIN, SLOTS_MAX))))
+}
+
 /// Says at once what a refused call of bpf(2) would leave to be guessed.
 fn check_rights() -> Result<(), Unavailable> {
     let has =
@@ -164,6 +188,13 @@ fn check_rights() -> Result<(), Unavailable> {
     Err(Unavailable::new(reason))
 }
 
+/// Of all rings together: 63 MB.
+const SLOTS: u32 = 21 << 16;
+/// Room for 10 ms of 0.8 and of 13 million records a second, of one processor.
+const SLOTS_MIN: u32 = 1 << 13;
+const SLOTS_MAX: u32 = 1 << 17;
+/// As many as Linux can have.
+const CPUS_MAX: u32 = 8192;
 /// `PROC_PID_INIT_INO` of linux/proc_ns.h.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 

@@ -1,102 +1,147 @@
-//! The ring that the programs fill, emptied into a queue for each node.
+//! The rings that the programs fill, emptied into a queue for each node, in the order of time.
+//!
+//! A flow may be defined in the ring of one processor and be used in that of another. Its definition
+//! was written before the time of the record that uses it was read. Hence the rings are emptied up
+//! to a time that is read before, and where a ring has a slot that is still being written, records
+//! later than the one before it wait for the next look.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 
-use aya::maps::{HashMap, Map, MapData};
-use windtunnel_model::record::{BYTES, Kind, Record, halves};
-use windtunnel_sys::bpf_ring;
+use windtunnel_model::record::{Kind, Record, halves};
 use windtunnel_sys::clock;
 
 use super::Counts;
-use super::programs::{Programs, Unavailable, chain};
+use super::arrays::{Arrays, Slot};
+use super::programs::{Programs, Unavailable};
 
 /// The reader's end.
+#[derive(Debug)]
 pub(super) struct Ring {
-    entries: bpf_ring::Ring,
-    /// By namespace: node and next flow; events; lost. As `struct source` of the programs.
-    sources: HashMap<MapData, u32, [u64; 3]>,
+    arrays: Arrays,
+    /// By processor: how many of its records have been taken.
+    tails: Vec<u64>,
+    /// By processor: the time of the last one.
+    last_ns: Vec<u64>,
+    /// Records with their nodes that wait for earlier ones.
+    held: Vec<(u32, Record)>,
     /// By node.
     queues: BTreeMap<u32, Queue>,
-    /// Keeps the map that `entries` is of.
-    _map: MapData,
+    /// Records that were overwritten before they were read, which no program counts.
+    overwritten: u64,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
+    /// Of its source.
+    place: usize,
     records: VecDeque<Record>,
     /// Of the events lost, those that a record has said.
     said: u64,
+    /// Events that all sources had lost when they were last looked at.
+    lost_of_all: u64,
     /// When they were looked at last.
     looked: u64,
 }
 
 impl Ring {
-    pub(super) fn new(programs: &mut Programs, bytes: u32) -> Result<Ring, Unavailable> {
-        let refused = |error| Unavailable::new(chain(&error));
-        let Map::RingBuf(map) = programs.map("ring")? else {
-            return Err(Unavailable::new("the object's ring is another map"));
-        };
-        let entries = bpf_ring::Ring::map(map.fd(), bytes as usize)
-            .map_err(|error| Unavailable::new(format!("the ring cannot be mapped: {error}")))?;
-        let sources = HashMap::try_from(programs.map("sources")?).map_err(refused)?;
-        Ok(Ring { entries, sources, queues: BTreeMap::new(), _map: map })
+    pub(super) fn new(programs: &mut Programs) -> Result<Ring, Unavailable> {
+        let arrays = Arrays::map(programs)?;
+        let cpus = arrays.cpus as usize;
+        let (tails, last_ns) = (vec![0; cpus], vec![0; cpus]);
+        let queues = BTreeMap::new();
+        Ok(Ring { arrays, tails, last_ns, held: Vec::new(), queues, overwritten: 0 })
     }
 
     pub(super) fn add(&mut self, key: u32, node: u32) -> Result<(), Unavailable> {
-        let first_flow = u64::from(FIRST_FLOW) << 32;
-        let added = self.sources.insert(key, [u64::from(node) | first_flow, 0, 0], 0);
-        added.map_err(|error| Unavailable::new(chain(&error)))?;
-        let queue = Queue { looked: clock::monotonic_ns(), ..Queue::default() };
+        let place = self.arrays.add(key, node)?;
+        let queue = Queue { place, looked: clock::monotonic_ns(), ..Queue::default() };
         self.queues.insert(node, queue);
         Ok(())
     }
 
-    pub(super) fn counts(&self, key: u32) -> Result<Counts, Unavailable> {
-        let source = self.sources.get(&key, 0);
-        let [_, events, lost] = source.map_err(|error| Unavailable::new(chain(&error)))?;
-        Ok(Counts { events, lost })
+    pub(super) fn counts(&self, node: u32) -> Counts {
+        let Some(queue) = self.queues.get(&node) else { return Counts::default() };
+        let Counts { events, lost } = self.arrays.counts(queue.place);
+        // Whose records were overwritten is not known; they are counted once.
+        let is_first = self.queues.first_key_value().is_some_and(|(first, _)| *first == node);
+        Counts { events, lost: lost + if is_first { self.overwritten } else { 0 } }
     }
 
-    /// How many records wait in the ring, about, and for how many it has room.
+    /// How many records wait in the fullest ring, and for how many it has room.
     pub(super) fn fill(&self) -> (u64, u64) {
-        let records = |bytes: usize| bytes as u64 / ENTRY_BYTES;
-        (records(self.entries.waiting()), records(self.entries.bytes()))
+        let heads = (0..self.arrays.cpus).map(|cpu| self.arrays.head(cpu));
+        let waiting = heads.zip(&self.tails).map(|(head, tail)| head.saturating_sub(*tail));
+        (waiting.max().unwrap_or(0), u64::from(self.arrays.ring_slots))
     }
 
-    pub(super) fn take(&mut self, key: u32, node: u32, most: usize, records: &mut Vec<Record>) {
+    pub(super) fn take(&mut self, node: u32, most: usize, records: &mut Vec<Record>) {
         let now = clock::monotonic_ns();
         // Read first: what is lost after that is said the next time.
-        let lost = self.counts(key).map_or(0, |counts| counts.lost);
-        self.empty();
+        let lost_of_all = self.arrays.lost() + self.overwritten;
+        let known = self.queues.get(&node).map_or(0, |queue| queue.lost_of_all);
+        let lost = (known != lost_of_all).then(|| self.counts(node).lost);
+        self.empty(now);
         let Some(queue) = self.queues.get_mut(&node) else { return };
         let count = most.min(queue.records.len());
         records.extend(queue.records.drain(..count));
-        if queue.records.is_empty() && lost > queue.said {
-            records.push(lost_record(queue.looked, now, lost - queue.said));
-            queue.said = lost;
+        if let Some(lost) = lost.filter(|_| queue.records.is_empty()) {
+            if lost > queue.said {
+                records.push(lost_record(queue.looked, now, lost - queue.said));
+                queue.said = lost;
+            }
+            queue.lost_of_all = lost_of_all;
         }
         queue.looked = now;
     }
 
-    /// Puts what is in the ring now into the queues.
-    fn empty(&mut self) {
-        let Ring { entries, queues, .. } = self;
-        entries.read(|entry| {
-            let Some((node, rest)) = entry.split_first_chunk::<4>() else { return };
-            let Some((_, records)) = rest.split_first_chunk::<4>() else { return };
-            let Some(queue) = queues.get_mut(&u32::from_ne_bytes(*node)) else { return };
-            let (records, _) = records.as_chunks::<BYTES>();
-            queue.records.extend(records.iter().map(Record::from_bytes));
-        });
+    /// Puts what the rings have of the time before `now` into the queues.
+    fn empty(&mut self, now: u64) {
+        let mut until = now;
+        for cpu in 0..self.arrays.cpus {
+            until = until.min(self.empty_ring(cpu, now));
+        }
+        if self.held.is_empty() {
+            return;
+        }
+        self.held.sort_by_key(|(_, record)| record.time);
+        let ready = self.held.partition_point(|(_, record)| record.time <= until);
+        for (node, record) in self.held.drain(..ready) {
+            if let Some(queue) = self.queues.get_mut(&node) {
+                queue.records.push_back(record);
+            }
+        }
+    }
+
+    /// Puts what a ring has of the time before `now` with what is held; up to when it is complete.
+    fn empty_ring(&mut self, cpu: u32, now: u64) -> u64 {
+        let (tail, last_ns) = (&mut self.tails[cpu as usize], &mut self.last_ns[cpu as usize]);
+        let head = self.arrays.head(cpu);
+        let mut until = now;
+        while *tail < head {
+            match self.arrays.slot(cpu, *tail) {
+                Slot::Written(_, record) if record.time > now => break,
+                Slot::Written(node, record) => {
+                    *last_ns = record.time;
+                    self.held.push((node, record));
+                }
+                Slot::Taken => {
+                    until = *last_ns;
+                    break;
+                }
+                Slot::Overwritten => self.overwritten += 1,
+            }
+            *tail += 1;
+            if tail.is_multiple_of(GIVEN_BACK) {
+                self.arrays.set_tail(cpu, *tail);
+            }
+        }
+        self.arrays.set_tail(cpu, *tail);
+        until
     }
 }
 
-impl fmt::Debug for Ring {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ring").field("queues", &self.queues).finish_non_exhaustive()
-    }
-}
+/// After so many records slots are given back, so that programs find room while more are read.
+const GIVEN_BACK: u64 = 256;
 
 fn lost_record(begin: u64, end: u64, count: u64) -> Record {
     let ([begin_low, begin_high], [low, high]) = (halves(begin), halves(count));
@@ -107,8 +152,3 @@ fn lost_record(begin: u64, end: u64, count: u64) -> Record {
         ..Record::default()
     }
 }
-
-/// A record with its node, count and the ring's own header.
-const ENTRY_BYTES: u64 = 48;
-/// The numbers of flows start here.
-const FIRST_FLOW: u32 = 1;

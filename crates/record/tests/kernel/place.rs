@@ -1,4 +1,5 @@
-//! Two network namespaces with a cable, in which programs run and the kernel is watched.
+//! Two network namespaces with a cable, in which programs run and the kernel is watched. The device
+//! of the first has a queue, that of the second has none.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -18,12 +19,12 @@ pub(crate) struct Place {
 
 impl Place {
     /// `None`, and why on standard error, where this process has not the rights.
-    pub(crate) fn new(scope: Scope, ring_bytes: u32) -> Option<Place> {
+    pub(crate) fn new(scope: Scope, ring_slots: Option<u32>) -> Option<Place> {
         if !has_rights() {
             eprintln!("skipped: the kernel layer needs CAP_BPF and CAP_PERFMON of the machine");
             return None;
         }
-        let mut kernel = Kernel::open(Settings { scope, ring_bytes, counts_events: true })
+        let mut kernel = Kernel::open(Settings { scope, ring_slots, counts_events: true })
             .expect("this process has the rights");
         assert!(kernel.missing().is_empty(), "{:?}", kernel.missing());
         let spaces = [(); 2].map(|()| {
@@ -53,7 +54,8 @@ impl Place {
         let other = self.spaces[1].id();
         let near = format!(
             "ip link add near type veth peer name far netns {other} && ip addr add 10.9.0.1/24 dev near &&
-             ip addr add fd09::1/64 dev near nodad && ip link set near up"
+             ip addr add fd09::1/64 dev near nodad && ip link set near up &&
+             tc qdisc add dev near root pfifo limit 1000"
         );
         let far = "ip addr add 10.9.0.2/24 dev far && ip addr add fd09::2/64 dev far nodad &&
                    ip link set far up && ping -q -c 1 10.9.0.1 && ping -q -c 1 fd09::1";
@@ -85,7 +87,7 @@ impl Place {
     }
 
     pub(crate) fn counts(&self) -> Vec<Counts> {
-        self.feeds.iter().map(|feed| feed.counts().unwrap()).collect()
+        self.feeds.iter().map(KernelFeed::counts).collect()
     }
 }
 
