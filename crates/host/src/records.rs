@@ -13,7 +13,6 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use windtunnel_engine::{DROP_REASON_NAMES, RecordSettings};
@@ -29,7 +28,6 @@ use windtunnel_record::feed::RegionFeed;
 use windtunnel_record::kernel::Kernel;
 use windtunnel_record::notification::Supervision;
 use windtunnel_record::overhead;
-use windtunnel_record::switched::Switched;
 use windtunnel_sys::region::Region;
 use windtunnel_sys::{clock, sock_diag};
 
@@ -73,7 +71,6 @@ pub(crate) struct Records {
     diagnosis: Option<Diagnosis>,
     connections: Switch,
     kernel: Option<Kernel>,
-    kernel_is_on: Arc<AtomicBool>,
     /// Lets calls go on that the library cannot see, also while nothing is recorded.
     supervision: Option<Supervision>,
     /// Sources that the thread gets when it starts.
@@ -123,10 +120,9 @@ impl Records {
                 (None, Vec::new())
             }
         };
-        let kernel_is_on = Arc::<AtomicBool>::default();
         let wanted = setup.kernel.unwrap_or_else(|| Err(WITHOUT_KERNEL.to_owned()));
         let seen = wanted.and_then(|kernel| {
-            see_nodes(kernel, &setup.diagnosis, &kernel_is_on, (&mut feeds, &mut unseen))
+            see_nodes(kernel, &setup.diagnosis, (&mut feeds, &mut unseen))
         });
         let kernel = seen.map_err(|why| unavailable.insert(Layer::Kernel, why)).ok();
         let diagnosis = diagnosis_of(setup.diagnosis, plan.record.tcp_interval);
@@ -136,7 +132,6 @@ impl Records {
             diagnosis,
             connections: Switch::default(),
             kernel,
-            kernel_is_on,
             supervision,
             feeds,
             unseen,
@@ -267,7 +262,11 @@ impl Records {
         let choice = &self.recording.choice;
         self.connections.set(self.is_on && choice.has_layer(Layer::Tcp));
         let kernel = self.is_on && choice.has_layer(Layer::Kernel);
-        self.kernel_is_on.store(kernel, Ordering::Relaxed);
+        if let Some(seen) = &self.kernel {
+            for node in (0..).take(self.plan.nodes.len()).map(NodeId) {
+                seen.set_recording(node.0, kernel && choice.has_node(node));
+            }
+        }
         if let Some(supervision) = &self.supervision {
             supervision.set_recording(self.is_on && choice.has_layer(Layer::Calls));
         }
@@ -364,7 +363,6 @@ fn addresses(plan: &Plan) -> Vec<Vec<IpAddr>> {
 fn see_nodes(
     mut kernel: Kernel,
     sockets: &[(NodeId, io::Result<OwnedFd>)],
-    is_on: &Arc<AtomicBool>,
     (feeds, unseen): (&mut Vec<Box<dyn drain::Feed>>, &mut Vec<String>),
 ) -> Result<Kernel, String> {
     for (node, socket) in sockets {
@@ -372,7 +370,9 @@ fn see_nodes(
         let socket = socket.as_ref().map_err(|error| why(error))?;
         let namespace = sock_diag::namespace(socket).map_err(|error| why(&error))?;
         let feed = kernel.add_namespace(namespace, node.0).map_err(|error| error.reason)?;
-        feeds.push(Box::new(Switched::new(feed, Arc::clone(is_on))));
+        // Its programs run at once; a call is short as long as nothing is recorded.
+        kernel.set_recording(node.0, false);
+        feeds.push(Box::new(feed));
     }
     let missing = kernel.missing().iter();
     unseen.extend(missing.map(|(point, why)| format!("the kernel's {point}: {why}")));

@@ -108,7 +108,8 @@ struct source {
 	u32 key;
 	u32 node;
 	u32 next_flow;
-	u32 reserved;
+	// Nothing of it is recorded now.
+	u32 is_off;
 	u64 events;
 	u64 lost;
 };
@@ -207,7 +208,7 @@ INLINE struct source *source_of(u32 namespace)
 		if (!source || !source->key)
 			return 0;
 		if (source->key == key)
-			return source;
+			return *(volatile u32 *)&source->is_off ? 0 : source;
 	}
 	return 0;
 }

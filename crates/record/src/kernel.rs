@@ -133,6 +133,12 @@ impl Kernel {
         self.programs.detach()
     }
 
+    /// Whether events of a node are recorded; from when it was added on they are. What happens
+    /// while they are not costs a program's call that finds its source, and is not counted.
+    pub fn set_recording(&self, node: u32, is_on: bool) {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).set_on(node, is_on);
+    }
+
     fn add(&mut self, key: u32, source: Source) -> Result<KernelFeed, Unavailable> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).add(key, source.node)?;
         Ok(KernelFeed { source, ring: Arc::clone(&self.ring) })
@@ -151,7 +157,6 @@ pub struct KernelFeed {
 
 impl KernelFeed {
     /// What the programs have counted.
-    ///
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).counts(self.source.node)

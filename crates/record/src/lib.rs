@@ -15,7 +15,6 @@
 //! | [`preload`] | the library that records the calls of programs into which it is loaded |
 //! | [`notification`] | the calls of programs that a preload library cannot enter |
 //! | [`shelf`] | records of a thread of this process, until they are taken |
-//! | [`switched`] | a source whose records are left out at times |
 //! | [`tcp_info`] | what the kernel says of one connection |
 //! | [`overhead`] | what a record costs on this machine |
 //! | [`feed`] | rings in shared memory, as sources for that thread |
@@ -31,5 +30,4 @@ pub mod overhead;
 pub mod owners;
 pub mod preload;
 pub mod shelf;
-pub mod switched;
 pub mod tcp_info;

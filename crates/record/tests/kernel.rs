@@ -146,6 +146,24 @@ fn a_ring_that_overflows_loses_events_countably() {
 }
 
 #[test]
+fn a_node_that_is_switched_off_is_not_recorded_and_its_flows_are_defined_later() {
+    let Some(mut place) = Place::new(Scope::Namespaces, None) else { return };
+    place.kernel.set_recording(0, false);
+    place.kernel.start().unwrap();
+    transfer(&place, "10.9.0.2");
+    let [client, server] = place.seen();
+    assert_eq!(client.records.len(), 0);
+    assert_eq!(server.ends_of_calls(Kind::KernelSend, server.flow_to_port(8000)), BACK);
+    place.kernel.set_recording(0, true);
+    transfer(&place, "fd09::2");
+    place.kernel.stop().unwrap();
+    let [client, _] = place.seen();
+    assert_eq!(client.ends_of_calls(Kind::KernelSend, client.flow_to_port(8000)), THERE);
+    assert!(client.records_are_of_defined_flows());
+    assert_eq!(place.counts()[0].lost, 0);
+}
+
+#[test]
 fn offsets_of_a_connection_that_was_there_before_are_found() {
     let Some(mut place) = Place::new(Scope::Namespaces, None) else { return };
     let program = "

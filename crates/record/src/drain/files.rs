@@ -146,7 +146,8 @@ impl Files {
         let permille = waiting.saturating_mul(1000).checked_div(room).unwrap_or(0);
         let permille = u32::try_from(permille).unwrap_or(u32::MAX);
         let layer = self.layers.entry(source.layer).or_default();
-        layer.fill_permille = (layer.fill_permille - layer.fill_permille / 64).max(permille);
+        let before = layer.fill_permille;
+        layer.fill_permille = (before - before.div_ceil(64)).max(permille);
         layer.fill_max_permille = layer.fill_max_permille.max(permille);
     }
 

@@ -103,6 +103,16 @@ impl Arrays {
         Ok(place)
     }
 
+    /// Whether the programs record the source at a place; one is added so that they do.
+    pub(super) fn set_on(&self, place: usize, is_on: bool) {
+        let word = self.sources.word(place + SOURCE_OFF);
+        if is_on {
+            word.fetch_and(!IS_OFF, Ordering::Relaxed);
+        } else {
+            word.fetch_or(IS_OFF, Ordering::Relaxed);
+        }
+    }
+
     /// What the programs have counted for the source at a place.
     pub(super) fn counts(&self, place: usize) -> Counts {
         let word = |offset| self.sources.word(place + offset).load(Ordering::Acquire);
@@ -118,12 +128,14 @@ const RING_TAIL: usize = 64;
 const SLOT_BYTES: usize = 48;
 const SLOT_NODE: usize = 8;
 const SLOT_RECORD: usize = 16;
-/// `struct source`: key and node are its first word, the next flow is in the second.
+/// `struct source`: key and node are its first word, the next flow and `is_off` its second.
 const SOURCE_BYTES: usize = 32;
+const SOURCE_OFF: usize = 8;
+const IS_OFF: u64 = if cfg!(target_endian = "little") { 1 << 32 } else { 1 };
 const SOURCE_EVENTS: usize = 16;
 const SOURCE_LOST: usize = 24;
 /// As the programs number them.
 const SOURCES: usize = 65536;
 const PLACES: usize = 4;
 /// The numbers of flows start here.
-const FIRST_FLOW: u64 = 1;
+const FIRST_FLOW: u64 = if cfg!(target_endian = "little") { 1 } else { 1 << 32 };

@@ -59,6 +59,12 @@ impl Ring {
         Ok(())
     }
 
+    pub(super) fn set_on(&self, node: u32, is_on: bool) {
+        if let Some(queue) = self.queues.get(&node) {
+            self.arrays.set_on(queue.place, is_on);
+        }
+    }
+
     pub(super) fn counts(&self, node: u32) -> Counts {
         let Some(queue) = self.queues.get(&node) else { return Counts::default() };
         let Counts { events, lost } = self.arrays.counts(queue.place);
