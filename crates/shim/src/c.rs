@@ -62,6 +62,8 @@ pub(crate) const SOCK_TYPE_MASK: c_int = 0xf;
 pub(crate) const SOCK_NONBLOCK: c_int = O_NONBLOCK;
 pub(crate) const O_NONBLOCK: c_int = 0o4000;
 pub(crate) const O_RDWR_CLOEXEC: c_int = 0o2_000_002;
+pub(crate) const AT_FDCWD: c_int = -100;
+pub(crate) const AT_EMPTY_PATH: c_int = 0x1000;
 pub(crate) const O_CLOEXEC: c_int = 0o2_000_000;
 pub(crate) const F_DUPFD: c_int = 0;
 pub(crate) const F_GETFL: c_int = 3;
@@ -233,9 +235,18 @@ pub fn comm() -> [u8; 16] {
 /// # Safety
 /// The path is readable up to its zero.
 pub unsafe fn open(path: *const u8, flags: c_int) -> Option<c_int> {
-    let here = -100_isize as usize;
+    // SAFETY: the caller's.
+    unsafe { open_at(AT_FDCWD, path, flags) }
+}
+
+/// The same of a path that begins at a folder.
+///
+/// # Safety
+/// The path is readable up to its zero.
+pub unsafe fn open_at(folder: c_int, path: *const u8, flags: c_int) -> Option<c_int> {
+    let arguments = [folder as isize as usize, path as usize, flags as usize, 0, 0, 0];
     // SAFETY: the kernel reads the path.
-    let result = unsafe { system(number::OPENAT, [here, path as usize, flags as usize, 0, 0, 0]) };
+    let result = unsafe { system(number::OPENAT, arguments) };
     (result >= 0).then_some(result as c_int)
 }
 

@@ -64,6 +64,29 @@ pub unsafe fn before(name: *const u8, searches: bool) -> Launched {
     }
 }
 
+/// The same of a file that execveat(2) names.
+///
+/// # Safety
+/// As [`before`].
+pub unsafe fn before_at(folder: c_int, path: *const u8, flags: c_int) -> Launched {
+    if !start::is_live() || process::is_confined() || path.is_null() {
+        return Launched::NOTHING;
+    }
+    // SAFETY: the caller's.
+    if flags & c::AT_EMPTY_PATH != 0 && unsafe { text(path) }.is_empty() {
+        return before_open(folder);
+    }
+    // SAFETY: the caller's.
+    match executable(unsafe { c::open_at(folder, path, c::O_CLOEXEC) }) {
+        Some(fd) => {
+            let launched = before_open(fd);
+            c::close(fd);
+            launched
+        }
+        None => Launched::NOTHING,
+    }
+}
+
 /// The same of an open file.
 pub fn before_open(fd: c_int) -> Launched {
     if !start::is_live() || process::is_confined() {
@@ -221,7 +244,12 @@ unsafe fn open(name: *const u8, searches: bool) -> Option<c_int> {
 /// The path ends with a zero.
 unsafe fn open_executable(path: *const u8) -> Option<c_int> {
     // SAFETY: the caller's.
-    let fd = unsafe { c::open(path, c::O_CLOEXEC) }?;
+    executable(unsafe { c::open(path, c::O_CLOEXEC) })
+}
+
+/// The file, if it may be a program.
+fn executable(fd: Option<c_int>) -> Option<c_int> {
+    let fd = fd?;
     let mode = c::mode(fd);
     if mode & KIND == REGULAR && mode & EXECUTABLE != 0 {
         return Some(fd);

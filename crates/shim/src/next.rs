@@ -91,6 +91,7 @@ next! {
     execvp, "execvp": fn(file: *const c_char, arguments: *const *const c_char) -> c_int;
     execvpe, "execvpe": fn(file: *const c_char, arguments: *const *const c_char, variables: *const *const c_char) -> c_int;
     fexecve, "fexecve": fn(fd: c_int, arguments: *const *const c_char, variables: *const *const c_char) -> c_int;
+    execveat, "execveat": fn(folder: c_int, path: *const c_char, arguments: *const *const c_char, variables: *const *const c_char, flags: c_int) -> c_int;
     execl, "execl": fn() -> c_int;
     execlp, "execlp": fn() -> c_int;
     execle, "execle": fn() -> c_int;

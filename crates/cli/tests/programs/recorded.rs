@@ -184,6 +184,60 @@ fn a_static_server_of_go() {
     }
 }
 
+/// Becomes a static program in each of the ways that the C library has.
+const BECOME: &str = r#"
+import ctypes, os, sys
+
+way, program = sys.argv[1], sys.argv[2:]
+libc = ctypes.CDLL(None, use_errno=True)
+
+def texts(*of):
+    return (ctypes.c_char_p * (len(of) + 1))(*(text.encode() for text in of))
+
+variables = texts(*(f"{name}={value}" for name, value in os.environ.items()))
+folder, name = os.path.split(program[0])
+file = os.open(program[0], os.O_RDONLY)
+if way == "execve":
+    os.execv(program[0], program)
+elif way == "execvp":
+    os.environ["PATH"] = folder
+    os.execvp(name, program)
+elif way == "fexecve":
+    libc.fexecve(file, texts(*program), variables)
+elif way == "execveat":
+    libc.execveat(os.open(folder, os.O_PATH), name.encode(), texts(*program), variables, 0)
+elif way == "execveat-open":
+    libc.execveat(file, b"", texts(*program), variables, 0x1000)
+sys.exit(f"{way}: {os.strerror(ctypes.get_errno())}")
+"#;
+
+#[test]
+fn a_static_program_that_a_dynamic_one_becomes() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let Some(go) = go() else { return };
+    let network = Network { server: "web", client: "client", link: "latency: 5ms, rate: 20mbit" };
+    let ways = ["execve", "execvp", "fexecve", "execveat", "execveat-open"];
+    let clients: String = ways
+        .iter()
+        .map(|way| format!("{{run: python3 become.py {way} ./fetch http://web/}}, "))
+        .collect();
+    for user in users() {
+        let lab = Lab::new(user);
+        build_fetch(&lab, &go);
+        lab.write("become.py", BECOME);
+        let outcome = network.record(
+            &lab,
+            &format!(
+                "  web: {{run: ./fetch serve, daemon: true, ready: tcp:80}}\n\
+                 \x20 client: {{run: [{clients}], after: web}}\n"
+            ),
+        );
+        check(&lab, &outcome, ways.len());
+    }
+}
+
 #[test]
 fn ssh() {
     if is_missing(&["ssh", "sshd", "ssh-keygen"]) {

@@ -52,6 +52,15 @@ export! {
         result
     }
 
+    fn execveat(folder: c_int, path: *const c_char, arguments: *const *const c_char, variables: *const *const c_char, flags: c_int) -> c_int {
+        // SAFETY: the path is a text.
+        let launched = unsafe { launch::before_at(folder, path.cast(), flags) };
+        // SAFETY: the caller's arguments are passed on.
+        let result = unsafe { next::execveat(folder, path, arguments, variables, flags) };
+        launched.has_failed();
+        result
+    }
+
     fn posix_spawn(pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
         // SAFETY: the path is a text.
         unsafe { launch::note(path.cast(), false) };
