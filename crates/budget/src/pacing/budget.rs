@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::controller::{BITS_NS, Controller, rescaled, saturate};
+use super::controller::{BITS_NS, BITS_NS_NARROW, Controller, rescaled, saturate};
 
 /// The budget of one direction.
 #[derive(Debug)]
@@ -88,8 +88,7 @@ impl Controller for Budget {
 /// Whole nanoseconds that bytes take, and the remainder.
 #[inline]
 fn divided(rate_bps: u64, bytes: u64) -> (u64, u64) {
-    const NARROW: u64 = BITS_NS as u64;
-    match bytes.checked_mul(NARROW) {
+    match bytes.checked_mul(BITS_NS_NARROW) {
         Some(bits_ns) => (bits_ns / rate_bps, bits_ns % rate_bps),
         None => {
             let bits_ns = u128::from(bytes) * BITS_NS;

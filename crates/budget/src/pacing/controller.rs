@@ -65,4 +65,5 @@ pub const PATIENCE_NS: u64 = 100_000_000;
 /// What TCP carries in one packet of 1500 bytes.
 const SEGMENT: u64 = 1448;
 /// Bits of a byte times nanoseconds of a second.
-pub(crate) const BITS_NS: u128 = 8_000_000_000;
+pub(crate) const BITS_NS: u128 = BITS_NS_NARROW as u128;
+pub(crate) const BITS_NS_NARROW: u64 = 8_000_000_000;
