@@ -5,15 +5,19 @@
 //! bounded: a flow that has ended and been silent is forgotten, and where there are too many, one
 //! that has been silent for long.
 
+mod flow;
+
 use alloc::vec::Vec;
 
-use windtunnel_model::record::kind::Kind;
-use windtunnel_model::record::{Record, flag, words};
+use windtunnel_model::record::flag;
 use windtunnel_model::{Span, Time};
-use windtunnel_wire::{tcp, udp};
+use windtunnel_wire::tcp;
 
-use super::sight::{End, Sight};
+use super::sight::Sight;
 use super::tag::Tag;
+
+pub(super) use flow::{Definition, Flow};
+use flow::{Key, UNLINKED, is_answer};
 
 /// Records that define a flow, at the most.
 pub(super) const DEFINITIONS: usize = 3;
@@ -46,48 +50,6 @@ pub(super) struct FlowTable {
     has_lost_counts: bool,
     /// Datagrams whose first fragment was seen.
     datagrams: Vec<Datagram>,
-}
-
-/// A flow.
-#[derive(Debug, Clone)]
-pub(super) struct Flow {
-    key: Key,
-    number: u32,
-    /// The next entry of the chain.
-    next: u32,
-    /// The side that sent first is `key.low`.
-    from_low: bool,
-    /// By direction: the sequence number of the first byte after the SYN.
-    origins: [Option<u32>; 2],
-    /// By direction: packets so far.
-    packets: [u32; 2],
-    /// Whether packets may have passed that no one counted.
-    is_partial: bool,
-    /// More than SYNs were seen.
-    is_open: bool,
-    has_ended: bool,
-    last_seen: Time,
-    /// Of the judgement below.
-    pub(super) generation: u32,
-    pub(super) wanted: bool,
-    pub(super) definition: Definition,
-}
-
-/// What readers have been given of a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Definition {
-    Missing,
-    /// Its ends, but not all that is known of where its streams begin.
-    Ends,
-    Whole,
-}
-
-/// Both directions have the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Key {
-    low: End,
-    high: End,
-    protocol: u8,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -360,169 +322,6 @@ impl FlowTable {
     }
 }
 
-impl Flow {
-    pub(super) fn protocol(&self) -> u8 {
-        self.key.protocol
-    }
-
-    /// From, to.
-    pub(super) fn ends(&self) -> (End, End) {
-        let Key { low, high, .. } = self.key;
-        if self.from_low { (low, high) } else { (high, low) }
-    }
-
-    /// What readers have to know of it, and were not given yet.
-    pub(super) fn definitions(&self, time: u64) -> impl Iterator<Item = Record> + use<> {
-        let (from, to) = self.ends();
-        let end = |kind: Kind, (address, port): End| Record {
-            time,
-            kind: kind as u8,
-            flags: self.key.protocol,
-            extra: port,
-            flow: self.number,
-            args: words(address.to_be_bytes()),
-        };
-        let [forward, reverse] = self.origins.map(|origin| origin.map(|it| it.wrapping_sub(1)));
-        let sequence = Record {
-            time,
-            kind: Kind::FlowSequence as u8,
-            flags: u8::from(forward.is_some()) | u8::from(reverse.is_some()) << 1,
-            flow: self.number,
-            args: [forward.unwrap_or(0), reverse.unwrap_or(0), 0, 0],
-            ..Record::default()
-        };
-        let sequence = (sequence.flags != 0).then_some(sequence);
-        let ends = (self.definition == Definition::Missing)
-            .then(|| [end(Kind::FlowFrom, from), end(Kind::FlowTo, to)]);
-        ends.into_iter().flatten().chain(sequence)
-    }
-
-    fn is_linked(&self) -> bool {
-        self.key.protocol != UNLINKED
-    }
-
-    /// Whether a packet is a SYN that cannot be of this flow any more.
-    #[inline]
-    fn begins_anew(&self, from_low: bool, sight: &Sight) -> bool {
-        if !sight.has(flag::SYN) || self.key.protocol != tcp::PROTOCOL {
-            return false;
-        }
-        let side = usize::from(self.from_low != from_low);
-        match self.origins[side] {
-            Some(origin) => origin != sight.sequence.wrapping_add(1),
-            None => self.is_open || self.has_ended,
-        }
-    }
-
-    fn renew(&mut self, number: u32, from_low: bool) {
-        self.number = number;
-        self.from_low = from_low;
-        (self.origins, self.packets) = ([None; 2], [0; 2]);
-        (self.is_open, self.has_ended) = (false, false);
-        // It is to be judged and defined.
-        self.generation = self.generation.wrapping_sub(1);
-    }
-
-    #[inline]
-    fn tag(&mut self, sight: &Sight, reverse: bool, count: u32) -> Tag {
-        let direction = if reverse { flag::REVERSE } else { 0 };
-        let base = Tag { flow: self.number, header: sight.header, flags: direction, ..Tag::NONE };
-        let is_whole = sight.fragment.is_none_or(|(_, first)| first);
-        if self.key.protocol == tcp::PROTOCOL && is_whole {
-            return self.tag_tcp(sight, usize::from(reverse), base);
-        }
-        let packets = &mut self.packets[usize::from(reverse)];
-        let offset = *packets;
-        *packets = packets.wrapping_add(count);
-        let unknown = if self.is_partial { flag::OFFSET_UNKNOWN } else { 0 };
-        Tag { offset, flags: base.flags | unknown | sight.flags, ..base }
-    }
-
-    #[inline]
-    fn tag_tcp(&mut self, sight: &Sight, side: usize, base: Tag) -> Tag {
-        self.learn(sight, side);
-        let syn = u32::from(sight.has(flag::SYN));
-        let sequence = sight.sequence.wrapping_add(syn);
-        let mut flags = base.flags | sight.flags;
-        let (offset, ack) = match (self.origins[side], self.origins[1 - side]) {
-            (Some(own), Some(other)) => {
-                (sequence.wrapping_sub(own), sight.acknowledgement.wrapping_sub(other))
-            }
-            (Some(own), None) => {
-                flags &= !flag::ACK;
-                (sequence.wrapping_sub(own), 0)
-            }
-            (None, _) => {
-                flags |= flag::OFFSET_UNKNOWN;
-                (sequence, sight.acknowledgement)
-            }
-        };
-        let ack = if flags & flag::ACK == 0 { 0 } else { ack };
-        Tag { offset, ack, flags, is_stream: true, ..base }
-    }
-
-    /// Takes what a segment says of where the streams begin.
-    #[inline]
-    fn learn(&mut self, sight: &Sight, side: usize) {
-        if sight.has(flag::SYN) {
-            self.learn_origin(side, sight.sequence.wrapping_add(1));
-        }
-        // What a handshake acknowledges is the other side's SYN, seen or not.
-        let shakes = sight.has(flag::ACK) && !self.is_open && !sight.has(flag::RST);
-        if shakes && self.origins[side].is_some() {
-            self.learn_origin(1 - side, sight.acknowledgement);
-        }
-        self.is_open |= !sight.has(flag::SYN);
-        self.has_ended |= sight.flags & (flag::FIN | flag::RST) != 0;
-    }
-
-    fn learn_origin(&mut self, side: usize, origin: u32) {
-        if self.origins[side].is_none() {
-            self.origins[side] = Some(origin);
-            if self.definition == Definition::Whole {
-                self.definition = Definition::Ends;
-            }
-        }
-    }
-}
-
-impl Key {
-    /// With whether the sender is the low end.
-    #[inline]
-    fn of(sight: &Sight) -> (Key, bool) {
-        let (from, to) = match sight.protocol {
-            // Of fragments whose first was not seen, and of other protocols, the ports are 0.
-            tcp::PROTOCOL | udp::PROTOCOL => (sight.from, sight.to),
-            _ => ((sight.from.0, 0), (sight.to.0, 0)),
-        };
-        let from_low = from <= to;
-        let (low, high) = if from_low { (from, to) } else { (to, from) };
-        (Key { low, high, protocol: sight.protocol }, from_low)
-    }
-
-    #[inline]
-    fn hash(&self) -> u64 {
-        let fold = |(address, port): End| {
-            let [low, high] = halves(address);
-            (low ^ high.rotate_left(29)).wrapping_add(u64::from(port) << 40 | u64::from(port))
-        };
-        let mixed = fold(self.low).wrapping_mul(ODD) ^ fold(self.high).rotate_left(23);
-        let mixed = (mixed ^ u64::from(self.protocol)).wrapping_mul(ODD);
-        (mixed ^ (mixed >> 29)).wrapping_mul(ODD)
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the halves are what is wanted")]
-fn halves(number: u128) -> [u64; 2] {
-    [number as u64, (number >> 64) as u64]
-}
-
-/// Whether the sender of a packet is not the side that began: it answers a SYN.
-#[inline]
-fn is_answer(sight: &Sight) -> bool {
-    sight.flags & (flag::SYN | flag::ACK) == flag::SYN | flag::ACK
-}
-
 fn index(entry: u32) -> usize {
     usize::try_from(entry).unwrap_or(usize::MAX)
 }
@@ -530,8 +329,3 @@ fn index(entry: u32) -> usize {
 fn slot(identification: u32) -> usize {
     index(identification.wrapping_mul(0x9e37_79b9) >> 16) % DATAGRAMS
 }
-
-/// The protocol of an entry that holds no flow (255 is reserved and never on a wire).
-const UNLINKED: u8 = 255;
-/// Of the golden ratio, as in Fibonacci hashing (Knuth, 6.4).
-const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
