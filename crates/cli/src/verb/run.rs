@@ -2,13 +2,12 @@
 
 mod attempts;
 mod child;
+mod folder;
 mod over;
 mod quiet;
 mod record;
 mod results_file;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,7 +18,6 @@ use windtunnel_lead::KeySource;
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_scenario::{Instead, Loaded};
-use windtunnel_sys::clock::{self, LocalTime};
 use windtunnel_trace::junit;
 use windtunnel_trace::report::Report;
 
@@ -32,6 +30,7 @@ use crate::render::{summary, verdict};
 use crate::verb::{self, Outcome};
 use crate::{load, output};
 use attempts::Attempts;
+pub(crate) use folder::new_run_folder;
 use record::RecordArguments;
 pub(crate) use record::layer;
 use results_file::ResultsFile;
@@ -280,14 +279,6 @@ fn places(
     Ok((folder, options, results))
 }
 
-/// The folder of `--out`, or a new one in `runs`.
-pub(crate) fn new_run_folder(out: Option<&Path>, name: &str) -> Result<PathBuf, Failure> {
-    match out {
-        Some(folder) => Ok(folder.to_owned()),
-        None => new_folder(Path::new("runs"), name, &timestamp()),
-    }
-}
-
 /// Whether what is to be captured is in the plan.
 fn check_captures(arguments: &RunArguments, plan: &Plan) -> Result<(), Failure> {
     for place in &arguments.captures {
@@ -351,62 +342,10 @@ fn failed(error: RunError) -> Failure {
     Failure::Error { error: error.into(), hint, code }
 }
 
-/// A folder below `parent` of this run alone: made here, so that two runs in one second do not
-/// share it.
-fn new_folder(parent: &Path, name: &str, time: &str) -> Result<PathBuf, Failure> {
-    let cannot = |path: &Path, error: io::Error| {
-        let text = format!("cannot make the run folder {}: {error}", path.display());
-        Failure::new(Exit::Machine, text).hint("name another place with --out DIR")
-    };
-    fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
-    for attempt in 1_u32.. {
-        let suffix = if attempt > 1 { format!("-{attempt}") } else { String::new() };
-        let path = parent.join(format!("{name}-{time}{suffix}"));
-        match fs::create_dir(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(cannot(&path, error)),
-        }
-    }
-    Err(Failure::new(Exit::Internal, "four thousand million runs in one second"))
-}
-
-/// The local time for a folder's name: `20261121-034800`.
-fn timestamp() -> String {
-    let LocalTime { year, month, day, hour, minute, second } = clock::local_time();
-    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
-}
-
 fn duration(text: &str) -> Result<Span, String> {
     match text.parse::<Span>() {
         Ok(Span::ZERO) => Err("a run lasts longer than no time".to_owned()),
         Ok(span) => Ok(span),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_of_one_second_get_folders_of_their_own() {
-        let parent = tempfile::tempdir().unwrap();
-        let runs = parent.path().join("runs");
-        let names: Vec<_> = (0..3)
-            .map(|_| new_folder(&runs, "demo", "20261121-034800").unwrap())
-            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
-            .collect();
-        assert_eq!(
-            names,
-            ["demo-20261121-034800", "demo-20261121-034800-2", "demo-20261121-034800-3"]
-        );
-    }
-
-    #[test]
-    fn a_folder_name_has_date_and_time() {
-        let time = timestamp();
-        let form: String = time.chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect();
-        assert_eq!(form, "99999999-999999");
     }
 }
