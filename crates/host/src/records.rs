@@ -4,23 +4,24 @@
 //! programs load, and a region of memory for each node, in which they leave records of their calls.
 //! The other sources and the thread begin with the recording.
 
+mod header;
 pub(crate) mod report;
+mod sources;
 mod status;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windtunnel_engine::{DROP_REASON_NAMES, RecordSettings};
-use windtunnel_evidence::file::{Header, LaneName, Source};
-use windtunnel_model::plan::{Interface, Node, RecordChoice, RecordMode, Recording};
+use windtunnel_engine::RecordSettings;
+use windtunnel_evidence::file::Source;
+use windtunnel_model::plan::{Interface, RecordChoice, RecordMode, Recording};
 use windtunnel_model::record::kind::Layer;
 use windtunnel_model::record::region::Layout;
-use windtunnel_model::{Bytes, Lane, NodeId, Plan, Span, Time};
+use windtunnel_model::{Bytes, NodeId, Plan, Span, Time};
 use windtunnel_record::connections::{Connections, Switch};
 use windtunnel_record::diagnosis::Diagnosis;
 use windtunnel_record::drain::{self, Anonymity, Drain, Filter, Homes, Limits};
@@ -28,10 +29,11 @@ use windtunnel_record::feed::RegionFeed;
 use windtunnel_record::kernel::Kernel;
 use windtunnel_record::notification::Supervision;
 use windtunnel_record::overhead;
+use windtunnel_sys::clock;
 use windtunnel_sys::region::Region;
-use windtunnel_sys::{clock, sock_diag};
 
 use crate::dataplane::RecordSetup;
+use sources::{diagnosis_of, see_nodes, supervise};
 
 /// What a recording needs.
 pub(crate) struct Setup {
@@ -121,9 +123,8 @@ impl Records {
             }
         };
         let wanted = setup.kernel.unwrap_or_else(|| Err(WITHOUT_KERNEL.to_owned()));
-        let seen = wanted.and_then(|kernel| {
-            see_nodes(kernel, &setup.diagnosis, (&mut feeds, &mut unseen))
-        });
+        let seen = wanted
+            .and_then(|kernel| see_nodes(kernel, &setup.diagnosis, (&mut feeds, &mut unseen)));
         let kernel = seen.map_err(|why| unavailable.insert(Layer::Kernel, why)).ok();
         let diagnosis = diagnosis_of(setup.diagnosis, plan.record.tcp_interval);
         let diagnosis = diagnosis.map_err(|why| unavailable.insert(Layer::Tcp, why)).ok();
@@ -320,113 +321,6 @@ impl Records {
         });
         Homes::Of(addresses.collect())
     }
-
-    fn header(&self) -> Header {
-        let plan = &self.plan;
-        let lane = |index| {
-            let lane = Lane::from_index(index);
-            LaneName {
-                link: plan.links[lane.link.index()].name.clone(),
-                from: plan.vertex_name(plan.lane_start(lane)).to_owned(),
-                to: plan.vertex_name(plan.lane_end(lane)).to_owned(),
-            }
-        };
-        let reasons = DROP_REASON_NAMES.iter();
-        let wanted = |layer: &Layer| {
-            self.recording.choice.has_layer(*layer) && !self.unavailable.contains_key(layer)
-        };
-        let layers = Layer::ALL.iter().filter(|layer| wanted(layer));
-        Header {
-            run: plan.name.clone(),
-            plan: self.plan_hash.clone(),
-            member: self.member.as_ref().map(|(_, name)| name.clone()),
-            origin_ns: self.origin.0.as_nanos(),
-            origin_unix_ns: self.origin.1,
-            anonymous: self.recording.anonymous,
-            layers: layers.map(|layer| layer.name().to_owned()).collect(),
-            nodes: plan.nodes.iter().map(|node| node.name.clone()).collect(),
-            addresses: if self.recording.anonymous { Vec::new() } else { addresses(plan) },
-            lanes: (0..plan.links.len() * 2).map(lane).collect(),
-            drop_reasons: reasons.map(|reason| (*reason).to_owned()).collect(),
-            ..Header::new(&format!("windtunnel {}", env!("CARGO_PKG_VERSION")))
-        }
-    }
-}
-
-/// By node: its addresses.
-fn addresses(plan: &Plan) -> Vec<Vec<IpAddr>> {
-    let of = |node: &Node| node.interfaces.iter().flat_map(Interface::addresses).collect();
-    plan.nodes.iter().map(of).collect()
-}
-
-/// Has the kernel's stack seen in all nodes.
-fn see_nodes(
-    mut kernel: Kernel,
-    sockets: &[(NodeId, io::Result<OwnedFd>)],
-    (feeds, unseen): (&mut Vec<Box<dyn drain::Feed>>, &mut Vec<String>),
-) -> Result<Kernel, String> {
-    for (node, socket) in sockets {
-        let why = |error: &dyn std::fmt::Display| format!("a node's network is not known: {error}");
-        let socket = socket.as_ref().map_err(|error| why(error))?;
-        let namespace = sock_diag::namespace(socket).map_err(|error| why(&error))?;
-        let feed = kernel.add_namespace(namespace, node.0).map_err(|error| error.reason)?;
-        // Its programs run at once; a call is short as long as nothing is recorded.
-        kernel.set_recording(node.0, false);
-        feeds.push(Box::new(feed));
-    }
-    let missing = kernel.missing().iter();
-    unseen.extend(missing.map(|(point, why)| format!("the kernel's {point}: {why}")));
-    Ok(kernel)
-}
-
-/// Starts the thread that lets calls of static programs go on; its sources.
-#[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
-fn supervise(
-    plan: &Plan,
-    sockets: Vec<(NodeId, Result<OwnedFd, String>)>,
-    unseen: &mut Vec<String>,
-) -> io::Result<(Option<Supervision>, Vec<Box<dyn drain::Feed>>)> {
-    let mut nodes = Vec::new();
-    for (node, socket) in sockets {
-        match socket {
-            Ok(socket) => nodes.push((node, socket)),
-            Err(why) => {
-                let node = &plan.nodes[node.index()].name;
-                unseen.push(format!("node {node}: no calls of static programs are seen: {why}"));
-            }
-        }
-    }
-    if nodes.is_empty() {
-        return Ok((None, Vec::new()));
-    }
-    let (supervision, feeds) = Supervision::start(nodes, SHOWN_MAX)?;
-    supervision.set_recording(false);
-    Ok((Some(supervision), feeds))
-}
-
-/// What looks at the state of connections in all nodes, or why nothing can.
-fn diagnosis_of(
-    sockets: Vec<(NodeId, io::Result<OwnedFd>)>,
-    interval: Span,
-) -> Result<Diagnosis, String> {
-    if sockets.is_empty() {
-        return Err(WITHOUT_SOCKETS.to_owned());
-    }
-    let open = |(node, socket): (NodeId, io::Result<OwnedFd>)| {
-        let why = |error| format!("the kernel cannot be asked about sockets: {error}");
-        socket.map(|socket| (node, socket)).map_err(why)
-    };
-    let sockets: Result<Vec<_>, String> = sockets.into_iter().map(open).collect();
-    Ok(Diagnosis::new(sockets?, span(interval)))
-}
-
-fn span(span: Span) -> Duration {
-    Duration::from_nanos(span.as_nanos())
-}
-
-fn limits(recording: &Recording) -> Limits {
-    let Recording { max, rotate, keep, .. } = recording;
-    Limits { max: max.0, rotate: rotate.0, keep: *keep }
 }
 
 /// The more nodes, the less room for each: all together take less than a gigabyte when every slot
@@ -440,14 +334,19 @@ fn layout(nodes: usize) -> Layout {
     Layout { rings: 1, slots, sockets: 1 << 14 }
 }
 
-/// Calls of the static programs of a node that wait for the thread of records.
-const SHOWN_MAX: usize = 1 << 14;
+fn span(span: Span) -> Duration {
+    Duration::from_nanos(span.as_nanos())
+}
+
+fn limits(recording: &Recording) -> Limits {
+    let Recording { max, rotate, keep, .. } = recording;
+    Limits { max: max.0, rotate: rotate.0, keep: *keep }
+}
+
 /// Room for 10 ms of 26 million records a second; a packet makes three at each link.
 const PACKETS: Layout = Layout { rings: 1, slots: 1 << 18, sockets: 0 };
 /// Below the run folder.
 pub(crate) const FOLDER: &str = "records";
-const WITHOUT_SOCKETS: &str = "the nodes were made without it; write `record: standby`, so that it \
-                               can begin at any time";
 const WITHOUT_KERNEL: &str = "nothing looks at the kernel's stack; write `record: standby`, so that \
                               it can begin at any time";
 const WITHOUT_LIBRARY: &str = "programs were started without the library for it; write \
