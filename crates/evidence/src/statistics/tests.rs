@@ -4,6 +4,7 @@ use windtunnel_model::record::{Kind, Record};
 
 use super::Statistics;
 use crate::evidence::tests::{ENGINE, conversation, define, file, header, load, packet};
+use crate::file::Header;
 
 #[test]
 fn a_conversation_is_summed_up_by_layer_flow_and_lane() {
@@ -56,4 +57,19 @@ fn events_lost_are_gaps_and_not_records() {
     let gap = &statistics.gaps[0];
     assert_eq!((gap.begin_ns, gap.end_ns, gap.events), (2000, 3000, 7));
     assert_eq!(statistics.events, 7, "records and lost are all events");
+}
+
+#[test]
+fn a_layer_that_was_asked_for_later_than_the_header_was_written_is_recorded() {
+    let file_of = |layers: &[&str]| {
+        let layers = layers.iter().map(|name| (*name).to_owned()).collect();
+        let lost = Record { time: 4000, kind: Kind::Lost as u8, ..Record::default() };
+        let evidence = load(&[file(Header { layers, ..header() }, &[(ENGINE, vec![lost])])]);
+        Statistics::of(&evidence, evidence.records().iter()).unseen
+    };
+    let never = ["calls", "tcp", "kernel"].map(|name| format!("layer {name} was not recorded"));
+    assert_eq!(file_of(&[]), never);
+    assert_eq!(file_of(&["engine"]), never);
+    let in_vain = "layer calls was recorded, and nothing came of it";
+    assert_eq!(file_of(&["calls"])[0], in_vain);
 }
