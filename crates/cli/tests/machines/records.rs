@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::{Machines, is_missing};
+use super::support::{Machines, is_missing, until};
 
 fn json(machines: &Machines, words: &[&str]) -> Value {
     let output = machines.windtunnel(0, words).output().unwrap();
@@ -49,6 +49,40 @@ fn a_request_over_two_machines_is_explained_as_one() {
     }
 }
 
+#[test]
+fn recording_starts_and_stops_on_all_machines_of_a_live_run() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    let Some(mut machines) = Machines::new(2) else { return };
+    let mut run = machines.start(STANDBY, &[]);
+    run.wait_for("icmp_seq=3");
+    let ask = |words: &[&str]| {
+        let output = machines.ask(0, &[words, &["--run", run.name(), "--json"]].concat());
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    assert_eq!(ask(&["record", "status"])["on"], false);
+    let started = ask(&["record", "start", "--layers", "engine"]);
+    assert_eq!(started["on"], true, "{started:#}");
+    until("records of both machines", || {
+        // A machine's file is in the folder when the run is over; each has two of four lanes.
+        let seen = ask(&["record", "status"]);
+        let layers = seen["layers"].as_array().unwrap().clone();
+        let engine = layers.iter().find(|layer| layer["layer"] == "engine").unwrap().clone();
+        (engine["records"].as_u64().unwrap() > 50).then_some(())
+    });
+    assert_eq!(ask(&["record", "stop"])["on"], false);
+    ask(&["stop"]);
+    let outcome = run.finish();
+    outcome.assert_passed();
+    let folder = outcome.folder.to_str().unwrap();
+    let statistics = json(&machines, &["records", "stats", folder, "--json"]);
+    let lanes = statistics["lanes"].as_array().unwrap();
+    assert_eq!(lanes.len(), 2, "{statistics:#}");
+    assert!(lanes.iter().all(|lane| lane["offered_packets"].as_u64() > Some(5)), "{lanes:#?}");
+}
+
 /// A client that asks ten times over one connection, and a server that answers after 5 ms.
 const PROGRAMS: &str = r#"
 import socket, sys, time
@@ -81,4 +115,12 @@ nodes:
   server: {run: python3 ask.py serve 5000, daemon: true, ready: tcp:5000, pin: one}
   client: {run: python3 ask.py ask server 5000, after: server, pin: two}
 links: [{between: [client, server], name: wire, latency: 10ms, rate: 100mbit}]
+";
+
+const STANDBY: &str = "
+record: standby
+nodes:
+  a: {run: ping -4 -i 0.02 b, pin: one}
+  b: {run: sleep 600, daemon: true, pin: two}
+links: [{between: [a, b], latency: 5ms}]
 ";
