@@ -21,13 +21,17 @@ def program():
 
 
 class Run:
-    """A run of a scenario given as text: its folder is removed with the object."""
+    """A run of a scenario given as text: its folder is removed with the object. `user`: the number of the user who runs it."""
 
-    def __init__(self, scenario, *options):
+    def __init__(self, scenario, *options, user=None):
         self.folder = Path(tempfile.mkdtemp(prefix="wt-bench-"))
         file = self.folder / "net.yaml"
         file.write_text(scenario)
-        done = subprocess.run([program(), "run", str(file), "--out", str(self.folder / "run"), "--quiet", *options],
+        switch = []
+        if user is not None:
+            os.chown(self.folder, user, user)
+            switch = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        done = subprocess.run([*switch, program(), "run", str(file), "--out", str(self.folder / "run"), "--quiet", *options],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         self.verdict = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ""
         if not (self.folder / "run/run.json").exists():

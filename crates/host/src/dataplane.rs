@@ -43,6 +43,7 @@ use windtunnel_sys::{clock as sys_clock, limits, schedule as sys_schedule};
 use windtunnel_wire::vnet;
 
 use crate::clock::now;
+use crate::promotion::Promotion;
 use crate::recorder::Recorder;
 use change::advance;
 use clock::ArrivalClock;
@@ -79,6 +80,8 @@ pub(crate) struct Setup {
     pub remote: Option<Remote>,
     /// What is recorded of packets; `None`: nothing can be.
     pub records: Option<RecordSetup>,
+    /// What puts the loop before all other work of the machine.
+    pub promotion: Option<Promotion>,
 }
 
 /// The running loop.
@@ -204,6 +207,8 @@ impl Loop {
     }
 
     fn run(mut self) -> Tally {
+        let promotion = self.setup.promotion.take();
+        let is_real_time = promotion.is_some_and(|promotion| promotion.promote().is_ok());
         // Wake-ups as exact as the kernel gives them to an ordinary thread; failing costs 50 µs.
         let _ = sys_clock::set_timer_slack(std::num::NonZeroU64::MIN);
         // Served soon after each wake-up, at the same share of the processor; the loop works
@@ -237,6 +242,7 @@ impl Loop {
         if let Some((at, rows)) = last {
             self.setup.recorder.last_sample(at, rows);
         }
+        tally.real_time = is_real_time;
         tally.ran_ns = after.run_ns.saturating_sub(before.run_ns);
         tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
         tally.refused = self.refused;

@@ -60,6 +60,7 @@ pub mod outside;
 mod pairs;
 mod part;
 pub mod presence;
+mod promotion;
 mod quiet;
 mod recent;
 mod recorder;

@@ -43,6 +43,7 @@ use crate::observer::{Notice, Observer};
 use crate::options::{Foreground, Options};
 use crate::output::Output;
 use crate::presence::{self, Missing};
+use crate::promotion::Promotion;
 use crate::recorder::{Recorder, Recording};
 use crate::records::{self, Records};
 use crate::tables;
@@ -116,6 +117,7 @@ pub(crate) struct Prepared {
     node_set: NodeSet,
     routes: Arc<Routes>,
     records: Records,
+    promotion: Option<Promotion>,
     notes: Vec<String>,
     setup: Span,
 }
@@ -134,7 +136,7 @@ pub(crate) fn prepare(
         .write("plan.json", &serde_json::to_vec_pretty(&**plan).map_err(io("write plan.json"))?)?;
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     let nice = nice_of_programs();
-    let kernel = kernel(plan);
+    let (promotion, kernel) = (Promotion::prepare(), kernel(plan));
     let namespaces = windtunnel_node::enter_for(plan)?;
     let routes = Routes::compute(plan);
     if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
@@ -184,6 +186,7 @@ pub(crate) fn prepare(
     Ok(Prepared {
         signals,
         records,
+        promotion,
         notes: [namespaces.notes(), node_set.notes(), unmeasured.as_slice()].concat(),
         node_set,
         routes: Arc::new(routes),
@@ -261,7 +264,7 @@ impl Prepared {
         others: Option<(Membership, Remote)>,
     ) -> Result<Started, RunError> {
         let (membership, remote) = others.unzip();
-        let packets = (remote, self.records.of_packets());
+        let packets = (remote, self.records.of_packets(), self.promotion);
         let (threads, recording) =
             start_threads(plan, options, folder, &observer, &self.node_set, packets)?;
         let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
@@ -302,7 +305,7 @@ fn start_threads(
     folder: &Folder,
     observer: &Arc<dyn Observer>,
     node_set: &NodeSet,
-    (remote, records): (Option<Remote>, RecordSetup),
+    (remote, records, promotion): (Option<Remote>, RecordSetup, Option<Promotion>),
 ) -> Result<(Threads, Recording), RunError> {
     let wake = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
     let (recorder, recording) = Recorder::start(folder, plan)?;
@@ -318,6 +321,7 @@ fn start_threads(
         notify: Arc::clone(&wake),
         remote,
         records: Some(records),
+        promotion,
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
     Ok((Threads { wake, recorder, output, matches, dataplane, notes }, recording))

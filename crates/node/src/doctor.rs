@@ -27,6 +27,7 @@ pub fn diagnose() -> Vec<Check> {
     let trials = checks::TRIALS.iter().map(Trial::check);
     let mut all: Vec<Check> = settings.chain(trials).collect();
     all.push(checks::open_files());
+    all.push(checks::priority());
     all
 }
 

@@ -1,6 +1,9 @@
 //! How the kernel schedules the calling thread. Source: sched_setattr(2), sched(7).
 
 use std::io;
+use std::ptr;
+
+use rustix::thread::Pid;
 
 use crate::ffi::check;
 
@@ -15,17 +18,53 @@ pub const SHORTEST_SLICE_NS: u64 = 100_000;
 /// # Errors
 /// `EPERM` where the policy or nice value of the thread may not be set again, `E2BIG`, `EINVAL`.
 pub fn set_slice(slice_ns: u64) -> io::Result<()> {
+    let mut attributes = attributes(None)?;
+    attributes.runtime = slice_ns;
+    set_attributes(None, &attributes)
+}
+
+fn attributes(thread: Option<Pid>) -> io::Result<Attributes> {
     let mut attributes = Attributes { size: ATTRIBUTES_BYTES, ..Attributes::default() };
+    let id = Pid::as_raw(thread);
     // SAFETY: the pointer is to a live value of the size that is passed.
     let returned = unsafe {
-        libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, ATTRIBUTES_BYTES, 0)
+        libc::syscall(libc::SYS_sched_getattr, id, &raw mut attributes, ATTRIBUTES_BYTES, 0)
     };
     check(libc::c_int::try_from(returned).unwrap_or(-1))?;
-    attributes.runtime = slice_ns;
+    Ok(attributes)
+}
+
+fn set_attributes(thread: Option<Pid>, attributes: &Attributes) -> io::Result<()> {
+    let id = Pid::as_raw(thread);
     // SAFETY: the pointer is to a live value that holds its own size.
-    let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    let returned =
+        unsafe { libc::syscall(libc::SYS_sched_setattr, id, ptr::from_ref(attributes), 0) };
     check(libc::c_int::try_from(returned).unwrap_or(-1))?;
     Ok(())
+}
+
+/// How a thread competes for processors (sched(7)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// By nice values.
+    Normal,
+    /// Before all threads that are not real-time (`SCHED_RR`, the lowest priority).
+    RealTime,
+}
+
+/// Sets the policy of a thread, of the calling one for `None`; what it starts inherits it. The nice
+/// value stays.
+///
+/// # Errors
+/// `EPERM` for [`Policy::RealTime`] without `CAP_SYS_NICE` in the initial user namespace or room in
+/// `RLIMIT_RTPRIO`; `ESRCH`.
+pub fn set_policy(thread: Option<Pid>, policy: Policy) -> io::Result<()> {
+    let mut attributes = attributes(thread)?;
+    (attributes.policy, attributes.priority) = match policy {
+        Policy::Normal => (libc::SCHED_OTHER.cast_unsigned(), 0),
+        Policy::RealTime => (libc::SCHED_RR.cast_unsigned(), 1),
+    };
+    set_attributes(thread, &attributes)
 }
 
 /// The nice value of the calling thread, -20 (most of the processor) to 19 (setpriority(2)).
@@ -68,6 +107,22 @@ mod tests {
     #[test]
     fn an_ordinary_thread_may_ask_for_short_slices() {
         std::thread::spawn(|| set_slice(SHORTEST_SLICE_NS)).join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_real_time_thread_becomes_normal_again() {
+        let both = || {
+            // Where that is refused it stays as it is.
+            let refused = set_policy(None, Policy::RealTime).err();
+            let during = attributes(None)?;
+            set_policy(None, Policy::Normal)?;
+            let after = attributes(None)?;
+            let expected = if refused.is_some() { libc::SCHED_OTHER } else { libc::SCHED_RR };
+            assert_eq!(during.policy, expected.cast_unsigned(), "{refused:?}");
+            assert_eq!((after.policy, after.priority), (0, 0));
+            io::Result::Ok(())
+        };
+        std::thread::spawn(both).join().unwrap().unwrap();
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! More work than the machine has processor time for. With a bound of nanoseconds every machine is
 //! overloaded by a flood: the tests are of the response, not of the speed of this machine.
 
+use std::fs;
+use std::process::Command;
+
 use super::support::{Lab, is_missing, users};
 
 /// Sends small datagrams as fast as it can.
@@ -101,3 +104,54 @@ fn an_overload_ends_the_run_where_the_command_line_wants_it() {
         assert!(!outcome.is_faithful());
     }
 }
+
+/// Prints the scheduling policy of this process: the 41st field of its statistics (proc(5)).
+const POLICY: &str = "
+with open('/proc/self/stat') as file:
+    print('policy', file.read().rsplit(')', 1)[1].split()[38])
+";
+
+#[test]
+fn only_the_packet_loop_comes_before_all_other_work_and_only_where_root_runs_it() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    // In a container root may be without the right: util-linux's chrt meets the same refusal.
+    let tried = Command::new("chrt").args(["-r", "1", "true"]).output();
+    let root_may = tried.is_ok_and(|output| output.status.success());
+    for user in users() {
+        let lab = Lab::new(user);
+        lab.write("policy.py", POLICY);
+        let mut live = lab.start(
+            "nodes:\n  a: {run: [{run: python3 policy.py}, {run: sleep 600}]}\n  b: {}\n\
+             links: [{between: [a, b]}]\n",
+        );
+        live.wait_for_output("a", "policy");
+        let expected = user.number() == 0 && root_may;
+        let loops = policies(live.id(), |name| name == "engine");
+        assert_eq!(loops, [if expected { REAL_TIME } else { NORMAL }]);
+        let others = policies(live.id(), |name| name != "engine");
+        assert!(others.iter().all(|policy| *policy == NORMAL), "{others:?}");
+        assert_eq!(live.ask("stop", &[]).status.code(), Some(0));
+        let outcome = live.finish();
+        assert!(outcome.output("a").contains("policy 0"), "{}", outcome.output("a"));
+        assert_eq!(outcome.report()["machine"]["real_time"], expected);
+        lab.assert_nothing_left();
+    }
+}
+
+/// Of the threads of a process whose names are wanted.
+fn policies(process: u32, wanted: impl Fn(&str) -> bool) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let stat = |thread: std::io::Result<fs::DirEntry>| {
+        let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+        let (name, fields) = stat.split_once('(').unwrap().1.rsplit_once(')').unwrap();
+        let policy = fields.split_whitespace().nth(38).unwrap().parse().unwrap();
+        wanted(name).then_some(policy)
+    };
+    threads.filter_map(stat).collect()
+}
+
+/// `SCHED_OTHER`, `SCHED_RR`.
+const NORMAL: u32 = 0;
+const REAL_TIME: u32 = 2;

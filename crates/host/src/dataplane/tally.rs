@@ -39,6 +39,8 @@ pub(crate) struct Tally {
     pub overloads: Overloads,
     /// How often and how long it stood still.
     pub stalls: Stalls,
+    /// Whether it came before all other work of the machine.
+    pub real_time: bool,
     /// Time that the thread ran, in nanoseconds.
     pub ran_ns: u64,
     /// Time that it waited for a processor, in nanoseconds.

@@ -25,7 +25,7 @@ pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
         let flow = owner.and_then(|part| part.tally.flows.get(index)).unwrap_or(flow);
         all.flows.push(flow.clone());
     }
-    for tally in tallies {
+    for tally in &tallies {
         all.departures.add(&tally.departures);
         all.flow_starts.add(&tally.flow_starts);
         all.late = all.late.saturating_add(tally.late);
@@ -42,6 +42,7 @@ pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
         all.waited_ns = all.waited_ns.saturating_add(tally.waited_ns);
         all.failure = all.failure.or_else(|| tally.failure.clone());
     }
+    all.real_time = tallies.iter().all(|tally| tally.real_time);
     all.late_intervals.sort_by_key(|interval| interval.at);
     all.kernel_drops.sort_unstable();
     all

@@ -117,6 +117,7 @@ fn machine(evidence: &Evidence<'_>) -> Machine {
         stall_worst_ns: tally.stalls.longest.as_nanos(),
         freezes: evidence.freezes.times,
         frozen_ns: evidence.freezes.lasted.as_nanos(),
+        real_time: tally.real_time,
         engine_ran_ns: tally.ran_ns,
         engine_waited_ns: tally.waited_ns,
         busy_percent: busy_percent(evidence.processors),

@@ -9,6 +9,7 @@ use windtunnel_sys::mount::{self, Access, Propagation};
 use windtunnel_sys::namespace::{self, Flags};
 use windtunnel_sys::packet;
 use windtunnel_sys::ping::{Family, Socket};
+use windtunnel_sys::schedule::{self, Policy};
 use windtunnel_sys::{clock, limits, process};
 
 use super::trial::{Place, Problem, Trial};
@@ -87,6 +88,26 @@ pub(super) fn open_files() -> Check {
             Check::bad(NAME, format!("only up to {limit}"), Some(hint.into()))
         }
     }
+}
+
+/// How the packet loop competes with programs and all else. Nothing fails without.
+pub(super) fn priority() -> Check {
+    let thread = || {
+        schedule::set_policy(None, Policy::RealTime)?;
+        schedule::set_policy(None, Policy::Normal)
+    };
+    let tried = std::thread::spawn(thread).join();
+    let detail = match tried {
+        Ok(Ok(())) => {
+            "real-time (SCHED_RR): the packet loop comes before all other work".to_owned()
+        }
+        Ok(Err(error)) => format!(
+            "the packet loop is an ordinary thread with short time slices; programs are nicer \
+             (SCHED_RR is for root: {error})"
+        ),
+        Err(_) => "not known".to_owned(),
+    };
+    Check::good("priority", detail)
 }
 
 fn user_namespace() -> Result<String, Problem> {

@@ -115,6 +115,10 @@ pub struct Machine {
     pub freezes: u64,
     /// How long that was, together, in nanoseconds.
     pub frozen_ns: u64,
+    /// Whether the engine's thread came before all other work of the machine (`SCHED_RR`): where
+    /// root runs it.
+    #[serde(default)]
+    pub real_time: bool,
     /// Time that the engine's thread ran, in nanoseconds.
     pub engine_ran_ns: u64,
     /// Time that it was ready but had no processor, in nanoseconds.

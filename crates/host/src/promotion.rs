@@ -1,0 +1,82 @@
+//! The packet loop before all other work of the machine, where the user may have that (root).
+//!
+//! The right (`CAP_SYS_NICE`) is lost with the move into a user namespace, and the loop's thread
+//! begins after it. So a copy of this process stays outside, gives the thread its policy when it is
+//! there, and ends.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::process::{self, Pid, Signal};
+use windtunnel_sys::schedule::{self, Policy};
+use windtunnel_sys::{limits, unix};
+
+/// What can give a thread of this process real-time priority.
+#[derive(Debug)]
+pub(crate) struct Promotion {
+    outside: Pid,
+    channel: OwnedFd,
+}
+
+impl Promotion {
+    /// To be called before the process moves into a user namespace, with one thread. `None`: this
+    /// user may not have it, or the machine does not give it.
+    pub(crate) fn prepare() -> Option<Promotion> {
+        let thread = limits::current_thread();
+        schedule::set_policy(Some(thread), Policy::RealTime).ok()?;
+        schedule::set_policy(Some(thread), Policy::Normal).ok()?;
+        let (channel, other_end) = unix::seqpacket_pair().ok()?;
+        let parent = process::current();
+        match namespace::fork_into(Flags::NONE).ok()? {
+            Fork::Child => {
+                drop(channel);
+                process::exit_now(i32::from(serve(parent, &other_end).is_err()))
+            }
+            Fork::Parent { pid, .. } => Some(Promotion { outside: pid, channel }),
+        }
+    }
+
+    /// Puts the calling thread before all other work.
+    ///
+    /// # Errors
+    /// What the kernel says; `ESRCH` if the process outside is gone.
+    pub(crate) fn promote(self) -> io::Result<()> {
+        let thread = limits::current_thread().as_raw_nonzero().get();
+        unix::send(&self.channel, &thread.to_ne_bytes(), &[])?;
+        let mut answer = [0; 4];
+        let received = unix::receive(&self.channel, &mut answer)?;
+        drop(self.channel);
+        // It ends by itself; another waiter may have been first.
+        let _ = process::wait_pid(self.outside, false);
+        match (received.bytes, i32::from_ne_bytes(answer)) {
+            (4, 0) => Ok(()),
+            (4, errno) => Err(io::Error::from_raw_os_error(errno)),
+            _ => Err(io::Error::other("the process outside of the user namespace is gone")),
+        }
+    }
+}
+
+/// The life of the process outside: one thread of the parent gets its policy.
+fn serve(parent: Pid, channel: &OwnedFd) -> io::Result<()> {
+    process::set_parent_death_signal(Some(Signal::KILL))?;
+    let mut number = [0; 4];
+    if unix::receive(channel, &mut number)?.bytes != number.len() {
+        return Ok(());
+    }
+    let thread = Pid::from_raw(i32::from_ne_bytes(number));
+    let thread = thread.filter(|thread| is_of(parent, *thread));
+    let done = match thread {
+        Some(thread) => schedule::set_policy(Some(thread), Policy::RealTime),
+        None => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+    };
+    let errno = done.err().map_or(0, |error| error.raw_os_error().unwrap_or(-1));
+    unix::send(channel, &errno.to_ne_bytes(), &[])?;
+    Ok(())
+}
+
+fn is_of(process: Pid, thread: Pid) -> bool {
+    let (process, thread) = (process.as_raw_nonzero(), thread.as_raw_nonzero());
+    Path::new(&format!("/proc/{process}/task/{thread}")).exists()
+}
