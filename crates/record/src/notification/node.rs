@@ -36,6 +36,7 @@ struct Caller {
     thread: i32,
     pid: i32,
     time: u64,
+    filter: u64,
 }
 
 /// A call on a socket.
@@ -56,9 +57,11 @@ impl Node {
         self.id
     }
 
-    /// Looks at a call that waits. A program of which calls will not be seen is returned, with why.
+    /// Looks at a call that waits, of a process under the filter. A program of which calls will not
+    /// be seen is returned, with why.
     pub(super) fn look(
         &mut self,
+        filter: u64,
         shown: &Notification,
         time: u64,
     ) -> io::Result<Option<(String, String)>> {
@@ -67,7 +70,7 @@ impl Node {
             let (kind, flow, args) = (Kind::Process as u8, process.number, words(process.name));
             self.shelf.put(&Record { time, kind, flags: 0, extra: 0, flow, args });
         }
-        let caller = Caller { thread: shown.thread, pid, time };
+        let caller = Caller { thread: shown.thread, pid, time, filter };
         match Shown::of(shown) {
             Shown::Transfer { call, descriptor, sends, asked } => {
                 self.transfer(caller, descriptor, call, sends, asked)?;
@@ -102,11 +105,12 @@ impl Node {
         Ok(None)
     }
 
-    /// All processes of a filter have ended. What the last calls of those that were killed have done
-    /// is not known.
-    pub(super) fn end(&mut self) {
+    /// All processes under a filter have ended. What the last calls of those that were killed have
+    /// done is not known. Calls of processes under the node's other filters go on.
+    pub(super) fn end(&mut self, filter: u64) {
         for socket in self.sockets.values_mut() {
-            for pending in socket.pending.iter_mut().filter_map(Option::take) {
+            let ended = |call: &mut Option<Pending>| call.take_if(|it| it.filter == filter);
+            for pending in socket.pending.iter_mut().filter_map(ended) {
                 self.shelf.put(&pending.with_result(socket.flow, 0));
             }
         }
@@ -133,8 +137,8 @@ impl Node {
             flags |= flag::NONBLOCKING;
         }
         let offset = used.position.at[direction];
-        let mut pending =
-            Pending { call, time: caller.time, thread: caller.thread, asked, offset, flags };
+        let Caller { thread, time, filter, .. } = caller;
+        let mut pending = Pending { call, time, thread, filter, asked, offset, flags };
         if socket.protocol == Protocol::Udp {
             let record = datagram(socket, &mut pending, &used);
             self.shelf.put(&record);
@@ -163,8 +167,9 @@ impl Node {
         // Asked again while it goes on, by a program that looks how far it is.
         if socket.connecting.is_none() && !socket.is_defined {
             let flags = if used.position.is_nonblocking { flag::NONBLOCKING } else { 0 };
-            let (call, time, thread) = (Call::Connect, caller.time, caller.thread);
-            let pending = Pending { call, time, thread, asked: 0, offset: 0, flags };
+            let Caller { thread, time, filter, .. } = caller;
+            let call = Call::Connect;
+            let pending = Pending { call, time, thread, filter, asked: 0, offset: 0, flags };
             socket.connecting = Some((pending, target));
         }
         Ok(())
@@ -192,8 +197,9 @@ impl Node {
         for pending in socket.pending.iter_mut().filter_map(Option::take) {
             self.shelf.put(&pending.record(socket.flow, &used.position));
         }
-        let (time, thread, offset) = (caller.time, caller.thread, used.position.at[0]);
-        let pending = Pending { call, time, thread, asked: asked.into(), offset, flags: 0 };
+        let Caller { thread, time, filter, .. } = caller;
+        let (asked, offset) = (asked.into(), used.position.at[0]);
+        let pending = Pending { call, time, thread, filter, asked, offset, flags: 0 };
         self.shelf.put(&pending.with_result(socket.flow, 0));
         Ok(())
     }
@@ -292,8 +298,9 @@ impl Node {
             self.shelf.put(&pending.with_result(socket.flow, result));
         }
         if let Some(time) = accepted {
-            let (call, thread) = (Call::Accept, caller.thread);
-            let pending = Pending { call, time, thread, asked: 0, offset: 0, flags: 0 };
+            let Caller { thread, filter, .. } = caller;
+            let call = Call::Accept;
+            let pending = Pending { call, time, thread, filter, asked: 0, offset: 0, flags: 0 };
             self.shelf.put(&pending.with_result(socket.flow, 0));
         }
     }

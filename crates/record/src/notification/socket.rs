@@ -34,6 +34,8 @@ pub(super) struct Pending {
     pub(super) call: Call,
     pub(super) time: u64,
     pub(super) thread: i32,
+    /// Of the process's filter.
+    pub(super) filter: u64,
     pub(super) asked: u64,
     pub(super) offset: u64,
     pub(super) flags: u8,

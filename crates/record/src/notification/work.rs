@@ -127,7 +127,7 @@ impl Work {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
             Ok(None) | Err(_) => {
                 if is_closed {
-                    self.nodes[node].end();
+                    self.nodes[node].end(token);
                 }
                 self.listeners.remove(&token);
                 return self.note(|findings| findings.living -= 1);
@@ -136,7 +136,7 @@ impl Work {
         let time = clock::monotonic_ns();
         let looked = self.recording.load(Ordering::Relaxed).then(|| {
             let node = &mut self.nodes[node];
-            panic::catch_unwind(AssertUnwindSafe(|| node.look(&shown, time)))
+            panic::catch_unwind(AssertUnwindSafe(|| node.look(token, &shown, time)))
         });
         // An error says that the listener is no listener.
         let _ = listener.resume(shown.id);
