@@ -15,15 +15,24 @@ for _ in range(int(sys.argv[1])):
 print('sent')
 ";
 
+/// On the way, so that a packet is more work for the emulation than for its sender, also where the
+/// emulation comes first.
+const ROUTERS: usize = 60;
+
 fn scenario(lab: &Lab, packets: u32, policy: &str) -> String {
     lab.write("flood.py", FLOOD);
+    let routers: Vec<String> = (1..=ROUTERS).map(|number| format!("r{number}")).collect();
+    let ends = routers.windows(2).map(|pair| format!(", {{between: [{}, {}]}}", pair[0], pair[1]));
+    let (first, last, between) = (&routers[0], &routers[ROUTERS - 1], ends.collect::<String>());
     format!(
         "on-overload: {policy}
 nodes:
   a: {{run: python3 flood.py {packets} b}}
   b: {{}}
-links: [{{between: [a, b], name: wire}}]
-"
+routers: [{}]
+links: [{{between: [a, {first}], name: wire}}{between}, {{between: [{last}, b]}}]
+",
+        routers.join(", ")
     )
 }
 
@@ -123,7 +132,7 @@ fn only_the_packet_loop_comes_before_all_other_work_and_only_where_root_runs_it(
         let lab = Lab::new(user);
         lab.write("policy.py", POLICY);
         let mut live = lab.start(
-            "nodes:\n  a: {run: [{run: python3 policy.py}, {run: sleep 600}]}\n  b: {}\n\
+            "nodes: {a: {run: python3 policy.py}, b: {run: sleep 600}}\n\
              links: [{between: [a, b]}]\n",
         );
         live.wait_for_output("a", "policy");
