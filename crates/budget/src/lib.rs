@@ -3,13 +3,22 @@
 //! **Promises:** [`pacing`]: over any time, no more than the rate's bytes for that time, one message,
 //! and the bytes of [`CREDIT_NS`](pacing::CREDIT_NS); and no less, as long as something is there to
 //! move: start times are absolute, remainders of divisions are carried, so that nothing drifts.
+//! [`discard`]: work for datagrams that have no room is avoided, of those that can be read none
+//! is missing. [`processor`]: a group that wants more than its share of processor time has its share in any
+//! second; sleeping is never stretched.
 //!
 //! **Refuses:** clocks, files and processes; waiting (the caller waits until the time that it got).
 //!
 //! | module | content |
 //! | --- | --- |
+//! | [`discard`] | which datagrams are dropped before the kernel works for them |
 //! | [`pacing`] | when bytes may move: budgets that processes share without a lock |
+//! | [`processor`] | when programs may run: a virtual slower processor |
 
 #![cfg_attr(not(test), no_std)]
 
+extern crate alloc;
+
+pub mod discard;
 pub mod pacing;
+pub mod processor;

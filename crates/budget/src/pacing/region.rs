@@ -42,6 +42,8 @@ pub struct Region {
     totals: [Total; 2],
     /// Times that no entry was free, and the first was used.
     crowded: AtomicU64,
+    /// Programs, or ways to move bytes, that were seen and that nothing holds to the limit.
+    escapes: AtomicU64,
     slots: [Slot; SLOTS],
 }
 
@@ -211,6 +213,17 @@ impl Region {
         }
     }
 
+    /// Counts something that is not held to the limit.
+    pub fn count_escape(&self) {
+        self.escapes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was seen that is not held to the limit.
+    #[must_use]
+    pub fn escapes(&self) -> u64 {
+        self.escapes.load(Ordering::Relaxed)
+    }
+
     /// Times that something with a budget of its own had to share that of others.
     #[must_use]
     pub fn crowded(&self) -> u64 {
@@ -268,6 +281,7 @@ mod tests {
             generation: AtomicU32::new(0),
             totals: [total(), total()],
             crowded: AtomicU64::new(0),
+            escapes: AtomicU64::new(0),
             slots: std::array::from_fn(slot),
         };
         assert!(!region.is_valid());

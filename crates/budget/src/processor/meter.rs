@@ -1,0 +1,86 @@
+//! Readings of processor time, in windows for reports.
+
+/// The length of a window: it ends with the first reading after that.
+pub const WINDOW_NS: u64 = 1_000_000_000;
+
+/// What a group has had so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The time of the reading.
+    pub now_ns: u64,
+    /// Processor time that it has used.
+    pub used_ns: u64,
+    /// How long it was kept from running.
+    pub held_ns: u64,
+}
+
+/// What a group has had in about a second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Window {
+    /// When it ended.
+    pub end_ns: u64,
+    /// How long it was.
+    pub length_ns: u64,
+    /// Processor time that was used.
+    pub used_ns: u64,
+    /// How long the group was kept from running.
+    pub held_ns: u64,
+}
+
+/// Makes windows of readings.
+#[derive(Debug, Clone)]
+pub struct Meter {
+    began: Reading,
+}
+
+impl Meter {
+    /// The first window begins with this reading.
+    #[must_use]
+    pub fn new(began: Reading) -> Self {
+        Meter { began }
+    }
+
+    /// When the window under way will be complete.
+    #[must_use]
+    pub fn due_ns(&self) -> u64 {
+        self.began.now_ns.saturating_add(WINDOW_NS)
+    }
+
+    /// The window that is complete with this reading, if one is.
+    pub fn read(&mut self, reading: Reading) -> Option<Window> {
+        (reading.now_ns >= self.due_ns()).then(|| self.cut(reading))
+    }
+
+    /// Ends the window under way with this reading, however long it is.
+    pub fn cut(&mut self, reading: Reading) -> Window {
+        let began = core::mem::replace(&mut self.began, reading);
+        Window {
+            end_ns: reading.now_ns,
+            length_ns: reading.now_ns.saturating_sub(began.now_ns),
+            used_ns: reading.used_ns.saturating_sub(began.used_ns),
+            held_ns: reading.held_ns.saturating_sub(began.held_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(now_ms: u64, used_ms: u64, held_ms: u64) -> Reading {
+        let ns = |ms: u64| ms * 1_000_000;
+        Reading { now_ns: ns(now_ms), used_ns: ns(used_ms), held_ns: ns(held_ms) }
+    }
+
+    #[test]
+    fn a_window_ends_with_the_first_reading_after_a_second_and_the_next_begins_there() {
+        let mut meter = Meter::new(reading(5, 1, 0));
+        assert_eq!(meter.read(reading(1004, 250, 700)), None);
+        let window = meter.read(reading(1010, 252, 703)).unwrap();
+        assert_eq!((window.length_ns, window.used_ns), (1_005_000_000, 251_000_000));
+        assert_eq!((window.end_ns, window.held_ns), (1_010_000_000, 703_000_000));
+        assert_eq!(meter.read(reading(2009, 500, 1400)), None);
+        let rest = meter.cut(reading(2009, 500, 1400));
+        assert_eq!((rest.length_ns, rest.used_ns), (999_000_000, 248_000_000));
+    }
+}
