@@ -1,12 +1,14 @@
-//! Clocks, in nanoseconds. Source: clock_gettime(2), clock_nanosleep(2), PR_SET_TIMERSLACK(2const).
+//! Clocks, in nanoseconds. Source: clock_gettime(2), clock_nanosleep(2),
+//! PR_SET_TIMERSLACK(2const), clock_getcpuclockid(3), getrusage(2).
 
 use std::io;
 use std::num::NonZeroU64;
 
+use rustix::process::Pid;
 use rustix::thread::ClockId as SleepClock;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::ffi::{nanoseconds, timespec};
+use crate::ffi::{check, nanoseconds, timespec};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`: since some moment in the past, never backwards.
 pub fn monotonic_ns() -> u64 {
@@ -66,6 +68,38 @@ pub fn thread_cpu_ns() -> u64 {
 /// Nanoseconds for which all threads of the process have been running on processors.
 pub fn process_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+/// Nanoseconds for which all threads of another process have been running on processors, also
+/// those that have ended; of a process that has ended, until it is waited for.
+///
+/// # Errors
+/// `ESRCH` for a process that is gone.
+pub fn cpu_ns_of(process: Pid) -> io::Result<u64> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: the pointer is to a live value.
+    let error =
+        unsafe { libc::clock_getcpuclockid(process.as_raw_nonzero().get(), &raw mut clock) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live value. A clock that is gone is an error.
+    check(unsafe { libc::clock_gettime(clock, &raw mut time) })?;
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    Ok(part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_nsec)))
+}
+
+/// Nanoseconds for which those children of the calling process have been running that it has waited
+/// for, with those that these have waited for; to the microsecond.
+pub fn ended_children_cpu_ns() -> u64 {
+    // SAFETY: the structure consists of numbers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live value, and the first argument is one of the known.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    let of = |time: libc::timeval| part(time.tv_sec) * 1_000_000_000 + part(time.tv_usec) * 1000;
+    of(usage.ru_utime).saturating_add(of(usage.ru_stime))
 }
 
 /// Sleeps until [`monotonic_ns`] reaches `at_ns`; returns at once when it has.

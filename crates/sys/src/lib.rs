@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`bpf_array`] | arrays that this process shares with BPF programs |
 //! | [`packet`] | a packet socket over all interfaces, with a mapped ring |
+//! | [`frame_queue`] | frames from one process to another through shared memory |
 //! | [`netdev`] | names and indices of network devices |
 //! | [`ping`] | ICMP echo without privilege |
 //! | [`namespace`] | unshare, fork into, join namespaces; user and group maps |
@@ -51,7 +52,9 @@ pub mod capability;
 pub mod clock;
 pub mod descriptor;
 pub mod executable;
+pub mod frame_queue;
 pub mod interfaces;
+pub mod limited;
 pub mod limits;
 pub mod mount;
 pub mod namespace;

@@ -111,6 +111,13 @@ pub fn ticks_per_second() -> u64 {
     u64::try_from(ticks).unwrap_or(100)
 }
 
+/// The size of a page of memory, in bytes.
+pub fn page_bytes() -> u64 {
+    // SAFETY: sysconf(3) takes no pointers.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
+}
+
 /// How many bytes an unprivileged user can still write to the file system that holds `path`.
 ///
 /// # Errors

@@ -123,6 +123,49 @@ impl Socket {
     }
 }
 
+/// The sending side alone, which receives nothing. Its descriptor can be given to another process.
+#[derive(Debug)]
+pub struct Outlet {
+    descriptor: OwnedFd,
+    scratch: send::Scratch,
+}
+
+impl Outlet {
+    /// Opens one for the interfaces of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// `EPERM` without `CAP_NET_RAW`.
+    pub fn open() -> io::Result<Outlet> {
+        let descriptor = open_descriptor()?;
+        let socket = descriptor.as_fd();
+        set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &ON)?;
+        set_option(socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &ON)?;
+        Ok(Outlet::from(descriptor))
+    }
+
+    /// Sends frames; see [`Sender::send`].
+    ///
+    /// # Errors
+    /// As [`Sender::send`].
+    pub fn send(&mut self, batch: &[Outgoing<'_>]) -> io::Result<usize> {
+        Sender::new(self.descriptor.as_fd(), &mut self.scratch).send(batch)
+    }
+}
+
+impl From<OwnedFd> for Outlet {
+    /// That of another process.
+    fn from(descriptor: OwnedFd) -> Outlet {
+        Outlet { descriptor, scratch: send::Scratch::new() }
+    }
+}
+
+impl AsFd for Outlet {
+    /// For polling: writable when the send buffer has room.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
 impl AsFd for Socket {
     /// For polling: readable when the newest slot that the kernel filled was not released yet.
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -57,6 +57,13 @@ impl Event {
     }
 }
 
+impl From<OwnedFd> for Event {
+    /// A copy of an event, perhaps that of another process.
+    fn from(descriptor: OwnedFd) -> Event {
+        Event(descriptor)
+    }
+}
+
 impl AsFd for Event {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

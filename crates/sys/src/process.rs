@@ -12,7 +12,7 @@ use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, WaitOptio
 use crate::ffi::check;
 
 pub use rustix::process::{Pid, Signal};
-pub use spawn::{Session, SpawnError, SpawnPlan, Step, User, spawn};
+pub use spawn::{ProcessLimits, Session, SpawnError, SpawnPlan, Step, User, spawn};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,15 @@ pub fn parent() -> Option<Pid> {
 /// What prctl(2) says.
 pub fn set_child_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(current()))?)
+}
+
+/// Begins a session of the calling process's own, without a terminal. Source: setsid(2).
+///
+/// # Errors
+/// `EPERM` for the leader of a process group.
+pub fn begin_session() -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(())
 }
 
 /// Sets which permissions files made by the process do not get; those until now.

@@ -98,6 +98,29 @@ impl AsFd for Listener {
     }
 }
 
+/// Has the kernel refuse io_uring_setup(2) with `ENOSYS` to the calling thread and to all that it
+/// starts, so that they use calls that can be looked at. A process without rights renounces those of
+/// programs for that (`PR_SET_NO_NEW_PRIVS`).
+///
+/// # Errors
+/// What seccomp(2) says.
+pub fn refuse_rings() -> io::Result<()> {
+    let instructions = filter::without_rings();
+    let program = filter::Program {
+        length: filter::WITHOUT_RINGS_LENGTH,
+        instructions: instructions.as_ptr(),
+    };
+    // SAFETY: the program and its instructions live, and the kernel copies them.
+    let install = || unsafe {
+        libc::syscall(libc::SYS_seccomp, filter::SET_MODE_FILTER, 0, &raw const program)
+    };
+    if install() == 0 {
+        return Ok(());
+    }
+    rustix::thread::set_no_new_privs(true)?;
+    if install() == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Bytes of the message with which a listener is handed over: see `install`.
 pub const HANDOVER_BYTES: usize = 72;
 

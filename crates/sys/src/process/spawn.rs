@@ -52,6 +52,12 @@ pub struct SpawnPlan<'a> {
     /// the other end of this socket ([`crate::seccomp`]). Needs `CAP_SYS_ADMIN` in the user
     /// namespace in which the program starts, or else `no_new_privs`.
     pub supervisor: Option<BorrowedFd<'a>>,
+    /// The nice value, -20 to 19, or the caller's.
+    pub nice: Option<i32>,
+    /// Control groups that the program enters, as their open `cgroup.procs`.
+    pub groups: &'a [BorrowedFd<'a>],
+    /// Limits that the program and all that it starts have, each for itself: soft and hard.
+    pub limits: ProcessLimits,
     /// The signal that the program gets when the thread that started it ends.
     pub parent_death_signal: Option<Signal>,
 }
@@ -68,6 +74,18 @@ pub enum Session {
     New,
     /// A session of its own, controlled by the terminal that is its standard input.
     NewWithTerminal,
+}
+
+/// What the kernel limits for each process by itself, setrlimit(2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessLimits {
+    /// Descriptors.
+    pub open_files: Option<u64>,
+    /// Processes and threads of its user in its user namespace (before Linux 5.14, in all of them);
+    /// does not hold for the machine's root.
+    pub processes: Option<u64>,
+    /// Bytes that it can write to and has for itself, whether they are in use or not.
+    pub data: Option<u64>,
 }
 
 /// A user and its only group.
@@ -95,6 +113,10 @@ pub enum Step {
     Terminal,
     /// Standard input, output and error.
     Stdio,
+    /// Entering control groups.
+    Group,
+    /// Limits of the process, and its nice value.
+    Limit,
     Namespace,
     User,
     Folder,
@@ -124,6 +146,9 @@ impl<'a> SpawnPlan<'a> {
             drop_capabilities: false,
             no_new_privs: false,
             supervisor: None,
+            nice: None,
+            groups: &[],
+            limits: ProcessLimits::default(),
             parent_death_signal: None,
         }
     }
@@ -223,6 +248,8 @@ impl fmt::Display for SpawnError {
             Step::Session => "cannot make a session",
             Step::Terminal => "cannot take the terminal",
             Step::Stdio => "cannot set up standard input and output",
+            Step::Group => "cannot enter the control group",
+            Step::Limit => "cannot set the limits of the process",
             Step::Namespace => "cannot join the user namespace",
             Step::User => "cannot change the user",
             Step::Folder => "cannot enter the working folder",
@@ -239,11 +266,13 @@ impl std::error::Error for SpawnError {
     }
 }
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 12] = [
     Step::Fork,
     Step::Session,
     Step::Terminal,
     Step::Stdio,
+    Step::Group,
+    Step::Limit,
     Step::Namespace,
     Step::User,
     Step::Folder,

@@ -176,6 +176,22 @@ pub const fn program() -> [Instruction; LENGTH] {
     program
 }
 
+/// The instructions of [`without_rings`].
+pub const WITHOUT_RINGS_LENGTH: u16 = 6;
+
+/// A program that answers io_uring_setup(2) as a kernel without it, and lets all else pass.
+#[must_use]
+pub const fn without_rings() -> [Instruction; WITHOUT_RINGS_LENGTH as usize] {
+    [
+        step(LOAD_WORD, DATA_ARCHITECTURE),
+        jump(JUMP_EQUAL, ARCHITECTURE, 0, 3),
+        step(LOAD_WORD, DATA_NUMBER),
+        jump(JUMP_EQUAL, number::IO_URING_SETUP, 0, 1),
+        step(RETURN, RET_ERRNO | ENOSYS),
+        step(RETURN, RET_ALLOW),
+    ]
+}
+
 impl Program {
     /// What seccomp(2) takes, for as long as the instructions live.
     #[must_use]
@@ -209,6 +225,8 @@ const DATA_ARCHITECTURE: u32 = 4;
 const DATA_FIRST_ARGUMENT: u32 = 16;
 const DATA_THIRD_ARGUMENT: u32 = 32;
 
+/// "Function not implemented", of errno(3).
+const ENOSYS: u32 = 38;
 const RET_USER_NOTIF: u32 = 0x7fc0_0000;
 const RET_ERRNO: u32 = 0x0005_0000;
 const RET_ALLOW: u32 = 0x7fff_0000;

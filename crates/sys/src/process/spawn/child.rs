@@ -7,11 +7,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit};
 use rustix::thread::{Gid, Uid};
 
 use crate::seccomp;
 
-use super::{FIRST_BEYOND_STDIO, Session, SpawnPlan, Step, User, empty_set, restore_signals};
+use super::{
+    FIRST_BEYOND_STDIO, ProcessLimits, Session, SpawnPlan, Step, User, empty_set, restore_signals,
+};
 
 /// What the child needs, made before the fork.
 pub(super) struct Prepared<'a> {
@@ -45,10 +48,14 @@ impl<'a> Prepared<'a> {
         let plan = self.plan;
         let at = |step| move |errno| (step, errno);
         enter_session(plan.session).map_err(at(Step::Session))?;
+        enter_groups(plan.groups).map_err(at(Step::Group))?;
         place_stdio(plan.stdio, plan.inherits).map_err(at(Step::Stdio))?;
         if plan.session == Session::NewWithTerminal {
             let terminal = rustix::stdio::stdin();
             rustix::process::ioctl_tiocsctty(terminal).map_err(at(Step::Terminal))?;
+        }
+        if let Some(nice) = plan.nice {
+            rustix::process::setpriority_process(None, nice).map_err(at(Step::Limit))?;
         }
         if let Some(namespace) = plan.user_namespace {
             join_user_namespace(namespace).map_err(at(Step::Namespace))?;
@@ -69,6 +76,7 @@ impl<'a> Prepared<'a> {
             rustix::process::chdir(folder).map_err(at(Step::Folder))?;
         }
         drop_privileges(plan).map_err(at(Step::Privileges))?;
+        set_limits(plan.limits).map_err(at(Step::Limit))?;
         if plan.inherits {
             // The only one that Rust's own start ignores.
             reset_signal(libc::SIGPIPE);
@@ -136,6 +144,27 @@ fn enter_session(session: Session) -> Result<(), Errno> {
         Session::NewGroup => rustix::process::setpgid(None, None),
         Session::New | Session::NewWithTerminal => rustix::process::setsid().map(drop),
     }
+}
+
+/// Before the descriptors are closed or given other numbers. A process names itself by 0, whatever
+/// its number is in the namespace of those that opened the file.
+fn enter_groups(groups: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    groups.iter().try_for_each(|group| rustix::io::write(group, b"0").map(drop))
+}
+
+/// Last, as what is done before may need more. The hard limit, too: only root can raise it again.
+fn set_limits(limits: ProcessLimits) -> Result<(), Errno> {
+    let all = [
+        (Resource::Nofile, limits.open_files),
+        (Resource::Nproc, limits.processes),
+        (Resource::Data, limits.data),
+    ];
+    for (resource, limit) in all {
+        let Some(limit) = limit else { continue };
+        let limit = Some(limit);
+        rustix::process::setrlimit(resource, Rlimit { current: limit, maximum: limit })?;
+    }
+    Ok(())
 }
 
 /// Puts the three descriptors in place and marks all others to be closed by exec, unless they are
