@@ -3,6 +3,7 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
+use core::sync::atomic::AtomicU32;
 
 use crate::filter;
 
@@ -71,6 +72,14 @@ pub(crate) const F_SETFL: c_int = 4;
 pub(crate) const F_DUPFD_CLOEXEC: c_int = 1030;
 pub(crate) const FIONBIO: usize = 0x5421;
 pub(crate) const MSG_PEEK: c_int = 2;
+pub(crate) const MSG_WAITALL: c_int = 0x100;
+/// `MSG_OOB`, `MSG_ZEROCOPY` and `MSG_FASTOPEN`: what these do they do once for a call.
+pub(crate) const MSG_WHOLE: c_int = 0x2400_0001;
+pub(crate) const SO_SNDTIMEO: c_int = 21;
+pub(crate) const EPOLLET: u32 = 1 << 31;
+pub(crate) const EPOLLONESHOT: u32 = 1 << 30;
+pub(crate) const EINTR: c_int = 4;
+pub(crate) const EAGAIN: c_int = 11;
 pub(crate) const MSG_DONTWAIT: c_int = 0x40;
 pub(crate) const MSG_ERRQUEUE: c_int = 0x2000;
 pub(crate) const PR_GET_NAME: c_int = 16;
@@ -91,7 +100,10 @@ pub(crate) const EINPROGRESS: c_int = 115;
 /// Numbers of system calls.
 #[cfg(target_arch = "x86_64")]
 mod number {
+    pub(super) const RT_SIGACTION: usize = 13;
     pub(super) const PREAD: usize = 17;
+    pub(super) const FUTEX: usize = 202;
+    pub(super) const EPOLL_CTL: usize = 233;
     pub(super) const SOCKET: usize = 41;
     pub(super) const CONNECT: usize = 42;
     pub(super) const SENDMSG: usize = 46;
@@ -114,7 +126,10 @@ mod number {
 
 #[cfg(target_arch = "aarch64")]
 mod number {
+    pub(super) const RT_SIGACTION: usize = 134;
     pub(super) const PREAD: usize = 67;
+    pub(super) const FUTEX: usize = 98;
+    pub(super) const EPOLL_CTL: usize = 21;
     pub(super) const SOCKET: usize = 198;
     pub(super) const CONNECT: usize = 203;
     pub(super) const SENDMSG: usize = 211;
@@ -199,6 +214,58 @@ pub fn name(fd: c_int, of_peer: bool) -> Option<Name> {
     // SAFETY: the kernel writes at most 128 bytes to the address, and the length.
     let result = unsafe { system(number, [fd as usize, at[0], at[1], 0, 0, 0]) };
     (result >= 0).then_some(name)
+}
+
+/// How long a call that sends may block, in nanoseconds; 0: for ever.
+pub fn send_timeout_ns(fd: c_int) -> u64 {
+    let [seconds, micros] = option::<[u64; 2]>(fd, SO_SNDTIMEO).unwrap_or_default();
+    seconds.saturating_mul(1_000_000_000).saturating_add(micros.saturating_mul(1000))
+}
+
+/// Waits until a word is no longer this value and what changed it wakes its readers, or until a
+/// time of CLOCK_MONOTONIC; whether the handler of a signal ended it (`FUTEX_WAIT_BITSET`).
+pub fn wait_for_change(word: &AtomicU32, value: u32, until_ns: u64) -> bool {
+    const WAIT_BITSET: usize = 9;
+    const ANY: usize = 0xffff_ffff;
+    let until = [until_ns / 1_000_000_000, until_ns % 1_000_000_000];
+    let at = [word.as_ptr() as usize, (&raw const until) as usize];
+    // SAFETY: the word and the time live, and the kernel only reads them.
+    let result =
+        unsafe { system(number::FUTEX, [at[0], WAIT_BITSET, value as usize, at[1], 0, ANY]) };
+    result == -(EINTR as isize)
+}
+
+/// Whether the process has a handler of a signal after which calls that block fail (`EINTR`).
+pub fn has_interrupting_handler() -> bool {
+    /// `SA_RESTART` of sigaction(2).
+    const RESTART: u64 = 0x1000_0000;
+    const IGNORE: u64 = 1;
+    // The C library's own, 32 and 33, are not the program's.
+    (1..32).chain(34..=64).any(|signal: usize| {
+        // `struct sigaction` of the kernel: handler, flags, and on some machines a third word; mask.
+        let mut action = [0_u64; 5];
+        let arguments = [signal, 0, (&raw mut action) as usize, 8, 0, 0];
+        // SAFETY: the kernel writes at most four words.
+        let result = unsafe { system(number::RT_SIGACTION, arguments) };
+        result == 0 && action[0] > IGNORE && action[1] & RESTART == 0
+    })
+}
+
+/// `struct epoll_event`.
+#[cfg_attr(target_arch = "x86_64", repr(C, packed))]
+#[cfg_attr(not(target_arch = "x86_64"), repr(C))]
+#[derive(Debug, Clone, Copy)]
+pub struct EpollEvent {
+    pub events: u32,
+    pub data: u64,
+}
+
+/// Watches a descriptor as before (`EPOLL_CTL_MOD`): what it is ready for is said again.
+pub fn watch_again(set: c_int, fd: c_int, event: EpollEvent) {
+    const CHANGE: usize = 3;
+    let arguments = [set as usize, CHANGE, fd as usize, (&raw const event) as usize, 0, 0];
+    // SAFETY: the kernel reads the event.
+    unsafe { system(number::EPOLL_CTL, arguments) };
 }
 
 /// Flags of an open file (`F_GETFL`).

@@ -8,6 +8,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::c;
+use crate::limit;
 use crate::names;
 use crate::process;
 use crate::record::kind::Blind;
@@ -212,6 +213,7 @@ pub fn duplicated(from: Word, to: c_int) {
 /// has an entry.
 #[inline(always)]
 pub fn closing(fd: c_int) -> Option<Word> {
+    limit::forget(fd);
     let word = known(fd);
     if word == Word::UNKNOWN {
         return None;
@@ -227,6 +229,7 @@ pub fn closing(fd: c_int) -> Option<Word> {
 
 /// Nothing is known of a descriptor any more.
 pub fn forget(fd: c_int) {
+    limit::forget(fd);
     if let Some(word) = WORDS.get(fd as u32 as usize) {
         word.store(0, Ordering::Relaxed);
     }
@@ -241,6 +244,7 @@ pub fn release(word: Word) {
 
 /// Descriptors of a range that are to be closed.
 pub fn closing_range(first: u32, last: u32) {
+    limit::forget_range(first, last);
     if !crate::is_live() || process::owner().is_none() {
         return;
     }
@@ -279,6 +283,7 @@ impl Word {
 }
 
 fn keep(fd: c_int, word: Word) {
+    limit::forget(fd);
     if let Some(at) = WORDS.get(fd as u32 as usize) {
         at.store(word.0, Ordering::Relaxed);
         if word.is_socket() {

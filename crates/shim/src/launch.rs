@@ -5,12 +5,12 @@
 //! the parent's memory is changed. If the program cannot be executed after all, the process stays
 //! under the filter, and this library leaves its calls to that.
 
-use core::ffi::c_int;
+use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use crate::elf::{self, BEGINNING_BYTES, Calls, SCRIPTS_DEEP};
 use crate::record::kind::Blind;
-use crate::{c, filter, process, start};
+use crate::{c, filter, limit, process, start};
 
 /// The recorder's address: `struct sockaddr_un`.
 static DOOR: [AtomicU8; DOOR_BYTES] = [const { AtomicU8::new(0) }; DOOR_BYTES];
@@ -51,12 +51,13 @@ pub unsafe fn start(path: Option<*const u8>) {
 /// Before a program is executed: `searches` for it in `PATH`, as execvp(3).
 ///
 /// # Safety
-/// The name ends with a zero, or is null.
-pub unsafe fn before(name: *const u8, searches: bool) -> Launched {
+/// The name ends with a zero, or is null; the variables are texts that a null ends, or null.
+pub unsafe fn before(name: *const u8, searches: bool, variables: Variables) -> Launched {
     // SAFETY: the caller's.
     match unsafe { open(name, searches) } {
         Some(fd) => {
-            let launched = before_open(fd);
+            // SAFETY: the caller's.
+            let launched = unsafe { before_open(fd, variables) };
             c::close(fd);
             launched
         }
@@ -68,18 +69,25 @@ pub unsafe fn before(name: *const u8, searches: bool) -> Launched {
 ///
 /// # Safety
 /// As [`before`].
-pub unsafe fn before_at(folder: c_int, path: *const u8, flags: c_int) -> Launched {
-    if !start::is_live() || process::is_confined() || path.is_null() {
+pub unsafe fn before_at(
+    folder: c_int,
+    path: *const u8,
+    variables: Variables,
+    flags: c_int,
+) -> Launched {
+    if !is_watched() || process::is_confined() || path.is_null() {
         return Launched::NOTHING;
     }
     // SAFETY: the caller's.
     if flags & c::AT_EMPTY_PATH != 0 && unsafe { text(path) }.is_empty() {
-        return before_open(folder);
+        // SAFETY: the caller's.
+        return unsafe { before_open(folder, variables) };
     }
     // SAFETY: the caller's.
     match executable(unsafe { c::open_at(folder, path, c::O_CLOEXEC) }) {
         Some(fd) => {
-            let launched = before_open(fd);
+            // SAFETY: the caller's.
+            let launched = unsafe { before_open(fd, variables) };
             c::close(fd);
             launched
         }
@@ -88,15 +96,20 @@ pub unsafe fn before_at(folder: c_int, path: *const u8, flags: c_int) -> Launche
 }
 
 /// The same of an open file.
-pub fn before_open(fd: c_int) -> Launched {
-    if !start::is_live() || process::is_confined() {
+///
+/// # Safety
+/// The variables are texts that a null ends, or null.
+pub unsafe fn before_open(fd: c_int, variables: Variables) -> Launched {
+    if !is_watched() || process::is_confined() {
         return Launched::NOTHING;
     }
-    if !is_direct(fd) {
+    // SAFETY: the caller's.
+    if !is_direct(fd) && unsafe { has_library(variables) } {
         return Launched::NOTHING;
     }
     install(fd).unwrap_or_else(|| {
         process::note(Blind::Static);
+        limit::note_escape();
         Launched::NOTHING
     })
 }
@@ -110,6 +123,7 @@ pub unsafe fn note(name: *const u8, searches: bool) {
     let Some(fd) = (unsafe { open(name, searches) }) else { return };
     if is_direct(fd) {
         process::note(Blind::Static);
+        limit::note_escape();
     }
     c::close(fd);
 }
@@ -127,6 +141,7 @@ impl Launched {
         // In a child of vfork(2) it is the parent's memory.
         if process::owner().is_some() {
             start::end();
+            limit::end();
         }
     }
 }
@@ -171,6 +186,30 @@ fn filtered(fd: c_int) -> Result<c_int, c_int> {
     }
 }
 
+/// Whether calls are recorded or limited.
+fn is_watched() -> bool {
+    start::is_live() || limit::is_live()
+}
+
+/// The environment that a program gets; null: that of this process.
+pub type Variables = *const *const c_char;
+
+/// Whether a program gets the variables by which a limit reaches it, where there is one.
+///
+/// # Safety
+/// The variables are texts that a null ends.
+unsafe fn has_library(variables: Variables) -> bool {
+    // SAFETY: the C library keeps the list, and null ends it.
+    let variables = if variables.is_null() { unsafe { start::environ } } else { variables };
+    if !limit::is_live() {
+        return true;
+    }
+    // SAFETY: the caller's.
+    let has =
+        |name: &[u8]| !variables.is_null() && unsafe { start::variable(variables, name) }.is_some();
+    has(b"LD_PRELOAD=") && has(b"WINDTUNNEL_LIMIT=")
+}
+
 /// Whether a file is a program that makes its calls itself, or a script for one.
 fn is_direct(fd: c_int) -> bool {
     let mut own = -1;
@@ -207,7 +246,7 @@ fn is_direct(fd: c_int) -> bool {
 /// # Safety
 /// As [`before`].
 unsafe fn open(name: *const u8, searches: bool) -> Option<c_int> {
-    if !start::is_live() || process::is_confined() || name.is_null() {
+    if !is_watched() || process::is_confined() || name.is_null() {
         return None;
     }
     // SAFETY: the caller's.

@@ -1,5 +1,6 @@
 //! The preload library: stands before the C library's functions that work on sockets, and records
-//! each call into the region that `WINDTUNNEL_RECORD` names (the path of a file).
+//! each call into the region that `WINDTUNNEL_RECORD` names (the path of a file); and has calls wait
+//! for the limit in the region that `WINDTUNNEL_LIMIT` names. Each works without the other.
 //!
 //! **Promises:** the program's behaviour, its errno and its signals are the same; nothing is printed,
 //! allocated or locked; no descriptor stays open, so that a program may close all it has; safe in
@@ -47,11 +48,15 @@
 //! | `descriptors` | what each descriptor is |
 //! | `process` | whose memory this is; what cannot be seen |
 //! | `names` | addresses |
+//! | `paced` | calls that move bytes, under the limit |
+//! | `limit` | the limit, and waiting for it |
+//! | `edges` | descriptors that are watched by edges |
 //! | `clock` | the time, in nanoseconds, for a few of them |
 //! | `next` | the functions behind ours |
 //! | `c` | types and system calls |
 //! | `start` | finding the region |
 //! | `raw`, `sockets`, `elf`, `filter` | rings, the table of sockets, programs, the filter: files of `windtunnel-sys` |
+//! | `pacing` | when bytes may move: files of `windtunnel-budget` |
 //! | `record` | the format: files of `windtunnel-model` |
 
 #![cfg_attr(not(test), no_std)]
@@ -62,14 +67,18 @@ pub mod c;
 pub mod calls;
 pub mod clock;
 pub mod descriptors;
+pub mod edges;
 #[path = "../../sys/src/executable/elf.rs"]
 pub mod elf;
 pub mod exports;
 #[path = "../../sys/src/seccomp/filter.rs"]
 pub mod filter;
 pub mod launch;
+pub mod limit;
 pub mod names;
 pub mod next;
+pub mod paced;
+pub mod pacing;
 pub mod process;
 #[path = "../../sys/src/region/raw.rs"]
 pub mod raw;

@@ -5,7 +5,7 @@ use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::c::{ENOSYS, IoVec, Message, Messages};
+use crate::c::{ENOSYS, EpollEvent, IoVec, Message, Messages};
 
 unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -74,6 +74,7 @@ next! {
     accept4, "accept4": fn(fd: c_int, name: *mut c_void, length: *mut u32, flags: c_int) -> c_int;
     shutdown, "shutdown": fn(fd: c_int, how: c_int) -> c_int;
     setsockopt, "setsockopt": fn(fd: c_int, level: c_int, name: c_int, value: *const c_void, length: u32) -> c_int;
+    epoll_ctl, "epoll_ctl": fn(set: c_int, order: c_int, fd: c_int, event: *mut EpollEvent) -> c_int;
     close, "close": fn(fd: c_int) -> c_int;
     close_range, "close_range": fn(first: u32, last: u32, flags: c_int) -> c_int;
     closefrom, "closefrom": fn(first: c_int) -> ();

@@ -79,6 +79,16 @@ pub fn owner() -> Option<u32> {
     (known == 0 || known == pid).then_some(pid)
 }
 
+/// The number of the process; in the child of vfork(2), that of its parent.
+pub fn number() -> u32 {
+    let known = page().pid.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    forked();
+    page().pid.load(Ordering::Relaxed)
+}
+
 /// Whether the process has been named since recording started.
 #[inline(always)]
 pub fn is_named(recording: u32) -> bool {
@@ -113,6 +123,9 @@ pub fn name(recording: u32, ring: u32, time: u64) {
 /// events are recorded.
 #[cold]
 pub fn note(reason: Blind) {
+    if !crate::is_live() {
+        return;
+    }
     let bit = 1 << reason as u32;
     if BLIND.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
         return;

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::raw::{Raw, check};
 use crate::record::region::{HEADER_BYTES, Layout, MAGIC, VERSION, header};
-use crate::{c, clock, process};
+use crate::{c, clock};
 
 static IS_LIVE: AtomicBool = AtomicBool::new(false);
 static REGION: Cell = Cell(UnsafeCell::new(MaybeUninit::uninit()));
@@ -54,16 +54,25 @@ extern "C" fn start() {
         return;
     }
     // SAFETY: the environment is a list of texts that a null ends.
-    if let Some(path) = unsafe { variable(variables, b"WINDTUNNEL_RECORD=") } {
-        // Else its calls are recorded already.
-        if c::is_shown() {
-            return;
-        }
+    let record = unsafe { variable(variables, b"WINDTUNNEL_RECORD=") };
+    // SAFETY: as above.
+    let limit = unsafe { variable(variables, b"WINDTUNNEL_LIMIT=") };
+    // Where calls are shown they are recorded, and wait, already.
+    if record.is_none() && limit.is_none() || c::is_shown() {
+        return;
+    }
+    crate::process::start();
+    clock::start();
+    // SAFETY: as above.
+    let door = unsafe { variable(variables, b"WINDTUNNEL_HANDOVER=") };
+    // SAFETY: the value of a variable ends with a zero.
+    unsafe { crate::launch::start(door) };
+    if let Some(path) = limit {
         // SAFETY: as above.
-        let door = unsafe { variable(variables, b"WINDTUNNEL_HANDOVER=") };
-        // SAFETY: the value of a variable ends with a zero.
-        unsafe { crate::launch::start(door) };
-        // SAFETY: the value of a variable ends with a zero.
+        unsafe { crate::limit::open(path) };
+    }
+    if let Some(path) = record {
+        // SAFETY: as above.
         unsafe { open(path) };
     }
 }
@@ -113,8 +122,6 @@ pub unsafe fn open(path: *const u8) {
     let Some(region) = region else { return };
     // SAFETY: nothing reads it before it is live, and this runs once.
     unsafe { (*REGION.0.get()).write(region) };
-    process::start();
-    clock::start();
     IS_LIVE.store(true, Ordering::Release);
 }
 

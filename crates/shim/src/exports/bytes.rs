@@ -6,8 +6,11 @@ use core::ffi::{c_int, c_void};
 use super::export;
 use crate::c::IoVec;
 use crate::calls::{Arguments, Plain, Spec, datagrams, of_any, of_socket, transfer};
+use crate::limit::Limit;
 use crate::names::{self, End};
 use crate::next;
+use crate::paced::{self, Cut};
+use crate::pacing::Direction;
 use crate::record::kind::Call;
 
 /// The array of `readv` and `writev`.
@@ -74,23 +77,75 @@ macro_rules! transfer {
     };
 }
 
+/// The next call that receives, under the limit: a function of where from and how much.
+macro_rules! received {
+    ($fd:expr, $is_socket:expr, $flags:expr, $count:expr, $next:expr) => {
+        paced::receives(
+            Limit::of($fd, Direction::Receive, $is_socket),
+            $flags,
+            $count,
+            || None,
+            $next,
+        )
+    };
+}
+
+/// The same for one that sends.
+macro_rules! sent {
+    ($fd:expr, $is_socket:expr, $flags:expr, $count:expr, $next:expr) => {
+        paced::sends(Limit::of($fd, Direction::Send, $is_socket), $flags, $count, || None, $next)
+    };
+}
+
+/// Calls `next` with the buffers from a byte on.
+///
+/// # Safety
+/// The buffers are there.
+unsafe fn with_parts(
+    parts: *const IoVec,
+    count: c_int,
+    (from, bytes, all): (usize, usize, usize),
+    mut next: impl FnMut(*const IoVec, c_int) -> isize,
+) -> isize {
+    if from == 0 && bytes == all {
+        return next(parts, count);
+    }
+    // SAFETY: the caller's.
+    let cut = unsafe { Cut::new(parts, count as usize, from, bytes) };
+    next(cut.parts(), cut.count as c_int)
+}
+
+/// The bytes of a call's buffers, where there is a limit.
+///
+/// # Safety
+/// The buffers are there, unless the descriptor is not limited.
+unsafe fn bytes_of(fd: c_int, direction: Direction, parts: *const IoVec, count: c_int) -> usize {
+    if parts.is_null() || count < 0 || Limit::of(fd, direction, false).is_none() {
+        return 0;
+    }
+    Parts(parts, count as usize).asked()
+}
+
 export! {
     fn read(fd: c_int, to: *mut c_void, count: usize) -> isize {
-        transfer!(of_any(fd), Spec::receives(Call::Read, 0), Plain(count), next::read(fd, to, count))
+        transfer!(of_any(fd), Spec::receives(Call::Read, 0), Plain(count), received!(fd, false, 0, count, |from, part| next::read(fd, to.byte_add(from), part)))
     }
 
     fn __read(fd: c_int, to: *mut c_void, count: usize) -> isize {
-        transfer!(of_any(fd), Spec::receives(Call::Read, 0), Plain(count), next::read(fd, to, count))
+        transfer!(of_any(fd), Spec::receives(Call::Read, 0), Plain(count), received!(fd, false, 0, count, |from, part| next::read(fd, to.byte_add(from), part)))
     }
 
     fn __read_chk(fd: c_int, to: *mut c_void, count: usize, room: usize) -> isize {
         let spec = Spec::receives(Call::Read, 0);
-        transfer!(of_any(fd), spec, Plain(count), next::read_chk(fd, to, count, room))
+        transfer!(of_any(fd), spec, Plain(count), received!(fd, false, 0, count, |from, part| next::read_chk(fd, to.byte_add(from), part, room.saturating_sub(from))))
     }
 
     fn readv(fd: c_int, parts: *const IoVec, count: c_int) -> isize {
         let (spec, arguments) = (Spec::receives(Call::Readv, 0), Parts(parts, count as usize));
-        transfer!(of_any(fd), spec, arguments, next::readv(fd, parts, count))
+        transfer!(of_any(fd), spec, arguments, {
+            let all = bytes_of(fd, Direction::Receive, parts, count);
+            received!(fd, false, 0, all, |from, part| with_parts(parts, count, (from, part, all), |parts, count| next::readv(fd, parts, count)))
+        })
     }
 
     fn preadv2(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize {
@@ -99,7 +154,10 @@ export! {
             return unsafe { next::preadv2(fd, parts, count, at, flags) };
         }
         let (spec, arguments) = (Spec::receives(Call::Readv, 0), Parts(parts, count as usize));
-        transfer!(of_any(fd), spec, arguments, next::preadv2(fd, parts, count, at, flags))
+        transfer!(of_any(fd), spec, arguments, {
+            let all = bytes_of(fd, Direction::Receive, parts, count);
+            received!(fd, false, 0, all, |from, part| with_parts(parts, count, (from, part, all), |parts, count| next::preadv2(fd, parts, count, at, flags)))
+        })
     }
 
     fn preadv64v2(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize {
@@ -109,7 +167,7 @@ export! {
 
     fn recv(fd: c_int, to: *mut c_void, count: usize, flags: c_int) -> isize {
         let spec = Spec::receives(Call::Recv, flags);
-        transfer!(of_socket(fd), spec, Plain(count), next::recv(fd, to, count, flags))
+        transfer!(of_socket(fd), spec, Plain(count), received!(fd, true, flags, count, |from, part| next::recv(fd, to.byte_add(from), part, flags)))
     }
 
     fn __recv(fd: c_int, to: *mut c_void, count: usize, flags: c_int) -> isize {
@@ -119,32 +177,35 @@ export! {
 
     fn __recv_chk(fd: c_int, to: *mut c_void, count: usize, room: usize, flags: c_int) -> isize {
         let spec = Spec::receives(Call::Recv, flags);
-        transfer!(of_socket(fd), spec, Plain(count), next::recv_chk(fd, to, count, room, flags))
+        transfer!(of_socket(fd), spec, Plain(count), received!(fd, true, flags, count, |from, part| next::recv_chk(fd, to.byte_add(from), part, room.saturating_sub(from), flags)))
     }
 
     fn recvfrom(fd: c_int, to: *mut c_void, count: usize, flags: c_int, name: *mut c_void, length: *mut u32) -> isize {
         let spec = Spec::receives(Call::Recvfrom, flags);
         let arguments = Addressed { count, name, length: Length::At(length) };
-        transfer!(of_socket(fd), spec, arguments, next::recvfrom(fd, to, count, flags, name, length))
+        transfer!(of_socket(fd), spec, arguments, paced::receives(Limit::of(fd, Direction::Receive, true), flags, count, || arguments.peer(), |from, part| next::recvfrom(fd, to.byte_add(from), part, flags, name, length)))
     }
 
     fn __recvfrom_chk(fd: c_int, to: *mut c_void, count: usize, room: usize, flags: c_int, name: *mut c_void, length: *mut u32) -> isize {
         let spec = Spec::receives(Call::Recvfrom, flags);
         let arguments = Addressed { count, name, length: Length::At(length) };
-        transfer!(of_socket(fd), spec, arguments, next::recvfrom_chk(fd, to, count, room, flags, name, length))
+        transfer!(of_socket(fd), spec, arguments, paced::receives(Limit::of(fd, Direction::Receive, true), flags, count, || arguments.peer(), |from, part| next::recvfrom_chk(fd, to.byte_add(from), part, room.saturating_sub(from), flags, name, length)))
     }
 
     fn write(fd: c_int, from: *const c_void, count: usize) -> isize {
-        transfer!(of_any(fd), Spec::sends(Call::Write, 0), Plain(count), next::write(fd, from, count))
+        transfer!(of_any(fd), Spec::sends(Call::Write, 0), Plain(count), sent!(fd, false, 0, count, |at, part| next::write(fd, from.byte_add(at), part)))
     }
 
     fn __write(fd: c_int, from: *const c_void, count: usize) -> isize {
-        transfer!(of_any(fd), Spec::sends(Call::Write, 0), Plain(count), next::write(fd, from, count))
+        transfer!(of_any(fd), Spec::sends(Call::Write, 0), Plain(count), sent!(fd, false, 0, count, |at, part| next::write(fd, from.byte_add(at), part)))
     }
 
     fn writev(fd: c_int, parts: *const IoVec, count: c_int) -> isize {
         let (spec, arguments) = (Spec::sends(Call::Writev, 0), Parts(parts, count as usize));
-        transfer!(of_any(fd), spec, arguments, next::writev(fd, parts, count))
+        transfer!(of_any(fd), spec, arguments, {
+            let all = bytes_of(fd, Direction::Send, parts, count);
+            sent!(fd, false, 0, all, |from, part| with_parts(parts, count, (from, part, all), |parts, count| next::writev(fd, parts, count)))
+        })
     }
 
     fn pwritev2(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize {
@@ -153,7 +214,10 @@ export! {
             return unsafe { next::pwritev2(fd, parts, count, at, flags) };
         }
         let (spec, arguments) = (Spec::sends(Call::Writev, 0), Parts(parts, count as usize));
-        transfer!(of_any(fd), spec, arguments, next::pwritev2(fd, parts, count, at, flags))
+        transfer!(of_any(fd), spec, arguments, {
+            let all = bytes_of(fd, Direction::Send, parts, count);
+            sent!(fd, false, 0, all, |from, part| with_parts(parts, count, (from, part, all), |parts, count| next::pwritev2(fd, parts, count, at, flags)))
+        })
     }
 
     fn pwritev64v2(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize {
@@ -163,7 +227,7 @@ export! {
 
     fn send(fd: c_int, from: *const c_void, count: usize, flags: c_int) -> isize {
         let spec = Spec::sends(Call::Send, flags);
-        transfer!(of_socket(fd), spec, Plain(count), next::send(fd, from, count, flags))
+        transfer!(of_socket(fd), spec, Plain(count), sent!(fd, true, flags, count, |at, part| next::send(fd, from.byte_add(at), part, flags)))
     }
 
     fn __send(fd: c_int, from: *const c_void, count: usize, flags: c_int) -> isize {
@@ -174,12 +238,12 @@ export! {
     fn sendto(fd: c_int, from: *const c_void, count: usize, flags: c_int, name: *const c_void, length: u32) -> isize {
         let spec = Spec::sends(Call::Sendto, flags);
         let arguments = Addressed { count, name, length: Length::Is(length) };
-        transfer!(of_socket(fd), spec, arguments, next::sendto(fd, from, count, flags, name, length))
+        transfer!(of_socket(fd), spec, arguments, paced::sends(Limit::of(fd, Direction::Send, true), flags, count, || arguments.peer(), |at, part| next::sendto(fd, from.byte_add(at), part, flags, name, length)))
     }
 
     fn sendfile(out: c_int, file: c_int, at: *mut i64, count: usize) -> isize {
         let spec = Spec::sends(Call::Sendfile, 0);
-        transfer!(of_any(out), spec, Plain(count), next::sendfile(out, file, at, count))
+        transfer!(of_any(out), spec, Plain(count), sent!(out, false, 0, count, |_, part| next::sendfile(out, file, at, part)))
     }
 
     fn sendfile64(out: c_int, file: c_int, at: *mut i64, count: usize) -> isize {
@@ -190,11 +254,11 @@ export! {
     fn splice(from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, count: usize, flags: u32) -> isize {
         // One end is a pipe; so only one is a socket.
         let arguments = Plain(count);
-        if of_any(to).is_some() {
+        if of_any(to).is_some() || Limit::of(to, Direction::Send, false).is_some() {
             let spec = Spec::sends(Call::SpliceTo, 0);
-            return transfer!(of_any(to), spec, arguments, next::splice(from, from_at, to, to_at, count, flags));
+            return transfer!(of_any(to), spec, arguments, sent!(to, false, 0, count, |_, part| next::splice(from, from_at, to, to_at, part, flags)));
         }
         let spec = Spec::receives(Call::SpliceFrom, 0);
-        transfer!(of_any(from), spec, arguments, next::splice(from, from_at, to, to_at, count, flags))
+        transfer!(of_any(from), spec, arguments, received!(from, false, 0, count, |_, part| next::splice(from, from_at, to, to_at, part, flags)))
     }
 }

@@ -8,7 +8,10 @@ use crate::c;
 use crate::calls::{control, of_any};
 use crate::clock;
 use crate::descriptors::{self, closing, closing_range, duplicated, forget, known, release};
+use crate::edges;
+use crate::limit::{self, Limit};
 use crate::next;
+use crate::pacing::Direction;
 use crate::record::kind::Call;
 use crate::record::region::socket_state::NONBLOCKING;
 use crate::region;
@@ -147,9 +150,23 @@ export! {
         result
     }
 
+    fn epoll_ctl(set: c_int, order: c_int, fd: c_int, event: *mut c::EpollEvent) -> c_int {
+        // SAFETY: the caller's arguments are passed on.
+        let result = unsafe { next::epoll_ctl(set, order, fd, event) };
+        if result == 0 && limit::is_live() {
+            // SAFETY: the kernel has just read it, unless it is null.
+            let event = (!event.is_null()).then(|| unsafe { event.read_unaligned() });
+            edges::watched(set, order, fd, event);
+        }
+        result
+    }
+
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void {
         // SAFETY: the caller's arguments are passed on.
         let stream = unsafe { next::fdopen(fd, mode) };
+        if !stream.is_null() && Limit::of(fd, Direction::Send, true).is_some() {
+            limit::note_escape();
+        }
         if !stream.is_null() && let Some(socket) = of_any(fd).and_then(descriptors::Word::entry) {
             note_stdio(&socket);
         }
@@ -158,7 +175,7 @@ export! {
 
     fn fclose(stream: *mut c_void) -> c_int {
         // The C library closes the descriptor itself.
-        if crate::is_live() && !stream.is_null() {
+        if (crate::is_live() || limit::is_live()) && !stream.is_null() {
             let errno = next::errno();
             // SAFETY: the caller's stream is open.
             let fd = unsafe { next::fileno(stream) };

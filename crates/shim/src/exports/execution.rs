@@ -10,7 +10,7 @@ use crate::next;
 export! {
     fn execve(path: *const c_char, arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
         // SAFETY: the path is a text.
-        let launched = unsafe { launch::before(path.cast(), false) };
+        let launched = unsafe { launch::before(path.cast(), false, variables) };
         // SAFETY: the caller's arguments are passed on.
         let result = unsafe { next::execve(path, arguments, variables) };
         launched.has_failed();
@@ -19,7 +19,7 @@ export! {
 
     fn execv(path: *const c_char, arguments: *const *const c_char) -> c_int {
         // SAFETY: the path is a text.
-        let launched = unsafe { launch::before(path.cast(), false) };
+        let launched = unsafe { launch::before(path.cast(), false, OWN) };
         // SAFETY: the caller's arguments are passed on.
         let result = unsafe { next::execv(path, arguments) };
         launched.has_failed();
@@ -28,7 +28,7 @@ export! {
 
     fn execvp(file: *const c_char, arguments: *const *const c_char) -> c_int {
         // SAFETY: the name is a text.
-        let launched = unsafe { launch::before(file.cast(), true) };
+        let launched = unsafe { launch::before(file.cast(), true, OWN) };
         // SAFETY: the caller's arguments are passed on.
         let result = unsafe { next::execvp(file, arguments) };
         launched.has_failed();
@@ -37,7 +37,7 @@ export! {
 
     fn execvpe(file: *const c_char, arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
         // SAFETY: the name is a text.
-        let launched = unsafe { launch::before(file.cast(), true) };
+        let launched = unsafe { launch::before(file.cast(), true, variables) };
         // SAFETY: the caller's arguments are passed on.
         let result = unsafe { next::execvpe(file, arguments, variables) };
         launched.has_failed();
@@ -45,7 +45,8 @@ export! {
     }
 
     fn fexecve(fd: c_int, arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
-        let launched = launch::before_open(fd);
+        // SAFETY: the variables are texts.
+        let launched = unsafe { launch::before_open(fd, variables) };
         // SAFETY: the caller's arguments are passed on.
         let result = unsafe { next::fexecve(fd, arguments, variables) };
         launched.has_failed();
@@ -54,7 +55,7 @@ export! {
 
     fn execveat(folder: c_int, path: *const c_char, arguments: *const *const c_char, variables: *const *const c_char, flags: c_int) -> c_int {
         // SAFETY: the path is a text.
-        let launched = unsafe { launch::before_at(folder, path.cast(), flags) };
+        let launched = unsafe { launch::before_at(folder, path.cast(), variables, flags) };
         // SAFETY: the caller's arguments are passed on.
         let result = unsafe { next::execveat(folder, path, arguments, variables, flags) };
         launched.has_failed();
@@ -89,6 +90,9 @@ export! {
         unsafe { next::popen(command, mode) }
     }
 }
+
+/// The environment of this process.
+const OWN: launch::Variables = core::ptr::null();
 
 const SHELL: *const u8 = c"/bin/sh".as_ptr().cast();
 
@@ -137,20 +141,20 @@ with_list! {
 #[cfg(target_arch = "x86_64")]
 extern "C" fn before_execl(path: *const u8) -> *mut c_void {
     // SAFETY: the path is a text.
-    let _ = unsafe { launch::before(path, false) };
+    let _ = unsafe { launch::before(path, false, OWN) };
     next::execl_addresses()[0]
 }
 
 #[cfg(target_arch = "x86_64")]
 extern "C" fn before_execlp(file: *const u8) -> *mut c_void {
     // SAFETY: the name is a text.
-    let _ = unsafe { launch::before(file, true) };
+    let _ = unsafe { launch::before(file, true, OWN) };
     next::execl_addresses()[1]
 }
 
 #[cfg(target_arch = "x86_64")]
 extern "C" fn before_execle(path: *const u8) -> *mut c_void {
     // SAFETY: the path is a text.
-    let _ = unsafe { launch::before(path, false) };
+    let _ = unsafe { launch::before(path, false, OWN) };
     next::execl_addresses()[2]
 }

@@ -9,8 +9,11 @@ use crate::c::{self, Control, Message, Messages};
 use crate::calls::{self, Arguments, Outcome, Spec, datagrams, of_socket, segment, transfer};
 use crate::clock;
 use crate::descriptors::{self, Word};
+use crate::limit::Limit;
 use crate::names::{self, End};
 use crate::next;
+use crate::paced::{self, Cut};
+use crate::pacing::Direction;
 use crate::record::flag;
 use crate::record::kind::Call;
 use crate::region;
@@ -106,6 +109,149 @@ fn arrived(fd: c_int, message: *const Message) {
     }
 }
 
+/// The next `sendmsg`, under the limit.
+///
+/// # Safety
+/// As the function itself.
+unsafe fn sent(fd: c_int, message: *const Message, flags: c_int) -> isize {
+    let limit = Limit::of(fd, Direction::Send, true).filter(|_| !message.is_null());
+    let whole = Whole(message);
+    let all = if limit.is_some() { whole.asked() } else { 0 };
+    let peer = || whole.peer();
+    paced::sends(limit, flags, all, peer, |from, part| {
+        if from == 0 && part == all {
+            // SAFETY: the caller's.
+            return unsafe { next::sendmsg(fd, message, flags) };
+        }
+        let read = whole.read();
+        // SAFETY: the kernel is to read the same buffers.
+        let cut = unsafe { Cut::new(read.parts, read.parts_count, from, part) };
+        let piece = cut.message(&read, from);
+        // SAFETY: the message and its buffers live.
+        unsafe { next::sendmsg(fd, &raw const piece, flags) }
+    })
+}
+
+/// The next `recvmsg`, under the limit.
+///
+/// # Safety
+/// As the function itself.
+unsafe fn received(fd: c_int, message: *mut Message, flags: c_int) -> isize {
+    let limit = Limit::of(fd, Direction::Receive, true).filter(|_| !message.is_null());
+    let whole = Whole(message);
+    let all = if limit.is_some() { whole.asked() } else { 0 };
+    paced::receives(
+        limit,
+        flags,
+        all,
+        || whole.peer(),
+        |from, part| {
+            if from == 0 && part == all {
+                // SAFETY: the caller's.
+                return unsafe { next::recvmsg(fd, message, flags) };
+            }
+            let read = whole.read();
+            // SAFETY: the kernel is to write the same buffers.
+            let cut = unsafe { Cut::new(read.parts, read.parts_count, from, part) };
+            let mut piece = cut.message(&read, from);
+            // SAFETY: the message and its buffers live.
+            let result = unsafe { next::recvmsg(fd, &raw mut piece, flags) };
+            if from == 0 && result >= 0 {
+                let all = Message { parts: read.parts, parts_count: read.parts_count, ..piece };
+                // SAFETY: the caller's message.
+                unsafe { message.write_unaligned(all) };
+            }
+            result
+        },
+    )
+}
+
+/// The next `sendmmsg`, under the limit: as many messages at once as may go.
+///
+/// # Safety
+/// As the function itself.
+unsafe fn sent_many(fd: c_int, messages: *mut Messages, count: u32, flags: c_int) -> c_int {
+    let limit = Limit::of(fd, Direction::Send, true).filter(|_| !messages.is_null());
+    let Some(limit) = limit else {
+        // SAFETY: the caller's.
+        return unsafe { next::sendmmsg(fd, messages, count, flags) };
+    };
+    let mut sent = 0;
+    while sent < count {
+        // SAFETY: the caller's.
+        let here = unsafe { messages.add(sent as usize) };
+        // SAFETY: as above.
+        let (some, bytes) = unsafe { gathered(&limit, here, count - sent) };
+        // SAFETY: as above.
+        let peer = unsafe { Whole(&raw const (*here).message) }.peer();
+        let claim = match paced::claimed(&limit, flags, bytes, peer) {
+            Ok(claim) => claim,
+            Err(_) if sent > 0 => break,
+            Err(errno) => return paced::fail(errno) as c_int,
+        };
+        // SAFETY: the caller's.
+        let result = unsafe { next::sendmmsg(fd, here, some, flags) };
+        // SAFETY: the kernel has just written the lengths of so many.
+        let moved = |at: usize| unsafe { (*here.add(at)).length as usize };
+        claim.settle(&limit, bytes, (0..result.max(0) as usize).map(moved).sum::<usize>() as isize);
+        if result < 0 {
+            return if sent > 0 { sent as c_int } else { result };
+        }
+        sent += result as u32;
+        if (result as u32) < some {
+            break;
+        }
+    }
+    sent as c_int
+}
+
+/// How many of the messages go at once: one, or as many to its peer as are not more than a piece.
+///
+/// # Safety
+/// So many messages are there.
+unsafe fn gathered(limit: &Limit, messages: *const Messages, count: u32) -> (u32, usize) {
+    // SAFETY: the caller's.
+    let whole = |at: u32| unsafe { Whole(&raw const (*messages.add(at as usize)).message) };
+    let is_one_budget = limit.region.per() != crate::pacing::Per::Peer;
+    let (mut some, mut bytes) = (1, whole(0).asked());
+    while some < count && is_one_budget {
+        let more = bytes.saturating_add(whole(some).asked());
+        if !paced::fits(limit.rate(), more) {
+            break;
+        }
+        (some, bytes) = (some + 1, more);
+    }
+    (some, bytes)
+}
+
+/// The next `recvmmsg`, under the limit.
+///
+/// # Safety
+/// As the function itself.
+unsafe fn received_many(
+    fd: c_int,
+    messages: *mut Messages,
+    count: u32,
+    flags: c_int,
+    timeout: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's.
+    let result = unsafe { next::recvmmsg(fd, messages, count, flags, timeout) };
+    let moves = flags & (c::MSG_PEEK | c::MSG_ERRQUEUE) == 0;
+    let limit = Limit::of(fd, Direction::Receive, true).filter(|_| moves && result > 0);
+    for at in 0..limit.map_or(0, |_| result.max(0) as usize) {
+        // SAFETY: the kernel has just written so many.
+        let one = unsafe { messages.add(at) };
+        // SAFETY: as above.
+        let (message, bytes) = unsafe { (Whole(&raw const (*one).message), (*one).length) };
+        if let Some(limit) = &limit {
+            let peer = if limit.word.is_stream() { None } else { message.peer() };
+            limit.settle(peer, u64::from(bytes));
+        }
+    }
+    result
+}
+
 /// Records a call that moved several messages: each has a record, with the times of the call.
 fn many(
     word: Word,
@@ -154,10 +300,10 @@ export! {
         let spec = Spec::sends(Call::Sendmsg, flags);
         if let Some(word) = of_socket(fd) {
             // SAFETY: the caller's arguments are passed on.
-            return transfer(word, fd, spec, Whole(message), || unsafe { next::sendmsg(fd, message, flags) });
+            return transfer(word, fd, spec, Whole(message), || unsafe { sent(fd, message, flags) });
         }
         // SAFETY: as above.
-        let result = unsafe { next::sendmsg(fd, message, flags) };
+        let result = unsafe { sent(fd, message, flags) };
         if result >= 0 {
             sent_away(fd, message);
         }
@@ -168,10 +314,10 @@ export! {
         let spec = Spec::receives(Call::Recvmsg, flags);
         if let Some(word) = of_socket(fd) {
             // SAFETY: the caller's arguments are passed on.
-            return transfer(word, fd, spec, Whole(message), || unsafe { next::recvmsg(fd, message, flags) });
+            return transfer(word, fd, spec, Whole(message), || unsafe { received(fd, message, flags) });
         }
         // SAFETY: as above.
-        let result = unsafe { next::recvmsg(fd, message, flags) };
+        let result = unsafe { received(fd, message, flags) };
         if result >= 0 {
             arrived(fd, message);
         }
@@ -180,7 +326,7 @@ export! {
 
     fn sendmmsg(fd: c_int, messages: *mut Messages, count: u32, flags: c_int) -> c_int {
         // SAFETY: the caller's arguments are passed on.
-        let next = || unsafe { next::sendmmsg(fd, messages, count, flags) };
+        let next = || unsafe { sent_many(fd, messages, count, flags) };
         match of_socket(fd) {
             Some(word) => many(word, fd, Spec::sends(Call::Sendmmsg, flags), messages, next),
             None => next(),
@@ -194,7 +340,7 @@ export! {
 
     fn recvmmsg(fd: c_int, messages: *mut Messages, count: u32, flags: c_int, timeout: *mut c_void) -> c_int {
         // SAFETY: the caller's arguments are passed on.
-        let next = || unsafe { next::recvmmsg(fd, messages, count, flags, timeout) };
+        let next = || unsafe { received_many(fd, messages, count, flags, timeout) };
         match of_socket(fd) {
             Some(word) => many(word, fd, Spec::receives(Call::Recvmmsg, flags), messages, next),
             None => next(),

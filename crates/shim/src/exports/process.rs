@@ -7,6 +7,7 @@ use crate::c;
 use crate::clock;
 use crate::descriptors;
 use crate::launch;
+use crate::limit;
 use crate::next;
 use crate::process;
 use crate::record::kind::Blind;
@@ -16,7 +17,11 @@ use crate::region;
 /// itself.
 fn fork_with(next: impl FnOnce() -> c_int) -> c_int {
     if !crate::is_live() || process::owner().is_none() {
-        return next();
+        let result = next();
+        if result == 0 && limit::is_live() {
+            process::forked();
+        }
+        return result;
     }
     descriptors::count_all(true);
     let result = next();
@@ -50,7 +55,7 @@ export! {
     }
 
     fn prctl(order: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
-        if order == c::PR_SET_SECCOMP && crate::is_live() {
+        if order == c::PR_SET_SECCOMP && (crate::is_live() || limit::is_live()) {
             process::confine();
         }
         // SAFETY: the caller's arguments are passed on.
@@ -102,10 +107,10 @@ extern "C" fn before_system_call(
     const SECCOMP: usize = 317;
     const IO_URING_SETUP: usize = 425;
     const CLOSE_RANGE: usize = 436;
-    if crate::is_live() {
+    if crate::is_live() || limit::is_live() {
         match number {
             // SAFETY: the path is a text, for the kernel as well.
-            EXECVE => _ = unsafe { launch::before(a as *const _, false) },
+            EXECVE => _ = unsafe { launch::before(a as *const _, false, c as launch::Variables) },
             CLOSE => descriptors::closing_range(a as u32, a as u32),
             CLOSE_RANGE if c as u32 & c::CLOSE_RANGE_CLOEXEC == 0 => {
                 descriptors::closing_range(a as u32, b as u32);

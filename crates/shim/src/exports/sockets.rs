@@ -6,6 +6,7 @@ use super::export;
 use crate::c;
 use crate::calls::{connected, control, of_socket};
 use crate::descriptors;
+use crate::limit;
 use crate::names;
 use crate::next;
 use crate::record::kind::Call;
@@ -47,6 +48,7 @@ export! {
     fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
         // SAFETY: no pointers.
         let result = unsafe { next::socket(family, kind, protocol) };
+        limit::forget(result);
         if result >= 0 && crate::is_live() {
             descriptors::made(result, family, kind, protocol);
         }
@@ -73,6 +75,7 @@ export! {
     fn connect(fd: c_int, name: *const c_void, length: u32) -> c_int {
         // SAFETY: the caller's arguments are passed on.
         let next = || unsafe { next::connect(fd, name, length) };
+        limit::forget_peer(fd);
         let Some(word) = of_socket(fd) else { return next() };
         control(word, Call::Connect, 0, next, |socket, result| {
             after_connect(fd, name, length, result);

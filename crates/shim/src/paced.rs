@@ -1,0 +1,294 @@
+//! Calls that move bytes, under the limit. Where there is none, or the descriptor is not limited,
+//! each is the next function.
+//!
+//! A call on a stream is cut into pieces, so that the bytes of a long one do not all move at once. A
+//! call that may block goes on with the next piece until it is done; one that must not returns after
+//! a piece, as if the socket had not taken more, and has waited for no more than the pieces of
+//! others. That is a short wait in the call in place of one in epoll(7) or poll(2): an event loop
+//! for which a ready socket turns out not to be ready would ask again at once.
+
+use core::ffi::c_int;
+
+use crate::c::{self, IoVec, Message};
+use crate::clock;
+use crate::edges;
+use crate::limit::{Limit, Waited};
+use crate::names::End;
+use crate::next;
+use crate::pacing::{Controller, Direction, piece};
+
+/// Sends by `next`, which takes the first byte and how many.
+#[inline(always)]
+pub fn sends(
+    limit: Option<Limit>,
+    flags: c_int,
+    count: usize,
+    peer: impl FnOnce() -> Option<End>,
+    mut next: impl FnMut(usize, usize) -> isize,
+) -> isize {
+    let Some(limit) = limit else { return next(0, count) };
+    let rate = limit.rate();
+    if rate == 0 {
+        let result = next(0, count);
+        if result > 0 {
+            limit.region.count(Direction::Send, result as u64, clock::now());
+        }
+        return result;
+    }
+    let is_whole = !limit.word.is_stream() || flags & c::MSG_WHOLE != 0 || fits(rate, count);
+    let peer = peer();
+    if !is_whole {
+        return send_pieces(&limit, flags, count, peer, &mut next);
+    }
+    match claimed(&limit, flags, count, peer) {
+        Ok(claim) => claim.settle(&limit, count, next(0, count)),
+        Err(errno) => fail(errno),
+    }
+}
+
+/// Receives by `next`, in the same way.
+#[inline(always)]
+pub fn receives(
+    limit: Option<Limit>,
+    flags: c_int,
+    count: usize,
+    peer: impl FnOnce() -> Option<End>,
+    mut next: impl FnMut(usize, usize) -> isize,
+) -> isize {
+    let Some(limit) = limit else { return next(0, count) };
+    let moves = flags & (c::MSG_PEEK | c::MSG_ERRQUEUE) == 0;
+    let rate = limit.rate();
+    if moves && rate != 0 && limit.word.is_stream() && !fits(rate, count) {
+        return receive_pieces(&limit, flags, count, &mut next);
+    }
+    let result = next(0, count);
+    if result > 0 && moves {
+        let peer = if limit.word.is_stream() { None } else { peer() };
+        limit.settle(peer, result as u64);
+    }
+    result
+}
+
+/// Whether so many bytes are not more than a piece, whatever the rate makes of the smallest one.
+#[inline(always)]
+pub fn fits(rate: u64, count: usize) -> bool {
+    /// Bits of a byte times nanoseconds of a second, by those of a piece.
+    const PIECES: u64 = 8_000_000_000 / crate::pacing::controller::PIECE_NS;
+    (count as u64).saturating_mul(PIECES) <= rate
+}
+
+/// Bytes that have been claimed, and when.
+#[derive(Debug)]
+pub struct Claim {
+    begin: u64,
+    slot: &'static crate::pacing::Slot,
+}
+
+impl Claim {
+    /// After the call: what has not moved is given back.
+    #[inline(always)]
+    pub fn settle(self, limit: &Limit, claimed: usize, result: isize) -> isize {
+        let moved = result.max(0) as usize;
+        if moved != 0 {
+            limit.region.count(limit.direction, moved as u64, self.begin);
+        }
+        if moved < claimed {
+            self.refund(limit, claimed - moved);
+        }
+        result
+    }
+
+    #[cold]
+    fn refund(&self, limit: &Limit, bytes: usize) {
+        let rate = limit.rate();
+        if rate != 0 {
+            self.slot.budget(limit.direction).refund(rate, bytes as u64);
+        }
+    }
+}
+
+/// Claims bytes that are to be sent and waits for them; or an errno.
+#[inline(always)]
+pub fn claimed(
+    limit: &Limit,
+    flags: c_int,
+    bytes: usize,
+    peer: Option<End>,
+) -> Result<Claim, c_int> {
+    let (now, rate) = (clock::now(), limit.rate().max(1));
+    let slot = limit.slot(now, peer);
+    let at = slot.budget(limit.direction).claim(now, rate, bytes as u64);
+    if at > now {
+        return claimed_later(limit, flags, bytes, Later { at, now, rate, slot });
+    }
+    Ok(Claim { begin: now, slot })
+}
+
+/// Bytes that may not move yet.
+#[derive(Debug)]
+struct Later {
+    at: u64,
+    now: u64,
+    rate: u64,
+    slot: &'static crate::pacing::Slot,
+}
+
+#[cold]
+fn claimed_later(limit: &Limit, flags: c_int, bytes: usize, to: Later) -> Result<Claim, c_int> {
+    // How long a call may block (`SO_SNDTIMEO` of socket(7)); 0: for ever.
+    let most = if flags & c::MSG_DONTWAIT == 0 { c::send_timeout_ns(limit.fd) } else { 0 };
+    let until = if most == 0 { u64::MAX } else { to.now.saturating_add(most) };
+    let errno = match limit.wait(to.at, to.now, to.rate, until) {
+        Waited::Done => return Ok(Claim { begin: clock::now(), slot: to.slot }),
+        Waited::Interrupted => c::EINTR,
+        Waited::Late => c::EAGAIN,
+    };
+    Claim { begin: to.now, slot: to.slot }.refund(limit, bytes);
+    Err(errno)
+}
+
+/// A call that sends more than a piece of a stream.
+#[cold]
+#[inline(never)]
+fn send_pieces(
+    limit: &Limit,
+    flags: c_int,
+    count: usize,
+    peer: Option<End>,
+    next: &mut dyn FnMut(usize, usize) -> isize,
+) -> isize {
+    let is_nonblocking = limit.is_nonblocking(flags);
+    let errno = next::errno();
+    let mut sent = 0;
+    while sent < count {
+        let part = part_of(limit, is_nonblocking, count - sent);
+        let claim = match claimed(limit, flags, part, peer) {
+            Ok(claim) => claim,
+            Err(_) if sent > 0 => break,
+            Err(errno) => return fail(errno),
+        };
+        let result = claim.settle(limit, part, next(sent, part));
+        if result < 0 && sent == 0 {
+            return result;
+        }
+        sent += result.max(0) as usize;
+        if result < part as isize {
+            break;
+        }
+        if is_nonblocking {
+            if sent < count {
+                edges::announce(limit.fd);
+            }
+            break;
+        }
+    }
+    // That a later piece failed is for the next call to say.
+    next::set_errno(errno);
+    sent as isize
+}
+
+/// A call that may receive more than a piece of a stream.
+#[cold]
+#[inline(never)]
+fn receive_pieces(
+    limit: &Limit,
+    flags: c_int,
+    count: usize,
+    next: &mut dyn FnMut(usize, usize) -> isize,
+) -> isize {
+    let is_nonblocking = limit.is_nonblocking(flags);
+    let errno = next::errno();
+    let mut received = 0;
+    loop {
+        let part = part_of(limit, is_nonblocking, count - received);
+        let result = next(received, part);
+        if result <= 0 && received == 0 {
+            return result;
+        }
+        received += result.max(0) as usize;
+        if result > 0 {
+            limit.settle(None, result as u64);
+        }
+        if result < part as isize || received >= count {
+            break;
+        }
+        if is_nonblocking {
+            edges::announce(limit.fd);
+            break;
+        }
+        // One that blocks may return what there is, unless it is to wait for all.
+        if flags & c::MSG_WAITALL == 0 {
+            break;
+        }
+    }
+    next::set_errno(errno);
+    received as isize
+}
+
+/// The next piece of so many bytes.
+fn part_of(limit: &Limit, is_nonblocking: bool, rest: usize) -> usize {
+    let rate = limit.rate();
+    let most = if rate == 0 { u64::MAX } else { piece(rate, is_nonblocking) };
+    rest.min(usize::try_from(most).unwrap_or(usize::MAX)).max(1)
+}
+
+/// The result of a call that failed.
+pub fn fail(errno: c_int) -> isize {
+    next::set_errno(errno);
+    -1
+}
+
+/// Buffers of a call, from a byte on, and no more than so many bytes of them: a copy of some.
+#[derive(Debug)]
+pub struct Cut {
+    parts: [IoVec; PARTS],
+    pub count: usize,
+}
+
+impl Cut {
+    /// # Safety
+    /// So many buffers are there.
+    pub unsafe fn new(parts: *const IoVec, count: usize, from: usize, bytes: usize) -> Cut {
+        let nothing = IoVec { base: core::ptr::null_mut(), length: 0 };
+        let mut cut = Cut { parts: [nothing; PARTS], count: 0 };
+        let (mut skip, mut left) = (from, bytes);
+        for at in 0..count {
+            // SAFETY: the caller's.
+            let part = unsafe { *parts.add(at) };
+            if skip >= part.length {
+                skip -= part.length;
+                continue;
+            }
+            if left == 0 || cut.count == PARTS {
+                break;
+            }
+            let length = (part.length - skip).min(left);
+            let base = part.base.cast::<u8>().wrapping_add(skip).cast();
+            cut.parts[cut.count] = IoVec { base, length };
+            cut.count += 1;
+            left -= length;
+            skip = 0;
+        }
+        cut
+    }
+
+    /// The buffers.
+    pub fn parts(&self) -> *const IoVec {
+        self.parts.as_ptr()
+    }
+
+    /// A message with these buffers; the rest of it goes with the first byte.
+    pub fn message(&self, whole: &Message, from: usize) -> Message {
+        let mut message = *whole;
+        message.parts = self.parts.as_ptr().cast_mut();
+        message.parts_count = self.count;
+        if from > 0 {
+            message.control = core::ptr::null_mut();
+            message.control_length = 0;
+        }
+        message
+    }
+}
+
+/// Buffers that a copy has room for: as many as a call may have.
+const PARTS: usize = 1024;

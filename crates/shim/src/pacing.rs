@@ -1,0 +1,11 @@
+//! When bytes may move: files of `windtunnel-budget`.
+
+#[path = "../../budget/src/pacing/budget.rs"]
+pub mod budget;
+#[path = "../../budget/src/pacing/controller.rs"]
+pub mod controller;
+#[path = "../../budget/src/pacing/region.rs"]
+pub mod region;
+
+pub use controller::{Controller, piece, rescaled};
+pub use region::{Direction, Per, Region, Slot};
