@@ -13,6 +13,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     for sources in [
         "shim/src",
+        "budget/src/pacing",
         "model/src/record.rs",
         "model/src/record",
         "sys/src/region",

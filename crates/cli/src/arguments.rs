@@ -37,6 +37,7 @@ pub(crate) enum Verb {
     Up(verb::state::Up),
     Do(verb::happen::Arguments),
     Record(Box<verb::record::Arguments>),
+    Limit(Box<verb::limit::Arguments>),
     Capture(verb::capture::Arguments),
     Records(verb::records::Arguments),
     Stop(verb::stop::Arguments),

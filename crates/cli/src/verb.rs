@@ -14,6 +14,7 @@ pub(crate) mod happen;
 pub(crate) mod hosts;
 pub(crate) mod import;
 pub(crate) mod keygen;
+pub(crate) mod limit;
 pub(crate) mod link;
 pub(crate) mod links;
 pub(crate) mod manual;
@@ -40,6 +41,7 @@ pub(crate) type Outcome = Result<u8, Failure>;
 pub(crate) fn run(verb: &Verb) -> Outcome {
     match verb {
         Verb::Run(arguments) => run::run(arguments),
+        Verb::Limit(arguments) => limit::run(arguments),
         Verb::Link(arguments) => link::run(arguments),
         Verb::Check(arguments) => check::run(arguments),
         Verb::Generate(arguments) => generate::run(arguments),

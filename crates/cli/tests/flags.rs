@@ -126,6 +126,7 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "set" => (&["--run", "tests", "a--b", "loss=1%"], "usage"),
         "down" | "up" => (&["--run", "tests", "a--b"], "usage"),
         "do" => (&["--run", "tests", "{link: a--b, down: true}"], "usage"),
+        "limit set" => (&["no", "--send", "1MB/s"], "usage"),
         "keygen" => (&["Cargo.toml"], "usage"),
         "agent" | "hosts" | "attach" => (&["--key", "tests/no.key"], "usage"),
         "explain" => (&["tests/no"], "usage"),
@@ -137,7 +138,7 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "manual" => (&["--out", "/dev/null/no"], "machine"),
         "completions" => (&["tcsh"], "usage"),
         // They fail by a wrong command line only.
-        "doctor" | "schema" | "ls" => (&["--no-such-option"], "usage"),
+        "doctor" | "schema" | "ls" | "limit list" => (&["--no-such-option"], "usage"),
         other => panic!("{other} is a new verb: say here how it fails"),
     }
 }

@@ -10,6 +10,8 @@
 
 #[path = "programs/attempts.rs"]
 mod attempts;
+#[path = "programs/bounds.rs"]
+mod bounds;
 #[path = "programs/capture.rs"]
 mod capture;
 #[path = "programs/churn.rs"]
@@ -34,6 +36,8 @@ mod faults;
 mod lan;
 #[path = "programs/lifecycle.rs"]
 mod lifecycle;
+#[path = "programs/limit.rs"]
+mod limit;
 #[path = "programs/link.rs"]
 mod link;
 #[path = "programs/live.rs"]
@@ -42,6 +46,8 @@ mod live;
 mod model;
 #[path = "programs/node.rs"]
 mod node;
+#[path = "programs/node_limits.rs"]
+mod node_limits;
 #[path = "programs/outside.rs"]
 mod outside;
 #[path = "programs/overload.rs"]
@@ -54,6 +60,8 @@ mod patience;
 mod ping;
 #[path = "programs/random.rs"]
 mod random;
+#[path = "programs/receive.rs"]
+mod receive;
 #[path = "programs/record.rs"]
 mod record;
 #[path = "programs/recorded.rs"]

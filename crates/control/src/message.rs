@@ -55,6 +55,28 @@ pub enum Request {
         lanes: LaneChoice,
         patch: Box<LinkPatch>,
     },
+    /// Limits the processor time of a node's programs, or of each node of a group. Answer:
+    /// [`Reply::Done`].
+    SetCpu {
+        /// The node or group.
+        node: String,
+        /// Thousandths of a processor.
+        millis: u32,
+    },
+    /// Limits the memory of a node's programs, or of those of each node of a group. Answer:
+    /// [`Reply::Done`].
+    SetMemory {
+        /// The node or group.
+        node: String,
+        bytes: Bytes,
+    },
+    /// Limits the processes and threads of a node's programs, or of those of each node of a group.
+    /// Answer: [`Reply::Done`].
+    SetPids {
+        /// The node or group.
+        node: String,
+        count: u32,
+    },
     /// Takes a link down or up. Answer: [`Reply::Done`].
     State {
         #[serde(flatten)]

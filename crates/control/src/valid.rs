@@ -3,6 +3,7 @@
 
 pub mod part;
 
+use windtunnel_model::demand::Demand;
 use windtunnel_model::name;
 use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
 use windtunnel_model::{LinkPatch, Plan};
@@ -43,6 +44,19 @@ impl Validate for Request {
             Request::Signal { signal } => ensure_signal(*signal),
             Request::Set { lanes, patch } => lanes.validate().and_then(|()| is_bounded(patch)),
             Request::State { lanes, .. } => lanes.validate(),
+            Request::SetCpu { node, millis } => {
+                ensure(*millis > 0, || "nothing would ever run".to_owned())?;
+                ensure_short("the name of a node", node)
+            }
+            Request::SetMemory { node, bytes } => {
+                let demand = Demand { memory: Some(*bytes), ..Demand::default() };
+                demand.validate()?;
+                ensure_short("the name of a node", node)
+            }
+            Request::SetPids { node, count } => {
+                Demand { pids: Some(*count), ..Demand::default() }.validate()?;
+                ensure_short("the name of a node", node)
+            }
             Request::Do { events } => ensure(events.len() <= EVENTS_MAX, || {
                 format!("{} events are more than {EVENTS_MAX}", events.len())
             }),

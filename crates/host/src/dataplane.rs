@@ -22,6 +22,7 @@ mod orders;
 mod outbox;
 mod overload;
 pub(crate) mod phase;
+mod receivers;
 mod records;
 mod remote;
 mod sampler;
@@ -44,6 +45,7 @@ use windtunnel_wire::vnet;
 
 use crate::clock::now;
 use crate::promotion::Promotion;
+use crate::receive_queue::ReceiveQueue;
 use crate::recorder::Recorder;
 use change::advance;
 use clock::ArrivalClock;
@@ -51,6 +53,7 @@ pub(crate) use message::{Note, Order};
 pub(crate) use meter::Flow;
 use outbox::Outbox;
 use overload::Overload;
+use receivers::Receivers;
 pub(crate) use records::RecordSetup;
 use records::Records;
 pub(crate) use remote::{OneWay, PeerTraffic, Remote, Silence, Traffic};
@@ -82,6 +85,8 @@ pub(crate) struct Setup {
     pub records: Option<RecordSetup>,
     /// What puts the loop before all other work of the machine.
     pub promotion: Option<Promotion>,
+    /// Those of nodes that pay for receiving.
+    pub receive_queues: Vec<ReceiveQueue>,
 }
 
 /// The running loop.
@@ -161,6 +166,7 @@ struct Loop {
     remote: Option<Remote>,
     records: Records,
     taps: Taps,
+    receivers: Receivers,
     orders: Receiver<Order>,
     wake: Arc<Wake>,
     notes: Sender<Note>,
@@ -191,6 +197,7 @@ impl Loop {
             remote,
             records,
             taps: Taps::default(),
+            receivers: Receivers::new(std::mem::take(&mut setup.receive_queues)),
             schedule: Schedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
@@ -246,6 +253,7 @@ impl Loop {
         tally.ran_ns = after.run_ns.saturating_sub(before.run_ns);
         tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
         tally.refused = self.refused;
+        tally.received = self.receivers.received();
         (tally.overloads, tally.stalls) = self.overload.totals(now());
         self.taps.finish();
         if let Some(remote) = self.remote {
@@ -261,8 +269,8 @@ impl Loop {
         let Loop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
         let (ring, sender) = socket.split();
         let remote = self.remote.as_mut();
-        let mut outbox =
-            Outbox::new(&setup.interfaces, sender, &mut self.refused, remote, &mut self.taps);
+        let sinks = (&mut self.refused, &mut self.receivers);
+        let mut outbox = Outbox::new(&setup.interfaces, sender, sinks, remote, &mut self.taps);
         arrivals.update();
         let began = arrivals.present();
         let held = outbox.next_held();

@@ -20,6 +20,19 @@ pub enum RunError {
         /// What, by the name of the node; at least one.
         missing: Vec<(String, Missing)>,
     },
+    /// A node cannot get its packets; it is named.
+    #[error("{0}")]
+    Receive(String),
+    /// This machine has no mechanism for a limit; nothing has been started.
+    #[error("{who}: `{key}` needs a control group, and none can be made: {why}")]
+    Limit {
+        /// The node or program.
+        who: String,
+        /// The key of the file.
+        key: &'static str,
+        /// What was tried.
+        why: String,
+    },
     /// Another step; it is named.
     #[error("cannot {step}")]
     Step {
@@ -54,7 +67,11 @@ impl RunError {
             RunError::Missing { missing } => {
                 missing.first().and_then(|(_, missing)| missing.hint())
             }
-            RunError::Step { .. } => {
+            RunError::Limit { .. } => Some(
+                "run it as root, or as `systemd-run --user --scope -p Delegate=yes windtunnel run …`"
+                    .to_owned(),
+            ),
+            RunError::Step { .. } | RunError::Receive(_) => {
                 Some("`windtunnel doctor` shows what this machine allows".into())
             }
             _ => None,

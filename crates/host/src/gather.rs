@@ -27,6 +27,7 @@ use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::folder::{Folder, FolderError};
 use crate::freeze::Freezes;
+use crate::node_limits::{Account, Bound};
 use crate::options::Options;
 use crate::output::Carried;
 use crate::part::results::Results;
@@ -73,7 +74,8 @@ pub fn gather(
     let whole = Whole::of(plan, parts, &results, peaks);
     let attempts = options.attempts.clone();
     let report = Report { attempts, ..whole.judge(plan, options, parts, &results) };
-    Ok(write_report(folder, plan, tables::tables(plan, &whole.echoes, &whole.tally.flows), report))
+    let tables = tables::tables(plan, &whole.echoes, &whole.tally.flows, &whole.limits);
+    Ok(write_report(folder, plan, tables, report))
 }
 
 fn read(parts: &Parts, plan: &Plan) -> Result<Vec<(Results, PathBuf)>, GatherError> {
@@ -97,6 +99,8 @@ struct Whole {
     supervisor: Supervisor,
     echoes: Vec<(Probe, EchoResults)>,
     freezes: Freezes,
+    limits: Vec<Account>,
+    bounds: Vec<Bound>,
     ending: Ending,
     lost: Vec<Lost>,
     cut_off: bool,
@@ -112,6 +116,8 @@ impl Whole {
             supervisor: Supervisor::of_part(plan, vec![false; plan.nodes.len()]),
             echoes: Vec::new(),
             freezes: Freezes::default(),
+            limits: Vec::new(),
+            bounds: Vec::new(),
             ending: ending(results),
             lost: Vec::new(),
             cut_off: results.iter().all(|part| part.apart),
@@ -139,6 +145,8 @@ impl Whole {
             self.supervisor.on_news(*key, program.clone());
         }
         self.echoes.extend(part.echoes.iter().cloned());
+        self.limits.extend(part.limits.iter().cloned());
+        self.bounds.extend(part.bounds.iter().cloned());
         self.freezes.times = self.freezes.times.saturating_add(part.freezes.times);
         self.freezes.lasted = self.freezes.lasted + part.freezes.lasted;
         self.recorded.lost = self.recorded.lost.saturating_add(part.recorded.lost);
@@ -182,6 +190,8 @@ impl Whole {
             echoes: &self.echoes,
             origin: results[0].origin,
             freezes: self.freezes,
+            limits: &self.limits,
+            bounds: &self.bounds,
             late_above: options.max_lateness,
             device_drops,
             processors: processors(results),
@@ -204,6 +214,8 @@ impl Whole {
                     recorded: &part.recorded,
                     records: part.records.as_ref(),
                     freezes: part.freezes,
+                    limits: &part.limits,
+                    bounds: &part.bounds,
                     device_drops: part.device_drops,
                     processors: part.processors(),
                     ..common(&[], &[])

@@ -23,6 +23,7 @@
 //! | `fit` | [`fits`]: whether a plan fits this machine |
 //! | `quiet` | [`Activity`]: whether this machine has time for a run |
 //! | `presence` | [`presence::missing`]: whether this machine has the programs of a plan |
+//! | `limit` | programs outside any emulation that move no more bytes than they may |
 //! | `folder`, `observer` | where a run is kept, and its observers |
 //!
 //! A run needs namespaces, so this is not run here:
@@ -52,7 +53,9 @@ mod freeze;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod gather;
+pub mod limit;
 mod live;
+mod node_limits;
 pub mod observer;
 mod options;
 mod output;
@@ -62,6 +65,7 @@ mod part;
 pub mod presence;
 mod promotion;
 mod quiet;
+mod receive_queue;
 mod recent;
 mod recorder;
 mod records;

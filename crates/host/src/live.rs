@@ -28,6 +28,7 @@ mod farewell;
 mod foreground;
 mod journal;
 mod launcher;
+mod limited;
 mod links;
 mod measurements;
 mod membership;

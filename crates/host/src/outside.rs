@@ -6,10 +6,10 @@
 //! processes, and the kernel layer that of these processes, where CAP_BPF is there. The folder has
 //! `records`, as that of a run, and `record.json`.
 
-mod end;
-mod place;
+pub(crate) mod end;
+pub(crate) mod place;
 mod sources;
-mod start;
+pub(crate) mod start;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

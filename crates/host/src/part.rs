@@ -141,6 +141,8 @@ fn results_of(setup: &PartSetup, done: Done) -> Results {
         echoes: ended.echoes,
         origin: ended.origin,
         freezes: ended.freezes,
+        limits: ended.limits,
+        bounds: ended.bounds,
         device_drops: done.device_drops,
         busy: processors.busy,
         idle: processors.idle,

@@ -39,11 +39,13 @@ use crate::dataplane::{Dataplane, RecordSetup, Remote, Setup};
 use crate::error::{RunError, io, step};
 use crate::folder::{Folder, FolderError};
 use crate::live::{self, Live, Membership, Threads};
+use crate::node_limits::Limits;
 use crate::observer::{Notice, Observer};
 use crate::options::{Foreground, Options};
 use crate::output::Output;
 use crate::presence::{self, Missing};
 use crate::promotion::Promotion;
+use crate::receive_queue::ReceiveQueue;
 use crate::recorder::{Recorder, Recording};
 use crate::records::{self, Records};
 use crate::tables;
@@ -118,6 +120,8 @@ pub(crate) struct Prepared {
     routes: Arc<Routes>,
     records: Records,
     promotion: Option<Promotion>,
+    limits: Limits,
+    receive_queues: Vec<ReceiveQueue>,
     notes: Vec<String>,
     setup: Span,
 }
@@ -137,6 +141,7 @@ pub(crate) fn prepare(
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     let nice = nice_of_programs();
     let (promotion, kernel) = (Promotion::prepare(), kernel(plan));
+    let mut limits = Limits::prepare(plan, here.as_deref())?;
     let namespaces = windtunnel_node::enter_for(plan)?;
     let routes = Routes::compute(plan);
     if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
@@ -161,33 +166,32 @@ pub(crate) fn prepare(
     if let Ok(Some(received)) = signals.read() {
         return Err(RunError::Interrupted(received.signal));
     }
-    let supervised = match &node_options.recorded {
-        Some(recorded) => supervised(&node_set, recorded),
-        None => Vec::new(),
-    };
-    let diagnosis = match plan.record.mode {
-        RecordMode::Off => Vec::new(),
-        _ => node_set.diagnosis(DIAGNOSIS_PATIENCE),
-    };
+    limits.enforce(plan, &node_set);
+    let recorded = node_options.recorded.as_ref();
+    let supervised = recorded.map(|recorded| supervised(&node_set, recorded));
+    let diagnosed = plan.record.mode != RecordMode::Off;
+    let diagnosis = diagnosed.then(|| node_set.diagnosis(DIAGNOSIS_PATIENCE));
     let mut records = Records::new(records::Setup {
         plan: Arc::clone(plan),
         plan_hash: options.plan_hash.clone(),
         folder: folder.path().to_owned(),
         member: options.member.clone(),
         regions: node_set.take_regions(),
-        diagnosis,
-        supervised,
+        diagnosis: diagnosis.unwrap_or_default(),
+        supervised: supervised.unwrap_or_default(),
         kernel,
         without_calls,
         measure_overhead: options.measure_overhead,
     })
     .map_err(step("make memory for records"))?;
-    let unmeasured = records.measure_overhead();
+    let (unmeasured, unlimited) = (records.measure_overhead(), limits.take_notes());
     Ok(Prepared {
         signals,
         records,
         promotion,
-        notes: [namespaces.notes(), node_set.notes(), unmeasured.as_slice()].concat(),
+        notes: [namespaces.notes(), node_set.notes(), unmeasured.as_slice(), &unlimited].concat(),
+        limits,
+        receive_queues: ReceiveQueue::of_all(plan, &node_set).map_err(RunError::Receive)?,
         node_set,
         routes: Arc::new(routes),
         setup: now().since(began),
@@ -264,7 +268,8 @@ impl Prepared {
         others: Option<(Membership, Remote)>,
     ) -> Result<Started, RunError> {
         let (membership, remote) = others.unzip();
-        let packets = (remote, self.records.of_packets(), self.promotion);
+        let of_packets = self.records.of_packets();
+        let packets = (remote, of_packets, self.promotion, self.receive_queues);
         let (threads, recording) =
             start_threads(plan, options, folder, &observer, &self.node_set, packets)?;
         let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
@@ -279,6 +284,7 @@ impl Prepared {
             inits: Box::new(self.node_set),
             routes: self.routes,
             records: self.records,
+            limits: self.limits,
             signals: self.signals,
             control,
             threads,
@@ -299,13 +305,16 @@ fn nice_of_programs() -> i32 {
     }
 }
 
+/// What the packet loop needs beside the nodes.
+type OfPackets = (Option<Remote>, RecordSetup, Option<Promotion>, Vec<ReceiveQueue>);
+
 fn start_threads(
     plan: &Arc<Plan>,
     options: &Options,
     folder: &Folder,
     observer: &Arc<dyn Observer>,
     node_set: &NodeSet,
-    (remote, records, promotion): (Option<Remote>, RecordSetup, Option<Promotion>),
+    (remote, records, promotion, receive_queues): OfPackets,
 ) -> Result<(Threads, Recording), RunError> {
     let wake = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
     let (recorder, recording) = Recorder::start(folder, plan)?;
@@ -322,6 +331,7 @@ fn start_threads(
         remote,
         records: Some(records),
         promotion,
+        receive_queues,
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
     Ok((Threads { wake, recorder, output, matches, dataplane, notes }, recording))
@@ -329,7 +339,8 @@ fn start_threads(
 
 /// What cannot be written is added to the verdict of the report that the caller gets.
 fn write_results(folder: &Folder, plan: &Plan, done: &Done, report: Report) -> Report {
-    let tables = tables::tables(plan, &done.ended.echoes, &done.ended.tally.flows);
+    let ended = &done.ended;
+    let tables = tables::tables(plan, &ended.echoes, &ended.tally.flows, &ended.limits);
     write_report(folder, plan, tables, report)
 }
 

@@ -1,4 +1,4 @@
-//! What expectations of paths are judged by, as tables of the run folder.
+//! What expectations of paths and limits are judged by, as tables of the run folder.
 
 use std::fmt::Write;
 
@@ -6,12 +6,14 @@ use windtunnel_model::{NodeId, Plan, Span, Time};
 
 use crate::dataplane::Flow;
 use crate::echo::{EchoResults, Probe};
+use crate::node_limits::Account;
 
 /// File names and contents; none where nothing was measured.
 pub(crate) fn tables(
     plan: &Plan,
     echoes: &[(Probe, EchoResults)],
     flows: &[Flow],
+    limits: &[Account],
 ) -> Vec<(&'static str, String)> {
     let name = |node: NodeId| plan.nodes[node.index()].name.as_str();
     let mut tables = Vec::new();
@@ -39,7 +41,27 @@ pub(crate) fn tables(
         }
         tables.push(("paths.csv", table));
     }
+    if !limits.is_empty() {
+        tables.push(("limits.csv", seconds_of_limits(plan, limits)));
+    }
     tables
+}
+
+/// A row for each node and second.
+fn seconds_of_limits(plan: &Plan, limits: &[Account]) -> String {
+    let mut table = "time_s,node,program,asked_cpus,delivered_cpus,throttled_s\n".to_owned();
+    for account in limits {
+        let name = &plan.nodes[account.node].name;
+        let program = account.program.map(|program| program.to_string()).unwrap_or_default();
+        for window in &account.windows {
+            let (at, held) = (Span::from_nanos(window.end_ns), Span::from_nanos(window.held_ns));
+            let (at, held) = (micros(at), micros(held));
+            let (asked, delivered) = (f64::from(window.asked_millis) / 1000.0, window.delivered());
+            // Writing to a text cannot fail.
+            let _ = writeln!(table, "{at},{name},{program},{asked:.3},{delivered:.4},{held}");
+        }
+    }
+    table
 }
 
 /// Seconds with six decimals.
@@ -67,18 +89,18 @@ mod tests {
         let echoes =
             [(before, seen(Span::ZERO, rtt)), (during, seen(Span::from_millis(1_100), None))];
         let expected = "from,to,sent_s,rtt_s\na,b,,1.500250\nb,a,1.100000,\n".to_owned();
-        assert_eq!(tables(&plan, &echoes, &[]), [("echoes.csv", expected)]);
+        assert_eq!(tables(&plan, &echoes, &[], &[]), [("echoes.csv", expected)]);
     }
 
     #[test]
     fn payload_is_a_row_for_each_interval_and_no_table_without_measurements() {
         let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
-        assert!(tables(&plan, &[], &[]).is_empty());
+        assert!(tables(&plan, &[], &[], &[]).is_empty());
         let at = |tenth: u64| Time::from_nanos(tenth * 100_000_000);
         let payload = Intervals { start: Time::ZERO, counts: vec![(at(1), 1448), (at(2), 0)] };
         let flows = [Flow::counted(NodeId(0), NodeId(1), payload)];
         let expected =
             "time_s,from,to,payload_bytes\n0.100000,a,b,1448\n0.200000,a,b,0\n".to_owned();
-        assert_eq!(tables(&plan, &[], &flows), [("paths.csv", expected)]);
+        assert_eq!(tables(&plan, &[], &flows, &[]), [("paths.csv", expected)]);
     }
 }

@@ -1,9 +1,11 @@
 //! What a run's figures mean: faithful or not and why, passed or not and why.
 
+mod bounds;
 mod doubt;
 mod evidence;
 mod expectations;
 mod fidelity;
+mod limits;
 mod pairs;
 mod programs;
 mod report;

@@ -17,6 +17,7 @@
 //! | [`expect`] | what must hold at the end of a run |
 //! | [`flow`] | [`flow::FlowKey`], [`flow::FlowTerms`], [`flow::FlowChange`]: flows as machines announce them |
 //! | [`record`] | [`record::Record`]: 32 bytes of evidence, and the memory in which sources leave them |
+//! | [`demand`] | [`demand::Demand`]: limits of a node and of its programs, and what placement counts |
 //! | [`placement`] | what a plan says about the machines that it runs on |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
 //! | [`name`] | what things may be called |
@@ -35,6 +36,7 @@
 
 extern crate alloc;
 
+pub mod demand;
 mod discipline;
 pub mod expect;
 pub mod flow;

@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::Bytes;
-
 /// How nodes are put on machines; within it, capacities hold and nodes that talk over fast or short
 /// links stay together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
@@ -33,24 +31,6 @@ impl Strategy {
             Strategy::Pack => "pack",
             Strategy::Spread => "spread",
         }
-    }
-}
-
-/// What a node is expected to use of its machine. Placement counts with it; nothing limits the node
-/// to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-pub struct Demand {
-    /// Processors in thousandths; `None`: nothing is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu_millis: Option<u32>,
-    /// Memory; `None`: nothing is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Bytes>,
-}
-
-impl Demand {
-    pub(crate) fn is_unknown(&self) -> bool {
-        *self == Demand::default()
     }
 }
 

@@ -15,11 +15,13 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::demand::Demand;
 use crate::expect::Expectation;
 use crate::id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
 use crate::lan::Lan;
-use crate::placement::{Demand, OnHostLoss, Strategy};
-use crate::profile::LinkProfile;
+use crate::placement::{OnHostLoss, Strategy};
+use crate::profile::{LinkProfile, QueueLimit};
+use crate::quantity::Packets;
 use crate::time::Span;
 use crate::trace::Trace;
 
@@ -252,13 +254,30 @@ pub struct Node {
     /// The name or a label of the machine that it must be on, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<String>,
-    /// What it is expected to use of its machine.
+    /// What it has of its machine.
     #[serde(default, skip_serializing_if = "Demand::is_unknown")]
     pub demand: Demand,
+    /// How much may wait that has come to it and was not delivered yet, in packets or bytes;
+    /// `None`: [`Node::RECEIVE_QUEUE`] if its processor time is limited or reserved, else nothing waits, and
+    /// the packet loop delivers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_queue: Option<QueueLimit>,
     /// In the order of the links in the file: `eth0`, `eth1` …
     pub interfaces: Vec<Interface>,
     /// Its programs in the file's order.
     pub programs: Vec<Program>,
+}
+
+impl Node {
+    /// What may wait at a node whose processor time is limited, and whose file says nothing.
+    pub const RECEIVE_QUEUE: QueueLimit = QueueLimit::Packets(Packets(1000));
+
+    /// How much may wait; `None`: the packet loop delivers.
+    #[must_use]
+    pub fn effective_receive_queue(&self) -> Option<QueueLimit> {
+        let limited = self.demand.cpu_millis.is_some() || self.demand.is_weighted();
+        self.receive_queue.or_else(|| limited.then_some(Node::RECEIVE_QUEUE))
+    }
 }
 
 /// One end of a link at a node.

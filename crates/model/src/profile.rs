@@ -30,12 +30,15 @@ macro_rules! properties {
             /// Properties that follow a trace; above, they have its mean.
             #[serde(default, skip_serializing_if = "Traces::is_none")]
             pub traces: Traces,
+            /// What the node at one end may send or receive at most: `rate` is never more.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub rate_limit: Option<Rate>,
         }
 
         impl Default for LinkProfile {
             /// A link without properties: as fast as it goes.
             fn default() -> Self {
-                LinkProfile { $($name: $default,)* traces: Traces::default() }
+                LinkProfile { $($name: $default,)* traces: Traces::default(), rate_limit: None }
             }
         }
 
@@ -62,6 +65,7 @@ macro_rules! properties {
                         profile.$name = change.value();
                     }
                 )*
+                profile.limit_rate(profile.rate_limit);
             }
 
             /// This change, and then `later`, as one.
@@ -135,6 +139,12 @@ impl LinkProfile {
             let packets = rate.bytes_in(Self::DEFAULT_QUEUE_TIME).div_ceil(frame.max(1));
             QueueLimit::Packets(Packets(packets.max(Self::DEFAULT_QUEUE_PACKETS)))
         }))
+    }
+
+    /// From now on, the rate is no more than `limit`, whatever is asked later.
+    pub fn limit_rate(&mut self, limit: Option<Rate>) {
+        self.rate_limit = limit;
+        self.rate = self.rate.into_iter().chain(limit).min();
     }
 
     /// Whether the properties suit each other: RED's thresholds rise, whatever units they are in.

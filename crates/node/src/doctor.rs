@@ -28,6 +28,7 @@ pub fn diagnose() -> Vec<Check> {
     let mut all: Vec<Check> = settings.chain(trials).collect();
     all.push(checks::open_files());
     all.push(checks::priority());
+    all.extend(checks::limits_of_nodes());
     all
 }
 

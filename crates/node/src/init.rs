@@ -17,15 +17,18 @@
 //! 6. *sysctl*: the settings that the file asks for; then `Ready`;
 //! 7. serve requests until the host process is gone.
 
+mod bounds;
 mod echo;
 mod hidden;
 mod inner;
+mod limit;
 mod mounts;
 mod names;
 mod network;
 mod observe;
 mod private;
 mod programs;
+mod receive;
 pub(crate) mod record;
 mod serve;
 mod settings;
@@ -42,7 +45,7 @@ use windtunnel_model::{Plan, plan};
 use windtunnel_routing::Routes;
 use windtunnel_sys::namespace::IdMap;
 use windtunnel_sys::process::{self, Signal};
-use windtunnel_sys::{schedule, signal, terminal};
+use windtunnel_sys::{signal, terminal};
 
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Failure, Reply, Request};
@@ -137,13 +140,15 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     sysctl::apply(&setup.node().sysctl)?;
     channel.send(&Reply::Ready { notes }, &[])?;
     let place = setup.recorded.map(|recorded| recorded.place.clone());
-    Ok((signals, Programs::new(setup.node(), user_namespace, place)))
+    Ok((signals, Programs::new(setup.node(), setup.nice, user_namespace, place)))
 }
 
 fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {
     // Programs are not to read from, or be stopped by, the terminal that windtunnel runs in.
     terminal::give_up_controlling()?;
-    schedule::set_nice(setup.nice)?;
+    if setup.plan.nodes.len() <= SESSIONS_MAX {
+        process::begin_session()?;
+    }
     process::set_parent_death_signal(Some(Signal::KILL))?;
     // The name is for users who look at the machine's processes.
     process::set_name(&format!("wt:{}", setup.node().name))?;
@@ -153,6 +158,12 @@ fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {
     signal::unblock_all()?;
     signal::Reader::open(&[Signal::CHILD])
 }
+
+/// Linux shares processors between sessions first, and between a session's processes then (autogroups,
+/// sched(7)): in a session with its programs, the packet loop of an ordinary user waits for their
+/// session's turn. In one of its own, it comes as soon as it wakes. Where there are more nodes than
+/// this, so many sessions would leave too little to that of the packet loop.
+const SESSIONS_MAX: usize = 16;
 
 /// The programs' user namespace, if they have one of their own.
 fn lock_mounts(inner: Option<Inner>) -> io::Result<Option<OwnedFd>> {

@@ -30,7 +30,7 @@
 //! let node_set = create(&plan, &routes, &namespaces, &options, |_, _| ())?;
 //! let node = &node_set.nodes()[0];
 //! let argv = vec!["ping".into(), "-c1".into(), "web".into()];
-//! let spawn = Spawn { id: 1, argv, env: Default::default(), cwd: None, terminal: false };
+//! let spawn = Spawn { id: 1, argv, env: Default::default(), cwd: None, terminal: false, program: None };
 //! let (input, output) = (std::io::stdin(), std::io::stdout());
 //! use std::os::fd::AsFd;
 //! node.send(&Request::Spawn(spawn), &[input.as_fd(), output.as_fd(), output.as_fd()])?;
@@ -59,8 +59,8 @@ pub use doctor::{Check, diagnose};
 pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;
 pub use message::{
-    ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError, Reply,
-    Request, Spawn,
+    ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError,
+    ProcessorWindow, ProgramBounds, ProgramUse, Reply, Request, Spawn,
 };
 pub use namespaces::{EnterError, Namespaces, enter, enter_for};
 pub use netlink::NetlinkError;

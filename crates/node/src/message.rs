@@ -66,6 +66,59 @@ pub enum Request {
         /// The path of the preload library, which these programs do not get.
         library: Option<String>,
     },
+    /// From now on, stop and continue all programs so that together they have a share of a
+    /// processor; what they had is reported each second ([`Reply::Processor`]).
+    LimitProcessor {
+        /// Thousandths of a processor.
+        share: u32,
+    },
+    /// Deliver the packets of a queue ([`windtunnel_sys::frame_queue`]), on a thread of the init.
+    /// Three descriptors come along: the queue, a packet socket of the fabric, an event that is
+    /// raised for a thread that sleeps. What goes wrong is a [`Reply::ReceiveFailed`].
+    Receive,
+    /// From now on, programs that start enter the control groups whose `cgroup.procs` come along,
+    /// instead of those that came earlier, and have these limits.
+    Bound(ProgramBounds),
+    /// From now on, look at what all programs use together, and end what is too much; what they
+    /// use is reported each second ([`Reply::Used`]).
+    LimitUse {
+        /// Bytes of memory.
+        memory: Option<u64>,
+        /// Processes and threads.
+        processes: Option<u32>,
+    },
+}
+
+/// What programs have that start from now on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramBounds {
+    /// Of which program, by its position; `None`: of all for which nothing else is said.
+    pub program: Option<usize>,
+    /// Descriptors of each process.
+    pub open_files: Option<u64>,
+    /// Processes and threads in the node's own user namespace.
+    pub processes: Option<u64>,
+    /// Bytes that each process can write to and has for itself, in use or not.
+    pub data: Option<u64>,
+}
+
+/// What all programs of a node use, where its init limits it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramUse {
+    /// Bytes of memory now.
+    pub memory: u64,
+    pub memory_peak: u64,
+    /// Processes and threads now.
+    pub processes: u64,
+    pub processes_peak: u64,
+    /// Faults of processes that live, for which a page had to be read from a disk.
+    pub faults: u64,
+    /// Processes that were ended because of memory so far.
+    pub ended_for_memory: u64,
+    /// Processes that were ended because they were too many so far.
+    pub ended_for_number: u64,
+    /// The names of some that were ended since the last report, with the bytes that they had.
+    pub ended: Vec<(String, u64)>,
 }
 
 /// A program to start.
@@ -82,6 +135,9 @@ pub struct Spawn {
     pub cwd: Option<String>,
     /// Whether standard input is a terminal that is to control the program's session.
     pub terminal: bool,
+    /// Its position among the node's programs in the plan; `None`: it is a command from outside.
+    #[serde(default)]
+    pub program: Option<usize>,
 }
 
 /// Something that programs can connect to.
@@ -137,10 +193,27 @@ pub enum Reply {
         id: Option<u64>,
         message: String,
     },
+    /// Packets of the queue cannot be delivered ([`Request::Receive`]).
+    ReceiveFailed {
+        /// What the kernel said.
+        message: String,
+    },
     /// Programs cannot be supervised ([`Request::Supervise`]).
     SuperviseFailed {
         /// What the kernel said.
         message: String,
+    },
+    /// What all programs have had of a processor whose use is limited.
+    Processor {
+        windows: Vec<ProcessorWindow>,
+        /// Why the limit cannot be held, if it cannot.
+        failure: Option<String>,
+    },
+    /// What all programs use, where the init limits it.
+    Used {
+        used: ProgramUse,
+        /// Why a limit cannot be held, if one cannot.
+        failure: Option<String>,
     },
     /// Routes could not be changed as asked.
     RoutesFailed {
@@ -163,6 +236,21 @@ pub enum Reply {
         /// Why the first of the requests that could not even be sent could not.
         error: Option<String>,
     },
+}
+
+/// What programs have had of a processor in about a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessorWindow {
+    /// When it ended, in nanoseconds of the monotonic clock.
+    pub end_ns: u64,
+    /// How long it was.
+    pub length_ns: u64,
+    /// Processor time that they used.
+    pub used_ns: u64,
+    /// How long they were stopped.
+    pub held_ns: u64,
+    /// Thousandths of a processor that they might use.
+    pub share: u32,
 }
 
 /// For how long after the last echo request replies are waited for, in nanoseconds.
@@ -235,6 +323,7 @@ mod tests {
             env: BTreeMap::from([("LANG".into(), "C".into())]),
             cwd: Some("/tmp".into()),
             terminal: false,
+            program: None,
         })
     }
 
@@ -249,6 +338,9 @@ mod tests {
             Request::EndEcho { token: 1 },
             Request::Diagnose,
             Request::Supervise { library: Some("/run/x.so".into()) },
+            Request::LimitProcessor { share: 250 },
+            Request::LimitUse { memory: Some(1 << 40), processes: None },
+            Request::Bound(ProgramBounds { open_files: Some(9), ..ProgramBounds::default() }),
             Request::Echo {
                 token: u64::MAX,
                 address: "fd00::1".parse().unwrap(),
@@ -285,7 +377,7 @@ mod tests {
     #[test]
     fn a_message_over_the_limit_is_refused() {
         let long = spawn(&"x".repeat(MESSAGE_BYTES_MAX));
-        assert!(matches!(encode(&long), Err(MessageError::TooLong { bytes: 200_086 })));
+        assert!(matches!(encode(&long), Err(MessageError::TooLong { bytes: 200_101 })));
     }
 
     #[test]

@@ -78,9 +78,11 @@ impl Namespaces {
     /// root of a node must not be able to undo what the node's init has set up, so
     /// the init stays outside of it. An ordinary user's programs that are not root need none:
     /// they have no rights to undo anything.
-    pub(crate) fn identities_inside(&self, user: plan::User) -> Option<IdMap> {
+    pub(crate) fn identities_inside(&self, node: &plan::Node) -> Option<IdMap> {
         let outside = self.identities.as_ref()?;
-        if self.invoker.uid == 0 {
+        // The kernel counts processes in each user namespace by itself.
+        let counted = node.user != plan::User::Root && node.demand.pids.is_some();
+        if self.invoker.uid == 0 || counted {
             return Some(identity::same(outside));
         }
         // The invoker comes first and is root, its subordinate identities follow.
@@ -94,7 +96,7 @@ impl Namespaces {
             ranges.iter().map(range).collect()
         };
         let maps = IdMap { users: root(&outside.users), groups: root(&outside.groups) };
-        (user == plan::User::Root).then_some(maps)
+        (node.user == plan::User::Root).then_some(maps)
     }
 
     /// How many descriptors the process may have open; `None`: no limit.

@@ -241,7 +241,7 @@ impl<'a> Site<'a> {
         for (node, host) in self.plan.nodes.iter().zip(placed) {
             let load = &mut loads[*host];
             load.nodes += 1;
-            load.cpu_millis += u64::from(node.demand.cpu_millis.unwrap_or(0));
+            load.cpu_millis += u64::from(node.demand.counted_cpu_millis().unwrap_or(0));
             let memory = node.demand.memory.unwrap_or_default().0.saturating_add(BYTES_PER_NODE);
             load.memory = Bytes(load.memory.0.saturating_add(memory));
         }
@@ -251,14 +251,18 @@ impl<'a> Site<'a> {
 
 /// Each node as a unit. One with unknown processors counts like the mean of the others.
 fn units(plan: &Plan, hosts: &[Host]) -> Vec<Unit> {
-    let stated: Vec<i64> =
-        plan.nodes.iter().filter_map(|node| node.demand.cpu_millis).map(i64::from).collect();
+    let stated: Vec<i64> = plan
+        .nodes
+        .iter()
+        .filter_map(|node| node.demand.counted_cpu_millis())
+        .map(i64::from)
+        .collect();
     let count = i64::try_from(stated.len()).unwrap_or(i64::MAX);
     let usual = stated.iter().sum::<i64>().checked_div(count).unwrap_or(1000).max(1);
     let units = plan.nodes.iter().map(|node| {
         let memory = node.demand.memory.unwrap_or_default().0.saturating_add(BYTES_PER_NODE);
         let memory = i64::try_from(memory.div_ceil(1000)).unwrap_or(i64::MAX);
-        let cpu = node.demand.cpu_millis.map(i64::from);
+        let cpu = node.demand.counted_cpu_millis().map(i64::from);
         Unit {
             need: Need { cpu: cpu.unwrap_or(0), memory: memory.min(LARGEST), nodes: 1 },
             weight: cpu.unwrap_or(usual).max(1),

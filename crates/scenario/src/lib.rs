@@ -60,7 +60,7 @@ use sha2::{Digest, Sha256};
 use windtunnel_model::{LinkId, Plan, Span};
 
 pub use error::{Errors, Mistake, Notice};
-pub use live::{Moment, PatchError, check_patch, parse_events, parse_patch};
+pub use live::{Moment, PatchError, check_patch, parse_events, parse_limit, parse_patch};
 pub use position::Place;
 pub use preset::{Preset, PresetLane, presets};
 pub use schema::schema;

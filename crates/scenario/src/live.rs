@@ -4,10 +4,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{Event, NetworkModel};
+use windtunnel_model::valid::Validate;
 use windtunnel_model::{LinkPatch, NodeId, Plan, Span};
 
-use crate::decode::{PROPERTIES, Paths, decode_now, decode_property};
+use crate::decode::{PROPERTIES, Paths, decode_now, decode_property, read_processors};
 use crate::error::{Diagnostics, Errors, Notice};
 use crate::grammar::Decoder;
 use crate::text::{nearest, shorten};
@@ -54,6 +56,41 @@ pub fn parse_patch(pairs: &[(&str, &str)]) -> Result<LinkPatch, PatchError> {
         patch = patch.with(&parse_one(key, value)?);
     }
     Ok(patch)
+}
+
+/// Reads what a limit of a node has in a file: `cpu`, `memory` or `pids`; with other keys, which do
+/// not change while a node runs, nothing is asked.
+///
+/// # Errors
+/// If it is not that.
+pub fn parse_limit(key: &str, text: &str) -> Result<Demand, PatchError> {
+    let nothing = Demand::default();
+    let wrong = |message: String| error(key, format!("{key}: {message}"), None);
+    let demand = match key {
+        "cpu" => Demand { cpu_millis: Some(parse_cpu(text)?), ..nothing },
+        "memory" => {
+            let memory = text.parse().map_err(|error| wrong(format!("{error}")))?;
+            Demand { memory: Some(memory), ..nothing }
+        }
+        "pids" => {
+            let shown = shorten(text);
+            let count = text.parse().map_err(|_| wrong(format!("`{shown}` is not a number")))?;
+            Demand { pids: Some(count), ..nothing }
+        }
+        _ => nothing,
+    };
+    demand.validate().map_err(|invalid| wrong(format!("`{}`: {invalid}", shorten(text))))?;
+    Ok(demand)
+}
+
+/// Reads what `cpu` of a node has in a file, in thousandths of a processor.
+///
+/// # Errors
+/// If it is not that.
+fn parse_cpu(text: &str) -> Result<u32, PatchError> {
+    let wrong =
+        |(message, hint): (String, Option<&str>)| error("cpu", message, hint.map(str::to_owned));
+    read_processors(text).map_err(wrong)
 }
 
 /// Checks that need the whole plan: IPv6 needs an MTU of 1280, and a network model has not

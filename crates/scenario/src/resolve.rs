@@ -10,6 +10,7 @@ mod end;
 mod event;
 mod expect;
 mod flap;
+mod limits;
 mod link;
 mod machine;
 pub(crate) mod model;
@@ -59,6 +60,7 @@ pub(crate) fn resolve(
     route::resolve(found, draft, &directory, &mut budget, &mut plan);
     event::resolve(found, draft, source, files, &directory, &mut budget, &mut plan);
     model::check(found, draft);
+    limits::resolve(found, draft, &mut plan);
     machine::notice(found, draft);
     expect::resolve(found, draft, &directory, &mut plan);
     record::resolve(found, draft, &directory, &mut plan);

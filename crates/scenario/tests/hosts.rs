@@ -6,7 +6,8 @@
 mod common;
 
 use common::load_text;
-use windtunnel_model::placement::{Demand, OnHostLoss, Strategy};
+use windtunnel_model::demand::Demand;
+use windtunnel_model::placement::{OnHostLoss, Strategy};
 use windtunnel_model::plan::{NetworkModel, Sharing};
 use windtunnel_model::{Bytes, Plan};
 use windtunnel_scenario::plan_hash;
@@ -26,17 +27,17 @@ fn notices(name: &str, text: &str) -> Vec<String> {
 fn a_node_says_where_it_is_and_what_it_will_use() {
     let plan = plan(
         "test",
-        "defaults: {node: {cpu: 0.25, memory: 64MB}}\n\
-         nodes:\n  a: {pin: rack=2, cpu: 1.5}\n  b: {count: 2, cpu: '2', memory: 0B}\n  c: {forward: true}\n\
+        "defaults: {node: {cpu: 25%, memory: 64MB}}\n\
+         nodes:\n  a: {pin: rack=2, cpu: 1.5}\n  b: {count: 2, cpu: '2', memory: 1MB}\n  c: {forward: true}\n\
          links:\n  - {between: [a, c]}\n  - {between: [b, c]}\n",
     );
     let said = |name: &str| {
         let node = &plan.nodes[plan.node_named(name).unwrap().index()];
-        let Demand { cpu_millis, memory } = node.demand;
+        let Demand { cpu_millis, memory, .. } = node.demand;
         (node.pin.as_deref(), cpu_millis, memory)
     };
     assert_eq!(said("a"), (Some("rack=2"), Some(1500), Some(Bytes(64_000_000))));
-    assert_eq!(said("b-2"), (None, Some(2000), Some(Bytes(0))));
+    assert_eq!(said("b-2"), (None, Some(2000), Some(Bytes(1_000_000))));
     assert_eq!(said("c"), (None, Some(250), Some(Bytes(64_000_000))));
 }
 
@@ -87,9 +88,8 @@ fn several_machines_use_the_model_of_paths_also_if_the_file_names_none() {
 
 #[test]
 fn on_one_machine_one_notice_lists_the_keys_without_effect() {
-    let text = "placement: pack\nnodes: {a: {pin: m1}, b: {pin: m2, cpu: 1}}\nlinks: [{between: [a, b]}]\n";
-    let expected =
-        ["line 1: `placement`, `pin`, `cpu` are for several machines: on one they do nothing"];
+    let text = "placement: pack\nnodes: {a: {pin: m1, cpu: 20%}, b: {pin: m2, memory: 1GB}}\nlinks: [{between: [a, b]}]\n";
+    let expected = ["line 1: `placement`, `pin` are for several machines: on one they do nothing"];
     assert_eq!(notices("test", text), expected);
     assert_eq!(notices("machines-test", text), [] as [&str; 0]);
     let text = "nodes:\n  a: {}\n  b: {pin: m2}\nlinks: [{between: [a, b]}]\n";

@@ -86,6 +86,40 @@ pub enum EventKind {
         /// The nodes.
         nodes: Vec<String>,
     },
+    /// The processor time of a node's programs is limited, or limited anew.
+    CpuSet {
+        /// The node.
+        node: String,
+        /// Processors that its programs may use together.
+        cpus: f64,
+    },
+    /// Another limit of a node's programs changed.
+    LimitSet {
+        /// The node.
+        node: String,
+        /// `memory` or `pids`.
+        limit: String,
+        /// Bytes, or processes and threads, that its programs may have together.
+        value: u64,
+    },
+    /// Programs met a limit, and something was refused or ended for it.
+    LimitReached {
+        /// The node.
+        node: String,
+        /// The position among the node's programs, from 0, of the program that was ended or whose
+        /// limit it is, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<usize>,
+        /// `memory` or `pids`.
+        limit: String,
+        /// What is allowed.
+        asked: String,
+        /// Processes that were ended for it; 0: one could not be made.
+        ended: u64,
+        /// Names of some of these, where they are known.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
+    },
     /// Properties of a link direction changed.
     LinkSet {
         /// The link.

@@ -1,6 +1,8 @@
 //! `run.json`: what a run was, what it did, and whether to believe it.
 
+mod limits;
 mod machine;
+mod received;
 mod records;
 
 use std::collections::BTreeMap;
@@ -9,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::LinkProfile;
 
 use crate::lateness;
+pub use limits::{NodeBound, NodeLimit};
 pub use machine::{FlowStarts, Host, LostHost, Machine, Peer};
+pub use received::NodeReceived;
 pub use records::{RecordLayer, Records};
 
 /// A whole run. Field names carry their units.
@@ -54,6 +58,15 @@ pub struct Report {
     pub hosts: Vec<Host>,
     /// Every program.
     pub programs: Vec<Program>,
+    /// Every node with a limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<NodeLimit>,
+    /// What came to nodes that pay for receiving.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub received: Vec<NodeReceived>,
+    /// Every other limit of a node or of a program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<NodeBound>,
     /// What was expected, and seen.
     pub expectations: Vec<Expectation>,
     /// Every link direction.

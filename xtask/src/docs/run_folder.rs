@@ -29,12 +29,15 @@ const OVERVIEW: &str = "A run leaves a folder, `runs/NAME-DATE-TIME` or what `--
 | `junit.xml` | the verdict for CI systems: a test case for fidelity, for each program and each expectation |\n\
 | `echoes.csv` | windtunnel's own echo requests, where an expectation asks for `rtt` or `loss` of a path |\n\
 | `paths.csv` | payload delivered from node to node every 100 ms, where one asks for `throughput` |\n\
+| `limits.csv` | a row for each limited node and second: processors asked and delivered, time throttled |\n\
 | `nodes/NODE/` | what the programs of a node wrote, and how they ended |\n\
 | `captures/PLACE.pcapng` | frames of a node or link, where `run --pcap` asks for them |\n\
 | `control.sock` | how other commands reach the run while it lives |\n";
 
-const RECORDS: [(&str, &str); 5] = [
+const RECORDS: [(&str, &str); 7] = [
     ("run.json", "report.rs"),
+    ("Limits, in run.json", "report/limits.rs"),
+    ("Receiving, in run.json", "report/received.rs"),
     ("Machines, in run.json", "report/machine.rs"),
     ("Lateness, in run.json", "lateness.rs"),
     ("links.csv", "sample.rs"),

@@ -32,6 +32,33 @@ fn some(names: &[String]) -> String {
     }
 }
 
+/// A limit of a node that changed, or was met; or an event of another version, as it is written.
+fn limit(what: &EventKind) -> String {
+    match what {
+        EventKind::CpuSet { node, cpus } => format!("{node}: cpu {:.1}%", cpus * 100.0),
+        EventKind::LimitSet { node, limit, value } => format!("{node}: {limit} {value}"),
+        EventKind::LimitReached { .. } => reached(what),
+        other => serde_json::to_string(other).unwrap_or_default(),
+    }
+}
+
+/// What programs met at a limit.
+fn reached(what: &EventKind) -> String {
+    let EventKind::LimitReached { node, program, limit, asked, ended, names } = what else {
+        return String::new();
+    };
+    let of = match program {
+        Some(program) => format!("{node}: program {program}"),
+        None => node.clone(),
+    };
+    let names = if names.is_empty() { String::new() } else { format!(": {}", some(names)) };
+    match ended {
+        0 => format!("{of}: {limit} {asked} are used: no more can be made"),
+        1 => format!("{of}: a process was ended, as {limit} {asked} is used{names}"),
+        ended => format!("{of}: {ended} processes were ended, as {limit} {asked} is used{names}"),
+    }
+}
+
 fn what(what: &EventKind) -> String {
     match what {
         EventKind::RunBegan => "the run begins".to_owned(),
@@ -98,7 +125,7 @@ fn what(what: &EventKind) -> String {
             format!("host {host} gets answers of host {peer} again, after {lasted}")
         }
         EventKind::Warning { message } => format!("warning: {message}"),
-        other => serde_json::to_string(other).unwrap_or_default(),
+        _ => limit(what),
     }
 }
 

@@ -1,17 +1,31 @@
 //! The summary of a run: achieved values beside requested ones.
 
+mod bounds;
+mod limits;
 mod links;
+mod received;
 
 use windtunnel_trace::report::{Expectation, Program, Report};
 
 use crate::render::quantity;
 use crate::render::table::{Align, Table};
+use bounds::bounds;
+use limits::limits;
 use links::links;
+use received::received;
 
-/// The summary of a run: links, programs that failed, expectations, warnings. Ends with
+/// The summary of a run: links, limits, programs that failed, expectations, warnings. Ends with
 /// a line end, or is empty.
 pub(crate) fn text(report: &Report) -> String {
-    let parts = [links(report), programs(report), expectations(report), unmet(report)];
+    let parts = [
+        links(report),
+        limits(report),
+        received(report),
+        bounds(report),
+        programs(report),
+        expectations(report),
+        unmet(report),
+    ];
     let mut text = parts.concat();
     let verdict = &report.verdict;
     let doubts = verdict.unfaithful.iter().map(|doubt| format!("not faithful: {doubt}\n"));
@@ -159,6 +173,9 @@ mod tests {
             lateness: Summary::default(),
             machine: Machine::default(),
             programs: Vec::new(),
+            limits: Vec::new(),
+            received: Vec::new(),
+            bounds: Vec::new(),
             expectations: Vec::new(),
             links,
             routers: Vec::new(),

@@ -1,8 +1,9 @@
-//! `set`: changes of a link while it runs.
+//! `set`: changes of a link, or of a node's limit, while it runs.
 
 use serde::Serialize;
 use windtunnel_control::{LaneChoice, Request};
-use windtunnel_model::{LinkPatch, Plan};
+use windtunnel_model::demand::Demand;
+use windtunnel_model::{Bytes, LinkPatch, Plan};
 
 use crate::arguments::Format;
 use crate::exit::Exit;
@@ -11,17 +12,18 @@ use crate::live::Live;
 use crate::output;
 use crate::verb::Outcome;
 
-/// Change properties of a link in a live run
+/// Change properties of a link, or a limit of a node, in a live run
 ///
 /// Only what is named changes, all of it at one instant. Keys and values are those of links in the
 /// scenario file: latency, jitter, loss, duplicate, corrupt, reorder, rate, overhead, mtu, queue,
-/// discipline.
+/// discipline. `NODE.cpu=50%`, `NODE.memory=64MB` and
+/// `NODE.pids=100` limit what the programs of a node, or of each node of a group, use together.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Name of the link
+    /// Name of the link, or `NODE.LIMIT=VALUE`
     link: String,
     /// Properties, such as `loss=5%` `rate=10mbit` `jitter='{spread: 2ms, distribution: normal}'`
-    #[arg(value_name = "KEY=VALUE", required = true)]
+    #[arg(value_name = "KEY=VALUE")]
     properties: Vec<String>,
     #[command(flatten)]
     way: Way,
@@ -49,6 +51,14 @@ struct Changed<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    if let Some((node, limit)) = limit_of_node(&arguments.link) {
+        return set_limit(arguments, node, limit);
+    }
+    if arguments.properties.is_empty() {
+        let message = format!("nothing is to be set at `{}`", arguments.link);
+        let hint = "write KEY=VALUE behind a link, such as loss=5%; or NODE.cpu=50%";
+        return Err(Failure::new(Exit::Usage, message).hint(hint));
+    }
     let pairs: Vec<(&str, &str)> =
         arguments.properties.iter().map(|text| pair(text)).collect::<Result<_, _>>()?;
     let patch = windtunnel_scenario::parse_patch(&pairs)?;
@@ -66,6 +76,53 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         for property in replaced(&plan, &lanes.link, &patch) {
             output::talk(&format!("{}: its {property} follows no trace any more", lanes.link));
         }
+    }
+    Ok(Exit::Fine.code())
+}
+
+/// The limit of a node, for `--json`.
+#[derive(Debug, Serialize)]
+struct Limited<'a> {
+    node: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_millis: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Bytes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pids: Option<u32>,
+}
+
+/// `NODE.KEY=VALUE`, with a key that nodes have: the node, and the key with its value.
+fn limit_of_node(text: &str) -> Option<(&str, (&str, &str))> {
+    let (place, value) = text.split_once('=')?;
+    let (node, key) = place.rsplit_once('.')?;
+    ["cpu", "memory", "pids", "open-files", "send", "receive"]
+        .contains(&key)
+        .then_some((node, (key, value)))
+}
+
+fn set_limit(arguments: &Arguments, node: &str, (key, value): (&str, &str)) -> Outcome {
+    if let Some(other) = arguments.properties.first() {
+        let message = format!("`{other}` is not of a link");
+        return Err(Failure::new(Exit::Usage, message).hint("set one limit of a node at a time"));
+    }
+    let demand = windtunnel_scenario::parse_limit(key, value)?;
+    let Demand { cpu_millis, memory, pids, .. } = demand;
+    let name = node.to_owned();
+    let request = match (cpu_millis, memory, pids) {
+        (Some(millis), ..) => Request::SetCpu { node: name, millis },
+        (_, Some(bytes), _) => Request::SetMemory { node: name, bytes },
+        (.., Some(count)) => Request::SetPids { node: name, count },
+        _ => {
+            let message = format!("`{key}` of a node cannot change while it runs");
+            return Err(Failure::new(Exit::Usage, message).hint("cpu, memory and pids can"));
+        }
+    };
+    arguments.live.order(&request)?;
+    if arguments.format.json {
+        output::json(&Limited { node, cpu_millis, memory, pids })?;
+    } else {
+        output::talk(&format!("{node}: {key} {value}"));
     }
     Ok(Exit::Fine.code())
 }

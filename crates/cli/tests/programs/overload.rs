@@ -164,3 +164,17 @@ fn policies(process: u32, wanted: impl Fn(&str) -> bool) -> Vec<u32> {
 /// `SCHED_OTHER`, `SCHED_RR`.
 const NORMAL: u32 = 0;
 const REAL_TIME: u32 = 2;
+
+#[test]
+fn the_programs_of_each_of_few_nodes_are_in_a_session_of_their_own() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let session = "{run: cut -d' ' -f6 /proc/self/stat}";
+        let outcome = lab
+            .run(&format!("nodes: {{a: {session}, b: {session}}}\nlinks: [{{between: [a, b]}}]\n"));
+        // Within the node's PID namespace: that of its init.
+        for node in ["a", "b"] {
+            assert_eq!(outcome.output(node), "1\n");
+        }
+    }
+}

@@ -12,6 +12,7 @@ use windtunnel_routing::Routes;
 use super::remote::Silence;
 use super::schedule::Cause;
 use super::tap::Tap;
+use crate::receive_queue::ReceiveQueue;
 
 /// From the packet loop to the main loop.
 #[derive(Debug, Clone)]
@@ -81,6 +82,8 @@ pub(crate) enum Order {
     },
     /// Captures frames from now on, and says when it does.
     Capture { tap: Box<Tap>, done: Sender<()> },
+    /// Hands packets of a node over to its queue from now on.
+    Receive(Box<ReceiveQueue>),
     /// Ends a capture, by its number.
     EndCapture(u64),
     /// Another machine is lost.

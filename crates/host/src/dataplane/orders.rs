@@ -46,6 +46,7 @@ impl Loop {
                     self.taps.add(*tap);
                     let _ = done.send(());
                 }
+                Ok(Order::Receive(queue)) => self.receivers.add(*queue),
                 Ok(Order::EndCapture(id)) => self.taps.end(id),
                 Ok(Order::Close) => self.close(),
                 Ok(Order::Finish { await_datagrams }) => {
@@ -108,6 +109,7 @@ impl Loop {
         let _ = kernel_drops(&self.socket);
         self.sampler.begin(origin);
         self.refused = 0;
+        self.receivers.reset();
         self.overload.begin(origin);
     }
 }

@@ -10,6 +10,7 @@ use windtunnel_sys::packet::{BATCH_MAX, Outgoing, Sender, Slot};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_wire::vnet;
 
+use super::receivers::Receivers;
 use super::remote::{Packet, Remote};
 use super::sampler::Sampler;
 use super::tap::Taps;
@@ -25,6 +26,7 @@ pub(super) struct Outbox<'a> {
     refused: &'a mut u64,
     remote: Option<&'a mut Remote>,
     taps: &'a mut Taps,
+    receivers: &'a mut Receivers,
 }
 
 struct Parcel<'a> {
@@ -45,11 +47,12 @@ impl<'a> Outbox<'a> {
     pub(super) fn new(
         interfaces: &'a [u32],
         sender: Sender<'a>,
-        refused: &'a mut u64,
+        (refused, receivers): (&'a mut u64, &'a mut Receivers),
         remote: Option<&'a mut Remote>,
         taps: &'a mut Taps,
     ) -> Self {
-        Outbox { parcels: Vec::with_capacity(BATCH_MAX), interfaces, sender, refused, remote, taps }
+        let parcels = Vec::with_capacity(BATCH_MAX);
+        Outbox { parcels, interfaces, sender, refused, remote, taps, receivers }
     }
 
     /// Shows captures a frame that a node has sent.
@@ -149,16 +152,27 @@ impl<'a> Outbox<'a> {
         let Some(first) = self.parcels.first() else { return };
         let mut batch =
             [Outgoing { interface: 0, vnet_header: &first.header, frame: &[] }; BATCH_MAX];
-        for (outgoing, parcel) in batch.iter_mut().zip(&self.parcels) {
-            outgoing.interface = self.interfaces[parcel.port.index()];
-            outgoing.vnet_header = &parcel.header;
-            outgoing.frame = parcel.body.frame();
+        let (mut direct, mut dropped) = (0, 0_u64);
+        for (index, parcel) in self.parcels.iter().enumerate() {
+            let interface = self.interfaces[parcel.port.index()];
+            let vnet_header = &parcel.header;
+            let outgoing = Outgoing { interface, vnet_header, frame: parcel.body.frame() };
+            match self.receivers.offer(parcel.port, &outgoing) {
+                Some(taken) => dropped |= u64::from(!taken) << index,
+                None => {
+                    batch[direct] = outgoing;
+                    direct += 1;
+                }
+            }
         }
-        *self.refused += send_all(&mut self.sender, &batch[..self.parcels.len()]);
+        *self.refused += send_all(&mut self.sender, &batch[..direct]);
+        self.receivers.notify();
         let sent_at = now();
-        for parcel in self.parcels.drain(..) {
+        for (index, parcel) in self.parcels.drain(..).enumerate() {
             sampler.departed(parcel.lane, parcel.intended, sent_at);
-            sampler.delivered(parcel.port, parcel.body.frame());
+            if dropped >> index & 1 == 0 {
+                sampler.delivered(parcel.port, parcel.body.frame());
+            }
             match parcel.body {
                 Body::InRing(_) => {}
                 Body::Held(departure) => engine.recycle(departure.frame),

@@ -10,6 +10,7 @@ use super::meter::Flow;
 use super::overload::{Overloads, Stalls};
 use super::phase::LanePhase;
 use super::remote::{PeerTraffic, Traffic};
+use crate::receive_queue::Received;
 
 /// Everything counted in a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub(crate) struct Tally {
     pub lost_reports: LostReports,
     /// Packets that devices did not take.
     pub refused: u64,
+    /// What came to nodes that pay for receiving.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub received: Vec<Received>,
     /// How often, how long and how far the loop fell behind.
     pub overloads: Overloads,
     /// How often and how long it stood still.

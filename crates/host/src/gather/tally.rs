@@ -34,6 +34,7 @@ pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
         all.truncated = all.truncated.saturating_add(tally.truncated);
         all.lost_reports.add(tally.lost_reports);
         all.refused = all.refused.saturating_add(tally.refused);
+        all.received.extend(&tally.received);
         all.overloads.times = all.overloads.times.saturating_add(tally.overloads.times);
         all.overloads.lasted = all.overloads.lasted + tally.overloads.lasted;
         all.overloads.furthest = all.overloads.furthest.max(tally.overloads.furthest);

@@ -50,7 +50,7 @@ impl Launcher {
         (key, spawn): (ProgramKey, u64),
         spec: &Program,
     ) -> Result<(), String> {
-        let mut order = self.order(cx, spawn, spec);
+        let mut order = self.order(cx, (key, spawn), spec);
         if let Some((streams, has_terminal)) =
             self.foreground.as_mut().and_then(|program| program.take_streams(key, spawn))
         {
@@ -72,12 +72,13 @@ impl Launcher {
         cx.nodes.send(key.node, &Request::Spawn(order), &stdio)
     }
 
-    fn order(&self, cx: &Context, spawn: u64, spec: &Program) -> Spawn {
+    fn order(&self, cx: &Context, (key, spawn): (ProgramKey, u64), spec: &Program) -> Spawn {
         let mut env = spec.env.clone();
         env.insert("WINDTUNNEL_RUN".into(), cx.folder.path().to_string_lossy().into_owned());
         let base = || self.base_dir.to_string_lossy().into_owned();
         let cwd = Some(spec.cwd.clone().unwrap_or_else(base));
-        Spawn { id: spawn, argv: spec.argv.clone(), env, cwd, terminal: false }
+        let program = Some(key.program);
+        Spawn { id: spawn, argv: spec.argv.clone(), env, cwd, terminal: false, program }
     }
 
     /// Makes a pipe whose reading end the output thread carries; returns the writing end.

@@ -1,14 +1,14 @@
 //! The network of a live run as the main loop sees it: orders to the packet loop, what links are
 //! like now, and the routes that nodes' kernels have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use windtunnel_engine::RecordSettings;
 use windtunnel_model::plan::Action;
-use windtunnel_model::{Plan, Span, Time};
+use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_routing::Routes;
 use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
 
@@ -16,6 +16,7 @@ use super::context::Context;
 use super::links::LinkStates;
 use crate::dataplane::tap::Tap;
 use crate::dataplane::{Cause, Dataplane, Order, Tally};
+use crate::receive_queue::ReceiveQueue;
 
 /// A packet loop that takes longer for a turn is stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -30,6 +31,8 @@ pub(super) struct Network {
     ordered: BTreeMap<u64, Ordered>,
     next_order: u64,
     is_recorded: bool,
+    /// Nodes that pay for receiving since the run lives.
+    receiving: BTreeSet<NodeId>,
 }
 
 #[derive(Debug)]
@@ -45,7 +48,15 @@ impl Network {
     pub(super) fn new(plan: &Plan, dataplane: Dataplane, routes: Arc<Routes>) -> Self {
         let links = LinkStates::new(plan);
         let ordered = BTreeMap::new();
-        Network { dataplane, links, routes, ordered, next_order: 0, is_recorded: false }
+        Network {
+            dataplane,
+            links,
+            routes,
+            ordered,
+            next_order: 0,
+            is_recorded: false,
+            receiving: BTreeSet::new(),
+        }
     }
 
     pub(super) fn routes(&self) -> &Routes {
@@ -55,6 +66,17 @@ impl Network {
     /// Gives the packet loop an order that it does not confirm.
     pub(super) fn order(&self, order: Order) {
         self.dataplane.order(order);
+    }
+
+    /// Whether a node has got a queue for what comes to it while the run lives.
+    pub(super) fn is_receiving(&self, node: NodeId) -> bool {
+        self.receiving.contains(&node)
+    }
+
+    /// Has a node pay for receiving from now on.
+    pub(super) fn receive(&mut self, node: NodeId, queue: ReceiveQueue) {
+        self.receiving.insert(node);
+        self.order(Order::Receive(Box::new(queue)));
     }
 
     /// Records other packets from now on, and waits until no others are left any more.
@@ -137,7 +159,7 @@ impl Network {
                 cx.journal.warn(format!("new routes did not reach node {name}: {error}"));
             }
         }
-        let name = |node: &windtunnel_model::NodeId| cx.nodes.name(node.index()).to_owned();
+        let name = |node: &NodeId| cx.nodes.name(node.index()).to_owned();
         let nodes = changed.iter().map(|(node, _)| name(node)).collect();
         cx.journal.log(intended, EventKind::RoutesChanged { places, nodes });
     }

@@ -50,7 +50,7 @@ impl Live {
             Reply::Exited { id, status } if id >= EXEC_FIRST => {
                 self.connections.exited(id, code_and_signal(status).0);
             }
-            Reply::Exited { id, status } => self.programs.exited(&self.cx, id, status),
+            Reply::Exited { id, status } => self.exited(node, id, status),
             Reply::Listening { token } => self.programs.ready(&self.cx, key_of(token)),
             Reply::EchoDone { token, began_ns, echoes, error } => {
                 let origin = self.cx.journal.origin();
@@ -60,6 +60,15 @@ impl Live {
                 let name = self.cx.nodes.name(node);
                 self.cx.journal.warn(format!("a signal did not reach node {name}: {message}"));
             }
+            Reply::Processor { windows, failure } => {
+                self.limits.reported(&self.cx, node, &windows, failure);
+            }
+            Reply::ReceiveFailed { message } => {
+                let name = self.cx.nodes.name(node);
+                let why = format!("node {name} cannot receive packets: {message}");
+                self.end.ask(Ending::Fatal(why));
+            }
+            Reply::Used { used, failure } => self.used(node, &used, failure.as_deref()),
             Reply::RoutesFailed { message } => {
                 let name = self.cx.nodes.name(node);
                 self.cx.journal.warn(format!("node {name} could not change its routes: {message}"));

@@ -36,7 +36,11 @@ impl AwaitedReplies<'_> {
             }
             Reply::EchoDone { .. } => self.measurements.expects(node, reply),
             // These name nothing but the node itself.
-            Reply::SignalFailed { .. } | Reply::RoutesFailed { .. } => true,
+            Reply::SignalFailed { .. }
+            | Reply::RoutesFailed { .. }
+            | Reply::ReceiveFailed { .. }
+            | Reply::Processor { .. }
+            | Reply::Used { .. } => true,
             // These belong to the set-up, which is over; others are of other versions.
             _ => false,
         }

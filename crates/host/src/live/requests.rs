@@ -15,6 +15,7 @@ use super::refusal::{Refusal, find_lanes, find_node};
 use super::state::Live;
 use crate::dataplane::Order;
 use crate::ending::Ending;
+use crate::node_limits::Change;
 
 impl Live {
     /// Accepts connections and answers requests: a few a turn of the loop, at most one of each
@@ -69,11 +70,23 @@ impl Live {
             Request::Snapshot => return Ok(Some(Reply::Snapshot(self.snapshot()))),
             Request::Links => return Ok(Some(Reply::Links(self.links()))),
             Request::Exec { node, argv, cwd, env, terminal } => {
-                let spawn = Spawn { id, argv, env, cwd, terminal };
+                let spawn = Spawn { id, argv, env, cwd, terminal, program: None };
                 self.execute(id, &node, spawn, descriptors)?;
             }
             Request::Signal { signal: number } => self.signal_command(id, number),
             Request::Set { lanes, patch } => self.set(id, &lanes, &patch)?,
+            Request::SetCpu { node, millis } => {
+                self.set_limit(&node, Change::Processor(millis))?;
+                return Ok(Some(Reply::Done));
+            }
+            Request::SetMemory { node, bytes } => {
+                self.set_limit(&node, Change::Memory(bytes.0))?;
+                return Ok(Some(Reply::Done));
+            }
+            Request::SetPids { node, count } => {
+                self.set_limit(&node, Change::Pids(count))?;
+                return Ok(Some(Reply::Done));
+            }
             Request::State { lanes, up } => self.set_state(id, &lanes, up)?,
             Request::Do { events } => self.happen(id, events)?,
             Request::RecordStart(order) => return self.record(order).map(Some),

@@ -71,6 +71,7 @@ impl Live {
         self.began_late = now().since(origin);
         self.network.order(Order::Begin(origin));
         self.records.begin(origin);
+        self.limits.begin(now());
         self.network.record(self.records.packets());
         self.cx.journal.log(None, EventKind::RunBegan);
         // Programs and events of a member that begins late are late.
@@ -87,6 +88,7 @@ impl Live {
             self.programs.tick(&self.cx, elapsed);
             self.measurements.start_due(elapsed, &self.cx);
             self.send_to_members();
+            self.sample_limits();
             self.tick(elapsed);
             if let Some(ending) = self.reason_to_end(elapsed) {
                 self.end.ask(ending.clone());
@@ -148,7 +150,9 @@ impl Live {
     fn next_wake(&self, elapsed: Span) -> Option<Span> {
         let program = self.programs.next_wake(elapsed);
         let measurement = self.measurements.next(&self.cx.nodes);
-        let times = [program, measurement, self.cx.plan.duration, Some(elapsed + TICK)];
+        let origin = self.cx.journal.origin();
+        let limits = self.limits.next_wake().map(|at| at.since(origin));
+        let times = [program, measurement, limits, self.cx.plan.duration, Some(elapsed + TICK)];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(elapsed))
     }

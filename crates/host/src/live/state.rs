@@ -28,6 +28,7 @@ use crate::dataplane::{Dataplane, Note, Tally};
 use crate::echo::{EchoResults, Probe};
 use crate::folder::Folder;
 use crate::freeze::Freezes;
+use crate::node_limits::{Account, Bound, Limits};
 use crate::observer::Observer;
 use crate::output::{Carried, Matched, Output};
 use crate::recorder::Recorder;
@@ -56,6 +57,7 @@ pub(crate) struct Setup {
     /// The routes that the nodes' kernels have.
     pub(crate) routes: Arc<Routes>,
     pub(crate) records: Records,
+    pub(crate) limits: Limits,
     pub(crate) signals: signal::Reader,
     pub(crate) control: Listener,
     pub(crate) threads: Threads,
@@ -73,6 +75,10 @@ pub(crate) struct Ended {
     /// How long after the origin the clock of the run was started.
     pub(crate) began_late: Span,
     pub(crate) freezes: Freezes,
+    /// What limited nodes had.
+    pub(crate) limits: Vec<Account>,
+    /// Their limits of other things than processor time.
+    pub(crate) bounds: Vec<Bound>,
     /// What was recorded as evidence, if anything was.
     pub(crate) records: Option<report::Records>,
     /// What is missing in captures, a sentence each.
@@ -101,6 +107,7 @@ pub(crate) struct Live {
     pub(super) programs: Programs,
     pub(super) network: Network,
     pub(super) records: Records,
+    pub(super) limits: Limits,
     pub(super) captures: Captures,
     pub(super) measurements: Measurements,
     pub(super) connections: Connections,
@@ -126,6 +133,7 @@ impl Live {
             programs: Programs::new(&plan, supervisor, Launcher::new(base_dir, output)),
             network: Network::new(&plan, dataplane, routes),
             records: setup.records,
+            limits: setup.limits,
             captures: Captures::new(Arc::clone(&wake)),
             measurements: Measurements::new(&plan),
             connections: Connections::new(setup.control),
@@ -170,6 +178,7 @@ impl Live {
         let tally = self.network.finish(await_datagrams);
         let captures = self.captures.finish(&mut self.connections);
         drop(nodes);
+        let (limits, bounds) = self.limits.into_accounts();
         let carried = self.programs.launcher.into_output().finish();
         journal.end();
         let records = self.records.finish();
@@ -183,6 +192,8 @@ impl Live {
             origin: journal.origin(),
             began_late: self.began_late,
             freezes,
+            limits,
+            bounds,
             connections: self.connections,
             signals: self.inputs.signals,
             membership: self.membership,

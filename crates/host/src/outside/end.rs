@@ -10,7 +10,7 @@ use windtunnel_sys::signal::{Reader, Received};
 
 /// Signals to this process.
 #[derive(Debug)]
-pub(super) struct Signals(Reader);
+pub(crate) struct Signals(Reader);
 
 /// What a signal means for a recording of a command.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,13 +25,13 @@ enum Meaning {
 
 impl Signals {
     /// Blocks them: threads that start later must not take them.
-    pub(super) fn open() -> io::Result<Signals> {
+    pub(crate) fn open() -> io::Result<Signals> {
         Ok(Signals(Reader::open(&[&ENDING[..], &PASSED[..], &[Signal::CHILD]].concat())?))
     }
 
     /// Waits for a child's end, and passes on to it what processes send to this one. Other children
     /// are reaped.
-    pub(super) fn wait_for(&self, child: Pid) -> Status {
+    pub(crate) fn wait_for(&self, child: Pid) -> Status {
         loop {
             self.wait(None);
             while let Ok(Some(received)) = self.0.read() {
@@ -49,7 +49,7 @@ impl Signals {
     }
 
     /// Waits until something is true, or a signal is to end this process.
-    pub(super) fn wait_until(&self, holds: impl Fn() -> bool) {
+    pub(crate) fn wait_until(&self, holds: impl Fn() -> bool) {
         while !holds() {
             self.wait(Some(LOOK));
             if self.is_to_end() {

@@ -67,7 +67,7 @@ impl Drop for Place {
 }
 
 /// The list with one library more, behind the others.
-fn with_library(list: Option<OsString>, library: &Path) -> OsString {
+pub(crate) fn with_library(list: Option<OsString>, library: &Path) -> OsString {
     let mut list = list.unwrap_or_default();
     if !list.as_bytes().trim_ascii().is_empty() {
         list.push(":");
@@ -76,7 +76,8 @@ fn with_library(list: Option<OsString>, library: &Path) -> OsString {
     list
 }
 
-fn make_folder() -> io::Result<PathBuf> {
+/// A new folder from which programs can load a library: the user's alone.
+pub(crate) fn make_folder() -> io::Result<PathBuf> {
     let places = [Some(std::env::temp_dir()), runtime_folder(), Some("/dev/shm".into())];
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "no folder may hold a library");
     for parent in places.into_iter().flatten().filter(|place| may_hold_library(place)) {

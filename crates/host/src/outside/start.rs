@@ -36,21 +36,26 @@ pub(super) fn start(arguments: &[OsString], sources: &Sources) -> Result<Pid, Sp
 }
 
 /// Whether a program gains rights by its file.
-pub(super) fn gains_rights(program: &OsStr) -> bool {
+pub(crate) fn gains_rights(program: &OsStr) -> bool {
     let path = std::env::var_os("PATH");
     let folder = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     executable::gains_rights(program, path.as_deref(), &folder)
 }
 
-/// Whether the calls of a program are shown by a filter.
-fn is_supervised(program: &OsStr) -> bool {
+/// Whether a program makes its calls itself, so that no library can stand before them.
+pub(crate) fn is_direct(program: &OsStr) -> bool {
     let path = std::env::var_os("PATH");
     let folder = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     executable::calls_of(program, path.as_deref(), &folder) == Calls::Direct
-        && !gains_rights(program)
 }
 
-fn strings(
+/// Whether the calls of a program are shown by a filter.
+fn is_supervised(program: &OsStr) -> bool {
+    is_direct(program) && !gains_rights(program)
+}
+
+/// A command and its environment, for the kernel.
+pub(crate) fn strings(
     arguments: &[OsString],
     variables: BTreeMap<OsString, OsString>,
 ) -> io::Result<(Vec<CString>, Vec<CString>)> {

@@ -18,7 +18,9 @@ use crate::ending::Ending;
 use crate::folder::{Folder, FolderError};
 use crate::freeze::Freezes;
 use crate::gather::numbers;
+use crate::node_limits::{Account, Bound};
 use crate::output::{Carried, LogMatches, ProgramKey};
+use crate::receive_queue::Received;
 use crate::recorder::Recorded;
 use crate::reserve;
 use crate::supervisor::Supervised;
@@ -46,6 +48,12 @@ pub(crate) struct Results {
     /// When the run began, on this machine's monotonic clock.
     pub(crate) origin: Time,
     pub(crate) freezes: Freezes,
+    /// What its limited nodes had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) limits: Vec<Account>,
+    /// Their limits of other things than processor time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) bounds: Vec<Bound>,
     pub(crate) device_drops: DeviceDrops,
     pub(super) busy: u64,
     pub(super) idle: u64,
@@ -139,6 +147,12 @@ impl Results {
             keys.chain(logs.clone().map(|seen| &seen.key)).all(has) && logs.clone().all(asked),
             || "it has run programs that the plan does not have".to_owned(),
         )?;
+        let known = |received: &Received| received.node < plan.nodes.len();
+        ensure(self.tally.received.iter().all(known), || {
+            "it has delivered to nodes that the plan does not have".to_owned()
+        })?;
+        self.limits.iter().try_for_each(|account| account.validate(plan))?;
+        self.bounds.iter().try_for_each(|bound| bound.validate(plan))?;
         self.programs.values().try_for_each(Supervised::validate)
     }
 }
@@ -224,6 +238,8 @@ pub(crate) mod tests {
             echoes: Vec::new(),
             origin: Time::from_nanos(77),
             freezes: Freezes::default(),
+            limits: Vec::new(),
+            bounds: Vec::new(),
             device_drops: DeviceDrops { packets: 1, backlog_packets: 2 },
             busy: 3,
             idle: 4,

@@ -111,6 +111,8 @@ impl Done {
             echoes: &self.ended.echoes,
             origin: self.ended.origin,
             freezes: self.ended.freezes,
+            limits: &self.ended.limits,
+            bounds: &self.ended.bounds,
             late_above: options.max_lateness,
             device_drops: self.device_drops,
             processors: self.processors,

@@ -20,6 +20,7 @@ fn program(after: &[u32], daemon: bool, ready: Option<Ready>) -> Program {
         cwd: None,
         env: BTreeMap::new(),
         restart: Restart::Never,
+        demand: Default::default(),
     }
 }
 
@@ -38,6 +39,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         sysctl: BTreeMap::new(),
         pin: None,
         demand: Default::default(),
+        receive_queue: None,
         interfaces: Vec::new(),
         programs: vec![program],
     });

@@ -10,6 +10,7 @@ use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::freeze::Freezes;
+use crate::node_limits::{Account, Bound};
 use crate::output::Carried;
 use crate::part::results::Results;
 use crate::recorder::Recorded;
@@ -38,6 +39,9 @@ pub(crate) struct Evidence<'a> {
     pub(crate) origin: Time,
     /// How all programs were paused.
     pub(crate) freezes: Freezes,
+    /// What limited nodes had.
+    pub(crate) limits: &'a [Account],
+    pub(crate) bounds: &'a [Bound],
     /// Lateness above this counts as late.
     pub(crate) late_above: Span,
     /// Packets that devices dropped.

@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 use windtunnel_engine::{DropReason, LaneCounters, RouterCounters};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Plan, Span, Time};
-use windtunnel_sys::limits;
+use windtunnel_sys::limits as machine_limits;
 use windtunnel_trace::lateness::{self, Lateness};
 use windtunnel_trace::report::{
-    Achieved, Expectation, FlowStarts, Host, Link, LostHost, Machine, Peer, Phase, Program, Report,
-    Router, Verdict,
+    Achieved, Expectation, FlowStarts, Host, Link, LostHost, Machine, NodeReceived, Peer, Phase,
+    Program, Report, Router, Verdict,
 };
 
 use super::evidence::{Evidence, Lost, PartEvidence, busy_percent};
 use super::expectations::ending;
 use super::programs::has_failed;
+use super::{bounds, limits};
 use crate::dataplane::{LaneResult, PeerTraffic};
+use crate::receive_queue::Received;
 
 /// Puts the report together.
 pub(super) fn assemble(
@@ -44,6 +46,9 @@ pub(super) fn assemble(
         machine: machine(evidence),
         hosts: evidence.hosts.iter().map(host).collect(),
         programs: programs(evidence),
+        limits: limits::report(evidence),
+        received: received(evidence),
+        bounds: bounds::report(evidence),
         expectations,
         links: lanes
             .map(|(index, result)| {
@@ -107,7 +112,7 @@ fn flow_starts(announced: u64, seen: &Lateness) -> FlowStarts {
 fn machine(evidence: &Evidence<'_>) -> Machine {
     let tally = evidence.tally;
     Machine {
-        cpus: limits::cpus().map_or(1, |cpus| cpus.len()),
+        cpus: machine_limits::cpus().map_or(1, |cpus| cpus.len()),
         kernel_drops: total(tally.kernel_drops.iter().map(|(_, drops)| drops)),
         kernel_refused: tally.refused.saturating_add(evidence.device_drops.packets),
         overloads: tally.overloads.times,
@@ -271,6 +276,20 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
 
 /// Fewer packets right behind one another say nothing of a rate.
 const BACKLOGGED_LEAST: u64 = 10;
+
+/// What came to nodes that pay for receiving.
+fn received(evidence: &Evidence<'_>) -> Vec<NodeReceived> {
+    let one = |received: &Received| NodeReceived {
+        node: evidence.plan.nodes[received.node].name.clone(),
+        came: received.came,
+        delivered: received.delivered(),
+        dropped_full: received.dropped_full,
+        dropped_early: received.dropped_early,
+        overflowed: received.overflowed,
+        computed_ns: received.computed_ns,
+    };
+    evidence.tally.received.iter().map(one).collect()
+}
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::freeze::Freezes;
+use crate::node_limits::{Account, Bound};
 use crate::output::Carried;
 use crate::recorder::Recorded;
 use crate::supervisor::{Exit, Supervisor};
@@ -29,6 +30,8 @@ pub(super) struct Case {
     pub(super) supervisor: Supervisor,
     pub(super) echoes: Vec<(Probe, EchoResults)>,
     pub(super) freezes: Freezes,
+    pub(super) limits: Vec<Account>,
+    pub(super) bounds: Vec<Bound>,
     pub(super) device_drops: DeviceDrops,
     pub(super) processors: Processors,
     pub(super) notes: Vec<String>,
@@ -62,6 +65,8 @@ impl Case {
             carried: Carried::default(),
             echoes: Vec::new(),
             freezes: Freezes::default(),
+            limits: Vec::new(),
+            bounds: Vec::new(),
             device_drops: DeviceDrops::default(),
             processors: Processors { busy: 0, idle: 2_000, stolen: 0 },
             notes: Vec::new(),
@@ -111,6 +116,8 @@ impl Case {
             echoes: &self.echoes,
             origin: Time::ZERO,
             freezes: self.freezes,
+            limits: &self.limits,
+            bounds: &self.bounds,
             late_above: Span::from_millis(1),
             device_drops: self.device_drops,
             processors: self.processors,

@@ -1,7 +1,9 @@
 //! Verdicts on runs.
 
+mod bounds;
 mod expectations;
 mod fidelity;
+mod limits;
 
 use windtunnel_model::{NodeId, Span};
 

@@ -7,6 +7,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::demand::Demand;
 use crate::id::NodeId;
 use crate::time::Span;
 
@@ -33,6 +34,9 @@ pub struct Program {
     pub env: BTreeMap<String, String>,
     /// What happens when it exits.
     pub restart: Restart,
+    /// Its own limits, within those of its node.
+    #[serde(default, skip_serializing_if = "Demand::is_unknown")]
+    pub demand: Demand,
 }
 
 /// What makes a program ready.

@@ -16,9 +16,12 @@ impl Plan {
     pub fn validate_action(&self, action: &Action) -> Result<(), Invalid> {
         ensure(self.has_all(action), || "an event names what this run does not have".to_owned())?;
         match action {
-            Action::Link(change) => {
-                change.patches.iter().try_for_each(|(_, patch)| patch.validate(self))
-            }
+            Action::Link(change) => change.patches.iter().try_for_each(|(lane, patch)| {
+                let profile = &self.links[lane.link.index()].profiles[lane.direction.index()];
+                let free = patch.traces.rate.is_none() || profile.rate_limit.is_none();
+                ensure(free, || "a rate that a node limits follows no trace".to_owned())?;
+                patch.validate(self)
+            }),
             Action::Churn { by, .. } => {
                 ensure(matches!(by, NodeVerb::Kill | NodeVerb::Stop), || {
                     format!("nodes do not leave by `{}`", by.name())

@@ -38,6 +38,10 @@ pub(super) fn is_mtu(mtu: u32) -> Result<(), Invalid> {
 
 fn of_profile(plan: &Plan, profile: &LinkProfile) -> Result<(), Invalid> {
     of_values(plan, profile)?;
+    let limited = profile.rate_limit.is_none_or(|limit| {
+        profile.rate.is_some_and(|rate| rate <= limit) && profile.traces.rate.is_none()
+    });
+    ensure(limited, || "its rate is more than its node may have".to_owned())?;
     ensure(profile.is_sound(), || "the thresholds of RED do not rise".to_owned())
 }
 

@@ -6,13 +6,14 @@ use alloc::format;
 use crate::name;
 use crate::plan::{Node, Plan, Program, Ready};
 
-use super::{Invalid, ensure, shown};
+use super::{Invalid, Validate, ensure, shown};
 
 pub(super) fn validate(plan: &Plan, node: &Node) -> Result<(), Invalid> {
     let named = |error: Invalid| Invalid::new(format!("node `{}`: {error}", node.name));
     let pin = node.pin.as_ref();
     ensure(pin.is_none_or(|pin| name::is_machine(pin)), || "its `pin` names no machine".to_owned())
         .and_then(|()| node.sysctl.iter().try_for_each(|(key, value)| setting(key, value)))
+        .and_then(|()| node.demand.validate())
         .and_then(|()| node.programs.iter().try_for_each(|it| program(plan, it)))
         .map_err(named)
 }
@@ -41,6 +42,7 @@ fn program(plan: &Plan, program: &Program) -> Result<(), Invalid> {
         _ => true,
     };
     ensure(ready, || "what makes a program ready cannot be looked for".to_owned())?;
+    program.demand.validate()?;
     ensure(program.after.iter().all(|node| plan.has_node(*node)), || {
         "a program waits for a node that is not there".to_owned()
     })

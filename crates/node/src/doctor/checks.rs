@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::num::NonZeroU64;
 use std::path::Path;
 
+use windtunnel_limit::{Choice, Mechanism, Resource};
 use windtunnel_sys::mount::{self, Access, Propagation};
 use windtunnel_sys::namespace::{self, Flags};
 use windtunnel_sys::packet;
@@ -102,12 +103,39 @@ pub(super) fn priority() -> Check {
             "real-time (SCHED_RR): the packet loop comes before all other work".to_owned()
         }
         Ok(Err(error)) => format!(
-            "the packet loop is an ordinary thread with short time slices; programs are nicer \
-             (SCHED_RR is for root: {error})"
+            "the packet loop is an ordinary thread with short time slices; programs are nicer, \
+             in sessions of the lowest priority (SCHED_RR is for root: {error})"
         ),
         Err(_) => "not known".to_owned(),
     };
     Check::good("priority", detail)
+}
+
+/// What holds nodes to `cpu`, `memory` and `pids`. Some mechanism always does, so that none is a
+/// failure.
+pub(super) fn limits_of_nodes() -> Vec<Check> {
+    let choice = Choice::of_machine();
+    let names = ["processor limits", "memory limits", "process limits"];
+    let all = names.into_iter().zip(Resource::ALL);
+    all.map(|(name, resource)| limit_of_nodes(&choice, name, resource)).collect()
+}
+
+fn limit_of_nodes(choice: &Choice, name: &'static str, resource: Resource) -> Check {
+    let mechanism = choice.mechanism_of(resource);
+    let found = Check::good(name, format!("by {mechanism}"));
+    let less = match mechanism {
+        Mechanism::GroupV1 | Mechanism::GroupV2 => return found,
+        Mechanism::Watch if resource == Resource::Memory => {
+            ", which looks every 1 to 20 ms: between two looks, programs can have more"
+        }
+        Mechanism::Watch => ", which looks every 1 to 20 ms: a fork bomb can be faster",
+        _ => "",
+    };
+    let why = choice.refusals_of(resource).join("; ");
+    let better = "control groups cost less, and hold limits of single programs, too: give the user a \
+                  part of the tree of groups, as `systemd-run --user --scope -p Delegate=yes` does";
+    let detail = format!("by {mechanism}{less} ({why})");
+    Check { detail, hint: Some(better.into()), ..found }
 }
 
 fn user_namespace() -> Result<String, Problem> {

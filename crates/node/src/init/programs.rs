@@ -8,10 +8,13 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use windtunnel_model::plan;
+use windtunnel_sys::poll::Event;
 use windtunnel_sys::process::{self, Pid, Session, Signal, SpawnError, SpawnPlan, Status, Step};
 
+use super::bounds::Bounds;
+use super::limit::ProcessorLimit;
 use super::observe::Supervision;
-use super::record;
+use super::{receive, record};
 use crate::hint;
 use crate::message::{ExitStatus, Reply, Spawn};
 
@@ -24,20 +27,37 @@ pub(super) struct Programs {
     are_root: bool,
     /// Where they find what they leave records by.
     place: Option<PathBuf>,
+    /// The nice value of programs. The init has a lower one, so that what limits them comes first.
+    nice: i32,
     /// By process number.
     running: BTreeMap<i32, (u64, Pid)>,
     supervision: Option<Supervision>,
+    limit: ProcessorLimit,
+    bounds: Bounds,
 }
 
 impl Programs {
     pub(super) fn new(
         node: &plan::Node,
+        nice: i32,
         user_namespace: Option<OwnedFd>,
         place: Option<PathBuf>,
     ) -> Self {
         let are_root = node.user == plan::User::Root;
         let (node, running) = (node.name.clone(), BTreeMap::new());
-        Programs { node, user_namespace, are_root, place, running, supervision: None }
+        let (supervision, limit) = (None, ProcessorLimit::default());
+        let bounds = Bounds::default();
+        Programs {
+            node,
+            user_namespace,
+            are_root,
+            place,
+            nice,
+            running,
+            supervision,
+            limit,
+            bounds,
+        }
     }
 
     /// Has programs that start from now on supervised, where the preload library cannot see their
@@ -53,6 +73,35 @@ impl Programs {
             Err(error) => return Some(Reply::SuperviseFailed { message: error.to_string() }),
         }
         None
+    }
+
+    /// Limits the processor time of all programs together.
+    pub(super) fn limit_processor(&mut self, share: u32) -> Option<Reply> {
+        self.limit.set(share)
+    }
+
+    /// Has packets that enter the node delivered within its limits.
+    pub(super) fn receive(&mut self, descriptors: Vec<OwnedFd>) -> Option<Reply> {
+        match receive::begin(descriptors, self.nice) {
+            Ok(worker) => self.limit.include(worker),
+            Err(error) => return Some(Reply::ReceiveFailed { message: error.to_string() }),
+        }
+        None
+    }
+
+    /// What limits them.
+    pub(super) fn limit(&self) -> &ProcessorLimit {
+        &self.limit
+    }
+
+    /// What they may have beside processor time.
+    pub(super) fn bounds(&mut self) -> &mut Bounds {
+        &mut self.bounds
+    }
+
+    /// What becomes readable when there is something to report of limits.
+    pub(super) fn news(&self) -> impl Iterator<Item = &Event> {
+        self.limit.news().into_iter().chain(self.bounds.news())
     }
 
     /// Starts a program in a session of its own.
@@ -78,15 +127,21 @@ impl Programs {
         let mut plan = SpawnPlan::new(&arguments, &environment, stdio);
         plan.folder = folder.as_deref();
         plan.supervisor = supervisor;
+        plan.nice = Some(self.nice);
+        let (limits, groups) = self.bounds.of(spawn.program);
+        (plan.limits, plan.groups) = (limits, &groups);
         plan.user_namespace = self.user_namespace.as_ref().map(OwnedFd::as_fd);
-        // Not a session of its own: the scheduler would weigh each session like all the others
-        // together (autogroups, sched(7)), the packet loop's included, whatever the nice
-        // values.
+        // In the init's session: the scheduler would weigh a session of its own like the packet
+        // loop's (autogroups, sched(7)).
         plan.session = if spawn.terminal { Session::NewWithTerminal } else { Session::NewGroup };
         match process::spawn(&plan) {
             Ok(pid) => {
                 let number = pid.as_raw_nonzero().get();
                 self.running.insert(number, (spawn.id, pid));
+                if self.limit.is_stopped() {
+                    // With the others, until these go on. It may have ended already.
+                    let _ = process::kill_group(pid, Signal::STOP);
+                }
                 Reply::Spawned { id: spawn.id, pid: number.cast_unsigned() }
             }
             Err(error) => Reply::SpawnFailed {
@@ -109,7 +164,7 @@ impl Programs {
             return failed(&io::Error::from_raw_os_error(hint::ERRNO_EINVAL));
         };
         let sent = match id {
-            None => process::kill_all(signal),
+            None => self.signal_all(signal),
             Some(id) => match self.running.values().find(|(other, _)| *other == id) {
                 Some((_, leader)) => process::kill_group(*leader, signal),
                 None => Ok(()),
@@ -119,6 +174,16 @@ impl Programs {
             Err(error) if error.raw_os_error() != Some(ERRNO_ESRCH) => failed(&error),
             _ => None,
         }
+    }
+
+    /// With a limit, who is stopped depends on that, too.
+    fn signal_all(&self, signal: Signal) -> io::Result<()> {
+        let held = match signal {
+            Signal::STOP => self.limit.hold(true),
+            Signal::CONT => self.limit.hold(false),
+            _ => None,
+        };
+        held.unwrap_or_else(|| process::kill_all(signal))
     }
 
     /// Reaps processes that have ended: the next of our programs among them, silently passing over

@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use windtunnel_limit::watch::Allowed;
 use windtunnel_sys::clock;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::signal;
@@ -43,6 +44,12 @@ impl Server<'_> {
         while let Some(reply) = self.programs.reap() {
             self.reply(&reply)?;
         }
+        if let Some(reply) = self.programs.limit().report() {
+            self.reply(&reply)?;
+        }
+        if let Some(reply) = self.programs.bounds().report() {
+            self.reply(&reply)?;
+        }
         self.look()?;
         self.echo()
     }
@@ -54,6 +61,8 @@ impl Server<'_> {
         ];
         let sockets = self.echoes.iter().map(|echo| PollFd::new(echo.socket(), PollFlags::IN));
         descriptors.extend(sockets);
+        let news = self.programs.news();
+        descriptors.extend(news.map(|news| PollFd::new(news, PollFlags::IN)));
         match poll::wait(&mut descriptors, self.timeout()) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
             other => Ok(other.map(drop)?),
@@ -62,12 +71,10 @@ impl Server<'_> {
 
     fn timeout(&self) -> Option<Duration> {
         let now_ns = clock::monotonic_ns();
-        let echoes = self
-            .echoes
-            .iter()
-            .map(|echo| Duration::from_nanos(echo.wake_at_ns().saturating_sub(now_ns)));
+        let times = self.echoes.iter().map(Echo::wake_at_ns);
+        let times = times.map(|at_ns| Duration::from_nanos(at_ns.saturating_sub(now_ns)));
         let look = (!self.watches.is_empty()).then_some(LOOK_EVERY);
-        echoes.chain(look).min()
+        times.chain(look).min()
     }
 
     fn handle(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Result<(), ChannelError> {
@@ -108,6 +115,22 @@ impl Server<'_> {
             }
             Request::Supervise { library } => {
                 let failed = self.programs.supervise(descriptors, library);
+                failed.map_or(Ok(()), |reply| self.reply(&reply))
+            }
+            Request::LimitProcessor { share } => {
+                let failed = self.programs.limit_processor(share);
+                failed.map_or(Ok(()), |reply| self.reply(&reply))
+            }
+            Request::Receive => {
+                let failed = self.programs.receive(descriptors);
+                failed.map_or(Ok(()), |reply| self.reply(&reply))
+            }
+            Request::Bound(bounds) => {
+                self.programs.bounds().give(bounds, descriptors);
+                Ok(())
+            }
+            Request::LimitUse { memory, processes } => {
+                let failed = self.programs.bounds().watch(Allowed { memory, processes });
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
             Request::Echo { token, address, count, interval_ns } => {

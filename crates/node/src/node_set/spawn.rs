@@ -43,7 +43,7 @@ pub(super) fn create(
     let tables = options.diagnosed.then(|| give_own_tables(&mut node_set.notes)).flatten();
     let kept = [std::slice::from_ref(&options.run_dir), &options.kept].concat();
     for (position, node) in plan.nodes.iter().enumerate().filter(|(id, _)| here(*id)) {
-        let inside = namespaces.identities_inside(node.user);
+        let inside = namespaces.identities_inside(node);
         let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
         let (hidden, kept, nice) = (&options.hidden[..], &kept[..], options.nice);

@@ -122,7 +122,7 @@ pub(crate) fn start(node: &Node, id: u64, argv: &[&str]) -> OwnedFd {
 
 pub(crate) fn spawn(id: u64, argv: &[&str]) -> Spawn {
     let argv = argv.iter().map(|word| (*word).to_string()).collect();
-    Spawn { id, argv, env: BTreeMap::new(), cwd: None, terminal: false }
+    Spawn { id, argv, env: BTreeMap::new(), cwd: None, terminal: false, program: None }
 }
 
 /// The next reply, which must come.
@@ -197,6 +197,7 @@ fn node(name: &str, interfaces: Vec<Interface>) -> plan::Node {
         sysctl: BTreeMap::new(),
         pin: None,
         demand: Default::default(),
+        receive_queue: None,
         interfaces,
         programs: vec![],
     }

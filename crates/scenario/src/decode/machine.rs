@@ -1,11 +1,9 @@
 //! What matters where a run has several machines.
 
-use serde_json::{Value as Json, json};
-use windtunnel_model::Bytes;
-use windtunnel_model::placement::{Demand, OnHostLoss, Strategy};
+use windtunnel_model::placement::{OnHostLoss, Strategy};
 
 use super::{At, Decoder, Field};
-use crate::grammar::{Definitions, Form, form, text, words};
+use crate::grammar::{form, text, words};
 use crate::text::shorten;
 
 /// The file's own keys about machines.
@@ -24,33 +22,6 @@ impl MachineKeys {
 
     pub(crate) fn on_host_loss(&self) -> OnHostLoss {
         self.on_host_loss.as_ref().map(|it| it.value).unwrap_or_default()
-    }
-}
-
-/// What a node and, but for `pin`, `defaults.node` may say about machines.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct NodeMachineKeys {
-    pub(crate) pin: Option<At<String>>,
-    /// In thousandths.
-    pub(crate) cpu: Option<At<u32>>,
-    pub(crate) memory: Option<At<Bytes>>,
-}
-
-impl NodeMachineKeys {
-    /// What is not said here is taken from `defaults`.
-    pub(crate) fn or(&self, defaults: &NodeMachineKeys) -> NodeMachineKeys {
-        NodeMachineKeys {
-            pin: self.pin.clone().or_else(|| defaults.pin.clone()),
-            cpu: self.cpu.clone().or_else(|| defaults.cpu.clone()),
-            memory: self.memory.clone().or_else(|| defaults.memory.clone()),
-        }
-    }
-
-    pub(crate) fn demand(&self) -> Demand {
-        Demand {
-            cpu_millis: self.cpu.as_ref().map(|it| it.value),
-            memory: self.memory.as_ref().map(|it| it.value),
-        }
     }
 }
 
@@ -97,46 +68,5 @@ fn read_pin(from: &mut Decoder<'_>, field: Field<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// A number of processors with at most three decimals, in thousandths.
-pub(super) struct Processors;
-
-impl Form for Processors {
-    type Value = u32;
-
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
-        let needed = "a number of processors such as 0.5";
-        let text = from.text(field, needed)?;
-        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
-        let digits =
-            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        if !digits(whole) || !digits(decimals) {
-            from.mistake(field.wrong(), format!("cpu: `{}` is not {needed}", shorten(text)));
-            return None;
-        }
-        if decimals.trim_end_matches('0').len() > 3 {
-            let message =
-                format!("cpu: `{}` is finer than a thousandth of a processor", shorten(text));
-            from.mistake(field.wrong(), message);
-            return None;
-        }
-        let thousandths = format!("{decimals:0<3}")[..3].parse::<u32>().ok()?;
-        let whole = whole.parse::<u32>().ok().filter(|whole| *whole <= MOST_PROCESSORS);
-        let millis = whole.map(|whole| whole * 1000 + thousandths);
-        let millis = millis.filter(|millis| *millis <= MOST_PROCESSORS * 1000);
-        if millis.is_none() {
-            let message =
-                format!("cpu: `{}` is more than {MOST_PROCESSORS} processors", shorten(text));
-            from.mistake(field.wrong(), message);
-        }
-        millis
-    }
-
-    fn schema(_: &mut Definitions) -> Json {
-        json!({"type": "number", "minimum": 0, "maximum": MOST_PROCESSORS})
-    }
-}
-
 /// The longest name of a machine (RFC 1035, 2.3.4) and more than any label needs.
 const LONGEST_PIN: usize = 255;
-/// More than any machine has.
-const MOST_PROCESSORS: u32 = 100_000;

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use windtunnel_model::Bytes;
 use windtunnel_model::plan::User;
+use windtunnel_model::profile::QueueLimit;
 
-use super::machine::{Pin, Processors};
+use super::limits::{LimitKeys, LimitTable, RateKeys, RateTable, read_limits, read_rates};
+use super::machine::Pin;
 use super::program::{
     ProgramDraft, ProgramKeys, ProgramTable, Run, Startup, Texts, merged, read_program_keys,
     read_programs,
 };
-use super::{At, Decoder, Field, Fields, NodeMachineKeys};
+use super::receive_queue::ReceiveQueue;
+use super::{At, Decoder, Field, Fields};
 use crate::grammar::{Whole, form, map, one_or_two, words};
 use crate::text::shorten;
 use crate::tree::{Kind, Value};
@@ -36,7 +38,10 @@ pub(crate) struct NodeKeys {
     pub(crate) user: Option<User>,
     pub(crate) private: Option<bool>,
     pub(crate) sysctl: BTreeMap<String, String>,
-    pub(crate) machine: NodeMachineKeys,
+    pub(crate) pin: Option<At<String>>,
+    pub(crate) limits: LimitKeys,
+    pub(crate) rates: RateKeys,
+    pub(crate) receive_queue: Option<QueueLimit>,
     pub(crate) program: ProgramKeys,
 }
 
@@ -48,7 +53,10 @@ impl NodeKeys {
             user: self.user.or(defaults.user),
             private: self.private.or(defaults.private),
             sysctl: merged(&defaults.sysctl, &self.sysctl),
-            machine: self.machine.or(&defaults.machine),
+            pin: self.pin.clone().or_else(|| defaults.pin.clone()),
+            limits: self.limits.or(&defaults.limits),
+            rates: self.rates.or(&defaults.rates),
+            receive_queue: self.receive_queue.or(defaults.receive_queue),
             program: self.program.or(&defaults.program),
         }
     }
@@ -67,10 +75,10 @@ map! {
         "private" PRIVATE: bool,
         /// Settings of the nodes' network namespaces, such as `net.ipv4.tcp_sack: 0`.
         "sysctl" SYSCTL: Sysctl,
-        /// Processors that each is expected to use, for placement over several machines only.
-        "cpu" CPU: Processors,
-        /// Memory that each is expected to use, for placement over several machines only.
-        "memory" MEMORY: Bytes,
+        ..LimitTable,
+        ..RateTable,
+        /// How much may wait at each before it is delivered, as for a node.
+        "receive-queue" RECEIVE_QUEUE: ReceiveQueue,
     }
 }
 
@@ -108,12 +116,12 @@ map! {
         /// Where a run has several machines: the one that this node, or all `count` of it, must be
         /// on, by its name or one of its labels (any machine with that label then).
         "pin" PIN: Pin,
-        /// Processors that it, each of `count`, is expected to use, such as 0.5. Placement over
-        /// several machines counts with it; it limits nothing.
-        "cpu" CPU: Processors,
-        /// Memory that it, each of `count`, is expected to use. Placement over several machines
-        /// counts with it; it limits nothing.
-        "memory" MEMORY: Bytes,
+        ..LimitTable,
+        ..RateTable,
+        /// Has packets that come to the node delivered within its processor time, and says how many
+        /// (`1000p`) or how much (`1MB`) may wait for that; what comes beyond that is dropped, and
+        /// counted. Default: 1000p for a node with `cpu`; for others the packet loop delivers.
+        "receive-queue" RECEIVE_QUEUE: ReceiveQueue,
     }
 }
 
@@ -135,11 +143,10 @@ pub(super) fn read_defaults(from: &mut Decoder<'_>, field: Field<'_>) -> Option<
         user: from.read(&fields, NodeDefaults::USER).flatten(),
         private: from.read(&fields, NodeDefaults::PRIVATE).flatten(),
         sysctl: from.read(&fields, NodeDefaults::SYSCTL).flatten().unwrap_or_default(),
-        machine: NodeMachineKeys {
-            pin: None,
-            cpu: from.read_at_key(&fields, NodeDefaults::CPU),
-            memory: from.read_at_key(&fields, NodeDefaults::MEMORY),
-        },
+        pin: None,
+        limits: read_limits(from, &fields),
+        rates: read_rates(from, &fields),
+        receive_queue: from.read(&fields, NodeDefaults::RECEIVE_QUEUE).flatten(),
         program: read_program_keys(from, &fields),
     })
 }
@@ -167,11 +174,10 @@ fn read_keys(from: &mut Decoder<'_>, fields: &Fields<'_>) -> NodeKeys {
         user: from.read(fields, Node::USER).flatten(),
         private: from.read(fields, Node::PRIVATE).flatten(),
         sysctl: from.read(fields, Node::SYSCTL).flatten().unwrap_or_default(),
-        machine: NodeMachineKeys {
-            pin: from.read_at_key(fields, Node::PIN),
-            cpu: from.read_at_key(fields, Node::CPU),
-            memory: from.read_at_key(fields, Node::MEMORY),
-        },
+        pin: from.read_at_key(fields, Node::PIN),
+        limits: read_limits(from, fields),
+        rates: read_rates(from, fields),
+        receive_queue: from.read(fields, Node::RECEIVE_QUEUE).flatten(),
         program: read_program_keys(from, fields),
     }
 }

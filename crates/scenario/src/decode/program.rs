@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::Restart;
 
+use super::limits::{LimitKeys, LimitTable, read_limits};
 use super::node::Node;
 use super::ready::ReadyDraft;
 use super::{At, Decoder, Field, Fields};
@@ -33,6 +34,14 @@ pub(crate) struct ProgramDraft {
     /// Where the command is written, or the first word of a list of words.
     pub(crate) place: Place,
     pub(crate) keys: ProgramKeys,
+    pub(crate) limits: LimitKeys,
+}
+
+impl ProgramDraft {
+    /// A command for which only its node says something.
+    fn new(argv: Vec<String>, place: Place) -> ProgramDraft {
+        ProgramDraft { argv, place, keys: ProgramKeys::default(), limits: LimitKeys::default() }
+    }
 }
 
 impl ProgramKeys {
@@ -95,6 +104,7 @@ map! {
         "run" RUN: Required<Words>,
         ..ProgramTable,
         ..Startup,
+        ..LimitTable,
     }
 }
 
@@ -181,14 +191,14 @@ pub(super) fn read_programs(
 /// executable.
 fn replaying(file: &At<String>) -> ProgramDraft {
     let argv = ["/proc/self/exe", "play", &file.value].map(str::to_owned).to_vec();
-    ProgramDraft { argv, place: file.place, keys: ProgramKeys::default() }
+    ProgramDraft::new(argv, file.place)
 }
 
 fn read_program(from: &mut Decoder<'_>, item: Field<'_>) -> Option<ProgramDraft> {
     let fields = from.table::<Program>(item, "a program")?;
-    let keys = read_program_keys(from, &fields);
+    let (keys, limits) = (read_program_keys(from, &fields), read_limits(from, &fields));
     let (argv, place) = from.need(&fields, Program::RUN, "this program")?;
-    Some(ProgramDraft { argv, place, keys })
+    Some(ProgramDraft { argv, place, keys, limits })
 }
 
 /// What a node runs: a command, or a list of programs.
@@ -209,7 +219,7 @@ impl Form for Run {
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<ProgramDraft>> {
         if !Run::is_several(field) {
             let (argv, place) = Words::read(from, field)?;
-            return Some(vec![ProgramDraft { argv, place, keys: ProgramKeys::default() }]);
+            return Some(vec![ProgramDraft::new(argv, place)]);
         }
         let items = from.list(field, Program::LIST)?;
         let programs: Vec<_> = items.map(|item| read_program(from, item)).collect();

@@ -19,9 +19,7 @@ pub(super) fn notice(found: &mut Diagnostics, draft: &Draft) {
     note("on-host-loss", draft.machines.on_host_loss.as_ref().map(|it| it.place));
     let nodes = draft.nodes.iter().map(|node| &node.keys);
     for keys in std::iter::once(&draft.node_defaults).chain(nodes) {
-        note("pin", keys.machine.pin.as_ref().map(|it| it.place));
-        note("cpu", keys.machine.cpu.as_ref().map(|it| it.place));
-        note("memory", keys.machine.memory.as_ref().map(|it| it.place));
+        note("pin", keys.pin.as_ref().map(|it| it.place));
     }
     let Some(first) = written.iter().map(|(_, place)| *place).min() else { return };
     let keys: Vec<String> = written.iter().map(|(key, _)| format!("`{key}`")).collect();

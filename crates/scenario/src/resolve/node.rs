@@ -41,8 +41,9 @@ pub(super) fn resolve(
                 user: keys.user.unwrap_or_default(),
                 private: keys.private.unwrap_or(false),
                 sysctl: keys.sysctl.clone(),
-                pin: keys.machine.pin.as_ref().map(|pin| pin.value.clone()),
-                demand: keys.machine.demand(),
+                pin: keys.pin.as_ref().map(|pin| pin.value.clone()),
+                demand: keys.limits.demand(),
+                receive_queue: keys.receive_queue,
                 interfaces: Vec::new(),
                 programs: programs.clone(),
             });
@@ -109,6 +110,7 @@ fn programs(
             cwd: keys.cwd.as_ref().map(|cwd| absolute(source.base_dir, &cwd.value)),
             env: keys.env,
             restart,
+            demand: program.limits.demand(),
         });
     }
     programs

@@ -114,6 +114,7 @@ prop_compose! {
             mtu,
             queue,
             discipline,
+            rate_limit: None,
         }
     }
 }

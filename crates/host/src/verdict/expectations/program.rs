@@ -204,6 +204,7 @@ mod tests {
             cwd: None,
             env: Default::default(),
             restart: Restart::Never,
+            demand: Default::default(),
         };
         Supervisor::single(spec)
     }

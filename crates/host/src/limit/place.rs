@@ -1,0 +1,59 @@
+//! Where programs find the library.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use windtunnel_record::preload;
+use windtunnel_sys::process;
+
+use crate::outside::place::{make_folder, with_library};
+
+/// A folder with the library; it is removed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    folder: PathBuf,
+}
+
+impl Place {
+    pub(super) fn make() -> io::Result<Place> {
+        let place = Place { folder: make_folder()? };
+        fs::write(place.library(), preload::LIBRARY)?;
+        fs::set_permissions(place.library(), Permissions::from_mode(0o755))?;
+        // Programs of root may change their user.
+        if process::current_user().uid == 0 {
+            fs::set_permissions(&place.folder, Permissions::from_mode(0o755))?;
+        }
+        Ok(place)
+    }
+
+    /// The variables of a program under the limit of a file. `preload` is that of its own.
+    pub(super) fn variables(
+        &self,
+        preload: Option<OsString>,
+        region: &Path,
+    ) -> [(OsString, OsString); 3] {
+        [
+            ("LD_PRELOAD".into(), with_library(preload, &self.library())),
+            (VARIABLE.into(), region.into()),
+            // Nothing listens there: a program that the library cannot enter is counted.
+            (preload::DOOR_VARIABLE.into(), self.folder.join("door").into()),
+        ]
+    }
+
+    fn library(&self) -> PathBuf {
+        self.folder.join("libwindtunnel.so")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What cannot be removed is a few kilobytes.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The variable that holds the path of the region.
+pub(super) const VARIABLE: &str = "WINDTUNNEL_LIMIT";

@@ -1,0 +1,249 @@
+//! The limits of this user: a file for each, in a folder that is the user's own. A command under a
+//! limit holds a shared lock of its file (flock(2)). A process that finds a file without a lock
+//! removes it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use windtunnel_budget::pacing::{Direction, Per};
+use windtunnel_sys::limited::Limited;
+use windtunnel_sys::{clock, process};
+
+use super::{LimitError, Status, Wanted, name_of, system};
+
+/// A limit that this process has a part in.
+#[derive(Debug)]
+pub struct Shared {
+    id: String,
+    path: PathBuf,
+    /// Locked.
+    file: File,
+    region: Limited,
+}
+
+impl Shared {
+    /// The limit of a group, or a new one.
+    pub(super) fn join(wanted: &Wanted) -> Result<Shared, LimitError> {
+        let folder = folder().map_err(system("make a folder for limits"))?;
+        Shared::join_in(&folder, wanted)
+    }
+
+    fn join_in(folder: &Path, wanted: &Wanted) -> Result<Shared, LimitError> {
+        let id = wanted.group.clone().unwrap_or_else(|| std::process::id().to_string());
+        let path = folder.join(&id);
+        let (file, is_new) = locked(&path).map_err(system("share the file of a limit"))?;
+        let failed = system("map the file of a limit");
+        let region = if is_new { Limited::create_in(&file) } else { Limited::open(&file) };
+        let region = region.map_err(failed)?;
+        let per = wanted.per.unwrap_or(Per::Tree);
+        if is_new {
+            let rates = wanted.rates.map(|rate| rate.unwrap_or(0));
+            region.begin(clock::monotonic_ns(), 0, per, rates);
+            // Others have waited for this.
+            flock(&file, FlockOperation::LockShared)
+                .map_err(|error| system("share the file of a limit")(error.into()))?;
+        } else if wanted.per.is_some_and(|wanted| wanted != region.per()) {
+            let (is, wanted) = (name_of(region.per()), name_of(per));
+            return Err(LimitError::Per { name: id, is, wanted });
+        } else {
+            change(&region, wanted.rates);
+        }
+        Ok(Shared { id, path, file, region })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn status(&self) -> Status {
+        Status::of(self.id.clone(), &self.region)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            // Another process removes it otherwise.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Changes a limit that there is, and says what it is now. Waits begin anew at the new rates.
+///
+/// # Errors
+/// If there is none of this name.
+pub fn set(id: &str, rates: [Option<u64>; 2]) -> Result<Status, LimitError> {
+    let mut found = folders().into_iter().filter_map(|folder| live(&folder.join(id)));
+    let region = found.next().ok_or_else(|| LimitError::NoLimit(id.to_owned()))?;
+    change(&region, rates);
+    Ok(Status::of(id.to_owned(), &region))
+}
+
+/// The limits of this user under which commands run, by their names.
+#[must_use]
+pub fn list() -> Vec<Status> {
+    let files = folders().into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
+    let mut limits: Vec<Status> = files
+        .flatten()
+        .filter_map(|file| {
+            let id = file.file_name().into_string().ok()?;
+            let region = live(&file.path())?;
+            Some(Status::of(id, &region))
+        })
+        .collect();
+    limits.sort_by(|a, b| a.id.cmp(&b.id));
+    limits
+}
+
+fn change(region: &Limited, rates: [Option<u64>; 2]) {
+    for (direction, rate) in Direction::ALL.into_iter().zip(rates) {
+        if let Some(rate) = rate.filter(|rate| *rate != region.rate_bps(direction)) {
+            region.set_rate(clock::monotonic_ns(), direction, rate);
+        }
+    }
+    // Those that wait look again at the latest when they would have gone on.
+    let _ = region.wake();
+}
+
+/// Opens the file with a lock, and whether no other process has one: it is to be filled then.
+fn locked(path: &Path) -> io::Result<(File, bool)> {
+    loop {
+        let file = options().create(true).truncate(false).mode(0o600).open(path)?;
+        let is_new = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if !is_new {
+            flock(&file, FlockOperation::LockShared)?;
+        }
+        // The last user may have removed it meanwhile.
+        if is_at(&file, path) {
+            return Ok((file, is_new));
+        }
+    }
+}
+
+/// The region of a file with a lock; a file without one is removed.
+fn live(path: &Path) -> Option<Limited> {
+    let file = options().open(path).ok()?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if is_at(&file, path) {
+            // Another process may have removed it meanwhile.
+            let _ = fs::remove_file(path);
+        }
+        return None;
+    }
+    Limited::open(&file).ok()
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(open), Ok(named)) => same(open, named),
+        _ => false,
+    }
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    options
+}
+
+/// The folder for new limits.
+fn folder() -> io::Result<PathBuf> {
+    let mut failure = io::ErrorKind::NotFound.into();
+    for place in places() {
+        match DirBuilder::new().mode(0o700).create(&place) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => failure = error,
+            _ if is_private(&place) => return Ok(place),
+            _ => {
+                let why = format!("{} is not this user's alone", place.display());
+                failure = io::Error::new(io::ErrorKind::PermissionDenied, why);
+            }
+        }
+    }
+    Err(failure)
+}
+
+/// The folders in which limits may be.
+fn folders() -> Vec<PathBuf> {
+    places().into_iter().filter(|place| is_private(place)).collect()
+}
+
+/// A session may know its runtime folder when another of the same user does not.
+fn places() -> Vec<PathBuf> {
+    let uid = process::current_user().uid;
+    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let usual = PathBuf::from(format!("/run/user/{uid}"));
+    let runtime = named.into_iter().chain([usual]);
+    let runtime = runtime.filter(|folder| folder.is_absolute() && is_private(folder));
+    let mut places: Vec<PathBuf> = runtime.map(|folder| folder.join("windtunnel-limits")).collect();
+    places.dedup();
+    places.push(PathBuf::from(format!("/tmp/windtunnel-limits-{uid}")));
+    places
+}
+
+/// Whether a path is a folder, and no link, that only this user can change or look into.
+fn is_private(path: &Path) -> bool {
+    let uid = process::current_user().uid;
+    fs::symlink_metadata(path)
+        .is_ok_and(|data| data.is_dir() && data.uid() == uid && data.mode() & 0o077 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(rates: [Option<u64>; 2]) -> Wanted {
+        Wanted { group: Some("downloads".to_owned()), per: None, rates }
+    }
+
+    #[test]
+    fn a_group_is_one_limit_until_its_last_user_has_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Shared::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
+        let second = Shared::join_in(folder.path(), &wanted([None, Some(16_000)])).unwrap();
+        let rates = |shared: &Shared| {
+            let status = shared.status();
+            (status.send.limit_bps, status.receive.limit_bps)
+        };
+        assert_eq!(rates(&first), (Some(8_000), Some(16_000)));
+        let path = first.path().to_owned();
+        drop(first);
+        assert_eq!(rates(&second), (Some(8_000), Some(16_000)));
+        assert!(live(&path).is_some());
+        drop(second);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_that_a_killed_process_has_left_is_begun_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("downloads");
+        let left = File::create_new(&path).unwrap();
+        let region =
+            Limited::create_in(&OpenOptions::new().read(true).write(true).open(&path).unwrap());
+        region.unwrap().begin(1, 0, Per::Socket, [1, 1]);
+        drop(left);
+        let shared = Shared::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
+        assert_eq!((shared.status().per, shared.status().receive.limit_bps), ("tree", None));
+        drop(shared);
+        File::create_new(&path).unwrap();
+        assert!(live(&path).is_none() && !path.exists());
+    }
+
+    #[test]
+    fn a_group_has_one_kind_of_budgets() {
+        let folder = tempfile::tempdir().unwrap();
+        let _first = Shared::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
+        let other = Wanted { per: Some(Per::Socket), ..wanted([None; 2]) };
+        let error = Shared::join_in(folder.path(), &other).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the group \"downloads\" has a budget for each tree, and not for each socket"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! Limits of nodes while they live: what they report, and changes.
+
+use std::os::fd::BorrowedFd;
+
+use windtunnel_model::quantity::Bytes;
+use windtunnel_model::{NodeId, plan};
+use windtunnel_node::{ExitStatus, ProcessorWindow, ProgramUse, Request};
+use windtunnel_trace::event::EventKind;
+
+use super::context::Context;
+use super::refusal::{Refusal, find_node};
+use super::state::Live;
+use crate::node_limits::{Change, Kind, Limits, Reached};
+use crate::receive_queue::ReceiveQueue;
+
+impl Limits {
+    /// A node's init has something to say of the limit that it holds.
+    pub(super) fn reported(
+        &mut self,
+        cx: &Context,
+        node: usize,
+        windows: &[ProcessorWindow],
+        failure: Option<String>,
+    ) {
+        let Some(account) = self.account_of(node) else { return };
+        windows.iter().for_each(|window| account.add((*window).into()));
+        if let Some(why) = failure {
+            let name = cx.nodes.name(node);
+            cx.journal.warn(format!("the processor limit of node {name} is not held: {why}"));
+            account.fail(why);
+        }
+    }
+}
+
+impl Live {
+    /// A node's init has something to say of what its programs use.
+    pub(super) fn used(&mut self, node: usize, used: &ProgramUse, failure: Option<&str>) {
+        let Some(limited) = self.limits.of(node) else { return };
+        let is_new = limited.bounds.iter().all(|bound| bound.failure.is_none());
+        let reached = limited.used(used, failure);
+        if let Some(why) = failure.filter(|_| is_new) {
+            let name = self.cx.nodes.name(node);
+            self.cx.journal.warn(format!("a limit of node {name} is not held: {why}"));
+        }
+        log(&self.cx, &reached);
+    }
+
+    /// A program has exited; if it was killed, a limit may be why.
+    pub(super) fn exited(&mut self, node: usize, spawn: u64, status: ExitStatus) {
+        let key = self.programs.supervisor.key_of(spawn);
+        if let (ExitStatus::Signal(KILL), Some(key)) = (status, key) {
+            let reached = self.limits.killed(node, key.program);
+            log(&self.cx, &reached);
+        }
+        self.programs.exited(&self.cx, spawn, status);
+    }
+
+    /// Gives a node, or each node of a group, another limit.
+    pub(super) fn set_limit(&mut self, name: &str, change: Change) -> Result<(), Refusal> {
+        let plan = &self.cx.plan;
+        let members = plan.nodes_named(name);
+        // One that is no group has to be a node.
+        let nodes = if members.is_empty() { vec![find_node(plan, name)?] } else { members };
+        if let Some(away) = nodes.iter().find(|node| !self.cx.nodes.is_here(**node)) {
+            let name = self.cx.nodes.name(away.index());
+            return Err(format!("node {name} is on another machine").into());
+        }
+        for node in nodes {
+            let index = node.index();
+            let order = |request: &_| self.cx.nodes.send(index, request, &[]);
+            let name = self.cx.nodes.name(index).to_owned();
+            let set = self.limits.set(node, change, order);
+            set.map_err(|why| format!("node {name} keeps its limit: {why}"))?;
+            if matches!(change, Change::Processor(_)) {
+                self.begin_receiving(node)?;
+            }
+            self.cx.journal.log(None, event_of(name, change));
+        }
+        Ok(())
+    }
+
+    /// Has a node that is limited for the first time pay for receiving.
+    fn begin_receiving(&mut self, node: NodeId) -> Result<(), Refusal> {
+        let spec = &self.cx.plan.nodes[node.index()];
+        if spec.effective_receive_queue().is_some() || self.network.is_receiving(node) {
+            return Ok(());
+        }
+        let send = |request: &Request, fds: &[BorrowedFd<'_>]| {
+            self.cx.nodes.send(node.index(), request, fds)
+        };
+        let queue = ReceiveQueue::begin(spec, node, plan::Node::RECEIVE_QUEUE, send)?;
+        self.network.receive(node, queue);
+        Ok(())
+    }
+
+    /// Reads what limited nodes had, where that is due.
+    pub(super) fn sample_limits(&mut self) {
+        let reached = self.limits.sample(self.cx.journal.now());
+        log(&self.cx, &reached);
+    }
+}
+
+fn event_of(node: String, change: Change) -> EventKind {
+    match change {
+        Change::Processor(millis) => EventKind::CpuSet { node, cpus: f64::from(millis) / 1000.0 },
+        Change::Memory(bytes) => limit_set(node, Kind::Memory, bytes),
+        Change::Pids(count) => limit_set(node, Kind::Pids, u64::from(count)),
+    }
+}
+
+fn limit_set(node: String, kind: Kind, value: u64) -> EventKind {
+    EventKind::LimitSet { node, limit: kind.to_string(), value }
+}
+
+/// What happened at limits, for the log.
+fn log(cx: &Context, reached: &[Reached]) {
+    for it in reached {
+        let node = cx.nodes.name(it.node).to_owned();
+        let asked = match it.kind {
+            Kind::Memory => Bytes(it.asked).to_string(),
+            _ => it.asked.to_string(),
+        };
+        let (program, limit, ended) = (it.program, it.kind.to_string(), it.ended);
+        let names = it.names.clone();
+        cx.journal.log(None, EventKind::LimitReached { node, program, limit, asked, ended, names });
+    }
+}
+
+/// SIGKILL, of signal(7).
+const KILL: i32 = 9;

@@ -1,0 +1,177 @@
+//! Limits of nodes: the mechanism that holds each, and the account of what programs had.
+
+mod account;
+mod bound;
+mod change;
+mod enforce;
+mod groups;
+mod limited;
+mod shares;
+
+use windtunnel_limit::{Choice, Resource};
+use windtunnel_model::plan::Node;
+use windtunnel_model::{Plan, Time};
+use windtunnel_sys::limits;
+
+pub(crate) use account::{Account, Window};
+pub(crate) use bound::{Bound, Kind, Reached};
+pub(crate) use change::Change;
+
+use groups::NodeGroups;
+use limited::{Limited, Metered};
+
+use crate::error::RunError;
+
+/// The limited nodes of this machine.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    nodes: Vec<Limited>,
+    /// When the run began.
+    origin_ns: u64,
+    /// When groups that have no meter are looked at.
+    look_at_ns: u64,
+    notes: Vec<String>,
+}
+
+impl Limits {
+    /// Makes what can only be made before the process has left the machine's namespaces.
+    ///
+    /// # Errors
+    /// If the machine has no mechanism for a limit.
+    pub(crate) fn prepare(plan: &Plan, here: Option<&[bool]>) -> Result<Limits, RunError> {
+        let is_here = |node: usize| here.is_none_or(|here| here.get(node) == Some(&true));
+        let nodes: Vec<(usize, &Node)> =
+            plan.nodes.iter().enumerate().filter(|(node, _)| is_here(*node)).collect();
+        let mut made = Limits::default();
+        if !nodes.iter().any(|(_, node)| is_limited(node)) {
+            return Ok(made);
+        }
+        let mut choice = Choice::of_machine();
+        check(&choice, &nodes)?;
+        let processors = limits::cpus().map_or(1, |cpus| cpus.len());
+        let shares = shares::guarantees(nodes.iter().map(|(_, node)| *node), processors);
+        for (position, (index, node)) in nodes.into_iter().enumerate() {
+            let guarantee = shares.as_ref().map(|shares| shares[position]);
+            if is_limited(node) || guarantee.is_some() {
+                made.add(&mut choice, (index, node), guarantee);
+            }
+        }
+        Ok(made)
+    }
+
+    fn add(&mut self, choice: &mut Choice, (index, node): (usize, &Node), guarantee: Option<u32>) {
+        let groups = match NodeGroups::make(choice, node, guarantee) {
+            Ok(groups) => Some(groups),
+            Err(error) => {
+                let name = &node.name;
+                let note = format!("node {name} has no control group, but other limits: {error}");
+                self.notes.push(note);
+                None
+            }
+        };
+        let mut limited = Limited::new(index, node, groups);
+        limited.name_mechanisms(choice);
+        self.nodes.push(limited);
+    }
+
+    /// What could not be done as it should.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// The run begins: what was used before does not count.
+    pub(crate) fn begin(&mut self, origin: Time) {
+        self.origin_ns = origin.as_nanos();
+        self.look_at_ns = origin.as_nanos();
+        self.nodes.iter_mut().for_each(|limited| limited.begin(origin.as_nanos()));
+    }
+
+    /// When the next window of a group is complete, by the monotonic clock.
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        let meters = self.nodes.iter().flat_map(|limited| &limited.processors);
+        let due = meters.filter_map(Metered::due_ns);
+        let looks = self.nodes.iter().any(Limited::is_looked_at).then_some(self.look_at_ns);
+        due.chain(looks).min().map(Time::from_nanos)
+    }
+
+    /// Reads the groups whose windows are complete. Returns what happened at limits.
+    pub(crate) fn sample(&mut self, now: Time) -> Vec<Reached> {
+        let now_ns = now.as_nanos();
+        self.nodes.iter_mut().for_each(|limited| limited.meter(now_ns));
+        if self.look_at_ns > now_ns {
+            return Vec::new();
+        }
+        self.look_at_ns = now_ns.saturating_add(LOOK_EVERY_NS);
+        self.nodes.iter_mut().flat_map(Limited::look).collect()
+    }
+
+    /// Whether a program that was killed just now may have been by a limit: what its node's groups
+    /// say. Named is that program.
+    pub(crate) fn killed(&mut self, node: usize, program: usize) -> Vec<Reached> {
+        let limited = self.nodes.iter_mut().filter(|limited| limited.node.index() == node);
+        let mut reached: Vec<Reached> = limited.flat_map(Limited::look).collect();
+        for it in reached.iter_mut().filter(|it| it.ended > 0 && it.program.is_none()) {
+            it.program = Some(program);
+        }
+        reached
+    }
+
+    /// The account of a node that limits its processor time itself.
+    pub(crate) fn account_of(&mut self, node: usize) -> Option<&mut Account> {
+        self.of(node)?.own_account()
+    }
+
+    pub(crate) fn of(&mut self, node: usize) -> Option<&mut Limited> {
+        self.nodes.iter_mut().find(|limited| limited.node.index() == node)
+    }
+
+    /// What all had. Groups go away, as the nodes have.
+    pub(crate) fn into_accounts(mut self) -> (Vec<Account>, Vec<Bound>) {
+        // What a short run did between two looks counts, too.
+        self.nodes.iter_mut().for_each(|limited| drop(limited.look()));
+        let (mut accounts, mut bounds) = (Vec::new(), Vec::new());
+        for limited in self.nodes {
+            accounts.extend(limited.processors.into_iter().map(|it| it.account));
+            bounds.extend(limited.bounds);
+        }
+        (accounts, bounds)
+    }
+}
+
+fn is_limited(node: &Node) -> bool {
+    !node.demand.is_unknown() || node.programs.iter().any(|program| !program.demand.is_unknown())
+}
+
+/// Refuses what no mechanism of this machine can hold.
+fn check(choice: &Choice, nodes: &[(usize, &Node)]) -> Result<(), RunError> {
+    let refuse = |who: String, key: &'static str, resource: Resource| {
+        let why = choice.refusals_of(resource).join("; ");
+        Err(RunError::Limit { who, key, why })
+    };
+    let lacks = |resource| choice.group_of(resource).is_none();
+    for (_, node) in nodes {
+        if node.demand.is_weighted() && lacks(Resource::Processor) {
+            let key = if node.demand.cpu_min_millis.is_some() { "cpu: min" } else { "cpu: weight" };
+            return refuse(format!("node {}", node.name), key, Resource::Processor);
+        }
+        for (index, program) in node.programs.iter().enumerate() {
+            let who = || format!("program {index} of node {}", node.name);
+            let demand = &program.demand;
+            let processor = demand.cpu_millis.is_some() || demand.is_weighted();
+            let asked = [
+                (processor, "cpu", Resource::Processor),
+                (demand.memory.is_some(), "memory", Resource::Memory),
+                (demand.pids.is_some(), "pids", Resource::Processes),
+            ];
+            for (is_asked, key, resource) in asked {
+                if is_asked && lacks(resource) {
+                    return refuse(who(), key, resource);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How often groups are looked at that limit memory or processes.
+const LOOK_EVERY_NS: u64 = 1_000_000_000;

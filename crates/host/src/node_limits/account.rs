@@ -1,0 +1,172 @@
+//! What the programs of a limited node had of the processors.
+
+use serde::{Deserialize, Serialize};
+use windtunnel_budget::processor::{self, OWED_NS_MAX};
+use windtunnel_model::Plan;
+use windtunnel_model::valid::{Invalid, ensure};
+use windtunnel_node::ProcessorWindow;
+
+/// The account of one node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Account {
+    /// By position in the plan.
+    pub(crate) node: usize,
+    /// By position in the node; `None`: of all its programs together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) program: Option<usize>,
+    /// In words.
+    pub(crate) mechanism: String,
+    /// Thousandths of a processor that it may use now.
+    pub(crate) asked_millis: u32,
+    /// Each of about a second, in the order of time.
+    pub(crate) windows: Vec<Window>,
+    /// Why the limit could not be held.
+    pub(crate) failure: Option<String>,
+    /// When the run began.
+    #[serde(skip)]
+    pub(crate) origin_ns: u64,
+}
+
+/// About a second of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Window {
+    /// When it ended: after the beginning of the run, once it is in an account.
+    pub(crate) end_ns: u64,
+    pub(crate) length_ns: u64,
+    /// Processor time that was used.
+    pub(crate) used_ns: u64,
+    /// How long programs were kept from running.
+    pub(crate) held_ns: u64,
+    /// Thousandths of a processor that were asked.
+    pub(crate) asked_millis: u32,
+}
+
+impl Account {
+    pub(crate) fn new(node: usize, asked_millis: u32, mechanism: &str) -> Account {
+        let (mechanism, windows) = (mechanism.to_owned(), Vec::new());
+        let (program, failure) = (None, None);
+        Account { node, program, mechanism, asked_millis, windows, failure, origin_ns: 0 }
+    }
+
+    /// Adds a window that is complete, unless it began before the run.
+    pub(crate) fn add(&mut self, window: Window) {
+        let began_ns = window.end_ns.saturating_sub(window.length_ns);
+        if self.origin_ns > 0 && began_ns >= self.origin_ns {
+            let end_ns = window.end_ns - self.origin_ns;
+            self.windows.push(Window { end_ns, ..window });
+        }
+    }
+
+    /// The windows in which the limit was exceeded.
+    pub(crate) fn exceeded(&self) -> Vec<&Window> {
+        let mut owed_ns = 0;
+        let mut exceeds = |window: &&Window| {
+            let exceeds = window.is_exceeded(owed_ns);
+            let missed_ns = (owed_ns + window.asked_ns()).saturating_sub(window.used_ns);
+            owed_ns = missed_ns.min(OWED_NS_MAX);
+            exceeds
+        };
+        self.windows.iter().filter(&mut exceeds).collect()
+    }
+
+    /// The limit could not be held. The first reason counts.
+    pub(crate) fn fail(&mut self, why: String) {
+        self.failure.get_or_insert(why);
+    }
+
+    /// Whether it can be that of a node of the plan.
+    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+        let sane = |window: &Window| window.length_ns > 0;
+        let node = plan.nodes.get(self.node);
+        let known = node
+            .is_some_and(|node| self.program.is_none_or(|program| program < node.programs.len()));
+        let known = known && self.windows.iter().all(sane);
+        ensure(known, || "it has limited nodes that the plan does not have".to_owned())
+    }
+}
+
+impl Window {
+    /// Whether programs wanted more than they got.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.held_ns > 0
+    }
+
+    /// Processors that were used.
+    pub(crate) fn delivered(&self) -> f64 {
+        self.used_ns as f64 / self.length_ns.max(1) as f64
+    }
+
+    /// Processor time that was asked, in nanoseconds.
+    fn asked_ns(&self) -> u64 {
+        let asked_ns = u128::from(self.length_ns) * u128::from(self.asked_millis) / 1000;
+        u64::try_from(asked_ns).unwrap_or(u64::MAX)
+    }
+
+    /// Whether programs had clearly more than was asked, although they were kept from running.
+    /// `owed_ns` is what they could be given for the time before.
+    fn is_exceeded(&self, owed_ns: u64) -> bool {
+        let asked_ns = self.asked_ns();
+        let slack_ns = (asked_ns / 100 * SLACK_PERCENT).max(self.length_ns / 100);
+        self.is_bound() && self.used_ns > asked_ns.saturating_add(slack_ns).saturating_add(owed_ns)
+    }
+}
+
+impl From<(processor::Window, u32)> for Window {
+    fn from((window, asked_millis): (processor::Window, u32)) -> Self {
+        let processor::Window { end_ns, length_ns, used_ns, held_ns } = window;
+        Window { end_ns, length_ns, used_ns, held_ns, asked_millis }
+    }
+}
+
+impl From<ProcessorWindow> for Window {
+    fn from(window: ProcessorWindow) -> Self {
+        let ProcessorWindow { end_ns, length_ns, used_ns, held_ns, share } = window;
+        Window { end_ns, length_ns, used_ns, held_ns, asked_millis: share }
+    }
+}
+
+/// What may be delivered beyond what is asked; at least 1 % of a processor: a stop that comes one
+/// tick of the kernel late, 4 ms, on each of two processors.
+const SLACK_PERCENT: u64 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(used_ms: u64, held_ms: u64, asked_millis: u32) -> Window {
+        let ns = |ms: u64| ms * 1_000_000;
+        let (end_ns, length_ns) = (ns(5_000), ns(1_000));
+        Window { end_ns, length_ns, used_ns: ns(used_ms), held_ns: ns(held_ms), asked_millis }
+    }
+
+    #[test]
+    fn a_limit_is_exceeded_by_three_per_cent_or_one_per_cent_of_a_processor() {
+        assert!(!window(514, 400, 500).is_exceeded(0));
+        assert!(window(516, 400, 500).is_exceeded(0));
+        assert!(!window(19, 900, 10).is_exceeded(0));
+        assert!(window(21, 900, 10).is_exceeded(0));
+        assert!(!window(900, 0, 500).is_exceeded(0), "nothing was kept from running");
+    }
+
+    #[test]
+    fn what_programs_did_not_get_although_they_wanted_it_may_come_in_the_next_second() {
+        let mut account = Account::new(0, 500, "duty cycle");
+        account.windows = vec![window(490, 400, 500), window(524, 400, 500), window(524, 400, 500)];
+        assert_eq!(account.exceeded(), [&account.windows[2]]);
+        account.windows = vec![window(100, 400, 500), window(534, 400, 500), window(536, 400, 500)];
+        assert_eq!(account.exceeded(), [&account.windows[2]], "20 ms of processor time at most");
+    }
+
+    #[test]
+    fn what_began_before_the_run_is_not_in_its_account() {
+        let mut account = Account::new(0, 250, "duty cycle");
+        account.add(window(1, 1, 250));
+        account.origin_ns = 4_500_000_000;
+        account.add(window(2, 1, 250));
+        account.origin_ns = 4_000_000_000;
+        account.add(window(3, 1, 250));
+        let seen: Vec<_> =
+            account.windows.iter().map(|it| (it.end_ns, it.used_ns, it.asked_millis)).collect();
+        assert_eq!(seen, [(1_000_000_000, 3_000_000, 250)]);
+    }
+}

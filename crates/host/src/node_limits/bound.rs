@@ -1,0 +1,170 @@
+//! Limits of memory, processes and descriptors, and what came of each.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use windtunnel_limit::Group;
+use windtunnel_model::Plan;
+use windtunnel_model::valid::{Invalid, ensure};
+use windtunnel_node::ProgramUse;
+
+/// What is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    Memory,
+    Pids,
+    OpenFiles,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Memory => "memory",
+            Kind::Pids => "pids",
+            Kind::OpenFiles => "open-files",
+        })
+    }
+}
+
+/// One limit of a node, or of one of its programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bound {
+    /// By position in the plan.
+    pub(crate) node: usize,
+    /// By position in the node; `None`: of all its programs together.
+    pub(crate) program: Option<usize>,
+    pub(crate) kind: Kind,
+    /// In words.
+    pub(crate) mechanism: String,
+    /// Bytes, processes or descriptors that are allowed now.
+    pub(crate) asked: u64,
+    /// What is used, as far as that is known.
+    pub(crate) used: u64,
+    /// The most that was used.
+    pub(crate) peak: u64,
+    /// How often the limit was met: memory had to be taken back, or a process could not be made.
+    pub(crate) met: u64,
+    /// Processes that were ended for it.
+    pub(crate) ended: u64,
+    /// Faults for which a page had to be read from a disk.
+    pub(crate) faults: u64,
+    /// Why it could not be held.
+    pub(crate) failure: Option<String>,
+}
+
+/// A limit was met, and something was refused or ended for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub(crate) node: usize,
+    pub(crate) program: Option<usize>,
+    pub(crate) kind: Kind,
+    /// What is allowed.
+    pub(crate) asked: u64,
+    /// Processes that were ended for it since the last report.
+    pub(crate) ended: u64,
+    /// Names of some of these, where they are known.
+    pub(crate) names: Vec<String>,
+}
+
+impl Bound {
+    pub(crate) fn new(node: usize, program: Option<usize>, (kind, asked): (Kind, u64)) -> Bound {
+        let (mechanism, failure) = (String::new(), None);
+        let (used, peak, met, ended, faults) = (0, 0, 0, 0, 0);
+        Bound { node, program, kind, mechanism, asked, used, peak, met, ended, faults, failure }
+    }
+
+    /// Looks at the account of the group that holds it. Says so where something new came of it.
+    pub(super) fn read(&mut self, group: &mut Group) -> Option<Reached> {
+        let (met, ended) = (self.met, self.ended);
+        let done = match self.kind {
+            Kind::Memory => group.memory()?.map(|seen| {
+                (self.used, self.peak, self.met) = (seen.used, seen.peak, seen.reclaims);
+                (self.faults, self.ended) = (seen.faults, seen.killed);
+            }),
+            Kind::Pids => group.processes()?.map(|seen| {
+                (self.used, self.peak, self.met) = (seen.count, seen.peak, seen.refused);
+            }),
+            Kind::OpenFiles => return None,
+        };
+        if let Err(error) = done {
+            self.fail(error.to_string());
+        }
+        // Taking back memory is what programs do not notice; of the first refusal there is news.
+        let refused = self.kind == Kind::Pids && met == 0 && self.met > 0;
+        (refused || self.ended > ended).then(|| self.reached(self.ended - ended, Vec::new()))
+    }
+
+    /// What the node's init says of it.
+    pub(super) fn take(&mut self, seen: &ProgramUse) -> Option<Reached> {
+        let before = self.ended;
+        match self.kind {
+            Kind::Memory => {
+                (self.used, self.peak) = (seen.memory, seen.memory_peak);
+                (self.faults, self.ended) = (seen.faults, seen.ended_for_memory);
+            }
+            Kind::Pids => {
+                (self.used, self.peak) = (seen.processes, seen.processes_peak);
+                self.ended = seen.ended_for_number;
+            }
+            Kind::OpenFiles => return None,
+        }
+        // Its number of processes is not believed to shrink, but it comes from another process.
+        let ended = self.ended.saturating_sub(before);
+        self.met = self.met.saturating_add(ended);
+        let names = || seen.ended.iter().map(|(name, _)| windtunnel_model::valid::shown(name));
+        // One that could not be made is not counted; that there is no room for it is seen.
+        let full = self.kind == Kind::Pids && self.used >= self.asked && self.met == 0;
+        self.met = self.met.saturating_add(u64::from(full));
+        (ended > 0 || full).then(|| self.reached(ended, names().collect()))
+    }
+
+    fn reached(&self, ended: u64, names: Vec<String>) -> Reached {
+        let Bound { node, program, kind, asked, .. } = *self;
+        Reached { node, program, kind, asked, ended, names }
+    }
+
+    /// It could not be held. The first reason counts.
+    pub(crate) fn fail(&mut self, why: String) {
+        self.failure.get_or_insert(why);
+    }
+
+    /// Whether it can be that of a node of the plan.
+    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+        let node = plan.nodes.get(self.node);
+        let known = node
+            .is_some_and(|node| self.program.is_none_or(|program| program < node.programs.len()));
+        ensure(known, || "it has limits of programs that the plan does not have".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Bound {
+        Bound::new(0, None, (Kind::Memory, 1000))
+    }
+
+    #[test]
+    fn what_is_ended_is_news_once() {
+        let mut bound = memory();
+        let mut seen = ProgramUse { memory: 900, memory_peak: 990, ..ProgramUse::default() };
+        assert_eq!(bound.take(&seen), None);
+        seen.ended_for_memory = 2;
+        seen.ended = vec![("eat\u{7}er".to_owned(), 5)];
+        let reached = bound.take(&seen).unwrap();
+        assert_eq!((reached.ended, reached.names.len()), (2, 1));
+        assert!(!reached.names[0].contains('\u{7}'));
+        assert_eq!(bound.take(&seen), None);
+        assert_eq!((bound.used, bound.peak, bound.ended, bound.met), (900, 990, 2, 2));
+    }
+
+    #[test]
+    fn the_first_reason_counts() {
+        let mut bound = memory();
+        bound.fail("a".to_owned());
+        bound.fail("b".to_owned());
+        assert_eq!(bound.failure.as_deref(), Some("a"));
+    }
+}

@@ -1,0 +1,97 @@
+//! The control groups of a node: one around all of it for processor time, in which its init is, and
+//! inside of that one for what programs use, which the init does not count in: else it could be
+//! what the kernel ends when memory is short. Programs with limits of their own have groups inside
+//! of that.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use windtunnel_limit::{Bounds, Choice, Group, Mechanism, Resource};
+use windtunnel_model::demand::Demand;
+use windtunnel_model::plan::Node;
+
+/// The groups of a node, the innermost first: they are removed in this order.
+#[derive(Debug, Default)]
+pub(super) struct NodeGroups {
+    /// By position of the program.
+    programs: BTreeMap<usize, Group>,
+    /// Of programs without limits of their own, where some have them.
+    others: Option<Group>,
+    /// Of the init, where it is not to be in `outer` itself.
+    init: Option<Group>,
+    inner: Option<Group>,
+    outer: Option<Group>,
+    /// What limits processor time.
+    pub(super) version: Option<Mechanism>,
+}
+
+impl NodeGroups {
+    /// Makes those that the limits of a node and its programs need; `guarantee` is its weight, if
+    /// processors are divided by weight.
+    pub(super) fn make(
+        choice: &mut Choice,
+        node: &Node,
+        guarantee: Option<u32>,
+    ) -> io::Result<NodeGroups> {
+        let all = possible(choice, &node.demand);
+        let outer = Bounds { processor: all.processor, guarantee, ..Bounds::default() };
+        let inner = Bounds { memory: all.memory, processes: all.processes, ..Bounds::default() };
+        let programs = node.programs.iter().map(|program| possible(choice, &program.demand));
+        let programs: Vec<(usize, Bounds)> =
+            programs.enumerate().filter(|(_, bounds)| !bounds.is_none()).collect();
+        let version = choice.group_of(Resource::Processor);
+        let mut groups = NodeGroups { version, ..NodeGroups::default() };
+        if !outer.is_none() {
+            groups.outer = Some(choice.group(None, &outer)?);
+        }
+        if inner.is_none() && programs.is_empty() {
+            return Ok(groups);
+        }
+        groups.inner = Some(choice.group(groups.outer.as_ref(), &inner)?);
+        if groups.outer.is_some() {
+            groups.init = Some(choice.group(groups.outer.as_ref(), &Bounds::default())?);
+        }
+        if !programs.is_empty() {
+            groups.others = Some(choice.group(groups.inner.as_ref(), &Bounds::default())?);
+        }
+        for (program, bounds) in programs {
+            groups.programs.insert(program, choice.group(groups.inner.as_ref(), &bounds)?);
+        }
+        Ok(groups)
+    }
+
+    /// Puts the init of the node where it belongs, before it starts programs.
+    pub(super) fn attach(&mut self, init: u32) -> io::Result<()> {
+        let around = self.init.as_mut().or(self.outer.as_mut());
+        around.map_or(Ok(()), |group| group.attach(init))
+    }
+
+    /// What a program enters when it starts; `None`: one without limits of its own.
+    pub(super) fn entrances(&self, program: Option<usize>) -> Vec<BorrowedFd<'_>> {
+        let own = program.and_then(|program| self.programs.get(&program));
+        let group = own.or(self.others.as_ref()).or(self.inner.as_ref());
+        group.into_iter().flat_map(Group::entrances).map(AsFd::as_fd).collect()
+    }
+
+    /// The group that limits a resource of all programs, or of one.
+    pub(super) fn of(&mut self, program: Option<usize>, resource: Resource) -> Option<&mut Group> {
+        let group = match (program, resource) {
+            (Some(program), _) => self.programs.get_mut(&program),
+            (None, Resource::Processor) => self.outer.as_mut(),
+            (None, _) => self.inner.as_mut(),
+        };
+        group.filter(|group| group.limits(resource))
+    }
+}
+
+/// What of a demand groups can limit here.
+fn possible(choice: &Choice, demand: &Demand) -> Bounds {
+    let can = |resource| choice.group_of(resource).is_some();
+    Bounds {
+        processor: demand.cpu_millis.filter(|_| can(Resource::Processor)),
+        guarantee: None,
+        memory: demand.memory.map(|memory| memory.0).filter(|_| can(Resource::Memory)),
+        processes: demand.pids.filter(|_| can(Resource::Processes)),
+    }
+}

@@ -1,0 +1,205 @@
+//! A node with limits, and those of its programs.
+
+use windtunnel_budget::processor::Meter;
+use windtunnel_limit::{Choice, Group, Mechanism, Resource};
+use windtunnel_model::NodeId;
+use windtunnel_model::demand::Demand;
+use windtunnel_model::plan::Node;
+use windtunnel_node::ProgramUse;
+
+use super::account::Account;
+use super::bound::{Bound, Kind, Reached};
+use super::groups::NodeGroups;
+use windtunnel_limit::choice::without_group;
+
+/// A limited node.
+#[derive(Debug)]
+pub(crate) struct Limited {
+    pub(super) node: NodeId,
+    pub(super) groups: Option<NodeGroups>,
+    /// Limits of processor time: of the node, and of programs.
+    pub(super) processors: Vec<Metered>,
+    /// All other limits.
+    pub(crate) bounds: Vec<Bound>,
+}
+
+/// A limit of processor time, with the meter of its group where it has one.
+#[derive(Debug)]
+pub(super) struct Metered {
+    pub(super) meter: Option<Meter>,
+    pub(super) account: Account,
+}
+
+impl Metered {
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        self.meter.as_ref().map(Meter::due_ns)
+    }
+}
+
+impl Limited {
+    pub(super) fn new(index: usize, node: &Node, groups: Option<NodeGroups>) -> Limited {
+        let mut limited = Limited {
+            node: NodeId::from_index(index),
+            groups,
+            processors: Vec::new(),
+            bounds: Vec::new(),
+        };
+        limited.add(None, &node.demand);
+        for (program, spec) in node.programs.iter().enumerate() {
+            limited.add(Some(program), &spec.demand);
+        }
+        limited
+    }
+
+    fn add(&mut self, program: Option<usize>, demand: &Demand) {
+        let node = self.node.index();
+        if let Some(share) = demand.cpu_millis {
+            let account = Account { program, ..Account::new(node, share, "") };
+            self.processors.push(Metered { meter: None, account });
+        }
+        let asked = [
+            (Kind::Memory, demand.memory.map(|memory| memory.0)),
+            (Kind::Pids, demand.pids.map(u64::from)),
+            (Kind::OpenFiles, demand.open_files.map(u64::from)),
+        ];
+        for (kind, asked) in asked {
+            let asked = asked.map(|asked| Bound::new(node, program, (kind, asked)));
+            self.bounds.extend(asked);
+        }
+    }
+
+    /// The group that limits a resource, if one does.
+    pub(super) fn group(
+        &mut self,
+        program: Option<usize>,
+        resource: Resource,
+    ) -> Option<&mut Group> {
+        self.groups.as_mut()?.of(program, resource)
+    }
+
+    /// Says what holds each limit. One of a program has no other mechanism than a group.
+    pub(super) fn name_mechanisms(&mut self, choice: &Choice) {
+        for position in 0..self.processors.len() {
+            let program = self.processors[position].account.program;
+            let mechanism = self.mechanism(choice, program, Resource::Processor);
+            let account = &mut self.processors[position].account;
+            account.mechanism = mechanism.to_string();
+            if program.is_some() && mechanism == Mechanism::DutyCycle {
+                account.fail(NO_GROUP.to_owned());
+            }
+        }
+        for position in 0..self.bounds.len() {
+            let (program, kind) = (self.bounds[position].program, self.bounds[position].kind);
+            let mechanism = match resource_of(kind) {
+                Some(resource) => self.mechanism(choice, program, resource),
+                None => Mechanism::PerProcess,
+            };
+            let bound = &mut self.bounds[position];
+            bound.mechanism = mechanism.to_string();
+            let by_group = matches!(mechanism, Mechanism::GroupV1 | Mechanism::GroupV2);
+            if program.is_some() && resource_of(kind).is_some() && !by_group {
+                bound.fail(NO_GROUP.to_owned());
+            }
+        }
+    }
+
+    fn mechanism(
+        &mut self,
+        choice: &Choice,
+        program: Option<usize>,
+        resource: Resource,
+    ) -> Mechanism {
+        let group = self.group(program, resource).is_some();
+        let version = choice.group_of(resource).filter(|_| group);
+        version.unwrap_or_else(|| without_group(resource))
+    }
+
+    /// The run begins.
+    pub(super) fn begin(&mut self, origin_ns: u64) {
+        for position in 0..self.processors.len() {
+            let program = self.processors[position].account.program;
+            let reading = self.group(program, Resource::Processor).and_then(Group::read);
+            let metered = &mut self.processors[position];
+            metered.account.origin_ns = origin_ns;
+            metered.meter = reading.and_then(Result::ok).map(Meter::new);
+        }
+    }
+
+    /// Reads the meters that are due.
+    pub(super) fn meter(&mut self, now_ns: u64) {
+        for position in 0..self.processors.len() {
+            let metered = &self.processors[position];
+            if metered.due_ns().is_none_or(|due_ns| due_ns > now_ns) {
+                continue;
+            }
+            let program = metered.account.program;
+            let reading = self.group(program, Resource::Processor).and_then(Group::read);
+            let Metered { meter, account } = &mut self.processors[position];
+            match reading {
+                Some(Ok(reading)) => {
+                    let window = meter.as_mut().and_then(|meter| meter.read(reading));
+                    if let Some(window) = window {
+                        account.add((window, account.asked_millis).into());
+                    }
+                }
+                Some(Err(error)) => {
+                    account.fail(error.to_string());
+                    *meter = None;
+                }
+                None => *meter = None,
+            }
+        }
+    }
+
+    /// Whether there are groups that are looked at now and then.
+    pub(super) fn is_looked_at(&self) -> bool {
+        self.groups.is_some() && self.bounds.iter().any(|it| resource_of(it.kind).is_some())
+    }
+
+    /// Looks at what groups say of memory and processes.
+    pub(super) fn look(&mut self) -> Vec<Reached> {
+        let Some(groups) = &mut self.groups else { return Vec::new() };
+        let look = |bound: &mut Bound| {
+            let group = groups.of(bound.program, resource_of(bound.kind)?)?;
+            bound.read(group)
+        };
+        self.bounds.iter_mut().filter_map(look).collect()
+    }
+
+    /// What the node's init says of the limits that it holds.
+    pub(crate) fn used(&mut self, used: &ProgramUse, failure: Option<&str>) -> Vec<Reached> {
+        let mut reached = Vec::new();
+        for bound in &mut self.bounds {
+            let resource = resource_of(bound.kind);
+            let group = resource.and_then(|it| self.groups.as_mut()?.of(bound.program, it));
+            if resource.is_none() || bound.program.is_some() || group.is_some() {
+                continue;
+            }
+            reached.extend(bound.take(used));
+            if let Some(why) = failure {
+                bound.fail(why.to_owned());
+            }
+        }
+        reached
+    }
+
+    /// The account of the node, if it limits its processor time itself.
+    pub(super) fn own_account(&mut self) -> Option<&mut Account> {
+        if self.group(None, Resource::Processor).is_some() {
+            return None;
+        }
+        let mut own = self.processors.iter_mut().filter(|it| it.account.program.is_none());
+        own.next().map(|metered| &mut metered.account)
+    }
+}
+
+/// What groups can limit.
+pub(super) fn resource_of(kind: Kind) -> Option<Resource> {
+    match kind {
+        Kind::Memory => Some(Resource::Memory),
+        Kind::Pids => Some(Resource::Processes),
+        Kind::OpenFiles => None,
+    }
+}
+
+pub(super) const NO_GROUP: &str = "no control group could be made for this program";

@@ -1,0 +1,42 @@
+//! What programs used of memory, processes and descriptors, and whether these limits were held.
+
+use windtunnel_model::Plan;
+use windtunnel_trace::report::NodeBound;
+
+use super::evidence::Evidence;
+use crate::node_limits::{Bound, Kind};
+
+/// Limits that were not held, a sentence each.
+pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
+    evidence.bounds.iter().filter_map(|bound| doubt(evidence.plan, bound)).collect()
+}
+
+fn doubt(plan: &Plan, bound: &Bound) -> Option<String> {
+    let why = bound.failure.as_ref()?;
+    let node = &plan.nodes[bound.node].name;
+    let of = match bound.program {
+        Some(program) => format!("program {program} of node {node}"),
+        None => format!("node {node}"),
+    };
+    Some(format!("the limit `{}` of {of} was not held: {why}", bound.kind))
+}
+
+/// The figures as `run.json` has them.
+pub(super) fn report(evidence: &Evidence<'_>) -> Vec<NodeBound> {
+    evidence.bounds.iter().map(|bound| node_bound(evidence.plan, bound)).collect()
+}
+
+fn node_bound(plan: &Plan, bound: &Bound) -> NodeBound {
+    NodeBound {
+        node: plan.nodes[bound.node].name.clone(),
+        program: bound.program,
+        limit: bound.kind.to_string(),
+        mechanism: bound.mechanism.clone(),
+        asked: bound.asked,
+        peak: (bound.kind != Kind::OpenFiles).then_some(bound.peak),
+        met: bound.met,
+        ended: bound.ended,
+        faults: (bound.kind == Kind::Memory).then_some(bound.faults),
+        failure: bound.failure.clone(),
+    }
+}

@@ -1,0 +1,290 @@
+//! The mechanism that holds the programs of a run to their limits.
+//!
+//! Control groups of the kernel come first: version 2, where a part of its tree has been given to
+//! the user (systemd does that) or the user is root; then version 1. That is decided for each
+//! resource. Where no group can be made, each node's init limits its programs itself, which needs no
+//! rights at all.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::group::{Bounds, Group};
+use crate::hierarchy::Hierarchy;
+use crate::owner::Owner;
+use crate::place::{Place, Resource, give, has_word};
+
+/// How programs are held to a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    /// A control group of version 2.
+    GroupV2,
+    /// A control group of version 1.
+    GroupV1,
+    /// SIGSTOP and SIGCONT from the node's init.
+    DutyCycle,
+    /// The node's init looks often, and ends processes.
+    Watch,
+    /// A limit that the kernel keeps for the node's own user namespace, setrlimit(2).
+    Namespace,
+    /// A limit that the kernel keeps for each process, setrlimit(2).
+    PerProcess,
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Mechanism::GroupV2 => "cgroup v2",
+            Mechanism::GroupV1 => "cgroup v1",
+            Mechanism::DutyCycle => "duty cycle",
+            Mechanism::Watch => "watch",
+            Mechanism::Namespace => "user namespace",
+            Mechanism::PerProcess => "rlimit",
+        })
+    }
+}
+
+/// What this machine allows.
+#[derive(Debug)]
+pub struct Choice {
+    place: Place,
+    owner: Option<Owner>,
+    refusals: Vec<(Resource, String)>,
+    made: usize,
+}
+
+impl Choice {
+    /// Finds it by making a group for each resource and limiting it. Groups that earlier runs could
+    /// not remove are removed.
+    #[must_use]
+    pub fn of_machine() -> Choice {
+        let mut choice =
+            Choice { place: Place::default(), owner: None, refusals: Vec::new(), made: 0 };
+        match Hierarchy::of_process().and_then(|it| Ok((it, Owner::current()?))) {
+            Ok((hierarchy, owner)) => {
+                choice.owner = Some(owner);
+                choice.look(&hierarchy);
+            }
+            Err(error) => {
+                let why = format!("control groups: {error}");
+                choice.refusals = Resource::ALL.map(|resource| (resource, why.clone())).to_vec();
+            }
+        }
+        choice
+    }
+
+    /// The mechanism for processor time.
+    #[must_use]
+    pub fn mechanism(&self) -> Mechanism {
+        self.group_of(Resource::Processor).unwrap_or(Mechanism::DutyCycle)
+    }
+
+    /// The mechanism for any resource.
+    #[must_use]
+    pub fn mechanism_of(&self, resource: Resource) -> Mechanism {
+        self.group_of(resource).unwrap_or_else(|| without_group(resource))
+    }
+
+    /// The version of groups that limits a resource, if one can.
+    #[must_use]
+    pub fn group_of(&self, resource: Resource) -> Option<Mechanism> {
+        self.place.mechanism(resource)
+    }
+
+    /// Why processor time is not limited by one of the better ones.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<&str> {
+        self.refusals_of(Resource::Processor)
+    }
+
+    /// Why a resource is not limited by one of the better ones.
+    #[must_use]
+    pub fn refusals_of(&self, resource: Resource) -> Vec<&str> {
+        let own = self.refusals.iter().filter(|(other, _)| *other == resource);
+        own.map(|(_, why)| why.as_str()).collect()
+    }
+
+    /// A group for what of `bounds` groups can limit here, inside of another or below that of the
+    /// process.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub fn group(&mut self, within: Option<&Group>, bounds: &Bounds) -> io::Result<Group> {
+        let name = self.owner.as_ref().map(|owner| owner.group(self.made)).ok_or_else(denied)?;
+        self.made += 1;
+        let place = within.map_or(&self.place, Group::place);
+        if within.is_some() {
+            place.divide()?;
+        }
+        Group::make(place, &self.place, &name, bounds)
+    }
+
+    fn look(&mut self, hierarchy: &Hierarchy) {
+        for folder in hierarchy.second_version() {
+            self.try_unified(&folder);
+            if !self.place.given.is_empty() {
+                break;
+            }
+        }
+        for resource in Resource::ALL {
+            if !self.place.given.contains(&resource) {
+                self.try_first(hierarchy, resource);
+            }
+        }
+    }
+
+    /// Finds what groups of version 2 below a folder can limit.
+    fn try_unified(&mut self, folder: &Path) {
+        let controllers = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
+        let offered = |it: &Resource| has_word(&controllers, it.controller());
+        let mut given = Vec::new();
+        for resource in Resource::ALL.into_iter().filter(offered) {
+            let unified = Some(folder.to_owned());
+            let place = Place { unified, given: vec![resource], ..Place::default() };
+            match give(folder, resource).and_then(|()| self.try_place(&place, resource)) {
+                Ok(()) => given.push(resource),
+                Err(error) => self.refuse(resource, "cgroup v2", folder, &error),
+            }
+        }
+        if !given.is_empty() {
+            (self.place.unified, self.place.given) = (Some(folder.to_owned()), given);
+        }
+    }
+
+    /// Finds whether groups of version 1 can limit a resource.
+    fn try_first(&mut self, hierarchy: &Hierarchy, resource: Resource) {
+        if self.refusals_of(resource).is_empty() {
+            let name = resource.controller();
+            let why = format!("cgroup v2: no group with the {name} controller around");
+            self.refusals.push((resource, why));
+        }
+        let is_processor = resource == Resource::Processor;
+        let account = is_processor.then(|| hierarchy.first_version("cpuacct")).flatten();
+        let folder: Option<PathBuf> = hierarchy.first_version(resource.controller());
+        let Some(folder) = folder.filter(|_| !is_processor || account.is_some()) else {
+            let name = resource.controller();
+            let why = format!("cgroup v1: the {name} controller is not mounted");
+            return self.refusals.push((resource, why));
+        };
+        let first = vec![(resource, folder.clone())];
+        let place = Place { first, account: account.clone(), ..Place::default() };
+        match self.try_place(&place, resource) {
+            Ok(()) => {
+                self.place.first.push((resource, folder));
+                self.place.account = account.or(self.place.account.take());
+            }
+            Err(error) => self.refuse(resource, "cgroup v1", &folder, &error),
+        }
+    }
+
+    fn refuse(&mut self, resource: Resource, version: &str, folder: &Path, error: &io::Error) {
+        self.refusals.push((resource, format!("{version}: {}: {error}", folder.display())));
+    }
+
+    /// Makes a group that limits a resource, and removes it again.
+    fn try_place(&mut self, place: &Place, resource: Resource) -> io::Result<()> {
+        let owner = self.owner.as_ref().ok_or_else(denied)?;
+        let first = place.first.iter().map(|(_, folder)| folder);
+        for folder in first.chain(&place.account).chain(&place.unified) {
+            owner.sweep(folder);
+        }
+        let name = owner.group(self.made);
+        self.made += 1;
+        let bounds = match resource {
+            Resource::Processor => Bounds { processor: Some(TRIAL), ..Bounds::default() },
+            Resource::Memory => Bounds { memory: Some(TRIAL_BYTES), ..Bounds::default() },
+            Resource::Processes => Bounds { processes: Some(TRIAL), ..Bounds::default() },
+        };
+        let group = Group::make(place, place, &name, &bounds)?;
+        if group.limits(resource) { Ok(()) } else { Err(denied()) }
+    }
+}
+
+/// What limits a resource where no group does.
+#[must_use]
+pub fn without_group(resource: Resource) -> Mechanism {
+    match resource {
+        Resource::Processor => Mechanism::DutyCycle,
+        Resource::Processes if counts_in_namespaces() => Mechanism::Namespace,
+        _ => Mechanism::Watch,
+    }
+}
+
+/// Whether the kernel counts a user's processes in each user namespace by itself, and whether that
+/// limits the user: not the machine's root.
+fn counts_in_namespaces() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    windtunnel_sys::process::current_user().uid != 0 && is_since_5_14(&release)
+}
+
+fn is_since_5_14(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    let mut number = || numbers.next().and_then(Result::ok).unwrap_or(0);
+    (number(), number()) >= (5, 14)
+}
+
+fn denied() -> io::Error {
+    io::ErrorKind::PermissionDenied.into()
+}
+
+/// Any share and any count do.
+const TRIAL: u32 = 100;
+/// Any size does.
+const TRIAL_BYTES: u64 = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_as_numbers() {
+        for (release, expected) in [
+            ("5.14.0-1-amd64\n", true),
+            ("6.1", true),
+            ("5.9.16", false),
+            ("4.19.0", false),
+            ("", false),
+        ] {
+            assert_eq!(is_since_5_14(release), expected, "{release}");
+        }
+    }
+
+    #[test]
+    fn what_is_chosen_can_be_done_or_the_reasons_against_all_others_are_known() {
+        let mut choice = Choice::of_machine();
+        for resource in Resource::ALL {
+            if choice.group_of(resource).is_none() {
+                assert!(choice.refusals_of(resource).len() >= 2, "{choice:?}");
+            }
+        }
+        let bounds = Bounds {
+            processor: Some(250),
+            guarantee: Some(100),
+            memory: Some(64 << 20),
+            processes: Some(10),
+        };
+        let Ok(mut group) = choice.group(None, &bounds) else {
+            assert_eq!(choice.mechanism(), Mechanism::DutyCycle);
+            return;
+        };
+        for resource in Resource::ALL {
+            assert_eq!(group.limits(resource), choice.group_of(resource).is_some(), "{resource:?}");
+        }
+        let first = group.read().map(Result::unwrap);
+        group.set(&Bounds { processor: Some(500), ..Bounds::default() }).unwrap();
+        assert!(group.read().map(Result::unwrap).map(|it| it.now_ns) >= first.map(|it| it.now_ns));
+        if let Some(memory) = group.memory() {
+            assert_eq!(memory.unwrap().killed, 0);
+        }
+        if let Some(processes) = group.processes() {
+            assert_eq!(processes.unwrap().count, 0);
+        }
+        let inner = Bounds { processes: Some(5), ..Bounds::default() };
+        let inner = choice.group(Some(&group), &inner).unwrap();
+        assert_eq!(
+            inner.limits(Resource::Processes),
+            choice.group_of(Resource::Processes).is_some()
+        );
+    }
+}

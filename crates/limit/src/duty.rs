@@ -1,0 +1,234 @@
+//! A duty cycle: threads in a node's init that stops and continues all processes of the node, so
+//! that together they have their share of a processor.
+//!
+//! SIGSTOP reaches every process of the PID namespace at once, also those that are just being made,
+//! and none of them can continue another while all are stopped. What is stopped by others, an event
+//! or an emulation that is behind, stays stopped ([`Duty::hold`]).
+//!
+//! One thread looks and stops, another one continues. Programs that are continued compete for the
+//! processor of the thread that does it, with all the time that they are owed for their stop: it
+//! waits 2 to 7 ms for its next turn. A thread that sleeps meanwhile is served when it wakes.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use windtunnel_budget::processor::{DutyCycle, Meter, Reading, Window};
+use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
+use windtunnel_sys::process::{self, Signal};
+use windtunnel_sys::{clock, schedule};
+
+use crate::usage::Usage;
+use crate::worker::Worker;
+
+/// The duty cycle of the PID namespace whose init the calling process is.
+#[derive(Debug)]
+pub struct Duty {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Raised when `state` was changed from outside.
+    changed: Event,
+    /// Raised when there are windows.
+    news: Event,
+    /// Raised when programs may go on.
+    resumed: Event,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Thousandths of a processor.
+    share: u32,
+    /// Whether others want all to be stopped.
+    held: bool,
+    /// Whether the controller wants it.
+    stopped: bool,
+    /// With the share that was asked.
+    windows: Vec<(Window, u32)>,
+    failure: Option<String>,
+    /// What is stopped with the programs, and the processor time that it had used before.
+    worker: Option<(Arc<Worker>, u64)>,
+}
+
+impl Duty {
+    /// Begins with a share of so many thousandths of a processor.
+    ///
+    /// # Errors
+    /// If no thread can be made.
+    pub fn begin(share: u32) -> io::Result<Duty> {
+        let state = State {
+            share,
+            held: false,
+            stopped: false,
+            windows: Vec::new(),
+            failure: None,
+            worker: None,
+        };
+        let (changed, news, resumed) = (Event::open()?, Event::open()?, Event::open()?);
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed, news, resumed });
+        let threads: [(&str, fn(&Shared)); 2] =
+            [("limit", Shared::run), ("resume", Shared::resume)];
+        for (name, run) in threads {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new().name(name.into()).spawn(move || run(&shared))?;
+        }
+        Ok(Duty { shared })
+    }
+
+    /// From now on another share holds.
+    ///
+    /// # Errors
+    /// If the thread cannot be notified.
+    pub fn set(&self, share: u32) -> io::Result<()> {
+        self.shared.state().share = share;
+        self.shared.changed.raise()
+    }
+
+    /// Others want all processes to be stopped, or to go on as far as the share allows.
+    ///
+    /// # Errors
+    /// If a signal cannot be sent.
+    pub fn hold(&self, held: bool) -> io::Result<()> {
+        let mut state = self.shared.state();
+        state.held = held;
+        self.shared.signal(&state)
+    }
+
+    /// From now on the processor time of this thread counts as that of the programs, and it pauses
+    /// while the share is used up.
+    pub fn include(&self, worker: Arc<Worker>) {
+        let mut state = self.shared.state();
+        worker.pause(state.stopped);
+        let used_ns = worker.used_ns();
+        state.worker = Some((worker, used_ns));
+    }
+
+    /// Whether a process that has just begun is to be stopped.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.shared.state().is_stopped()
+    }
+
+    /// What becomes readable when there are windows to take.
+    #[must_use]
+    pub fn news(&self) -> &Event {
+        &self.shared.news
+    }
+
+    /// The windows since the last call, each with the share that was asked, and why the limit cannot
+    /// be held if it cannot.
+    pub fn take(&self) -> (Vec<(Window, u32)>, Option<String>) {
+        // It cannot be read if it was not raised.
+        let _ = self.shared.news.clear();
+        let mut state = self.shared.state();
+        (std::mem::take(&mut state.windows), state.failure.take())
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is complete in itself.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        // Both make looks punctual, and it works without.
+        let _ = clock::set_timer_slack(NonZeroU64::MIN);
+        let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
+        let mut usage = Usage::default();
+        let (now_ns, used_ns) = (clock::monotonic_ns(), self.used_ns(&mut usage));
+        let share = self.state().share;
+        let mut cycle = DutyCycle::new(share, now_ns, used_ns);
+        let mut meter = Meter::new(Reading { now_ns, used_ns, held_ns: 0 });
+        loop {
+            let at_ns = self.look(&mut cycle, &mut meter, &mut usage);
+            let wait_ns = at_ns.saturating_sub(clock::monotonic_ns());
+            let mut changed = [PollFd::new(&self.changed, PollFlags::IN)];
+            // Interrupted: it looks earlier.
+            if matches!(poll::wait(&mut changed, Some(Duration::from_nanos(wait_ns))), Ok(1..)) {
+                let _ = self.changed.clear();
+                let (now_ns, used_ns) = (clock::monotonic_ns(), self.used_ns(&mut usage));
+                cycle.set_share(self.state().share, now_ns, used_ns);
+                // A window has one share: the one under way is left out.
+                meter.cut(Reading { now_ns, used_ns, held_ns: cycle.stopped_ns() });
+            }
+        }
+    }
+
+    /// Processor time of the programs and of what works for them.
+    fn used_ns(&self, usage: &mut Usage) -> u64 {
+        let worker = self.state().worker.clone();
+        let of_worker =
+            worker.map_or(0, |(worker, before_ns)| worker.used_ns().saturating_sub(before_ns));
+        usage.read().saturating_add(of_worker)
+    }
+
+    /// One look; when the next is due.
+    fn look(&self, cycle: &mut DutyCycle, meter: &mut Meter, usage: &mut Usage) -> u64 {
+        let (now_ns, used_ns) = (clock::monotonic_ns(), self.used_ns(usage));
+        let look = cycle.look(now_ns, used_ns, || usage.waited());
+        let window = meter.read(Reading { now_ns, used_ns, held_ns: cycle.stopped_ns() });
+        let mut state = self.state();
+        if state.stopped == look.run {
+            state.stopped = !look.run;
+            if let Some(worker) = &state.worker {
+                worker.0.pause(state.stopped);
+            }
+            if let Err(error) = self.signal(&state) {
+                state.failure = Some(format!("programs cannot be stopped: {error}"));
+            }
+        }
+        if window.is_some() || state.failure.is_some() {
+            let share = state.share;
+            state.windows.extend(window.map(|window| (window, share)));
+            // A reader that is behind finds them all.
+            let _ = self.news.raise();
+        }
+        look.at_ns.min(meter.due_ns())
+    }
+
+    /// Stops the programs, or has them continued, as the state says.
+    fn signal(&self, state: &State) -> io::Result<()> {
+        if state.is_stopped() { signal_all(Signal::STOP) } else { self.resumed.raise() }
+    }
+
+    /// Continues the programs, again and again.
+    fn resume(&self) {
+        loop {
+            // Interrupted: it looks earlier.
+            let _ = poll::wait(&mut [PollFd::new(&self.resumed, PollFlags::IN)], None);
+            let _ = self.resumed.clear();
+            if self.state().is_stopped() {
+                continue;
+            }
+            if let Err(error) = signal_all(Signal::CONT) {
+                self.state().failure = Some(format!("programs cannot be continued: {error}"));
+            }
+            // They may have been stopped at the same time, and then continued by this.
+            if self.state().is_stopped() {
+                let _ = signal_all(Signal::STOP);
+            }
+        }
+    }
+}
+
+impl State {
+    fn is_stopped(&self) -> bool {
+        self.held || self.stopped
+    }
+}
+
+fn signal_all(signal: Signal) -> io::Result<()> {
+    match process::kill_all(signal) {
+        // There is no process.
+        Err(error) if error.raw_os_error() == Some(ERRNO_ESRCH) => Ok(()),
+        sent => sent,
+    }
+}
+
+/// "No such process", of errno(3).
+const ERRNO_ESRCH: i32 = 3;

@@ -1,0 +1,206 @@
+//! A control group of the kernel that limits what its processes use.
+//!
+//! Source: the kernel's documents cgroup-v2, cgroup-v1/memory, cgroup-v1/pids and sched-bwc.
+
+mod memory;
+mod processes;
+mod processor;
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+
+use windtunnel_budget::processor::Reading;
+
+use crate::place::{Folders, Place, Resource};
+use memory::MemoryFiles;
+use processes::ProcessFiles;
+use processor::ProcessorFiles;
+
+pub use memory::MemoryReading;
+pub use processes::ProcessReading;
+pub use processor::bandwidth;
+
+/// What a group is to limit; what is `None` is not limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Thousandths of a processor.
+    pub processor: Option<u32>,
+    /// Thousandths of a processor that it has when all others want theirs: its weight among them.
+    pub guarantee: Option<u32>,
+    /// Bytes.
+    pub memory: Option<u64>,
+    pub processes: Option<u32>,
+}
+
+/// A group of the calling process. Dropping it removes it, once its processes have ended.
+#[derive(Debug)]
+pub struct Group {
+    place: Place,
+    processor: Option<ProcessorFiles>,
+    memory: Option<MemoryFiles>,
+    processes: Option<ProcessFiles>,
+    entrances: Vec<File>,
+    /// Last: its files are closed before.
+    _folders: Folders,
+}
+
+impl Bounds {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Bounds::default()
+    }
+
+    pub(crate) fn resources(&self) -> Vec<Resource> {
+        let processor = self.processor.is_some() || self.guarantee.is_some();
+        let asked = [processor, self.memory.is_some(), self.processes.is_some()];
+        let asked = Resource::ALL.into_iter().zip(asked).filter(|(_, asked)| *asked);
+        asked.map(|(resource, _)| resource).collect()
+    }
+}
+
+impl Group {
+    /// Makes a group at a place that limits what can be limited there. `outside` is where processes
+    /// come from that enter it.
+    pub(crate) fn make(
+        place: &Place,
+        outside: &Place,
+        name: &str,
+        bounds: &Bounds,
+    ) -> io::Result<Group> {
+        let resources = bounds.resources();
+        let (place, folders) = place.make(name, &resources)?;
+        let has = |resource| resources.contains(&resource).then_some(());
+        let mut group = Group {
+            processor: has(Resource::Processor).and_then(|()| ProcessorFiles::open(&place)),
+            memory: has(Resource::Memory).and_then(|()| MemoryFiles::open(&place)),
+            processes: has(Resource::Processes).and_then(|()| ProcessFiles::open(&place)),
+            entrances: place.entrances(outside)?,
+            place,
+            _folders: folders,
+        };
+        group.set(bounds)?;
+        Ok(group)
+    }
+
+    /// Puts a process, and so all that it will start, into the group.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn attach(&mut self, process: u32) -> io::Result<()> {
+        self.entrances.iter_mut().try_for_each(|file| put(file, &process.to_string()))
+    }
+
+    /// What a process writes `0` to, to be in the group.
+    #[must_use]
+    pub fn entrances(&self) -> &[File] {
+        &self.entrances
+    }
+
+    /// Where groups are made inside of this one.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Limits what is said, of what the group was made for; what is `None` stays as it is.
+    ///
+    /// # Errors
+    /// What the kernel says: `EINVAL` for more processor time than the group around it may have,
+    /// `EBUSY` for less memory than is in use.
+    pub fn set(&mut self, bounds: &Bounds) -> io::Result<()> {
+        if let Some(files) = &mut self.processor {
+            bounds.processor.map_or(Ok(()), |share| files.limit(Some(share)))?;
+            bounds.guarantee.map_or(Ok(()), |share| files.weigh(share))?;
+        }
+        if let (Some(files), Some(bytes)) = (&mut self.memory, bounds.memory) {
+            files.limit(bytes)?;
+        }
+        if let (Some(files), Some(count)) = (&mut self.processes, bounds.processes) {
+            files.limit(count)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it limits a resource.
+    #[must_use]
+    pub fn limits(&self, resource: Resource) -> bool {
+        match resource {
+            Resource::Processor => self.processor.is_some(),
+            Resource::Memory => self.memory.is_some(),
+            Resource::Processes => self.processes.is_some(),
+        }
+    }
+
+    /// What the group has had of processors so far; `None` if it does not limit them.
+    ///
+    /// # Errors
+    /// If the kernel's accounts cannot be read.
+    pub fn read(&mut self) -> Option<io::Result<Reading>> {
+        self.processor.as_mut().map(ProcessorFiles::read)
+    }
+
+    /// What it has of memory; `None` if it does not limit it.
+    ///
+    /// # Errors
+    /// If the kernel's accounts cannot be read.
+    pub fn memory(&mut self) -> Option<io::Result<MemoryReading>> {
+        self.memory.as_mut().map(MemoryFiles::read)
+    }
+
+    /// How many processes it has; `None` if it does not limit them.
+    ///
+    /// # Errors
+    /// If the kernel's accounts cannot be read.
+    pub fn processes(&mut self) -> Option<io::Result<ProcessReading>> {
+        self.processes.as_mut().map(ProcessFiles::read)
+    }
+}
+
+/// One write(2), as the kernel wants it.
+fn put(file: &mut File, text: &str) -> io::Result<()> {
+    file.rewind()?;
+    file.write_all(text.as_bytes())
+}
+
+fn get(file: &mut File) -> io::Result<String> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// A file of one number.
+fn number(file: &mut File, name: &str) -> io::Result<u64> {
+    get(file)?.trim().parse().map_err(|_| malformed(name))
+}
+
+/// `name value`, a pair a line.
+fn value(text: &str, name: &str) -> io::Result<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    let found = lines.find(|(other, _)| *other == name).and_then(|(_, value)| value.parse().ok());
+    found.ok_or_else(|| malformed(name))
+}
+
+fn malformed(name: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("malformed account of a group: {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_pairs_of_a_name_and_a_number() {
+        let text = "usage_usec 17\nnr_throttled 3\nthrottled_usec 250\n";
+        assert_eq!(value(text, "throttled_usec").unwrap(), 250);
+        assert!(value(text, "throttled").is_err());
+        assert!(value("usage_usec x", "usage_usec").is_err());
+    }
+
+    #[test]
+    fn what_is_asked_says_which_controllers_are_needed() {
+        assert!(Bounds::default().is_none());
+        let bounds = Bounds { guarantee: Some(1), processes: Some(5), ..Bounds::default() };
+        assert_eq!(bounds.resources(), [Resource::Processor, Resource::Processes]);
+    }
+}

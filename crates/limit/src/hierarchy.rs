@@ -1,0 +1,117 @@
+//! Where control groups can be made: below the group that the process is in, so that whatever
+//! limits it holds for nodes, too. Source: cgroups(7), proc_pid_mountinfo(5).
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The control groups of the calling process, as the kernel describes them.
+#[derive(Debug)]
+pub(crate) struct Hierarchy {
+    /// `/proc/self/mountinfo`.
+    mounts: String,
+    /// `/proc/self/cgroup`.
+    own: String,
+}
+
+impl Hierarchy {
+    pub(crate) fn of_process() -> io::Result<Hierarchy> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+        Ok(Hierarchy { mounts, own: fs::read_to_string("/proc/self/cgroup")? })
+    }
+
+    /// The folder of the own group of a controller of version 1.
+    pub(crate) fn first_version(&self, controller: &str) -> Option<PathBuf> {
+        let is_named = |list: &str| list.split(',').any(|name| name == controller);
+        let own = self.own_path(is_named)?;
+        let mut mounts = self.mounts("cgroup").filter(|mount| is_named(mount.options));
+        mounts.find_map(|mount| mount.folder_of(own))
+    }
+
+    /// The own group of version 2 and those around it, the innermost first.
+    pub(crate) fn second_version(&self) -> Vec<PathBuf> {
+        let own = self.own_path(str::is_empty);
+        let found = self.mounts("cgroup2").find_map(|mount| Some((mount.folder_of(own?)?, mount)));
+        let Some((own, mount)) = found else { return Vec::new() };
+        let inside = own.ancestors().take_while(|folder| folder.starts_with(mount.point));
+        inside.map(Path::to_owned).collect()
+    }
+
+    /// `number:controllers:path`.
+    fn own_path(&self, is_wanted: impl Fn(&str) -> bool) -> Option<&str> {
+        self.own.lines().find_map(|line| {
+            let (_, rest) = line.split_once(':')?;
+            let (controllers, path) = rest.split_once(':')?;
+            is_wanted(controllers).then_some(path)
+        })
+    }
+
+    fn mounts(&self, kind: &str) -> impl Iterator<Item = Mount<'_>> {
+        let lines = self.mounts.lines().filter_map(Mount::of_line);
+        lines.filter(move |mount| mount.kind == kind)
+    }
+}
+
+/// A mounted hierarchy.
+#[derive(Debug)]
+struct Mount<'a> {
+    /// What of the hierarchy is mounted.
+    root: &'a str,
+    point: &'a str,
+    kind: &'a str,
+    /// The controllers are among them.
+    options: &'a str,
+}
+
+impl<'a> Mount<'a> {
+    fn of_line(line: &'a str) -> Option<Self> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(3);
+        let mut after = after.split(' ');
+        let (root, point) = (before.next()?, before.next()?);
+        Some(Mount { root, point, kind: after.next()?, options: after.nth(1)? })
+    }
+
+    /// The folder of a group, if it is below what is mounted.
+    fn folder_of(&self, group: &str) -> Option<PathBuf> {
+        let inside = Path::new(group).strip_prefix(self.root).ok()?;
+        let folder = Path::new(self.point).join(inside);
+        folder.is_dir().then_some(folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_found_below_what_is_mounted_of_each_version() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = |name: &str| root.path().join(name);
+        for name in ["cpu,cpuacct/user", "unified/a.slice/b.scope"] {
+            fs::create_dir_all(folder(name)).unwrap();
+        }
+        let at = root.path().display();
+        let hierarchy = Hierarchy {
+            mounts: format!(
+                "30 25 0:26 /box {at}/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
+                 31 25 0:27 / {at}/unified rw - cgroup2 cgroup2 rw,nsdelegate\n\
+                 32 25 0:28 / / rw - ext4 /dev/vda rw\n"
+            ),
+            own: "4:cpu,cpuacct:/box/user\n2:pids:/\n0::/a.slice/b.scope\n".to_owned(),
+        };
+        assert_eq!(hierarchy.first_version("cpu"), Some(folder("cpu,cpuacct/user")));
+        assert_eq!(hierarchy.first_version("cpuacct"), Some(folder("cpu,cpuacct/user")));
+        assert_eq!(hierarchy.first_version("pids"), None);
+        let around = ["unified/a.slice/b.scope", "unified/a.slice", "unified"].map(folder);
+        assert_eq!(hierarchy.second_version(), around);
+    }
+
+    #[test]
+    fn a_group_outside_of_what_is_mounted_has_no_folder() {
+        let mounts = "30 25 0:26 /box /tmp rw - cgroup cgroup rw,cpu\n".to_owned();
+        let hierarchy = Hierarchy { mounts, own: "4:cpu:/other\n".to_owned() };
+        assert_eq!(hierarchy.first_version("cpu"), None);
+        assert!(hierarchy.second_version().is_empty());
+    }
+}

@@ -1,0 +1,38 @@
+//! Holding the programs of a node to limits of processor time, memory and processes.
+//!
+//! **Promises:** of the mechanisms that this machine allows, the best is chosen and named; every
+//! process and thread of a node is inside, also those that are still to come; what an earlier run
+//! has left is removed, and never a group that is not ours.
+//!
+//! **Refuses:** deciding what a limit is; judging whether it was held.
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | [`choice`] | [`Choice`]: the mechanism for a run, and the group of each node |
+//! | [`group`] | [`Group`]: a control group of the kernel, of either version |
+//! | [`duty`] | [`Duty`]: the thread in a node's init that stops and continues its programs |
+//! | [`watch`] | [`Watch`]: the thread in a node's init that ends what is too much |
+//! | [`census`] | all processes of a PID namespace, with what they use |
+//! | [`usage`] | the processor time of all processes that a PID namespace has had |
+//! | [`worker`] | [`Worker`]: a thread of the init whose time is the programs' |
+//! | [`place`] | [`Resource`]: what groups limit, and the folders in which they are made |
+//! | `hierarchy` (private) | where control groups can be made |
+//! | `owner` (private) | to which process a group belongs |
+
+pub mod census;
+pub mod choice;
+pub mod duty;
+pub mod group;
+mod hierarchy;
+mod owner;
+pub mod place;
+pub mod usage;
+pub mod watch;
+pub mod worker;
+
+pub use choice::{Choice, Mechanism};
+pub use duty::Duty;
+pub use group::{Bounds, Group};
+pub use place::Resource;
+pub use watch::Watch;
+pub use worker::Worker;

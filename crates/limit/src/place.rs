@@ -1,0 +1,228 @@
+//! Where groups of the kernel are made: for each resource a folder in the hierarchy that limits it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::choice::Mechanism;
+
+/// What a group can limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// Processor time.
+    Processor,
+    /// Memory that is in use, file pages included.
+    Memory,
+    /// Processes and threads.
+    Processes,
+}
+
+impl Resource {
+    /// All of them.
+    pub const ALL: [Resource; 3] = [Resource::Processor, Resource::Memory, Resource::Processes];
+
+    /// The controller's name, in both versions.
+    pub(crate) const fn controller(self) -> &'static str {
+        match self {
+            Resource::Processor => "cpu",
+            Resource::Memory => "memory",
+            Resource::Processes => "pids",
+        }
+    }
+}
+
+/// Folders below which groups can be made: none, where nothing is allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Of version 2, in which a process is in one group for all resources.
+    pub(crate) unified: Option<PathBuf>,
+    /// The resources that groups in it can limit.
+    pub(crate) given: Vec<Resource>,
+    /// Of version 1, a hierarchy for each controller; `cpuacct` goes with `cpu`.
+    pub(crate) first: Vec<(Resource, PathBuf)>,
+    pub(crate) account: Option<PathBuf>,
+}
+
+impl Place {
+    /// The version that limits a resource, if any does.
+    pub(crate) fn mechanism(&self, resource: Resource) -> Option<Mechanism> {
+        if self.given.contains(&resource) {
+            return Some(Mechanism::GroupV2);
+        }
+        self.first_folder(resource).map(|_| Mechanism::GroupV1)
+    }
+
+    pub(crate) fn first_folder(&self, resource: Resource) -> Option<&Path> {
+        let mut found = self.first.iter().filter(|(other, _)| *other == resource);
+        found.next().map(|(_, folder)| folder.as_path())
+    }
+
+    /// Makes a group that limits these resources. Groups inside of it are made at the place that is
+    /// returned. What cannot be completed is removed.
+    pub(crate) fn make(&self, name: &str, resources: &[Resource]) -> io::Result<(Place, Folders)> {
+        let mut made = Folders::default();
+        let mut inside = self.clone();
+        if let Some(unified) = &mut inside.unified {
+            *unified = made.make(unified, name)?;
+        }
+        for (resource, folder) in &mut inside.first {
+            if resources.contains(resource) {
+                *folder = made.make(folder, name)?;
+            }
+        }
+        if resources.contains(&Resource::Processor)
+            && self.first_folder(Resource::Processor).is_some()
+            && let Some(account) = &mut inside.account
+        {
+            *account = made.make(account, name)?;
+        }
+        Ok((inside, made))
+    }
+
+    /// Has groups inside of this one limit what it may: of version 2 it can have no processes of
+    /// its own then.
+    pub(crate) fn divide(&self) -> io::Result<()> {
+        let Some(unified) = &self.unified else { return Ok(()) };
+        self.given.iter().try_for_each(|resource| give(unified, *resource))
+    }
+
+    /// What a process writes itself to, to be in the groups of this place that are not those of
+    /// `outside`.
+    pub(crate) fn entrances(&self, outside: &Place) -> io::Result<Vec<File>> {
+        let unified =
+            (self.unified != outside.unified).then_some(self.unified.as_deref()).flatten();
+        let account =
+            (self.account != outside.account).then_some(self.account.as_deref()).flatten();
+        let pairs = self.first.iter().zip(&outside.first);
+        let first = pairs.filter(|(own, other)| own != other).map(|(own, _)| own.1.as_path());
+        let mut folders: Vec<&Path> = unified.into_iter().chain(account).chain(first).collect();
+        folders.sort_unstable();
+        folders.dedup();
+        folders.into_iter().map(|folder| write_only(&folder.join("cgroup.procs"))).collect()
+    }
+}
+
+/// Folders of groups, the outermost last, which are removed when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Folders(Vec<PathBuf>);
+
+impl Folders {
+    /// Makes one, unless it is there already for another controller of the same hierarchy.
+    fn make(&mut self, parent: &Path, name: &str) -> io::Result<PathBuf> {
+        let folder = parent.join(name);
+        if !self.0.contains(&folder) {
+            fs::create_dir(&folder)?;
+            self.0.push(folder.clone());
+        }
+        Ok(folder)
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            remove(folder);
+        }
+    }
+}
+
+/// A process that was killed leaves its group a moment later.
+fn remove(folder: &Path) {
+    for _ in 0..REMOVALS {
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            // What cannot be removed is found by a later run.
+            _ => break,
+        }
+    }
+}
+
+/// Has the groups inside of one limit a resource. The kernel refuses that where it has processes of
+/// its own.
+pub(crate) fn give(folder: &Path, resource: Resource) -> io::Result<()> {
+    let control = folder.join("cgroup.subtree_control");
+    let given = fs::read_to_string(&control)?;
+    if has_word(&given, resource.controller()) {
+        return Ok(());
+    }
+    let mut control = write_only(&control)?;
+    io::Write::write_all(&mut control, format!("+{}", resource.controller()).as_bytes())
+}
+
+/// Whether a list of words has this one.
+pub(crate) fn has_word(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|other| other == word)
+}
+
+pub(crate) fn write_only(path: &Path) -> io::Result<File> {
+    File::options().write(true).open(path)
+}
+
+/// How often a removal is tried, a millisecond apart.
+const REMOVALS: u32 = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_empty(folder: &Path) -> bool {
+        fs::read_dir(folder).unwrap().next().is_none()
+    }
+
+    #[test]
+    fn a_group_of_version_1_is_in_the_hierarchies_of_what_it_limits() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let folder = root.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            folder
+        };
+        let place = Place {
+            first: vec![
+                (Resource::Processor, folder("cpu")),
+                (Resource::Memory, folder("memory")),
+                (Resource::Processes, folder("pids")),
+            ],
+            account: Some(folder("cpuacct")),
+            ..Place::default()
+        };
+        let (inside, made) = place.make("a", &[Resource::Memory]).unwrap();
+        assert_eq!(inside.first_folder(Resource::Memory), Some(&*root.path().join("memory/a")));
+        assert_eq!(
+            inside.first_folder(Resource::Processor),
+            place.first_folder(Resource::Processor)
+        );
+        assert!(is_empty(&root.path().join("cpu")) && is_empty(&root.path().join("cpuacct")));
+        let (within, inner) = inside.make("b", &Resource::ALL).unwrap();
+        assert_eq!(within.first_folder(Resource::Memory), Some(&*root.path().join("memory/a/b")));
+        assert_eq!(within.first_folder(Resource::Processes), Some(&*root.path().join("pids/b")));
+        assert_eq!(within.account, Some(root.path().join("cpuacct/b")));
+        drop(inner);
+        drop(made);
+        for name in ["cpu", "memory", "pids", "cpuacct"] {
+            assert!(is_empty(&root.path().join(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_group_of_version_2_is_one_folder_and_gives_on_what_it_has() {
+        let root = tempfile::tempdir().unwrap();
+        let given = vec![Resource::Processor, Resource::Memory];
+        let unified = Some(root.path().to_owned());
+        let place = Place { unified, given, ..Place::default() };
+        assert_eq!(place.mechanism(Resource::Memory), Some(Mechanism::GroupV2));
+        assert_eq!(place.mechanism(Resource::Processes), None);
+        let (inside, made) = place.make("a", &[Resource::Memory]).unwrap();
+        let control = root.path().join("a/cgroup.subtree_control");
+        fs::write(&control, "cpu\n").unwrap();
+        inside.divide().unwrap();
+        // The kernel reads words with a sign; this is an ordinary file.
+        assert_eq!(fs::read_to_string(&control).unwrap(), "+memory");
+        fs::write(root.path().join("a/cgroup.procs"), "").unwrap();
+        assert_eq!(inside.entrances(&place).unwrap().len(), 1);
+        assert!(place.entrances(&place).unwrap().is_empty());
+        drop(made);
+    }
+}

@@ -1,0 +1,115 @@
+//! What a node, or one of its programs, has of its machine: limits, and what placement counts with.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+
+use serde::{Deserialize, Serialize};
+
+use crate::quantity::Bytes;
+use crate::valid::{Invalid, Validate, ensure};
+
+/// What a node has of its machine, or a program of its node. Placement counts with that of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+pub struct Demand {
+    /// Processors in thousandths, which programs use together at most; `None`: nothing limits them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_millis: Option<u32>,
+    /// Processors in thousandths that programs get whenever they want them: a reservation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_min_millis: Option<u32>,
+    /// Their part of what is not reserved, in proportion to the weights of others; `None`:
+    /// [`Demand::WEIGHT_DEFAULT`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_weight: Option<u32>,
+    /// Memory that programs use together at most; `None`: nothing limits them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// Processes and threads together, at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pids: Option<u32>,
+    /// Descriptors that each process has open at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<u32>,
+}
+
+impl Demand {
+    /// The weight where none is asked.
+    pub const WEIGHT_DEFAULT: u32 = 1;
+    /// The greatest weight: as cgroup v2 has it.
+    pub const WEIGHT_MAX: u32 = 10_000;
+    /// The least memory: fewer bytes do not hold a program that starts.
+    pub const MEMORY_MIN: Bytes = Bytes(1_000_000);
+    /// The most processes: what the kernel numbers.
+    pub const PIDS_MAX: u32 = 4_194_304;
+    /// The fewest descriptors: with fewer no dynamic program can start.
+    pub const OPEN_FILES_MIN: u32 = 8;
+    /// The most descriptors that the kernel allows a process (`fs.nr_open`, as it comes).
+    pub const OPEN_FILES_MAX: u32 = 1_048_576;
+
+    /// Whether nothing is asked.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        *self == Demand::default()
+    }
+
+    /// Processors in thousandths that placement counts with: those that are reserved, or else the
+    /// limit.
+    #[must_use]
+    pub fn counted_cpu_millis(&self) -> Option<u32> {
+        self.cpu_min_millis.or(self.cpu_millis)
+    }
+
+    /// Whether processors are to be divided by weight, which may use what others leave.
+    #[must_use]
+    pub fn is_weighted(&self) -> bool {
+        self.cpu_min_millis.is_some() || self.cpu_weight.is_some()
+    }
+}
+
+impl Validate for Demand {
+    fn validate(&self) -> Result<(), Invalid> {
+        let in_range = |value: Option<u32>, least: u32, most: u32| {
+            value.is_none_or(|value| (least..=most).contains(&value))
+        };
+        let shares = in_range(self.cpu_millis, 1, u32::MAX)
+            && in_range(self.cpu_min_millis, 1, self.cpu_millis.unwrap_or(u32::MAX))
+            && in_range(self.cpu_weight, 1, Demand::WEIGHT_MAX);
+        ensure(shares, || "its share of processors cannot be one".to_owned())?;
+        ensure(self.memory.is_none_or(|memory| memory >= Demand::MEMORY_MIN), || {
+            format!("its memory is less than {}", Demand::MEMORY_MIN)
+        })?;
+        let counts = in_range(self.pids, 1, Demand::PIDS_MAX)
+            && in_range(self.open_files, Demand::OPEN_FILES_MIN, Demand::OPEN_FILES_MAX);
+        ensure(counts, || "its processes or descriptors cannot be so many".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_file_can_ask_is_refused() {
+        let fine = Demand { cpu_millis: Some(250), cpu_min_millis: Some(250), ..Demand::default() };
+        assert_eq!(fine.validate(), Ok(()));
+        let wrong = [
+            Demand { cpu_millis: Some(0), ..fine },
+            Demand { cpu_min_millis: Some(251), ..fine },
+            Demand { cpu_weight: Some(10_001), ..fine },
+            Demand { memory: Some(Bytes(999_999)), ..fine },
+            Demand { pids: Some(0), ..fine },
+            Demand { open_files: Some(7), ..fine },
+        ];
+        for demand in wrong {
+            assert!(demand.validate().is_err(), "{demand:?}");
+        }
+    }
+
+    #[test]
+    fn placement_counts_what_is_reserved_before_what_is_the_most() {
+        let limited = Demand { cpu_millis: Some(500), ..Demand::default() };
+        assert_eq!(limited.counted_cpu_millis(), Some(500));
+        let reserved = Demand { cpu_min_millis: Some(100), ..limited };
+        assert_eq!(reserved.counted_cpu_millis(), Some(100));
+    }
+}

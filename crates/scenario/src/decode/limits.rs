@@ -1,0 +1,273 @@
+//! Limits of nodes and of programs.
+
+use serde_json::{Value as Json, json};
+use windtunnel_model::demand::Demand;
+use windtunnel_model::{Bytes, Rate};
+
+use super::{At, Decoder, Field, Fields};
+use crate::grammar::{Definitions, Form, Key, Map, Whole, map};
+use crate::text::{list, shorten};
+use crate::tree::Kind;
+
+/// What a node, `defaults.node` or a program may say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LimitKeys {
+    pub(crate) cpu: Option<At<Cpu>>,
+    pub(crate) memory: Option<At<Bytes>>,
+    pub(crate) pids: Option<u32>,
+    pub(crate) open_files: Option<u32>,
+}
+
+/// What a node and `defaults.node` may say of its packets.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RateKeys {
+    pub(crate) send: Option<At<Rate>>,
+    pub(crate) receive: Option<At<Rate>>,
+}
+
+/// Shares of processors, in thousandths of one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cpu {
+    limit: Option<u32>,
+    min: Option<u32>,
+    weight: Option<u32>,
+}
+
+impl LimitKeys {
+    /// What is not said here is taken from `defaults`.
+    pub(crate) fn or(&self, defaults: &LimitKeys) -> LimitKeys {
+        LimitKeys {
+            cpu: self.cpu.clone().or_else(|| defaults.cpu.clone()),
+            memory: self.memory.clone().or_else(|| defaults.memory.clone()),
+            pids: self.pids.or(defaults.pids),
+            open_files: self.open_files.or(defaults.open_files),
+        }
+    }
+
+    pub(crate) fn demand(&self) -> Demand {
+        let cpu = self.cpu.as_ref().map(|it| it.value).unwrap_or_default();
+        Demand {
+            cpu_millis: cpu.limit,
+            cpu_min_millis: cpu.min,
+            cpu_weight: cpu.weight,
+            memory: self.memory.as_ref().map(|it| it.value),
+            pids: self.pids,
+            open_files: self.open_files,
+        }
+    }
+}
+
+impl RateKeys {
+    /// What is not said here is taken from `defaults`.
+    pub(crate) fn or(&self, defaults: &RateKeys) -> RateKeys {
+        RateKeys {
+            send: self.send.clone().or_else(|| defaults.send.clone()),
+            receive: self.receive.clone().or_else(|| defaults.receive.clone()),
+        }
+    }
+}
+
+map! {
+    /// What nodes and programs have.
+    LimitTable {
+        /// How much processor time it may use, a node with all its programs together, as on a slower
+        /// machine: `25%` of a processor, or `2.5` processors. Computing takes so much longer;
+        /// sleeping and waiting take as long as they do, and nothing more is given when the machine
+        /// is idle. A map reserves and weighs instead. Of `count` nodes, each has so much.
+        "cpu" CPU: Cpu,
+        /// Memory that it may use, a node with all its programs together. What needs more is
+        /// ended, and nothing else.
+        "memory" MEMORY: Memory,
+        /// How many processes and threads it may have at a time, a node with all its programs
+        /// together. Of more, none starts.
+        "pids" PIDS: Whole<1, { Demand::PIDS_MAX as u64 }>,
+        /// How many descriptors each of its processes may have open (RLIMIT_NOFILE).
+        "open-files" OPEN_FILES:
+            Whole<{ Demand::OPEN_FILES_MIN as u64 }, { Demand::OPEN_FILES_MAX as u64 }>,
+    }
+}
+
+map! {
+    /// What nodes have for their packets.
+    RateTable {
+        /// What it may send at most, such as `1MB/s`, counted as the `rate` of its link counts. It
+        /// must have one link.
+        "send" SEND: Rate,
+        /// What it may receive at most, counted as the `rate` of its link counts. It must have one
+        /// link.
+        "receive" RECEIVE: Rate,
+    }
+}
+
+map! {
+    /// Shares of processors: at least one of these.
+    CpuKeys as "Cpu" {
+        /// At most so much, also on an idle machine.
+        "limit" LIMIT: Processors,
+        /// At least so much whenever it is wanted: a reservation.
+        "min" MIN: Processors,
+        /// Its part of what is not reserved or not used, in proportion to the weights of other
+        /// nodes; default 1. Needs control groups.
+        "weight" WEIGHT: Whole<1, { Demand::WEIGHT_MAX as u64 }>,
+    }
+}
+
+impl Form for Cpu {
+    type Value = Cpu;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Cpu> {
+        if !matches!(field.value.kind, Kind::Map(_)) {
+            let limit = Processors::read(from, field)?;
+            return Some(Cpu { limit: Some(limit), ..Cpu::default() });
+        }
+        let fields = from.table::<CpuKeys>(field, "cpu")?;
+        let limit = from.read(&fields, CpuKeys::LIMIT)?;
+        let min = from.read(&fields, CpuKeys::MIN)?;
+        let weight = number(from, &fields, CpuKeys::WEIGHT)?;
+        if fields.all().next().is_none() && !fields.unknown {
+            from.mistake(fields.place, format!("cpu lacks one of {}", list(&CpuKeys::list())));
+            return None;
+        }
+        if let (Some(limit), Some(min)) = (limit, min)
+            && min > limit
+        {
+            let message = "cpu: `min` is more than `limit`";
+            from.mistake(fields.place, message);
+            return None;
+        }
+        Some(Cpu { limit, min, weight })
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Processors",
+            "Shares of processors.",
+            &[("A limit.", Processors::schema), ("By name.", CpuKeys::definition)],
+        )
+    }
+}
+
+/// A size that a program fits into.
+struct Memory;
+
+impl Form for Memory {
+    type Value = Bytes;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Bytes> {
+        let bytes = Bytes::read(from, field)?;
+        if bytes < Demand::MEMORY_MIN {
+            let message = format!("memory: `{bytes}` is less than {}", Demand::MEMORY_MIN);
+            from.mistake_with_hint(field.wrong(), message, "no program could start with that");
+            return None;
+        }
+        Some(bytes)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        Bytes::schema(definitions)
+    }
+}
+
+/// Reads the limits of a node, a program or `defaults.node`.
+pub(super) fn read_limits(from: &mut Decoder<'_>, fields: &Fields<'_>) -> LimitKeys {
+    LimitKeys {
+        cpu: from.read_at_key(fields, LimitTable::CPU),
+        memory: from.read_at_key(fields, LimitTable::MEMORY),
+        pids: number(from, fields, LimitTable::PIDS).flatten(),
+        open_files: number(from, fields, LimitTable::OPEN_FILES).flatten(),
+    }
+}
+
+/// Reads the rates of a node or `defaults.node`.
+pub(super) fn read_rates(from: &mut Decoder<'_>, fields: &Fields<'_>) -> RateKeys {
+    RateKeys {
+        send: from.read_at_key(fields, RateTable::SEND),
+        receive: from.read_at_key(fields, RateTable::RECEIVE),
+    }
+}
+
+/// A number that its form bounds.
+fn number<F: Form<Value = u64>>(
+    from: &mut Decoder<'_>,
+    fields: &Fields<'_>,
+    key: Key<F>,
+) -> Option<Option<u32>> {
+    let value = from.read(fields, key)?;
+    Some(value.map(|value| u32::try_from(value).unwrap_or(u32::MAX)))
+}
+
+/// A number of processors, or a percentage of one, in thousandths.
+struct Processors;
+
+impl Form for Processors {
+    type Value = u32;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
+        let text = from.text(field, NEEDED)?;
+        match read_processors(text) {
+            Ok(millis) => return Some(millis),
+            Err((message, Some(hint))) => from.mistake_with_hint(field.wrong(), message, hint),
+            Err((message, None)) => from.mistake(field.wrong(), message),
+        }
+        None
+    }
+
+    fn schema(_: &mut Definitions) -> Json {
+        json!({"anyOf": [
+            {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_PROCESSORS},
+            {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?%?$"},
+        ]})
+    }
+}
+
+/// Thousandths of a processor; or what is wrong, and how to repair it.
+pub(crate) fn read_processors(text: &str) -> Result<u32, (String, Option<&'static str>)> {
+    let shown = shorten(text);
+    let message = match millis_of(text) {
+        Ok(0) => {
+            let hint = "the least is 0.1%; without `cpu` nothing is limited";
+            return Err((format!("cpu: with `{shown}` nothing would ever run"), Some(hint)));
+        }
+        Ok(millis) => return Ok(millis),
+        Err(NotProcessors::Text) => format!("cpu: `{shown}` is not {NEEDED}"),
+        Err(NotProcessors::Fine) => {
+            format!("cpu: `{shown}` is finer than a thousandth of a processor")
+        }
+        Err(NotProcessors::Many) => {
+            format!("cpu: `{shown}` is more than {MOST_PROCESSORS} processors")
+        }
+    };
+    Err((message, None))
+}
+
+/// Why a text is no number of processors.
+enum NotProcessors {
+    Text,
+    Fine,
+    Many,
+}
+
+/// Thousandths of a processor.
+fn millis_of(text: &str) -> Result<u32, NotProcessors> {
+    let (number, places) = match text.strip_suffix('%') {
+        Some(percent) => (percent, 1),
+        None => (text, 3),
+    };
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(decimals) {
+        return Err(NotProcessors::Text);
+    }
+    let decimals = decimals.trim_end_matches('0');
+    if decimals.len() > places {
+        return Err(NotProcessors::Fine);
+    }
+    let millis = format!("{whole}{decimals:0<places$}").parse::<u64>().ok();
+    let most = u64::from(MOST_PROCESSORS) * 1000;
+    let millis = millis.filter(|millis| *millis <= most).ok_or(NotProcessors::Many)?;
+    u32::try_from(millis).map_err(|_| NotProcessors::Many)
+}
+
+const NEEDED: &str = "a number of processors such as 0.5, or a percentage of one such as 25%";
+/// More than any machine has.
+const MOST_PROCESSORS: u32 = 100_000;

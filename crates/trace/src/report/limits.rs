@@ -1,0 +1,69 @@
+//! Limits of nodes.
+
+use serde::{Deserialize, Serialize};
+
+/// A node whose programs have a limit of processor time, and what they had in each whole second
+/// (`limits.csv` has all of them).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeLimit {
+    /// The node.
+    pub node: String,
+    /// The position of the program whose own limit it is, from 0; absent: it is that of all
+    /// programs together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<usize>,
+    /// What held the limit: `cgroup v2`, `cgroup v1` or `duty cycle`.
+    pub mechanism: String,
+    /// Processors that its programs might use together, at the end of the run.
+    pub asked_cpus: f64,
+    /// Seconds that were looked at.
+    pub windows: usize,
+    /// Those of them in which programs were kept from running: they wanted more.
+    pub bound_windows: usize,
+    /// Processors that were used in these, on average; 0 if there are none. Programs may have begun
+    /// or ended to want more within one, which makes it less.
+    pub delivered_mean_cpus: f64,
+    /// The median of these.
+    pub delivered_median_cpus: f64,
+    /// The most of any of these.
+    pub delivered_max_cpus: f64,
+    /// Processor time that was used in all seconds, in nanoseconds.
+    pub used_ns: u64,
+    /// How long programs were kept from running, in nanoseconds; control groups add up all
+    /// processors.
+    pub throttled_ns: u64,
+    /// Why the limit could not be held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// A limit of memory, processes or descriptors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeBound {
+    /// The node.
+    pub node: String,
+    /// The position of the program whose own limit it is, from 0; absent: it is that of all
+    /// programs together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<usize>,
+    /// `memory`, `pids` or `open-files`.
+    pub limit: String,
+    /// What held the limit: `cgroup v2`, `cgroup v1`, `watch` or `rlimit`.
+    pub mechanism: String,
+    /// Bytes, processes and threads, or descriptors of each process that were allowed at the end.
+    pub asked: u64,
+    /// The most that was used; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak: Option<u64>,
+    /// How often the limit was met: memory had to be taken back, a process could not be made, or
+    /// one was ended.
+    pub met: u64,
+    /// Processes that were ended for it.
+    pub ended: u64,
+    /// Faults for which a page had to be read from a disk: only of `memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<u64>,
+    /// Why the limit could not be held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
