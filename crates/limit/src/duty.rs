@@ -70,12 +70,8 @@ impl Duty {
         };
         let (changed, news, resumed) = (Event::open()?, Event::open()?, Event::open()?);
         let shared = Arc::new(Shared { state: Mutex::new(state), changed, news, resumed });
-        let threads: [(&str, fn(&Shared)); 2] =
-            [("limit", Shared::run), ("resume", Shared::resume)];
-        for (name, run) in threads {
-            let shared = Arc::clone(&shared);
-            std::thread::Builder::new().name(name.into()).spawn(move || run(&shared))?;
-        }
+        start("limit", &shared, Shared::run)?;
+        start("resume", &shared, Shared::resume)?;
         Ok(Duty { shared })
     }
 
@@ -220,6 +216,12 @@ impl State {
     fn is_stopped(&self) -> bool {
         self.held || self.stopped
     }
+}
+
+fn start(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> io::Result<()> {
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new().name(name.into()).spawn(move || run(&shared))?;
+    Ok(())
 }
 
 fn signal_all(signal: Signal) -> io::Result<()> {

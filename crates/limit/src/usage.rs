@@ -71,7 +71,7 @@ impl Usage {
             let last_seen_ns = self.ended_late_ns.unwrap_or(0) + ended_ns.unwrap_or(0);
             let accounts_ns = children_ns.saturating_add(self.of_parents());
             self.ended.settle(last_seen_ns, accounts_ns, self.rounding_ns());
-            // Whoever has ended since its clock was read may be in an account, too.
+            // A process that ended since its clock was read may be in an account, too.
             self.ended_late_ns = self.look();
         }
         let living = self.seen.values().map(|seen| seen.own_ns);
