@@ -3,6 +3,7 @@
 //! **Promises:** [`pacing`]: over any time, no more than the rate's bytes for that time, one message,
 //! and the bytes of [`CREDIT_NS`](pacing::CREDIT_NS); and no less, as long as something is there to
 //! move: start times are absolute, remainders of divisions are carried, so that nothing drifts.
+//! [`admission`]: what is reserved is never more than there is.
 //! [`discard`]: work for datagrams that have no room is avoided, of those that can be read none
 //! is missing. [`processor`]: a group that wants more than its share of processor time has its share in any
 //! second; sleeping is never stretched.
@@ -11,6 +12,7 @@
 //!
 //! | module | content |
 //! | --- | --- |
+//! | [`admission`] | whether reservations fit |
 //! | [`discard`] | which datagrams are dropped before the kernel works for them |
 //! | [`pacing`] | when bytes may move: budgets that processes share without a lock |
 //! | [`processor`] | when programs may run: a virtual slower processor |
@@ -19,6 +21,7 @@
 
 extern crate alloc;
 
+pub mod admission;
 pub mod discard;
 pub mod pacing;
 pub mod processor;

@@ -38,6 +38,7 @@ pub(crate) enum Verb {
     Do(verb::happen::Arguments),
     Record(Box<verb::record::Arguments>),
     Limit(Box<verb::limit::Arguments>),
+    Reserve(verb::reserve::Arguments),
     Capture(verb::capture::Arguments),
     Records(verb::records::Arguments),
     Stop(verb::stop::Arguments),

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use windtunnel_control::{ClientError, Reply};
+use windtunnel_host::RunError;
 use windtunnel_lead::LeadError;
 use windtunnel_placement::Refused;
 use windtunnel_scenario::{Errors, Mistake, PatchError};
@@ -153,6 +154,13 @@ impl From<LeadError> for Failure {
                 Failure::Error { error: other.into(), hint, code }
             }
         }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        let (hint, code) = (error.hint(), error.exit_code());
+        Failure::Error { error: error.into(), hint, code }
     }
 }
 

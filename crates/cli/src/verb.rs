@@ -23,6 +23,7 @@ pub(crate) mod play;
 pub(crate) mod ps;
 pub(crate) mod record;
 pub(crate) mod records;
+pub(crate) mod reserve;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod set;
@@ -58,6 +59,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Up(arguments) => state::up(arguments),
         Verb::Do(arguments) => happen::run(arguments),
         Verb::Record(arguments) => record::run(arguments),
+        Verb::Reserve(arguments) => reserve::run(arguments),
         Verb::Capture(arguments) => capture::run(arguments),
         Verb::Records(arguments) => records::run(arguments),
         Verb::Stop(arguments) => stop::run(arguments),

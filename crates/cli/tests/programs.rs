@@ -66,6 +66,8 @@ mod receive;
 mod record;
 #[path = "programs/recorded.rs"]
 mod recorded;
+#[path = "programs/reservations.rs"]
+mod reservations;
 #[path = "programs/routes.rs"]
 mod routes;
 #[path = "programs/secrets.rs"]

@@ -11,6 +11,7 @@
 //! | [`socket`] | where the socket is, also in folders with long names |
 //! | [`server`] | connections as the host loop sees them: non-blocking |
 //! | [`registry`] | which runs of this user are live, in whatever folder |
+//! | [`reservations`] | what live runs of this user have reserved of the machine |
 //! | [`part`] | between an agent and the part of a run on its machine |
 //! | [`frame`] | messages on a stream that is not a Unix socket |
 //! | [`valid`] | the rules for each message, which what reads messages applies |
@@ -33,6 +34,7 @@ pub mod fuzz;
 pub mod message;
 pub mod part;
 pub mod registry;
+pub mod reservations;
 pub mod server;
 pub mod socket;
 pub mod valid;

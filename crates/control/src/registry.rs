@@ -113,7 +113,7 @@ fn process_lives(link: &Path) -> bool {
 
 /// Where links may be: a session may know its runtime folder when another of the same user does
 /// not.
-fn places() -> Vec<PathBuf> {
+pub(crate) fn places() -> Vec<PathBuf> {
     let uid = process::current_user().uid;
     let named = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     let usual = PathBuf::from(format!("/run/user/{uid}"));
@@ -130,7 +130,7 @@ fn places() -> Vec<PathBuf> {
 }
 
 /// Whether a path is a folder, and no link, that only this user can change or look into.
-fn is_private(path: &Path) -> bool {
+pub(crate) fn is_private(path: &Path) -> bool {
     let uid = process::current_user().uid;
     fs::symlink_metadata(path)
         .is_ok_and(|data| data.is_dir() && data.uid() == uid && data.mode() & 0o077 == 0)

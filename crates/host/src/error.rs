@@ -1,5 +1,7 @@
 //! Why a run could not be done.
 
+use windtunnel_budget::admission::Shortfall;
+
 use crate::folder::FolderError;
 use crate::presence::Missing;
 
@@ -33,6 +35,10 @@ pub enum RunError {
         /// What was tried.
         why: String,
     },
+    /// What is reserved does not fit this machine, beside what other runs have reserved; nothing has
+    /// been started.
+    #[error("{}", lacking(.0))]
+    Admission(Vec<Shortfall>),
     /// Another step; it is named.
     #[error("cannot {step}")]
     Step {
@@ -71,6 +77,11 @@ impl RunError {
                 "run it as root, or as `systemd-run --user --scope -p Delegate=yes windtunnel run …`"
                     .to_owned(),
             ),
+            RunError::Admission(_) => Some(
+                "`windtunnel reserve` shows who holds what; `cpu: {limit: 50%}` limits and reserves \
+                 nothing"
+                    .to_owned(),
+            ),
             RunError::Step { .. } | RunError::Receive(_) => {
                 Some("`windtunnel doctor` shows what this machine allows".into())
             }
@@ -88,6 +99,11 @@ impl RunError {
             _ => 4,
         }
     }
+}
+
+/// Each resource of which there is too little.
+pub(crate) fn lacking(lacking: &[Shortfall]) -> String {
+    lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// What is missing where, of which the first few are named.

@@ -41,6 +41,7 @@
 //! # }
 //! ```
 
+mod admission;
 mod clock;
 mod dataplane;
 mod devices;
@@ -78,6 +79,7 @@ mod testing;
 mod text;
 mod verdict;
 
+pub use admission::{capacity, fits_reservations};
 pub use error::RunError;
 pub use fit::{Concern, fits};
 pub use folder::{Folder, FolderError};

@@ -8,6 +8,8 @@ mod groups;
 mod limited;
 mod shares;
 
+use std::path::Path;
+
 use windtunnel_limit::{Choice, Resource};
 use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, Time};
@@ -20,6 +22,7 @@ pub(crate) use change::Change;
 use groups::NodeGroups;
 use limited::{Limited, Metered};
 
+use crate::admission::Admitted;
 use crate::error::RunError;
 
 /// The limited nodes of this machine.
@@ -31,18 +34,26 @@ pub(crate) struct Limits {
     /// When groups that have no meter are looked at.
     look_at_ns: u64,
     notes: Vec<String>,
+    /// What is reserved for them.
+    admitted: Option<Admitted>,
 }
 
 impl Limits {
     /// Makes what can only be made before the process has left the machine's namespaces.
     ///
     /// # Errors
-    /// If the machine has no mechanism for a limit.
-    pub(crate) fn prepare(plan: &Plan, here: Option<&[bool]>) -> Result<Limits, RunError> {
+    /// If what is reserved does not fit, or the machine has no mechanism for a limit.
+    pub(crate) fn prepare(
+        plan: &Plan,
+        folder: &Path,
+        here: Option<&[bool]>,
+    ) -> Result<Limits, RunError> {
         let is_here = |node: usize| here.is_none_or(|here| here.get(node) == Some(&true));
         let nodes: Vec<(usize, &Node)> =
             plan.nodes.iter().enumerate().filter(|(node, _)| is_here(*node)).collect();
-        let mut made = Limits::default();
+        let (admitted, note) = Admitted::begin(plan, folder, here)?;
+        let notes = note.into_iter().collect();
+        let mut made = Limits { admitted: Some(admitted), notes, ..Limits::default() };
         if !nodes.iter().any(|(_, node)| is_limited(node)) {
             return Ok(made);
         }

@@ -141,7 +141,7 @@ pub(crate) fn prepare(
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     let nice = nice_of_programs();
     let (promotion, kernel) = (Promotion::prepare(), kernel(plan));
-    let mut limits = Limits::prepare(plan, here.as_deref())?;
+    let mut limits = Limits::prepare(plan, folder.path(), here.as_deref())?;
     let namespaces = windtunnel_node::enter_for(plan)?;
     let routes = Routes::compute(plan);
     if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {

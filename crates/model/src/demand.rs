@@ -21,9 +21,16 @@ pub struct Demand {
     /// [`Demand::WEIGHT_DEFAULT`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_weight: Option<u32>,
+    /// Processors in thousandths that must be free on the machine, beside what others have reserved
+    /// there; `None`: nothing is refused for lack of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_reserved_millis: Option<u32>,
     /// Memory that programs use together at most; `None`: nothing limits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
+    /// Memory that must be free, in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_reserved: Option<Bytes>,
     /// Processes and threads together, at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pids: Option<u32>,
@@ -52,11 +59,10 @@ impl Demand {
         *self == Demand::default()
     }
 
-    /// Processors in thousandths that placement counts with: those that are reserved, or else the
-    /// limit.
+    /// Processors in thousandths that it uses at most, or has reserved where nothing limits it.
     #[must_use]
-    pub fn counted_cpu_millis(&self) -> Option<u32> {
-        self.cpu_min_millis.or(self.cpu_millis)
+    pub fn most_cpu_millis(&self) -> Option<u32> {
+        self.cpu_millis.or(self.cpu_min_millis)
     }
 
     /// Whether processors are to be divided by weight, which may use what others leave.
@@ -73,10 +79,15 @@ impl Validate for Demand {
         };
         let shares = in_range(self.cpu_millis, 1, u32::MAX)
             && in_range(self.cpu_min_millis, 1, self.cpu_millis.unwrap_or(u32::MAX))
+            && in_range(self.cpu_reserved_millis, 1, self.cpu_millis.unwrap_or(u32::MAX))
             && in_range(self.cpu_weight, 1, Demand::WEIGHT_MAX);
         ensure(shares, || "its share of processors cannot be one".to_owned())?;
         ensure(self.memory.is_none_or(|memory| memory >= Demand::MEMORY_MIN), || {
             format!("its memory is less than {}", Demand::MEMORY_MIN)
+        })?;
+        let most = self.memory.unwrap_or(Bytes(u64::MAX));
+        ensure(self.memory_reserved.is_none_or(|reserved| reserved <= most), || {
+            "it reserves more memory than it may use".to_owned()
         })?;
         let counts = in_range(self.pids, 1, Demand::PIDS_MAX)
             && in_range(self.open_files, Demand::OPEN_FILES_MIN, Demand::OPEN_FILES_MAX);
@@ -95,21 +106,19 @@ mod tests {
         let wrong = [
             Demand { cpu_millis: Some(0), ..fine },
             Demand { cpu_min_millis: Some(251), ..fine },
+            Demand { cpu_reserved_millis: Some(251), ..fine },
             Demand { cpu_weight: Some(10_001), ..fine },
             Demand { memory: Some(Bytes(999_999)), ..fine },
+            Demand {
+                memory: Some(Bytes(1_000_000)),
+                memory_reserved: Some(Bytes(1_000_001)),
+                ..fine
+            },
             Demand { pids: Some(0), ..fine },
             Demand { open_files: Some(7), ..fine },
         ];
         for demand in wrong {
             assert!(demand.validate().is_err(), "{demand:?}");
         }
-    }
-
-    #[test]
-    fn placement_counts_what_is_reserved_before_what_is_the_most() {
-        let limited = Demand { cpu_millis: Some(500), ..Demand::default() };
-        assert_eq!(limited.counted_cpu_millis(), Some(500));
-        let reserved = Demand { cpu_min_millis: Some(100), ..limited };
-        assert_eq!(reserved.counted_cpu_millis(), Some(100));
     }
 }

@@ -272,6 +272,23 @@ impl Node {
     /// What may wait at a node whose processor time is limited, and whose file says nothing.
     pub const RECEIVE_QUEUE: QueueLimit = QueueLimit::Packets(Packets(1000));
 
+    /// Processors in thousandths that are reserved for it: as it says, or what its programs say
+    /// together.
+    #[must_use]
+    pub fn reserved_cpu_millis(&self) -> u64 {
+        let of = |demand: &Demand| demand.cpu_reserved_millis.map(u64::from);
+        let programs = self.programs.iter().filter_map(|program| of(&program.demand));
+        of(&self.demand).unwrap_or_else(|| programs.sum())
+    }
+
+    /// Bytes of memory that are reserved for it, in the same way.
+    #[must_use]
+    pub fn reserved_memory(&self) -> u64 {
+        let of = |demand: &Demand| demand.memory_reserved.map(|memory| memory.0);
+        let programs = self.programs.iter().filter_map(|program| of(&program.demand));
+        of(&self.demand).unwrap_or_else(|| programs.fold(0, u64::saturating_add))
+    }
+
     /// How much may wait; `None`: the packet loop delivers.
     #[must_use]
     pub fn effective_receive_queue(&self) -> Option<QueueLimit> {

@@ -4,6 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use windtunnel_model::placement::Strategy;
+use windtunnel_model::plan::Node;
 use windtunnel_model::{Bytes, Plan};
 use windtunnel_routing::Routes;
 
@@ -241,8 +242,8 @@ impl<'a> Site<'a> {
         for (node, host) in self.plan.nodes.iter().zip(placed) {
             let load = &mut loads[*host];
             load.nodes += 1;
-            load.cpu_millis += u64::from(node.demand.counted_cpu_millis().unwrap_or(0));
-            let memory = node.demand.memory.unwrap_or_default().0.saturating_add(BYTES_PER_NODE);
+            load.cpu_millis += node.reserved_cpu_millis();
+            let memory = node.reserved_memory().saturating_add(BYTES_PER_NODE);
             load.memory = Bytes(load.memory.0.saturating_add(memory));
         }
         loads
@@ -251,18 +252,17 @@ impl<'a> Site<'a> {
 
 /// Each node as a unit. One with unknown processors counts like the mean of the others.
 fn units(plan: &Plan, hosts: &[Host]) -> Vec<Unit> {
-    let stated: Vec<i64> = plan
-        .nodes
-        .iter()
-        .filter_map(|node| node.demand.counted_cpu_millis())
-        .map(i64::from)
-        .collect();
+    let reserved = |node: &Node| {
+        let cpu = i64::try_from(node.reserved_cpu_millis()).unwrap_or(LARGEST);
+        (cpu > 0).then_some(cpu)
+    };
+    let stated: Vec<i64> = plan.nodes.iter().filter_map(reserved).collect();
     let count = i64::try_from(stated.len()).unwrap_or(i64::MAX);
     let usual = stated.iter().sum::<i64>().checked_div(count).unwrap_or(1000).max(1);
     let units = plan.nodes.iter().map(|node| {
-        let memory = node.demand.memory.unwrap_or_default().0.saturating_add(BYTES_PER_NODE);
+        let memory = node.reserved_memory().saturating_add(BYTES_PER_NODE);
         let memory = i64::try_from(memory.div_ceil(1000)).unwrap_or(i64::MAX);
-        let cpu = node.demand.counted_cpu_millis().map(i64::from);
+        let cpu = reserved(node);
         Unit {
             need: Need { cpu: cpu.unwrap_or(0), memory: memory.min(LARGEST), nodes: 1 },
             weight: cpu.unwrap_or(usual).max(1),

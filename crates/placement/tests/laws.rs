@@ -96,10 +96,11 @@ fn holds(
     prop_assert_eq!(placed.loads.len(), hosts.len());
     for (at, (host, load)) in hosts.iter().zip(&placed.loads).enumerate() {
         let nodes: Vec<_> = placed.nodes_on(at).map(|node| &plan.nodes[node.index()]).collect();
-        let cpu: u64 = nodes.iter().filter_map(|node| node.demand.cpu_millis).map(u64::from).sum();
+        let cpu: u64 =
+            nodes.iter().filter_map(|node| node.demand.cpu_reserved_millis).map(u64::from).sum();
         let memory: u64 = nodes
             .iter()
-            .map(|node| node.demand.memory.unwrap_or_default().0 + BYTES_PER_NODE)
+            .map(|node| node.demand.memory_reserved.unwrap_or_default().0 + BYTES_PER_NODE)
             .sum();
         prop_assert_eq!(load.nodes as usize, nodes.len());
         prop_assert_eq!((load.cpu_millis, load.memory), (cpu, Bytes(memory)));
@@ -149,7 +150,7 @@ proptest! {
             let at = node % plan.nodes.len();
             let host = host % hosts.len();
             plan.nodes[at].pin = Some(if cpu % 2 == 0 { format!("m{host}") } else { format!("odd={}", host % 2) });
-            plan.nodes[at].demand.cpu_millis = Some(cpu);
+            plan.nodes[at].demand.cpu_reserved_millis = Some(cpu);
         }
         let rtts = rtts(hosts.len(), seed);
         let first = place(&plan, &hosts, &rtts);

@@ -65,8 +65,13 @@ fn a_program_has_its_own_limits_and_none_of_its_nodes() {
     assert_eq!((asked(0).pids, asked(1).pids), (Some(50), Some(100)));
     assert_eq!((asked(0).memory, asked(0).open_files), (Some(Bytes(64_000_000)), Some(256)));
     let programs = &plan.nodes[0].programs;
-    let first =
-        Demand { cpu_millis: Some(100), memory: Some(Bytes(32_000_000)), ..Demand::default() };
+    let first = Demand {
+        cpu_millis: Some(100),
+        cpu_reserved_millis: Some(100),
+        memory: Some(Bytes(32_000_000)),
+        memory_reserved: Some(Bytes(32_000_000)),
+        ..Demand::default()
+    };
     assert_eq!(programs[0].demand, first);
     assert!(programs[1].demand.is_unknown());
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
-use windtunnel_host::Concern;
+use windtunnel_host::{Concern, RunError, fits_reservations};
 use windtunnel_model::{Bytes, Lane, Plan, Span};
 use windtunnel_routing::Routes;
 use windtunnel_scenario::{Instead, Loaded};
@@ -120,15 +120,20 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let loaded = load::scenario(&arguments.file, instead)?;
     known(&loaded.plan, arguments.from.as_deref())?;
     known(&loaded.plan, arguments.to.as_deref())?;
+    // Machines that are named count what they have themselves.
+    let admitted = if several_machines { Ok(()) } else { fits_reservations(&loaded.plan) };
     let over = MachineCheck::ask(&arguments.machines, &loaded.plan)?;
     let checked = Checked::new(&loaded, arguments, over.as_ref());
     let refused = over.as_ref().is_some_and(MachineCheck::is_refused);
+    let admitted = admitted.map_err(|lacking| Failure::from(RunError::Admission(lacking)));
     if arguments.format.json {
         output::json(&checked)?;
+        admitted?;
         let exit = if refused { Exit::Scenario } else { Exit::Fine };
         return Ok(exit.code());
     }
     output::data(&render(&checked))?;
+    admitted?;
     match over.and_then(MachineCheck::refused) {
         Some(failure) => Err(failure),
         None => Ok(Exit::Fine.code()),

@@ -191,7 +191,7 @@ fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcom
             let face = Arc::new(Face::new(&plan, manner.showing.manner()));
             let result = windtunnel_host::run(plan.clone(), &options, Arc::<Face>::clone(&face));
             face.finish();
-            result.map_err(failed)
+            Ok(result?)
         };
         let report = if arguments.attempts == 1 { run() } else { child::run(run) };
         report.map(Some)
@@ -248,7 +248,7 @@ impl Ran {
             };
             results.write(&text)?;
         }
-        Ok(Ran { report: result.map_err(failed)?, folder })
+        Ok(Ran { report: result?, folder })
     }
 }
 
@@ -335,11 +335,6 @@ pub(crate) fn warn(concerns: &[Concern]) {
             output::talk(&format!("hint: {hint}"));
         }
     }
-}
-
-fn failed(error: RunError) -> Failure {
-    let (hint, code) = (error.hint(), error.exit_code());
-    Failure::Error { error: error.into(), hint, code }
 }
 
 fn duration(text: &str) -> Result<Span, String> {

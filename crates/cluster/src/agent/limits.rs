@@ -88,7 +88,7 @@ fn demand(setup: &RunSetup, member: u16) -> (u64, u64, u64) {
     let mut sum = (0_u64, 0_u64, 0_u64);
     for (node, _) in nodes_of(setup, member) {
         sum.0 += 1;
-        sum.1 += u64::from(node.demand.counted_cpu_millis().unwrap_or(0));
+        sum.1 += u64::from(node.demand.most_cpu_millis().unwrap_or(0));
         sum.2 = sum.2.saturating_add(node.demand.memory.map_or(0, |memory| memory.0));
     }
     sum

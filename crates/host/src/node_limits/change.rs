@@ -1,5 +1,6 @@
 //! Changing the limits of a node while it runs.
 
+use windtunnel_budget::admission::Amounts;
 use windtunnel_budget::processor::Meter;
 use windtunnel_limit::choice::without_group;
 use windtunnel_limit::{Bounds, Group, Mechanism, Resource};
@@ -35,6 +36,45 @@ impl Limits {
             let (processors, bounds) = (Vec::new(), Vec::new());
             self.nodes.push(Limited { node, groups: None, processors, bounds });
         }
+        let had = self.reserve(node, change)?;
+        let done = self.apply(node, change, order);
+        if done.is_err()
+            && let Some(admitted) = &mut self.admitted
+        {
+            // It is less than what was just admitted, or was admitted before.
+            let _ = admitted.change(node.index(), had);
+        }
+        done
+    }
+
+    /// Reserves what follows from a new limit. Returns what was reserved before.
+    fn reserve(&mut self, node: NodeId, change: Change) -> Result<Amounts, String> {
+        let limited = self.of(node.index());
+        let cpu = limited.and_then(|it| it.own_account().map(|own| u64::from(own.asked_millis)));
+        let limited = self.nodes.iter().find(|it| it.node == node);
+        let is_memory = |it: &&Bound| it.program.is_none() && it.kind == Kind::Memory;
+        let memory = limited.and_then(|it| it.bounds.iter().find(is_memory)).map(|it| it.asked);
+        let Some(admitted) = &mut self.admitted else { return Ok(Amounts::default()) };
+        let had = admitted.of(node.index());
+        let wanted = match change {
+            Change::Processor(share) => {
+                let cpu_millis = reserved(had.cpu_millis, cpu, u64::from(share));
+                Amounts { cpu_millis, ..had }
+            }
+            Change::Memory(bytes) => {
+                Amounts { memory_bytes: reserved(had.memory_bytes, memory, bytes), ..had }
+            }
+            Change::Pids(_) => return Ok(had),
+        };
+        admitted.change(node.index(), wanted).map(|()| had)
+    }
+
+    fn apply(
+        &mut self,
+        node: NodeId,
+        change: Change,
+        order: impl FnOnce(&Request) -> Result<(), String>,
+    ) -> Result<(), String> {
         let origin_ns = self.origin_ns;
         let limited = self.of(node.index()).ok_or("no such node")?;
         match change {
@@ -113,6 +153,12 @@ impl Limited {
     }
 }
 
+/// What is reserved after a limit has become `wanted`, which was `limit`: all of it where all was, or
+/// nothing was limited. Where only a part was, or nothing, that stays.
+fn reserved(had: u64, limit: Option<u64>, wanted: u64) -> u64 {
+    if limit.is_none_or(|limit| limit == had) { wanted } else { had.min(wanted) }
+}
+
 fn set_group(group: &mut Group, (kind, asked): (Kind, u64)) -> Result<(), String> {
     let bounds = match kind {
         Kind::Memory => Bounds { memory: Some(asked), ..Bounds::default() },
@@ -126,4 +172,18 @@ fn set_group(group: &mut Group, (kind, asked): (Kind, u64)) -> Result<(), String
         _ => "",
     };
     group.set(&bounds).map_err(|error| format!("its control group: {error}{}", hint(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reserved;
+
+    #[test]
+    fn a_limit_that_was_reserved_stays_so_and_one_that_was_not_does_not_become_it() {
+        assert_eq!(reserved(0, None, 300), 300, "the first limit");
+        assert_eq!(reserved(250, Some(250), 300), 300);
+        assert_eq!(reserved(0, Some(250), 300), 0, "only a limit");
+        assert_eq!(reserved(100, Some(250), 300), 100, "a minimum below the limit");
+        assert_eq!(reserved(100, Some(250), 50), 50);
+    }
 }

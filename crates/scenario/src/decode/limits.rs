@@ -13,7 +13,7 @@ use crate::tree::Kind;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LimitKeys {
     pub(crate) cpu: Option<At<Cpu>>,
-    pub(crate) memory: Option<At<Bytes>>,
+    pub(crate) memory: Option<At<Memory>>,
     pub(crate) pids: Option<u32>,
     pub(crate) open_files: Option<u32>,
 }
@@ -31,6 +31,14 @@ pub(crate) struct Cpu {
     limit: Option<u32>,
     min: Option<u32>,
     weight: Option<u32>,
+    reserved: Option<u32>,
+}
+
+/// Sizes of memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Memory {
+    limit: Option<Bytes>,
+    reserved: Option<Bytes>,
 }
 
 impl LimitKeys {
@@ -46,11 +54,14 @@ impl LimitKeys {
 
     pub(crate) fn demand(&self) -> Demand {
         let cpu = self.cpu.as_ref().map(|it| it.value).unwrap_or_default();
+        let memory = self.memory.as_ref().map(|it| it.value).unwrap_or_default();
         Demand {
             cpu_millis: cpu.limit,
             cpu_min_millis: cpu.min,
             cpu_weight: cpu.weight,
-            memory: self.memory.as_ref().map(|it| it.value),
+            cpu_reserved_millis: cpu.reserved,
+            memory: memory.limit,
+            memory_reserved: memory.reserved,
             pids: self.pids,
             open_files: self.open_files,
         }
@@ -73,10 +84,12 @@ map! {
         /// How much processor time it may use, a node with all its programs together, as on a slower
         /// machine: `25%` of a processor, or `2.5` processors. Computing takes so much longer;
         /// sleeping and waiting take as long as they do, and nothing more is given when the machine
-        /// is idle. A map reserves and weighs instead. Of `count` nodes, each has so much.
+        /// is idle. So much must be free on the machine, beside what this user's other runs have
+        /// reserved there. A map says one of these by itself. Of `count` nodes, each has so much.
         "cpu" CPU: Cpu,
         /// Memory that it may use, a node with all its programs together. What needs more is
-        /// ended, and nothing else.
+        /// ended, and nothing else. So much must be free on the machine, in the same way; a map says
+        /// one of these by itself.
         "memory" MEMORY: Memory,
         /// How many processes and threads it may have at a time, a node with all its programs
         /// together. Of more, none starts.
@@ -102,9 +115,9 @@ map! {
 map! {
     /// Shares of processors: at least one of these.
     CpuKeys as "Cpu" {
-        /// At most so much, also on an idle machine.
+        /// At most so much, also on an idle machine; nothing is reserved.
         "limit" LIMIT: Processors,
-        /// At least so much whenever it is wanted: a reservation.
+        /// At least so much whenever it is wanted: a reservation. Needs control groups.
         "min" MIN: Processors,
         /// Its part of what is not reserved or not used, in proportion to the weights of other
         /// nodes; default 1. Needs control groups.
@@ -118,7 +131,7 @@ impl Form for Cpu {
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Cpu> {
         if !matches!(field.value.kind, Kind::Map(_)) {
             let limit = Processors::read(from, field)?;
-            return Some(Cpu { limit: Some(limit), ..Cpu::default() });
+            return Some(Cpu { limit: Some(limit), reserved: Some(limit), ..Cpu::default() });
         }
         let fields = from.table::<CpuKeys>(field, "cpu")?;
         let limit = from.read(&fields, CpuKeys::LIMIT)?;
@@ -135,7 +148,7 @@ impl Form for Cpu {
             from.mistake(fields.place, message);
             return None;
         }
-        Some(Cpu { limit, min, weight })
+        Some(Cpu { limit, min, weight, reserved: min })
     }
 
     fn schema(definitions: &mut Definitions) -> Json {
@@ -147,10 +160,55 @@ impl Form for Cpu {
     }
 }
 
-/// A size that a program fits into.
-struct Memory;
+map! {
+    /// Sizes of memory: at least one of these.
+    MemoryKeys as "Memory" {
+        /// At most so much; nothing is reserved.
+        "limit" LIMIT: Size,
+        /// So much must be free on the machine, beside what this user's other runs have reserved
+        /// there.
+        "min" MIN: Bytes,
+    }
+}
 
 impl Form for Memory {
+    type Value = Memory;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Memory> {
+        if !matches!(field.value.kind, Kind::Map(_)) {
+            let size = Size::read(from, field)?;
+            return Some(Memory { limit: Some(size), reserved: Some(size) });
+        }
+        let fields = from.table::<MemoryKeys>(field, "memory")?;
+        let limit = from.read(&fields, MemoryKeys::LIMIT)?;
+        let reserved = from.read(&fields, MemoryKeys::MIN)?;
+        if fields.all().next().is_none() && !fields.unknown {
+            let message = format!("memory lacks one of {}", list(&MemoryKeys::list()));
+            from.mistake(fields.place, message);
+            return None;
+        }
+        if let (Some(limit), Some(min)) = (limit, reserved)
+            && min > limit
+        {
+            from.mistake(fields.place, "memory: `min` is more than `limit`");
+            return None;
+        }
+        Some(Memory { limit, reserved })
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "MemorySizes",
+            "Sizes of memory.",
+            &[("A limit.", Size::schema), ("By name.", MemoryKeys::definition)],
+        )
+    }
+}
+
+/// A size that a program fits into.
+struct Size;
+
+impl Form for Size {
     type Value = Bytes;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Bytes> {

@@ -1,10 +1,12 @@
-//! What nodes may send and receive at most: a bound of the rates of their links.
+//! What is to be so of the limits of a node: its programs reserve no more than it does, and what it
+//! may send and receive at most is a bound of the rates of its link.
 //!
-//! It is part of the lane, so that a node has one queue and one clock for both, and packets take as
+//! That is part of the lane, so that a node has one queue and one clock for both, and packets take as
 //! long as with the lesser of the two rates.
 
-use windtunnel_model::plan::{Action, Node};
-use windtunnel_model::{Lane, Plan, Rate};
+use windtunnel_model::demand::Demand;
+use windtunnel_model::plan::{Action, Node, Program};
+use windtunnel_model::{Bytes, Lane, Plan, Rate};
 
 use crate::decode::{At, Draft, NodeDraft};
 use crate::error::Diagnostics;
@@ -19,6 +21,38 @@ pub(super) fn resolve(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
             }
         }
     }
+}
+
+/// What programs reserve is within what their node does.
+pub(super) fn within(
+    found: &mut Diagnostics,
+    node: &NodeDraft,
+    demand: &Demand,
+    programs: &[Program],
+) {
+    let of_programs = || programs.iter().map(|program| &program.demand);
+    let cpu: u64 = of_programs().filter_map(|it| it.cpu_reserved_millis).map(u64::from).sum();
+    let memory = of_programs().filter_map(|it| it.memory_reserved).map(|memory| memory.0);
+    let memory = memory.fold(0, u64::saturating_add);
+    let name = &node.name.value;
+    let mut refuse = |key: &str, asked: String, has: String| {
+        let message = format!("programs of node `{name}` reserve {asked} of its {has} of `{key}`");
+        let hint = "`{limit: ...}` limits a program and reserves nothing for it";
+        found.mistake_with_hint(node.name.place, message, hint);
+    };
+    if let Some(has) = demand.cpu_reserved_millis.map(u64::from).filter(|has| cpu > *has) {
+        refuse("cpu", cores(cpu), cores(has));
+    }
+    if let Some(has) = demand.memory_reserved.filter(|has| memory > has.0) {
+        refuse("memory", Bytes(memory).to_string(), has.to_string());
+    }
+}
+
+/// `2.0`, `0.25`.
+fn cores(millis: u64) -> String {
+    let cores = format!("{}.{:03}", millis / 1000, millis % 1000);
+    let short = cores.trim_end_matches('0');
+    if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
 }
 
 fn limit(

@@ -6,8 +6,8 @@ use windtunnel_model::Lan;
 use windtunnel_model::plan::{Node, Program, Restart, Router};
 use windtunnel_model::{NodeId, Plan, Span};
 
-use super::Budget;
 use super::directory::Directory;
+use super::{Budget, limits};
 use crate::decode::{Draft, NodeDraft, NodeKeys};
 use crate::error::Diagnostics;
 use crate::{Source, WrittenProgram};
@@ -23,6 +23,7 @@ pub(super) fn resolve(
     for node in &draft.nodes {
         let keys = node.keys.or(&draft.node_defaults);
         let programs = programs(found, draft, node, &keys, source, directory);
+        limits::within(found, node, &keys.limits.demand(), &programs);
         let count = node.count.as_ref().map_or(1, |count| count.value);
         let each = programs.iter().map(weight).sum::<usize>() + 1;
         let all = each.saturating_mul(usize::try_from(count).unwrap_or(usize::MAX));
