@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_budget::admission::{self, Amounts, Holder, Shortfall};
 use windtunnel_control::reservations::{self, HoldError, Holding, Reserved};
-use windtunnel_model::Plan;
+use windtunnel_model::demand::Demand;
+use windtunnel_model::plan::Action;
+use windtunnel_model::{NodeId, Plan};
 use windtunnel_sys::limits;
 
 use crate::error::RunError;
@@ -129,7 +131,32 @@ fn of_nodes(plan: &Plan, here: Option<&[bool]>) -> Vec<Amounts> {
         let amounts = Amounts { cpu_millis, memory_bytes: node.reserved_memory() };
         if is_here(index) { amounts } else { Amounts::default() }
     });
-    nodes.collect()
+    let mut nodes: Vec<Amounts> = nodes.collect();
+    for (node, limits) in plan.events.iter().flat_map(|event| set_by(&event.action)) {
+        if is_here(node.index()) {
+            let most = &mut nodes[node.index()];
+            let demand = &plan.nodes[node.index()].demand;
+            // What only limits stays so.
+            if demand.cpu_millis == demand.cpu_reserved_millis {
+                let millis = limits.cpu_millis.map_or(0, u64::from);
+                most.cpu_millis = most.cpu_millis.max(millis);
+            }
+            if demand.memory == demand.memory_reserved {
+                let bytes = limits.memory.map_or(0, |memory| memory.0);
+                most.memory_bytes = most.memory_bytes.max(bytes);
+            }
+        }
+    }
+    nodes
+}
+
+/// The nodes that an event limits.
+fn set_by(action: &Action) -> impl Iterator<Item = (NodeId, Demand)> + '_ {
+    let found = match action {
+        Action::Limit { nodes, limits } => Some((nodes, *limits)),
+        _ => None,
+    };
+    found.into_iter().flat_map(|(nodes, limits)| nodes.iter().map(move |node| (*node, limits)))
 }
 
 fn sum(nodes: &[Amounts]) -> Amounts {
@@ -162,6 +189,24 @@ mod tests {
         assert_eq!(only, [(0, 0), (0, 0)]);
         let less = "a: {cpu: {limit: 2, min: 0.5}, memory: {limit: 2GB, min: 1MB}}, b: {}";
         assert_eq!(reserved(less), [(500, 1_000_000), (0, 0)]);
+    }
+
+    #[test]
+    fn the_most_that_an_event_gives_a_node_is_reserved_from_the_beginning() {
+        let plan = crate::testing::plan(
+            "nodes:\n\
+             \x20 a: {cpu: 25%, run: x}\n\
+             \x20 b: {run: x}\n\
+             \x20 c: {cpu: {limit: 25%}, run: x}\n\
+             links: [{between: [a, b]}, {between: [b, c]}]\n\
+             events:\n\
+             - {at: 1s, node: [a, b, c], limit: {cpu: 50%, memory: 2MB}}\n\
+             - {at: 2s, node: a, limit: {cpu: 10%}}\n",
+        );
+        let all = of_nodes(&plan, None);
+        let cpu: Vec<u64> = all.iter().map(|it| it.cpu_millis).collect();
+        assert_eq!(cpu, [500, 500, 0]);
+        assert!(all.iter().all(|it| it.memory_bytes == 2_000_000));
     }
 
     #[test]

@@ -51,6 +51,15 @@ fn words(plan: &Plan, action: &Action) -> String {
             parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
         }
         Action::Absent { nodes } => format!("{}: not there until they join", names(plan, nodes)),
+        Action::Limit { nodes, limits } => {
+            let cpu = limits
+                .cpu_millis
+                .map(|millis| format!("cpu={}", super::quantity::processors(millis.into())));
+            let memory = limits.memory.map(|memory| format!("memory={memory}"));
+            let pids = limits.pids.map(|pids| format!("pids={pids}"));
+            let all: Vec<String> = [cpu, memory, pids].into_iter().flatten().collect();
+            format!("{}: {}", names(plan, nodes), all.join(" "))
+        }
         Action::Partition { groups, one_way } => {
             let group = |vertices: &Vec<Vertex>| {
                 let names: Vec<&str> = vertices.iter().map(|v| plan.vertex_name(*v)).collect();

@@ -36,12 +36,17 @@ fn a_run_over_machines_is_asked_changed_and_stopped_in_its_folder() {
     ask(&machines, &run, "do", &["{link: wire, down: true}"]);
     run.wait_for("wire");
 
+    // Of a node on another machine than the one that is asked.
+    ask(&machines, &run, "set", &["b.cpu=20%"]);
+    run.wait_for("b: cpu 20.0%");
     ask(&machines, &run, "stop", &[]);
     let outcome = run.finish();
     outcome.assert_passed();
     let set = outcome.events("link-set");
     assert_eq!(set.len(), 2, "{set:?}");
     assert_eq!(outcome.events("link-state").len(), 2, "{}", outcome.file("events.jsonl"));
+    let limits = outcome.report()["limits"].clone();
+    assert_eq!((&limits[0]["node"], &limits[0]["asked_cpus"]), (&"b".into(), &0.2.into()));
     assert_eq!(outcome.events("run-ended")[0]["reason"], "stopped by command");
     for at in 0..3 {
         machines.assert_nothing_left(at);

@@ -332,3 +332,25 @@ print(sum(os.times()[:4]))
         lab.assert_nothing_left();
     }
 }
+
+#[test]
+fn a_limit_that_an_event_cannot_set_is_a_doubt() {
+    for user in users() {
+        let lab = Lab::new(user);
+        // Of what no group holds, `pids` of a user namespace can only become less.
+        let outcome = lab.run(
+            "nodes: {a: {pids: 20, run: sleep 2}, b: {}}\n\
+             links: [{between: [a, b]}]\n\
+             events: [{at: 1s, node: a, limit: {pids: 30}}]\n",
+        );
+        let report = outcome.report();
+        let bound = report["bounds"][0].clone();
+        if bound["mechanism"] != "user namespace" {
+            outcome.assert_code(0);
+            continue;
+        }
+        outcome.assert_code(1);
+        let doubts = report["verdict"]["unfaithful"].to_string();
+        assert!(doubts.contains("an event could not change it"), "{doubts}");
+    }
+}

@@ -257,6 +257,38 @@ fn a_share_can_be_changed_while_programs_run_and_given_to_a_node_that_had_none()
 }
 
 #[test]
+fn an_event_changes_the_limits_of_nodes_and_the_most_of_them_is_reserved() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = lab(user);
+        let outcome = pass(
+            &lab,
+            "nodes: {a: {cpu: 10%, run: python3 burn.py 8 1}, b: {run: python3 burn.py 8 1}}\n\
+             links: [{between: [a, b]}]\n\
+             events:\n\
+             - {at: 2s, node: [a, b], limit: {cpu: 30%}}\n\
+             - {at: 2s, node: b, limit: {memory: 500MB, pids: 40}}\n",
+        );
+        for node in ["a", "b"] {
+            let limit = limit(&outcome, node);
+            assert_eq!(limit["asked_cpus"], 0.3, "{limit}");
+            assert_held(&limit);
+        }
+        let log = outcome.file("events.jsonl");
+        let set = log.lines().filter(|line| line.contains("cpu-set")).count();
+        let bounds = log.lines().filter(|line| line.contains("limit-set")).count();
+        assert_eq!((set, bounds), (2, 2), "{log}");
+        // Seconds of both limits of node a were bound, each judged by its own.
+        let shares = outcome.file("limits.csv");
+        for share in ["a,,0.100", "a,,0.300"] {
+            assert!(shares.contains(share), "{shares}");
+        }
+    }
+}
+
+#[test]
 fn groups_are_removed_at_the_end_and_those_of_a_run_that_was_killed_by_the_next() {
     if is_missing(&["python3"]) {
         return;

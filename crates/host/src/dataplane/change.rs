@@ -50,7 +50,10 @@ pub(super) fn apply(engine: &mut Engine, sampler: &mut Sampler, at: Time, action
         Action::Heal => engine.apply(at, &NetworkChange::Heal),
         Action::Route(change) => engine.apply(at, &NetworkChange::Route(change)),
         Action::Reroute => engine.apply(at, &NetworkChange::Reroute),
-        Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. } => {}
+        Action::Node { .. }
+        | Action::Churn { .. }
+        | Action::Absent { .. }
+        | Action::Limit { .. } => {}
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::os::fd::BorrowedFd;
 
+use windtunnel_model::plan::Action;
 use windtunnel_model::quantity::Bytes;
-use windtunnel_model::{NodeId, plan};
+use windtunnel_model::{NodeId, Span, plan};
 use windtunnel_node::{ExitStatus, ProcessorWindow, ProgramUse, Request};
 use windtunnel_trace::event::EventKind;
 
 use super::context::Context;
+use super::programs::NewLimits;
 use super::refusal::{Refusal, find_node};
 use super::state::Live;
 use crate::node_limits::{Change, Kind, Limits, Reached};
@@ -61,21 +63,51 @@ impl Live {
         let members = plan.nodes_named(name);
         // One that is no group has to be a node.
         let nodes = if members.is_empty() { vec![find_node(plan, name)?] } else { members };
-        if let Some(away) = nodes.iter().find(|node| !self.cx.nodes.is_here(**node)) {
-            let name = self.cx.nodes.name(away.index());
-            return Err(format!("node {name} is on another machine").into());
+        if nodes.iter().any(|node| !self.cx.nodes.is_here(*node)) {
+            let limits = change.demand();
+            self.order_everywhere(Action::Limit { nodes, limits });
+            return Ok(());
         }
         for node in nodes {
-            let index = node.index();
-            let order = |request: &_| self.cx.nodes.send(index, request, &[]);
-            let name = self.cx.nodes.name(index).to_owned();
-            let set = self.limits.set(node, change, order);
-            set.map_err(|why| format!("node {name} keeps its limit: {why}"))?;
-            if matches!(change, Change::Processor(_)) {
-                self.begin_receiving(node)?;
-            }
-            self.cx.journal.log(None, event_of(name, change));
+            self.set_limit_of(node, change, None)?;
         }
+        Ok(())
+    }
+
+    /// Sets the limits of events that are due, of nodes that are here.
+    pub(super) fn set_new_limits(&mut self) {
+        for NewLimits { intended, nodes, limits } in self.programs.take_new_limits() {
+            let changes = Change::all_of(&limits);
+            let here = nodes.into_iter().filter(|node| self.cx.nodes.is_here(*node));
+            for node in here.collect::<Vec<_>>() {
+                for change in &changes {
+                    if let Err(refusal) = self.set_limit_of(node, *change, Some(intended)) {
+                        self.cx.journal.warn(refusal.message().to_owned());
+                    }
+                }
+            }
+        }
+    }
+
+    /// `intended`: when an event was to do it.
+    fn set_limit_of(
+        &mut self,
+        node: NodeId,
+        change: Change,
+        intended: Option<Span>,
+    ) -> Result<(), Refusal> {
+        let index = node.index();
+        let order = |request: &_| self.cx.nodes.send(index, request, &[]);
+        let name = self.cx.nodes.name(index).to_owned();
+        let set = match intended {
+            Some(_) => self.limits.set_by_event(node, change, order),
+            None => self.limits.set(node, change, order),
+        };
+        set.map_err(|why| format!("node {name} keeps its limit: {why}"))?;
+        if matches!(change, Change::Processor(_)) {
+            self.begin_receiving(node)?;
+        }
+        self.cx.journal.log(intended, event_of(name, change));
         Ok(())
     }
 

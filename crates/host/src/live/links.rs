@@ -60,7 +60,10 @@ impl LinkStates {
             }
             Action::Route(change) => route_change(plan, change),
             Action::Reroute => vec![EventKind::Rerouted { why: WhyRerouted::Event }],
-            Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. } => Vec::new(),
+            Action::Node { .. }
+            | Action::Churn { .. }
+            | Action::Absent { .. }
+            | Action::Limit { .. } => Vec::new(),
         }
     }
 

@@ -79,6 +79,13 @@ impl Live {
         self.answer_with(client, Vec::new(), 0);
     }
 
+    /// Something about programs that all members do at the same time, as soon as they can.
+    pub(super) fn order_everywhere(&mut self, action: Action) {
+        let at = self.soonest().unwrap_or_else(|| self.elapsed());
+        self.share_order(at, &action);
+        self.programs.add_event(at, action);
+    }
+
     fn wait_for_events<'a>(
         &mut self,
         client: u64,

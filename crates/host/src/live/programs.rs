@@ -9,6 +9,7 @@ mod tests;
 use std::io;
 
 use windtunnel_control::{NodeStatus, ProgramStatus};
+use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{Interface, Ready};
 use windtunnel_model::{NodeId, Plan, Span};
 use windtunnel_node::{ExitStatus, Listener, Request};
@@ -30,17 +31,33 @@ pub(super) struct Programs {
     pub(super) launcher: Launcher,
     agenda: Agenda,
     freeze: FreezeState,
+    /// Limits that events have set and that are yet to hold.
+    new_limits: Vec<NewLimits>,
+}
+
+/// Limits that an event sets.
+#[derive(Debug)]
+pub(super) struct NewLimits {
+    pub(super) intended: Span,
+    pub(super) nodes: Vec<NodeId>,
+    pub(super) limits: Demand,
 }
 
 impl Programs {
     /// The file's events about programs are on the agenda.
     pub(super) fn new(plan: &Plan, supervisor: Supervisor, launcher: Launcher) -> Self {
         let (agenda, freeze) = (Agenda::default(), FreezeState::default());
-        let mut programs = Programs { supervisor, launcher, agenda, freeze };
+        let new_limits = Vec::new();
+        let mut programs = Programs { supervisor, launcher, agenda, freeze, new_limits };
         for event in plan.events.iter().filter(|event| event.action.is_about_programs()) {
             programs.add_event(event.at, event.action.clone());
         }
         programs
+    }
+
+    /// What events have set since the last call, in their order.
+    pub(super) fn take_new_limits(&mut self) -> Vec<NewLimits> {
+        std::mem::take(&mut self.new_limits)
     }
 
     /// Has a program stand for this process.

@@ -86,6 +86,7 @@ impl Live {
         loop {
             let elapsed = self.elapsed();
             self.programs.tick(&self.cx, elapsed);
+            self.set_new_limits();
             self.measurements.start_due(elapsed, &self.cx);
             self.send_to_members();
             self.sample_limits();

@@ -5,6 +5,8 @@ use windtunnel_budget::processor::Meter;
 use windtunnel_limit::choice::without_group;
 use windtunnel_limit::{Bounds, Group, Mechanism, Resource};
 use windtunnel_model::NodeId;
+use windtunnel_model::demand::Demand;
+use windtunnel_model::quantity::Bytes;
 use windtunnel_node::Request;
 
 use super::Limits;
@@ -23,6 +25,25 @@ pub(crate) enum Change {
     Pids(u32),
 }
 
+impl Change {
+    /// A demand of nothing else.
+    pub(crate) fn demand(self) -> Demand {
+        let nothing = Demand::default();
+        match self {
+            Change::Processor(share) => Demand { cpu_millis: Some(share), ..nothing },
+            Change::Memory(bytes) => Demand { memory: Some(Bytes(bytes)), ..nothing },
+            Change::Pids(count) => Demand { pids: Some(count), ..nothing },
+        }
+    }
+
+    /// All that a demand asks of a node.
+    pub(crate) fn all_of(limits: &Demand) -> Vec<Change> {
+        let cpu = limits.cpu_millis.map(Change::Processor);
+        let memory = limits.memory.map(|memory| Change::Memory(memory.0));
+        [cpu, memory, limits.pids.map(Change::Pids)].into_iter().flatten().collect()
+    }
+}
+
 impl Limits {
     /// Gives a node another limit, or its first. Where its init has to hold it, `order` has it do
     /// that.
@@ -32,11 +53,7 @@ impl Limits {
         change: Change,
         order: impl FnOnce(&Request) -> Result<(), String>,
     ) -> Result<(), String> {
-        if self.of(node.index()).is_none() {
-            let (processors, bounds) = (Vec::new(), Vec::new());
-            self.nodes.push(Limited { node, groups: None, processors, bounds });
-        }
-        let had = self.reserve(node, change)?;
+        let had = self.reserve(node, change, false)?;
         let done = self.apply(node, change, order);
         if done.is_err()
             && let Some(admitted) = &mut self.admitted
@@ -47,22 +64,81 @@ impl Limits {
         done
     }
 
-    /// Reserves what follows from a new limit. Returns what was reserved before.
-    fn reserve(&mut self, node: NodeId, change: Change) -> Result<Amounts, String> {
-        let limited = self.of(node.index());
-        let cpu = limited.and_then(|it| it.own_account().map(|own| u64::from(own.asked_millis)));
-        let limited = self.nodes.iter().find(|it| it.node == node);
-        let is_memory = |it: &&Bound| it.program.is_none() && it.kind == Kind::Memory;
-        let memory = limited.and_then(|it| it.bounds.iter().find(is_memory)).map(|it| it.asked);
+    /// The same for an event, which has no one to refuse it to: a limit that could not be set fails.
+    /// What is reserved never becomes less, as a later event may need it again.
+    pub(crate) fn set_by_event(
+        &mut self,
+        node: NodeId,
+        change: Change,
+        order: impl FnOnce(&Request) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let done = self.reserve(node, change, true);
+        let done = done.and_then(|_| self.apply(node, change, order));
+        if let Err(why) = &done {
+            self.fail(node, change, why);
+        }
+        done
+    }
+
+    /// An event could not set it: the limit of before still holds.
+    fn fail(&mut self, node: NodeId, change: Change, why: &str) {
+        let why = format!("an event could not change it: {why}");
+        let origin_ns = self.origin_ns;
+        let limited = self.limited(node);
+        let (kind, asked) = match change {
+            Change::Processor(share) => {
+                if limited.processor().is_none() {
+                    let account =
+                        Account { origin_ns, ..Account::new(node.index(), share, "none") };
+                    limited.processors.push(Metered { meter: None, account });
+                }
+                return limited.processor().into_iter().for_each(|it| it.fail(why.clone()));
+            }
+            Change::Memory(bytes) => (Kind::Memory, bytes),
+            Change::Pids(count) => (Kind::Pids, u64::from(count)),
+        };
+        let is_own = |it: &&mut Bound| it.program.is_none() && it.kind == kind;
+        if let Some(bound) = limited.bounds.iter_mut().find(is_own) {
+            return bound.fail(why);
+        }
+        let mut bound = Bound::new(node.index(), None, (kind, asked));
+        "none".clone_into(&mut bound.mechanism);
+        bound.fail(why);
+        limited.bounds.push(bound);
+    }
+
+    /// The account of a node, begun if it had no limits.
+    fn limited(&mut self, node: NodeId) -> &mut Limited {
+        let position = self.nodes.iter().position(|limited| limited.node == node);
+        let position = position.unwrap_or_else(|| {
+            let (processors, bounds) = (Vec::new(), Vec::new());
+            self.nodes.push(Limited { node, groups: None, processors, bounds });
+            self.nodes.len() - 1
+        });
+        &mut self.nodes[position]
+    }
+
+    /// Reserves what follows from a new limit, and no less than before if it is to `keep` that.
+    /// Returns what was reserved before.
+    fn reserve(&mut self, node: NodeId, change: Change, keep: bool) -> Result<Amounts, String> {
+        let (mut cpu, mut memory) = (None, None);
+        if let Some(limited) = self.of(node.index()) {
+            cpu = limited.processor().map(|own| u64::from(own.asked_millis));
+            let mut bounds = limited.bounds.iter();
+            let bound = bounds.find(|it| it.program.is_none() && it.kind == Kind::Memory);
+            memory = bound.map(|bound| bound.asked);
+        }
         let Some(admitted) = &mut self.admitted else { return Ok(Amounts::default()) };
         let had = admitted.of(node.index());
+        let least = if keep { had } else { Amounts::default() };
         let wanted = match change {
             Change::Processor(share) => {
                 let cpu_millis = reserved(had.cpu_millis, cpu, u64::from(share));
-                Amounts { cpu_millis, ..had }
+                Amounts { cpu_millis: cpu_millis.max(least.cpu_millis), ..had }
             }
             Change::Memory(bytes) => {
-                Amounts { memory_bytes: reserved(had.memory_bytes, memory, bytes), ..had }
+                let memory_bytes = reserved(had.memory_bytes, memory, bytes);
+                Amounts { memory_bytes: memory_bytes.max(least.memory_bytes), ..had }
             }
             Change::Pids(_) => return Ok(had),
         };
@@ -76,7 +152,7 @@ impl Limits {
         order: impl FnOnce(&Request) -> Result<(), String>,
     ) -> Result<(), String> {
         let origin_ns = self.origin_ns;
-        let limited = self.of(node.index()).ok_or("no such node")?;
+        let limited = self.limited(node);
         match change {
             Change::Processor(share) => limited.set_processor(share, origin_ns, order),
             Change::Memory(bytes) => limited.set_bound((Kind::Memory, bytes), order),

@@ -188,6 +188,11 @@ impl Limited {
         if self.group(None, Resource::Processor).is_some() {
             return None;
         }
+        self.processor()
+    }
+
+    /// The account of all its programs' processor time, if that is limited.
+    pub(super) fn processor(&mut self) -> Option<&mut Account> {
         let mut own = self.processors.iter_mut().filter(|it| it.account.program.is_none());
         own.next().map(|metered| &mut metered.account)
     }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::FixedRoute;
+use crate::demand::Demand;
 use crate::id::{Lane, NodeId, Vertex};
 use crate::profile::LinkPatch;
 use crate::time::Span;
@@ -53,6 +54,13 @@ pub enum Action {
         /// The nodes.
         nodes: Vec<NodeId>,
     },
+    /// Gives nodes other limits, or their first.
+    Limit {
+        /// The nodes.
+        nodes: Vec<NodeId>,
+        /// Of these, processor time, memory and processes; what is `None` stays as it is.
+        limits: Demand,
+    },
     /// Cuts every link between different groups, until healed. Vertices in no group keep their
     /// links.
     Partition {
@@ -84,7 +92,13 @@ impl Action {
     /// Whether it is about programs; everything else is about the network.
     #[must_use]
     pub const fn is_about_programs(&self) -> bool {
-        matches!(self, Action::Node { .. } | Action::Churn { .. } | Action::Absent { .. })
+        matches!(
+            self,
+            Action::Node { .. }
+                | Action::Churn { .. }
+                | Action::Absent { .. }
+                | Action::Limit { .. }
+        )
     }
 }
 

@@ -3,9 +3,10 @@
 use alloc::borrow::ToOwned;
 use alloc::format;
 
+use crate::demand::Demand;
 use crate::plan::{Action, NodeVerb, Plan, RouteChange};
 
-use super::{Invalid, ensure};
+use super::{Invalid, Validate, ensure};
 
 impl Plan {
     /// Whether an action fits the plan: everything that it names exists, and every value is one
@@ -27,6 +28,13 @@ impl Plan {
                     format!("nodes do not leave by `{}`", by.name())
                 })
             }
+            Action::Limit { limits, .. } => {
+                let Demand { cpu_millis, memory, pids, .. } = *limits;
+                let live = Demand { cpu_millis, memory, pids, ..Demand::default() };
+                let changes = live == *limits && !limits.is_unknown();
+                ensure(changes, || "an event limits what does not change in a run".to_owned())?;
+                limits.validate()
+            }
             Action::Route(RouteChange { fix, .. }) => {
                 fix.iter().try_for_each(|route| self.validate_route(route))
             }
@@ -43,7 +51,7 @@ impl Plan {
                     .all(|it| self.has_lane(*it))
             }
             Action::Flap { lanes, .. } => lanes.iter().all(|lane| self.has_lane(*lane)),
-            Action::Node { nodes, .. } | Action::Absent { nodes } => {
+            Action::Node { nodes, .. } | Action::Absent { nodes } | Action::Limit { nodes, .. } => {
                 nodes.iter().all(|node| self.has_node(*node))
             }
             Action::Churn { leave, join, .. } => {

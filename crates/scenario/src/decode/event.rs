@@ -3,10 +3,12 @@
 mod partition;
 
 use windtunnel_model::Span;
+use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::NodeVerb;
 
 use super::churn::{Churn, ChurnDraft};
 use super::fault::{Amount, AmountForm, Ending, Flap, FlapDraft, Period, RepeatDraft, read_end};
+use super::limits::NewLimits;
 use super::link::{Both, LinkKeys};
 use super::route::{EventRoute, RouteDraft};
 use super::{At, Decoder, Field, Fields};
@@ -40,6 +42,10 @@ pub(crate) enum EventKind {
         /// Only so many of them.
         some: Option<At<Amount>>,
     },
+    Limit {
+        nodes: Vec<At<String>>,
+        limits: Demand,
+    },
     Partition {
         place: Place,
         groups: Vec<Vec<At<String>>>,
@@ -55,7 +61,7 @@ pub(crate) enum EventKind {
 
 map! {
     /// A change at a time: of links (`link` with `set`, `down`, `up`), of a node's programs (`node`
-    /// with `do`), a `partition`, its end (`heal`), a `route`, or of all shortest routes
+    /// with `do`) or its limits (`node` with `limit`), a `partition`, its end (`heal`), a `route`, or of all shortest routes
     /// (`reroute`), a `flap`, or `churn`. With `every` it happens again and again.
     Event, EventDraft, by read_event {
         /// When, counted from the start of the run. Only `churn` may leave it out: then it is 0s.
@@ -102,10 +108,12 @@ map! {
 }
 
 map! {
-    /// A change of the programs of nodes.
+    /// A change of nodes: of their programs or of their limits.
     OfNodes {
-        /// The nodes or groups whose programs are concerned.
+        /// The nodes or groups that are concerned.
         "node" NODE: NodeNames,
+        /// New limits; what is not named stays as it is. Programs go on under them.
+        "limit" LIMIT: NewLimits,
         /// What happens to them.
         "do" DO: Verb,
         /// Only so many of the nodes, or this share of them (rounded, at least one), chosen by the
@@ -273,8 +281,17 @@ fn read_link_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventK
 
 fn read_node_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventKind> {
     let nodes = from.read(fields, OfNodes::NODE).flatten();
-    let verb = from.need(fields, OfNodes::DO, "this event")?;
     let some = from.read_at(fields, OfNodes::SOME);
+    if let Some(limit) = fields.get(OfNodes::LIMIT) {
+        let limits = from.read(fields, OfNodes::LIMIT).flatten();
+        if fields.has(OfNodes::DO) || fields.has(OfNodes::SOME) {
+            let message = "`limit` goes neither with `do` nor with `some`";
+            from.mistake_with_hint(limit.place, message, "write two events with the same `at`");
+            return None;
+        }
+        return Some(EventKind::Limit { nodes: nodes?, limits: limits? });
+    }
+    let verb = from.need(fields, OfNodes::DO, "this event")?;
     if fields.has(OfNodes::SOME) && some.is_none() {
         return None;
     }

@@ -226,6 +226,42 @@ impl Form for Size {
     }
 }
 
+map! {
+    /// Limits that change while a node runs: at least one of these.
+    NewLimitKeys as "NewLimits" {
+        /// How much processor time it may use from now on: `25%` of a processor, or `2.5` processors.
+        "cpu" CPU: Processors,
+        /// Memory that it may use from now on.
+        "memory" MEMORY: Size,
+        /// How many processes and threads it may have from now on.
+        "pids" PIDS: Whole<1, { Demand::PIDS_MAX as u64 }>,
+    }
+}
+
+/// Limits that an event sets.
+pub(super) struct NewLimits;
+
+impl Form for NewLimits {
+    type Value = Demand;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Demand> {
+        let fields = from.table::<NewLimitKeys>(field, "limit")?;
+        let cpu_millis = from.read(&fields, NewLimitKeys::CPU)?;
+        let memory = from.read(&fields, NewLimitKeys::MEMORY)?;
+        let pids = number(from, &fields, NewLimitKeys::PIDS)?;
+        if fields.all().next().is_none() && !fields.unknown {
+            let message = format!("limit lacks one of {}", list(&NewLimitKeys::list()));
+            from.mistake(fields.place, message);
+            return None;
+        }
+        Some(Demand { cpu_millis, memory, pids, ..Demand::default() })
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        NewLimitKeys::definition(definitions)
+    }
+}
+
 /// Reads the limits of a node, a program or `defaults.node`.
 pub(super) fn read_limits(from: &mut Decoder<'_>, fields: &Fields<'_>) -> LimitKeys {
     LimitKeys {

@@ -125,6 +125,10 @@ fn action(
             }
             Action::Node { nodes, verb: *verb }
         }
+        EventKind::Limit { nodes, limits } => {
+            let nodes = members(found, directory, plan, nodes, "limit")?;
+            Action::Limit { nodes, limits: *limits }
+        }
         EventKind::Partition { place, groups, one_way } => {
             let groups = partition(found, directory, plan, groups)?;
             notice_idle(found, plan, &groups, *place);
@@ -163,7 +167,9 @@ pub(super) fn weight(action: &Action) -> usize {
     match action {
         Action::Link(change) => change.patches.len() + change.state.len(),
         Action::Flap { lanes, .. } => lanes.len(),
-        Action::Node { nodes, .. } | Action::Absent { nodes } => nodes.len(),
+        Action::Node { nodes, .. } | Action::Absent { nodes } | Action::Limit { nodes, .. } => {
+            nodes.len()
+        }
         Action::Churn { leave, join, .. } => leave.len() + join.len(),
         Action::Partition { groups, .. } => groups.iter().map(Vec::len).sum(),
         Action::Route(change) => {

@@ -6,7 +6,7 @@ use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::{Event, EventKind};
 
 use super::super::context::Context;
-use super::Programs;
+use super::{NewLimits, Programs};
 
 impl Programs {
     /// Adds an event about programs.
@@ -53,6 +53,11 @@ impl Programs {
                 events
             }
             Action::Absent { nodes } => self.be_absent(cx, nodes, intended),
+            Action::Limit { nodes, limits } => {
+                let (nodes, limits) = (nodes.clone(), *limits);
+                self.new_limits.push(NewLimits { intended, nodes, limits });
+                Vec::new()
+            }
             _ => Vec::new(),
         }
     }
