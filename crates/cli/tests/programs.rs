@@ -76,6 +76,8 @@ mod secrets;
 mod slow;
 #[path = "programs/slurm.rs"]
 mod slurm;
+#[path = "programs/small_machines.rs"]
+mod small_machines;
 #[path = "programs/starting.rs"]
 mod starting;
 #[path = "programs/strangers.rs"]
