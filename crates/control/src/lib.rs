@@ -42,7 +42,7 @@ pub mod version;
 
 pub use client::{Client, ClientError};
 pub use message::{
-    Hello, LaneChoice, LaneProperties, LaneStatus, LinkList, NodeStatus, ProgramStatus,
+    Hello, LaneChoice, LaneProperties, LaneStatus, LinkList, NodeLimits, NodeStatus, ProgramStatus,
     RecordOrder, RecordStatus, RecordedLayer, Reply, Request, RunStatus, Snapshot, VERSION,
 };
 pub use server::{Connection, Incoming, Listener};

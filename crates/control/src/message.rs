@@ -376,7 +376,39 @@ pub struct NodeStatus {
     /// Whether churn has it outside the population.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub absent: bool,
+    /// What limits it now, and what it has of that.
+    #[serde(default, skip_serializing_if = "NodeLimits::is_none")]
+    pub limits: NodeLimits,
     pub programs: Vec<ProgramStatus>,
+}
+
+/// What limits a node now. A used amount is that of its last whole second or of the last look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeLimits {
+    /// Thousandths of a processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_millis: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_used_millis: Option<u32>,
+    /// Bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_used: Option<u64>,
+    /// Processes and threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pids: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pids_used: Option<u64>,
+}
+
+impl NodeLimits {
+    /// Whether nothing limits it.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == NodeLimits::default()
+    }
 }
 
 /// The state of a program.

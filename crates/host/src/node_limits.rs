@@ -10,6 +10,7 @@ mod shares;
 
 use std::path::Path;
 
+use windtunnel_control::NodeLimits;
 use windtunnel_limit::{Choice, Resource};
 use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, Time};
@@ -130,6 +131,11 @@ impl Limits {
     /// The account of a node that limits its processor time itself.
     pub(crate) fn account_of(&mut self, node: usize) -> Option<&mut Account> {
         self.of(node)?.own_account()
+    }
+
+    /// What limits each limited node now, and what it has of that.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = (usize, NodeLimits)> + '_ {
+        self.nodes.iter().map(|limited| (limited.node.index(), limited.status()))
     }
 
     pub(crate) fn of(&mut self, node: usize) -> Option<&mut Limited> {

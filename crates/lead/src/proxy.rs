@@ -234,7 +234,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::thread;
 
-    use windtunnel_control::{Client, NodeStatus};
+    use windtunnel_control::{Client, NodeLimits, NodeStatus};
 
     use super::*;
     use crate::tests::{key, setup};
@@ -308,6 +308,7 @@ mod tests {
             addresses: Vec::new(),
             init_pid: pid,
             absent: false,
+            limits: NodeLimits::default(),
             programs: Vec::new(),
         };
         let nodes = ["a", "b", "c"].map(node).into();

@@ -240,7 +240,7 @@ warning: the round-trip time between m1 and m2 is not known: no path was compare
     #[test]
     fn json_of_a_refusal_has_the_reasons_and_the_best_that_was_found() {
         let (mut plan, hosts) = example();
-        plan.nodes[0].demand.cpu_millis = Some(17_000);
+        plan.nodes[0].demand.cpu_reserved_millis = Some(17_000);
         let refused = place(&plan, &hosts, &Rtts::default()).unwrap_err();
         let value = serde_json::to_value(json(Err(&refused), &plan, &hosts)).unwrap();
         assert_eq!(value["hosts"][0]["cpu"]["expected_millis"], 17_000);

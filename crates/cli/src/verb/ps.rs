@@ -137,6 +137,8 @@ fn program_row(
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_control::NodeLimits;
+
     use super::*;
 
     #[test]
@@ -156,6 +158,7 @@ mod tests {
                     addresses: vec!["10.0.0.1".into()],
                     init_pid: 9,
                     absent: false,
+                    limits: NodeLimits::default(),
                     programs: vec![program("nginx", None), program("wrk", Some(0))],
                 },
                 NodeStatus {
@@ -163,6 +166,7 @@ mod tests {
                     addresses: vec!["10.0.0.2".into()],
                     init_pid: 10,
                     absent: false,
+                    limits: NodeLimits::default(),
                     programs: vec![],
                 },
             ],

@@ -108,16 +108,10 @@ fn set_limit(arguments: &Arguments, node: &str, (key, value): (&str, &str)) -> O
     }
     let demand = windtunnel_scenario::parse_limit(key, value)?;
     let Demand { cpu_millis, memory, pids, .. } = demand;
-    let name = node.to_owned();
-    let request = match (cpu_millis, memory, pids) {
-        (Some(millis), ..) => Request::SetCpu { node: name, millis },
-        (_, Some(bytes), _) => Request::SetMemory { node: name, bytes },
-        (.., Some(count)) => Request::SetPids { node: name, count },
-        _ => {
-            let message = format!("`{key}` of a node cannot change while it runs");
-            return Err(Failure::new(Exit::Usage, message).hint("cpu, memory and pids can"));
-        }
-    };
+    let request = limit_request(node, &demand).ok_or_else(|| {
+        let message = format!("`{key}` of a node cannot change while it runs");
+        Failure::new(Exit::Usage, message).hint("cpu, memory and pids can")
+    })?;
     arguments.live.order(&request)?;
     if arguments.format.json {
         output::json(&Limited { node, cpu_millis, memory, pids })?;
@@ -125,6 +119,17 @@ fn set_limit(arguments: &Arguments, node: &str, (key, value): (&str, &str)) -> O
         output::talk(&format!("{node}: {key} {value}"));
     }
     Ok(Exit::Fine.code())
+}
+
+/// What asks a run for a limit of a node that can change while it runs.
+pub(crate) fn limit_request(node: &str, demand: &Demand) -> Option<Request> {
+    let node = node.to_owned();
+    match (demand.cpu_millis, demand.memory, demand.pids) {
+        (Some(millis), ..) => Some(Request::SetCpu { node, millis }),
+        (_, Some(bytes), _) => Some(Request::SetMemory { node, bytes }),
+        (.., Some(count)) => Some(Request::SetPids { node, count }),
+        _ => None,
+    }
 }
 
 /// The properties that a patch sets and that followed a trace when the run began.

@@ -6,7 +6,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use windtunnel_control::{Connection, Incoming, Listener, NodeStatus, Reply, Request, RunStatus};
+use windtunnel_control::{
+    Connection, Incoming, Listener, NodeLimits, NodeStatus, Reply, Request, RunStatus,
+};
 
 use super::text;
 
@@ -74,6 +76,7 @@ fn status(name: &str) -> RunStatus {
         addresses: Vec::new(),
         init_pid: 1,
         absent: false,
+        limits: NodeLimits::default(),
         programs: Vec::new(),
     };
     RunStatus { name: name.into(), elapsed_ns: 1_000_000_000, nodes: vec![node] }

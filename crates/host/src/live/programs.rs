@@ -8,7 +8,7 @@ mod tests;
 
 use std::io;
 
-use windtunnel_control::{NodeStatus, ProgramStatus};
+use windtunnel_control::{NodeLimits, NodeStatus, ProgramStatus};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{Interface, Ready};
 use windtunnel_model::{NodeId, Plan, Span};
@@ -198,6 +198,7 @@ impl Programs {
                     .collect(),
                 init_pid: pid(index).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0),
                 absent: of(index).any(|(_, program)| program.absent),
+                limits: NodeLimits::default(),
                 programs: of(index).map(|(_, program)| program_status(program)).collect(),
             })
             .collect()

@@ -112,11 +112,12 @@ impl Live {
     }
 
     fn status(&self) -> RunStatus {
-        RunStatus {
-            name: self.cx.plan.name.clone(),
-            elapsed_ns: self.elapsed().as_nanos(),
-            nodes: self.programs.statuses(&self.cx),
+        let mut nodes = self.programs.statuses(&self.cx);
+        for (node, limits) in self.limits.statuses() {
+            nodes[node].limits = limits;
         }
+        let name = self.cx.plan.name.clone();
+        RunStatus { name, elapsed_ns: self.elapsed().as_nanos(), nodes }
     }
 
     /// The same with what links are like and do.

@@ -1,6 +1,7 @@
 //! A node with limits, and those of its programs.
 
 use windtunnel_budget::processor::Meter;
+use windtunnel_control::NodeLimits;
 use windtunnel_limit::{Choice, Group, Mechanism, Resource};
 use windtunnel_model::NodeId;
 use windtunnel_model::demand::Demand;
@@ -189,6 +190,26 @@ impl Limited {
             return None;
         }
         self.processor()
+    }
+
+    /// What limits it now, and what it has of that.
+    pub(super) fn status(&self) -> NodeLimits {
+        let mut own = self.processors.iter().filter(|it| it.account.program.is_none());
+        let account = own.next().map(|metered| &metered.account);
+        let bound = |kind| self.bounds.iter().find(|it| it.program.is_none() && it.kind == kind);
+        let (memory, pids) = (bound(Kind::Memory), bound(Kind::Pids));
+        let used = account.and_then(|account| account.windows.last()).map(|window| {
+            let millis = window.used_ns.saturating_mul(1000) / window.length_ns.max(1);
+            u32::try_from(millis).unwrap_or(u32::MAX)
+        });
+        NodeLimits {
+            cpu_millis: account.map(|account| account.asked_millis),
+            cpu_used_millis: used,
+            memory: memory.map(|bound| bound.asked),
+            memory_used: memory.map(|bound| bound.used),
+            pids: pids.map(|bound| bound.asked),
+            pids_used: pids.map(|bound| bound.used),
+        }
     }
 
     /// The account of all its programs' processor time, if that is limited.

@@ -42,6 +42,8 @@ pub(super) enum Mode {
     Filter { line: Line, before: String },
     /// They write properties of a link.
     Set { link: String, direction: String, both: bool, line: Line },
+    /// They write a limit of a node.
+    Limit { node: String, line: Line },
     /// They scroll the help, which begins at this line.
     Help(u16),
 }
@@ -112,6 +114,7 @@ impl App {
             Mode::Set { link, direction, both, line } => {
                 self.set_key(key, link, direction, both, line)
             }
+            Mode::Limit { node, line } => self.limit_key(key, node, line),
             Mode::Help(top) => {
                 self.help_key(key, top);
                 Effect::Nothing
@@ -123,13 +126,20 @@ impl App {
         let Some(change) = change_of(key.code) else {
             return self.look_key(key.code);
         };
-        let Some(Key::Lane { link, direction }) = self.view().selected_key().cloned() else {
-            let text = match self.tab {
-                Tab::Links => "no link is selected",
-                Tab::Nodes => "only links can be changed from here: Tab shows them",
-            };
-            self.say(text, true);
-            return Effect::Nothing;
+        let (link, direction) = match (self.view().selected_key().cloned(), &change) {
+            (Some(Key::Lane { link, direction }), _) => (link, direction),
+            (Some(Key::Program { node, .. }), Change::Set) => {
+                self.mode = Mode::Limit { node, line: Line::default() };
+                return Effect::Nothing;
+            }
+            (Some(Key::Program { .. }), Change::State { .. }) => {
+                self.say("only links can be taken down: Tab shows them", true);
+                return Effect::Nothing;
+            }
+            (None, _) => {
+                self.say("nothing is selected", true);
+                return Effect::Nothing;
+            }
         };
         match change {
             Change::Set => {
@@ -218,6 +228,23 @@ impl App {
             }
         }
         self.mode = Mode::Set { link, direction, both, line };
+        Effect::Nothing
+    }
+
+    fn limit_key(&mut self, key: KeyEvent, node: String, mut line: Line) -> Effect {
+        match key.code {
+            KeyCode::Esc => return Effect::Nothing,
+            KeyCode::Enter => match order::limit(&node, line.text()) {
+                Ok(order) => return Effect::Order(Box::new(order)),
+                // The typed line stays, to be corrected.
+                Err(why) => self.say(why, true),
+            },
+            _ => {
+                self.status = None;
+                line.key(key);
+            }
+        }
+        self.mode = Mode::Limit { node, line };
         Effect::Nothing
     }
 

@@ -21,6 +21,8 @@ pub(super) enum Cell {
     Time(u64),
     /// Parts per billion.
     Loss(u32),
+    /// Thousandths of a processor.
+    Share(u64),
     /// A figure behind a word that says where it comes from: `trace 4mbit`.
     Traced(Box<Cell>),
     /// There is no such thing.
@@ -35,6 +37,7 @@ impl Cell {
             Cell::Count(0) | Cell::Bytes(0) | Cell::Rate(0) | Cell::Time(0) | Cell::Loss(0) => {
                 "-".to_owned()
             }
+            Cell::Share(millis) => quantity::processors(*millis),
             Cell::Count(count) => count.to_string(),
             Cell::Bytes(bytes) => quantity::bytes(*bytes),
             Cell::Rate(rate) => quantity::rate(*rate),
@@ -56,9 +59,11 @@ impl Cell {
 
     fn number(&self) -> Option<u64> {
         match self {
-            Cell::Count(number) | Cell::Bytes(number) | Cell::Rate(number) | Cell::Time(number) => {
-                Some(*number)
-            }
+            Cell::Count(number)
+            | Cell::Bytes(number)
+            | Cell::Rate(number)
+            | Cell::Time(number)
+            | Cell::Share(number) => Some(*number),
             Cell::Loss(parts) => Some(u64::from(*parts)),
             Cell::Traced(mean) => mean.number(),
             Cell::Text(_) | Cell::Missing => None,

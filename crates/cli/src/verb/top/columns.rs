@@ -84,6 +84,10 @@ pub(super) const NODES: &[Column] = &[
     right("pid", "process id of the program inside the node"),
     right("exit", "its exit code, or 128+n for a signal n"),
     left("program", "its words"),
+    right("cpu", "processors: what a limited node had in its last whole second"),
+    right("cpu limit", "what it may have"),
+    right("memory", "what a limited node uses, when last looked at"),
+    right("memory limit", "what it may use"),
 ];
 
 const fn left(heading: &'static str, meaning: &'static str) -> Column {
@@ -155,6 +159,7 @@ fn program(node: &NodeStatus, index: usize, program: Option<&ProgramStatus>) -> 
     let number = |of: fn(&ProgramStatus) -> Option<String>| {
         program.and_then(of).map_or(Cell::Missing, Cell::Text)
     };
+    let (limits, share) = (&node.limits, |millis: u32| Cell::Share(u64::from(millis)));
     let failed = program.is_some_and(|p| p.state == "failed" || p.exit.is_some_and(|e| e != 0));
     Row {
         key: Key::Program { node: node.node.clone(), program: index },
@@ -165,6 +170,10 @@ fn program(node: &NodeStatus, index: usize, program: Option<&ProgramStatus>) -> 
             number(|program| program.pid.map(|pid| pid.to_string())),
             number(|program| program.exit.map(|exit| exit.to_string())),
             text(|program| program.argv.join(" ")),
+            limits.cpu_used_millis.map_or(Cell::Missing, share),
+            limits.cpu_millis.map_or(Cell::Missing, share),
+            limits.memory_used.map_or(Cell::Missing, Cell::Bytes),
+            limits.memory.map_or(Cell::Missing, Cell::Bytes),
         ],
         mood: if failed { Mood::Bad } else { Mood::Calm },
     }

@@ -230,6 +230,7 @@ fn bottom(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
             return frame.render_widget(Line::from("Up Down scroll, any other key: back"), area);
         }
         Mode::Filter { line, .. } => ("/".to_owned(), line),
+        Mode::Limit { node, line } => (format!("limit {}: ", printable(node.clone())), line),
         Mode::Set { link, direction, both, line } => {
             let way = if *both { "both directions" } else { direction.as_str() };
             (format!("set {} ({way}, Tab: change): ", printable(link.clone())), line)

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use windtunnel_control::{LaneChoice, Request};
 use windtunnel_model::Plan;
 
-use crate::verb::set::{describe, replaced};
+use crate::verb::set::{describe, limit_request, replaced};
 
 /// A change, and the message about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +42,20 @@ pub(super) fn set(lanes: LaneChoice, text: &str, plan: &Plan) -> Result<Order, S
         let _ = write!(done, "; its {property} follows no trace any more");
     }
     Ok(Order { request: Request::Set { lanes, patch: Box::new(patch) }, done })
+}
+
+/// Reads what `windtunnel set` would take behind the name of a node: `cpu=50%`.
+///
+/// # Errors
+/// The mistake, in a line.
+pub(super) fn limit(node: &str, text: &str) -> Result<Order, String> {
+    let pair = text.trim().split_once('=').ok_or("write KEY=VALUE, such as cpu=50%")?;
+    let (key, value) = (pair.0.trim(), pair.1.trim());
+    let demand = windtunnel_scenario::parse_limit(key, value)
+        .map_err(|error| message(&error.to_string(), error.hint.as_deref()))?;
+    let request = limit_request(node, &demand)
+        .ok_or_else(|| format!("`{key}` cannot change: cpu, memory and pids can"))?;
+    Ok(Order { request, done: format!("{node}: {key} {value}") })
 }
 
 /// Takes a link down or up.

@@ -5,7 +5,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Color, Modifier};
 use windtunnel_control::{
-    LaneChoice, LaneStatus, NodeStatus, ProgramStatus, Request, RunStatus, Snapshot,
+    LaneChoice, LaneStatus, NodeLimits, NodeStatus, ProgramStatus, Request, RunStatus, Snapshot,
 };
 use windtunnel_model::LinkPatch;
 use windtunnel_scenario::Source;
@@ -40,6 +40,7 @@ fn snapshot() -> Snapshot {
         addresses: vec![address.into()],
         init_pid: 9,
         absent: false,
+        limits: NodeLimits::default(),
         programs,
     };
     let nodes = vec![
@@ -158,16 +159,16 @@ fn nodes_and_their_programs() {
     assert_eq!(
         lines(&mut app, 80, 24)[1..5],
         [
-            "node      addresses state   pid exit program",
-            "web       10.0.0.1  running   2    - nginx -g daemon",
-            "client-10 10.0.0.3  exited    -    7 curl http://web/",
-            "client-2  10.0.0.2  -         -    - -",
+            "node      addresses state   pid exit program          cpu cpu limit memory",
+            "web       10.0.0.1  running   2    - nginx -g daemon    -         -      -",
+            "client-10 10.0.0.3  exited    -    7 curl http://web/   -         -      -",
+            "client-2  10.0.0.2  -         -    - -                  -         -      -",
         ]
     );
     typed(&mut app, "1");
     assert_eq!(names(&mut app)[..2], ["client-2 10.0.0.2", "client-10 10.0.0.3"]);
-    typed(&mut app, "s");
-    assert!(lines(&mut app, 80, 24)[22].starts_with("only links can be changed"));
+    typed(&mut app, "d");
+    assert!(lines(&mut app, 80, 24)[22].starts_with("only links can be taken down"));
 }
 
 #[test]
@@ -232,6 +233,35 @@ fn properties_are_set_in_the_words_of_set() {
     let patch: LinkPatch = windtunnel_scenario::parse_patch(&pairs).unwrap();
     let lanes = LaneChoice { link: "wire".into(), direction: Some("b-a".into()) };
     assert_eq!(order.request, Request::Set { lanes, patch: Box::new(patch) });
+}
+
+#[test]
+fn limits_of_nodes_are_shown_and_set() {
+    let mut app = app();
+    let mut limited = snapshot();
+    limited.status.nodes[0].limits = NodeLimits {
+        cpu_millis: Some(250),
+        cpu_used_millis: Some(249),
+        memory: Some(64_000_000),
+        memory_used: Some(12_500_000),
+        ..NodeLimits::default()
+    };
+    app.update(limited);
+    typed(&mut app, "\t");
+    let shown = lines(&mut app, 140, 24).join("\n");
+    for figure in ["0.249", "0.25", "12.5MB", "64MB"] {
+        assert!(shown.contains(figure), "{figure} in\n{shown}");
+    }
+    typed(&mut app, "scpu=50");
+    let prompt = lines(&mut app, 140, 24)[23].clone();
+    assert!(prompt.starts_with("limit web: cpu=50"), "{prompt}");
+    let Effect::Order(order) = typed(&mut app, "%\n") else { panic!("no order") };
+    assert_eq!(order.request, Request::SetCpu { node: "web".into(), millis: 500 });
+    for wrong in ["cpu", "cpu=x", "send=1MB/s"] {
+        assert_eq!(typed(&mut app, &format!("s{wrong}\n")), Effect::Nothing, "{wrong}");
+        typed(&mut app, "\u{1b}");
+    }
+    assert_eq!(typed(&mut app, "d"), Effect::Nothing, "nodes are not taken down");
 }
 
 #[test]
@@ -331,6 +361,9 @@ fn as_plain_text_all_columns_are_there() {
     assert_eq!(lines[0], "demo, 12.34s after it began, rates over 1s");
     assert!(lines[1].ends_with("on wire  most queued  all drops"), "{}", lines[1]);
     assert!(lines[5].contains("trace 50mbit"), "{}", lines[5]);
-    assert_eq!(lines[7], "node       addresses  state    pid  exit  program");
+    assert_eq!(
+        lines[7],
+        "node       addresses  state    pid  exit  program           cpu  cpu limit  memory  memory limit"
+    );
     assert_eq!(lines.len(), 11);
 }
