@@ -28,4 +28,4 @@ pub mod region;
 
 pub use budget::{Budget, CREDIT_NS};
 pub use controller::{Controller, piece, rescaled};
-pub use region::{Direction, Per, Region};
+pub use region::{Direction, Escape, Hold, Per, Region};

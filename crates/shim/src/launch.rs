@@ -1,5 +1,5 @@
 //! Programs that this library cannot enter, before they take the place of the process: their calls
-//! are shown to the recorder by a filter, which is installed here.
+//! are shown by a filter, which is installed here, to the supervisor of a recorder or of a limit.
 //!
 //! All is done in the process that is about to become the program; in a child of vfork(2) nothing of
 //! the parent's memory is changed. If the program cannot be executed after all, the process stays
@@ -9,6 +9,7 @@ use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use crate::elf::{self, BEGINNING_BYTES, Calls, SCRIPTS_DEEP};
+use crate::pacing::Escape;
 use crate::record::kind::Blind;
 use crate::{c, filter, limit, process, start};
 
@@ -109,7 +110,7 @@ pub unsafe fn before_open(fd: c_int, variables: Variables) -> Launched {
     }
     install(fd).unwrap_or_else(|| {
         process::note(Blind::Static);
-        limit::note_escape();
+        limit::note_escape(Escape::NoFilter);
         Launched::NOTHING
     })
 }
@@ -123,7 +124,7 @@ pub unsafe fn note(name: *const u8, searches: bool) {
     let Some(fd) = (unsafe { open(name, searches) }) else { return };
     if is_direct(fd) {
         process::note(Blind::Static);
-        limit::note_escape();
+        limit::note_escape(Escape::Spawned);
     }
     c::close(fd);
 }

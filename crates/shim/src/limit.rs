@@ -13,7 +13,8 @@ use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use crate::pacing::{Controller, Direction, Per, Region, Slot, rescaled};
+use crate::pacing::region::{KEY, NO_PEER, peer_key};
+use crate::pacing::{Controller, Direction, Escape, Hold, Per, Region, Slot, rescaled};
 use crate::{c, clock, names, process};
 
 static REGION: AtomicPtr<Region> = AtomicPtr::new(ptr::null_mut());
@@ -44,7 +45,9 @@ pub unsafe fn open(path: *const u8) {
     let Some(base) = base else { return };
     let region: *mut Region = base.cast();
     // SAFETY: as many bytes are mapped at the beginning of a page, and any bytes are a region.
-    if unsafe { &*region }.is_valid() {
+    let found = unsafe { &*region };
+    if found.is_valid() {
+        found.count_held(Hold::Library);
         REGION.store(region, Ordering::Release);
     }
 }
@@ -56,9 +59,9 @@ pub fn end() {
 
 /// A program has begun that no limit reaches, or uses a way that none reaches.
 #[cold]
-pub fn note_escape() {
+pub fn note_escape(why: Escape) {
     if let Some(region) = region() {
-        region.count_escape();
+        region.count_escape(why);
     }
 }
 
@@ -89,7 +92,7 @@ impl Word {
 
 const IS_LIMITED: u64 = 1 << 63;
 const IS_STREAM: u64 = 1 << 62;
-const KEY: u64 = IS_STREAM - 1;
+const _: () = assert!(KEY == IS_STREAM - 1);
 
 /// See the table of `descriptors`.
 const DESCRIPTORS: usize = 1 << 20;
@@ -162,7 +165,7 @@ impl Limit {
             Per::Tree => 0,
             Per::Process => u64::from(process::number()),
             Per::Socket => self.word.key(),
-            Per::Peer => peer.map_or(self.word.key(), |(address, _)| hash(&address)),
+            Per::Peer => peer.map_or(self.word.key(), |(address, _)| peer_key(&address)),
         };
         self.region.slot(key, now)
     }
@@ -240,7 +243,7 @@ fn ask(fd: c_int, region: &Region) -> Word {
             let stream = if kind == c::SOCK_STREAM { IS_STREAM } else { 0 };
             let Some(key) = key(fd, region.per()) else {
                 // It has no peer yet.
-                return Word(IS_LIMITED | stream | 1);
+                return Word(IS_LIMITED | stream | NO_PEER);
             };
             Word(IS_LIMITED | stream | key)
         }
@@ -260,15 +263,9 @@ fn key(fd: c_int, per: Per) -> Option<u64> {
         Per::Socket => Some(c::option::<u64>(fd, c::SO_COOKIE).unwrap_or(1) & KEY),
         Per::Peer => {
             let (tuple, is_connected) = names::tuple(fd, 0);
-            is_connected.then(|| hash(&tuple.to))
+            is_connected.then(|| peer_key(&tuple.to))
         }
     }
-}
-
-/// Of an address (FNV-1a), never 0.
-fn hash(address: &[u8; 16]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    (address.iter().fold(0xcbf2_9ce4_8422_2325, step) & KEY).max(2)
 }
 
 /// Descriptors that are forgotten one by one where a range is closed.

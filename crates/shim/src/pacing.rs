@@ -8,4 +8,4 @@ pub mod controller;
 pub mod region;
 
 pub use controller::{Controller, piece, rescaled};
-pub use region::{Direction, Per, Region, Slot};
+pub use region::{Direction, Escape, Hold, Per, Region, Slot};

@@ -28,6 +28,31 @@ pub enum Direction {
     Receive = 1,
 }
 
+/// How programs are held to a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Hold {
+    /// The preload library stands before the functions that move bytes.
+    Library = 0,
+    /// The kernel shows calls to a supervisor before it does them.
+    Notification = 1,
+}
+
+/// Why something is not held to a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum Escape {
+    /// A program that the library cannot enter, started in a way in which no filter can be
+    /// installed for it alone.
+    Spawned = 0,
+    /// A program that the library cannot enter, for which no filter could be installed.
+    NoFilter = 1,
+    /// A stream of the C library on a socket.
+    Stdio = 2,
+    /// A process whose descriptors the supervisor may not look at.
+    Hidden = 3,
+}
+
 /// The region. Zeroed memory becomes one by [`Region::begin`].
 #[derive(Debug)]
 #[repr(C)]
@@ -42,8 +67,13 @@ pub struct Region {
     totals: [Total; 2],
     /// Times that no entry was free, and the first was used.
     crowded: AtomicU64,
-    /// Programs, or ways to move bytes, that were seen and that nothing holds to the limit.
-    escapes: AtomicU64,
+    /// Programs, or ways to move bytes, that were seen and that nothing holds to the limit, by
+    /// [`Escape`].
+    escapes: [AtomicU64; Escape::ALL.len()],
+    /// Programs that are held, by [`Hold`].
+    held: [AtomicU64; 2],
+    /// Calls that were shown to a supervisor and move bytes on sockets.
+    shown: AtomicU64,
     slots: [Slot; SLOTS],
 }
 
@@ -90,6 +120,11 @@ impl Direction {
 impl Per {
     /// All of them, in the order of their numbers.
     pub const ALL: [Per; 4] = [Per::Tree, Per::Process, Per::Socket, Per::Peer];
+}
+
+impl Escape {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Escape; 4] = [Escape::Spawned, Escape::NoFilter, Escape::Stdio, Escape::Hidden];
 }
 
 impl Region {
@@ -214,14 +249,36 @@ impl Region {
     }
 
     /// Counts something that is not held to the limit.
-    pub fn count_escape(&self) {
-        self.escapes.fetch_add(1, Ordering::Relaxed);
+    pub fn count_escape(&self, why: Escape) {
+        self.escapes[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was seen that is not held to the limit.
+    /// What was seen that is not held to the limit, for one reason.
     #[must_use]
-    pub fn escapes(&self) -> u64 {
-        self.escapes.load(Ordering::Relaxed)
+    pub fn escapes(&self, why: Escape) -> u64 {
+        self.escapes[why as usize].load(Ordering::Relaxed)
+    }
+
+    /// Counts a program that is held.
+    pub fn count_held(&self, how: Hold) {
+        self.held[how as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Programs that are held in one way.
+    #[must_use]
+    pub fn held(&self, how: Hold) -> u64 {
+        self.held[how as usize].load(Ordering::Relaxed)
+    }
+
+    /// Counts a call that was shown to a supervisor.
+    pub fn count_shown(&self) {
+        self.shown.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Calls that were shown to a supervisor.
+    #[must_use]
+    pub fn shown(&self) -> u64 {
+        self.shown.load(Ordering::Relaxed)
     }
 
     /// Times that something with a budget of its own had to share that of others.
@@ -245,6 +302,18 @@ impl Slot {
     }
 }
 
+/// The key of the budget of an address, where IPv4 is mapped into IPv6 (FNV-1a); never 0 or 1.
+#[must_use]
+pub fn peer_key(address: &[u8; 16]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    (address.iter().fold(0xcbf2_9ce4_8422_2325, step) & KEY).max(2)
+}
+
+/// The bits of a key.
+pub const KEY: u64 = (1 << 62) - 1;
+/// The key of what has no peer yet, or none that is known.
+pub const NO_PEER: u64 = 1;
+
 /// Entries: what may have a budget of its own at one time, besides what has none left to pay.
 pub const SLOTS: usize = 1024;
 
@@ -255,7 +324,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const IDLE_NS: u64 = 1_000_000_000;
 /// `WTlimit` and a format's number.
 const MAGIC: u64 = u64::from_le_bytes(*b"WTlimit\x01");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -281,7 +350,9 @@ mod tests {
             generation: AtomicU32::new(0),
             totals: [total(), total()],
             crowded: AtomicU64::new(0),
-            escapes: AtomicU64::new(0),
+            escapes: [const { AtomicU64::new(0) }; 4],
+            held: [const { AtomicU64::new(0) }; 2],
+            shown: AtomicU64::new(0),
             slots: std::array::from_fn(slot),
         };
         assert!(!region.is_valid());
