@@ -3,8 +3,8 @@
 //!
 //! A process installs [`filter`] for itself and for all that it will start, and hands the
 //! [`Listener`] to the supervisor. Each of its calls that the filter shows waits until the
-//! supervisor lets it go on; the supervisor here can do nothing else, so that it cannot change what
-//! a call does. When the last copy of a listener is closed, the kernel refuses the calls that it
+//! supervisor lets it go on, or has it fail; the supervisor here can do nothing else, so that it
+//! cannot change what a call does. When the last copy of a listener is closed, the kernel refuses the calls that it
 //! would have shown with `ENOSYS`: a supervisor has to live as long as the programs.
 
 pub mod filter;
@@ -72,8 +72,19 @@ impl Listener {
     /// # Errors
     /// What ioctl(2) says.
     pub fn resume(&self, id: u64) -> io::Result<()> {
-        let flags = USER_NOTIF_CONTINUE;
-        let answer = libc::seccomp_notif_resp { id, val: 0, error: 0, flags };
+        self.answer(id, 0, USER_NOTIF_CONTINUE)
+    }
+
+    /// Has a call fail with an errno. That it has gone is not a failure.
+    ///
+    /// # Errors
+    /// What ioctl(2) says.
+    pub fn fail(&self, id: u64, errno: i32) -> io::Result<()> {
+        self.answer(id, -errno, 0)
+    }
+
+    fn answer(&self, id: u64, error: i32, flags: u32) -> io::Result<()> {
+        let answer = libc::seccomp_notif_resp { id, val: 0, error, flags };
         // SAFETY: as in `receive`; the kernel only reads it.
         let returned = unsafe { libc::ioctl(self.0.as_raw_fd(), SEND as _, &raw const answer) };
         match check(returned) {

@@ -3,8 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::sockopt::Timeout;
+use rustix::net::{AddressFamily, RecvFlags, SocketType, sockopt};
 
 use crate::ffi::{check, socklen};
 
@@ -33,6 +35,81 @@ pub fn protocol(descriptor: impl AsFd) -> io::Result<Option<Protocol>> {
         SocketType::DGRAM if protocol == Some(rustix::net::ipproto::UDP) => Some(Protocol::Udp),
         _ => None,
     })
+}
+
+/// What a socket of IPv4 or IPv6 is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// It has bytes, and not messages.
+    pub is_stream: bool,
+    /// `None`: another one, such as MPTCP or ICMP.
+    pub protocol: Option<Protocol>,
+}
+
+/// The kind of a socket of IPv4 or IPv6, whatever its protocol; `None`: another one, or no socket.
+///
+/// # Errors
+/// `EBADF`.
+pub fn kind(descriptor: impl AsFd) -> io::Result<Option<Kind>> {
+    let domain = match sockopt::socket_domain(&descriptor) {
+        // A descriptor that only names a file (`O_PATH`) says so by EBADF.
+        Err(rustix::io::Errno::NOTSOCK | rustix::io::Errno::BADF) => return Ok(None),
+        domain => domain?,
+    };
+    if domain != AddressFamily::INET && domain != AddressFamily::INET6 {
+        return Ok(None);
+    }
+    let is_stream = sockopt::socket_type(&descriptor)? == SocketType::STREAM;
+    Ok(Some(Kind { is_stream, protocol: protocol(&descriptor)? }))
+}
+
+/// The kernel's memory of a socket, in bytes: payload with what the kernel needs for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// What has come and was not read.
+    pub received: u32,
+    /// The most that may wait to be sent.
+    pub send_limit: u32,
+    /// What waits to be sent, or to be acknowledged.
+    pub send_queued: u32,
+}
+
+/// The memory of a socket (`SO_MEMINFO`, Linux 4.12).
+///
+/// # Errors
+/// `ENOTSOCK`.
+pub fn memory(socket: impl AsFd) -> io::Result<Memory> {
+    // The kernel's linux/sock_diag.h.
+    let mut words = [0_u32; 9];
+    let mut length = socklen::<[u32; 9]>();
+    let raw = socket.as_fd().as_raw_fd();
+    // SAFETY: both pointers are to live values, and `length` is the size of the first.
+    let returned = unsafe {
+        let value = words.as_mut_ptr().cast();
+        libc::getsockopt(raw, libc::SOL_SOCKET, libc::SO_MEMINFO, value, &raw mut length)
+    };
+    check(returned)?;
+    Ok(Memory { received: words[0], send_limit: words[3], send_queued: words[5] })
+}
+
+/// How long calls that send, or receive, may wait (`SO_SNDTIMEO`, `SO_RCVTIMEO`); `None`: for ever.
+///
+/// # Errors
+/// `ENOTSOCK`.
+pub fn timeout(socket: impl AsFd, sends: bool) -> io::Result<Option<Duration>> {
+    let which = if sends { Timeout::Send } else { Timeout::Recv };
+    Ok(sockopt::socket_timeout(socket, which)?)
+}
+
+/// Where the next message comes from, which stays to be received; `None` where it names no address.
+///
+/// # Errors
+/// `EAGAIN` where there is none.
+pub fn sender_of_next(socket: impl AsFd) -> io::Result<Option<SocketAddr>> {
+    let mut byte = [0; 1];
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let (_, _, from) = rustix::net::recvfrom(socket, &mut byte, flags)?;
+    Ok(from.and_then(|address| address.try_into().ok()))
 }
 
 /// The kernel's number of the socket, which no other socket of the machine gets.
