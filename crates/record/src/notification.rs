@@ -9,13 +9,16 @@
 //! Nothing of the program is kept: a copy of its socket lives from when a call is shown until it
 //! goes on, so that closing, ends of connections and ports are as without a recorder.
 //!
+//! What a call would do ([`call::Shown`]), whose it is ([`process::Processes`]) and how far a socket
+//! is ([`Position`]) serve the supervisor of a limit as well.
+//!
 //! The kernel refuses calls that nothing can look at any more (`ENOSYS`), so the thread lives as
 //! long as the process: a [`Supervision`] that is dropped leaves it, and [`Supervision::finish`] is
 //! for when the programs have ended. If looking panics, calls still go on, unseen.
 
-mod call;
+pub mod call;
 mod node;
-mod process;
+pub mod process;
 mod socket;
 mod work;
 
@@ -32,6 +35,7 @@ use windtunnel_sys::poll::{Event, Set};
 
 use crate::drain::Feed;
 use crate::shelf::Shelf;
+pub use socket::Position;
 use work::Work;
 
 /// A thread that lets calls go on, and records them.

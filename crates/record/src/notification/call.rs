@@ -7,8 +7,9 @@ use windtunnel_sys::seccomp::filter::number;
 use super::process::read_words;
 
 /// What is about to happen to a process.
+#[expect(missing_docs, reason = "the fields are the arguments of the calls")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub enum Shown {
     /// Bytes go through descriptors: `sends` out of the program, by so many bytes at most.
     Transfer {
         call: Call,
@@ -48,7 +49,8 @@ pub(super) enum Shown {
 
 impl Shown {
     /// Reads the arguments; lists of buffers are in the memory of the thread.
-    pub(super) fn of(shown: &Notification) -> Shown {
+    #[must_use]
+    pub fn of(shown: &Notification) -> Shown {
         let [a, b, c, d, e, _] = shown.arguments;
         let (from, to) = (low(a), low(b));
         let transfer =
@@ -99,7 +101,8 @@ fn low(argument: u64) -> i32 {
 }
 
 /// The lengths of a list of buffers (`struct iovec`), summed up.
-fn total(thread: i32, address: u64, count: u64) -> u64 {
+#[must_use]
+pub fn total(thread: i32, address: u64, count: u64) -> u64 {
     let most = usize::try_from(count.min(BUFFERS_MAX)).unwrap_or(0);
     let words = read_words(thread, address, most * 2);
     words.chunks_exact(2).fold(0, |sum, buffer| sum.saturating_add(buffer[1]))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use windtunnel_model::NodeId;
@@ -13,7 +13,7 @@ use windtunnel_sys::socket::{self, Protocol};
 
 use super::FLOW_FIRST;
 use super::call::Shown;
-use super::process::{Process, Processes, read_words};
+use super::process::{Process, Processes, read_address};
 use super::socket::{Pending, Position, Socket, definitions, saturate};
 use crate::shelf::Shelf;
 
@@ -82,7 +82,7 @@ impl Node {
                 self.transfer(caller, to, to_call, true, asked)?;
             }
             Shown::Connect { descriptor, address, length } => {
-                let target = target(caller.thread, address, length);
+                let target = read_address(caller.thread, address, length);
                 self.connect(caller, descriptor, target)?;
             }
             Shown::Accept { descriptor } => self.accept(caller, descriptor)?,
@@ -355,25 +355,8 @@ fn datagram(socket: &mut Socket, pending: &mut Pending, used: &Use) -> Record {
     pending.with_result(socket.flow, result)
 }
 
-/// The address that a call of connect(2) names.
-fn target(thread: i32, address: u64, length: u64) -> Option<SocketAddr> {
-    let words =
-        read_words(thread, address, usize::try_from(length.min(32)).ok()?.div_ceil(8).min(4));
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let family = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
-    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
-    let ip: IpAddr = match family {
-        AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(bytes.get(4..8)?).ok()?).into(),
-        AF_INET6 => Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(8..24)?).ok()?).into(),
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, port))
-}
-
 /// Connections of a node that were taken and not used yet; of more the begin is not recorded.
 const ACCEPTS_MAX: usize = 10_000;
-const AF_INET: u16 = 2;
-const AF_INET6: u16 = 10;
 /// "Bad file descriptor", of errno(3).
 const EBADF: i32 = 9;
 /// "Try again".

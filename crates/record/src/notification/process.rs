@@ -2,25 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use windtunnel_sys::process::{self, Pid};
 
 /// A process.
 #[derive(Debug)]
-pub(super) struct Process {
+pub struct Process {
     /// Its number in its own PID namespace.
-    pub(super) number: u32,
-    pub(super) name: [u8; 16],
+    pub number: u32,
+    /// Its program's name.
+    pub name: [u8; 16],
     pidfd: OwnedFd,
     /// What its descriptors are, as far as they have been looked at: a socket's cookie, or `None`
     /// for something else.
-    pub(super) descriptors: BTreeMap<i32, Option<u64>>,
+    pub descriptors: BTreeMap<i32, Option<u64>>,
 }
 
 /// Processes by their threads, as the host process numbers them.
 #[derive(Debug, Default)]
-pub(super) struct Processes {
+pub struct Processes {
     /// For each thread, its process and when that was found out.
     threads: BTreeMap<i32, (i32, u64)>,
     processes: BTreeMap<i32, Process>,
@@ -29,11 +31,10 @@ pub(super) struct Processes {
 impl Processes {
     /// The process of a thread whose call waits; whether it was not known. Numbers of processes
     /// come again, so what is known of a thread is not believed for longer than a second.
-    pub(super) fn of_thread(
-        &mut self,
-        thread: i32,
-        now_ns: u64,
-    ) -> io::Result<(i32, bool, &mut Process)> {
+    ///
+    /// # Errors
+    /// If there is no such thread.
+    pub fn of_thread(&mut self, thread: i32, now_ns: u64) -> io::Result<(i32, bool, &mut Process)> {
         let known = self.threads.get(&thread).filter(|(pid, found_ns)| {
             now_ns.saturating_sub(*found_ns) < BELIEVED_NS && self.processes.contains_key(pid)
         });
@@ -67,18 +68,19 @@ impl Processes {
     }
 
     /// A process that was seen.
-    pub(super) fn known(&mut self, pid: i32) -> Option<&mut Process> {
+    pub fn known(&mut self, pid: i32) -> Option<&mut Process> {
         self.processes.get_mut(&pid)
     }
 
     /// The process has ended, or is about to.
-    pub(super) fn forget(&mut self, pid: i32) {
+    pub fn forget(&mut self, pid: i32) {
         self.processes.remove(&pid);
         self.threads.retain(|_, (of, _)| *of != pid);
     }
 
     /// Whether a descriptor of any process is this socket.
-    pub(super) fn refer_to(&self, cookie: u64) -> bool {
+    #[must_use]
+    pub fn refer_to(&self, cookie: u64) -> bool {
         let mut all = self.processes.values().flat_map(|process| process.descriptors.values());
         all.any(|known| *known == Some(cookie))
     }
@@ -86,7 +88,10 @@ impl Processes {
 
 impl Process {
     /// A copy of a descriptor, which has to be closed before the call goes on.
-    pub(super) fn copy(&self, descriptor: i32) -> io::Result<OwnedFd> {
+    ///
+    /// # Errors
+    /// What pidfd_getfd(2) says.
+    pub fn copy(&self, descriptor: i32) -> io::Result<OwnedFd> {
         process::pidfd_getfd(&self.pidfd, descriptor)
     }
 }
@@ -99,7 +104,8 @@ fn inner_number(pid: i32) -> Option<u32> {
 }
 
 /// Numbers of this length in the memory of a process; fewer where it has not as much there.
-pub(super) fn read_words(thread: i32, address: u64, most: usize) -> Vec<u64> {
+#[must_use]
+pub fn read_words(thread: i32, address: u64, most: usize) -> Vec<u64> {
     let mut bytes = vec![0; most * 8];
     let pid = Pid::from_raw(thread);
     let read = pid.and_then(|pid| process::read_memory(pid, address, &mut bytes).ok());
@@ -107,4 +113,22 @@ pub(super) fn read_words(thread: i32, address: u64, most: usize) -> Vec<u64> {
     whole.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect()
 }
 
+/// The address of the Internet's protocols that `struct sockaddr` in the memory of a process names.
+#[must_use]
+pub fn read_address(thread: i32, address: u64, length: u64) -> Option<SocketAddr> {
+    let words =
+        read_words(thread, address, usize::try_from(length.min(32)).ok()?.div_ceil(8).min(4));
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let family = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
+    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
+    let ip: IpAddr = match family {
+        AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(bytes.get(4..8)?).ok()?).into(),
+        AF_INET6 => Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(8..24)?).ok()?).into(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
 const BELIEVED_NS: u64 = 1_000_000_000;
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;

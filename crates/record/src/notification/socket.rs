@@ -43,18 +43,23 @@ pub(super) struct Pending {
 
 /// How far a socket is, at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position {
+pub struct Position {
     /// Bytes written and read by programs.
-    pub(super) at: [u64; 2],
+    pub at: [u64; 2],
     /// Whether the other side has ended its direction.
-    pub(super) fin_came: bool,
-    pub(super) state: u8,
-    pub(super) is_nonblocking: bool,
+    pub fin_came: bool,
+    /// Of TCP: [`crate::tcp_info::state`].
+    pub state: u8,
+    /// Whether calls on it return at once.
+    pub is_nonblocking: bool,
 }
 
 impl Position {
     /// Of a TCP socket. What comes in meanwhile would spoil what was read: then once more.
-    pub(super) fn of(socket: &OwnedFd) -> io::Result<Position> {
+    ///
+    /// # Errors
+    /// What getsockopt(2) says.
+    pub fn of(socket: &OwnedFd) -> io::Result<Position> {
         let is_nonblocking = socket::is_nonblocking(socket)?;
         let mut info = tcp_info(socket)?;
         for _ in 0..TRIES {
@@ -82,7 +87,8 @@ impl Position {
     /// The position, given the last state. Of a closed connection it does not show whether the
     /// kernel counts a FIN among what it received. It does if one side had ended: a connection that
     /// is open is closed at once only by a reset.
-    pub(super) fn after(mut self, last: &mut u8) -> Position {
+    #[must_use]
+    pub fn after(mut self, last: &mut u8) -> Position {
         use state::{CLOSE_WAIT, CLOSED, CLOSING, FIN_WAIT_1, FIN_WAIT_2, LAST_ACK};
         if self.state != CLOSED {
             *last = self.state;
@@ -94,7 +100,8 @@ impl Position {
     }
 
     /// Whether it has been connected.
-    pub(super) fn is_connected(&self) -> bool {
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
         !matches!(self.state, state::SYN_SENT | state::LISTEN | state::CLOSED)
     }
 }
