@@ -1,25 +1,28 @@
 //! Limits of programs outside any emulation, on the machine's own network.
 //!
 //! [`command`] starts a program with the preload library, which has its calls wait for the budget in
-//! a region ([`windtunnel_budget::pacing`]); the programs that it starts are under the same. The
+//! a region ([`windtunnel_budget::pacing`]); the programs that it starts are under the same. Calls of
+//! those that the library cannot enter wait for a thread of this process ([`supervision`]). The
 //! region is a file in a folder of this user, by which [`set`] changes a limit and [`list`] shows
 //! them. One that has a name is shared by all commands that name it.
 
 mod place;
 mod registry;
+mod supervision;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 
 use serde::Serialize;
-use windtunnel_budget::pacing::{Direction, Per};
+use windtunnel_budget::pacing::{Direction, Escape, Hold, Per};
 use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, Step};
-use windtunnel_sys::{clock, seccomp};
+use windtunnel_sys::{capability, clock, seccomp};
 
 use crate::outside::end::Signals;
 use crate::outside::start;
 use place::Place;
 pub use registry::{Shared, list, set};
+use supervision::Supervision;
 
 /// What limits a command.
 #[derive(Debug, Clone)]
@@ -43,8 +46,30 @@ pub struct Status {
     pub receive: Moved,
     /// Times that sockets or peers had to share the budget of others, because there were too many.
     pub crowded: u64,
+    pub held: Held,
     /// Programs, or ways to move bytes, that were seen and that the limit does not hold.
     pub escapes: u64,
+    /// Of these, how many for which reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_limited: Vec<NotLimited>,
+}
+
+/// How programs are held.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Held {
+    /// Programs that the preload library was loaded into.
+    pub by_library: u64,
+    /// Processes whose calls the kernel shows before it does them.
+    pub by_notification: u64,
+    /// Calls on sockets that were shown so.
+    pub notified_calls: u64,
+}
+
+/// What is not held, for one reason.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct NotLimited {
+    pub count: u64,
+    pub what: &'static str,
 }
 
 /// What has moved in a direction.
@@ -83,8 +108,6 @@ pub struct Ended {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitError {
-    #[error("{0:?} makes its system calls itself, so that no library can hold it to a limit")]
-    Direct(OsString),
     #[error("{0:?} gains rights by its file, so that no library can be loaded into it")]
     GainsRights(OsString),
     #[error("programs here are under a limit, or recorded, already")]
@@ -128,9 +151,12 @@ pub fn command(
     process::set_child_subreaper().map_err(system("inherit orphans"))?;
     let shared = Shared::join(wanted)?;
     let place = Place::make().map_err(system("give programs the library"))?;
+    let region = shared.region_again().map_err(system("map the file of a limit"))?;
+    let door = place.make_door().map_err(system("give programs a door for listeners"))?;
+    let supervision = Supervision::start(region, door).map_err(system("hold static programs"))?;
     seccomp::refuse_rings().map_err(system("refuse io_uring to programs"))?;
     let began_ns = clock::monotonic_ns();
-    let pid = spawn(arguments, &place, &shared).map_err(|source| {
+    let pid = spawn(arguments, &place, &shared, &supervision).map_err(|source| {
         let program = program.to_owned();
         LimitError::Command { program, source }
     })?;
@@ -143,6 +169,7 @@ pub fn command(
         waits();
         signals.wait_until(|| !has_children());
     }
+    supervision.finish();
     Ok(Ended {
         program: format!("windtunnel {}", env!("CARGO_PKG_VERSION")),
         command: arguments.iter().map(|word| word.display().to_string()).collect(),
@@ -163,13 +190,15 @@ fn check(program: &OsStr) -> Result<(), LimitError> {
     if start::gains_rights(program) {
         return Err(LimitError::GainsRights(program.to_owned()));
     }
-    if start::is_direct(program) {
-        return Err(LimitError::Direct(program.to_owned()));
-    }
     Ok(())
 }
 
-fn spawn(arguments: &[OsString], place: &Place, shared: &Shared) -> Result<Pid, SpawnError> {
+fn spawn(
+    arguments: &[OsString],
+    place: &Place,
+    shared: &Shared,
+    supervision: &Supervision,
+) -> Result<Pid, SpawnError> {
     use std::os::fd::AsFd;
     let failed = |error: io::Error| SpawnError { step: Step::Exec, error };
     let mut variables: std::collections::BTreeMap<OsString, OsString> =
@@ -181,6 +210,11 @@ fn spawn(arguments: &[OsString], place: &Place, shared: &Shared) -> Result<Pid, 
     let mut plan =
         SpawnPlan::new(&words, &environment, [input.as_fd(), output.as_fd(), error.as_fd()]);
     plan.inherits = true;
+    let program = arguments.first().map_or(OsStr::new(""), |program| program);
+    plan.supervisor = start::is_direct(program).then(|| supervision.socket());
+    // What a filter needs of a user without rights.
+    let has_rights = capability::effective().is_ok_and(|has| has.sys_admin);
+    plan.no_new_privs = plan.supervisor.is_some() && !has_rights;
     process::spawn(&plan)
 }
 
@@ -230,8 +264,35 @@ impl Status {
             send: Moved::of(region.sum(Direction::Send)),
             receive: Moved::of(region.sum(Direction::Receive)),
             crowded: region.crowded(),
-            escapes: region.escapes(),
+            held: Held {
+                by_library: region.held(Hold::Library),
+                by_notification: region.held(Hold::Notification),
+                notified_calls: region.shown(),
+            },
+            escapes: Escape::ALL.into_iter().map(|why| region.escapes(why)).sum(),
+            not_limited: not_limited(region),
         }
+    }
+}
+
+fn not_limited(region: &windtunnel_budget::pacing::Region) -> Vec<NotLimited> {
+    let each = Escape::ALL.into_iter();
+    let each = each.map(|why| NotLimited { count: region.escapes(why), what: sentence(why) });
+    each.filter(|it| it.count > 0).collect()
+}
+
+/// What something is that is not held, in the plural, and why.
+fn sentence(why: Escape) -> &'static str {
+    match why {
+        Escape::Spawned => {
+            "static programs that were started by posix_spawn(3), system(3) or popen(3), where a \
+             filter would hold the program that starts them as well"
+        }
+        Escape::NoFilter => {
+            "programs that the library cannot enter and for which no filter could be installed"
+        }
+        Escape::Stdio => "streams of the C library on sockets (fdopen(3))",
+        Escape::Hidden => "processes whose descriptors may not be looked at",
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use windtunnel_budget::pacing::Per;
-use windtunnel_host::limit::{self, Ended, LimitError, Moved, Status, Wanted};
+use windtunnel_host::limit::{self, Ended, Held, LimitError, Moved, Status, Wanted};
 use windtunnel_model::{Rate, Span};
 
 use crate::arguments::Format;
@@ -211,14 +211,23 @@ fn lines(status: &Status) -> Vec<String> {
             status.crowded
         ));
     }
-    if status.escapes > 0 {
-        lines.push(format!(
-            "NOT LIMITED: {} programs or streams that the library cannot hold (static programs, stdio \
-             on sockets); see docs/limit.md",
-            status.escapes
-        ));
+    if status.held.by_notification > 0 {
+        lines.push(held(&status.held));
     }
+    let not_limited = status.not_limited.iter();
+    lines.extend(
+        not_limited.map(|it| format!("NOT LIMITED: {} {}; see docs/limit.md", it.count, it.what)),
+    );
     lines
+}
+
+/// How programs were held.
+fn held(held: &Held) -> String {
+    format!(
+        "held: {} programs by the library; {} processes, static or without it, by notification, in {} \
+         calls",
+        held.by_library, held.by_notification, held.notified_calls
+    )
 }
 
 fn part(verb: &str, moved: &Moved) -> String {
@@ -264,7 +273,7 @@ fn failed(error: LimitError) -> Failure {
             _ => (Exit::NOT_EXECUTABLE, None),
         },
         LimitError::NoLimit(_) => (Exit::Usage.code(), Some("`windtunnel limit list` shows them")),
-        LimitError::Direct(_) => (
+        LimitError::GainsRights(_) => (
             Exit::Machine.code(),
             Some("a node of an emulated network limits any program: `rate` of its link"),
         ),

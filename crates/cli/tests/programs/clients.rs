@@ -147,8 +147,14 @@ pub(crate) fn go() -> Option<PathBuf> {
 
 /// Compiles the static program `fetch` into the test's folder.
 pub(crate) fn build_fetch(lab: &Lab, go: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/fetch.go");
-    let binary = lab.path().join("fetch");
+    build_go(lab, go, "fetch");
+}
+
+/// Compiles a program beside these tests into the test's folder, without any library.
+pub(crate) fn build_go(lab: &Lab, go: &Path, name: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let source = folder.join(format!("{name}.go"));
+    let binary = lab.path().join(name);
     let mut build = Command::new(go);
     build.arg("build").arg("-o").arg(&binary).arg(source).current_dir(lab.path());
     build.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GOPROXY", "off");

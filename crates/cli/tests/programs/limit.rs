@@ -5,10 +5,13 @@
 //! and one call. That programs wait for nothing else shows in the time that they waited: it is most
 //! of the time that the rate asks for.
 
+#[path = "limit/notified.rs"]
+mod notified;
+
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -212,13 +215,23 @@ fn the_code_of_the_command_is_kept_and_what_cannot_be_limited_is_said() {
     if is_missing(&["busybox"]) {
         return;
     }
-    let (code, said) = run(&["busybox", "true"]);
-    assert_eq!((code, said.contains("makes its system calls itself")), (Some(4), true), "{said}");
-    let (code, said) = run(&["sh", "-c", "busybox true"]);
-    assert_eq!((code, said.contains("NOT LIMITED: 1 programs")), (Some(0), true), "{said}");
-    // A program that gets none of the variables cannot be reached either.
-    let (code, said) = run(&["env", "-i", "/bin/true"]);
-    assert_eq!((code, said.contains("NOT LIMITED: 1 programs")), (Some(0), true), "{said}");
+    // Programs that the library cannot enter, or that get none of the variables.
+    for words in
+        [&["busybox", "true"][..], &["sh", "-c", "busybox true"], &["env", "-i", "/bin/true"]]
+    {
+        let (code, said) = run(words);
+        assert_eq!(code, Some(0), "{words:?}: {said}");
+        assert!(said.contains("1 processes, static or without it, by notification"), "{said}");
+        assert!(!said.contains("NOT LIMITED"), "{words:?}: {said}");
+    }
+    // One that another process is made for at once.
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let program = find_program("busybox").unwrap();
+    let spawn = format!("import os; os.posix_spawn({program:?}, ['busybox', 'true'], os.environ)");
+    let (code, said) = run(&["python3", "-c", &spawn]);
+    assert_eq!((code, said.contains("NOT LIMITED: 1 static programs")), (Some(0), true), "{said}");
 }
 
 #[test]
@@ -356,30 +369,4 @@ fn nginx_and_its_clients_are_held_to_their_limits() {
     let bytes = ended["send"]["bytes"].as_u64().unwrap();
     assert!(bytes > 2_000_000, "{ended}");
     assert_held(&ended, "send", bytes, 50_000);
-}
-
-#[test]
-fn a_static_program_of_go_is_refused_and_not_let_through() {
-    let lab = Lab::new(users()[0]);
-    let Some(program) = go_program(&lab) else { return };
-    let arguments = ["limit", "--send", "1MB/s", "--", program.as_str()];
-    let output = lab.windtunnel(&arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(4));
-}
-
-/// A static program of Go; where there is no compiler another static program does.
-fn go_program(lab: &Lab) -> Option<String> {
-    let path = lab.path().join("program");
-    let source = lab.write("main.go", "package main\nfunc main() {}\n");
-    let built = Command::new("/usr/local/go/bin/go")
-        .args(["build", "-o"])
-        .args([&path, &source])
-        .env("CGO_ENABLED", "0")
-        .env("GOCACHE", lab.path().join("cache"))
-        .env("HOME", lab.path())
-        .status();
-    if built.is_ok_and(|status| status.success()) {
-        return Some(path.display().to_string());
-    }
-    find_program("busybox").map(|path| path.display().to_string())
 }

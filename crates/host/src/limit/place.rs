@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use windtunnel_record::preload;
-use windtunnel_sys::process;
+use windtunnel_sys::{process, unix};
 
 use crate::outside::place::{make_folder, with_library};
 
@@ -29,6 +30,11 @@ impl Place {
         Ok(place)
     }
 
+    /// Makes the socket at which libraries hand over listeners of programs that they cannot enter.
+    pub(super) fn make_door(&self) -> io::Result<OwnedFd> {
+        unix::bind_path(&self.door(), 0o600)
+    }
+
     /// The variables of a program under the limit of a file. `preload` is that of its own.
     pub(super) fn variables(
         &self,
@@ -38,9 +44,12 @@ impl Place {
         [
             ("LD_PRELOAD".into(), with_library(preload, &self.library())),
             (VARIABLE.into(), region.into()),
-            // Nothing listens there: a program that the library cannot enter is counted.
-            (preload::DOOR_VARIABLE.into(), self.folder.join("door").into()),
+            (preload::DOOR_VARIABLE.into(), self.door().into()),
         ]
+    }
+
+    fn door(&self) -> PathBuf {
+        self.folder.join("door")
     }
 
     fn library(&self) -> PathBuf {

@@ -58,6 +58,11 @@ impl Shared {
         &self.path
     }
 
+    /// The region, mapped once more: for a thread.
+    pub(super) fn region_again(&self) -> io::Result<Limited> {
+        Limited::open(&self.file)
+    }
+
     pub(super) fn status(&self) -> Status {
         Status::of(self.id.clone(), &self.region)
     }

@@ -1,0 +1,73 @@
+//! The programs of a limit that the preload library cannot enter: static ones, and those of Go.
+//!
+//! Such a program runs under the filter by which recording sees its calls
+//! ([`windtunnel_sys::seccomp`]). A thread gets each call before the kernel does it, and lets it go
+//! on, unchanged, once its bytes may move. It never sleeps for one call: what waits is kept by its
+//! time, and other calls go on meanwhile.
+//!
+//! As a call comes before its result is known, the bytes that it can move are claimed: all that a
+//! call sends that may block, no more than the socket has room for of one that must not, and what
+//! there is to receive. How far a stream of TCP is shows exactly at the next call on it, and the
+//! difference is charged or given back then. What is no TCP has no such position: a datagram is
+//! taken to be sent, and a call that would wait for one is let go when it has come.
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | `transfer` | what a call would move, and through which descriptor |
+//! | `look` | whether a call goes on, and when |
+//! | `sockets` | how far streams are, and what they were let do |
+//! | `waits` | calls that wait, by their time |
+//! | `work` | the thread |
+
+mod look;
+mod sockets;
+mod transfer;
+mod waits;
+mod work;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use windtunnel_sys::limited::Limited;
+use windtunnel_sys::poll::{Event, Set, Timer};
+use windtunnel_sys::unix;
+
+use look::Looker;
+use work::Work;
+
+/// The thread, which the calls of programs need: it has to live as long as they do.
+#[derive(Debug)]
+pub(super) struct Supervision {
+    stop: Arc<Event>,
+    /// The end at which the command hands over its listener.
+    socket: OwnedFd,
+    thread: JoinHandle<()>,
+}
+
+impl Supervision {
+    /// Starts the thread. Preload libraries hand over listeners at `door`.
+    pub(super) fn start(region: Limited, door: OwnedFd) -> io::Result<Supervision> {
+        let (ours, socket) = unix::seqpacket_pair()?;
+        let stop = Arc::new(Event::open()?);
+        let (set, timer) = (Set::open()?, Timer::open()?);
+        let work = Work::new(set, timer, &stop, Looker::new(region), [ours, door])?;
+        let thread = std::thread::Builder::new().name("supervisor".to_owned());
+        let thread = thread.spawn(move || work.run())?;
+        Ok(Supervision { stop, socket, thread })
+    }
+
+    /// Where the command hands over its listener.
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Ends. Calls of programs that are left will fail (`ENOSYS`).
+    pub(super) fn finish(self) {
+        // The counter of an event cannot overflow by one.
+        let _ = self.stop.raise();
+        // A panic there has been printed.
+        let _ = self.thread.join();
+    }
+}

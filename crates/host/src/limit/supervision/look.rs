@@ -1,0 +1,378 @@
+//! Whether a call goes on, and when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, SeekFrom};
+use windtunnel_budget::pacing::region::{KEY, NO_PEER, peer_key};
+use windtunnel_budget::pacing::{Controller, Direction, Escape, Hold, Per};
+use windtunnel_record::notification::Position;
+use windtunnel_record::notification::call::Shown;
+use windtunnel_record::notification::process::{Processes, read_words};
+use windtunnel_record::tcp_info::state::LISTEN;
+use windtunnel_sys::limited::Limited;
+use windtunnel_sys::seccomp::Notification;
+use windtunnel_sys::socket::{self, Kind, Protocol};
+
+use super::sockets::{Sockets, Used};
+use super::transfer::{Source, Transfer};
+use super::waits::{Claim, Why};
+
+/// What is known of the processes under filters, and of their sockets.
+#[derive(Debug)]
+pub(super) struct Looker {
+    pub(super) region: Limited,
+    processes: Processes,
+    sockets: Sockets,
+    /// Processes that were counted, each as long as its program runs.
+    counted: BTreeSet<i32>,
+    /// The processes that were seen at each listener.
+    seen: BTreeMap<u64, BTreeSet<i32>>,
+    /// Processes whose descriptors may not be looked at.
+    hidden: BTreeSet<i32>,
+}
+
+/// What becomes of a call.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It goes on.
+    Go,
+    /// It waits; with how long it may do so at the most.
+    Wait(Why, Option<u64>),
+}
+
+/// A call that is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look<'a> {
+    pub(super) listener: u64,
+    pub(super) shown: &'a Notification,
+    pub(super) now_ns: u64,
+    /// The socket became readable: it does not wait for a message any more.
+    pub(super) is_ready: bool,
+}
+
+/// A socket of which a call moves bytes.
+struct Touched {
+    copy: OwnedFd,
+    kind: Kind,
+    used: Used,
+    /// What has come and can be received.
+    unread: u64,
+}
+
+impl Looker {
+    pub(super) fn new(region: Limited) -> Looker {
+        Looker {
+            region,
+            processes: Processes::default(),
+            sockets: Sockets::default(),
+            counted: BTreeSet::new(),
+            seen: BTreeMap::new(),
+            hidden: BTreeSet::new(),
+        }
+    }
+
+    /// Looks at a call that waits.
+    pub(super) fn look(&mut self, look: Look<'_>) -> io::Result<Verdict> {
+        let what = Shown::of(look.shown);
+        let (pid, ..) = self.processes.of_thread(look.shown.thread, look.now_ns)?;
+        self.seen.entry(look.listener).or_default().insert(pid);
+        // One that is about to become a program closes descriptors first.
+        if !matches!(what, Shown::Exec | Shown::Close { .. }) && self.counted.insert(pid) {
+            self.region.count_held(Hold::Notification);
+        }
+        match what {
+            // It will be another program.
+            Shown::Exec => self.forget(pid),
+            Shown::Close { first, last } => self.close(look, pid, first, last),
+            Shown::Exit => {
+                self.close(look, pid, 0, i32::MAX);
+                self.forget(pid);
+            }
+            Shown::Shutdown { descriptor, how } if how != SHUT_RD => self.end_way(pid, descriptor),
+            _ => {
+                for transfer in Transfer::all_of(look.shown, what) {
+                    if let Some(verdict) = self.transfer(look, pid, transfer)? {
+                        return Ok(verdict);
+                    }
+                }
+            }
+        }
+        Ok(Verdict::Go)
+    }
+
+    /// A call moves bytes through a descriptor; `None`: that is not limited.
+    fn transfer(
+        &mut self,
+        look: Look<'_>,
+        pid: i32,
+        transfer: Transfer,
+    ) -> io::Result<Option<Verdict>> {
+        let Some(touched) = self.touched(look, pid, transfer)? else { return Ok(None) };
+        if !look.is_ready {
+            self.region.count_shown();
+        }
+        let Touched { copy, kind, used, unread } = &touched;
+        let used = *used;
+        let mut extra = 0;
+        if used.is_tcp {
+            let position = Position::of(copy)?;
+            if position.state == LISTEN {
+                // The call fails.
+                return Ok(Some(Verdict::Go));
+            }
+            extra = self.sockets.settle(&self.region, look.now_ns, used, position, false);
+        }
+        let most_ns = |sends| late_ns(copy, used, sends, look.now_ns);
+        let is_message = transfer.direction == Direction::Receive && !used.is_tcp;
+        let may_wait = used.may_block && !look.is_ready && !transfer.only_looks;
+        if is_message && may_wait && *unread == 0 && !has_signal(look.shown.thread) {
+            let late_ns = most_ns(false);
+            return Ok(Some(Verdict::Wait(Why::Message(touched.copy), late_ns)));
+        }
+        let bytes = self.expected(look, pid, transfer, &touched, *kind);
+        let late_ns = if transfer.direction == Direction::Send { most_ns(true) } else { None };
+        Ok(Some(self.claim(used, bytes, extra, look.now_ns, late_ns)))
+    }
+
+    /// Claims bytes. Those that have moved unclaimed before are waited for as well.
+    fn claim(
+        &mut self,
+        used: Used,
+        bytes: u64,
+        extra: u64,
+        now_ns: u64,
+        late_ns: Option<u64>,
+    ) -> Verdict {
+        let rate_bps = self.region.rate_bps(used.direction);
+        let mut claim = Claim { used, bytes, rate_bps, at_ns: now_ns };
+        if rate_bps != 0 && (bytes > 0 || extra > 0) {
+            let slot = self.region.slot(used.key, now_ns);
+            claim.at_ns = slot.budget(used.direction).claim(now_ns, rate_bps, bytes);
+        }
+        if claim.at_ns > now_ns {
+            return Verdict::Wait(Why::Limit(claim), late_ns);
+        }
+        self.let_go(&claim, now_ns);
+        Verdict::Go
+    }
+
+    /// The call of a claim goes on.
+    pub(super) fn let_go(&mut self, claim: &Claim, now_ns: u64) {
+        if claim.bytes > 0 {
+            self.region.count(claim.used.direction, claim.bytes, now_ns);
+        }
+        if claim.used.is_tcp {
+            self.sockets.let_go(claim.used, claim.bytes);
+        }
+    }
+
+    /// The call of a claim moves nothing.
+    pub(super) fn give_back(&self, claim: &Claim, now_ns: u64) {
+        let direction = claim.used.direction;
+        let rate_bps = self.region.rate_bps(direction);
+        if rate_bps != 0 {
+            self.region
+                .slot(claim.used.key, now_ns)
+                .budget(direction)
+                .refund(rate_bps, claim.bytes);
+        }
+    }
+
+    /// The socket of a transfer; `None`: it has none of the Internet's protocols.
+    fn touched(
+        &mut self,
+        look: Look<'_>,
+        pid: i32,
+        transfer: Transfer,
+    ) -> io::Result<Option<Touched>> {
+        let Some(copy) = self.copy(pid, transfer.descriptor)? else { return Ok(None) };
+        let Some(kind) = socket::kind(&copy)? else { return Ok(None) };
+        let cookie = socket::cookie(&copy)?;
+        let unread = match transfer.direction {
+            Direction::Send => 0,
+            // It fails on one that listens.
+            Direction::Receive => socket::unread(&copy).unwrap_or(0),
+        };
+        let Some(process) = self.processes.known(pid) else { return Ok(None) };
+        process.descriptors.insert(transfer.descriptor, Some(cookie));
+        let key = match self.region.per() {
+            Per::Tree => 0,
+            Per::Process => u64::from(process.number),
+            Per::Socket => cookie & KEY,
+            Per::Peer => peer(&copy, transfer, unread).map_or(NO_PEER, |peer| key_of(&peer)),
+        };
+        let may_block = !transfer.returns_at_once && !socket::is_nonblocking(&copy)?;
+        let is_tcp = kind.protocol == Some(Protocol::Tcp);
+        let (direction, thread) = (transfer.direction, look.shown.thread);
+        let used = Used { cookie, key, direction, thread, is_tcp, may_block };
+        Ok(Some(Touched { copy, kind, used, unread }))
+    }
+
+    /// Bytes that a call can move now, as far as it shows.
+    fn expected(
+        &mut self,
+        look: Look<'_>,
+        pid: i32,
+        transfer: Transfer,
+        touched: &Touched,
+        kind: Kind,
+    ) -> u64 {
+        let memory = || socket::memory(&touched.copy).unwrap_or_default();
+        match transfer.direction {
+            Direction::Receive if transfer.only_looks => 0,
+            // The kernel says how long the first message is, and what memory all of them take.
+            Direction::Receive if transfer.is_many && !kind.is_stream && touched.unread > 0 => {
+                transfer.asked.min(u64::from(memory().received).max(touched.unread))
+            }
+            Direction::Receive => transfer.asked.min(touched.unread),
+            Direction::Send => {
+                let left = transfer.source.and_then(|source| self.left(look, pid, source));
+                let asked = left.map_or(transfer.asked, |left| transfer.asked.min(left));
+                if !kind.is_stream || touched.used.may_block {
+                    return asked;
+                }
+                let memory = memory();
+                asked.min(u64::from(memory.send_limit.saturating_sub(memory.send_queued)))
+            }
+        }
+    }
+
+    /// Bytes that a descriptor still has; `None`: it does not say.
+    fn left(&mut self, look: Look<'_>, pid: i32, source: Source) -> Option<u64> {
+        let copy = self.copy(pid, source.descriptor).ok()??;
+        let about = rustix::fs::fstat(&copy).ok()?;
+        if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
+            return socket::unread(&copy).ok();
+        }
+        let place = match source.place {
+            0 => rustix::fs::seek(&copy, SeekFrom::Current(0)).ok()?,
+            place => *read_words(look.shown.thread, place, 1).first()?,
+        };
+        Some(u64::try_from(about.st_size).ok()?.saturating_sub(place))
+    }
+
+    /// Descriptors from one to another are closed: what their streams have moved is settled.
+    fn close(&mut self, look: Look<'_>, pid: i32, first: i32, last: i32) {
+        let Some(process) = self.processes.known(pid) else { return };
+        let (number, range) = (process.number, first..=last.max(first));
+        let sockets = process.descriptors.range(range.clone());
+        let sockets: Vec<(i32, u64)> = sockets.filter_map(|(fd, of)| Some((*fd, (*of)?))).collect();
+        process.descriptors.retain(|fd, _| !range.contains(fd));
+        for (descriptor, cookie) in sockets {
+            if let Ok(Some(copy)) = self.copy(pid, descriptor)
+                && socket::cookie(&copy).ok() == Some(cookie)
+                && self.sockets.knows(cookie)
+            {
+                self.settle_last(look, &copy, cookie, number);
+            }
+            if !self.processes.refer_to(cookie) {
+                self.sockets.forget(cookie);
+            }
+        }
+    }
+
+    /// The program ends what it sends on a connection.
+    fn end_way(&mut self, pid: i32, descriptor: i32) {
+        let process = self.processes.known(pid);
+        if let Some(Some(cookie)) = process.and_then(|it| it.descriptors.get(&descriptor)) {
+            self.sockets.ends(*cookie);
+        }
+    }
+
+    fn settle_last(&mut self, look: Look<'_>, copy: &OwnedFd, cookie: u64, number: u32) {
+        let Ok(position) = Position::of(copy) else { return };
+        let peer = || socket::peer(copy).ok().flatten();
+        let key = match self.region.per() {
+            Per::Tree => 0,
+            Per::Process => u64::from(number),
+            Per::Socket => cookie & KEY,
+            Per::Peer => peer().map_or(NO_PEER, |peer| key_of(&peer)),
+        };
+        for direction in Direction::ALL {
+            let thread = look.shown.thread;
+            let used = Used { cookie, key, direction, thread, is_tcp: true, may_block: false };
+            self.sockets.settle(&self.region, look.now_ns, used, position, true);
+        }
+    }
+
+    /// A copy of a descriptor; `None`: there is none of that number.
+    fn copy(&mut self, pid: i32, descriptor: i32) -> io::Result<Option<OwnedFd>> {
+        let Some(process) = self.processes.known(pid) else { return Ok(None) };
+        match process.copy(descriptor) {
+            Ok(copy) => Ok(Some(copy)),
+            Err(error) if error.raw_os_error() == Some(EBADF) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A call could not be looked at: its process is counted, once.
+    pub(super) fn cannot_look(&mut self, thread: i32, now_ns: u64) {
+        let pid = self.processes.of_thread(thread, now_ns).map_or(thread, |(pid, ..)| pid);
+        if self.hidden.insert(pid) {
+            self.region.count_escape(Escape::Hidden);
+        }
+        // If the number has come to be another process's.
+        self.processes.forget(pid);
+    }
+
+    /// All processes at a listener have ended.
+    pub(super) fn end(&mut self, listener: u64) {
+        for pid in self.seen.remove(&listener).unwrap_or_default() {
+            self.forget(pid);
+        }
+    }
+
+    fn forget(&mut self, pid: i32) {
+        self.hidden.remove(&pid);
+        self.counted.remove(&pid);
+        let Some(process) = self.processes.known(pid) else { return };
+        let sockets: Vec<u64> = process.descriptors.values().copied().flatten().collect();
+        self.processes.forget(pid);
+        for cookie in sockets {
+            if !self.processes.refer_to(cookie) {
+                self.sockets.forget(cookie);
+            }
+        }
+    }
+}
+
+/// The other end of a message or of the socket.
+fn peer(copy: &OwnedFd, transfer: Transfer, unread: u64) -> Option<SocketAddr> {
+    let sender = || if unread > 0 { socket::sender_of_next(copy).ok().flatten() } else { None };
+    transfer.to.or_else(|| socket::peer(copy).ok().flatten()).or_else(sender)
+}
+
+/// The key of an address, as the preload library has it.
+fn key_of(peer: &SocketAddr) -> u64 {
+    let ip = match peer.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    peer_key(&ip.octets())
+}
+
+/// Until when a call may wait.
+fn late_ns(copy: &OwnedFd, used: Used, sends: bool, now_ns: u64) -> Option<u64> {
+    let timeout = if used.may_block { socket::timeout(copy, sends).ok()? } else { None };
+    let most_ns = timeout.and_then(|most| u64::try_from(most.as_nanos()).ok())?;
+    Some(now_ns.saturating_add(most_ns))
+}
+
+/// Whether a signal waits that the program handles: only a call that has gone on is interrupted.
+fn has_signal(thread: i32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{thread}/status")) else {
+        return true;
+    };
+    let mask = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0)
+    };
+    (mask("SigPnd:") | mask("ShdPnd:")) & mask("SigCgt:") & !mask("SigBlk:") != 0
+}
+
+const SHUT_RD: u32 = 0;
+/// "Bad file descriptor", of errno(3).
+const EBADF: i32 = 9;

@@ -1,0 +1,182 @@
+//! Calls that wait, by the time at which they are to be looked at next.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+
+use windtunnel_budget::pacing::{Region, rescaled};
+use windtunnel_sys::seccomp::Notification;
+
+use super::sockets::Used;
+
+/// A call that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// Of the listener that it was shown at.
+    pub(super) listener: u64,
+    pub(super) shown: Notification,
+    pub(super) since_ns: u64,
+    /// When the call fails with `EAGAIN` (`SO_SNDTIMEO`, `SO_RCVTIMEO`).
+    pub(super) late_ns: Option<u64>,
+    pub(super) why: Why,
+}
+
+/// What for.
+#[derive(Debug)]
+pub(super) enum Why {
+    Limit(Claim),
+    /// A message: this copy of the socket becomes readable.
+    Message(OwnedFd),
+}
+
+/// Bytes that are claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) used: Used,
+    pub(super) bytes: u64,
+    /// The rate at the time of the claim, in bits a second.
+    pub(super) rate_bps: u64,
+    /// When they may move.
+    pub(super) at_ns: u64,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Waits {
+    by_time: BTreeMap<(u64, u64), Waiting>,
+    next: u64,
+    /// Of the rates that claims were made at.
+    generation: u32,
+}
+
+impl Waiting {
+    /// When it is to be looked at next.
+    fn due_ns(&self, now_ns: u64) -> u64 {
+        let due_ns = match &self.why {
+            Why::Limit(claim) => claim.at_ns,
+            Why::Message(_) => now_ns + SIGNALS_NS,
+        };
+        self.late_ns.map_or(due_ns, |late_ns| late_ns.min(due_ns))
+    }
+}
+
+impl Waits {
+    pub(super) fn new(generation: u32) -> Waits {
+        Waits { by_time: BTreeMap::new(), next: 0, generation }
+    }
+
+    /// Adds a call: its number.
+    pub(super) fn add(&mut self, waiting: Waiting, now_ns: u64) -> u64 {
+        self.next += 1;
+        self.by_time.insert((waiting.due_ns(now_ns), self.next), waiting);
+        self.next
+    }
+
+    /// Takes a call out whose time has come, the earliest first, with its number.
+    pub(super) fn take_due(&mut self, now_ns: u64) -> Option<(u64, Waiting)> {
+        let first = self.by_time.first_entry().filter(|first| first.key().0 <= now_ns)?;
+        let ((_, number), waiting) = first.remove_entry();
+        Some((number, waiting))
+    }
+
+    /// Takes out the call of a number.
+    pub(super) fn take(&mut self, number: u64) -> Option<Waiting> {
+        let key = *self.by_time.keys().find(|(_, of)| *of == number)?;
+        self.by_time.remove(&key)
+    }
+
+    /// When the first is due, or the rates have to be looked at.
+    pub(super) fn next_ns(&self, now_ns: u64) -> Option<u64> {
+        self.by_time.keys().next().map(|(due_ns, _)| (*due_ns).min(now_ns + RATES_NS))
+    }
+
+    /// Where the rates have changed, what waits for them waits as much more or less; where there is
+    /// none any more, it is due.
+    pub(super) fn follow(&mut self, region: &Region, generation: u32, now_ns: u64) {
+        if std::mem::replace(&mut self.generation, generation) == generation {
+            return;
+        }
+        for ((_, number), mut waiting) in std::mem::take(&mut self.by_time) {
+            if let Why::Limit(claim) = &mut waiting.why {
+                let rate_bps = region.rate_bps(claim.used.direction);
+                claim.at_ns = match rate_bps {
+                    0 => now_ns,
+                    _ => rescaled(claim.at_ns, now_ns, claim.rate_bps, rate_bps),
+                };
+                claim.rate_bps = rate_bps;
+            }
+            self.by_time.insert((waiting.due_ns(now_ns), number), waiting);
+        }
+    }
+}
+
+/// From one look for signals that a program handles to the next, while its call waits for a message.
+const SIGNALS_NS: u64 = 100_000_000;
+/// From one look at the rates to the next, while calls wait for them.
+const RATES_NS: u64 = 50_000_000;
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_budget::pacing::{Direction, Per};
+    use windtunnel_sys::limited::Limited;
+
+    use super::*;
+
+    /// A limit of its own.
+    fn region(rates: [u64; 2]) -> Limited {
+        let region = Limited::create_in(&tempfile::tempfile().unwrap()).unwrap();
+        region.begin(0, 0, Per::Tree, rates);
+        region
+    }
+
+    fn waiting(at_ns: u64, late_ns: Option<u64>) -> Waiting {
+        let direction = Direction::Send;
+        let used = Used { cookie: 1, key: 0, direction, thread: 1, is_tcp: true, may_block: true };
+        let why = Why::Limit(Claim { used, bytes: 1, rate_bps: 8_000, at_ns });
+        let shown = Notification { id: at_ns, thread: 1, call: 0, arguments: [0; 6] };
+        Waiting { listener: 1, shown, since_ns: 0, late_ns, why }
+    }
+
+    fn due(waits: &mut Waits, now_ns: u64) -> Vec<u64> {
+        std::iter::from_fn(|| waits.take_due(now_ns).map(|(_, it)| it.shown.id)).collect()
+    }
+
+    #[test]
+    fn calls_go_on_in_the_order_of_their_times() {
+        let mut waits = Waits::new(0);
+        for at_ns in [30, 10, 20, 40] {
+            waits.add(waiting(at_ns, None), 0);
+        }
+        assert_eq!(waits.next_ns(0), Some(10));
+        assert_eq!(due(&mut waits, 30), [10, 20, 30]);
+        assert!(due(&mut waits, 39).is_empty());
+    }
+
+    #[test]
+    fn a_timeout_of_the_socket_ends_a_wait_before_its_time() {
+        let mut waits = Waits::new(0);
+        waits.add(waiting(1_000, Some(100)), 0);
+        assert!(due(&mut waits, 99).is_empty());
+        assert_eq!(due(&mut waits, 100), [1_000]);
+    }
+
+    #[test]
+    fn another_rate_moves_the_times_of_those_that_wait() {
+        let region = region([8_000, 0]);
+        let mut waits = Waits::new(0);
+        waits.add(waiting(1_000, None), 0);
+        region.set_rate(0, Direction::Send, 16_000);
+        waits.follow(&region, 1, 0);
+        assert_eq!(waits.next_ns(0), Some(500));
+        region.set_rate(0, Direction::Send, 0);
+        waits.follow(&region, 2, 0);
+        assert_eq!(due(&mut waits, 0), [1_000]);
+    }
+
+    #[test]
+    fn a_call_can_be_taken_out_by_its_number() {
+        let mut waits = Waits::new(0);
+        let number = waits.add(waiting(10, None), 0);
+        assert!(waits.take(number).is_some());
+        assert!(waits.take(number).is_none());
+    }
+}

@@ -1,0 +1,229 @@
+//! The thread: which listener has a call, and which call may go on.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::Ordering;
+
+use windtunnel_budget::pacing::Escape;
+use windtunnel_sys::poll::{Event, Set, Timer};
+use windtunnel_sys::seccomp::{HANDOVER_BYTES, Handover, Listener, Notification};
+use windtunnel_sys::{clock, unix};
+
+use super::look::{Look, Looker, Verdict};
+use super::waits::{Waiting, Waits, Why};
+
+#[derive(Debug)]
+pub(super) struct Work {
+    set: Set,
+    timer: Timer,
+    looker: Looker,
+    waits: Waits,
+    /// Where listeners are handed over.
+    doors: BTreeMap<u64, OwnedFd>,
+    listeners: BTreeMap<u64, Listener>,
+    /// Numbers of calls that wait for a message, by the token of the copy of their socket.
+    messages: BTreeMap<u64, u64>,
+    token_next: u64,
+}
+
+impl Work {
+    pub(super) fn new(
+        set: Set,
+        timer: Timer,
+        stop: &Event,
+        looker: Looker,
+        doors: [OwnedFd; 2],
+    ) -> io::Result<Work> {
+        set.add(stop, STOP)?;
+        set.add(&timer, TIMER)?;
+        let waits = Waits::new(looker.region.generation.load(Ordering::Acquire));
+        let (listeners, messages) = (BTreeMap::new(), BTreeMap::new());
+        let (token_next, tokens) = (TIMER + 1 + doors.len() as u64, TIMER + 1..);
+        let doors: BTreeMap<u64, OwnedFd> = tokens.zip(doors).collect();
+        doors.iter().try_for_each(|(token, door)| set.add(door, *token))?;
+        Ok(Work { set, timer, looker, waits, doors, listeners, messages, token_next })
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let armed = match self.waits.next_ns(clock::monotonic_ns()) {
+                Some(at_ns) => self.timer.arm_at(at_ns),
+                None => self.timer.disarm(),
+            };
+            // What a timer cannot do the next call does.
+            let _ = armed;
+            let mut ready = Vec::new();
+            // A signal's handler is no reason to stop.
+            let _ = self.set.wait(|token, is_closed| ready.push((token, is_closed)));
+            for (token, is_closed) in ready {
+                match token {
+                    STOP => return,
+                    TIMER => drop(self.timer.clear()),
+                    _ if self.doors.contains_key(&token) => self.take_listener(token, is_closed),
+                    _ if self.listeners.contains_key(&token) => self.serve(token, is_closed),
+                    _ => self.message_came(token),
+                }
+            }
+            self.release();
+        }
+    }
+
+    fn token(&mut self) -> u64 {
+        self.token_next += 1;
+        self.token_next
+    }
+
+    /// A process hands over its listener, or says why it has none.
+    fn take_listener(&mut self, token: u64, is_closed: bool) {
+        let Some(door) = self.doors.get(&token) else { return };
+        let mut message = [0; HANDOVER_BYTES];
+        let received = match unix::receive(door, &mut message) {
+            Ok(received) if received.bytes > 0 => received,
+            _ if is_closed => return drop(self.doors.remove(&token)),
+            _ => return,
+        };
+        // Whatever else a program sends is not understood.
+        if Handover::read(&message[..received.bytes]).is_none() {
+            return;
+        }
+        let listener = received.descriptors.into_iter().next().map(Listener::new);
+        let token = self.token();
+        match listener {
+            Some(listener) if self.set.add(&listener, token).is_ok() => {
+                self.listeners.insert(token, listener);
+            }
+            _ => self.looker.region.count_escape(Escape::NoFilter),
+        }
+    }
+
+    /// A call waits, or all processes of a filter have ended.
+    fn serve(&mut self, token: u64, is_closed: bool) {
+        let Some(listener) = self.listeners.get(&token) else { return };
+        match listener.receive() {
+            Ok(Some(shown)) => self.look(token, shown, None, false),
+            // Where all have ended the kernel may say that the call has gone, for ever.
+            Ok(None) if !is_closed => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(None) | Err(_) => {
+                self.listeners.remove(&token);
+                self.looker.end(token);
+            }
+        }
+    }
+
+    /// Looks at a call that has come, or that has waited for a message (until `late_ns`).
+    fn look(&mut self, listener: u64, shown: Notification, late_ns: Option<u64>, is_ready: bool) {
+        let now_ns = clock::monotonic_ns();
+        let look = Look { listener, shown: &shown, now_ns, is_ready };
+        let looker = &mut self.looker;
+        let looked = panic::catch_unwind(AssertUnwindSafe(|| looker.look(look)));
+        match looked {
+            Ok(Ok(Verdict::Go)) => self.resume(listener, shown),
+            Ok(Ok(Verdict::Wait(why, most_ns))) => {
+                let late_ns = match why {
+                    Why::Message(_) => late_ns.or(most_ns),
+                    Why::Limit(_) => most_ns,
+                };
+                let waiting = Waiting { listener, shown, since_ns: now_ns, late_ns, why };
+                self.wait(waiting, now_ns);
+            }
+            Ok(Err(_)) | Err(_) => {
+                // Of one that has been killed meanwhile nothing is left to hold.
+                if self.is_waiting(listener, shown) {
+                    self.looker.cannot_look(shown.thread, now_ns);
+                }
+                self.resume(listener, shown);
+            }
+        }
+    }
+
+    fn wait(&mut self, waiting: Waiting, now_ns: u64) {
+        let token = self.token();
+        if let Why::Message(copy) = &waiting.why
+            && self.set.add(copy, token).is_err()
+        {
+            return self.resume(waiting.listener, waiting.shown);
+        }
+        let is_message = matches!(waiting.why, Why::Message(_));
+        let number = self.waits.add(waiting, now_ns);
+        if is_message {
+            self.messages.insert(token, number);
+        }
+    }
+
+    /// A socket has become readable.
+    fn message_came(&mut self, token: u64) {
+        let waiting = self.messages.remove(&token).and_then(|number| self.waits.take(number));
+        if let Some(Waiting { listener, shown, why, .. }) = waiting {
+            // The copy leaves the set.
+            drop(why);
+            self.look(listener, shown, None, true);
+        }
+    }
+
+    /// What is due goes on.
+    fn release(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        let generation = self.looker.region.generation.load(Ordering::Acquire);
+        self.waits.follow(&self.looker.region, generation, now_ns);
+        while let Some((number, waiting)) = self.waits.take_due(now_ns) {
+            let is_late = waiting.late_ns.is_some_and(|late_ns| late_ns <= now_ns);
+            match waiting.why {
+                Why::Message(_) => {
+                    self.messages.retain(|_, of| *of != number);
+                    self.look_again(waiting, is_late);
+                }
+                Why::Limit(claim) => {
+                    let is_late = is_late && claim.at_ns > now_ns;
+                    let waited_ns = now_ns.saturating_sub(waiting.since_ns);
+                    self.looker.region.count_wait(claim.used.direction, waited_ns);
+                    if is_late || !self.is_waiting(waiting.listener, waiting.shown) {
+                        self.looker.give_back(&claim, now_ns);
+                        self.fail(waiting.listener, waiting.shown);
+                    } else {
+                        self.looker.let_go(&claim, now_ns);
+                        self.resume(waiting.listener, waiting.shown);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A call waits for a message for a while.
+    fn look_again(&mut self, waiting: Waiting, is_late: bool) {
+        let Waiting { listener, shown, late_ns, why, .. } = waiting;
+        // The descriptor may have come to be another one.
+        drop(why);
+        if is_late {
+            self.fail(listener, shown);
+        } else if self.is_waiting(listener, shown) {
+            self.look(listener, shown, late_ns, false);
+        }
+    }
+
+    fn is_waiting(&self, listener: u64, shown: Notification) -> bool {
+        self.listeners.get(&listener).is_some_and(|listener| listener.is_waiting(shown.id))
+    }
+
+    fn resume(&self, listener: u64, shown: Notification) {
+        if let Some(listener) = self.listeners.get(&listener) {
+            // An error says that the listener is no listener.
+            let _ = listener.resume(shown.id);
+        }
+    }
+
+    /// The time that the socket lets calls wait has passed.
+    fn fail(&self, listener: u64, shown: Notification) {
+        if let Some(listener) = self.listeners.get(&listener) {
+            // As in `resume`.
+            let _ = listener.fail(shown.id, EAGAIN);
+        }
+    }
+}
+
+const STOP: u64 = 0;
+const TIMER: u64 = 1;
+/// "Try again", of errno(3).
+const EAGAIN: i32 = 11;
