@@ -109,18 +109,17 @@ impl AsFd for Listener {
     }
 }
 
-/// Has the kernel refuse io_uring_setup(2) with `ENOSYS` to the calling thread and to all that it
-/// starts, so that they use calls that can be looked at. A process without rights renounces those of
-/// programs for that (`PR_SET_NO_NEW_PRIVS`).
+/// Has the kernel refuse io_uring_setup(2), and sockets of MPTCP, as one that knows neither, to the
+/// calling thread and to all that it starts: so they use calls that can be looked at, and streams
+/// whose position shows. A process without rights renounces those of programs for that
+/// (`PR_SET_NO_NEW_PRIVS`).
 ///
 /// # Errors
 /// What seccomp(2) says.
-pub fn refuse_rings() -> io::Result<()> {
-    let instructions = filter::without_rings();
-    let program = filter::Program {
-        length: filter::WITHOUT_RINGS_LENGTH,
-        instructions: instructions.as_ptr(),
-    };
+pub fn refuse_hidden_ways() -> io::Result<()> {
+    let instructions = filter::refusals();
+    let program =
+        filter::Program { length: filter::REFUSALS_LENGTH, instructions: instructions.as_ptr() };
     // SAFETY: the program and its instructions live, and the kernel copies them.
     let install = || unsafe {
         libc::syscall(libc::SYS_seccomp, filter::SET_MODE_FILTER, 0, &raw const program)
@@ -231,11 +230,17 @@ const _: () = assert!(size_of::<libc::seccomp_notif_resp>() == 24);
 
 #[cfg(test)]
 mod tests {
-    use super::filter::{HANDOVER_FLAGS, Instruction, LENGTH, PROBE, PROBE_ERRNO, number, program};
+    use super::filter::{
+        HANDOVER_FLAGS, Instruction, LENGTH, PROBE, PROBE_ERRNO, number, program, refusals,
+    };
 
     /// What the program returns for a call: an interpreter of the five instructions it is made of.
     fn verdict(architecture: u32, call: u32, argument: u32) -> u32 {
-        let program: [Instruction; LENGTH] = program();
+        let whole: [Instruction; LENGTH] = program();
+        answer(&whole, architecture, call, argument)
+    }
+
+    fn answer(program: &[Instruction], architecture: u32, call: u32, argument: u32) -> u32 {
         let (mut at, mut loaded) = (0, 0);
         loop {
             let Instruction { code, then, or_else, value } = program[at];
@@ -275,6 +280,15 @@ mod tests {
         for call in libc_says {
             assert_eq!(verdict(HERE, call, 0), ALLOW, "{call}");
         }
+    }
+
+    #[test]
+    fn rings_and_sockets_of_mptcp_are_answered_as_by_a_kernel_without_them() {
+        let answer = |call, argument| answer(&refusals(), HERE, call, argument);
+        assert_eq!(answer(number::IO_URING_SETUP, 0), 0x0005_0000 | 38);
+        assert_eq!(answer(number::SOCKET, 262), 0x0005_0000 | 93);
+        assert_eq!(answer(number::SOCKET, 6), ALLOW);
+        assert_eq!(answer(number::READ, 262), ALLOW);
     }
 
     #[test]
@@ -322,6 +336,7 @@ mod tests {
             (number::SPLICE, libc::SYS_splice),
             (number::DUP3, libc::SYS_dup3),
             (number::IO_URING_SETUP, libc::SYS_io_uring_setup),
+            (number::SOCKET, libc::SYS_socket),
             (number::CLOSE_RANGE, libc::SYS_close_range),
         ];
         for (ours, theirs) in pairs {

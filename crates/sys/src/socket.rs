@@ -92,6 +92,38 @@ pub fn memory(socket: impl AsFd) -> io::Result<Memory> {
     Ok(Memory { received: words[0], send_limit: words[3], send_queued: words[5] })
 }
 
+/// The most bytes a second at which the kernel sends the stream of a socket
+/// (`SO_MAX_PACING_RATE`); `u64::MAX`: as fast as it can.
+///
+/// # Errors
+/// `ENOTSOCK`.
+pub fn most_paced(socket: impl AsFd) -> io::Result<u64> {
+    let mut rate = 0_u64;
+    let mut length = socklen::<u64>();
+    let raw = socket.as_fd().as_raw_fd();
+    // SAFETY: both pointers are to live values, and `length` is the size of the first.
+    let returned = unsafe {
+        let value = (&raw mut rate).cast();
+        libc::getsockopt(raw, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value, &raw mut length)
+    };
+    check(returned)?;
+    Ok(rate)
+}
+
+/// Sets what [`most_paced`] says.
+///
+/// # Errors
+/// `ENOTSOCK`.
+pub fn set_most_paced(socket: impl AsFd, rate: u64) -> io::Result<()> {
+    let raw = socket.as_fd().as_raw_fd();
+    // SAFETY: the pointer is to a live value of the size given, which the kernel reads.
+    let returned = unsafe {
+        let value = (&raw const rate).cast();
+        libc::setsockopt(raw, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value, socklen::<u64>())
+    };
+    check(returned).map(drop)
+}
+
 /// How long calls that send, or receive, may wait (`SO_SNDTIMEO`, `SO_RCVTIMEO`); `None`: for ever.
 ///
 /// # Errors

@@ -69,6 +69,7 @@ numbers! {
     WRITEV = 20;
     DUP2 = 33;
     SENDFILE = 40;
+    SOCKET = 41;
     CONNECT = 42;
     ACCEPT = 43;
     SENDTO = 44;
@@ -101,6 +102,7 @@ numbers! {
     SENDFILE = 71;
     SPLICE = 76;
     EXIT_GROUP = 94;
+    SOCKET = 198;
     ACCEPT = 202;
     CONNECT = 203;
     SENDTO = 206;
@@ -176,18 +178,23 @@ pub const fn program() -> [Instruction; LENGTH] {
     program
 }
 
-/// The instructions of [`without_rings`].
-pub const WITHOUT_RINGS_LENGTH: u16 = 6;
+/// The instructions of [`refusals`].
+pub const REFUSALS_LENGTH: u16 = 10;
 
-/// A program that answers io_uring_setup(2) as a kernel without it, and lets all else pass.
+/// A program that answers io_uring_setup(2), and socket(2) for MPTCP, as a kernel without them, and
+/// lets all else pass.
 #[must_use]
-pub const fn without_rings() -> [Instruction; WITHOUT_RINGS_LENGTH as usize] {
+pub const fn refusals() -> [Instruction; REFUSALS_LENGTH as usize] {
     [
         step(LOAD_WORD, DATA_ARCHITECTURE),
-        jump(JUMP_EQUAL, ARCHITECTURE, 0, 3),
+        jump(JUMP_EQUAL, ARCHITECTURE, 0, 7),
         step(LOAD_WORD, DATA_NUMBER),
         jump(JUMP_EQUAL, number::IO_URING_SETUP, 0, 1),
         step(RETURN, RET_ERRNO | ENOSYS),
+        jump(JUMP_EQUAL, number::SOCKET, 0, 3),
+        step(LOAD_WORD, DATA_THIRD_ARGUMENT),
+        jump(JUMP_EQUAL, IPPROTO_MPTCP, 0, 1),
+        step(RETURN, RET_ERRNO | EPROTONOSUPPORT),
         step(RETURN, RET_ALLOW),
     ]
 }
@@ -227,6 +234,9 @@ const DATA_THIRD_ARGUMENT: u32 = 32;
 
 /// "Function not implemented", of errno(3).
 const ENOSYS: u32 = 38;
+/// "Protocol not supported".
+const EPROTONOSUPPORT: u32 = 93;
+const IPPROTO_MPTCP: u32 = 262;
 const RET_USER_NOTIF: u32 = 0x7fc0_0000;
 const RET_ERRNO: u32 = 0x0005_0000;
 const RET_ALLOW: u32 = 0x7fff_0000;
