@@ -135,7 +135,7 @@ pub enum LimitError {
 ///
 /// The caller inherits the orphans of the command from now on. Where some are left it waits for
 /// their end as well, once `waits` has been called, or for a signal. The calling thread, and all
-/// that it starts from now on, cannot use io_uring.
+/// that it starts from now on, cannot use io_uring or MPTCP.
 ///
 /// # Errors
 /// If it does not start, or cannot be limited.
@@ -154,7 +154,7 @@ pub fn command(
     let region = shared.region_again().map_err(system("map the file of a limit"))?;
     let door = place.make_door().map_err(system("give programs a door for listeners"))?;
     let supervision = Supervision::start(region, door).map_err(system("hold static programs"))?;
-    seccomp::refuse_rings().map_err(system("refuse io_uring to programs"))?;
+    seccomp::refuse_hidden_ways().map_err(system("refuse io_uring to programs"))?;
     let began_ns = clock::monotonic_ns();
     let pid = spawn(arguments, &place, &shared, &supervision).map_err(|source| {
         let program = program.to_owned();

@@ -2,14 +2,16 @@
 //! without the library. Their calls are held one by one before the kernel does them.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::super::clients::{build_go, go};
-use super::super::support::{Lab, find_program, is_missing, users};
-use super::{DATAGRAMS, STREAM, assert_held, limited};
+use super::super::support::{Lab, find_program, is_missing, until, users};
+use super::{DATAGRAMS, STREAM, assert_held, ended, limited};
 
 /// A program of Python without the library: it is executed with an empty environment.
 const BARE: &str =
@@ -214,6 +216,51 @@ fn a_call_that_waits_for_a_message_ends_by_it_by_its_timeout_or_by_a_signal() {
     let ended = limited(&lab, &["--receive", "1MB/s"], &["python3", "-c", BARE, WAITS]);
     assert_eq!(received(&ended), 1_000, "{ended}");
     assert_notified(&ended, 1);
+}
+
+#[test]
+fn a_file_that_a_static_server_sends_by_one_call_leaves_at_the_rate() {
+    if is_missing(&["busybox"]) {
+        return;
+    }
+    let lab = Lab::new(users()[0]);
+    lab.write("file", vec![b'x'; 1_500_000]);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let place = format!("127.0.0.1:{port}");
+    let arguments = ["limit", "--out", "limit.json", "--send", "750KB/s", "--"];
+    let words = ["busybox", "httpd", "-f", "-p", &place, "-h", "."];
+    let mut server = lab.windtunnel(&[&arguments[..], &words].concat()).spawn().unwrap();
+    let mut stream = until("the server listens", || TcpStream::connect(&place).ok());
+    stream.write_all(b"GET /file HTTP/1.0\r\n\r\n").unwrap();
+    let (mut all, mut beginning) = (Vec::new(), [0; 1]);
+    stream.read_exact(&mut beginning).unwrap();
+    let began = Instant::now();
+    stream.read_to_end(&mut all).unwrap();
+    assert!(all.len() > 1_500_000);
+    // The kernel sends the first ten segments at once, of 64 KB here.
+    assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
+    let ends = Command::new("kill").arg(server.id().to_string()).status();
+    assert!(ends.unwrap().success());
+    server.wait().unwrap();
+    let ended = ended(lab.path());
+    assert!((1_500_000..1_501_000).contains(&ended["send"]["bytes"].as_u64().unwrap()), "{ended}");
+}
+
+#[test]
+fn a_program_that_asks_for_mptcp_gets_what_a_kernel_without_it_says() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    const ASK: &str = "import errno, socket\n\
+                       try:\n\
+                       \x20   socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)\n\
+                       \x20   raise AssertionError('it is there')\n\
+                       except OSError as error:\n\
+                       \x20   assert error.errno == errno.EPROTONOSUPPORT, error\n";
+    let lab = Lab::new(users()[0]);
+    for words in [&["python3", "-c", ASK][..], &["python3", "-c", BARE, ASK]] {
+        limited(&lab, &["--send", "1MB/s"], words);
+    }
 }
 
 #[test]

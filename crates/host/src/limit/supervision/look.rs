@@ -133,7 +133,12 @@ impl Looker {
             return Ok(Some(Verdict::Wait(Why::Message(touched.copy), late_ns)));
         }
         let bytes = self.expected(look, pid, transfer, &touched, *kind);
-        let late_ns = if transfer.direction == Direction::Send { most_ns(true) } else { None };
+        let sends = transfer.direction == Direction::Send;
+        if sends && used.is_tcp {
+            let rate_bps = self.region.rate_bps(Direction::Send);
+            self.sockets.pace(used, copy, rate_bps, bytes);
+        }
+        let late_ns = if sends { most_ns(true) } else { None };
         Ok(Some(self.claim(used, bytes, extra, look.now_ns, late_ns)))
     }
 
@@ -257,7 +262,7 @@ impl Looker {
     /// Descriptors from one to another are closed: what their streams have moved is settled.
     fn close(&mut self, look: Look<'_>, pid: i32, first: i32, last: i32) {
         let Some(process) = self.processes.known(pid) else { return };
-        let (number, range) = (process.number, first..=last.max(first));
+        let range = first..=last.max(first);
         let sockets = process.descriptors.range(range.clone());
         let sockets: Vec<(i32, u64)> = sockets.filter_map(|(fd, of)| Some((*fd, (*of)?))).collect();
         process.descriptors.retain(|fd, _| !range.contains(fd));
@@ -265,8 +270,10 @@ impl Looker {
             if let Ok(Some(copy)) = self.copy(pid, descriptor)
                 && socket::cookie(&copy).ok() == Some(cookie)
                 && self.sockets.knows(cookie)
+                && let Ok(position) = Position::of(&copy)
             {
-                self.settle_last(look, &copy, cookie, number);
+                let about = (cookie, look.shown.thread);
+                self.sockets.settle_last(&self.region, look.now_ns, about, position);
             }
             if !self.processes.refer_to(cookie) {
                 self.sockets.forget(cookie);
@@ -279,22 +286,6 @@ impl Looker {
         let process = self.processes.known(pid);
         if let Some(Some(cookie)) = process.and_then(|it| it.descriptors.get(&descriptor)) {
             self.sockets.ends(*cookie);
-        }
-    }
-
-    fn settle_last(&mut self, look: Look<'_>, copy: &OwnedFd, cookie: u64, number: u32) {
-        let Ok(position) = Position::of(copy) else { return };
-        let peer = || socket::peer(copy).ok().flatten();
-        let key = match self.region.per() {
-            Per::Tree => 0,
-            Per::Process => u64::from(number),
-            Per::Socket => cookie & KEY,
-            Per::Peer => peer().map_or(NO_PEER, |peer| key_of(&peer)),
-        };
-        for direction in Direction::ALL {
-            let thread = look.shown.thread;
-            let used = Used { cookie, key, direction, thread, is_tcp: true, may_block: false };
-            self.sockets.settle(&self.region, look.now_ns, used, position, true);
         }
     }
 

@@ -5,10 +5,12 @@
 //! is not known, and stays as it was claimed.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 
-use windtunnel_budget::pacing::{Controller, Direction, Region};
+use windtunnel_budget::pacing::{Controller, Direction, Region, piece};
 use windtunnel_record::notification::Position;
 use windtunnel_record::tcp_info::state::{CLOSED, FIN_WAIT_1};
+use windtunnel_sys::socket;
 
 /// Streams, by the kernel's number of the socket.
 #[derive(Debug, Default)]
@@ -18,6 +20,8 @@ pub(super) struct Sockets(BTreeMap<u64, Socket>);
 struct Socket {
     /// The last state of the connection before it was closed.
     state: u8,
+    /// The rate at which the kernel was told to send, in bytes a second; 0: it was not.
+    paced: u64,
     ways: [Way; 2],
 }
 
@@ -30,6 +34,8 @@ struct Way {
     let_go: u64,
     /// The thread of the last such call where that may block: it may go on still.
     blocked: Option<i32>,
+    /// Whose budget the call had.
+    key: u64,
 }
 
 /// Whose call it is, and what it uses.
@@ -57,6 +63,7 @@ impl Sockets {
     ) -> u64 {
         let known = self.0.entry(used.cookie).or_insert_with(|| Socket {
             state: position.state,
+            paced: 0,
             ways: position.at.map(|at| Way { at, ..Way::default() }),
         });
         let position = position.after(&mut known.state);
@@ -70,7 +77,7 @@ impl Sockets {
         if position.state == CLOSED && moved < let_go {
             return 0;
         }
-        *way = Way { at, ..Way::default() };
+        *way = Way { at, key: used.key, ..Way::default() };
         let rate_bps = region.rate_bps(used.direction);
         let budget = region.slot(used.key, now_ns).budget(used.direction);
         if moved < let_go {
@@ -96,6 +103,44 @@ impl Sockets {
             let way = &mut socket.ways[used.direction as usize];
             way.let_go = way.let_go.saturating_add(bytes);
             way.blocked = used.may_block.then_some(used.thread);
+            way.key = used.key;
+        }
+    }
+
+    /// A call sends more than a piece, which nothing cuts: the kernel sends the stream at the rate
+    /// of the limit (tcp(7) does so without any queue's help), unless the program has set a lower
+    /// one. The rate stays, and follows that of the limit at the next such call.
+    pub(super) fn pace(&mut self, used: Used, copy: &OwnedFd, rate_bps: u64, bytes: u64) {
+        let Some(known) = self.0.get_mut(&used.cookie) else { return };
+        let is_long = rate_bps != 0 && bytes > piece(rate_bps, false);
+        if !is_long && known.paced == 0 {
+            return;
+        }
+        let Ok(now) = socket::most_paced(copy) else { return };
+        let is_ours = known.paced != 0 && now == known.paced;
+        let wanted = if rate_bps == 0 { u64::MAX } else { (rate_bps / 8).max(1) };
+        // A socket that the kernel does not pace sends as before, and the next call waits for it.
+        if now != wanted
+            && (is_ours || wanted < now)
+            && socket::set_most_paced(copy, wanted).is_ok()
+        {
+            known.paced = if rate_bps == 0 { 0 } else { wanted };
+        }
+    }
+
+    /// The socket is closed: both directions are settled, each with the budget of its last call.
+    pub(super) fn settle_last(
+        &mut self,
+        region: &Region,
+        now_ns: u64,
+        (cookie, thread): (u64, i32),
+        position: Position,
+    ) {
+        let Some(known) = self.0.get(&cookie) else { return };
+        let keys = known.ways.map(|way| way.key);
+        for (direction, key) in Direction::ALL.into_iter().zip(keys) {
+            let used = Used { cookie, key, direction, thread, is_tcp: true, may_block: false };
+            self.settle(region, now_ns, used, position, true);
         }
     }
 
