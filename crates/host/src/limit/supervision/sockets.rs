@@ -20,7 +20,7 @@ pub(super) struct Sockets(BTreeMap<u64, Socket>);
 struct Socket {
     /// The last state of the connection before it was closed.
     state: u8,
-    /// The rate at which the kernel was told to send, in bytes a second; 0: it was not.
+    /// The rate at which the kernel has been set to send, in bytes a second; 0: it has not.
     paced: u64,
     ways: [Way; 2],
 }
