@@ -247,6 +247,25 @@ fn a_file_that_a_static_server_sends_by_one_call_leaves_at_the_rate() {
 }
 
 #[test]
+fn a_program_of_go_that_waits_for_its_limit_ends_by_a_signal() {
+    let Some(lab) = lab_with_go() else { return };
+    let arguments = ["limit", "--out", "limit.json", "--send", "1B/s", "--"];
+    let words = ["./move", "datagrams", "3600", "2"];
+    let mut waits = lab.windtunnel(&[&arguments[..], &words].concat()).spawn().unwrap();
+    let id = waits.id().to_string();
+    until("the first message is sent", || {
+        let output = lab.windtunnel(&["limit", "list", "--json"]).output().unwrap();
+        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let limits = list["limits"].as_array().unwrap().clone();
+        limits.into_iter().find(|it| it["id"] == id.as_str() && it["receive"]["bytes"] == 3_600)
+    });
+    assert!(Command::new("kill").arg(&id).status().unwrap().success());
+    // The second one would have gone after an hour.
+    assert_eq!(waits.wait().unwrap().code(), Some(143));
+    assert_eq!(ended(lab.path())["send"]["bytes"], 3_600);
+}
+
+#[test]
 fn a_program_that_asks_for_mptcp_gets_what_a_kernel_without_it_says() {
     if is_missing(&["python3"]) {
         return;

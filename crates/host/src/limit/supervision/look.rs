@@ -128,7 +128,7 @@ impl Looker {
         let most_ns = |sends| late_ns(copy, used, sends, look.now_ns);
         let is_message = transfer.direction == Direction::Receive && !used.is_tcp;
         let may_wait = used.may_block && !look.is_ready && !transfer.only_looks;
-        if is_message && may_wait && *unread == 0 && !has_signal(look.shown.thread) {
+        if is_message && may_wait && *unread == 0 && !has_signal(look.shown.thread, ALL) {
             let late_ns = most_ns(false);
             return Ok(Some(Verdict::Wait(Why::Message(touched.copy), late_ns)));
         }
@@ -352,8 +352,9 @@ fn late_ns(copy: &OwnedFd, used: Used, sends: bool, now_ns: u64) -> Option<u64> 
     Some(now_ns.saturating_add(most_ns))
 }
 
-/// Whether a signal waits that the program handles: only a call that has gone on is interrupted.
-fn has_signal(thread: i32) -> bool {
+/// Whether one of these signals waits that the program handles: only a call that has gone on, or
+/// ended, is interrupted.
+pub(super) fn has_signal(thread: i32, which: u64) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{thread}/status")) else {
         return true;
     };
@@ -361,9 +362,12 @@ fn has_signal(thread: i32) -> bool {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0)
     };
-    (mask("SigPnd:") | mask("ShdPnd:")) & mask("SigCgt:") & !mask("SigBlk:") != 0
+    (mask("SigPnd:") | mask("ShdPnd:")) & mask("SigCgt:") & !mask("SigBlk:") & which != 0
 }
 
+/// Signals by which a user ends a program: HUP, INT, QUIT and TERM, as a mask of the kernel's.
+pub(super) const ENDING: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 14;
+const ALL: u64 = u64::MAX;
 const SHUT_RD: u32 = 0;
 /// "Bad file descriptor", of errno(3).
 const EBADF: i32 = 9;

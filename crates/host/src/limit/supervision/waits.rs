@@ -52,7 +52,7 @@ impl Waiting {
     /// When it is to be looked at next.
     fn due_ns(&self, now_ns: u64) -> u64 {
         let due_ns = match &self.why {
-            Why::Limit(claim) => claim.at_ns,
+            Why::Limit(claim) => claim.at_ns.min(now_ns + SIGNALS_NS),
             Why::Message(_) => now_ns + SIGNALS_NS,
         };
         self.late_ns.map_or(due_ns, |late_ns| late_ns.min(due_ns))
@@ -109,7 +109,7 @@ impl Waits {
     }
 }
 
-/// From one look for signals that a program handles to the next, while its call waits for a message.
+/// From one look for signals that a program handles to the next, while its call waits.
 const SIGNALS_NS: u64 = 100_000_000;
 /// From one look at the rates to the next, while calls wait for them.
 const RATES_NS: u64 = 50_000_000;

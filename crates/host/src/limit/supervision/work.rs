@@ -11,8 +11,8 @@ use windtunnel_sys::poll::{Event, Set, Timer};
 use windtunnel_sys::seccomp::{HANDOVER_BYTES, Handover, Listener, Notification};
 use windtunnel_sys::{clock, unix};
 
-use super::look::{Look, Looker, Verdict};
-use super::waits::{Waiting, Waits, Why};
+use super::look::{ENDING, Look, Looker, Verdict, has_signal};
+use super::waits::{Claim, Waiting, Waits, Why};
 
 #[derive(Debug)]
 pub(super) struct Work {
@@ -175,20 +175,31 @@ impl Work {
                     self.messages.retain(|_, of| *of != number);
                     self.look_again(waiting, is_late);
                 }
-                Why::Limit(claim) => {
-                    let is_late = is_late && claim.at_ns > now_ns;
-                    let waited_ns = now_ns.saturating_sub(waiting.since_ns);
-                    self.looker.region.count_wait(claim.used.direction, waited_ns);
-                    if is_late || !self.is_waiting(waiting.listener, waiting.shown) {
-                        self.looker.give_back(&claim, now_ns);
-                        self.fail(waiting.listener, waiting.shown);
-                    } else {
-                        self.looker.let_go(&claim, now_ns);
-                        self.resume(waiting.listener, waiting.shown);
-                    }
-                }
+                Why::Limit(claim) => self.end_wait(waiting, claim, now_ns),
             }
         }
+    }
+
+    /// A call has waited for the limit: it goes on, or ends by a timeout or a signal, or waits on.
+    fn end_wait(&mut self, waiting: Waiting, claim: Claim, now_ns: u64) {
+        let Waiting { listener, shown, since_ns, late_ns, .. } = waiting;
+        let is_due = claim.at_ns <= now_ns;
+        let is_late = late_ns.is_some_and(|late_ns| late_ns <= now_ns);
+        let is_there = self.is_waiting(listener, shown);
+        // Only a thread that goes on runs the handler of a signal.
+        let is_ended = !is_due && has_signal(shown.thread, ENDING);
+        if is_there && !is_due && !is_late && !is_ended {
+            self.waits.add(waiting, now_ns);
+            return;
+        }
+        let waited_ns = now_ns.saturating_sub(since_ns);
+        self.looker.region.count_wait(claim.used.direction, waited_ns);
+        if is_due && is_there {
+            self.looker.let_go(&claim, now_ns);
+            return self.resume(listener, shown);
+        }
+        self.looker.give_back(&claim, now_ns);
+        self.fail(listener, shown, if is_late { EAGAIN } else { EINTR });
     }
 
     /// A call waits for a message for a while.
@@ -197,7 +208,7 @@ impl Work {
         // The descriptor may have come to be another one.
         drop(why);
         if is_late {
-            self.fail(listener, shown);
+            self.fail(listener, shown, EAGAIN);
         } else if self.is_waiting(listener, shown) {
             self.look(listener, shown, late_ns, false);
         }
@@ -214,11 +225,11 @@ impl Work {
         }
     }
 
-    /// The time that the socket lets calls wait has passed.
-    fn fail(&self, listener: u64, shown: Notification) {
+    /// A call ends without having moved anything.
+    fn fail(&self, listener: u64, shown: Notification, errno: i32) {
         if let Some(listener) = self.listeners.get(&listener) {
             // As in `resume`.
-            let _ = listener.fail(shown.id, EAGAIN);
+            let _ = listener.fail(shown.id, errno);
         }
     }
 }
@@ -227,3 +238,5 @@ const STOP: u64 = 0;
 const TIMER: u64 = 1;
 /// "Try again", of errno(3).
 const EAGAIN: i32 = 11;
+/// "Interrupted system call".
+const EINTR: i32 = 4;
