@@ -2,7 +2,7 @@
 //!
 //! [`command`] starts a program with the preload library, which has its calls wait for the budget in
 //! a region ([`windtunnel_budget::pacing`]); the programs that it starts are under the same. Calls of
-//! those that the library cannot enter wait for a thread of this process ([`supervision`]). The
+//! those that the library cannot enter wait for a thread of this process (`supervision`). The
 //! region is a file in a folder of this user, by which [`set`] changes a limit and [`list`] shows
 //! them. One that has a name is shared by all commands that name it.
 
