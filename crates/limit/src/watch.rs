@@ -2,7 +2,7 @@
 //! processes of the node, and ends what is too much.
 //!
 //! It looks the sooner the less is left: what remains is divided by how fast a program can use it
-//! ([`FILL_BYTES_PER_MS`], [`FORKS_PER_MS`]). In between, programs can have more than their limit.
+//! (`FILL_BYTES_PER_MS`, `FORKS_PER_MS`). In between, programs can have more than their limit.
 //! Of memory, the largest process is ended, as the kernel would do; of processes, the newest.
 
 use std::collections::BTreeSet;
