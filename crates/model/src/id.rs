@@ -49,6 +49,11 @@ id!(
     PortId
 );
 
+id!(
+    /// A reservation that nodes share.
+    ReservationId
+);
+
 /// Which way along a link: `Up` goes from the first vertex named in `between` to the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

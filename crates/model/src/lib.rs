@@ -55,7 +55,7 @@ pub mod time;
 pub mod trace;
 pub mod valid;
 
-pub use id::{Direction, LanId, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
+pub use id::{Direction, LanId, Lane, LinkId, NodeId, PortId, ReservationId, RouterId, Vertex};
 pub use lan::{Lan, Subnet};
 pub use plan::Plan;
 pub use probability::Probability;

@@ -4,6 +4,7 @@
 mod event;
 mod program;
 mod recording;
+mod reservation;
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::demand::Demand;
 use crate::expect::Expectation;
-use crate::id::{Direction, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
+use crate::id::{Direction, Lane, LinkId, NodeId, PortId, ReservationId, RouterId, Vertex};
 use crate::lan::Lan;
 use crate::placement::{OnHostLoss, Strategy};
 use crate::profile::{LinkProfile, QueueLimit};
@@ -31,6 +32,7 @@ pub use recording::{
     FlowEnd, FlowPattern, Layers, OnRecordLoss, PatternError, Protocol, RecordChoice,
     RecordDirection, RecordMode, Recording,
 };
+pub use reservation::Reservation;
 
 /// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of
 /// nodes that must talk has a route.
@@ -59,6 +61,9 @@ pub struct Plan {
     /// What is recorded as evidence.
     #[serde(default, skip_serializing_if = "Recording::is_default")]
     pub record: Recording,
+    /// What nodes share; `ReservationId` is the position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reservations: Vec<Reservation>,
     /// Nodes in the file's order, groups expanded; `NodeId` is the position.
     pub nodes: Vec<Node>,
     /// Routers; `RouterId` is the position.
@@ -257,6 +262,9 @@ pub struct Node {
     /// What it has of its machine.
     #[serde(default, skip_serializing_if = "Demand::is_unknown")]
     pub demand: Demand,
+    /// The reservation that it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<ReservationId>,
     /// How much may wait that has come to it and was not delivered yet, in packets or bytes;
     /// `None`: [`Node::RECEIVE_QUEUE`] if its processor time is limited or reserved, else nothing waits, and
     /// the packet loop delivers.

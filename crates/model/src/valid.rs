@@ -6,6 +6,7 @@ mod expect;
 mod link;
 mod network;
 mod node;
+mod reservation;
 mod trace;
 
 use alloc::borrow::ToOwned;
@@ -98,6 +99,7 @@ impl Plan {
             "a run of no time shows nothing".to_owned()
         })?;
         self.traces.iter().try_for_each(trace::validate)?;
+        reservation::validate(self)?;
         network::validate(self)?;
         self.nodes.iter().try_for_each(|node| node::validate(self, node))?;
         self.record.validate(self)?;

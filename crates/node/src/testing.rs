@@ -47,6 +47,7 @@ fn node(name: &str, interfaces: Vec<Interface>) -> Node {
         sysctl: std::collections::BTreeMap::new(),
         pin: None,
         demand: Default::default(),
+        reservation: None,
         receive_queue: None,
         interfaces,
         programs: vec![],

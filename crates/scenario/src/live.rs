@@ -9,7 +9,7 @@ use windtunnel_model::plan::{Event, NetworkModel};
 use windtunnel_model::valid::Validate;
 use windtunnel_model::{LinkPatch, NodeId, Plan, Span};
 
-use crate::decode::{PROPERTIES, Paths, decode_now, decode_property, read_processors};
+use crate::decode::{PROPERTIES, Paths, decode_new_cpu, decode_now, decode_property};
 use crate::error::{Diagnostics, Errors, Notice};
 use crate::grammar::Decoder;
 use crate::text::{nearest, shorten};
@@ -58,7 +58,8 @@ pub fn parse_patch(pairs: &[(&str, &str)]) -> Result<LinkPatch, PatchError> {
     Ok(patch)
 }
 
-/// Reads what a limit of a node has in a file: `cpu`, `memory` or `pids`; with other keys, which do
+/// Reads what a limit of a node has in a file: `cpu` (with its share), `memory` or `pids`; with other
+/// keys, which do
 /// not change while a node runs, nothing is asked.
 ///
 /// # Errors
@@ -67,7 +68,7 @@ pub fn parse_limit(key: &str, text: &str) -> Result<Demand, PatchError> {
     let nothing = Demand::default();
     let wrong = |message: String| error(key, format!("{key}: {message}"), None);
     let demand = match key {
-        "cpu" => Demand { cpu_millis: Some(parse_cpu(text)?), ..nothing },
+        "cpu" => decode("cpu", text, decode_new_cpu)?.unwrap_or_default(),
         "memory" => {
             let memory = text.parse().map_err(|error| wrong(format!("{error}")))?;
             Demand { memory: Some(memory), ..nothing }
@@ -81,16 +82,6 @@ pub fn parse_limit(key: &str, text: &str) -> Result<Demand, PatchError> {
     };
     demand.validate().map_err(|invalid| wrong(format!("`{}`: {invalid}", shorten(text))))?;
     Ok(demand)
-}
-
-/// Reads what `cpu` of a node has in a file, in thousandths of a processor.
-///
-/// # Errors
-/// If it is not that.
-fn parse_cpu(text: &str) -> Result<u32, PatchError> {
-    let wrong =
-        |(message, hint): (String, Option<&str>)| error("cpu", message, hint.map(str::to_owned));
-    read_processors(text).map_err(wrong)
 }
 
 /// Checks that need the whole plan: IPv6 needs an MTU of 1280, and a network model has not
@@ -155,6 +146,17 @@ pub fn parse_events(
 }
 
 fn parse_one(key: &str, text: &str) -> Result<LinkPatch, PatchError> {
+    let mut patch = LinkPatch::default();
+    decode(key, text, |decoder, value| decode_property(decoder, key, value, &mut patch))?;
+    Ok(patch)
+}
+
+/// Reads a value as one in a file.
+fn decode<T>(
+    key: &str,
+    text: &str,
+    read: impl FnOnce(&mut Decoder<'_>, &tree::Value) -> T,
+) -> Result<T, PatchError> {
     let nothing = || {
         let hint = format!("write `{key}=VALUE`");
         error(key, format!("`{key}` has no value"), Some(hint))
@@ -167,13 +169,12 @@ fn parse_one(key: &str, text: &str) -> Result<LinkPatch, PatchError> {
         }
     };
     let mut found = Diagnostics::default();
-    let mut patch = LinkPatch::default();
     let mut traces = TraceFiles::default();
     let mut decoder = Decoder { diagnostics: &mut found, traces: &mut traces };
-    decode_property(&mut decoder, key, &value, &mut patch);
+    let read = read(&mut decoder, &value);
     match found.into_first() {
         Some((message, hint)) => Err(error(key, message, hint)),
-        None => Ok(patch),
+        None => Ok(read),
     }
 }
 

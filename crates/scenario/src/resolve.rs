@@ -18,6 +18,7 @@ mod node;
 mod order;
 mod reach;
 mod record;
+mod reserve;
 mod route;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +56,7 @@ pub(crate) fn resolve(
     node::resolve(found, draft, source, &directory, &mut budget, &mut plan);
     link::resolve(found, draft, &mut directory, &mut budget, &mut plan);
     stage(found)?;
+    reserve::resolve(found, draft, &directory, &mut plan);
     address::assign(found, draft, &mut plan);
     order::check(found, draft, &directory);
     route::resolve(found, draft, &directory, &mut budget, &mut plan);
@@ -110,6 +112,7 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         placement: draft.machines.strategy(),
         on_host_loss: draft.machines.on_host_loss(),
         record: Recording::default(),
+        reservations: Vec::new(),
         nodes: Vec::new(),
         routers: Vec::new(),
         lans: Vec::new(),

@@ -118,3 +118,22 @@ fn a_change_of_the_links_rate_does_not_lift_the_bound() {
     let mbit = |rate: u64| Rate::from_bits_per_second(rate * 1_000_000);
     assert_eq!(seen, [mbit(1), mbit(3), mbit(3)]);
 }
+
+#[test]
+fn reservations_are_a_tree_of_nodes_groups_and_other_reservations() {
+    let plan = plan(
+        "nodes: {web: {count: 2, cpu: 10%}, db: {cpu: {min: 30%}}, other: {}}\n\
+         routers: [r]\n\
+         links: [{between: [web, r]}, {between: [db, r]}, {between: [other, r]}]\n\
+         reserve:\n\
+         \x20 site: {of: [front, db], cpu: {min: 80%, weight: 3}, pids: 90}\n\
+         \x20 front: {of: web, memory: 64MB}\n",
+    );
+    let parents = plan.reservations.iter().map(|it| (it.name.as_str(), it.parent.map(|it| it.0)));
+    assert_eq!(parents.collect::<Vec<_>>(), [("site", None), ("front", Some(0))]);
+    let of_nodes = plan.nodes.iter().map(|node| node.reservation.map(|it| it.0));
+    assert_eq!(of_nodes.collect::<Vec<_>>(), [Some(1), Some(1), Some(0), None]);
+    let site = plan.reservation_named("site").unwrap();
+    assert_eq!(plan.reserved_within(site), [500, 64_000_000], "twice 10 % and 30 %");
+    assert_eq!(plan.reserved_by(site), [800, 64_000_000]);
+}

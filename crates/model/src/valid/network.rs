@@ -74,7 +74,8 @@ fn names(plan: &Plan) -> Result<(), Invalid> {
             format!("`{}` cannot name a link", shown(text))
         })?;
     }
-    unique(vertices.map(|(text, _)| text))?;
+    let reservations = plan.reservations.iter().map(|it| &it.name);
+    unique(vertices.map(|(text, _)| text).chain(reservations))?;
     unique(links)
 }
 

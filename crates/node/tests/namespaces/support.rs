@@ -197,6 +197,7 @@ fn node(name: &str, interfaces: Vec<Interface>) -> plan::Node {
         sysctl: BTreeMap::new(),
         pin: None,
         demand: Default::default(),
+        reservation: None,
         receive_queue: None,
         interfaces,
         programs: vec![],

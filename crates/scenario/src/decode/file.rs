@@ -13,10 +13,11 @@ use super::model::{Division, Model, read_model};
 use super::node::{Node, NodeDefaults, NodeKeys, read_defaults};
 use super::pool::{GivenPools, read_pools};
 use super::record::Record;
+use super::reserve::Reserve;
 use super::route::Route;
 use super::{
     At, Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys,
-    MachineKeys, ModelDraft, NodeDraft, Pools, RecordDraft, RouteDraft,
+    MachineKeys, ModelDraft, NodeDraft, Pools, RecordDraft, ReservationDraft, RouteDraft,
 };
 use crate::grammar::{Definitions, Form, Key, List, Name, Required, Whole, form, map, text, words};
 use crate::position::Place;
@@ -43,6 +44,7 @@ pub(crate) struct Draft {
     pub(crate) model: ModelDraft,
     pub(crate) machines: MachineKeys,
     pub(crate) record: RecordDraft,
+    pub(crate) reserve: Vec<ReservationDraft>,
     pub(crate) events: Vec<EventDraft>,
     pub(crate) expect: Vec<ExpectDraft>,
 }
@@ -101,6 +103,9 @@ map! {
         /// What is recorded of the run as evidence: `true`, `standby`, `off` (the default), a list of
         /// layers, or a map that says more.
         "record" RECORD: Record,
+        /// What several nodes have together of their machine, by name: limits, minima and weights,
+        /// each within another one or the machine. A name is none of a node.
+        "reserve" RESERVE: Reserve,
         /// Changes at times after the run began.
         "events" EVENTS: List<Event>,
         /// What must hold at the end; else the run fails.
@@ -162,6 +167,7 @@ pub(crate) fn decode_file(from: &mut Decoder<'_>, root: &Value) -> Draft {
             several: false,
         },
         record: read_some(from, &file, File::RECORD),
+        reserve: read_some(from, &file, File::RESERVE),
         events: read_some(from, &file, File::EVENTS),
         expect: read_some(from, &file, File::EXPECT),
     }

@@ -7,7 +7,7 @@ use windtunnel_model::{Bytes, Rate};
 use super::{At, Decoder, Field, Fields};
 use crate::grammar::{Definitions, Form, Key, Map, Whole, map};
 use crate::text::{list, shorten};
-use crate::tree::Kind;
+use crate::tree::{Kind, Value};
 
 /// What a node, `defaults.node` or a program may say.
 #[derive(Debug, Clone, Default)]
@@ -262,6 +262,20 @@ impl Form for NewLimits {
     }
 }
 
+/// `cpu` of a node or reservation that is changed while it runs: its limit, or its minimum, its
+/// weight or both.
+pub(crate) fn decode_new_cpu(from: &mut Decoder<'_>, value: &Value) -> Option<Demand> {
+    let field = Field { key: "cpu", place: value.place, value };
+    let Cpu { limit, min, weight, .. } = Cpu::read(from, field)?;
+    if limit.is_some() && (min.is_some() || weight.is_some()) {
+        let message = "cpu: a limit and a share are set one at a time";
+        from.mistake_with_hint(value.place, message, "a limit is written without `{limit: …}`");
+        return None;
+    }
+    let nothing = Demand::default();
+    Some(Demand { cpu_millis: limit, cpu_min_millis: min, cpu_weight: weight, ..nothing })
+}
+
 /// Reads the limits of a node, a program or `defaults.node`.
 pub(super) fn read_limits(from: &mut Decoder<'_>, fields: &Fields<'_>) -> LimitKeys {
     LimitKeys {
@@ -281,7 +295,7 @@ pub(super) fn read_rates(from: &mut Decoder<'_>, fields: &Fields<'_>) -> RateKey
 }
 
 /// A number that its form bounds.
-fn number<F: Form<Value = u64>>(
+pub(super) fn number<F: Form<Value = u64>>(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
     key: Key<F>,
@@ -315,7 +329,7 @@ impl Form for Processors {
 }
 
 /// Thousandths of a processor; or what is wrong, and how to repair it.
-pub(crate) fn read_processors(text: &str) -> Result<u32, (String, Option<&'static str>)> {
+fn read_processors(text: &str) -> Result<u32, (String, Option<&'static str>)> {
     let shown = shorten(text);
     let message = match millis_of(text) {
         Ok(0) => {

@@ -34,6 +34,8 @@ pub(super) enum Named {
     Router(RouterId),
     /// A LAN.
     Lan(LanId),
+    /// A reservation, which is no place in the network.
+    Reservation,
 }
 
 impl Named {
@@ -44,6 +46,7 @@ impl Named {
             Named::Group(range) => range.clone().map(|id| Vertex::Node(NodeId(id))).collect(),
             Named::Router(id) => vec![Vertex::Router(*id)],
             Named::Lan(id) => vec![Vertex::Lan(*id)],
+            Named::Reservation => Vec::new(),
         }
     }
 
@@ -52,7 +55,7 @@ impl Named {
         match self {
             Named::Node(id) => Some(vec![*id]),
             Named::Group(range) => Some(range.clone().map(NodeId).collect()),
-            Named::Router(_) | Named::Lan(_) => None,
+            Named::Router(_) | Named::Lan(_) | Named::Reservation => None,
         }
     }
 
@@ -63,6 +66,7 @@ impl Named {
             Named::Group(_) => "group",
             Named::Router(_) => "router",
             Named::Lan(_) => "LAN",
+            Named::Reservation => "reservation",
         }
     }
 }
@@ -111,6 +115,12 @@ impl Directory {
             if check_name(found, &lan.name, "a LAN", LABEL_LETTERS_MAX) {
                 let named = Named::Lan(LanId::from_index(index));
                 directory.add(found, &lan.name.value, lan.name.place, named);
+            }
+        }
+        for reservation in &draft.reserve {
+            let name = &reservation.name;
+            if check_name(found, name, "a reservation", LABEL_LETTERS_MAX) {
+                directory.add(found, &name.value, name.place, Named::Reservation);
             }
         }
         directory
@@ -173,6 +183,11 @@ impl Directory {
             let what = if lans { "node, group, router or LAN" } else { "node, group or router" };
             unknown(found, name, what, candidates);
         }
+        if known == Some(&Named::Reservation) {
+            let message = format!("`{}` is a reservation, which is no place", name.value);
+            found.mistake(name.place, message);
+            return None;
+        }
         known
     }
 
@@ -204,6 +219,7 @@ impl Directory {
             Named::Node(id) => Some(Vertex::Node(*id)),
             Named::Router(id) => Some(Vertex::Router(*id)),
             Named::Lan(id) => Some(Vertex::Lan(*id)),
+            Named::Reservation => None,
             Named::Group(_) => {
                 let message = format!("`{}` is a group: here one node is needed", name.value);
                 found.mistake_with_hint(

@@ -49,7 +49,7 @@ pub(super) fn within(
 }
 
 /// `2.0`, `0.25`.
-fn cores(millis: u64) -> String {
+pub(super) fn cores(millis: u64) -> String {
     let cores = format!("{}.{:03}", millis / 1000, millis % 1000);
     let short = cores.trim_end_matches('0');
     if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }

@@ -44,6 +44,7 @@ pub(super) fn resolve(
                 sysctl: keys.sysctl.clone(),
                 pin: keys.pin.as_ref().map(|pin| pin.value.clone()),
                 demand: keys.limits.demand(),
+                reservation: None,
                 receive_queue: keys.receive_queue,
                 interfaces: Vec::new(),
                 programs: programs.clone(),

@@ -1,0 +1,63 @@
+//! Reservations: what several nodes have together of their machine.
+
+use serde_json::{Value as Json, json};
+use windtunnel_model::demand::Demand;
+
+use super::limits::{Cpu, LimitKeys, Memory, number};
+use super::{At, Decoder, Field};
+use crate::grammar::{Definitions, Form, Names, Required, Whole, map};
+
+/// A reservation as the file has it.
+#[derive(Debug)]
+pub(crate) struct ReservationDraft {
+    pub(crate) name: At<String>,
+    /// Nodes, groups of them, or other reservations.
+    pub(crate) of: Vec<At<String>>,
+    pub(crate) limits: LimitKeys,
+}
+
+map! {
+    /// What several nodes have together of their machine. Needs control groups.
+    Reservation, ReservationDraft, by read_reservation {
+        /// Nodes, groups of them (each counts as its members), or other reservations. Each is part of
+        /// one reservation at the most.
+        "of" OF: Required<Names>,
+        /// Processor time of all together, as for a node: a limit of which so much must be free, or a
+        /// map with `limit`, `min` and `weight`. With `min`, no more can be reserved within it.
+        "cpu" CPU: Cpu,
+        /// Memory of all together, as for a node.
+        "memory" MEMORY: Memory,
+        /// How many processes and threads all may have together.
+        "pids" PIDS: Whole<1, { Demand::PIDS_MAX as u64 }>,
+    }
+}
+
+/// A map of reservations by name.
+pub(super) struct Reserve;
+
+impl Form for Reserve {
+    type Value = Vec<ReservationDraft>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<ReservationDraft>> {
+        let entries = from.map(field, "a map of names and reservations")?;
+        Some(entries.all().filter_map(|entry| read_reservation(from, entry)).collect())
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        let reservation = Reservation::schema(definitions);
+        json!({"type": "object", "additionalProperties": reservation})
+    }
+}
+
+fn read_reservation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ReservationDraft> {
+    let name = At { value: field.key.to_owned(), place: field.place };
+    let fields = from.table::<Reservation>(field, "a reservation")?;
+    let of = from.need(&fields, Reservation::OF, "this reservation")?;
+    let limits = LimitKeys {
+        cpu: from.read_at_key(&fields, Reservation::CPU),
+        memory: from.read_at_key(&fields, Reservation::MEMORY),
+        pids: number(from, &fields, Reservation::PIDS).flatten(),
+        open_files: None,
+    };
+    Some(ReservationDraft { name, of, limits })
+}
