@@ -43,6 +43,8 @@ pub struct Shortfall {
     /// What all have and ask together, in the resource's unit.
     pub asked: u64,
     pub capacity: u64,
+    /// The reservation whose capacity it is; `None`: the machine's.
+    pub of: Option<String>,
     /// By whom how much is held already, the most first.
     pub held: Vec<(String, u64)>,
 }
@@ -81,7 +83,9 @@ impl Amounts {
         self == Amounts::default()
     }
 
-    fn of(self, resource: Resource) -> u64 {
+    /// That of one resource.
+    #[must_use]
+    pub fn of(self, resource: Resource) -> u64 {
         match resource {
             Resource::Processor => self.cpu_millis,
             Resource::Memory => self.memory_bytes,
@@ -103,6 +107,7 @@ pub fn admit(capacity: Amounts, held: &[Holder], asked: Amounts) -> Result<(), V
             resource,
             asked: all.of(resource),
             capacity: capacity.of(resource),
+            of: None,
             held: holders(held, resource),
         })
         .collect();
@@ -122,15 +127,12 @@ impl fmt::Display for Shortfall {
         let amount = |amount| self.resource.amount(amount);
         let missing = self.asked.saturating_sub(self.capacity);
         write!(f, "{}: ", self.resource.key())?;
-        match self.resource {
-            Resource::Processor => {
-                write!(f, "{} of {} cores asked", amount(self.asked), amount(self.capacity))?;
-            }
-            Resource::Memory => {
-                write!(f, "{} of {} asked", amount(self.asked), amount(self.capacity))?;
-            }
+        let unit = if self.resource == Resource::Processor { " cores" } else { "" };
+        write!(f, "{} of {}{unit}", amount(self.asked), amount(self.capacity))?;
+        if let Some(of) = &self.of {
+            write!(f, " of reservation '{of}'")?;
         }
-        write!(f, ": {} missing", amount(missing))?;
+        write!(f, " asked: {} missing", amount(missing))?;
         for (index, (name, held)) in self.held.iter().enumerate() {
             let before = if index == 0 { "; held by" } else { "," };
             write!(f, "{before} run '{name}' {}", amount(*held))?;

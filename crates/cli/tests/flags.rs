@@ -130,7 +130,9 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "keygen" => (&["Cargo.toml"], "usage"),
         "agent" | "hosts" | "attach" => (&["--key", "tests/no.key"], "usage"),
         "explain" => (&["tests/no"], "usage"),
-        "record start" | "record stop" | "record status" => (&["--run", "tests"], "usage"),
+        "record start" | "record stop" | "record status" | "reserve tree" => {
+            (&["--run", "tests"], "usage")
+        }
         "records show" | "records stats" | "records follow" | "records workload" => {
             (&["tests/no"], "usage")
         }
@@ -138,7 +140,7 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "manual" => (&["--out", "/dev/null/no"], "machine"),
         "completions" => (&["tcsh"], "usage"),
         // They fail by a wrong command line only.
-        "doctor" | "schema" | "ls" | "limit list" | "reserve" => (&["--no-such-option"], "usage"),
+        "doctor" | "schema" | "ls" | "limit list" => (&["--no-such-option"], "usage"),
         other => panic!("{other} is a new verb: say here how it fails"),
     }
 }

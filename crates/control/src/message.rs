@@ -77,6 +77,19 @@ pub enum Request {
         node: String,
         count: u32,
     },
+    /// Changes what a node or reservation has of processors: its minimum, its weight or both. Answer:
+    /// [`Reply::Done`].
+    SetShare {
+        /// The node or reservation.
+        name: String,
+        /// Thousandths of a processor.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        min_millis: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        weight: Option<u32>,
+    },
+    /// Answer: [`Reply::Reservations`].
+    Reservations,
     /// Takes a link down or up. Answer: [`Reply::Done`].
     State {
         #[serde(flatten)]
@@ -169,6 +182,12 @@ pub enum Reply {
     Links(LinkList),
     /// What is recorded.
     Records(RecordStatus),
+    /// What nodes and reservations have, each after the one around it.
+    Reservations {
+        parts: Vec<Reservation>,
+    },
+    /// What is named is on another machine of the run.
+    Elsewhere,
     /// A capture is over.
     Captured {
         /// Packets that came by.
@@ -380,6 +399,29 @@ pub struct NodeStatus {
     #[serde(default, skip_serializing_if = "NodeLimits::is_none")]
     pub limits: NodeLimits,
     pub programs: Vec<ProgramStatus>,
+}
+
+/// A node or a reservation: what is reserved for it, and what it has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    pub name: String,
+    /// Whether it is a node.
+    pub node: bool,
+    /// The reservation that it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Thousandths of a processor that are reserved for it by its own words.
+    pub cpu_min_millis: u64,
+    pub cpu_weight: u32,
+    /// Thousandths of a processor that it has when all want as much as they can get; absent where
+    /// processors are not divided by weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_share_millis: Option<u32>,
+    /// Bytes that are reserved for it by its own words.
+    pub memory_min: u64,
+    /// What limits it, and what it has of that.
+    #[serde(default, skip_serializing_if = "NodeLimits::is_none")]
+    pub limits: NodeLimits,
 }
 
 /// What limits a node now. A used amount is that of its last whole second or of the last look.

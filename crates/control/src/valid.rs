@@ -29,6 +29,7 @@ impl Validate for Request {
             | Request::Links
             | Request::RecordStop
             | Request::RecordStatus
+            | Request::Reservations
             | Request::CaptureEnd
             | Request::Stop => Ok(()),
             Request::RecordStart(order) => order.validate(),
@@ -47,6 +48,16 @@ impl Validate for Request {
             Request::SetCpu { node, millis } => {
                 ensure(*millis > 0, || "nothing would ever run".to_owned())?;
                 ensure_short("the name of a node", node)
+            }
+            Request::SetShare { name, min_millis, weight } => {
+                let demand = Demand {
+                    cpu_min_millis: *min_millis,
+                    cpu_weight: *weight,
+                    ..Demand::default()
+                };
+                demand.validate()?;
+                ensure(demand.is_weighted(), || "nothing is to change".to_owned())?;
+                ensure_short("the name of a node", name)
             }
             Request::SetMemory { node, bytes } => {
                 let demand = Demand { memory: Some(*bytes), ..Demand::default() };
@@ -97,7 +108,14 @@ fn is_bounded(patch: &LinkPatch) -> Result<(), Invalid> {
 impl Validate for Reply {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Reply::Done | Reply::Started { .. } | Reply::Exited { .. } => Ok(()),
+            Reply::Done | Reply::Elsewhere | Reply::Started { .. } | Reply::Exited { .. } => Ok(()),
+            Reply::Reservations { parts: all } => {
+                let most = Plan::NODES_MAX + Plan::RESERVATIONS_MAX;
+                ensure(all.len() <= most, || format!("{} nodes and reservations", all.len()))?;
+                let names = all.iter().map(|it| &it.name);
+                let parents = all.iter().filter_map(|it| it.parent.as_ref());
+                names.chain(parents).try_for_each(|name| ensure_label(name))
+            }
             Reply::Happened { events, later, .. } => {
                 ensure(events.len() <= EVENTS_MAX && *later <= EVENTS_MAX, || {
                     "more events have happened than can".to_owned()

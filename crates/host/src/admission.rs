@@ -1,17 +1,19 @@
 //! What a run reserves of its machine, admitted beside what this user's other runs have reserved.
 
+mod parts;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use windtunnel_budget::admission::{self, Amounts, Holder, Shortfall};
+use windtunnel_budget::admission::{self, Amounts, Holder, Resource, Shortfall};
 use windtunnel_control::reservations::{self, HoldError, Holding, Reserved};
-use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::Action;
-use windtunnel_model::{NodeId, Plan};
+use windtunnel_model::Plan;
 use windtunnel_sys::limits;
 
 use crate::error::RunError;
+use crate::node_limits::Owner;
+use parts::Parts;
 
 /// What a run has reserved, until its last process has ended.
 #[derive(Debug)]
@@ -19,8 +21,7 @@ pub(crate) struct Admitted {
     capacity: Amounts,
     name: String,
     folder: PathBuf,
-    /// Of each node that is here, by its position in the plan.
-    nodes: Vec<Amounts>,
+    parts: Parts,
     /// Where something is reserved, and other runs can know of it.
     holding: Option<Holding>,
 }
@@ -40,10 +41,11 @@ impl Admitted {
             capacity: capacity(),
             name: plan.name.clone(),
             folder: std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()),
-            nodes: of_nodes(plan, here),
+            parts: Parts::of(plan, here),
             holding: None,
         };
-        let asked = sum(&admitted.nodes);
+        let asked = admitted.parts.sum();
+        admitted.parts.fit().map_err(RunError::Admission)?;
         if asked.is_none() {
             return Ok((admitted, None));
         }
@@ -59,22 +61,32 @@ impl Admitted {
         }
     }
 
-    /// Reserves something else for a node. What does not fit changes nothing, and is said.
-    pub(crate) fn change(&mut self, node: usize, wanted: Amounts) -> Result<(), String> {
-        let had = self.of(node);
-        let asked = sum(&self.nodes).minus(had).plus(wanted);
+    /// Reserves something else for a node or reservation, which has a new `limit`. What does not fit
+    /// changes nothing, and is said.
+    pub(crate) fn change(
+        &mut self,
+        owner: Owner,
+        wanted: Amounts,
+        limit: Option<(Resource, Option<u64>)>,
+    ) -> Result<(), String> {
+        let had = self.parts.clone();
+        self.parts.set(owner, wanted, limit);
+        let done = self.admit();
+        if done.is_err() {
+            self.parts = had;
+        }
+        done.map_err(|lacking| crate::error::lacking(&lacking))
+    }
+
+    /// Reserves what parts ask now.
+    fn admit(&mut self) -> Result<(), Vec<Shortfall>> {
+        self.parts.fit()?;
+        let asked = self.parts.sum();
         match self.hold(asked) {
-            Ok(()) => {}
-            Err(HoldError::Refused(lacking)) => return Err(crate::error::lacking(&lacking)),
-            Err(HoldError::Io(_)) => {
-                let alone = admission::admit(self.capacity, &[], asked);
-                alone.map_err(|lacking| crate::error::lacking(&lacking))?;
-            }
+            Ok(()) => Ok(()),
+            Err(HoldError::Refused(lacking)) => Err(lacking),
+            Err(HoldError::Io(_)) => admission::admit(self.capacity, &[], asked),
         }
-        if let Some(had) = self.nodes.get_mut(node) {
-            *had = wanted;
-        }
-        Ok(())
     }
 
     fn hold(&mut self, asked: Amounts) -> Result<(), HoldError<Vec<Shortfall>>> {
@@ -90,9 +102,9 @@ impl Admitted {
         Ok(())
     }
 
-    /// What a node has reserved.
-    pub(crate) fn of(&self, node: usize) -> Amounts {
-        self.nodes.get(node).copied().unwrap_or_default()
+    /// What a node or reservation has reserved by its own words.
+    pub(crate) fn of(&self, owner: Owner) -> Amounts {
+        self.parts.get(owner)
     }
 }
 
@@ -101,8 +113,9 @@ impl Admitted {
 /// # Errors
 /// Each resource of which there is too little.
 pub fn fits_reservations(plan: &Plan) -> Result<(), Vec<Shortfall>> {
-    let asked = sum(&of_nodes(plan, None));
-    admission::admit(capacity(), &holders(&reservations::live()), asked)
+    let parts = Parts::of(plan, None);
+    parts.fit()?;
+    admission::admit(capacity(), &holders(&reservations::live()), parts.sum())
 }
 
 /// What this machine has that can be reserved: the processors that this process may use, and all
@@ -124,45 +137,6 @@ fn memory_bytes() -> io::Result<u64> {
     Ok(kilobytes.saturating_mul(1024))
 }
 
-fn of_nodes(plan: &Plan, here: Option<&[bool]>) -> Vec<Amounts> {
-    let is_here = |node: usize| here.is_none_or(|here| here.get(node) == Some(&true));
-    let nodes = plan.nodes.iter().enumerate().map(|(index, node)| {
-        let cpu_millis = node.reserved_cpu_millis();
-        let amounts = Amounts { cpu_millis, memory_bytes: node.reserved_memory() };
-        if is_here(index) { amounts } else { Amounts::default() }
-    });
-    let mut nodes: Vec<Amounts> = nodes.collect();
-    for (node, limits) in plan.events.iter().flat_map(|event| set_by(&event.action)) {
-        if is_here(node.index()) {
-            let most = &mut nodes[node.index()];
-            let demand = &plan.nodes[node.index()].demand;
-            // What only limits stays so.
-            if demand.cpu_millis == demand.cpu_reserved_millis {
-                let millis = limits.cpu_millis.map_or(0, u64::from);
-                most.cpu_millis = most.cpu_millis.max(millis);
-            }
-            if demand.memory == demand.memory_reserved {
-                let bytes = limits.memory.map_or(0, |memory| memory.0);
-                most.memory_bytes = most.memory_bytes.max(bytes);
-            }
-        }
-    }
-    nodes
-}
-
-/// The nodes that an event limits.
-fn set_by(action: &Action) -> impl Iterator<Item = (NodeId, Demand)> + '_ {
-    let found = match action {
-        Action::Limit { nodes, limits } => Some((nodes, *limits)),
-        _ => None,
-    };
-    found.into_iter().flat_map(|(nodes, limits)| nodes.iter().map(move |node| (*node, limits)))
-}
-
-fn sum(nodes: &[Amounts]) -> Amounts {
-    nodes.iter().fold(Amounts::default(), |sum, node| sum.plus(*node))
-}
-
 fn holders(runs: &[Reserved]) -> Vec<Holder> {
     let holder = |run: &Reserved| Holder {
         name: run.name.clone(),
@@ -174,47 +148,6 @@ fn holders(runs: &[Reserved]) -> Vec<Holder> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn reserved(nodes: &str) -> Vec<(u64, u64)> {
-        let plan =
-            crate::testing::plan(&format!("nodes: {{{nodes}}}\nlinks: [{{between: [a, b]}}]"));
-        let amounts = of_nodes(&plan, None);
-        amounts.iter().map(|it| (it.cpu_millis, it.memory_bytes)).collect()
-    }
-
-    #[test]
-    fn a_limit_is_reserved_unless_it_is_only_a_limit() {
-        assert_eq!(reserved("a: {cpu: 25%, memory: 64MB}, b: {}"), [(250, 64_000_000), (0, 0)]);
-        let only = reserved("a: {cpu: {limit: 25%}, memory: {limit: 64MB}}, b: {}");
-        assert_eq!(only, [(0, 0), (0, 0)]);
-        let less = "a: {cpu: {limit: 2, min: 0.5}, memory: {limit: 2GB, min: 1MB}}, b: {}";
-        assert_eq!(reserved(less), [(500, 1_000_000), (0, 0)]);
-    }
-
-    #[test]
-    fn the_most_that_an_event_gives_a_node_is_reserved_from_the_beginning() {
-        let plan = crate::testing::plan(
-            "nodes:\n\
-             \x20 a: {cpu: 25%, run: x}\n\
-             \x20 b: {run: x}\n\
-             \x20 c: {cpu: {limit: 25%}, run: x}\n\
-             links: [{between: [a, b]}, {between: [b, c]}]\n\
-             events:\n\
-             - {at: 1s, node: [a, b, c], limit: {cpu: 50%, memory: 2MB}}\n\
-             - {at: 2s, node: a, limit: {cpu: 10%}}\n",
-        );
-        let all = of_nodes(&plan, None);
-        let cpu: Vec<u64> = all.iter().map(|it| it.cpu_millis).collect();
-        assert_eq!(cpu, [500, 500, 0]);
-        assert!(all.iter().all(|it| it.memory_bytes == 2_000_000));
-    }
-
-    #[test]
-    fn programs_reserve_what_their_node_does_not() {
-        let programs = "run: [{run: x, cpu: 10%, memory: 2MB}, {run: y, cpu: 20%}]";
-        assert_eq!(reserved(&format!("a: {{{programs}}}, b: {{}}"))[0], (300, 2_000_000));
-        assert_eq!(reserved(&format!("a: {{cpu: 50%, {programs}}}, b: {{}}"))[0], (500, 2_000_000));
-    }
 
     #[test]
     fn this_machine_has_something_to_reserve() {

@@ -35,6 +35,12 @@ pub enum RunError {
         /// What was tried.
         why: String,
     },
+    /// What a reservation has cannot be divided over machines; nothing has been started.
+    #[error("reservation {reservation}: its nodes are on several machines, which cannot share it")]
+    Spread {
+        /// Its name.
+        reservation: String,
+    },
     /// What is reserved does not fit this machine, beside what other runs have reserved; nothing has
     /// been started.
     #[error("{}", lacking(.0))]
@@ -77,6 +83,9 @@ impl RunError {
                 "run it as root, or as `systemd-run --user --scope -p Delegate=yes windtunnel run …`"
                     .to_owned(),
             ),
+            RunError::Spread { .. } => {
+                Some("`pin` puts its nodes on one machine".to_owned())
+            }
             RunError::Admission(_) => Some(
                 "`windtunnel reserve` shows who holds what; `cpu: {limit: 50%}` limits and reserves \
                  nothing"

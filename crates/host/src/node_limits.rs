@@ -6,6 +6,8 @@ mod change;
 mod enforce;
 mod groups;
 mod limited;
+mod owner;
+mod reservations;
 mod shares;
 
 use std::path::Path;
@@ -19,22 +21,28 @@ use windtunnel_sys::limits;
 pub(crate) use account::{Account, Window};
 pub(crate) use bound::{Bound, Kind, Reached};
 pub(crate) use change::Change;
+pub(crate) use owner::Owner;
 
 use groups::NodeGroups;
 use limited::{Limited, Metered};
+use shares::Shares;
 
 use crate::admission::Admitted;
 use crate::error::RunError;
 
-/// The limited nodes of this machine.
+/// The limited nodes and reservations of this machine.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     nodes: Vec<Limited>,
+    /// The innermost first: their groups are removed after those of nodes, in this order.
+    reservations: Vec<Limited>,
     /// When the run began.
     origin_ns: u64,
     /// When groups that have no meter are looked at.
     look_at_ns: u64,
     notes: Vec<String>,
+    /// Where processors are divided by weight.
+    shares: Option<Shares>,
     /// What is reserved for them.
     admitted: Option<Admitted>,
 }
@@ -55,25 +63,40 @@ impl Limits {
         let (admitted, note) = Admitted::begin(plan, folder, here)?;
         let notes = note.into_iter().collect();
         let mut made = Limits { admitted: Some(admitted), notes, ..Limits::default() };
-        if !nodes.iter().any(|(_, node)| is_limited(node)) {
+        let is_grouped = |node: &Node| is_limited(node) || node.reservation.is_some();
+        if !nodes.iter().any(|(_, node)| is_grouped(node)) {
             return Ok(made);
         }
         let mut choice = Choice::of_machine();
+        reservations::check(&choice, plan, &is_here)?;
         check(&choice, &nodes)?;
         let processors = limits::cpus().map_or(1, |cpus| cpus.len());
-        let shares = shares::guarantees(nodes.iter().map(|(_, node)| *node), processors);
-        for (position, (index, node)) in nodes.into_iter().enumerate() {
-            let guarantee = shares.as_ref().map(|shares| shares[position]);
-            if is_limited(node) || guarantee.is_some() {
-                made.add(&mut choice, (index, node), guarantee);
+        made.shares = Shares::of(plan, &nodes, processors);
+        made.add_reservations(&mut choice, plan, &nodes)?;
+        for (index, node) in nodes {
+            let guarantee = made.share_of(Owner::Node(index));
+            if is_grouped(node) || guarantee.is_some() {
+                made.add(&mut choice, (index, node), guarantee)?;
             }
         }
         Ok(made)
     }
 
-    fn add(&mut self, choice: &mut Choice, (index, node): (usize, &Node), guarantee: Option<u32>) {
-        let groups = match NodeGroups::make(choice, node, guarantee) {
+    fn add(
+        &mut self,
+        choice: &mut Choice,
+        (index, node): (usize, &Node),
+        guarantee: Option<u32>,
+    ) -> Result<(), RunError> {
+        let within = node.reservation.and_then(|it| self.reservation(it.index()));
+        let within = within.and_then(|it| it.groups.as_ref()?.around());
+        let groups = match NodeGroups::make(choice, node, within, guarantee) {
             Ok(groups) => Some(groups),
+            // It would be outside of its reservation.
+            Err(error) if node.reservation.is_some() => {
+                let (who, why) = (format!("node {}", node.name), error.to_string());
+                return Err(RunError::Limit { who, key: "reserve", why });
+            }
             Err(error) => {
                 let name = &node.name;
                 let note = format!("node {name} has no control group, but other limits: {error}");
@@ -81,9 +104,10 @@ impl Limits {
                 None
             }
         };
-        let mut limited = Limited::new(index, node, groups);
+        let mut limited = Limited::of_node(index, node, groups);
         limited.name_mechanisms(choice);
         self.nodes.push(limited);
+        Ok(())
     }
 
     /// What could not be done as it should.
@@ -95,35 +119,36 @@ impl Limits {
     pub(crate) fn begin(&mut self, origin: Time) {
         self.origin_ns = origin.as_nanos();
         self.look_at_ns = origin.as_nanos();
-        self.nodes.iter_mut().for_each(|limited| limited.begin(origin.as_nanos()));
+        self.all().for_each(|limited| limited.begin(origin.as_nanos()));
     }
 
     /// When the next window of a group is complete, by the monotonic clock.
     pub(crate) fn next_wake(&self) -> Option<Time> {
-        let meters = self.nodes.iter().flat_map(|limited| &limited.processors);
-        let due = meters.filter_map(Metered::due_ns);
-        let looks = self.nodes.iter().any(Limited::is_looked_at).then_some(self.look_at_ns);
+        let all = || self.nodes.iter().chain(&self.reservations);
+        let due = all().flat_map(|limited| &limited.processors).filter_map(Metered::due_ns);
+        let looks = all().any(Limited::is_looked_at).then_some(self.look_at_ns);
         due.chain(looks).min().map(Time::from_nanos)
     }
 
     /// Reads the groups whose windows are complete. Returns what happened at limits.
     pub(crate) fn sample(&mut self, now: Time) -> Vec<Reached> {
         let now_ns = now.as_nanos();
-        self.nodes.iter_mut().for_each(|limited| limited.meter(now_ns));
+        self.all().for_each(|limited| limited.meter(now_ns));
         if self.look_at_ns > now_ns {
             return Vec::new();
         }
         self.look_at_ns = now_ns.saturating_add(LOOK_EVERY_NS);
-        self.nodes.iter_mut().flat_map(Limited::look).collect()
+        self.all().flat_map(Limited::look).collect()
     }
 
     /// Whether a program that was killed just now may have been by a limit: what its node's groups
     /// say. Named is that program.
     pub(crate) fn killed(&mut self, node: usize, program: usize) -> Vec<Reached> {
-        let limited = self.nodes.iter_mut().filter(|limited| limited.node.index() == node);
+        let limited = self.nodes.iter_mut().filter(|limited| limited.owner == Owner::Node(node));
+        let limited = limited.chain(&mut self.reservations);
         let mut reached: Vec<Reached> = limited.flat_map(Limited::look).collect();
-        for it in reached.iter_mut().filter(|it| it.ended > 0 && it.program.is_none()) {
-            it.program = Some(program);
+        for it in reached.iter_mut().filter(|it| it.ended > 0 && it.owner == Owner::Node(node)) {
+            it.owner = Owner::Program(node, program);
         }
         reached
     }
@@ -135,19 +160,30 @@ impl Limits {
 
     /// What limits each limited node now, and what it has of that.
     pub(crate) fn statuses(&self) -> impl Iterator<Item = (usize, NodeLimits)> + '_ {
-        self.nodes.iter().map(|limited| (limited.node.index(), limited.status()))
+        let nodes = self.nodes.iter();
+        nodes.filter_map(|limited| Some((limited.owner.node()?, limited.status())))
     }
 
     pub(crate) fn of(&mut self, node: usize) -> Option<&mut Limited> {
-        self.nodes.iter_mut().find(|limited| limited.node.index() == node)
+        self.nodes.iter_mut().find(|limited| limited.owner == Owner::Node(node))
+    }
+
+    /// What one has of processors when all want as much as they can get.
+    fn share_of(&self, owner: Owner) -> Option<u32> {
+        self.shares.as_ref()?.of_owner(owner)
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Limited> {
+        self.nodes.iter_mut().chain(&mut self.reservations)
     }
 
     /// What all had. Groups go away, as the nodes have.
     pub(crate) fn into_accounts(mut self) -> (Vec<Account>, Vec<Bound>) {
         // What a short run did between two looks counts, too.
-        self.nodes.iter_mut().for_each(|limited| drop(limited.look()));
+        self.all().for_each(|limited| drop(limited.look()));
         let (mut accounts, mut bounds) = (Vec::new(), Vec::new());
-        for limited in self.nodes {
+        // Groups of nodes go before those around them.
+        for limited in self.nodes.into_iter().chain(self.reservations) {
             accounts.extend(limited.processors.into_iter().map(|it| it.account));
             bounds.extend(limited.bounds);
         }
@@ -161,10 +197,7 @@ fn is_limited(node: &Node) -> bool {
 
 /// Refuses what no mechanism of this machine can hold.
 fn check(choice: &Choice, nodes: &[(usize, &Node)]) -> Result<(), RunError> {
-    let refuse = |who: String, key: &'static str, resource: Resource| {
-        let why = choice.refusals_of(resource).join("; ");
-        Err(RunError::Limit { who, key, why })
-    };
+    let refuse = |who, key, resource| lacking(choice, who, key, resource);
     let lacks = |resource| choice.group_of(resource).is_none();
     for (_, node) in nodes {
         if node.demand.is_weighted() && lacks(Resource::Processor) {
@@ -188,6 +221,17 @@ fn check(choice: &Choice, nodes: &[(usize, &Node)]) -> Result<(), RunError> {
         }
     }
     Ok(())
+}
+
+/// There is no group for a limit.
+fn lacking(
+    choice: &Choice,
+    who: String,
+    key: &'static str,
+    resource: Resource,
+) -> Result<(), RunError> {
+    let why = choice.refusals_of(resource).join("; ");
+    Err(RunError::Limit { who, key, why })
 }
 
 /// How often groups are looked at that limit memory or processes.

@@ -47,12 +47,13 @@ pub(crate) fn tables(
     tables
 }
 
-/// A row for each node and second.
+/// A row for each second of each node, program or reservation.
 fn seconds_of_limits(plan: &Plan, limits: &[Account]) -> String {
     let mut table = "time_s,node,program,asked_cpus,delivered_cpus,throttled_s\n".to_owned();
     for account in limits {
-        let name = &plan.nodes[account.node].name;
-        let program = account.program.map(|program| program.to_string()).unwrap_or_default();
+        let name = account.owner.name(plan);
+        let program =
+            account.owner.program().map(|program| program.to_string()).unwrap_or_default();
         for window in &account.windows {
             let (at, held) = (Span::from_nanos(window.end_ns), Span::from_nanos(window.held_ns));
             let (at, held) = (micros(at), micros(held));

@@ -92,9 +92,9 @@ impl Proxy {
     fn answer(&self, request: &Request, parts: &Parts, alive: &[bool]) -> Reply {
         let living: Vec<u16> =
             (0_u16..).zip(alive).filter(|(_, alive)| **alive).map(|(member, _)| member).collect();
-        let Some(first) = living.first() else {
+        if living.is_empty() {
             return Reply::Error { message: "the run is over".to_owned(), hint: None };
-        };
+        }
         match request {
             Request::Ps => match all(parts, &living, request) {
                 Ok(replies) => Reply::Ps(self.status(replies.into_iter().filter_map(status_of))),
@@ -107,6 +107,9 @@ impl Proxy {
             Request::RecordStart(_) | Request::RecordStop | Request::RecordStatus => {
                 all(parts, &living, request).map_or_else(|reply| reply, records)
             }
+            Request::Reservations => {
+                all(parts, &living, request).map_or_else(|reply| reply, reservations)
+            }
             Request::Capture { place, .. } => Reply::Error {
                 message: format!(
                     "frames of {place} cannot be captured: the run is over several machines, and a \
@@ -114,7 +117,15 @@ impl Proxy {
                 ),
                 hint: Some(HEADERS.to_owned()),
             },
-            other => ask(parts, *first, other),
+            other => {
+                // A reservation is on one machine, which not all know.
+                let replies = living.iter().map(|member| ask(parts, *member, other));
+                let mut replies = replies.skip_while(|reply| matches!(reply, Reply::Elsewhere));
+                replies.next().unwrap_or_else(|| Reply::Error {
+                    message: "the machine of that reservation is not there any more".to_owned(),
+                    hint: None,
+                })
+            }
         }
     }
 
@@ -174,6 +185,16 @@ fn records(replies: Vec<(u16, Reply)>) -> Reply {
         || Reply::Error { message: "the run is over".to_owned(), hint: None },
         Reply::Records,
     )
+}
+
+/// Those of all machines, each of which knows its own.
+fn reservations(replies: Vec<(u16, Reply)>) -> Reply {
+    let mut whole = Vec::new();
+    for (_, reply) in replies {
+        let Reply::Reservations { parts } = reply else { return reply };
+        whole.extend(parts);
+    }
+    Reply::Reservations { parts: whole }
 }
 
 fn status_of((member, reply): (u16, Reply)) -> Option<(u16, RunStatus)> {

@@ -120,6 +120,19 @@ impl Choice {
         Group::make(place, &self.place, &name, bounds)
     }
 
+    /// A group inside of another one for a process that is not to count in what is used there of
+    /// memory, and among its processes, where the kernel counts these apart (version 1).
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub fn group_of_processor(&mut self, within: &Group) -> io::Result<Group> {
+        let name = self.owner.as_ref().map(|owner| owner.group(self.made)).ok_or_else(denied)?;
+        self.made += 1;
+        within.place().divide()?;
+        let place = within.place().only(Resource::Processor, &self.place);
+        Group::make(&place, &self.place, &name, &Bounds::default())
+    }
+
     fn look(&mut self, hierarchy: &Hierarchy) {
         for folder in hierarchy.second_version() {
             self.try_unified(&folder);

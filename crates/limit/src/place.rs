@@ -79,6 +79,16 @@ impl Place {
         Ok((inside, made))
     }
 
+    /// This place of one resource, and `outside` of all that have hierarchies of their own.
+    pub(crate) fn only(&self, resource: Resource, outside: &Place) -> Place {
+        let own = self.first.iter().filter(|(other, _)| *other == resource);
+        let others = outside.first.iter().filter(|(other, _)| *other != resource);
+        let mut first: Vec<(Resource, PathBuf)> = own.chain(others).cloned().collect();
+        // In the order of all other places, by which they are compared.
+        first.sort_by_key(|(resource, _)| outside.first.iter().position(|(it, _)| it == resource));
+        Place { first, ..self.clone() }
+    }
+
     /// Has groups inside of this one limit what it may: of version 2 it can have no processes of
     /// its own then.
     pub(crate) fn divide(&self) -> io::Result<()> {

@@ -93,6 +93,17 @@ pub enum EventKind {
         /// Processors that its programs may use together.
         cpus: f64,
     },
+    /// A node or reservation has another minimum or weight of processors.
+    ShareSet {
+        /// The node or reservation.
+        node: String,
+        /// Processors that are reserved for it from now on; absent: as before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cpus: Option<f64>,
+        /// Its weight from now on; absent: as before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        weight: Option<u32>,
+    },
     /// Another limit of a node's programs changed.
     LimitSet {
         /// The node.

@@ -36,6 +36,11 @@ fn some(names: &[String]) -> String {
 fn limit(what: &EventKind) -> String {
     match what {
         EventKind::CpuSet { node, cpus } => format!("{node}: cpu {:.1}%", cpus * 100.0),
+        EventKind::ShareSet { node, cpus, weight } => {
+            let min = cpus.map(|cpus| format!(" min {:.1}%", cpus * 100.0)).unwrap_or_default();
+            let weight = weight.map(|weight| format!(" weight {weight}")).unwrap_or_default();
+            format!("{node}: cpu{min}{weight}")
+        }
         EventKind::LimitSet { node, limit, value } => format!("{node}: {limit} {value}"),
         EventKind::LimitReached { .. } => reached(what),
         other => serde_json::to_string(other).unwrap_or_default(),

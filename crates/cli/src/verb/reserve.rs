@@ -1,11 +1,16 @@
-//! `reserve`: what live runs of this user have reserved of this machine, and what is free.
+//! `reserve`: what live runs of this user have reserved of this machine, and what is free; and how
+//! one run divides it.
 
+use clap::Subcommand;
 use serde::Serialize;
 use windtunnel_budget::admission::{Amounts, Resource};
 use windtunnel_control::reservations::{self, Reserved};
+use windtunnel_control::{Reply, Request, Reservation};
 
 use crate::arguments::Format;
 use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::live::Live;
 use crate::output;
 use crate::render::table::{Align, Table};
 use crate::verb::Outcome;
@@ -16,7 +21,27 @@ use crate::verb::Outcome;
 /// `memory: 64MB`; with `{limit: …}` nothing is reserved), from its beginning until its last process
 /// has ended. One that does not fit beside this user's other runs is refused, and so is a `set`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    order: Option<Order>,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+enum Order {
+    Tree(Tree),
+}
+
+/// Show how a live run divides what it has: its reservations and nodes as a tree
+///
+/// `share` is what each has of processors when all want as much as they can get; `set` changes it:
+/// `windtunnel set site.cpu='{min: 50%, weight: 2}'`.
+#[derive(Debug, clap::Args)]
+struct Tree {
+    #[command(flatten)]
+    live: Live,
     #[command(flatten)]
     format: Format,
 }
@@ -41,6 +66,9 @@ struct Run {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    if let Some(Order::Tree(order)) = &arguments.order {
+        return order.run();
+    }
     let (capacity, runs) = (windtunnel_host::capacity(), reservations::live());
     let amounts =
         |run: &Reserved| Amounts { cpu_millis: run.cpu_millis, memory_bytes: run.memory_bytes };
@@ -58,6 +86,75 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     }
     output::data(&table(capacity, free, &runs))?;
     Ok(Exit::Fine.code())
+}
+
+/// The parts of a run, for `--json`.
+#[derive(Debug, Serialize)]
+struct Parts<'a> {
+    parts: &'a [Reservation],
+}
+
+impl Tree {
+    fn run(&self) -> Outcome {
+        let parts = match self.live.connect()?.ask(&Request::Reservations)? {
+            Reply::Reservations { parts } => parts,
+            other => return Err(Failure::unexpected(other)),
+        };
+        if self.format.json {
+            output::json(&Parts { parts: &parts })?;
+        } else if parts.is_empty() {
+            output::talk("nothing is limited or reserved in this run");
+        } else {
+            output::data(&tree(&parts))?;
+        }
+        Ok(Exit::Fine.code())
+    }
+}
+
+/// Each part below the one around it.
+fn tree(parts: &[Reservation]) -> String {
+    let mut table = Table::new(&[
+        ("part", Align::Left),
+        ("cpu min", Align::Right),
+        ("weight", Align::Right),
+        ("share", Align::Right),
+        ("limit", Align::Right),
+        ("used", Align::Right),
+        ("memory min", Align::Right),
+        ("limit", Align::Right),
+        ("used", Align::Right),
+    ]);
+    add_parts(&mut table, parts, None, 0);
+    table.render("")
+}
+
+fn add_parts(table: &mut Table, parts: &[Reservation], parent: Option<&str>, depth: usize) {
+    // A reservation is in no other twice; what another process says might be a circle.
+    if depth > parts.len() {
+        return;
+    }
+    for part in parts.iter().filter(|part| part.parent.as_deref() == parent) {
+        let or = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let some = |amount: u64| (amount > 0).then_some(amount);
+        let cpu = |millis: Option<u32>| or(millis.map(|it| Resource::Processor.amount(it.into())));
+        let memory = |bytes: Option<u64>| or(bytes.map(|bytes| Resource::Memory.amount(bytes)));
+        let limits = &part.limits;
+        let weight = part.cpu_share_millis.map(|_| part.cpu_weight.to_string());
+        table.row([
+            format!("{}{}", "  ".repeat(depth), part.name),
+            or(some(part.cpu_min_millis).map(|it| Resource::Processor.amount(it))),
+            or(weight),
+            cpu(part.cpu_share_millis),
+            cpu(limits.cpu_millis),
+            cpu(limits.cpu_used_millis),
+            memory(some(part.memory_min)),
+            memory(limits.memory),
+            memory(limits.memory_used),
+        ]);
+        if !part.node {
+            add_parts(table, parts, Some(&part.name), depth + 1);
+        }
+    }
 }
 
 impl From<Reserved> for Run {

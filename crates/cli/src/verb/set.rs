@@ -12,12 +12,14 @@ use crate::live::Live;
 use crate::output;
 use crate::verb::Outcome;
 
-/// Change properties of a link, or a limit of a node, in a live run
+/// Change properties of a link, or a limit of a node or reservation, in a live run
 ///
 /// Only what is named changes, all of it at one instant. Keys and values are those of links in the
 /// scenario file: latency, jitter, loss, duplicate, corrupt, reorder, rate, overhead, mtu, queue,
 /// discipline. `NODE.cpu=50%`, `NODE.memory=64MB` and
-/// `NODE.pids=100` limit what the programs of a node, or of each node of a group, use together.
+/// `NODE.pids=100` limit what the programs of a node, of each node of a group, or all nodes of a
+/// reservation use together; `NAME.cpu='{min: 25%, weight: 2}'` changes what one has of processors
+/// that are divided by weight.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Name of the link, or `NODE.LIMIT=VALUE`
@@ -87,6 +89,10 @@ struct Limited<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_millis: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_min_millis: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_weight: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Bytes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pids: Option<u32>,
@@ -107,14 +113,14 @@ fn set_limit(arguments: &Arguments, node: &str, (key, value): (&str, &str)) -> O
         return Err(Failure::new(Exit::Usage, message).hint("set one limit of a node at a time"));
     }
     let demand = windtunnel_scenario::parse_limit(key, value)?;
-    let Demand { cpu_millis, memory, pids, .. } = demand;
+    let Demand { cpu_millis, cpu_min_millis, cpu_weight, memory, pids, .. } = demand;
     let request = limit_request(node, &demand).ok_or_else(|| {
         let message = format!("`{key}` of a node cannot change while it runs");
         Failure::new(Exit::Usage, message).hint("cpu, memory and pids can")
     })?;
     arguments.live.order(&request)?;
     if arguments.format.json {
-        output::json(&Limited { node, cpu_millis, memory, pids })?;
+        output::json(&Limited { node, cpu_millis, cpu_min_millis, cpu_weight, memory, pids })?;
     } else {
         output::talk(&format!("{node}: {key} {value}"));
     }
@@ -124,6 +130,10 @@ fn set_limit(arguments: &Arguments, node: &str, (key, value): (&str, &str)) -> O
 /// What asks a run for a limit of a node that can change while it runs.
 pub(crate) fn limit_request(node: &str, demand: &Demand) -> Option<Request> {
     let node = node.to_owned();
+    if demand.is_weighted() {
+        let (min_millis, weight) = (demand.cpu_min_millis, demand.cpu_weight);
+        return Some(Request::SetShare { name: node, min_millis, weight });
+    }
     match (demand.cpu_millis, demand.memory, demand.pids) {
         (Some(millis), ..) => Some(Request::SetCpu { node, millis }),
         (_, Some(bytes), _) => Some(Request::SetMemory { node, bytes }),

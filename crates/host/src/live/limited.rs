@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use windtunnel_control::Reply;
 use windtunnel_model::plan::Action;
 use windtunnel_model::quantity::Bytes;
 use windtunnel_model::{NodeId, Span, plan};
@@ -12,7 +13,7 @@ use super::context::Context;
 use super::programs::NewLimits;
 use super::refusal::{Refusal, find_node};
 use super::state::Live;
-use crate::node_limits::{Change, Kind, Limits, Reached};
+use crate::node_limits::{Change, Kind, Limits, Owner, Reached};
 use crate::receive_queue::ReceiveQueue;
 
 impl Limits {
@@ -57,21 +58,65 @@ impl Live {
         self.programs.exited(&self.cx, spawn, status);
     }
 
-    /// Gives a node, or each node of a group, another limit.
-    pub(super) fn set_limit(&mut self, name: &str, change: Change) -> Result<(), Refusal> {
+    /// Gives a reservation, a node, or each node of a group, another limit. Says whether that is
+    /// here.
+    pub(super) fn set_limit(&mut self, name: &str, change: Change) -> Result<Reply, Refusal> {
         let plan = &self.cx.plan;
+        if let Some(reservation) = plan.reservation_named(name) {
+            if !self.limits.is_here(reservation.index()) {
+                return Ok(Reply::Elsewhere);
+            }
+            self.set_limit_of(Owner::Reservation(reservation.index()), change, None)?;
+            return Ok(Reply::Done);
+        }
         let members = plan.nodes_named(name);
         // One that is no group has to be a node.
         let nodes = if members.is_empty() { vec![find_node(plan, name)?] } else { members };
         if nodes.iter().any(|node| !self.cx.nodes.is_here(*node)) {
             let limits = change.demand();
             self.order_everywhere(Action::Limit { nodes, limits });
-            return Ok(());
+            return Ok(Reply::Done);
         }
         for node in nodes {
-            self.set_limit_of(node, change, None)?;
+            self.set_limit_of(Owner::Node(node.index()), change, None)?;
         }
-        Ok(())
+        Ok(Reply::Done)
+    }
+
+    /// Gives a reservation, a node, or each node of a group, another minimum or weight.
+    pub(super) fn set_share(
+        &mut self,
+        name: &str,
+        min: Option<u32>,
+        weight: Option<u32>,
+    ) -> Result<Reply, Refusal> {
+        let plan = &self.cx.plan;
+        let owners: Vec<Owner> = match plan.reservation_named(name) {
+            Some(reservation) => vec![Owner::Reservation(reservation.index())],
+            None => {
+                let members = plan.nodes_named(name);
+                let nodes = if members.is_empty() { vec![find_node(plan, name)?] } else { members };
+                nodes.into_iter().map(|node| Owner::Node(node.index())).collect()
+            }
+        };
+        let is_here = |owner: &Owner| match *owner {
+            Owner::Reservation(reservation) => self.limits.is_here(reservation),
+            Owner::Node(node) | Owner::Program(node, _) => {
+                self.cx.nodes.is_here(NodeId::from_index(node))
+            }
+        };
+        if !owners.iter().all(is_here) {
+            return Ok(Reply::Elsewhere);
+        }
+        for owner in owners {
+            let set = self.limits.set_share(owner, min, weight);
+            let of = owner.describe(&self.cx.plan);
+            set.map_err(|why| format!("{of} keeps its share: {why}"))?;
+            let node = owner.name(&self.cx.plan).to_owned();
+            let cpus = min.map(|min| f64::from(min) / 1000.0);
+            self.cx.journal.log(None, EventKind::ShareSet { node, cpus, weight });
+        }
+        Ok(Reply::Done)
     }
 
     /// Sets the limits of events that are due, of nodes that are here.
@@ -81,7 +126,9 @@ impl Live {
             let here = nodes.into_iter().filter(|node| self.cx.nodes.is_here(*node));
             for node in here.collect::<Vec<_>>() {
                 for change in &changes {
-                    if let Err(refusal) = self.set_limit_of(node, *change, Some(intended)) {
+                    if let Err(refusal) =
+                        self.set_limit_of(Owner::Node(node.index()), *change, Some(intended))
+                    {
                         self.cx.journal.warn(refusal.message().to_owned());
                     }
                 }
@@ -92,20 +139,23 @@ impl Live {
     /// `intended`: when an event was to do it.
     fn set_limit_of(
         &mut self,
-        node: NodeId,
+        owner: Owner,
         change: Change,
         intended: Option<Span>,
     ) -> Result<(), Refusal> {
-        let index = node.index();
-        let order = |request: &_| self.cx.nodes.send(index, request, &[]);
-        let name = self.cx.nodes.name(index).to_owned();
-        let set = match intended {
-            Some(_) => self.limits.set_by_event(node, change, order),
-            None => self.limits.set(node, change, order),
+        let order = |request: &_| match owner.node() {
+            Some(node) => self.cx.nodes.send(node, request, &[]),
+            None => Err("no control group limits it".to_owned()),
         };
-        set.map_err(|why| format!("node {name} keeps its limit: {why}"))?;
-        if matches!(change, Change::Processor(_)) {
-            self.begin_receiving(node)?;
+        let name = owner.name(&self.cx.plan).to_owned();
+        let set = match intended {
+            Some(_) => self.limits.set_by_event(owner, change, order),
+            None => self.limits.set(owner, change, order),
+        };
+        let of = owner.describe(&self.cx.plan);
+        set.map_err(|why| format!("{of} keeps its limit: {why}"))?;
+        if let (Change::Processor(_), Owner::Node(node)) = (change, owner) {
+            self.begin_receiving(NodeId::from_index(node))?;
         }
         self.cx.journal.log(intended, event_of(name, change));
         Ok(())
@@ -147,12 +197,12 @@ fn limit_set(node: String, kind: Kind, value: u64) -> EventKind {
 /// What happened at limits, for the log.
 fn log(cx: &Context, reached: &[Reached]) {
     for it in reached {
-        let node = cx.nodes.name(it.node).to_owned();
+        let node = it.owner.name(&cx.plan).to_owned();
         let asked = match it.kind {
             Kind::Memory => Bytes(it.asked).to_string(),
             _ => it.asked.to_string(),
         };
-        let (program, limit, ended) = (it.program, it.kind.to_string(), it.ended);
+        let (program, limit, ended) = (it.owner.program(), it.kind.to_string(), it.ended);
         let names = it.names.clone();
         cx.journal.log(None, EventKind::LimitReached { node, program, limit, asked, ended, names });
     }

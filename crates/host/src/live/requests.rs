@@ -76,16 +76,20 @@ impl Live {
             Request::Signal { signal: number } => self.signal_command(id, number),
             Request::Set { lanes, patch } => self.set(id, &lanes, &patch)?,
             Request::SetCpu { node, millis } => {
-                self.set_limit(&node, Change::Processor(millis))?;
-                return Ok(Some(Reply::Done));
+                return self.set_limit(&node, Change::Processor(millis)).map(Some);
             }
             Request::SetMemory { node, bytes } => {
-                self.set_limit(&node, Change::Memory(bytes.0))?;
-                return Ok(Some(Reply::Done));
+                return self.set_limit(&node, Change::Memory(bytes.0)).map(Some);
             }
             Request::SetPids { node, count } => {
-                self.set_limit(&node, Change::Pids(count))?;
-                return Ok(Some(Reply::Done));
+                return self.set_limit(&node, Change::Pids(count)).map(Some);
+            }
+            Request::SetShare { name, min_millis, weight } => {
+                return self.set_share(&name, min_millis, weight).map(Some);
+            }
+            Request::Reservations => {
+                let parts = self.limits.reservations(&self.cx.plan);
+                return Ok(Some(Reply::Reservations { parts }));
             }
             Request::State { lanes, up } => self.set_state(id, &lanes, up)?,
             Request::Do { events } => self.happen(id, events)?,

@@ -6,14 +6,12 @@ use windtunnel_model::Plan;
 use windtunnel_model::valid::{Invalid, ensure};
 use windtunnel_node::ProcessorWindow;
 
-/// The account of one node.
+use super::owner::Owner;
+
+/// The account of one node, program or reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Account {
-    /// By position in the plan.
-    pub(crate) node: usize,
-    /// By position in the node; `None`: of all its programs together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) program: Option<usize>,
+    pub(crate) owner: Owner,
     /// In words.
     pub(crate) mechanism: String,
     /// Thousandths of a processor that it may use now.
@@ -42,10 +40,9 @@ pub(crate) struct Window {
 }
 
 impl Account {
-    pub(crate) fn new(node: usize, asked_millis: u32, mechanism: &str) -> Account {
+    pub(crate) fn new(owner: Owner, asked_millis: u32, mechanism: &str) -> Account {
         let (mechanism, windows) = (mechanism.to_owned(), Vec::new());
-        let (program, failure) = (None, None);
-        Account { node, program, mechanism, asked_millis, windows, failure, origin_ns: 0 }
+        Account { owner, mechanism, asked_millis, windows, failure: None, origin_ns: 0 }
     }
 
     /// Adds a window that is complete, unless it began before the run.
@@ -74,14 +71,11 @@ impl Account {
         self.failure.get_or_insert(why);
     }
 
-    /// Whether it can be that of a node of the plan.
+    /// Whether it can be that of something in the plan.
     pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
         let sane = |window: &Window| window.length_ns > 0;
-        let node = plan.nodes.get(self.node);
-        let known = node
-            .is_some_and(|node| self.program.is_none_or(|program| program < node.programs.len()));
-        let known = known && self.windows.iter().all(sane);
-        ensure(known, || "it has limited nodes that the plan does not have".to_owned())
+        self.owner.validate(plan)?;
+        ensure(self.windows.iter().all(sane), || "it has limited nodes for no time".to_owned())
     }
 }
 
@@ -150,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_programs_did_not_get_although_they_wanted_it_may_come_in_the_next_second() {
-        let mut account = Account::new(0, 500, "duty cycle");
+        let mut account = Account::new(Owner::Node(0), 500, "duty cycle");
         account.windows = vec![window(490, 400, 500), window(524, 400, 500), window(524, 400, 500)];
         assert_eq!(account.exceeded(), [&account.windows[2]]);
         account.windows = vec![window(100, 400, 500), window(534, 400, 500), window(536, 400, 500)];
@@ -159,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_began_before_the_run_is_not_in_its_account() {
-        let mut account = Account::new(0, 250, "duty cycle");
+        let mut account = Account::new(Owner::Node(0), 250, "duty cycle");
         account.add(window(1, 1, 250));
         account.origin_ns = 4_500_000_000;
         account.add(window(2, 1, 250));

@@ -5,8 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use windtunnel_limit::Group;
 use windtunnel_model::Plan;
-use windtunnel_model::valid::{Invalid, ensure};
+use windtunnel_model::valid::Invalid;
 use windtunnel_node::ProgramUse;
+
+use super::owner::Owner;
 
 /// What is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,13 +29,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// One limit of a node, or of one of its programs.
+/// One limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bound {
-    /// By position in the plan.
-    pub(crate) node: usize,
-    /// By position in the node; `None`: of all its programs together.
-    pub(crate) program: Option<usize>,
+    pub(crate) owner: Owner,
     pub(crate) kind: Kind,
     /// In words.
     pub(crate) mechanism: String,
@@ -56,8 +55,7 @@ pub(crate) struct Bound {
 /// A limit was met, and something was refused or ended for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reached {
-    pub(crate) node: usize,
-    pub(crate) program: Option<usize>,
+    pub(crate) owner: Owner,
     pub(crate) kind: Kind,
     /// What is allowed.
     pub(crate) asked: u64,
@@ -68,10 +66,10 @@ pub(crate) struct Reached {
 }
 
 impl Bound {
-    pub(crate) fn new(node: usize, program: Option<usize>, (kind, asked): (Kind, u64)) -> Bound {
+    pub(crate) fn new(owner: Owner, (kind, asked): (Kind, u64)) -> Bound {
         let (mechanism, failure) = (String::new(), None);
         let (used, peak, met, ended, faults) = (0, 0, 0, 0, 0);
-        Bound { node, program, kind, mechanism, asked, used, peak, met, ended, faults, failure }
+        Bound { owner, kind, mechanism, asked, used, peak, met, ended, faults, failure }
     }
 
     /// Looks at the account of the group that holds it. Says so where something new came of it.
@@ -120,8 +118,8 @@ impl Bound {
     }
 
     fn reached(&self, ended: u64, names: Vec<String>) -> Reached {
-        let Bound { node, program, kind, asked, .. } = *self;
-        Reached { node, program, kind, asked, ended, names }
+        let Bound { owner, kind, asked, .. } = *self;
+        Reached { owner, kind, asked, ended, names }
     }
 
     /// It could not be held. The first reason counts.
@@ -129,12 +127,9 @@ impl Bound {
         self.failure.get_or_insert(why);
     }
 
-    /// Whether it can be that of a node of the plan.
+    /// Whether it can be that of something in the plan.
     pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
-        let node = plan.nodes.get(self.node);
-        let known = node
-            .is_some_and(|node| self.program.is_none_or(|program| program < node.programs.len()));
-        ensure(known, || "it has limits of programs that the plan does not have".to_owned())
+        self.owner.validate(plan)
     }
 }
 
@@ -143,7 +138,7 @@ mod tests {
     use super::*;
 
     fn memory() -> Bound {
-        Bound::new(0, None, (Kind::Memory, 1000))
+        Bound::new(Owner::Node(0), (Kind::Memory, 1000))
     }
 
     #[test]

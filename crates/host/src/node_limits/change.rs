@@ -1,10 +1,9 @@
 //! Changing the limits of a node while it runs.
 
-use windtunnel_budget::admission::Amounts;
+use windtunnel_budget::admission::{self, Amounts};
 use windtunnel_budget::processor::Meter;
 use windtunnel_limit::choice::without_group;
 use windtunnel_limit::{Bounds, Group, Mechanism, Resource};
-use windtunnel_model::NodeId;
 use windtunnel_model::demand::Demand;
 use windtunnel_model::quantity::Bytes;
 use windtunnel_node::Request;
@@ -13,6 +12,7 @@ use super::Limits;
 use super::account::Account;
 use super::bound::{Bound, Kind};
 use super::limited::{Limited, Metered, resource_of};
+use super::owner::Owner;
 
 /// A new limit of all programs of a node together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,22 +44,25 @@ impl Change {
     }
 }
 
+/// What a resource had before a change: what was reserved, and its limit.
+type Before = (Amounts, Option<(admission::Resource, Option<u64>)>);
+
 impl Limits {
-    /// Gives a node another limit, or its first. Where its init has to hold it, `order` has it do
-    /// that.
+    /// Gives a node or reservation another limit, or its first. Where a node's init has to hold it,
+    /// `order` has it do that.
     pub(crate) fn set(
         &mut self,
-        node: NodeId,
+        owner: Owner,
         change: Change,
         order: impl FnOnce(&Request) -> Result<(), String>,
     ) -> Result<(), String> {
-        let had = self.reserve(node, change, false)?;
-        let done = self.apply(node, change, order);
+        let (had, limit) = self.reserve(owner, change, false)?;
+        let done = self.apply(owner, change, order);
         if done.is_err()
             && let Some(admitted) = &mut self.admitted
         {
             // It is less than what was just admitted, or was admitted before.
-            let _ = admitted.change(node.index(), had);
+            let _ = admitted.change(owner, had, limit);
         }
         done
     }
@@ -68,28 +71,27 @@ impl Limits {
     /// What is reserved never becomes less, as a later event may need it again.
     pub(crate) fn set_by_event(
         &mut self,
-        node: NodeId,
+        owner: Owner,
         change: Change,
         order: impl FnOnce(&Request) -> Result<(), String>,
     ) -> Result<(), String> {
-        let done = self.reserve(node, change, true);
-        let done = done.and_then(|_| self.apply(node, change, order));
+        let done = self.reserve(owner, change, true);
+        let done = done.and_then(|_| self.apply(owner, change, order));
         if let Err(why) = &done {
-            self.fail(node, change, why);
+            self.fail(owner, change, why);
         }
         done
     }
 
     /// An event could not set it: the limit of before still holds.
-    fn fail(&mut self, node: NodeId, change: Change, why: &str) {
+    fn fail(&mut self, owner: Owner, change: Change, why: &str) {
         let why = format!("an event could not change it: {why}");
         let origin_ns = self.origin_ns;
-        let limited = self.limited(node);
+        let Some(limited) = self.limited(owner) else { return };
         let (kind, asked) = match change {
             Change::Processor(share) => {
                 if limited.processor().is_none() {
-                    let account =
-                        Account { origin_ns, ..Account::new(node.index(), share, "none") };
+                    let account = Account { origin_ns, ..Account::new(owner, share, "none") };
                     limited.processors.push(Metered { meter: None, account });
                 }
                 return limited.processor().into_iter().for_each(|it| it.fail(why.clone()));
@@ -97,67 +99,115 @@ impl Limits {
             Change::Memory(bytes) => (Kind::Memory, bytes),
             Change::Pids(count) => (Kind::Pids, u64::from(count)),
         };
-        let is_own = |it: &&mut Bound| it.program.is_none() && it.kind == kind;
+        let is_own = |it: &&mut Bound| it.owner.program().is_none() && it.kind == kind;
         if let Some(bound) = limited.bounds.iter_mut().find(is_own) {
             return bound.fail(why);
         }
-        let mut bound = Bound::new(node.index(), None, (kind, asked));
+        let mut bound = Bound::new(owner, (kind, asked));
         "none".clone_into(&mut bound.mechanism);
         bound.fail(why);
         limited.bounds.push(bound);
     }
 
-    /// The account of a node, begun if it had no limits.
-    fn limited(&mut self, node: NodeId) -> &mut Limited {
-        let position = self.nodes.iter().position(|limited| limited.node == node);
-        let position = position.unwrap_or_else(|| {
-            let (processors, bounds) = (Vec::new(), Vec::new());
-            self.nodes.push(Limited { node, groups: None, processors, bounds });
-            self.nodes.len() - 1
-        });
-        &mut self.nodes[position]
+    /// The account of a node, begun if it had no limits; that of a reservation, if it is here.
+    fn limited(&mut self, owner: Owner) -> Option<&mut Limited> {
+        let is_known = self.nodes.iter().any(|limited| limited.owner == owner);
+        if !is_known && matches!(owner, Owner::Node(_)) {
+            self.nodes.push(Limited::new(owner, &Demand::default(), None));
+        }
+        self.all().find(|limited| limited.owner == owner)
     }
 
     /// Reserves what follows from a new limit, and no less than before if it is to `keep` that.
     /// Returns what was reserved before.
-    fn reserve(&mut self, node: NodeId, change: Change, keep: bool) -> Result<Amounts, String> {
+    fn reserve(&mut self, owner: Owner, change: Change, keep: bool) -> Result<Before, String> {
         let (mut cpu, mut memory) = (None, None);
-        if let Some(limited) = self.of(node.index()) {
+        if let Some(limited) = self.all().find(|limited| limited.owner == owner) {
             cpu = limited.processor().map(|own| u64::from(own.asked_millis));
             let mut bounds = limited.bounds.iter();
-            let bound = bounds.find(|it| it.program.is_none() && it.kind == Kind::Memory);
+            let bound = bounds.find(|it| it.owner.program().is_none() && it.kind == Kind::Memory);
             memory = bound.map(|bound| bound.asked);
         }
-        let Some(admitted) = &mut self.admitted else { return Ok(Amounts::default()) };
-        let had = admitted.of(node.index());
+        let Some(admitted) = &mut self.admitted else { return Ok((Amounts::default(), None)) };
+        let had = admitted.of(owner);
         let least = if keep { had } else { Amounts::default() };
-        let wanted = match change {
+        let (wanted, resource, limit, before) = match change {
             Change::Processor(share) => {
-                let cpu_millis = reserved(had.cpu_millis, cpu, u64::from(share));
-                Amounts { cpu_millis: cpu_millis.max(least.cpu_millis), ..had }
+                let share = u64::from(share);
+                let cpu_millis = reserved(had.cpu_millis, cpu, share).max(least.cpu_millis);
+                (Amounts { cpu_millis, ..had }, admission::Resource::Processor, share, cpu)
             }
             Change::Memory(bytes) => {
                 let memory_bytes = reserved(had.memory_bytes, memory, bytes);
-                Amounts { memory_bytes: memory_bytes.max(least.memory_bytes), ..had }
+                let memory_bytes = memory_bytes.max(least.memory_bytes);
+                (Amounts { memory_bytes, ..had }, admission::Resource::Memory, bytes, memory)
             }
-            Change::Pids(_) => return Ok(had),
+            Change::Pids(_) => return Ok((had, None)),
         };
-        admitted.change(node.index(), wanted).map(|()| had)
+        admitted.change(owner, wanted, Some((resource, Some(limit))))?;
+        Ok((had, Some((resource, before))))
     }
 
     fn apply(
         &mut self,
-        node: NodeId,
+        owner: Owner,
         change: Change,
         order: impl FnOnce(&Request) -> Result<(), String>,
     ) -> Result<(), String> {
         let origin_ns = self.origin_ns;
-        let limited = self.limited(node);
+        let limited = self.limited(owner).ok_or("it is on another machine")?;
         match change {
             Change::Processor(share) => limited.set_processor(share, origin_ns, order),
             Change::Memory(bytes) => limited.set_bound((Kind::Memory, bytes), order),
             Change::Pids(count) => limited.set_bound((Kind::Pids, u64::from(count)), order),
+        }?;
+        let min = self.admitted.as_ref().map(|admitted| admitted.of(owner).cpu_millis);
+        if let (Change::Processor(share), Some(shares), Some(min)) = (change, &mut self.shares, min)
+        {
+            shares.change(owner, |part| {
+                (part.limit, part.min) = (Some(u64::from(share)), min);
+            });
+            self.weigh()?;
         }
+        Ok(())
+    }
+
+    /// Changes what a node or reservation has of processors that are divided by weight.
+    pub(crate) fn set_share(
+        &mut self,
+        owner: Owner,
+        min: Option<u32>,
+        weight: Option<u32>,
+    ) -> Result<(), String> {
+        if self.shares.is_none() {
+            return Err("processors are not divided by weight: no `min` or `weight` in the file \
+                        says so"
+                .to_owned());
+        }
+        if let (Some(min), Some(admitted)) = (min, &mut self.admitted) {
+            let wanted = Amounts { cpu_millis: u64::from(min), ..admitted.of(owner) };
+            admitted.change(owner, wanted, None)?;
+        }
+        if let Some(shares) = &mut self.shares {
+            shares.change(owner, |part| {
+                part.min = min.map_or(part.min, u64::from);
+                part.weight = weight.unwrap_or(part.weight);
+            });
+        }
+        self.weigh()
+    }
+
+    /// Has all groups follow the shares.
+    fn weigh(&mut self) -> Result<(), String> {
+        let Some(shares) = &self.shares else { return Ok(()) };
+        for (owner, share) in shares.all() {
+            let own = self.nodes.iter_mut().chain(&mut self.reservations);
+            let Some(limited) = own.into_iter().find(|it| it.owner == owner) else { continue };
+            let Some(group) = limited.group(None, Resource::Processor) else { continue };
+            let bounds = Bounds { guarantee: Some(share), ..Bounds::default() };
+            group.set(&bounds).map_err(|error| format!("its control group: {error}"))?;
+        }
+        Ok(())
     }
 }
 
@@ -179,7 +229,7 @@ impl Limited {
         } else {
             order(&Request::LimitProcessor { share })?;
         }
-        let mut own = self.processors.iter_mut().filter(|it| it.account.program.is_none());
+        let mut own = self.processors.iter_mut().filter(|it| it.account.owner.program().is_none());
         if let Some(Metered { meter, account }) = own.next() {
             account.asked_millis = share;
             // A window has one share: the one under way is left out.
@@ -188,7 +238,7 @@ impl Limited {
         }
         let version = version.filter(|_| is_grouped);
         let mechanism = version.unwrap_or_else(|| without_group(Resource::Processor)).to_string();
-        let account = Account { origin_ns, ..Account::new(self.node.index(), share, &mechanism) };
+        let account = Account { origin_ns, ..Account::new(self.owner, share, &mechanism) };
         self.processors.push(Metered { meter: reading.map(Meter::new), account });
         Ok(())
     }
@@ -198,7 +248,8 @@ impl Limited {
         (kind, asked): (Kind, u64),
         order: impl FnOnce(&Request) -> Result<(), String>,
     ) -> Result<(), String> {
-        let position = self.bounds.iter().position(|it| it.program.is_none() && it.kind == kind);
+        let position =
+            self.bounds.iter().position(|it| it.owner.program().is_none() && it.kind == kind);
         let before = position.map(|position| self.bounds[position].asked);
         if let Some(bound) = position.map(|position| &self.bounds[position])
             && bound.mechanism == Mechanism::Namespace.to_string()
@@ -207,7 +258,7 @@ impl Limited {
             return Err("without control groups, `pids` can only become less".to_owned());
         }
         let position = position.unwrap_or_else(|| {
-            let mut bound = Bound::new(self.node.index(), None, (kind, asked));
+            let mut bound = Bound::new(self.owner, (kind, asked));
             // Not even for processes: programs that run already are in no namespace of their own.
             bound.mechanism = Mechanism::Watch.to_string();
             self.bounds.push(bound);

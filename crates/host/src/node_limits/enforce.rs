@@ -2,21 +2,24 @@
 
 use windtunnel_limit::choice::without_group;
 use windtunnel_limit::{Mechanism, Resource};
-use windtunnel_model::Plan;
 use windtunnel_model::plan::Node;
+use windtunnel_model::{NodeId, Plan};
 use windtunnel_node::{NodeSet, ProgramBounds, Request};
 
 use super::Limits;
 use super::bound::Kind;
 use super::limited::{Limited, resource_of};
+use super::owner::Owner;
 
 impl Limits {
     /// Puts the inits into their groups, and has them hold what groups do not. Their programs come
     /// later.
     pub(crate) fn enforce(&mut self, plan: &Plan, node_set: &NodeSet) {
+        let mut outside = Vec::new();
         for limited in &mut self.nodes {
-            let Some(node) = node_set.node(limited.node) else { continue };
-            let spec = &plan.nodes[limited.node.index()];
+            let Owner::Node(index) = limited.owner else { continue };
+            let Some(node) = node_set.node(NodeId::from_index(index)) else { continue };
+            let spec = &plan.nodes[index];
             if let Some(groups) = &mut limited.groups
                 && let Err(error) = groups.attach(node.pid())
             {
@@ -24,10 +27,20 @@ impl Limits {
                 let note = format!("node {name} has no control group, but other limits: {error}");
                 self.notes.push(note);
                 limited.lose_groups();
+                outside.push(index);
             }
             if let Err(error) = limited.order(spec, node) {
                 limited.fail_all(&error);
             }
+        }
+        for index in outside {
+            let why = format!("node {} is outside of it", plan.nodes[index].name);
+            let around: Vec<Owner> = plan
+                .reservations_from(plan.nodes[index].reservation)
+                .map(|it| Owner::Reservation(it.index()))
+                .collect();
+            let around = self.reservations.iter_mut().filter(|it| around.contains(&it.owner));
+            around.for_each(|limited| limited.fail_all(&why));
         }
     }
 }
@@ -38,14 +51,14 @@ impl Limited {
         self.groups = None;
         for metered in &mut self.processors {
             metered.account.mechanism = Mechanism::DutyCycle.to_string();
-            if metered.account.program.is_some() {
+            if metered.account.owner.program().is_some() {
                 metered.account.fail(super::limited::NO_GROUP.to_owned());
             }
         }
         for bound in self.bounds.iter_mut().filter(|bound| bound.kind != Kind::OpenFiles) {
             let resource = resource_of(bound.kind).unwrap_or(Resource::Memory);
             bound.mechanism = without_group(resource).to_string();
-            if bound.program.is_some() {
+            if bound.owner.program().is_some() {
                 bound.fail(super::limited::NO_GROUP.to_owned());
             }
         }
@@ -91,7 +104,8 @@ impl Limited {
         if self.group(None, resource).is_some() {
             return None;
         }
-        let mut bounds = self.bounds.iter().filter(|it| it.program.is_none() && it.kind == kind);
+        let mut bounds =
+            self.bounds.iter().filter(|it| it.owner.program().is_none() && it.kind == kind);
         bounds.next().map(|bound| bound.asked)
     }
 

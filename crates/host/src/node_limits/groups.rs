@@ -27,11 +27,12 @@ pub(super) struct NodeGroups {
 }
 
 impl NodeGroups {
-    /// Makes those that the limits of a node and its programs need; `guarantee` is its weight, if
-    /// processors are divided by weight.
+    /// Makes those that the limits of a node and its programs need, inside of the group of its
+    /// reservation; `guarantee` is its weight, if processors are divided by weight.
     pub(super) fn make(
         choice: &mut Choice,
         node: &Node,
+        within: Option<&Group>,
         guarantee: Option<u32>,
     ) -> io::Result<NodeGroups> {
         let all = possible(choice, &node.demand);
@@ -42,15 +43,15 @@ impl NodeGroups {
             programs.enumerate().filter(|(_, bounds)| !bounds.is_none()).collect();
         let version = choice.group_of(Resource::Processor);
         let mut groups = NodeGroups { version, ..NodeGroups::default() };
-        if !outer.is_none() {
-            groups.outer = Some(choice.group(None, &outer)?);
+        if !outer.is_none() || within.is_some() {
+            groups.outer = Some(choice.group(within, &outer)?);
         }
-        if inner.is_none() && programs.is_empty() {
+        if inner.is_none() && programs.is_empty() && within.is_none() {
             return Ok(groups);
         }
         groups.inner = Some(choice.group(groups.outer.as_ref(), &inner)?);
-        if groups.outer.is_some() {
-            groups.init = Some(choice.group(groups.outer.as_ref(), &Bounds::default())?);
+        if let Some(outer) = &groups.outer {
+            groups.init = Some(choice.group_of_processor(outer)?);
         }
         if !programs.is_empty() {
             groups.others = Some(choice.group(groups.inner.as_ref(), &Bounds::default())?);
@@ -59,6 +60,24 @@ impl NodeGroups {
             groups.programs.insert(program, choice.group(groups.inner.as_ref(), &bounds)?);
         }
         Ok(groups)
+    }
+
+    /// Makes those of a reservation, inside of that of the one around it.
+    pub(super) fn of_reservation(
+        choice: &mut Choice,
+        demand: &Demand,
+        within: Option<&Group>,
+        guarantee: Option<u32>,
+    ) -> io::Result<NodeGroups> {
+        let bounds = Bounds { guarantee, ..possible(choice, demand) };
+        let version = choice.group_of(Resource::Processor);
+        let outer = Some(choice.group(within, &bounds)?);
+        Ok(NodeGroups { outer, version, ..NodeGroups::default() })
+    }
+
+    /// Where the groups of what is within this are made.
+    pub(super) fn around(&self) -> Option<&Group> {
+        self.inner.as_ref().or(self.outer.as_ref())
     }
 
     /// Puts the init of the node where it belongs, before it starts programs.
@@ -79,7 +98,8 @@ impl NodeGroups {
         let group = match (program, resource) {
             (Some(program), _) => self.programs.get_mut(&program),
             (None, Resource::Processor) => self.outer.as_mut(),
-            (None, _) => self.inner.as_mut(),
+            // A reservation has one group for all.
+            (None, _) => self.inner.as_mut().or(self.outer.as_mut()),
         };
         group.filter(|group| group.limits(resource))
     }

@@ -1,9 +1,8 @@
-//! A node with limits, and those of its programs.
+//! A node with limits, and those of its programs; or a reservation.
 
 use windtunnel_budget::processor::Meter;
 use windtunnel_control::NodeLimits;
 use windtunnel_limit::{Choice, Group, Mechanism, Resource};
-use windtunnel_model::NodeId;
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_node::ProgramUse;
@@ -11,14 +10,15 @@ use windtunnel_node::ProgramUse;
 use super::account::Account;
 use super::bound::{Bound, Kind, Reached};
 use super::groups::NodeGroups;
+use super::owner::Owner;
 use windtunnel_limit::choice::without_group;
 
-/// A limited node.
+/// A limited node or reservation.
 #[derive(Debug)]
 pub(crate) struct Limited {
-    pub(super) node: NodeId,
+    pub(super) owner: Owner,
     pub(super) groups: Option<NodeGroups>,
-    /// Limits of processor time: of the node, and of programs.
+    /// Limits of processor time: of the node or reservation, and of programs.
     pub(super) processors: Vec<Metered>,
     /// All other limits.
     pub(crate) bounds: Vec<Bound>,
@@ -38,24 +38,24 @@ impl Metered {
 }
 
 impl Limited {
-    pub(super) fn new(index: usize, node: &Node, groups: Option<NodeGroups>) -> Limited {
-        let mut limited = Limited {
-            node: NodeId::from_index(index),
-            groups,
-            processors: Vec::new(),
-            bounds: Vec::new(),
-        };
-        limited.add(None, &node.demand);
+    pub(super) fn of_node(index: usize, node: &Node, groups: Option<NodeGroups>) -> Limited {
+        let mut limited = Limited::new(Owner::Node(index), &node.demand, groups);
         for (program, spec) in node.programs.iter().enumerate() {
-            limited.add(Some(program), &spec.demand);
+            limited.add(Owner::Program(index, program), &spec.demand);
         }
         limited
     }
 
-    fn add(&mut self, program: Option<usize>, demand: &Demand) {
-        let node = self.node.index();
+    pub(super) fn new(owner: Owner, demand: &Demand, groups: Option<NodeGroups>) -> Limited {
+        let (processors, bounds) = (Vec::new(), Vec::new());
+        let mut limited = Limited { owner, groups, processors, bounds };
+        limited.add(owner, demand);
+        limited
+    }
+
+    fn add(&mut self, owner: Owner, demand: &Demand) {
         if let Some(share) = demand.cpu_millis {
-            let account = Account { program, ..Account::new(node, share, "") };
+            let account = Account::new(owner, share, "");
             self.processors.push(Metered { meter: None, account });
         }
         let asked = [
@@ -64,7 +64,7 @@ impl Limited {
             (Kind::OpenFiles, demand.open_files.map(u64::from)),
         ];
         for (kind, asked) in asked {
-            let asked = asked.map(|asked| Bound::new(node, program, (kind, asked)));
+            let asked = asked.map(|asked| Bound::new(owner, (kind, asked)));
             self.bounds.extend(asked);
         }
     }
@@ -81,7 +81,7 @@ impl Limited {
     /// Says what holds each limit. One of a program has no other mechanism than a group.
     pub(super) fn name_mechanisms(&mut self, choice: &Choice) {
         for position in 0..self.processors.len() {
-            let program = self.processors[position].account.program;
+            let program = self.processors[position].account.owner.program();
             let mechanism = self.mechanism(choice, program, Resource::Processor);
             let account = &mut self.processors[position].account;
             account.mechanism = mechanism.to_string();
@@ -90,7 +90,8 @@ impl Limited {
             }
         }
         for position in 0..self.bounds.len() {
-            let (program, kind) = (self.bounds[position].program, self.bounds[position].kind);
+            let (program, kind) =
+                (self.bounds[position].owner.program(), self.bounds[position].kind);
             let mechanism = match resource_of(kind) {
                 Some(resource) => self.mechanism(choice, program, resource),
                 None => Mechanism::PerProcess,
@@ -118,7 +119,7 @@ impl Limited {
     /// The run begins.
     pub(super) fn begin(&mut self, origin_ns: u64) {
         for position in 0..self.processors.len() {
-            let program = self.processors[position].account.program;
+            let program = self.processors[position].account.owner.program();
             let reading = self.group(program, Resource::Processor).and_then(Group::read);
             let metered = &mut self.processors[position];
             metered.account.origin_ns = origin_ns;
@@ -133,7 +134,7 @@ impl Limited {
             if metered.due_ns().is_none_or(|due_ns| due_ns > now_ns) {
                 continue;
             }
-            let program = metered.account.program;
+            let program = metered.account.owner.program();
             let reading = self.group(program, Resource::Processor).and_then(Group::read);
             let Metered { meter, account } = &mut self.processors[position];
             match reading {
@@ -161,7 +162,7 @@ impl Limited {
     pub(super) fn look(&mut self) -> Vec<Reached> {
         let Some(groups) = &mut self.groups else { return Vec::new() };
         let look = |bound: &mut Bound| {
-            let group = groups.of(bound.program, resource_of(bound.kind)?)?;
+            let group = groups.of(bound.owner.program(), resource_of(bound.kind)?)?;
             bound.read(group)
         };
         self.bounds.iter_mut().filter_map(look).collect()
@@ -172,8 +173,8 @@ impl Limited {
         let mut reached = Vec::new();
         for bound in &mut self.bounds {
             let resource = resource_of(bound.kind);
-            let group = resource.and_then(|it| self.groups.as_mut()?.of(bound.program, it));
-            if resource.is_none() || bound.program.is_some() || group.is_some() {
+            let group = resource.and_then(|it| self.groups.as_mut()?.of(bound.owner.program(), it));
+            if resource.is_none() || bound.owner.program().is_some() || group.is_some() {
                 continue;
             }
             reached.extend(bound.take(used));
@@ -194,9 +195,10 @@ impl Limited {
 
     /// What limits it now, and what it has of that.
     pub(super) fn status(&self) -> NodeLimits {
-        let mut own = self.processors.iter().filter(|it| it.account.program.is_none());
+        let mut own = self.processors.iter().filter(|it| it.account.owner.program().is_none());
         let account = own.next().map(|metered| &metered.account);
-        let bound = |kind| self.bounds.iter().find(|it| it.program.is_none() && it.kind == kind);
+        let bound =
+            |kind| self.bounds.iter().find(|it| it.owner.program().is_none() && it.kind == kind);
         let (memory, pids) = (bound(Kind::Memory), bound(Kind::Pids));
         let used = account.and_then(|account| account.windows.last()).map(|window| {
             let millis = window.used_ns.saturating_mul(1000) / window.length_ns.max(1);
@@ -214,7 +216,7 @@ impl Limited {
 
     /// The account of all its programs' processor time, if that is limited.
     pub(super) fn processor(&mut self) -> Option<&mut Account> {
-        let mut own = self.processors.iter_mut().filter(|it| it.account.program.is_none());
+        let mut own = self.processors.iter_mut().filter(|it| it.account.owner.program().is_none());
         own.next().map(|metered| &mut metered.account)
     }
 }

@@ -1,53 +1,122 @@
-//! Processors that are divided by minimum and weight.
-//!
-//! When all nodes want processors, each has its minimum, and of what is not reserved a part by its
-//! weight: that sum is its weight in the kernel. So a node has its minimum whatever the others
-//! want, and what some leave goes to the others in proportion to these sums.
+//! Processors that are divided by minimum and weight, among nodes and reservations.
 
+use windtunnel_budget::reservation::{Part, Tree};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
+use windtunnel_model::{Plan, ReservationId};
 
-/// Thousandths of a processor that each node has when all want theirs; `None` where no node asks
-/// for a minimum or a weight.
-pub(super) fn guarantees<'a>(
-    nodes: impl Iterator<Item = &'a Node> + Clone,
+use super::owner::Owner;
+
+/// How processors are divided now.
+#[derive(Debug)]
+pub(super) struct Shares {
     processors: usize,
-) -> Option<Vec<u32>> {
-    if !nodes.clone().any(|node| node.demand.is_weighted()) {
-        return None;
+    owners: Vec<Owner>,
+    /// One for each owner.
+    parts: Vec<Part>,
+}
+
+impl Shares {
+    /// `None` where neither a node nor a reservation asks for a minimum or a weight.
+    pub(super) fn of(plan: &Plan, nodes: &[(usize, &Node)], processors: usize) -> Option<Shares> {
+        let of_nodes = nodes.iter().map(|(_, node)| &node.demand);
+        let mut demands = of_nodes.chain(plan.reservations.iter().map(|it| &it.demand));
+        if !demands.any(Demand::is_weighted) {
+            return None;
+        }
+        let reservations = plan.reservations.iter().map(|it| {
+            let parent = it.parent.map(ReservationId::index);
+            part(&it.demand, parent, u64::from(it.demand.cpu_reserved_millis.unwrap_or(0)))
+        });
+        let of_nodes = nodes.iter().map(|(_, node)| {
+            let parent = node.reservation.map(ReservationId::index);
+            part(&node.demand, parent, node.reserved_cpu_millis())
+        });
+        let parts = reservations.chain(of_nodes).collect();
+        let owners = (0..plan.reservations.len()).map(Owner::Reservation);
+        let owners = owners.chain(nodes.iter().map(|(node, _)| Owner::Node(*node))).collect();
+        Some(Shares { processors, owners, parts })
     }
-    let min = |node: &Node| u64::from(node.demand.cpu_min_millis.unwrap_or(0));
-    let weight = |node: &Node| u64::from(node.demand.cpu_weight.unwrap_or(Demand::WEIGHT_DEFAULT));
-    let all = u64::try_from(processors).unwrap_or(u64::MAX).saturating_mul(1000);
-    let free = all.saturating_sub(nodes.clone().map(min).sum());
-    let weights: u64 = nodes.clone().map(weight).sum();
-    let share = |node: &Node| min(node) + free * weight(node) / weights.max(1);
-    Some(nodes.map(|node| u32::try_from(share(node)).unwrap_or(u32::MAX).max(1)).collect())
+
+    /// Thousandths of a processor that each has when all want as much as they can get.
+    pub(super) fn all(&self) -> Vec<(Owner, u32)> {
+        // The plan is valid: its reservations are a tree.
+        let tree = Tree::new(self.parts.clone()).unwrap_or_default();
+        let all = u64::try_from(self.processors).unwrap_or(u64::MAX).saturating_mul(1000);
+        let shares = tree.shares(all).into_iter();
+        let shares = shares.map(|share| u32::try_from(share).unwrap_or(u32::MAX).max(1));
+        self.owners.iter().copied().zip(shares).collect()
+    }
+
+    /// That of one.
+    pub(super) fn of_owner(&self, owner: Owner) -> Option<u32> {
+        self.all().into_iter().find(|(other, _)| *other == owner).map(|(_, share)| share)
+    }
+
+    pub(super) fn part(&self, owner: Owner) -> Option<&Part> {
+        let position = self.owners.iter().position(|other| *other == owner)?;
+        self.parts.get(position)
+    }
+
+    pub(super) fn change(&mut self, owner: Owner, change: impl FnOnce(&mut Part)) {
+        let position = self.owners.iter().position(|other| *other == owner);
+        position.and_then(|position| self.parts.get_mut(position)).map(change);
+    }
+}
+
+fn part(demand: &Demand, parent: Option<usize>, min: u64) -> Part {
+    Part {
+        parent,
+        min,
+        weight: demand.cpu_weight.unwrap_or(Demand::WEIGHT_DEFAULT),
+        limit: demand.cpu_millis.map(u64::from),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shares(nodes: &str) -> Option<Vec<u32>> {
-        let plan = crate::testing::plan(&format!(
-            "nodes: {{{nodes}}}\nlinks: [{{between: [a, b]}}, {{between: [b, c]}}]"
-        ));
-        guarantees(plan.nodes.iter(), 2)
+    fn shares(text: &str) -> Option<(Vec<u32>, Vec<u32>)> {
+        let links = "links: [{between: [a, b]}, {between: [b, c]}]";
+        let plan = crate::testing::plan(&format!("{text}\n{links}"));
+        let nodes: Vec<(usize, &Node)> = plan.nodes.iter().enumerate().collect();
+        let mut all: Vec<u32> = Shares::of(&plan, &nodes, 2)?.all().iter().map(|it| it.1).collect();
+        let nodes = all.split_off(plan.reservations.len());
+        Some((all, nodes))
+    }
+
+    fn of_nodes(nodes: &str) -> Option<Vec<u32>> {
+        shares(&format!("nodes: {{{nodes}}}")).map(|(_, nodes)| nodes)
     }
 
     #[test]
     fn what_is_not_reserved_is_divided_by_weight() {
-        assert_eq!(shares("a: {cpu: 25%}, b: {}, c: {}"), None);
-        let weighted = shares("a: {cpu: {weight: 2}}, b: {}, c: {}");
+        assert_eq!(of_nodes("a: {cpu: 25%}, b: {}, c: {}"), None);
+        let weighted = of_nodes("a: {cpu: {weight: 2}}, b: {}, c: {}");
         assert_eq!(weighted, Some(vec![1000, 500, 500]));
-        let reserved = shares("a: {cpu: {min: 80%, weight: 2}}, b: {cpu: {min: 0.2}}, c: {}");
+        let reserved = of_nodes("a: {cpu: {min: 80%, weight: 2}}, b: {cpu: {min: 0.2}}, c: {}");
         assert_eq!(reserved, Some(vec![1300, 450, 250]));
     }
 
     #[test]
+    fn a_limit_that_is_reserved_is_a_minimum_beside_weights() {
+        let shares = of_nodes("a: {cpu: 40%}, b: {cpu: {weight: 3}}, c: {cpu: {limit: 10%}}");
+        assert_eq!(shares, Some(vec![720, 960, 320]));
+    }
+
+    #[test]
     fn more_than_there_is_leaves_nothing_to_divide() {
-        let shares = shares("a: {cpu: {min: 3}}, b: {}, c: {}");
+        let shares = of_nodes("a: {cpu: {min: 3}}, b: {}, c: {}");
         assert_eq!(shares, Some(vec![3000, 1, 1]));
+    }
+
+    #[test]
+    fn what_a_reservation_has_is_divided_within_it() {
+        let shares = shares(
+            "nodes: {a: {cpu: {min: 60%}}, b: {}, c: {}}\n\
+             reserve: {site: {of: [a, b], cpu: {min: 80%, weight: 3}}}",
+        );
+        assert_eq!(shares, Some((vec![1700], vec![1150, 550, 300])));
     }
 }

@@ -39,6 +39,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         sysctl: BTreeMap::new(),
         pin: None,
         demand: Default::default(),
+        reservation: None,
         receive_queue: None,
         interfaces: Vec::new(),
         programs: vec![program],

@@ -4,7 +4,7 @@ use windtunnel_model::Plan;
 use windtunnel_trace::report::NodeBound;
 
 use super::evidence::Evidence;
-use crate::node_limits::{Bound, Kind};
+use crate::node_limits::{Bound, Kind, Owner};
 
 /// Limits that were not held, a sentence each.
 pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
@@ -13,11 +13,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
 
 fn doubt(plan: &Plan, bound: &Bound) -> Option<String> {
     let why = bound.failure.as_ref()?;
-    let node = &plan.nodes[bound.node].name;
-    let of = match bound.program {
-        Some(program) => format!("program {program} of node {node}"),
-        None => format!("node {node}"),
-    };
+    let of = bound.owner.describe(plan);
     Some(format!("the limit `{}` of {of} was not held: {why}", bound.kind))
 }
 
@@ -28,8 +24,9 @@ pub(super) fn report(evidence: &Evidence<'_>) -> Vec<NodeBound> {
 
 fn node_bound(plan: &Plan, bound: &Bound) -> NodeBound {
     NodeBound {
-        node: plan.nodes[bound.node].name.clone(),
-        program: bound.program,
+        node: bound.owner.name(plan).to_owned(),
+        program: bound.owner.program(),
+        reservation: matches!(bound.owner, Owner::Reservation(_)),
         limit: bound.kind.to_string(),
         mechanism: bound.mechanism.clone(),
         asked: bound.asked,

@@ -5,7 +5,7 @@ use windtunnel_model::{Plan, Span};
 use windtunnel_trace::report::NodeLimit;
 
 use super::evidence::Evidence;
-use crate::node_limits::{Account, Window};
+use crate::node_limits::{Account, Owner, Window};
 use crate::text::rounded;
 
 /// Limits that were not held, a sentence each.
@@ -14,13 +14,9 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 fn doubt(plan: &Plan, account: &Account) -> Option<String> {
-    let node = &plan.nodes[account.node].name;
-    let name = match account.program {
-        Some(program) => format!("{node}, program {program},"),
-        None => node.clone(),
-    };
+    let of = account.owner.describe(plan);
     if let Some(why) = &account.failure {
-        return Some(format!("the processor limit of node {name} was not held: {why}"));
+        return Some(format!("the processor limit of {of} was not held: {why}"));
     }
     let exceeded = account.exceeded();
     let worst = exceeded.iter().max_by(|a, b| a.delivered().total_cmp(&b.delivered()))?;
@@ -28,7 +24,7 @@ fn doubt(plan: &Plan, account: &Account) -> Option<String> {
     let delivered = worst.delivered() * 100.0;
     let at = rounded(Span::from_nanos(worst.end_ns));
     Some(format!(
-        "the processor limit of node {name} was not held in {} of {} seconds: {delivered:.1}% of a \
+        "the processor limit of {of} was not held in {} of {} seconds: {delivered:.1}% of a \
          processor instead of {asked:.1}% in the second until {at}, by {}",
         exceeded.len(),
         account.windows.len(),
@@ -48,8 +44,9 @@ fn node_limit(plan: &Plan, account: &Account) -> NodeLimit {
     let mut delivered: Vec<f64> = bound.iter().map(|it| it.delivered()).collect();
     delivered.sort_by(f64::total_cmp);
     NodeLimit {
-        node: plan.nodes[account.node].name.clone(),
-        program: account.program,
+        node: account.owner.name(plan).to_owned(),
+        program: account.owner.program(),
+        reservation: matches!(account.owner, Owner::Reservation(_)),
         mechanism: account.mechanism.clone(),
         asked_cpus: f64::from(account.asked_millis) / 1000.0,
         windows: account.windows.len(),

@@ -12,6 +12,9 @@ pub struct NodeLimit {
     /// programs together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<usize>,
+    /// Whether `node` names a reservation.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub reservation: bool,
     /// What held the limit: `cgroup v2`, `cgroup v1` or `duty cycle`.
     pub mechanism: String,
     /// Processors that its programs might use together, at the end of the run.
@@ -46,6 +49,9 @@ pub struct NodeBound {
     /// programs together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<usize>,
+    /// Whether `node` names a reservation.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub reservation: bool,
     /// `memory`, `pids` or `open-files`.
     pub limit: String,
     /// What held the limit: `cgroup v2`, `cgroup v1`, `watch` or `rlimit`.

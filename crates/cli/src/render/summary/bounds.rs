@@ -60,6 +60,7 @@ mod tests {
     #[test]
     fn a_size_is_a_size_and_what_is_not_known_a_dash() {
         let bound = NodeBound {
+            reservation: false,
             node: "db".into(),
             program: Some(1),
             limit: "memory".into(),

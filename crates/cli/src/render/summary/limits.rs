@@ -62,6 +62,7 @@ mod tests {
     #[test]
     fn what_was_never_wanted_has_no_share() {
         let limit = NodeLimit {
+            reservation: false,
             node: "db".into(),
             program: None,
             mechanism: "duty cycle".into(),

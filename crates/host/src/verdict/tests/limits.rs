@@ -1,7 +1,7 @@
 //! Limits of nodes in verdicts.
 
 use super::super::testing::Case;
-use crate::node_limits::{Account, Window};
+use crate::node_limits::{Account, Owner, Window};
 
 /// A run of a node that may use a quarter of a processor and had so many thousandths of one, in
 /// seconds in each of which it was stopped for a while.
@@ -15,7 +15,7 @@ fn case(delivered: &[u64]) -> Case {
         asked_millis: 250,
     };
     let windows = (0..).zip(delivered).map(window).collect();
-    let account = Account { windows, ..Account::new(0, 250, "duty cycle") };
+    let account = Account { windows, ..Account::new(Owner::Node(0), 250, "duty cycle") };
     case.limits = vec![account];
     case
 }
