@@ -9,6 +9,7 @@
 //! | `run` | [`run`]: the stages of a run, from folder to verdict |
 //! | `live` | the main loop of a run: programs, events, control requests |
 //! | `dataplane` | socket → engine → socket, on its own thread |
+//! | `agent_group` | [`AgentGroup`]: a limit of all nodes of an agent together |
 //! | `part` | [`part`]: one machine's part of a run over several |
 //! | `gather` | [`gather`]: the verdict on a run over several machines |
 //! | `supervisor` | which program starts when, and what its end means |
@@ -42,6 +43,7 @@
 //! ```
 
 mod admission;
+mod agent_group;
 mod clock;
 mod dataplane;
 mod devices;
@@ -80,12 +82,13 @@ mod text;
 mod verdict;
 
 pub use admission::{capacity, fits_reservations};
+pub use agent_group::AgentGroup;
 pub use error::RunError;
 pub use fit::{Concern, fits};
 pub use folder::{Folder, FolderError};
 pub use observer::{Notice, Observer};
 pub use options::{Foreground, Options};
-pub use part::part;
+pub use part::{PartPlace, part};
 pub use quiet::Activity;
 pub use reserve::{Reserve, junit_bytes};
 pub use run::{capture_places, run, run_in_foreground};

@@ -13,7 +13,7 @@ mod shares;
 use std::path::Path;
 
 use windtunnel_control::NodeLimits;
-use windtunnel_limit::{Choice, Resource};
+use windtunnel_limit::{Bounds, Choice, Group, Resource};
 use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, Time};
 use windtunnel_sys::limits;
@@ -36,6 +36,8 @@ pub(crate) struct Limits {
     nodes: Vec<Limited>,
     /// The innermost first: their groups are removed after those of nodes, in this order.
     reservations: Vec<Limited>,
+    /// The group that all nodes of this machine's agent are in: after theirs are gone.
+    around: Option<Group>,
     /// When the run began.
     origin_ns: u64,
     /// When groups that have no meter are looked at.
@@ -56,6 +58,7 @@ impl Limits {
         plan: &Plan,
         folder: &Path,
         here: Option<&[bool]>,
+        group: Option<&str>,
     ) -> Result<Limits, RunError> {
         let is_here = |node: usize| here.is_none_or(|here| here.get(node) == Some(&true));
         let nodes: Vec<(usize, &Node)> =
@@ -63,11 +66,15 @@ impl Limits {
         let (admitted, note) = Admitted::begin(plan, folder, here)?;
         let notes = note.into_iter().collect();
         let mut made = Limits { admitted: Some(admitted), notes, ..Limits::default() };
-        let is_grouped = |node: &Node| is_limited(node) || node.reservation.is_some();
+        let is_grouped =
+            |node: &Node| is_limited(node) || node.reservation.is_some() || group.is_some();
         if !nodes.iter().any(|(_, node)| is_grouped(node)) {
             return Ok(made);
         }
-        let mut choice = Choice::of_machine();
+        let mut choice = match group {
+            Some(address) => made.enter(address)?,
+            None => Choice::of_machine(),
+        };
         reservations::check(&choice, plan, &is_here)?;
         check(&choice, &nodes)?;
         let processors = limits::cpus().map_or(1, |cpus| cpus.len());
@@ -82,6 +89,21 @@ impl Limits {
         Ok(made)
     }
 
+    /// Has all groups be made in the one that this machine's agent has made for all runs.
+    fn enter(&mut self, address: &str) -> Result<Choice, RunError> {
+        let entered = Choice::within(address).and_then(|mut choice| {
+            let around = choice.group(None, &Bounds::default())?;
+            Ok((choice, around))
+        });
+        let (choice, around) = entered.map_err(|error| RunError::Limit {
+            who: "the agent of this machine".to_owned(),
+            key: "--max-cpu",
+            why: error.to_string(),
+        })?;
+        self.around = Some(around);
+        Ok(choice)
+    }
+
     fn add(
         &mut self,
         choice: &mut Choice,
@@ -89,11 +111,11 @@ impl Limits {
         guarantee: Option<u32>,
     ) -> Result<(), RunError> {
         let within = node.reservation.and_then(|it| self.reservation(it.index()));
-        let within = within.and_then(|it| it.groups.as_ref()?.around());
+        let within = within.and_then(|it| it.groups.as_ref()?.around()).or(self.around.as_ref());
         let groups = match NodeGroups::make(choice, node, within, guarantee) {
             Ok(groups) => Some(groups),
             // It would be outside of its reservation.
-            Err(error) if node.reservation.is_some() => {
+            Err(error) if within.is_some() => {
                 let (who, why) = (format!("node {}", node.name), error.to_string());
                 return Err(RunError::Limit { who, key: "reserve", why });
             }

@@ -38,6 +38,8 @@ pub struct Options {
     pub member: Option<(u16, String)>,
     /// Whether the cost of records is measured before the run.
     pub measure_overhead: bool,
+    /// The control group that all nodes are to be in, by its address; `None`: that of the process.
+    pub group: Option<String>,
 }
 
 impl Options {
@@ -58,6 +60,7 @@ impl Options {
             attempts: Vec::new(),
             member: None,
             measure_overhead: false,
+            group: None,
         }
     }
 

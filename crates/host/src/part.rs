@@ -31,13 +31,21 @@ use crate::run::{Done, ENDING, prepare};
 use link::Link;
 use results::Results;
 
+/// What only this machine knows of its part of a run.
+#[derive(Debug, Clone, Default)]
+pub struct PartPlace {
+    /// Files and folders that no program of a node may see.
+    pub hidden: Vec<PathBuf>,
+    /// The control group that all nodes are to be in, by its address.
+    pub group: Option<String>,
+}
+
 /// Does this machine's part of a run, as the agent at the other end of `stream` wants it, and
-/// reports the outcome to it. No program of a node sees the files and folders that are `hidden`.
-/// The calling thread must be the process's only one.
+/// reports the outcome to it. The calling thread must be the process's only one.
 ///
 /// # Errors
 /// If the agent has gone before it said anything that makes sense.
-pub fn part(stream: UnixStream, hidden: Vec<PathBuf>) -> std::io::Result<()> {
+pub fn part(stream: UnixStream, place: PartPlace) -> std::io::Result<()> {
     // Programs are to have the usual time slices, and not their agent's.
     let _ = schedule::set_slice(0);
     let mut link = Link::new(stream)?;
@@ -46,7 +54,7 @@ pub fn part(stream: UnixStream, hidden: Vec<PathBuf>) -> std::io::Result<()> {
     let ToPart::Setup(setup) = link.wait()? else {
         return Err(std::io::Error::other("the agent has not said what the run is"));
     };
-    match do_part(link, &setup, hidden) {
+    match do_part(link, &setup, place) {
         Ok(()) => writer.send(&FromPart::Ended),
         Err(error) => writer.send(&FromPart::Failed {
             message: with_causes(&error),
@@ -57,11 +65,11 @@ pub fn part(stream: UnixStream, hidden: Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn do_part(link: Link, setup: &PartSetup, hidden: Vec<PathBuf>) -> Result<(), RunError> {
+fn do_part(link: Link, setup: &PartSetup, place: PartPlace) -> Result<(), RunError> {
     let plan = Arc::new(setup.plan.clone());
     let folder = Folder::create(&setup.folder, &plan)?;
     let reserved = results::reserve(&folder, &plan).map_err(RunError::from);
-    let done = reserved.and_then(|()| in_folder(link, setup, hidden, &plan, &folder));
+    let done = reserved.and_then(|()| in_folder(link, setup, place, &plan, &folder));
     if done.is_err() {
         folder.discard();
     }
@@ -71,7 +79,7 @@ fn do_part(link: Link, setup: &PartSetup, hidden: Vec<PathBuf>) -> Result<(), Ru
 fn in_folder(
     mut link: Link,
     setup: &PartSetup,
-    hidden: Vec<PathBuf>,
+    PartPlace { hidden, group }: PartPlace,
     plan: &Arc<Plan>,
     folder: &Folder,
 ) -> Result<(), RunError> {
@@ -81,7 +89,7 @@ fn in_folder(
     let writer = Arc::new(link.writer().clone());
     let member = setup.members.get(usize::from(setup.member)).cloned().unwrap_or_default();
     let member = Some((setup.member, member));
-    let options = Options { hidden, member, ..options(setup) };
+    let options = Options { hidden, group, member, ..options(setup) };
     let here = setup.placement.iter().map(|place| *place == setup.member).collect();
     let observer: Arc<dyn Observer> = writer;
     let mut prepared = prepare(plan, &options, folder, &observer, (Some(here), &ENDING))?;
@@ -236,7 +244,8 @@ mod tests {
         let (mut agent, stream) = UnixStream::pair().unwrap();
         let other = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
         agent.write_all(&frame::encode(&other).unwrap()).unwrap();
-        let (own, why) = (Version::own(), part(stream, Vec::new()).unwrap_err().to_string());
+        let (own, why) =
+            (Version::own(), part(stream, PartPlace::default()).unwrap_err().to_string());
         let expected =
             format!("the agent is of windtunnel 9.9.9 (protocol 999), and this program of {own}");
         assert_eq!(why, expected);

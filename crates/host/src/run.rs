@@ -136,12 +136,13 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, RunError> {
     let began = now();
     check_presence(plan, options, here.as_deref())?;
-    folder
-        .write("plan.json", &serde_json::to_vec_pretty(&**plan).map_err(io("write plan.json"))?)?;
+    let written = serde_json::to_vec_pretty(&**plan).map_err(io("write plan.json"))?;
+    folder.write("plan.json", &written)?;
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     let nice = nice_of_programs();
     let (promotion, kernel) = (Promotion::prepare(), kernel(plan));
-    let mut limits = Limits::prepare(plan, folder.path(), here.as_deref())?;
+    let around = options.group.as_deref();
+    let mut limits = Limits::prepare(plan, folder.path(), here.as_deref(), around)?;
     let namespaces = windtunnel_node::enter_for(plan)?;
     let routes = Routes::compute(plan);
     if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
@@ -167,8 +168,7 @@ pub(crate) fn prepare(
         return Err(RunError::Interrupted(received.signal));
     }
     limits.enforce(plan, &node_set);
-    let recorded = node_options.recorded.as_ref();
-    let supervised = recorded.map(|recorded| supervised(&node_set, recorded));
+    let supervised = node_options.recorded.as_ref().map(|it| supervised(&node_set, it));
     let diagnosed = plan.record.mode != RecordMode::Off;
     let diagnosis = diagnosed.then(|| node_set.diagnosis(DIAGNOSIS_PATIENCE));
     let mut records = Records::new(records::Setup {

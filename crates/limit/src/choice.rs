@@ -48,7 +48,10 @@ impl fmt::Display for Mechanism {
 /// What this machine allows.
 #[derive(Debug)]
 pub struct Choice {
+    /// Where groups are made.
     place: Place,
+    /// Where processes come from that enter them.
+    outside: Place,
     owner: Option<Owner>,
     refusals: Vec<(Resource, String)>,
     made: usize,
@@ -59,8 +62,13 @@ impl Choice {
     /// not remove are removed.
     #[must_use]
     pub fn of_machine() -> Choice {
-        let mut choice =
-            Choice { place: Place::default(), owner: None, refusals: Vec::new(), made: 0 };
+        let mut choice = Choice {
+            place: Place::default(),
+            outside: Place::default(),
+            owner: None,
+            refusals: Vec::new(),
+            made: 0,
+        };
         match Hierarchy::of_process().and_then(|it| Ok((it, Owner::current()?))) {
             Ok((hierarchy, owner)) => {
                 choice.owner = Some(owner);
@@ -71,7 +79,22 @@ impl Choice {
                 choice.refusals = Resource::ALL.map(|resource| (resource, why.clone())).to_vec();
             }
         }
+        choice.outside = choice.place.clone();
         choice
+    }
+
+    /// The same, but groups are made in one that another process has made, by its
+    /// [`Group::address`].
+    ///
+    /// # Errors
+    /// If there is no such group.
+    pub fn within(address: &str) -> io::Result<Choice> {
+        let mut choice = Choice::of_machine();
+        let place = Place::of_address(address)?;
+        let owner = choice.owner.as_ref().ok_or_else(denied)?;
+        place.folders().for_each(|folder| owner.sweep(folder));
+        choice.place = place;
+        Ok(choice)
     }
 
     /// The mechanism for processor time.
@@ -114,10 +137,10 @@ impl Choice {
         let name = self.owner.as_ref().map(|owner| owner.group(self.made)).ok_or_else(denied)?;
         self.made += 1;
         let place = within.map_or(&self.place, Group::place);
-        if within.is_some() {
+        if within.is_some() || self.place != self.outside {
             place.divide()?;
         }
-        Group::make(place, &self.place, &name, bounds)
+        Group::make(place, &self.outside, &name, bounds)
     }
 
     /// A group inside of another one for a process that is not to count in what is used there of
@@ -129,8 +152,8 @@ impl Choice {
         let name = self.owner.as_ref().map(|owner| owner.group(self.made)).ok_or_else(denied)?;
         self.made += 1;
         within.place().divide()?;
-        let place = within.place().only(Resource::Processor, &self.place);
-        Group::make(&place, &self.place, &name, &Bounds::default())
+        let place = within.place().only(Resource::Processor, &self.outside);
+        Group::make(&place, &self.outside, &name, &Bounds::default())
     }
 
     fn look(&mut self, hierarchy: &Hierarchy) {
@@ -198,10 +221,7 @@ impl Choice {
     /// Makes a group that limits a resource, and removes it again.
     fn try_place(&mut self, place: &Place, resource: Resource) -> io::Result<()> {
         let owner = self.owner.as_ref().ok_or_else(denied)?;
-        let first = place.first.iter().map(|(_, folder)| folder);
-        for folder in first.chain(&place.account).chain(&place.unified) {
-            owner.sweep(folder);
-        }
+        place.folders().for_each(|folder| owner.sweep(folder));
         let name = owner.group(self.made);
         self.made += 1;
         let bounds = match resource {

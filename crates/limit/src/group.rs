@@ -97,6 +97,12 @@ impl Group {
         &self.entrances
     }
 
+    /// By what another process finds it: [`Choice::within`](crate::Choice::within).
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.place.address()
+    }
+
     /// Where groups are made inside of this one.
     pub(crate) fn place(&self) -> &Place {
         &self.place

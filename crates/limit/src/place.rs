@@ -57,6 +57,43 @@ impl Place {
         found.next().map(|(_, folder)| folder.as_path())
     }
 
+    /// All of its folders.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
+        let first = self.first.iter().map(|(_, folder)| folder);
+        first.chain(&self.account).chain(&self.unified).map(PathBuf::as_path)
+    }
+
+    /// As a text: `key=folder` with commas.
+    pub(crate) fn address(&self) -> String {
+        let given = self.given.iter().map(|resource| format!("given={}", resource.controller()));
+        let first = self
+            .first
+            .iter()
+            .map(|(resource, folder)| format!("{}={}", resource.controller(), folder.display()));
+        let account = self.account.iter().map(|folder| format!("cpuacct={}", folder.display()));
+        let unified = self.unified.iter().map(|folder| format!("unified={}", folder.display()));
+        unified.chain(given).chain(first).chain(account).collect::<Vec<_>>().join(",")
+    }
+
+    /// What [`Place::address`] has written. All of its folders must be there.
+    pub(crate) fn of_address(address: &str) -> io::Result<Place> {
+        let unknown = || io::Error::new(io::ErrorKind::InvalidInput, "no address of a group");
+        let resource = |name: &str| {
+            Resource::ALL.into_iter().find(|it| it.controller() == name).ok_or_else(unknown)
+        };
+        let mut place = Place::default();
+        for part in address.split(',') {
+            let (key, value) = part.split_once('=').ok_or_else(unknown)?;
+            match key {
+                "unified" => place.unified = Some(value.into()),
+                "given" => place.given.push(resource(value)?),
+                "cpuacct" => place.account = Some(value.into()),
+                other => place.first.push((resource(other)?, value.into())),
+            }
+        }
+        if place.folders().all(Path::is_dir) { Ok(place) } else { Err(unknown()) }
+    }
+
     /// Makes a group that limits these resources. Groups inside of it are made at the place that is
     /// returned. What cannot be completed is removed.
     pub(crate) fn make(&self, name: &str, resources: &[Resource]) -> io::Result<(Place, Folders)> {
@@ -214,6 +251,21 @@ mod tests {
         for name in ["cpu", "memory", "pids", "cpuacct"] {
             assert!(is_empty(&root.path().join(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn a_place_is_found_by_its_address() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place {
+            unified: Some(root.path().to_owned()),
+            given: vec![Resource::Memory],
+            first: vec![(Resource::Processor, root.path().to_owned())],
+            account: Some(root.path().to_owned()),
+        };
+        assert_eq!(Place::of_address(&place.address()).unwrap(), place);
+        assert!(Place::of_address("cpu=/no/such/folder").is_err());
+        assert!(Place::of_address("disk=/").is_err());
+        assert!(Place::of_address("").is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use windtunnel_cluster::protocol::run::text_of;
 use windtunnel_cluster::{ANNOUNCED, Agent, AgentError, AgentNotice, Limits, Worker, machine};
+use windtunnel_host::AgentGroup;
 use windtunnel_model::{Bytes, Rate, Span};
 
 use crate::arguments::Format;
@@ -60,10 +61,12 @@ pub(crate) struct Arguments {
     /// The most nodes that all runs together may have here
     #[arg(long, value_name = "N", env = "WINDTUNNEL_MAX_NODES")]
     max_nodes: Option<usize>,
-    /// The most processors that the nodes of all runs together may ask for here: `2`, `0.5`
+    /// The most processors that the nodes of all runs together may ask for here, and use where
+    /// control groups can be made: `2`, `0.5`
     #[arg(long, value_name = "N", env = "WINDTUNNEL_MAX_CPU", value_parser = millis)]
     max_cpu: Option<u64>,
-    /// The most memory that the nodes of all runs together may ask for here
+    /// The most memory that the nodes of all runs together may ask for here, and use where control
+    /// groups can be made
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_MAX_MEMORY")]
     max_memory: Option<Bytes>,
     /// Programs that files may not start here, with commas; `*` stands for any text: `nc*,/opt/*`
@@ -93,6 +96,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let key = arguments.key.read()?;
     let slurm = if arguments.slurm { Slurm::of_step(place::variable)? } else { Slurm::default() };
+    let group = group(arguments);
     let agent = Agent {
         listen: arguments.listen,
         advertise: arguments.advertise.and_then(Advertise::address).or(slurm.advertise),
@@ -103,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         memory: arguments.memory.or(slurm.memory),
         uplink: arguments.uplink,
         key,
-        worker: Some(worker(&arguments.key)?),
+        worker: Some(worker(&arguments.key, group.as_ref())?),
         limits: Limits {
             nodes: arguments.max_nodes,
             cpu_millis: arguments.max_cpu,
@@ -185,12 +189,31 @@ fn failed(error: AgentError) -> Failure {
     Failure::Error { error: error.into(), hint, code: Exit::Machine.code() }
 }
 
+/// The group that holds the owner's limits, where one is asked for and can be made.
+fn group(arguments: &Arguments) -> Option<AgentGroup> {
+    if arguments.max_cpu.is_none() && arguments.max_memory.is_none() {
+        return None;
+    }
+    match AgentGroup::make(arguments.max_cpu, arguments.max_memory) {
+        Ok(group) => Some(group),
+        Err(why) => {
+            output::talk(&format!(
+                "warning: --max-cpu and --max-memory bound what files ask for, not what programs \
+                 use: no control group can be made: {why}"
+            ));
+            None
+        }
+    }
+}
+
 /// Parts of runs are executed by this program itself.
-fn worker(key: &Key) -> Result<Worker, Failure> {
+fn worker(key: &Key, group: Option<&AgentGroup>) -> Result<Worker, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(Exit::Machine, format!("cannot find the path of windtunnel itself: {error}"))
     })?;
-    Ok(Worker { program, arguments: part::arguments(&key.source().places()) })
+    let group = group.map(AgentGroup::address);
+    let arguments = part::arguments(&key.source().places(), group.as_deref());
+    Ok(Worker { program, arguments })
 }
 
 /// One for each agent of a user: machines may share the user's home.

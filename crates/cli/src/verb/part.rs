@@ -5,6 +5,8 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
+use windtunnel_host::PartPlace;
+
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::verb::Outcome;
@@ -15,15 +17,19 @@ pub(crate) struct Arguments {
     /// Files and folders that no program may see, with absolute paths
     #[arg(value_name = "PATH")]
     hidden: Vec<PathBuf>,
+    /// The control group that all nodes are to be in
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
 }
 
 /// The verb, as agents write it.
 pub(crate) const NAME: &str = "part";
 
 /// The arguments with which an agent starts it.
-pub(crate) fn arguments(hidden: &[PathBuf]) -> Vec<OsString> {
+pub(crate) fn arguments(hidden: &[PathBuf], group: Option<&str>) -> Vec<OsString> {
+    let group = group.into_iter().flat_map(|group| ["--group", group]).map(OsString::from);
     let hidden = hidden.iter().map(|path| path.clone().into_os_string());
-    [OsString::from(NAME)].into_iter().chain(hidden).collect()
+    [OsString::from(NAME)].into_iter().chain(group).chain(hidden).collect()
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
@@ -32,6 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             .hint("agents start this themselves: `windtunnel agent`")
     };
     let stream = rustix::stdio::stdin().as_fd().try_clone_to_owned().map_err(cannot)?;
-    windtunnel_host::part(UnixStream::from(stream), arguments.hidden.clone()).map_err(cannot)?;
+    let place = PartPlace { hidden: arguments.hidden.clone(), group: arguments.group.clone() };
+    windtunnel_host::part(UnixStream::from(stream), place).map_err(cannot)?;
     Ok(Exit::Fine.code())
 }

@@ -68,3 +68,37 @@ fn a_part_beyond_the_owners_limits_is_refused_with_numbers_and_leaves_nothing() 
 fn file(nodes: &str) -> String {
     format!("nodes:\n  {nodes}\n  here: {{run: sleep 600, pin: one}}\n")
 }
+
+/// Computes in two processes for so many seconds, and prints the processor time of both.
+const BURN: &str = "
+import os, sys, time
+until = time.monotonic() + float(sys.argv[1])
+child = os.fork()
+while time.monotonic() < until:
+    pass
+if child:
+    os.wait()
+    print(sum(os.times()[:4]))
+";
+
+#[test]
+fn nodes_without_limits_use_no_more_together_than_the_owner_allows_where_groups_hold_it() {
+    let Some(mut machines) = Machines::with(&[&[], &["--max-cpu", "0.4"]]) else { return };
+    machines.write("burn.py", BURN);
+    let burn = "{run: python3 burn.py 4, pin: two}";
+    let file = format!("nodes: {{a: {burn}, b: {burn}, here: {{run: sleep 1, pin: one}}}}\n");
+    let outcome = machines.start(&file, &[]).finish();
+    outcome.assert_code(0);
+    let time = |node: &str| outcome.output(node).trim().parse::<f64>().unwrap();
+    let together = time("a") + time("b");
+    let doctor = String::from_utf8(machines.ask(1, &["doctor"]).stdout).unwrap();
+    let by = doctor.lines().find(|line| line.contains("processor limits")).unwrap();
+    if by.contains("by cgroup") {
+        // And what starting the interpreters took before.
+        assert!(together < 0.4 * 4.0 + 0.4, "{together}");
+    }
+    assert!(together > 0.1, "{together}");
+    for at in 0..2 {
+        machines.assert_nothing_left(at);
+    }
+}

@@ -24,6 +24,7 @@ impl Limits {
             let reservation = &plan.reservations[index];
             let parent = reservation.parent.and_then(|it| self.reservation(it.index()));
             let within = parent.and_then(|it| it.groups.as_ref()?.around());
+            let within = within.or(self.around.as_ref());
             let guarantee = self.share_of(Owner::Reservation(index));
             let demand = &reservation.demand;
             let groups = NodeGroups::of_reservation(choice, demand, within, guarantee);
