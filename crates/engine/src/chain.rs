@@ -23,7 +23,7 @@ use windtunnel_model::record::Kind;
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, PortId, Time};
 
 use crate::buffer::Pool;
-use crate::counters::{DropReason, LaneCounters};
+use crate::counters::{Classes, DropReason, LaneCounters};
 use crate::element::RngKey;
 use crate::element::corrupt::Corrupt;
 use crate::element::cut::Cut;
@@ -188,6 +188,16 @@ impl Chain {
     /// Segments inside.
     pub(crate) fn in_lane(&self) -> u64 {
         self.lined_up + self.queue.packets() + self.server.packets()
+    }
+
+    /// The queue, for its classes.
+    pub(crate) fn queue(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+
+    /// What the classes that share the queue did.
+    pub(crate) fn classes(&self) -> Option<Classes> {
+        self.queue.classes()
     }
 
     /// The number of the next segment that is offered, not counting what kernels send to a LAN of

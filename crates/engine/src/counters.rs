@@ -1,11 +1,14 @@
 //! What a lane and a router did, in numbers that only grow (except the queue's present length).
 
+mod classes;
+
 use core::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
 
 use crate::packet::Packet;
+pub use classes::{Amount, ClassCounters, Classes, Ownership};
 
 /// Why a packet did not arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

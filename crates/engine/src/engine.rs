@@ -1,5 +1,6 @@
 //! The engine: all lanes and routers of a plan behind one contract.
 
+mod classes;
 mod core;
 mod counts;
 #[cfg(test)]
@@ -67,6 +68,8 @@ pub struct Engine {
     refused: u64,
     /// Announcements of flows that could not be used.
     refused_flows: u64,
+    /// Lanes whose rate classes share.
+    shared: Vec<Lane>,
 }
 
 /// What an engine may use.
@@ -154,7 +157,8 @@ impl Engine {
         assert!(!divided || plan.model != NetworkModel::Hops, "parts need the model of paths");
         let model = Model::new(plan, part);
         let core = Core::new(plan, limits, part, &model);
-        Engine { core, model, refused: 0, refused_flows: 0 }
+        let shared = classes::shared(plan);
+        Engine { core, model, refused: 0, refused_flows: 0, shared }
     }
 
     /// Says when the plan's traces start: the beginning of the run. Without it they start at time

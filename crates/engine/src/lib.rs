@@ -98,7 +98,9 @@ mod timer;
 
 pub use audience::{Audience, Audiences};
 pub use buffer::PacketBuf;
-pub use counters::{DropReason, Drops, LaneCounters, RouterCounters};
+pub use counters::{
+    Amount, ClassCounters, Classes, DropReason, Drops, LaneCounters, Ownership, RouterCounters,
+};
 pub use engine::{Departure, Engine, Express, Limits, NetworkChange};
 pub use event::{Event, EventKind, LostReports};
 pub use part::Part;

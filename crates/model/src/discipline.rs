@@ -7,6 +7,7 @@ use crate::profile::{LinkProfile, QueueLimit};
 use crate::quantity::{Bytes, Packets};
 use crate::rate::Rate;
 use crate::time::Span;
+use crate::wf2q::Wf2q;
 
 /// Which packets are dropped when the queue is full, or before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub enum Discipline {
     FqCodel(FlowQueues),
     /// As `FqCodel`, where hosts share first, and then the flows of each host its share.
     Fair(Fair),
+    /// Hierarchical weighted fair queueing (Bennett and Zhang 1997); the longest class pays at the
+    /// limit.
+    Wf2q(Wf2q),
 }
 
 impl Discipline {

@@ -54,6 +54,7 @@ pub mod record;
 pub mod time;
 pub mod trace;
 pub mod valid;
+mod wf2q;
 
 pub use id::{Direction, LanId, Lane, LinkId, NodeId, PortId, ReservationId, RouterId, Vertex};
 pub use lan::{Lan, Subnet};

@@ -12,6 +12,7 @@ use crate::quantity::{Bytes, Packets};
 use crate::rate::Rate;
 use crate::time::Span;
 use crate::trace::Traces;
+pub use crate::wf2q::{SendShare, Wf2q};
 pub use loss::{GilbertElliott, Loss};
 
 /// Declares the properties of one direction of a link, each once: its description, name, type,

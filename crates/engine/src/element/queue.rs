@@ -3,9 +3,9 @@
 //! - **Parameters**: a limit in packets (MTU segments), bytes (IP packets with overhead) or time
 //!   (what the rate of the moment carries in it); default: the larger of 100 packets and 50 ms of
 //!   the rate, or the discipline's own. The discipline: [`drop_tail`] (default), [`drop_head`],
-//!   [`codel`], [`red`], [`pie`], [`pi2`], [`flows`].
+//!   [`codel`], [`red`], [`pie`], [`pi2`], [`flows`], [`wf2q`].
 //! - **Time**: packets wait until the line is free. **Order**: first in, first out, but for
-//!   [`flows`].
+//!   [`flows`] and [`wf2q`].
 //! - **Bytes**: unchanged, except for the marks of active queue management.
 //! - **Drop reasons**: `queue_full` at the limit, `aqm` where the discipline decides before.
 //! - **Change**: a lower limit or another discipline drops nothing that waits already; without a
@@ -24,6 +24,7 @@ mod pi2;
 mod pie;
 mod red;
 mod updates;
+mod wf2q;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -32,16 +33,17 @@ use windtunnel_model::profile::Discipline as Setting;
 use windtunnel_model::record::Kind;
 use windtunnel_model::{LinkProfile, Time};
 use windtunnel_wire::ecn::{self, Codepoint};
+use windtunnel_wire::flow::Key;
 
 use crate::buffer::Pool;
-use crate::counters::{DropReason, LaneCounters};
+use crate::counters::{Classes, DropReason, LaneCounters};
 use crate::element::rate::Server;
 use crate::element::{Draws, RngKey};
 use crate::packet::{Packet, Shape};
 use crate::records::Recorder;
 
 pub(crate) use discipline::{Admission, Overflow};
-use discipline::{Discipline, Head, Newcomer, Verdict};
+use discipline::{Discipline, Head, Keeper, Newcomer, Verdict};
 use limit::Limit;
 
 /// Where what a queue drops goes, and is recorded.
@@ -102,8 +104,8 @@ impl Queue {
         self.limit = Limit::new(profile);
         let overhead = self.overhead;
         self.bytes = self.waiting.iter().map(|packet| packet.shape.charge(overhead)).sum();
-        if let Discipline::Flows(flows) = &mut self.discipline {
-            self.bytes = flows.recount(overhead);
+        if let Some(keeper) = self.discipline.keeper() {
+            self.bytes = keeper.recount(overhead);
         }
         if self.setting == profile.discipline {
             return self.discipline.set(profile);
@@ -117,6 +119,9 @@ impl Queue {
 
     /// Lets time pass for the discipline. To be called before what waits or is transmitted changes.
     pub(crate) fn advance(&mut self, now: Time, server: &Server) {
+        if let Discipline::Wf2q(wf2q) = &mut self.discipline {
+            return wf2q.pass(server.sent(now));
+        }
         let bytes = self.bytes;
         self.discipline.advance(now, |at| {
             let before = Time::from_nanos(at.as_nanos().saturating_sub(1));
@@ -170,6 +175,25 @@ impl Queue {
         self.packets
     }
 
+    /// The next flow whose class is to be found, where classes share the queue.
+    pub(crate) fn question(&mut self) -> Option<Key> {
+        let Discipline::Wf2q(wf2q) = &mut self.discipline else { return None };
+        wf2q.question()
+    }
+
+    /// A flow is of a class, or has no owner.
+    pub(crate) fn answer(&mut self, now: Time, key: &Key, class: Option<u32>) {
+        if let Discipline::Wf2q(wf2q) = &mut self.discipline {
+            wf2q.answer(now, key, class);
+        }
+    }
+
+    /// What the classes that share the queue did.
+    pub(crate) fn classes(&self) -> Option<Classes> {
+        let Discipline::Wf2q(wf2q) = &self.discipline else { return None };
+        Some(wf2q.report())
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -208,24 +232,24 @@ impl Queue {
         let bytes = packet.shape.charge(self.overhead);
         self.packets += u64::from(packet.shape.count);
         self.bytes += bytes;
-        match &mut self.discipline {
-            Discipline::Flows(flows) => flows.push(packet, bytes),
-            _ => self.waiting.push_back(packet),
+        match self.discipline.keeper() {
+            Some(keeper) => keeper.push(packet, bytes),
+            None => self.waiting.push_back(packet),
         }
     }
 
     /// Takes the next, whatever the discipline thinks of it.
     pub(crate) fn pop_any(&mut self, now: Time) -> Option<Packet> {
-        if let Discipline::Flows(flows) = &mut self.discipline {
-            flows.front(now)?;
+        if let Some(keeper) = self.discipline.keeper() {
+            keeper.front(now)?;
         }
         self.pop()
     }
 
     /// Makes room: drops one or more segments; how many.
     pub(crate) fn drop_some(&mut self, sink: &mut Sink<'_>) -> u64 {
-        if let Discipline::Flows(flows) = &mut self.discipline {
-            let (packets, bytes) = flows.drop_fattest(self.overhead, sink);
+        if let Some(keeper) = self.discipline.keeper() {
+            let (packets, bytes) = keeper.drop_some(self.overhead, sink);
             self.packets -= packets;
             self.bytes -= bytes;
             return packets;
@@ -267,8 +291,8 @@ impl Queue {
                 }
             };
             let Some(mut packet) = self.take(count, &mut sink, counters) else { continue };
-            if let Discipline::Flows(flows) = &mut self.discipline {
-                flows.charge(&packet.shape, self.overhead);
+            if let Some(keeper) = self.discipline.keeper() {
+                keeper.charge(&packet.shape, self.overhead);
             }
             if verdict == Verdict::Mark && packet.mark_ce(sink.pool) {
                 sink.recorder.note(Kind::Marked, now, sink.lane, &packet, 0);
@@ -292,12 +316,12 @@ impl Queue {
         // What is on the line as part of a train cannot be dropped for another's sake any more.
         let part_most = if self.has_room_for(NO_OVERFLOW) { u32::MAX } else { 1 };
         let asks = self.discipline.asks_ecn();
-        let (packet, bytes, part_most) = match &mut self.discipline {
-            Discipline::Flows(flows) => {
-                let (packet, bytes) = flows.front(now)?;
+        let (packet, bytes, part_most) = match self.discipline.keeper() {
+            Some(keeper) => {
+                let (packet, bytes) = keeper.front(now)?;
                 (packet, bytes, part_most)
             }
-            _ => (self.waiting.front()?, self.bytes, u32::MAX),
+            None => (self.waiting.front()?, self.bytes, u32::MAX),
         };
         let (shape, times) = (packet.shape, packet.times);
         let part = run(packet).min(server.part(&shape)).min(part_most);
@@ -351,9 +375,9 @@ impl Queue {
 
     /// Takes the packet that `head` returned.
     fn pop(&mut self) -> Option<Packet> {
-        let packet = match &mut self.discipline {
-            Discipline::Flows(flows) => flows.pop(self.overhead)?,
-            _ => self.waiting.pop_front()?,
+        let packet = match self.discipline.keeper() {
+            Some(keeper) => keeper.pop(self.overhead)?,
+            None => self.waiting.pop_front()?,
         };
         self.packets -= u64::from(packet.shape.count);
         self.bytes -= packet.shape.charge(self.overhead);
@@ -363,9 +387,9 @@ impl Queue {
     fn unpop(&mut self, packet: Packet) {
         self.packets += u64::from(packet.shape.count);
         self.bytes += packet.shape.charge(self.overhead);
-        match &mut self.discipline {
-            Discipline::Flows(flows) => flows.unpop(packet, self.overhead),
-            _ => self.waiting.push_front(packet),
+        match self.discipline.keeper() {
+            Some(keeper) => keeper.unpop(packet, self.overhead),
+            None => self.waiting.push_front(packet),
         }
     }
 }

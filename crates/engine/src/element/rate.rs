@@ -40,6 +40,8 @@ pub(crate) struct Server {
     /// Bit·ns left over from the last transmission, less than the rate.
     carry: u64,
     free_at: Time,
+    /// When the last transmission began.
+    began: Time,
     state: State,
     /// A packet whose transmission is not settled yet, and the bytes that it still needs.
     pending: Option<(Packet, u64)>,
@@ -72,6 +74,7 @@ impl Server {
             overhead: profile.effective_overhead().0,
             carry: 0,
             free_at: Time::ZERO,
+            began: Time::ZERO,
             state: State::Idle,
             pending: None,
         }
@@ -109,6 +112,20 @@ impl Server {
             self.carry = 0;
         }
         first.max(earliest)
+    }
+
+    /// How many bytes of the train in transmission have left at `now`.
+    pub(crate) fn sent(&self, now: Time) -> u64 {
+        let (shape, last) = match &self.state {
+            State::Idle => return 0,
+            State::Sending(packet, times) => (&packet.shape, times.last),
+            State::Trailing(shape, times) => (shape, times.last),
+        };
+        let bytes = shape.charge(self.overhead);
+        let passed = u128::from(now.since(self.began).as_nanos());
+        let whole = u128::from(last.since(self.began).as_nanos());
+        let sent = u128::from(bytes) * passed / whole.max(1);
+        u64::try_from(sent).unwrap_or(u64::MAX).min(bytes)
     }
 
     /// The end of the packet in transmission, if that is after `now`, and its bytes.
@@ -239,6 +256,7 @@ impl Server {
         };
         let start = self.free_at.max(packet.times.first);
         packet.sent = start;
+        self.began = start;
         if start > self.free_at {
             self.carry = 0;
         }

@@ -23,3 +23,4 @@ mod routes;
 mod support;
 mod traces;
 mod trains;
+mod wf2q;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use windtunnel_engine::LaneCounters;
 use windtunnel_model::profile::{
     Codel, Discipline, Fair, FairBy, FlowQueues, Jitter, Loss, Overhead, Pie, QueueLimit, Red,
-    Reorder,
+    Reorder, Wf2q,
 };
 use windtunnel_model::record::Record;
 use windtunnel_model::{LinkProfile, Packets, Plan, Probability, Span};
@@ -148,6 +148,7 @@ fn discipline() -> impl Strategy<Value = Discipline> {
         Just(Discipline::Codel(codel)),
         any::<bool>().prop_map(red),
         any::<bool>().prop_map(pie),
+        Just(Discipline::Wf2q(Wf2q::default())),
         Just(Discipline::FqCodel(FlowQueues { codel, ..FlowQueues::default() })),
         Just(Discipline::Fair(Fair {
             by: FairBy::Destination,

@@ -90,6 +90,7 @@ fn of_discipline(discipline: &Discipline) -> Result<(), Invalid> {
         Discipline::Pi2(pi2) => pi2.update() >= UPDATE_MIN && pi2.max_rtt <= RTT_MAX,
         Discipline::FqCodel(queues) => are_queues(queues),
         Discipline::Fair(fair) => are_queues(&fair.queues),
+        Discipline::Wf2q(shares) => shares.is_sound(),
     };
     ensure(sound, || "a discipline has parameters that it cannot work with".to_owned())
 }

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use windtunnel_model::profile::Discipline as Setting;
 use windtunnel_model::{LinkProfile, Span, Time};
 
+use super::Sink;
 use super::codel::Codel;
 use super::drop_head::DropHead;
 use super::drop_tail::DropTail;
@@ -12,8 +13,9 @@ use super::flows::Flows;
 use super::pi2::Pi2;
 use super::pie::Pie;
 use super::red::Red;
+use super::wf2q::Wf2q;
 use crate::element::Draws;
-use crate::packet::Shape;
+use crate::packet::{Packet, Shape};
 
 /// A discipline; each has a file.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub(super) enum Discipline {
     Pi2(Pi2),
     /// These keep what waits themselves.
     Flows(Box<Flows>),
+    Wf2q(Box<Wf2q>),
 }
 
 impl Discipline {
@@ -43,6 +46,9 @@ impl Discipline {
             Setting::Fair(setting) => {
                 Discipline::Flows(Box::new(Flows::fair(*setting, draws.original)))
             }
+            Setting::Wf2q(setting) => {
+                Discipline::Wf2q(Box::new(Wf2q::new(setting, draws.original, profile)))
+            }
         }
     }
 
@@ -52,6 +58,7 @@ impl Discipline {
             Discipline::Red(red) => red.set(profile),
             Discipline::Pie(pie) => pie.set(profile),
             Discipline::Pi2(pi2) => pi2.set(profile),
+            Discipline::Wf2q(wf2q) => wf2q.set(profile),
             _ => {}
         }
     }
@@ -62,7 +69,7 @@ impl Discipline {
             Discipline::DropHead(head) => head.overflow(),
             Discipline::Codel(codel) => codel.overflow(),
             Discipline::Red(_) | Discipline::Pie(_) | Discipline::Pi2(_) => Overflow::Newcomer,
-            Discipline::Flows(_) => Overflow::Fattest,
+            Discipline::Flows(_) | Discipline::Wf2q(_) => Overflow::Fattest,
         }
     }
 
@@ -118,6 +125,7 @@ impl Discipline {
                 Verdict::Pass(head.part)
             }
             Discipline::Flows(flows) => flows.inspect(head, shape, overhead),
+            Discipline::Wf2q(wf2q) => wf2q.inspect(head),
         }
     }
 
@@ -126,9 +134,38 @@ impl Discipline {
         match self {
             Discipline::Codel(codel) => codel.emptied(now),
             Discipline::Red(red) => red.emptied(now),
+            Discipline::Wf2q(wf2q) => wf2q.emptied(),
             _ => {}
         }
     }
+
+    /// The discipline as what keeps the packets, where it does so itself.
+    #[inline]
+    pub(super) fn keeper(&mut self) -> Option<&mut dyn Keeper> {
+        match self {
+            Discipline::Flows(flows) => Some(&mut **flows),
+            Discipline::Wf2q(wf2q) => Some(&mut **wf2q),
+            _ => None,
+        }
+    }
+}
+
+/// A discipline that keeps what waits itself, in more than one queue.
+pub(super) trait Keeper {
+    /// Puts a packet of so many bytes with overhead behind others.
+    fn push(&mut self, packet: Packet, bytes: u64);
+    /// Finds the packet that is next, and the bytes that wait in its queue.
+    fn front(&mut self, now: Time) -> Option<(&Packet, u64)>;
+    /// Takes the packet that `front` returned.
+    fn pop(&mut self, overhead: u32) -> Option<Packet>;
+    /// Puts back what is left of it.
+    fn unpop(&mut self, packet: Packet, overhead: u32);
+    /// Segments of it are transmitted.
+    fn charge(&mut self, shape: &Shape, overhead: u32);
+    /// Makes room: (segments, their bytes).
+    fn drop_some(&mut self, overhead: u32, sink: &mut Sink<'_>) -> (u64, u64);
+    /// Charges what waits with another overhead; all bytes.
+    fn recount(&mut self, overhead: u32) -> u64;
 }
 
 /// Which packet is dropped when there is no room.

@@ -32,10 +32,11 @@ use windtunnel_model::random::Stream;
 use windtunnel_wire::flow::Key;
 
 use super::codel::Codel;
-use super::{Head, Sink, Verdict};
+use super::{Head, Keeper, Sink, Verdict};
 use crate::counters::DropReason;
 use crate::packet::{Packet, Shape};
-use round_robin::{NONE, RoundRobin, Turn, index};
+pub(super) use round_robin::{NONE, index};
+use round_robin::{RoundRobin, Turn};
 use store::{Store, Waiting};
 
 /// The most that one overflow drops.
@@ -104,58 +105,10 @@ impl Flows {
         flows
     }
 
-    pub(super) fn push(&mut self, packet: Packet, bytes: u64) {
-        let key = Key::parse(packet.frame()).ok();
-        let number = self.flow_of(key.as_ref());
-        self.list(number, key.as_ref());
-        let flow = &mut self.flows[index(number)];
-        flow.packets += u64::from(packet.shape.count);
-        flow.bytes += bytes;
-        self.store.push_back(&mut flow.waiting, packet);
-    }
-
-    /// Finds the flow in turn: its oldest packet, and the bytes that wait in it.
-    pub(super) fn front(&mut self, now: Time) -> Option<(&Packet, u64)> {
-        self.current = self.select(now)?;
-        let flow = &self.flows[index(self.current)];
-        Some((self.store.front(&flow.waiting)?, flow.bytes))
-    }
-
     pub(super) fn inspect(&mut self, head: &Head, shape: &Shape, overhead: u32) -> Verdict {
         match self.flows[index(self.current)].codel.inspect(head) {
             Verdict::Pass(count) => Verdict::Pass(count.min(self.allowed(shape, overhead))),
             other => other,
-        }
-    }
-
-    /// Takes the packet that `front` returned.
-    pub(super) fn pop(&mut self, overhead: u32) -> Option<Packet> {
-        let flow = self.flows.get_mut(index(self.current))?;
-        take(&mut self.store, flow, overhead)
-    }
-
-    /// Puts back what is left of it.
-    pub(super) fn unpop(&mut self, packet: Packet, overhead: u32) {
-        let Some(flow) = self.flows.get_mut(index(self.current)) else { return };
-        flow.packets += u64::from(packet.shape.count);
-        flow.bytes += packet.shape.charge(overhead);
-        self.store.push_front(&mut flow.waiting, packet);
-    }
-
-    /// Segments of this shape are transmitted.
-    pub(super) fn charge(&mut self, shape: &Shape, overhead: u32) {
-        let alone = self.is_alone();
-        let full = u64::from(shape.each) + u64::from(overhead);
-        for rest in (0..shape.count).rev() {
-            if alone {
-                self.renew();
-            }
-            let bytes = if rest == 0 { u64::from(shape.last) + u64::from(overhead) } else { full };
-            let flow = index(self.current);
-            self.turns[flow].charge(bytes);
-            if let Some(hosts) = &mut self.hosts {
-                hosts.turns[index(self.flows[flow].host)].charge(bytes);
-            }
         }
     }
 
@@ -176,34 +129,6 @@ impl Flows {
                 }
             }
         }
-    }
-
-    /// Drops from the flow with the most bytes: (segments, their bytes).
-    pub(super) fn drop_fattest(&mut self, overhead: u32, sink: &mut Sink<'_>) -> (u64, u64) {
-        let fattest = self.flows.iter_mut().max_by_key(|flow| flow.bytes);
-        let Some(flow) = fattest.filter(|flow| flow.packets > 0) else { return (0, 0) };
-        let (packets, bytes) = (flow.packets, flow.bytes);
-        let mut left = (packets / 2).clamp(1, BATCH_MOST);
-        while left > 0 {
-            let Some(packet) = take(&mut self.store, flow, overhead) else { break };
-            let gone = packet.shape.count.min(u32::try_from(left).unwrap_or(u32::MAX));
-            left -= u64::from(gone);
-            if let Some(rest) = sink.drop_front(DropReason::QueueFull, packet, gone) {
-                flow.packets += u64::from(rest.shape.count);
-                flow.bytes += rest.shape.charge(overhead);
-                self.store.push_front(&mut flow.waiting, rest);
-            }
-        }
-        (packets - flow.packets, bytes - flow.bytes)
-    }
-
-    /// Charges what waits with another overhead; all bytes.
-    pub(super) fn recount(&mut self, overhead: u32) -> u64 {
-        for flow in &mut self.flows {
-            let packets = self.store.packets(&flow.waiting);
-            flow.bytes = packets.map(|packet| packet.shape.charge(overhead)).sum();
-        }
-        self.flows.iter().map(|flow| flow.bytes).sum()
     }
 
     fn select(&mut self, now: Time) -> Option<u32> {
@@ -279,6 +204,79 @@ impl Flows {
     }
 }
 
+impl Keeper for Flows {
+    fn push(&mut self, packet: Packet, bytes: u64) {
+        let key = Key::parse(packet.frame()).ok();
+        let number = self.flow_of(key.as_ref());
+        self.list(number, key.as_ref());
+        let flow = &mut self.flows[index(number)];
+        flow.packets += u64::from(packet.shape.count);
+        flow.bytes += bytes;
+        self.store.push_back(&mut flow.waiting, packet);
+    }
+
+    fn front(&mut self, now: Time) -> Option<(&Packet, u64)> {
+        self.current = self.select(now)?;
+        let flow = &self.flows[index(self.current)];
+        Some((self.store.front(&flow.waiting)?, flow.bytes))
+    }
+
+    fn pop(&mut self, overhead: u32) -> Option<Packet> {
+        let flow = self.flows.get_mut(index(self.current))?;
+        take(&mut self.store, flow, overhead)
+    }
+
+    fn unpop(&mut self, packet: Packet, overhead: u32) {
+        let Some(flow) = self.flows.get_mut(index(self.current)) else { return };
+        flow.packets += u64::from(packet.shape.count);
+        flow.bytes += packet.shape.charge(overhead);
+        self.store.push_front(&mut flow.waiting, packet);
+    }
+
+    fn charge(&mut self, shape: &Shape, overhead: u32) {
+        let alone = self.is_alone();
+        let full = u64::from(shape.each) + u64::from(overhead);
+        for rest in (0..shape.count).rev() {
+            if alone {
+                self.renew();
+            }
+            let bytes = if rest == 0 { u64::from(shape.last) + u64::from(overhead) } else { full };
+            let flow = index(self.current);
+            self.turns[flow].charge(bytes);
+            if let Some(hosts) = &mut self.hosts {
+                hosts.turns[index(self.flows[flow].host)].charge(bytes);
+            }
+        }
+    }
+
+    /// From the flow with the most bytes.
+    fn drop_some(&mut self, overhead: u32, sink: &mut Sink<'_>) -> (u64, u64) {
+        let fattest = self.flows.iter_mut().max_by_key(|flow| flow.bytes);
+        let Some(flow) = fattest.filter(|flow| flow.packets > 0) else { return (0, 0) };
+        let (packets, bytes) = (flow.packets, flow.bytes);
+        let mut left = (packets / 2).clamp(1, BATCH_MOST);
+        while left > 0 {
+            let Some(packet) = take(&mut self.store, flow, overhead) else { break };
+            let gone = packet.shape.count.min(u32::try_from(left).unwrap_or(u32::MAX));
+            left -= u64::from(gone);
+            if let Some(rest) = sink.drop_front(DropReason::QueueFull, packet, gone) {
+                flow.packets += u64::from(rest.shape.count);
+                flow.bytes += rest.shape.charge(overhead);
+                self.store.push_front(&mut flow.waiting, rest);
+            }
+        }
+        (packets - flow.packets, bytes - flow.bytes)
+    }
+
+    fn recount(&mut self, overhead: u32) -> u64 {
+        for flow in &mut self.flows {
+            let packets = self.store.packets(&flow.waiting);
+            flow.bytes = packets.map(|packet| packet.shape.charge(overhead)).sum();
+        }
+        self.flows.iter().map(|flow| flow.bytes).sum()
+    }
+}
+
 impl Hosts {
     fn host_of(&mut self, key: Option<&Key>, stream: &Stream) -> u32 {
         let address = key.map(|key| match self.by {
@@ -313,7 +311,7 @@ fn take(store: &mut Store, flow: &mut Flow, overhead: u32) -> Option<Packet> {
 }
 
 /// One of `count` by an even draw.
-fn bucket(draw: u64, count: usize) -> usize {
+pub(super) fn bucket(draw: u64, count: usize) -> usize {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     let bucket = (u128::from(draw) * u128::from(count)) >> 64;
     usize::try_from(bucket).unwrap_or(0)

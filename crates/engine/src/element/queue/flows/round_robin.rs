@@ -1,7 +1,7 @@
 //! Deficit round robin over flows or hosts, with a list for those that have just come.
 
 /// No index.
-pub(super) const NONE: u32 = u32::MAX;
+pub(in super::super) const NONE: u32 = u32::MAX;
 
 /// The state of one flow or host in the round.
 #[derive(Debug, Clone)]
@@ -137,6 +137,6 @@ impl List {
 }
 
 /// An index; on every machine we build for it fits.
-pub(super) fn index(number: u32) -> usize {
+pub(in super::super) fn index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -1,0 +1,219 @@
+//! Which class a flow of a node belongs to, as far as somebody has said.
+//!
+//! What is not known is asked for, and asked for again each second while the flow goes on, since a
+//! port may be another program's by then.
+
+use alloc::collections::{BTreeMap, VecDeque};
+
+use windtunnel_model::{Span, Time};
+use windtunnel_wire::flow::Key;
+
+use crate::counters::Ownership;
+use crate::packet::Packet;
+
+#[derive(Debug)]
+pub(super) struct Owners {
+    known: BTreeMap<Key, Owner>,
+    questions: VecDeque<Key>,
+    swept: Time,
+    pub(super) counters: Ownership,
+}
+
+#[derive(Debug)]
+struct Owner {
+    /// `None`: it has none, as far as is known.
+    class: Option<u32>,
+    asked: Time,
+    used: Time,
+    is_open: bool,
+}
+
+/// What is known of a packet's owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    Class(u32),
+    /// There is no answer yet.
+    Asked,
+    /// It has no owner.
+    Unowned,
+    /// It names no socket.
+    NoSocket,
+    /// There are too many flows.
+    Untracked,
+}
+
+impl Owners {
+    pub(super) fn new() -> Self {
+        Owners {
+            known: BTreeMap::new(),
+            questions: VecDeque::new(),
+            swept: Time::ZERO,
+            counters: Ownership::default(),
+        }
+    }
+
+    /// Whose a packet is that is here at `now`; what is not known is asked for.
+    pub(super) fn meet(&mut self, now: Time, key: Option<&Key>) -> Known {
+        let Some(key) = key else { return Known::NoSocket };
+        if let Some(owner) = self.known.get_mut(key) {
+            owner.used = owner.used.max(now);
+            if !owner.is_open && now.since(owner.asked) >= ANSWER_HOLDS {
+                (owner.asked, owner.is_open) = (now, true);
+                self.questions.push_back(*key);
+            }
+            return owner.known();
+        }
+        if !self.has_room(now) {
+            return Known::Untracked;
+        }
+        self.counters.flows += 1;
+        self.questions.push_back(*key);
+        self.known.insert(*key, Owner { class: None, asked: now, used: now, is_open: true });
+        Known::Asked
+    }
+
+    /// Whose a packet is, as far as is known.
+    pub(super) fn look_up(&self, key: Option<&Key>) -> Known {
+        let Some(key) = key else { return Known::NoSocket };
+        self.known.get(key).map_or(Known::Untracked, Owner::known)
+    }
+
+    /// The next flow whose class is to be found.
+    pub(super) fn question(&mut self) -> Option<Key> {
+        self.questions.pop_front()
+    }
+
+    /// A flow, which may be yet to come, is of a class, or without an owner now, in which case it stays what
+    /// it was. The class before, where it was another; `Some(None)`: it had none.
+    pub(super) fn answer(
+        &mut self,
+        now: Time,
+        key: &Key,
+        class: Option<u32>,
+    ) -> Option<Option<u32>> {
+        if class.is_some() && !self.known.contains_key(key) && self.has_room(now) {
+            self.counters.flows += 1;
+            self.known.insert(*key, Owner { class, asked: now, used: now, is_open: false });
+            return None;
+        }
+        let owner = self.known.get_mut(key)?;
+        owner.is_open = false;
+        let before = owner.class;
+        owner.class = class.or(before);
+        (owner.class != before).then_some(before)
+    }
+
+    /// Counts what leaves, by what is known of its owner.
+    pub(super) fn count(&mut self, known: Known, packets: u64, bytes: u64) {
+        let amount = match known {
+            Known::Class(_) => return,
+            Known::Asked => &mut self.counters.asked,
+            Known::Unowned => &mut self.counters.unowned,
+            Known::NoSocket => &mut self.counters.no_socket,
+            Known::Untracked => &mut self.counters.untracked,
+        };
+        amount.add(packets, bytes);
+    }
+
+    /// Whether one more flow can be known; those that have ended are forgotten for it.
+    fn has_room(&mut self, now: Time) -> bool {
+        if self.known.len() < FLOWS_MOST {
+            return true;
+        }
+        if now.since(self.swept) >= ANSWER_HOLDS {
+            self.swept = now;
+            self.known.retain(|_, owner| owner.is_open || now.since(owner.used) < QUIET);
+        }
+        self.known.len() < FLOWS_MOST
+    }
+}
+
+impl Owner {
+    fn known(&self) -> Known {
+        match self.class {
+            Some(class) => Known::Class(class),
+            None if self.is_open => Known::Asked,
+            None => Known::Unowned,
+        }
+    }
+}
+
+/// The socket that sent a packet: a five-tuple of TCP; of other protocols the sender's half, since
+/// one socket sends to many. `None` where it has no ports.
+pub(super) fn socket(packet: &Packet) -> Option<Key> {
+    let key = Key::parse(packet.frame()).ok().filter(|key| key.source_port != 0)?;
+    if key.protocol == TCP {
+        return Some(key);
+    }
+    Some(Key { destination: key.source, destination_port: 0, ..key })
+}
+
+const TCP: u8 = 6;
+/// Flows that are known of one link.
+const FLOWS_MOST: usize = 16_384;
+/// A flow that sends nothing for so long may be forgotten.
+const QUIET: Span = Span::from_secs(10);
+/// How long an answer is good.
+const ANSWER_HOLDS: Span = Span::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use core::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+
+    fn key(port: u16) -> Key {
+        let source = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Key { source, destination: source, protocol: 17, source_port: port, destination_port: 0 }
+    }
+
+    #[test]
+    fn a_flow_is_asked_for_once_and_again_after_a_second_of_use() {
+        let mut owners = Owners::new();
+        assert_eq!(owners.meet(Time::ZERO, Some(&key(1))), Known::Asked);
+        assert_eq!(owners.meet(Time::ZERO, Some(&key(1))), Known::Asked);
+        assert_eq!((owners.question(), owners.question()), (Some(key(1)), None));
+        assert_eq!(owners.answer(Time::ZERO, &key(1), Some(3)), Some(None));
+        assert_eq!(owners.meet(Time::from_nanos(999_999_999), Some(&key(1))), Known::Class(3));
+        assert_eq!(owners.question(), None);
+        assert_eq!(owners.meet(Time::from_nanos(1_000_000_000), Some(&key(1))), Known::Class(3));
+        assert_eq!(owners.question(), Some(key(1)));
+    }
+
+    #[test]
+    fn a_socket_that_has_gone_leaves_its_flow_where_it_was() {
+        let mut owners = Owners::new();
+        owners.meet(Time::ZERO, Some(&key(1)));
+        owners.meet(Time::ZERO, Some(&key(2)));
+        assert_eq!(owners.answer(Time::ZERO, &key(1), Some(3)), Some(None));
+        assert_eq!(owners.answer(Time::ZERO, &key(1), None), None);
+        assert_eq!(owners.look_up(Some(&key(1))), Known::Class(3));
+        assert_eq!(owners.answer(Time::ZERO, &key(2), None), None);
+        assert_eq!(owners.look_up(Some(&key(2))), Known::Unowned);
+        assert_eq!(owners.answer(Time::ZERO, &key(9), None), None);
+    }
+
+    #[test]
+    fn a_flow_may_be_known_before_it_begins() {
+        let mut owners = Owners::new();
+        assert_eq!(owners.answer(Time::ZERO, &key(1), Some(3)), None);
+        assert_eq!(owners.meet(Time::ZERO, Some(&key(1))), Known::Class(3));
+        assert_eq!(owners.question(), None);
+    }
+
+    #[test]
+    fn flows_beyond_the_most_are_not_tracked_until_others_have_been_quiet() {
+        let mut owners = Owners::new();
+        let keys = (0..FLOWS_MOST).map(|n| {
+            let source = IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(n).unwrap_or(0)));
+            Key { source, ..key(1) }
+        });
+        for one in keys {
+            owners.meet(Time::ZERO, Some(&one));
+            owners.answer(Time::ZERO, &one, Some(0));
+        }
+        assert_eq!(owners.meet(Time::ZERO, Some(&key(7))), Known::Untracked);
+        let later = Time::ZERO + QUIET;
+        assert_eq!(owners.meet(later, Some(&key(7))), Known::Asked);
+    }
+}
