@@ -3,7 +3,9 @@
 mod flows;
 
 use serde_json::Value as Json;
-use windtunnel_model::profile::{Codel, Discipline, Fair, FlowQueues, Pi2, Pie, QueueLimit, Red};
+use windtunnel_model::profile::{
+    Codel, Discipline, Fair, FlowQueues, Pi2, Pie, QueueLimit, Red, Wf2q,
+};
 use windtunnel_model::{Bytes, Probability, Span};
 
 use super::property::{Queue, read_length};
@@ -31,6 +33,9 @@ words! {
         "fq-codel" => || Discipline::FqCodel(FlowQueues::default()),
         /// As fq-codel, but hosts share first, and then the flows of each.
         "fair" => || Discipline::Fair(Fair::default()),
+        /// Flows share alike to within a packet: weighted fair queueing (WF²Q+; Bennett and Zhang
+        /// 1997).
+        "wf2q" => || Discipline::Wf2q(Wf2q::default()),
     }
 }
 
@@ -49,6 +54,8 @@ map! {
         "fq-codel" FQ_CODEL: FlowQueues,
         /// As fq-codel, but hosts share first, and then the flows of each.
         "fair" FAIR: Fair,
+        /// Weighted fair queueing (WF²Q+; Bennett and Zhang 1997).
+        "wf2q" WF2Q: Wf2q,
     }
 }
 
@@ -83,7 +90,8 @@ impl Form for Discipline {
         let pi2 = from.read(&fields, DisciplineForm::PI2)?.map(Discipline::Pi2);
         let flows = from.read(&fields, DisciplineForm::FQ_CODEL)?.map(Discipline::FqCodel);
         let fair = from.read(&fields, DisciplineForm::FAIR)?.map(Discipline::Fair);
-        codel.or(red).or(pie).or(pi2).or(flows).or(fair)
+        let wf2q = from.read(&fields, DisciplineForm::WF2Q)?.map(Discipline::Wf2q);
+        codel.or(red).or(pie).or(pi2).or(flows).or(fair).or(wf2q)
     }
 
     fn schema(definitions: &mut Definitions) -> Json {

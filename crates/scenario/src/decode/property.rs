@@ -64,7 +64,7 @@ properties! {
     /// `fq-codel` and `fair` 10240. With a trace, times count at its mean rate.
     "queue" QUEUE: Queue => |patch, queue| patch.queue = Some(queue),
     /// Which packets are dropped when packets wait: `drop-tail` (default), `drop-head`, `codel`,
-    /// `red`, `pie`, `pi2`, `fq-codel` or `fair`.
+    /// `red`, `pie`, `pi2`, `fq-codel`, `fair` or `wf2q`.
     "discipline" DISCIPLINE: Discipline => |patch, it| patch.discipline = Some(it),
     /// A table (CSV) of `time` with `rate`, `latency` or `loss`, which these then follow: its file,
     /// or a map with more.

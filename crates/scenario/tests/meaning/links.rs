@@ -2,7 +2,7 @@
 
 use windtunnel_model::profile::{
     Codel, Discipline, Distribution, Fair, FairBy, FlowQueues, GilbertElliott, Loss, Overhead, Pie,
-    QueueLimit, Red,
+    QueueLimit, Red, Wf2q,
 };
 use windtunnel_model::{Bytes, LinkProfile, Packets, Probability, Rate, Span};
 
@@ -101,6 +101,9 @@ fn every_form_of_active_queue_management_is_read() {
     assert_eq!(form("pie"), Discipline::Pie(Pie::default()));
     assert_eq!(form("fq-codel"), Discipline::FqCodel(FlowQueues::default()));
     assert_eq!(form("fair"), Discipline::Fair(Fair::default()));
+    assert_eq!(form("wf2q"), Discipline::Wf2q(Wf2q::default()));
+    let wf2q = Wf2q { flows: 8, ..Wf2q::default() };
+    assert_eq!(form("{wf2q: {flows: 8}}"), Discipline::Wf2q(wf2q));
     let red = Red {
         min: Some(QueueLimit::Packets(Packets(5))),
         max: Some(QueueLimit::Time(Span::from_millis(200))),

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 use windtunnel_model::Bytes;
-use windtunnel_model::profile::{Fair, FairBy, FlowQueues};
+use windtunnel_model::profile::{Fair, FairBy, FlowQueues, Wf2q};
 
 use super::{CodelKeys, read_codel, set};
 use crate::decode::{Decoder, Field, Fields};
@@ -78,6 +78,31 @@ impl Form for Fair {
 
     fn schema(definitions: &mut Definitions) -> Json {
         FairKeys::definition(definitions)
+    }
+}
+
+map! {
+    /// The parameters of weighted fair queueing.
+    Wf2qKeys as "Wf2q" {
+        /// Number of queues that flows are hashed to, 1 to 65536; default 1024.
+        "flows" FLOWS: Whole<1, MOST_FLOWS>,
+    }
+}
+
+impl Form for Wf2q {
+    type Value = Wf2q;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Wf2q> {
+        let fields = from.table::<Wf2qKeys>(field, "wf2q")?;
+        let mut wf2q = Wf2q::default();
+        if let Some(flows) = from.read(&fields, Wf2qKeys::FLOWS)? {
+            wf2q.flows = u32::try_from(flows).ok()?;
+        }
+        Some(wf2q)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        Wf2qKeys::definition(definitions)
     }
 }
 
