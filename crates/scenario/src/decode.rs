@@ -24,6 +24,7 @@ mod record;
 mod reorder;
 mod reserve;
 mod route;
+mod share;
 mod trace;
 
 pub(crate) use crate::grammar::{At, Decoder, Field, Fields};
@@ -39,7 +40,9 @@ pub(crate) use machine::MachineKeys;
 pub(crate) use model::{ModelDraft, Paths};
 pub(crate) use node::{MOST_NODES, NodeDraft, NodeKeys};
 pub(crate) use pool::{Pool, Pools, is_usable};
+pub(crate) use program::ProgramDraft;
 pub(crate) use property::{PROPERTIES, decode_property, parse_queue};
 pub(crate) use record::RecordDraft;
 pub(crate) use reserve::ReservationDraft;
 pub(crate) use route::{RouteDraft, WayDraft};
+pub(crate) use share::Share;

@@ -20,6 +20,7 @@ mod reach;
 mod record;
 mod reserve;
 mod route;
+mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,6 +64,7 @@ pub(crate) fn resolve(
     event::resolve(found, draft, source, files, &directory, &mut budget, &mut plan);
     model::check(found, draft);
     limits::resolve(found, draft, &mut plan);
+    share::resolve(found, draft, &mut plan);
     machine::notice(found, draft);
     expect::resolve(found, draft, &directory, &mut plan);
     record::resolve(found, draft, &directory, &mut plan);

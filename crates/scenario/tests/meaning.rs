@@ -8,6 +8,8 @@ mod common;
 mod events;
 #[path = "meaning/links.rs"]
 mod links;
+#[path = "meaning/shares.rs"]
+mod shares;
 
 use common::load_text;
 use windtunnel_model::expect::{Claim, ExitWanted, ProgramFact};

@@ -98,3 +98,27 @@ fn values_that_no_file_can_ask_for_are_refused() {
     }
     assert_eq!(plan.validate_action(&change(none)), Ok(()));
 }
+
+#[test]
+fn what_programs_share_keeps_its_discipline_and_a_rate_for_their_minimums() {
+    use windtunnel_model::Rate;
+    use windtunnel_model::profile::{Discipline, Setting};
+    let text = "nodes: {a: {run: [{run: x, send: {min: 100kbit}}]}, b: {}}\nlinks: [{between: [a, b], rate: 1mbit}]";
+    let plan = load_text("net", text.as_bytes()).unwrap().plan;
+    let lane = Lane { link: LinkId(0), direction: Direction::Up };
+    let check = |lane, patch| {
+        let change = LinkChange { patches: vec![(lane, patch)], state: Vec::new() };
+        plan.validate_action(&Action::Link(change)).map_err(|error| error.to_string())
+    };
+    let rate = |bits| LinkPatch {
+        rate: Rate::from_bits_per_second(bits).map(Setting::To),
+        ..LinkPatch::default()
+    };
+    assert_eq!(check(lane, rate(100_000)), Ok(()));
+    let error = check(lane, rate(99_999)).unwrap_err();
+    assert_eq!(error, "the rate is less than the 100000 bit/s of the programs' minimums");
+    let other = || LinkPatch { discipline: Some(Discipline::DropHead), ..LinkPatch::default() };
+    let error = check(lane, other()).unwrap_err();
+    assert_eq!(error, "the discipline of a link that programs share does not change");
+    assert_eq!(check(lane.reverse(), other()), Ok(()));
+}

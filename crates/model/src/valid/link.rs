@@ -6,7 +6,7 @@ use alloc::format;
 use crate::discipline::{Codel, Discipline, FlowQueues};
 use crate::plan::{Link, Plan};
 use crate::probability::Probability;
-use crate::profile::{Distribution, Jitter, LinkPatch, LinkProfile, Loss, Overhead};
+use crate::profile::{Distribution, Jitter, LinkPatch, LinkProfile, Loss, Overhead, Setting};
 use crate::quantity::Bytes;
 use crate::time::Span;
 use crate::trace::Traces;
@@ -77,6 +77,31 @@ fn of_overhead(overhead: Overhead) -> Result<(), Invalid> {
     ensure(overhead.0 <= OVERHEAD_MAX, || {
         format!("an overhead of {} bytes is more than {OVERHEAD_MAX}", overhead.0)
     })
+}
+
+impl LinkProfile {
+    /// Whether a patch leaves the classes that share the rate as they are, and their minimums
+    /// within it.
+    pub(super) fn takes(&self, patch: &LinkPatch) -> Result<(), Invalid> {
+        let Discipline::Wf2q(shares) = &self.discipline else { return Ok(()) };
+        if shares.classes.is_empty() {
+            return Ok(());
+        }
+        ensure(patch.discipline.is_none(), || {
+            "the discipline of a link that programs share does not change".to_owned()
+        })?;
+        let reserved = shares.reserved();
+        ensure(reserved == 0 || patch.traces.rate.is_none(), || {
+            "a link of which programs have minimums follows no trace".to_owned()
+        })?;
+        let rate = match patch.rate {
+            Some(Setting::To(rate)) => rate.bits_per_second(),
+            _ => return Ok(()),
+        };
+        ensure(rate >= reserved, || {
+            format!("the rate is less than the {reserved} bit/s of the programs' minimums")
+        })
+    }
 }
 
 fn of_discipline(discipline: &Discipline) -> Result<(), Invalid> {

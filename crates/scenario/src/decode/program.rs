@@ -9,6 +9,7 @@ use windtunnel_model::plan::Restart;
 use super::limits::{LimitKeys, LimitTable, read_limits};
 use super::node::Node;
 use super::ready::ReadyDraft;
+use super::share::{Share, ShareTable};
 use super::{At, Decoder, Field, Fields};
 use crate::grammar::{Definitions, Form, Item, List, Names, Required, form, map, text, words};
 use crate::position::Place;
@@ -35,12 +36,15 @@ pub(crate) struct ProgramDraft {
     pub(crate) place: Place,
     pub(crate) keys: ProgramKeys,
     pub(crate) limits: LimitKeys,
+    /// What it has of its node's link.
+    pub(crate) share: Option<At<Share>>,
 }
 
 impl ProgramDraft {
     /// A command for which only its node says something.
     fn new(argv: Vec<String>, place: Place) -> ProgramDraft {
-        ProgramDraft { argv, place, keys: ProgramKeys::default(), limits: LimitKeys::default() }
+        let (keys, limits) = (ProgramKeys::default(), LimitKeys::default());
+        ProgramDraft { argv, place, keys, limits, share: None }
     }
 }
 
@@ -105,6 +109,7 @@ map! {
         ..ProgramTable,
         ..Startup,
         ..LimitTable,
+        ..ShareTable,
     }
 }
 
@@ -197,8 +202,9 @@ fn replaying(file: &At<String>) -> ProgramDraft {
 fn read_program(from: &mut Decoder<'_>, item: Field<'_>) -> Option<ProgramDraft> {
     let fields = from.table::<Program>(item, "a program")?;
     let (keys, limits) = (read_program_keys(from, &fields), read_limits(from, &fields));
+    let share = from.read_at_key(&fields, ShareTable::SEND);
     let (argv, place) = from.need(&fields, Program::RUN, "this program")?;
-    Some(ProgramDraft { argv, place, keys, limits })
+    Some(ProgramDraft { argv, place, keys, limits, share })
 }
 
 /// What a node runs: a command, or a list of programs.

@@ -83,7 +83,7 @@ fn limit(
 }
 
 /// Which way its packets go, if they have one.
-fn only_lane(node: &Node, key: &str) -> Option<Lane> {
+pub(super) fn only_lane(node: &Node, key: &str) -> Option<Lane> {
     let [interface] = &node.interfaces[..] else { return None };
     let outward = Lane { link: interface.link, direction: interface.outward };
     Some(if key == "send" { outward } else { outward.reverse() })
