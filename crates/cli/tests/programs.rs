@@ -74,6 +74,8 @@ mod reserve_tree;
 mod routes;
 #[path = "programs/secrets.rs"]
 mod secrets;
+#[path = "programs/shares.rs"]
+mod shares;
 #[path = "programs/slow.rs"]
 mod slow;
 #[path = "programs/slurm.rs"]

@@ -44,6 +44,7 @@ use windtunnel_sys::{clock as sys_clock, limits, schedule as sys_schedule};
 use windtunnel_wire::vnet;
 
 use crate::clock::now;
+use crate::owners::{self, Owners};
 use crate::promotion::Promotion;
 use crate::receive_queue::ReceiveQueue;
 use crate::recorder::Recorder;
@@ -62,7 +63,7 @@ pub(crate) use schedule::Cause;
 use schedule::Schedule;
 #[cfg(test)]
 pub(crate) use tally::LateInterval;
-pub(crate) use tally::{LaneResult, Tally};
+pub(crate) use tally::{LaneResult, LaneShares, Tally};
 use tap::Taps;
 use wait_policy::{Wait, WaitPolicy};
 
@@ -87,6 +88,8 @@ pub(crate) struct Setup {
     pub promotion: Option<Promotion>,
     /// Those of nodes that pay for receiving.
     pub receive_queues: Vec<ReceiveQueue>,
+    /// What finds whose flows are, where programs share links.
+    pub owners: Option<owners::Setup>,
 }
 
 /// The running loop.
@@ -102,16 +105,18 @@ impl Dataplane {
     ///
     /// # Errors
     /// If the socket cannot be had.
-    pub(crate) fn start(setup: Setup) -> io::Result<(Dataplane, Receiver<Note>)> {
+    pub(crate) fn start(mut setup: Setup) -> io::Result<(Dataplane, Receiver<Note>)> {
         let socket = Socket::open(RING_SLOTS)?;
         socket.set_send_buffer(SEND_BUFFER_BYTES)?;
         let wake = Arc::new(Wake::open()?);
         let (orders, receiver) = channel();
         let (notes, notes_out) = channel();
         let wake_in = Arc::clone(&wake);
+        let owners = setup.owners.take().map(|owners| Owners::start(owners, Arc::clone(&wake)));
+        let owners = owners.transpose()?;
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
-            .spawn(move || Loop::new(setup, socket, receiver, wake_in, notes).run())?;
+            .spawn(move || Loop::new(setup, socket, (receiver, wake_in, notes), owners).run())?;
         Ok((Dataplane { orders, wake, thread }, notes_out))
     }
 
@@ -166,6 +171,7 @@ struct Loop {
     remote: Option<Remote>,
     records: Records,
     taps: Taps,
+    owners: Option<Owners>,
     receivers: Receivers,
     orders: Receiver<Order>,
     wake: Arc<Wake>,
@@ -179,9 +185,8 @@ impl Loop {
     fn new(
         mut setup: Setup,
         socket: Socket,
-        orders: Receiver<Order>,
-        wake: Arc<Wake>,
-        notes: Sender<Note>,
+        (orders, wake, notes): (Receiver<Order>, Arc<Wake>, Sender<Note>),
+        owners: Option<Owners>,
     ) -> Self {
         let remote = setup.remote.take();
         let records = Records::new(setup.records.take());
@@ -197,6 +202,7 @@ impl Loop {
             remote,
             records,
             taps: Taps::default(),
+            owners,
             receivers: Receivers::new(std::mem::take(&mut setup.receive_queues)),
             schedule: Schedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
@@ -225,7 +231,9 @@ impl Loop {
         let before = limits::schedule_of(thread).unwrap_or_default();
         while !self.finished {
             self.take_orders();
+            self.take_owners();
             let turn = self.turn();
+            self.ask_owners();
             self.records.hand_over(&mut self.engine);
             self.watch(&turn);
             self.announce(turn.began);
@@ -254,6 +262,7 @@ impl Loop {
         tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
         tally.refused = self.refused;
         tally.received = self.receivers.received();
+        tally.shares = shares(&self.engine, self.owners.as_ref());
         (tally.overloads, tally.stalls) = self.overload.totals(now());
         self.taps.finish();
         if let Some(remote) = self.remote {
@@ -312,6 +321,14 @@ impl Loop {
         turn
     }
 
+    /// Asks whose new flows are.
+    fn ask_owners(&mut self) {
+        let Some(owners) = &self.owners else { return };
+        while let Some(question) = self.engine.poll_flow_question() {
+            owners.ask(question);
+        }
+    }
+
     fn sleep(&mut self) {
         let remote = self.remote.as_ref();
         let due = [
@@ -354,6 +371,15 @@ impl Loop {
             let _ = self.wake.clear();
         }
     }
+}
+
+/// What the classes did that share lanes.
+fn shares(engine: &Engine, owners: Option<&Owners>) -> Vec<LaneShares> {
+    let one = |lane| {
+        let shared_flows = owners.map_or(0, |owners| owners.shared_flows(lane));
+        Some(LaneShares { lane, classes: engine.classes(lane)?, shared_flows })
+    };
+    engine.shared_lanes().filter_map(one).collect()
 }
 
 /// Packets that the kernel has dropped since the last call, because nothing took them in time.

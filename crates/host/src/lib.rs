@@ -10,6 +10,7 @@
 //! | `live` | the main loop of a run: programs, events, control requests |
 //! | `dataplane` | socket → engine → socket, on its own thread |
 //! | `agent_group` | [`AgentGroup`]: a limit of all nodes of an agent together |
+//! | `owners` | whose flows are, where programs share a link, on its own thread |
 //! | `part` | [`part`]: one machine's part of a run over several |
 //! | `gather` | [`gather`]: the verdict on a run over several machines |
 //! | `supervisor` | which program starts when, and what its end means |
@@ -63,6 +64,7 @@ pub mod observer;
 mod options;
 mod output;
 pub mod outside;
+mod owners;
 mod pairs;
 mod part;
 pub mod presence;

@@ -43,6 +43,7 @@ use crate::node_limits::Limits;
 use crate::observer::{Notice, Observer};
 use crate::options::{Foreground, Options};
 use crate::output::Output;
+use crate::owners::{self, Roots};
 use crate::presence::{self, Missing};
 use crate::promotion::Promotion;
 use crate::receive_queue::ReceiveQueue;
@@ -152,7 +153,7 @@ pub(crate) fn prepare(
     let (recorded, without_calls) = recorded(plan);
     let node_options = windtunnel_node::Options {
         recorded,
-        diagnosed: plan.record.mode != RecordMode::Off,
+        diagnosed: plan.record.mode != RecordMode::Off || owners::are_wanted(plan),
         offload: options.offload,
         nice,
         hidden: options.hidden.clone(),
@@ -321,6 +322,9 @@ fn start_threads(
     let limit = options.output_limit.0;
     let (output, matches) = Output::start(Arc::clone(observer), limit, Arc::clone(&wake))
         .map_err(step("start the output thread"))?;
+    let roots = Roots::default();
+    let init = |node| node_set.node(node).map(Node::pid);
+    let owners = owners::Setup::new(plan, &roots, init);
     let setup = Setup {
         plan: Arc::clone(plan),
         interfaces: node_set.fabric().to_vec(),
@@ -332,9 +336,10 @@ fn start_threads(
         records: Some(records),
         promotion,
         receive_queues,
+        owners,
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
-    Ok((Threads { wake, recorder, output, matches, dataplane, notes }, recording))
+    Ok((Threads { wake, recorder, output, matches, dataplane, notes, roots }, recording))
 }
 
 /// What cannot be written is added to the verdict of the report that the caller gets.

@@ -9,6 +9,7 @@ mod limits;
 mod pairs;
 mod programs;
 mod report;
+mod shares;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -172,7 +172,9 @@ pub fn may_see(process: u32) -> io::Result<()> {
     fs::read_dir(files(process)).map(drop)
 }
 
-fn children(process: u32) -> Vec<u32> {
+/// The processes that a process has started and that live.
+#[must_use]
+pub fn children(process: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let lists =
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -184,7 +186,8 @@ fn numbers(list: &str) -> Vec<u32> {
 }
 
 /// The sockets among the open files of a process, by the numbers of their inodes.
-fn sockets(process: u32) -> Vec<u32> {
+#[must_use]
+pub fn sockets(process: u32) -> Vec<u32> {
     let files = fs::read_dir(files(process)).into_iter().flatten().flatten();
     let links = files.filter_map(|file| fs::read_link(file.path()).ok());
     links.filter_map(|link| socket_of(link.to_str()?)).collect()

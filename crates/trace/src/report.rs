@@ -4,6 +4,7 @@ mod limits;
 mod machine;
 mod received;
 mod records;
+mod shares;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ pub use limits::{NodeBound, NodeLimit};
 pub use machine::{FlowStarts, Host, LostHost, Machine, Peer};
 pub use received::NodeReceived;
 pub use records::{RecordLayer, Records};
+pub use shares::{NodeShares, ProgramShare};
 
 /// A whole run. Field names carry their units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +66,9 @@ pub struct Report {
     /// What came to nodes that pay for receiving.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub received: Vec<NodeReceived>,
+    /// What programs had of links that they shared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<NodeShares>,
     /// Every other limit of a node or of a program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<NodeBound>,

@@ -4,6 +4,7 @@ mod bounds;
 mod limits;
 mod links;
 mod received;
+mod shares;
 
 use windtunnel_trace::report::{Expectation, Program, Report};
 
@@ -13,6 +14,7 @@ use bounds::bounds;
 use limits::limits;
 use links::links;
 use received::received;
+use shares::shares;
 
 /// The summary of a run: links, limits, programs that failed, expectations, warnings. Ends with
 /// a line end, or is empty.
@@ -21,6 +23,7 @@ pub(crate) fn text(report: &Report) -> String {
         links(report),
         limits(report),
         received(report),
+        shares(report),
         bounds(report),
         programs(report),
         expectations(report),
@@ -175,6 +178,7 @@ mod tests {
             programs: Vec::new(),
             limits: Vec::new(),
             received: Vec::new(),
+            shares: Vec::new(),
             bounds: Vec::new(),
             expectations: Vec::new(),
             links,

@@ -11,6 +11,7 @@ use super::remote::Remote;
 use super::schedule::{Cause, Schedule};
 use super::{Loop, SETTLE, kernel_drops, new_engine};
 use crate::clock::now;
+use crate::owners::Owners;
 
 impl Loop {
     pub(super) fn take_orders(&mut self) {
@@ -59,6 +60,15 @@ impl Loop {
                 }
                 Err(TryRecvError::Empty) => return,
             }
+        }
+    }
+
+    /// Takes what has been found of owners of flows.
+    pub(super) fn take_owners(&mut self) {
+        while let Some((lane, key, class)) = self.owners.as_ref().and_then(Owners::answer) {
+            let at = self.arrivals.not_before(now());
+            self.catch_up(at);
+            self.engine.answer_flow(at, lane, &key, class);
         }
     }
 

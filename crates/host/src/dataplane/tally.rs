@@ -1,7 +1,7 @@
 //! Everything counted in a run.
 
 use serde::{Deserialize, Serialize};
-use windtunnel_engine::{LaneCounters, LostReports, RouterCounters};
+use windtunnel_engine::{Classes, LaneCounters, LostReports, RouterCounters};
 use windtunnel_model::{Lane, Span, Time};
 use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::series::Series;
@@ -39,6 +39,10 @@ pub(crate) struct Tally {
     /// What came to nodes that pay for receiving.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub received: Vec<Received>,
+    /// What the classes did that share lanes. A part of a run has none: shares need the model of
+    /// hops.
+    #[serde(skip)]
+    pub shares: Vec<LaneShares>,
     /// How often, how long and how far the loop fell behind.
     pub overloads: Overloads,
     /// How often and how long it stood still.
@@ -78,6 +82,15 @@ pub(crate) struct LaneResult {
     pub phases: Vec<LanePhase>,
     /// All samples, where an expectation needs them.
     pub series: Option<Series>,
+}
+
+/// What the classes of a lane did.
+#[derive(Debug)]
+pub(crate) struct LaneShares {
+    pub lane: Lane,
+    pub classes: Classes,
+    /// Flows of sockets that several programs had.
+    pub shared_flows: u64,
 }
 
 /// An interval in which packets left later than the bound.

@@ -23,6 +23,7 @@ use super::launcher::Launcher;
 use crate::freeze::FreezeState;
 use crate::options::Foreground;
 use crate::output::ProgramKey;
+use crate::owners::Roots;
 use crate::supervisor::{Command, Exit, Life, Supervised, Supervisor};
 
 /// The programs, and what is still to be done to them.
@@ -33,6 +34,8 @@ pub(super) struct Programs {
     freeze: FreezeState,
     /// Limits that events have set and that are yet to hold.
     new_limits: Vec<NewLimits>,
+    /// Where the processes of programs are noted.
+    roots: Roots,
 }
 
 /// Limits that an event sets.
@@ -48,7 +51,8 @@ impl Programs {
     pub(super) fn new(plan: &Plan, supervisor: Supervisor, launcher: Launcher) -> Self {
         let (agenda, freeze) = (Agenda::default(), FreezeState::default());
         let new_limits = Vec::new();
-        let mut programs = Programs { supervisor, launcher, agenda, freeze, new_limits };
+        let roots = Roots::default();
+        let mut programs = Programs { supervisor, launcher, agenda, freeze, new_limits, roots };
         for event in plan.events.iter().filter(|event| event.action.is_about_programs()) {
             programs.add_event(event.at, event.action.clone());
         }
@@ -92,6 +96,12 @@ impl Programs {
         }
     }
 
+    /// Notes the processes of programs there.
+    pub(super) fn noted(mut self, roots: Roots) -> Self {
+        self.roots = roots;
+        self
+    }
+
     fn launch(&mut self, cx: &Context, key: ProgramKey, spawn: u64) -> Result<(), String> {
         let program = self.supervisor.program(key).ok_or("no such program")?;
         self.launcher.launch(cx, (key, spawn), &program.spec)
@@ -116,6 +126,7 @@ impl Programs {
         let pid = i32::try_from(pid).unwrap_or(0);
         let ready = self.supervisor.on_spawned(spawn, pid, cx.journal.elapsed());
         if let Some(key) = self.supervisor.key_of(spawn) {
+            self.roots.insert(key.node, pid, key.program);
             self.freeze_newcomer(cx, key);
             let argv = self.supervisor.program(key).map(|program| program.spec.argv.clone());
             let (node, program) = (cx.node_of(key), key.program);

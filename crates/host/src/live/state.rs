@@ -31,6 +31,7 @@ use crate::freeze::Freezes;
 use crate::node_limits::{Account, Bound, Limits};
 use crate::observer::Observer;
 use crate::output::{Carried, Matched, Output};
+use crate::owners::Roots;
 use crate::recorder::Recorder;
 use crate::records::Records;
 use crate::supervisor::Supervisor;
@@ -44,6 +45,8 @@ pub(crate) struct Threads {
     pub(crate) matches: Receiver<Matched>,
     pub(crate) dataplane: Dataplane,
     pub(crate) notes: Receiver<Note>,
+    /// The processes of programs, by which their flows are found.
+    pub(crate) roots: Roots,
 }
 
 /// What a run needs to live.
@@ -128,9 +131,10 @@ impl Live {
             Some(here) => Supervisor::of_part(&plan, here.clone()),
             None => Supervisor::new(&plan),
         };
-        let Threads { wake, recorder, output, matches, dataplane, notes } = threads;
+        let Threads { wake, recorder, output, matches, dataplane, notes, roots } = threads;
         Live {
-            programs: Programs::new(&plan, supervisor, Launcher::new(base_dir, output)),
+            programs: Programs::new(&plan, supervisor, Launcher::new(base_dir, output))
+                .noted(roots),
             network: Network::new(&plan, dataplane, routes),
             records: setup.records,
             limits: setup.limits,

@@ -15,7 +15,7 @@ use windtunnel_trace::report::{
 use super::evidence::{Evidence, Lost, PartEvidence, busy_percent};
 use super::expectations::ending;
 use super::programs::has_failed;
-use super::{bounds, limits};
+use super::{bounds, limits, shares};
 use crate::dataplane::{LaneResult, PeerTraffic};
 use crate::receive_queue::Received;
 
@@ -48,6 +48,7 @@ pub(super) fn assemble(
         programs: programs(evidence),
         limits: limits::report(evidence),
         received: received(evidence),
+        shares: shares::report(evidence),
         bounds: bounds::report(evidence),
         expectations,
         links: lanes

@@ -57,6 +57,7 @@ fn report() -> Report {
         programs: vec![program("a", true), program("b", false)],
         limits: Vec::new(),
         received: Vec::new(),
+        shares: Vec::new(),
         bounds: Vec::new(),
         expectations: vec![expectation(4, false), expectation(5, true)],
         links: Vec::new(),

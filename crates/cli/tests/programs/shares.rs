@@ -1,0 +1,165 @@
+//! Programs that share the link of their node, with real programs. Who sends when depends on the
+//! machine: so programs agree on a time, and bounds are wide.
+
+use serde_json::Value;
+
+use super::support::{Lab, Outcome, User, is_missing, users};
+
+/// What both senders begin with: waits for a time that all of them agree on, which the first says.
+const TOGETHER: &str = "
+import os, socket, sys, time
+def together():
+    try:
+        with open(os.open('go', os.O_CREAT | os.O_EXCL | os.O_WRONLY), 'w') as file:
+            file.write(f'{time.time() + 1.5:f}\\n')
+    except FileExistsError:
+        pass
+    text = ''
+    while not text.endswith('\\n'):
+        text = open('go').read()
+    begin = float(text)
+    time.sleep(max(0, begin - time.time()))
+    return begin
+";
+
+/// Sends datagrams of 1000 bytes for 4 s, 250 a second, which is 2 Mbit/s.
+const DATAGRAMS: &str = "
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+begin = together()
+for number in range(1000):
+    time.sleep(max(0, begin + number / 250 - time.time()))
+    sender.sendto(bytes(1000), (sys.argv[1], 9))
+";
+
+/// Sends a stream for 4 s, as fast as it goes, and then drops what has not been sent.
+const STREAM: &str = "
+sender = socket.create_connection((sys.argv[1], 5000))
+sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b'\\1\\0\\0\\0\\0\\0\\0\\0')
+begin = together()
+sender.settimeout(0.1)
+while time.time() < begin + 4:
+    try:
+        sender.send(bytes(1000))
+    except TimeoutError:
+        pass
+sender.close()
+";
+
+/// Reads all streams that come.
+const SINK: &str = "
+import socket, threading
+def read(stream):
+    try:
+        while stream.recv(1 << 16):
+            pass
+    except OSError:
+        pass
+server = socket.create_server(('', 5000))
+while True:
+    threading.Thread(target=read, args=server.accept()[:1], daemon=True).start()
+";
+
+fn lab(user: User) -> Lab {
+    let lab = Lab::new(user);
+    lab.write("datagrams.py", format!("{TOGETHER}{DATAGRAMS}"));
+    lab.write("stream.py", format!("{TOGETHER}{STREAM}"));
+    lab.write("sink.py", SINK);
+    lab
+}
+
+/// What the programs of the only node with shares had, and the rest.
+fn shares(outcome: &Outcome) -> Value {
+    let report = outcome.report();
+    assert_eq!(report["shares"].as_array().map(Vec::len), Some(1), "{}", outcome.describe());
+    report["shares"][0].clone()
+}
+
+fn sent(shares: &Value, program: usize) -> f64 {
+    shares["programs"][program]["wire_bytes"].as_f64().unwrap()
+}
+
+#[track_caller]
+fn assert_near(value: f64, wanted: f64, shares: &Value) {
+    assert!((value / wanted - 1.0).abs() < 0.2, "{value} instead of {wanted}: {shares:#}");
+}
+
+#[test]
+fn datagrams_of_programs_share_the_link_by_minimum_and_weight() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = lab(user);
+        let outcome = lab.run(
+            "nodes:\n  box:\n    run:\n      - {run: python3 datagrams.py far, send: {weight: 3}}\n      \
+             - {run: [sh, -c, 'python3 datagrams.py far; true']}\n      \
+             - {run: python3 datagrams.py far, send: {min: 800kbit}}\n  far: {}\n\
+             links: [{between: [box, far], rate: 2mbit, queue: 20p}]\n",
+        );
+        outcome.assert_code(0);
+        let shares = shares(&outcome);
+        let [weighted, plain, reserved] = [0, 1, 2].map(|program| sent(&shares, program));
+        let all = weighted + plain + reserved;
+        // Of 1.2 Mbit/s that nothing reserves a sixth each for b, c and the rest, which sends
+        // nothing.
+        assert_near(weighted / plain, 3.0, &shares);
+        assert_near(reserved / all, 1.0 / 1.8, &shares);
+        assert!(all * 8.0 > 2e6 * 3.5, "the link was busy for 4 s: {shares:#}");
+        assert!(shares["early_packets"].as_u64() < Some(50), "{shares:#}");
+        assert_eq!(shares["untracked_packets"], 0);
+        let names = ["python3", "sh", "python3-2", "(rest)"];
+        let programs = shares["programs"].as_array().unwrap();
+        assert!(programs.iter().zip(names).all(|(program, name)| program["name"] == name));
+        assert!(outcome.stdout.contains("sender"), "{}", outcome.describe());
+    }
+}
+
+#[test]
+fn streams_of_programs_share_the_link_by_weight() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = lab(user);
+        let outcome = lab.run(
+            "nodes:\n  far: {run: python3 sink.py, daemon: true, ready: 'tcp:5000'}\n  box:\n    after: far\n    run:\n      \
+             - {run: python3 stream.py far, send: {weight: 3}}\n      - {run: python3 stream.py far}\n\
+             links: [{between: [box, far], rate: 4mbit, latency: 2ms, queue: 60p}]\n",
+        );
+        outcome.assert_code(0);
+        let shares = shares(&outcome);
+        assert_near(sent(&shares, 0) / sent(&shares, 1), 3.0, &shares);
+    }
+}
+
+#[test]
+fn a_socket_of_two_programs_is_the_first_ones_and_said_to_be_shared() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let lab = lab(users()[0]);
+    lab.write(
+        "bound.py",
+        "import socket, sys, time\n\
+         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+         sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)\n\
+         sender.bind(('', 7000))\n\
+         time.sleep(0.5)\n\
+         if len(sys.argv) > 2:\n    \
+             for _ in range(20):\n        \
+                 sender.sendto(b'x', (sys.argv[1], 9))\n        \
+                 time.sleep(0.05)\n\
+         time.sleep(1)\n",
+    );
+    let outcome = lab.run(
+        "nodes:\n  box:\n    run:\n      - {run: python3 bound.py far}\n      \
+         - {run: python3 bound.py far send, send: {weight: 2}}\n  far: {}\n\
+         links: [{between: [box, far], rate: 1mbit}]\n",
+    );
+    outcome.assert_code(0);
+    let shares = shares(&outcome);
+    assert_eq!(shares["shared_flows"], 1, "{shares:#}");
+    assert_eq!(shares["programs"][1]["packets"], 0, "{shares:#}");
+    assert!(shares["programs"][0]["packets"].as_u64() >= Some(10), "{shares:#}");
+    assert!(outcome.stdout.contains("several programs had: 1"), "{}", outcome.describe());
+}

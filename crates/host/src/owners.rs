@@ -1,0 +1,267 @@
+//! Whose the flows of a node are whose programs share its link.
+//!
+//! The packet loop sees addresses and ports. A thread beside it looks up what a new flow's socket is
+//! (the kernel's tables of the node's network namespace), which process has that open (`/proc`), and
+//! which program started the process. The packet loop does not wait for it. A look costs some 10 µs
+//! for each process of the node, and 100 µs for the tables; looks take at most a tenth of a
+//! processor.
+
+mod processes;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use windtunnel_model::profile::Discipline;
+use windtunnel_model::{Lane, NodeId, Plan, Span, Time, Vertex};
+use windtunnel_sys::poll::Event as Wake;
+use windtunnel_wire::flow::Key;
+
+use crate::clock::now;
+use processes::{Owner, Processes, Sockets};
+use table::Table;
+
+/// The first process of each program, as its node numbers it; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Roots(Arc<Mutex<BTreeMap<(usize, i32), usize>>>);
+
+impl Roots {
+    /// A node's program has started as this process.
+    pub(crate) fn insert(&self, node: usize, pid: i32, program: usize) {
+        self.lock().insert((node, pid), program);
+    }
+
+    fn program(&self, node: usize, pid: i32) -> Option<usize> {
+        self.lock().get(&(node, pid)).copied()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(usize, i32), usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A flow on a lane that classes share.
+pub(crate) type Question = (Lane, Key);
+
+/// The class that a flow is of; `None`: no process has it (any more).
+pub(crate) type Answer = (Lane, Key, Option<u32>);
+
+/// What looking for owners needs.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    places: Vec<(Lane, Place)>,
+    roots: Roots,
+}
+
+/// The node at the start of a lane.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    node: usize,
+    init: u32,
+    /// The class of what belongs to no program.
+    rest: u32,
+}
+
+/// Whether programs share links, so that tables of connections are looked at.
+pub(crate) fn are_wanted(plan: &Plan) -> bool {
+    Setup::new(plan, &Roots::default(), |_| Some(0)).is_some()
+}
+
+impl Setup {
+    /// For the lanes that programs share; `None` where there are none.
+    pub(crate) fn new(
+        plan: &Plan,
+        roots: &Roots,
+        init: impl Fn(NodeId) -> Option<u32>,
+    ) -> Option<Setup> {
+        let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
+        let place = |lane: Lane| {
+            let link = &plan.links[lane.link.index()];
+            let profile = &link.profiles[lane.direction.index()];
+            let Discipline::Wf2q(shares) = &profile.discipline else { return None };
+            let Vertex::Node(node) = link.ends[lane.direction.index()].vertex else { return None };
+            let rest = u32::try_from(shares.rest()).ok().filter(|rest| *rest > 0)?;
+            Some((lane, Place { node: node.index(), init: init(node)?, rest }))
+        };
+        let places: Vec<(Lane, Place)> = lanes.filter_map(place).collect();
+        (!places.is_empty()).then(|| Setup { places, roots: roots.clone() })
+    }
+}
+
+/// The packet loop's end of the thread, which ends with it.
+#[derive(Debug)]
+pub(crate) struct Owners {
+    questions: Sender<Question>,
+    answers: Receiver<Answer>,
+    shared: Arc<Mutex<BTreeMap<Lane, u64>>>,
+}
+
+impl Owners {
+    /// Starts the thread, which raises `wake` when it has answers.
+    pub(crate) fn start(setup: Setup, wake: Arc<Wake>) -> io::Result<Owners> {
+        let (questions, asked) = channel();
+        let (reply, answers) = channel();
+        let counts = Arc::default();
+        let search = Search {
+            nodes: setup
+                .places
+                .iter()
+                .map(|(_, place)| (place.node, Processes::default()))
+                .collect(),
+            places: setup.places.into_iter().collect(),
+            roots: setup.roots,
+            asked,
+            open: Vec::new(),
+            shared: BTreeSet::new(),
+            counts: Arc::clone(&counts),
+        };
+        std::thread::Builder::new()
+            .name("owners".to_owned())
+            .spawn(move || search.run(&reply, &wake))?;
+        Ok(Owners { questions, answers, shared: counts })
+    }
+
+    pub(crate) fn ask(&self, question: Question) {
+        // Without the thread nothing is found, which counts as such.
+        let _ = self.questions.send(question);
+    }
+
+    /// The next answer, if one has come.
+    pub(crate) fn answer(&self) -> Option<Answer> {
+        self.answers.try_recv().ok()
+    }
+
+    /// Flows of a lane whose sockets processes of several programs had.
+    pub(crate) fn shared_flows(&self, lane: Lane) -> u64 {
+        let counts = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.get(&lane).copied().unwrap_or(0)
+    }
+}
+
+struct Search {
+    places: BTreeMap<Lane, Place>,
+    nodes: BTreeMap<usize, Processes>,
+    roots: Roots,
+    asked: Receiver<Question>,
+    open: Vec<Open>,
+    /// Flows that were counted as shared.
+    shared: BTreeSet<Question>,
+    counts: Arc<Mutex<BTreeMap<Lane, u64>>>,
+}
+
+/// A question without an answer.
+#[derive(Debug)]
+struct Open {
+    question: Question,
+    tries: usize,
+    due: Time,
+}
+
+impl Search {
+    fn run(mut self, reply: &Sender<Answer>, wake: &Wake) {
+        while self.take() {
+            let began = now();
+            for answer in self.look(began) {
+                // A loop that has ended takes none, and ends this thread.
+                let _ = reply.send(answer);
+            }
+            let _ = wake.raise();
+            let pause = Span::from_nanos(now().since(began).as_nanos().saturating_mul(PAUSE_PARTS));
+            std::thread::sleep(Duration::from_nanos(pause.min(PAUSE_MOST).as_nanos()));
+        }
+    }
+
+    /// Waits for questions, or until one is to be looked at again; false: there will be no more.
+    fn take(&mut self) -> bool {
+        let due = self.open.iter().map(|open| open.due).min();
+        let first = match due {
+            None => self.asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => {
+                let wait = due.since(now()).as_nanos();
+                self.asked.recv_timeout(Duration::from_nanos(wait))
+            }
+        };
+        if matches!(first, Err(RecvTimeoutError::Disconnected)) {
+            return false;
+        }
+        let due = now();
+        let new = first.into_iter().chain(self.asked.try_iter());
+        self.open.extend(new.map(|question| Open { question, tries: 0, due }));
+        true
+    }
+
+    /// Answers what is due, as far as it can.
+    fn look(&mut self, now: Time) -> Vec<Answer> {
+        let (due, later) = std::mem::take(&mut self.open).into_iter().partition(|it| it.due <= now);
+        self.open = later;
+        let due: Vec<Open> = due;
+        let mut asked: BTreeMap<Lane, BTreeSet<u8>> = BTreeMap::new();
+        for (lane, key) in due.iter().map(|open| open.question) {
+            asked.entry(lane).or_default().insert(key.protocol);
+        }
+        let view = |(lane, protocols)| Some((lane, self.view(lane, &protocols)?));
+        let views: BTreeMap<Lane, (Table, Sockets)> = asked.into_iter().filter_map(view).collect();
+        let mut answers = Vec::new();
+        for open in due {
+            let (lane, key) = open.question;
+            let Some((table, sockets)) = views.get(&lane) else { continue };
+            let owner = sockets.owner(&table.find(&key));
+            match self.settle(lane, owner, open.tries) {
+                Some(class) => {
+                    self.count_shared(open.question, owner);
+                    answers.push((lane, key, class));
+                }
+                None => {
+                    let due = now + PAUSES[open.tries.min(PAUSES.len() - 1)];
+                    self.open.push(Open { tries: open.tries + 1, due, ..open });
+                }
+            }
+        }
+        answers
+    }
+
+    /// What there is now at the start of a lane.
+    fn view(&mut self, lane: Lane, protocols: &BTreeSet<u8>) -> Option<(Table, Sockets)> {
+        let place = *self.places.get(&lane)?;
+        let table = Table::of_process(place.init, |protocol| protocols.contains(&protocol));
+        let processes = self.nodes.entry(place.node).or_default();
+        let sockets = processes.sockets(place.node, place.init, &self.roots);
+        Some((table, sockets))
+    }
+
+    /// The answer, if there is one already. A process may be newer than what is known of its
+    /// program, and a socket newer than the packet that it sends.
+    fn settle(&self, lane: Lane, owner: Option<Owner>, tries: usize) -> Option<Option<u32>> {
+        let is_last = tries >= PAUSES.len();
+        let rest = self.places.get(&lane).map(|place| place.rest);
+        match owner.map(|owner| owner.program) {
+            Some(Some(program)) => {
+                Some(u32::try_from(program).ok().filter(|class| Some(*class) < rest).or(rest))
+            }
+            Some(None) => is_last.then_some(rest),
+            None => is_last.then_some(None),
+        }
+    }
+
+    fn count_shared(&mut self, question: Question, owner: Option<Owner>) {
+        let is_shared = owner.is_some_and(|owner| owner.is_shared);
+        if is_shared && self.shared.len() < SHARED_MOST && self.shared.insert(question) {
+            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            *counts.entry(question.0).or_default() += 1;
+        }
+    }
+}
+
+/// How long after each try the next one is made.
+const PAUSES: [Span; 4] =
+    [Span::from_millis(1), Span::from_millis(4), Span::from_millis(16), Span::from_millis(64)];
+/// A look is followed by a pause of so many times its length.
+const PAUSE_PARTS: u64 = 9;
+const PAUSE_MOST: Span = Span::from_millis(100);
+/// Flows that are counted as shared.
+const SHARED_MOST: usize = 1 << 16;

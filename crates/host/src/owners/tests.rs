@@ -1,0 +1,89 @@
+//! Owners of flows, with sockets and processes of this machine.
+
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+
+use windtunnel_model::{Direction, LinkId};
+
+use super::*;
+
+const LANE: Lane = Lane { link: LinkId(0), direction: Direction::Up };
+
+/// This process stands for an init whose programs have the classes below 2.
+fn owners(roots: &Roots) -> Owners {
+    let place = Place { node: 0, init: std::process::id(), rest: 2 };
+    let setup = Setup { places: vec![(LANE, place)], roots: roots.clone() };
+    Owners::start(setup, Arc::new(Wake::open().unwrap())).unwrap()
+}
+
+/// A program with a socket, and what its packets say.
+fn program() -> (Child, Key) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let own = socket.local_addr().unwrap();
+    let child = Command::new("sleep").arg("60").stdin(OwnedFd::from(socket)).spawn().unwrap();
+    let key = Key {
+        source: own.ip(),
+        destination: own.ip(),
+        protocol: 17,
+        source_port: own.port(),
+        destination_port: 0,
+    };
+    (child, key)
+}
+
+fn end(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// As the child numbers itself.
+fn pid(child: &Child) -> i32 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("NSpid:")).unwrap();
+    line.split_ascii_whitespace().next_back().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_flow_is_of_the_program_whose_process_has_its_socket() {
+    let (roots, (child, key)) = (Roots::default(), program());
+    roots.insert(0, pid(&child), 1);
+    let owners = owners(&roots);
+    owners.ask((LANE, key));
+    assert_eq!(owners.answers.recv(), Ok((LANE, key, Some(1))));
+    assert_eq!(owners.shared_flows(LANE), 0);
+    end(child);
+}
+
+#[test]
+fn a_flow_of_a_process_that_no_program_has_started_is_the_rests() {
+    let (roots, (child, key)) = (Roots::default(), program());
+    let owners = owners(&roots);
+    owners.ask((LANE, key));
+    assert_eq!(owners.answers.recv(), Ok((LANE, key, Some(2))));
+    end(child);
+}
+
+#[test]
+fn a_flow_whose_socket_has_gone_has_no_owner() {
+    let (roots, (child, key)) = (Roots::default(), program());
+    end(child);
+    let owners = owners(&roots);
+    owners.ask((LANE, key));
+    assert_eq!(owners.answers.recv(), Ok((LANE, key, None)));
+}
+
+#[test]
+fn only_lanes_that_programs_share_need_owners() {
+    let plan = |send: &str| {
+        let text = format!(
+            "nodes: {{a: {{run: [{{run: x{send}}}]}}, b: {{}}}}\nlinks: [{{between: [b, a], rate: 1mbit}}]"
+        );
+        crate::testing::plan(&text)
+    };
+    assert!(!are_wanted(&plan("")));
+    let plan = plan(", send: {weight: 2}");
+    let setup = Setup::new(&plan, &Roots::default(), |node| Some(node.0 + 70)).unwrap();
+    let [(lane, place)] = setup.places[..] else { panic!("{setup:?}") };
+    assert_eq!((lane.direction, place.node, place.init, place.rest), (Direction::Down, 0, 70, 1));
+}
