@@ -116,9 +116,9 @@ fn what_programs_share_keeps_its_discipline_and_a_rate_for_their_minimums() {
     };
     assert_eq!(check(lane, rate(100_000)), Ok(()));
     let error = check(lane, rate(99_999)).unwrap_err();
-    assert_eq!(error, "the rate is less than the 100000 bit/s of the programs' minimums");
+    assert_eq!(error, "a-b: the rate is less than the 100000 bit/s of the programs' minimums");
     let other = || LinkPatch { discipline: Some(Discipline::DropHead), ..LinkPatch::default() };
     let error = check(lane, other()).unwrap_err();
-    assert_eq!(error, "the discipline of a link that programs share does not change");
+    assert_eq!(error, "a-b: the discipline of a link that programs share does not change");
     assert_eq!(check(lane.reverse(), other()), Ok(()));
 }

@@ -163,3 +163,39 @@ fn a_socket_of_two_programs_is_the_first_ones_and_said_to_be_shared() {
     assert!(shares["programs"][0]["packets"].as_u64() >= Some(10), "{shares:#}");
     assert!(outcome.stdout.contains("several programs had: 1"), "{}", outcome.describe());
 }
+
+#[test]
+fn what_is_executed_in_the_node_is_the_rest_and_the_discipline_stays() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = lab(user);
+        let mut live = lab.start(
+            "nodes: {box: {run: [{run: sleep 30, send: {min: 100kbit}}]}, far: {}}\n\
+             links: [{between: [box, far], rate: 1mbit}]\n",
+        );
+        live.wait_for(&[("event", "run-began")]);
+        let refused = live.ask("set", &["box--far", "discipline=codel"]);
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(text.contains("that programs share does not change"), "{refused:?}");
+        let refused = live.ask("set", &["box--far", "rate=99kbit"]);
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(text.contains("less than the 100000 bit/s"), "{refused:?}");
+        let sender = "import socket, sys, time\n\
+             sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+             for _ in range(20):\n    \
+                 sender.sendto(b'x', ('far', 9))\n    \
+                 time.sleep(0.05)\n";
+        let seen = live.exec("box", &["python3", "-c", sender]);
+        assert_eq!(seen.status.code(), Some(0), "{seen:?}");
+        live.ask("stop", &[]);
+        let shares = shares(&live.finish());
+        assert_eq!(shares["programs"][0]["packets"], 0, "{shares:#}");
+        assert!(shares["programs"][1]["packets"].as_u64() >= Some(20), "{shares:#}");
+        assert_eq!(
+            shares["unowned_packets"], 0,
+            "it has an owner, which is no program: {shares:#}"
+        );
+    }
+}

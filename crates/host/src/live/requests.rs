@@ -7,7 +7,7 @@ use windtunnel_control::{
     Incoming, LaneChoice, LinkList, RecordOrder, Reply, Request, RunStatus, Snapshot,
 };
 use windtunnel_model::LinkPatch;
-use windtunnel_model::plan::{LinkChange, RecordChoice};
+use windtunnel_model::plan::{Action, LinkChange, RecordChoice};
 use windtunnel_node::{Request as NodeRequest, Spawn};
 use windtunnel_trace::event::EventKind;
 
@@ -196,9 +196,11 @@ impl Live {
 
     fn set(&mut self, id: u64, lanes: &LaneChoice, patch: &LinkPatch) -> Result<(), Refusal> {
         let lanes = find_lanes(&self.cx.plan, lanes)?;
-        patch.validate(&self.cx.plan).map_err(|error| error.to_string())?;
         let patches = lanes.into_iter().map(|lane| (lane, patch.clone())).collect();
-        self.change_links(id, LinkChange { patches, state: Vec::new() });
+        let change = LinkChange { patches, state: Vec::new() };
+        let action = Action::Link(change.clone());
+        self.cx.plan.validate_action(&action).map_err(|error| error.to_string())?;
+        self.change_links(id, change);
         Ok(())
     }
 

@@ -21,7 +21,8 @@ impl Plan {
                 let profile = &self.links[lane.link.index()].profiles[lane.direction.index()];
                 let free = patch.traces.rate.is_none() || profile.rate_limit.is_none();
                 ensure(free, || "a rate that a node limits follows no trace".to_owned())?;
-                profile.takes(patch)?;
+                let named = |error| Invalid::new(format!("{}: {error}", self.lane_name(*lane)));
+                profile.takes(patch).map_err(named)?;
                 patch.validate(self)
             }),
             Action::Churn { by, .. } => {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use windtunnel_model::profile::{
     Codel, Discipline, Distribution, Fair, FairBy, FlowQueues, GilbertElliott, Jitter, Loss, Pie,
-    QueueLimit, Red, Reorder, Setting, Wf2q,
+    QueueLimit, Red, Reorder, SendShare, Setting, Wf2q,
 };
 use windtunnel_model::{Bytes, LinkPatch, LinkProfile, Packets, Probability, Rate, Span};
 
@@ -78,7 +78,11 @@ fn discipline() -> impl Strategy<Value = Discipline> {
         (1u32..9, 1u32..4000)
             .prop_map(queues)
             .prop_map(|queues| Discipline::Fair(Fair { by: FairBy::Source, queues })),
-        (1u32..9).prop_map(|flows| Discipline::Wf2q(Wf2q { flows, ..Wf2q::default() })),
+        (1u32..9, 0usize..3).prop_map(|(flows, count)| {
+            let min = Rate::from_bits_per_second(300_000);
+            let class = SendShare { name: "class".to_owned(), min, weight: 2 };
+            Discipline::Wf2q(Wf2q { flows, classes: vec![class; count] })
+        }),
     ]
 }
 

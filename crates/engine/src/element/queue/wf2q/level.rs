@@ -90,7 +90,7 @@ impl Level {
         let child = &mut self.children[index(number)];
         let finish = if child.period == period { child.finish } else { 0 };
         child.period = period;
-        self.active += child.share;
+        self.active = self.active.saturating_add(child.share);
         self.busy += 1;
         self.line_up(number, finish.max(time), bytes);
     }
@@ -174,7 +174,7 @@ impl Level {
     }
 
     fn quit(&mut self, number: u32) {
-        self.active -= self.children[index(number)].share;
+        self.active = self.active.saturating_sub(self.children[index(number)].share);
         self.busy -= 1;
     }
 
