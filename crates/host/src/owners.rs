@@ -2,8 +2,8 @@
 //!
 //! The packet loop sees addresses and ports. A thread beside it looks up what a new flow's socket is
 //! (the kernel's tables of the node's network namespace), which process has that open (`/proc`), and
-//! which program started the process. The packet loop does not wait for it. A look costs some 10 µs
-//! for each process of the node, and 100 µs for the tables; looks take at most a tenth of a
+//! which program started the process. The packet loop does not wait for it. A look costs some 100 µs
+//! for each process of the node, and 200 µs for the tables; looks take at most a tenth of a
 //! processor.
 
 mod processes;
@@ -262,6 +262,6 @@ const PAUSES: [Span; 4] =
     [Span::from_millis(1), Span::from_millis(4), Span::from_millis(16), Span::from_millis(64)];
 /// A look is followed by a pause of so many times its length.
 const PAUSE_PARTS: u64 = 9;
-const PAUSE_MOST: Span = Span::from_millis(100);
+const PAUSE_MOST: Span = Span::from_secs(1);
 /// Flows that are counted as shared.
 const SHARED_MOST: usize = 1 << 16;
