@@ -6,12 +6,14 @@
 //! region is a file in a folder of this user, by which [`set`] changes a limit and [`list`] shows
 //! them. One that has a name is shared by all commands that name it.
 
+mod paths;
 mod place;
 mod registry;
 mod supervision;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::PathBuf;
 
 use serde::Serialize;
 use windtunnel_budget::pacing::{Direction, Escape, Hold, Per};
@@ -33,6 +35,8 @@ pub struct Wanted {
     pub per: Option<Per>,
     /// Bits a second to send and to receive, 0 for no limit; `None`: as it is.
     pub rates: [Option<u64>; 2],
+    /// Files and folders that the command and all that it starts may not see.
+    pub denied: Vec<PathBuf>,
 }
 
 /// A limit as it is: for JSON, and for tables.
@@ -99,6 +103,12 @@ pub struct Ended {
     pub duration_ns: u64,
     /// As a shell shows it.
     pub exit_code: i32,
+    /// What the command could not see.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<PathBuf>,
+    /// By what else that can be seen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_denied: Vec<String>,
     /// Of a group: of all its commands so far.
     #[serde(flatten)]
     pub status: Status,
@@ -112,6 +122,16 @@ pub enum LimitError {
     GainsRights(OsString),
     #[error("programs here are under a limit, or recorded, already")]
     Nested,
+    #[error("cannot deny {path:?}")]
+    Deny {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot deny {0:?}: the working folder is in it")]
+    DenyHere(PathBuf),
+    #[error("cannot deny paths: no namespace can be made for that")]
+    NoNamespace(#[source] io::Error),
     #[error("there is no limit {0:?}")]
     NoLimit(String),
     #[error("the group {name:?} has a budget for each {is}, and not for each {wanted}")]
@@ -146,6 +166,8 @@ pub fn command(
 ) -> Result<Ended, LimitError> {
     let program = arguments.first().map_or(OsStr::new(""), |program| program);
     check(program)?;
+    let denied = paths::resolve(&wanted.denied)?;
+    let not_denied = if denied.is_empty() { Vec::new() } else { paths::deny(&denied)? };
     // Before there are threads, which must not take them.
     let signals = Signals::open().map_err(system("read signals"))?;
     process::set_child_subreaper().map_err(system("inherit orphans"))?;
@@ -175,6 +197,8 @@ pub fn command(
         command: arguments.iter().map(|word| word.display().to_string()).collect(),
         duration_ns,
         exit_code: status.shell_code(),
+        denied,
+        not_denied,
         status: shared.status(),
     })
 }

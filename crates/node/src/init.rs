@@ -19,7 +19,7 @@
 
 mod bounds;
 mod echo;
-mod hidden;
+pub(crate) mod hidden;
 mod inner;
 mod limit;
 mod mounts;
@@ -120,7 +120,7 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     // Not earlier: the files below /proc of a process that is not dumpable are root's.
     process::set_dumpable(false).map_err(|error| process_failure(&error))?;
     mounts::mount(&setup.files, &mut notes)?;
-    hidden::hide(setup.hidden, &mut notes)?;
+    hidden::hide(setup.hidden, hidden::Cover::empty(), &mut notes)?;
     if setup.node().private {
         private::cover(setup.kept)?;
     }

@@ -58,6 +58,7 @@ pub use doctor::{Check, diagnose};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;
+pub use init::hidden::{Cover, hide};
 pub use message::{
     ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError,
     ProcessorWindow, ProgramBounds, ProgramUse, Reply, Request, Spawn,

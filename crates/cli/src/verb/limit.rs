@@ -34,6 +34,10 @@ pub(crate) struct Arguments {
     order: Option<Order>,
     #[command(flatten)]
     rates: Rates,
+    /// A file or folder that the command and all that it starts can neither read, write nor list;
+    /// may be given several times
+    #[arg(long, value_name = "PATH", env = "WINDTUNNEL_DENY_PATH", value_delimiter = ':')]
+    deny_path: Vec<PathBuf>,
     /// What has a budget of its own: the command with all that it starts, each process, each
     /// socket, or each address at the other end [default: tree]
     #[arg(long, value_name = "WHAT", env = "WINDTUNNEL_PER")]
@@ -110,15 +114,19 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 impl Arguments {
     fn run(&self) -> Outcome {
         let rates = self.rates.both();
-        if rates == [None; 2] && self.group.is_none() {
+        if rates == [None; 2] && self.group.is_none() && self.deny_path.is_empty() {
             let failure = Failure::new(Exit::Usage, "nothing is limited");
-            return Err(failure.hint("give --send RATE, --receive RATE or both"));
+            return Err(failure.hint("give --send RATE, --receive RATE or --deny-path PATH"));
         }
         let per = self.per.map(Each::per);
-        let wanted = Wanted { group: self.group.clone(), per, rates };
+        let denied = self.deny_path.clone();
+        let wanted = Wanted { group: self.group.clone(), per, rates, denied };
         let ended = limit::command(&wanted, &self.command, waits).map_err(failed)?;
-        for line in lines(&ended.status) {
-            output::talk(&line);
+        if rates != [None; 2] || self.group.is_some() {
+            lines(&ended.status).iter().for_each(|line| output::talk(line));
+        }
+        for what in &ended.not_denied {
+            output::talk(&format!("NOT DENIED: {what}"));
         }
         self.write(&ended)?;
         Ok(u8::try_from(ended.exit_code).unwrap_or(u8::MAX))
@@ -277,6 +285,13 @@ fn failed(error: LimitError) -> Failure {
             Exit::Machine.code(),
             Some("a node of an emulated network limits any program: `rate` of its link"),
         ),
+        LimitError::NoNamespace(_) => {
+            (Exit::Machine.code(), Some("`windtunnel doctor` shows what this machine allows"))
+        }
+        LimitError::Deny { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            (Exit::Usage.code(), None)
+        }
+        LimitError::DenyHere(_) => (Exit::Usage.code(), Some("start it in another folder")),
         LimitError::Per { .. } => {
             (Exit::Usage.code(), Some("leave --per out, or use another name"))
         }

@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "PATH")]
     hidden: Vec<PathBuf>,
     /// The control group that all nodes are to be in
-    #[arg(long, value_name = "GROUP")]
+    #[arg(long, value_name = "GROUP", env = "WINDTUNNEL_PART_GROUP")]
     group: Option<String>,
 }
 

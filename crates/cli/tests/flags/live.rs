@@ -98,19 +98,21 @@ fn live_runs_are_found_from_any_folder_and_latest_hides_none() {
     let end = AtomicBool::new(false);
     thread::scope(|scope| {
         let first = Answering::start(scope, here.join("runs/first"), "first", &end);
-        let _other = Answering::start(scope, there.join("runs/other"), "other", &end);
+        let other = Answering::start(scope, there.join("runs/other"), "other", &end);
         let (data, talk) = text(&windtunnel(&here, &["ps"]).output().unwrap());
         assert!(data.starts_with("first, 1s after it began"), "{data}{talk}");
         for words in [&["ps", "--all", "--json"][..], &["ls", "--json"][..]] {
             let output = windtunnel(root.path(), words).output().unwrap();
             let runs: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-            let run = |name: &str| {
+            // Runs of other tests may live beside these.
+            let run = |of: &Answering<'_>| {
+                let folder = of.folder.canonicalize().unwrap();
                 let runs = runs["runs"].as_array().unwrap();
-                runs.iter().find(|run| run["name"] == name).cloned().unwrap_or_default()
+                let found = runs.iter().find(|run| run["folder"] == folder.to_str().unwrap());
+                found.cloned().unwrap_or_default()
             };
-            let folder = first.folder.canonicalize().unwrap();
-            assert_eq!(run("first")["folder"], folder.to_str().unwrap(), "{runs}");
-            assert_eq!(run("other")["nodes"], 1, "{runs}");
+            assert_eq!(run(&first)["name"], "first", "{runs}");
+            assert_eq!(run(&other)["nodes"], 1, "{runs}");
         }
         let (table, _) = text(&windtunnel(root.path(), &["ls"]).output().unwrap());
         assert!(table.contains("there/runs/other"), "{table}");

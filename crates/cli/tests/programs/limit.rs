@@ -7,6 +7,8 @@
 
 #[path = "limit/notified.rs"]
 mod notified;
+#[path = "limit/paths.rs"]
+mod paths;
 
 use std::fs;
 use std::net::TcpListener;

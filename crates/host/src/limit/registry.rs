@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     fn wanted(rates: [Option<u64>; 2]) -> Wanted {
-        Wanted { group: Some("downloads".to_owned()), per: None, rates }
+        Wanted { group: Some("downloads".to_owned()), per: None, rates, denied: Vec::new() }
     }
 
     #[test]

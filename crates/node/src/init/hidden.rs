@@ -1,4 +1,4 @@
-//! Files that no program of a node may see, whatever its user may read outside.
+//! Files that programs may not see, whatever its user may read outside.
 //!
 //! A mount hides a file below one name of one mount. The same file may have other names: where its
 //! file system is mounted a second time, which the table of mounts lists (proc_pid_mountinfo(5)),
@@ -13,8 +13,27 @@ use windtunnel_sys::mount::{self, Access};
 
 use crate::message::Failure;
 
-/// Hides files and folders that are there.
-pub(super) fn hide(paths: &[PathBuf], notes: &mut Vec<String>) -> Result<(), Failure> {
+/// What is seen in place of what is hidden.
+#[derive(Debug, Clone, Copy)]
+pub struct Cover<'a> {
+    /// The mode of an empty folder, as the option of a tmpfs has it: `500`.
+    pub folder_mode: &'a str,
+    /// A file.
+    pub file: &'a Path,
+}
+
+impl Cover<'static> {
+    /// An empty folder that can be read, and an empty file.
+    pub(super) fn empty() -> Self {
+        Cover { folder_mode: "500", file: Path::new("/dev/null") }
+    }
+}
+
+/// Hides files and folders that are there, in the mount namespace of the caller.
+///
+/// # Errors
+/// If one is there and could not be hidden.
+pub fn hide(paths: &[PathBuf], with: Cover<'_>, notes: &mut Vec<String>) -> Result<(), Failure> {
     for path in paths {
         let there = fs::canonicalize(path).and_then(|path| Ok((fs::metadata(&path)?, path)));
         let (metadata, path) = match there {
@@ -32,7 +51,7 @@ pub(super) fn hide(paths: &[PathBuf], notes: &mut Vec<String>) -> Result<(), Fai
         for name in names(&path, &parse(&table)) {
             // What is not the file is another mount over it.
             if fs::metadata(&name).is_ok_and(|other| is_same(&metadata, &other)) {
-                cover(&name, &metadata).map_err(|error| failure(&name, &error))?;
+                cover(&name, &metadata, with).map_err(|error| failure(&name, &error))?;
             }
         }
     }
@@ -48,18 +67,18 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-fn cover(name: &Path, metadata: &Metadata) -> io::Result<()> {
+fn cover(name: &Path, metadata: &Metadata, with: Cover<'_>) -> io::Result<()> {
     if metadata.is_dir() {
-        mount::tmpfs(name, "mode=500,size=4k")
+        mount::tmpfs(name, &format!("mode={},size=4k", with.folder_mode))
     } else {
-        mount::bind("/dev/null", name, Access::Same)
+        mount::bind(with.file, name, Access::Same)
     }
 }
 
 fn failure(path: &Path, error: &io::Error) -> Failure {
     Failure {
         stage: "mounts".into(),
-        message: format!("cannot hide {} from the node: {error}", path.display()),
+        message: format!("cannot hide {}: {error}", path.display()),
         hint: None,
     }
 }
