@@ -1,4 +1,4 @@
-//! All processes of a PID namespace with what they use, read by its init.
+//! All processes of a PID namespace or a tree with what they use.
 //!
 //! Source: proc_pid_stat(5), proc_pid_smaps(5).
 
@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use windtunnel_sys::process::Pid;
+
+use crate::scope::Scope;
 
 /// What a process uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,20 +27,17 @@ pub struct Process {
     faults: u64,
 }
 
-/// All processes but the init.
+/// All processes but the one that looks.
 #[derive(Debug, Default)]
 pub struct Census {
     pub processes: Vec<Process>,
 }
 
 impl Census {
-    /// Looks at all processes that there are now.
+    /// Looks at all processes of a scope that there are now.
     #[must_use]
-    pub fn take() -> Census {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        let others = numbers.filter(|number| *number != 1);
-        Census { processes: others.filter_map(Process::read).collect() }
+    pub fn take(scope: &Scope) -> Census {
+        Census { processes: scope.processes().into_iter().filter_map(Process::read).collect() }
     }
 
     /// Processes and threads that run.
@@ -113,9 +112,9 @@ impl Process {
         (self.pid.as_raw_nonzero().get(), self.began)
     }
 
-    fn read(number: i32) -> Option<Process> {
-        let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-        Process::of_line(Pid::from_raw(number)?, &text)
+    fn read(pid: Pid) -> Option<Process> {
+        let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        Process::of_line(pid, &text)
     }
 
     /// `pid (name) state …`: a name may hold anything.
@@ -189,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_calling_process_is_among_those_of_its_namespace() {
-        let census = Census::take();
+        let census = Census::take(&Scope::Namespace);
         let own = std::process::id().cast_signed();
         let found = census.processes.iter().find(|it| it.pid.as_raw_nonzero().get() == own);
         assert!(found.unwrap().proportional().unwrap() > 100_000);

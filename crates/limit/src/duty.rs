@@ -1,8 +1,9 @@
-//! A duty cycle: threads in a node's init that stops and continues all processes of the node, so
-//! that together they have their share of a processor.
+//! A duty cycle: threads in a node's init, or above a tree, that stop and continue all processes of
+//! it, so that together they have their share of a processor.
 //!
-//! SIGSTOP reaches every process of the PID namespace at once, also those that are just being made,
-//! and none of them can continue another while all are stopped. What is stopped by others, an event
+//! SIGSTOP reaches every process of a PID namespace at once, also those that are just being made,
+//! and none of them can continue another while all are stopped; for those of a tree see
+//! [`tree`](crate::tree). What is stopped by others, an event
 //! or an emulation that is behind, stays stopped ([`Duty::hold`]).
 //!
 //! One thread looks and stops, another one continues. Programs that are continued compete for the
@@ -12,24 +13,28 @@
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use windtunnel_budget::processor::{DutyCycle, Meter, Reading, Window};
 use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
-use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{clock, schedule};
 
+use crate::scope::Scope;
 use crate::usage::Usage;
 use crate::worker::Worker;
 
-/// The duty cycle of the PID namespace whose init the calling process is.
+/// A duty cycle.
 #[derive(Debug)]
 pub struct Duty {
     shared: Arc<Shared>,
+    /// What looks and stops, and what continues.
+    threads: [JoinHandle<()>; 2],
 }
 
 #[derive(Debug)]
 struct Shared {
+    scope: Scope,
     state: Mutex<State>,
     /// Raised when `state` was changed from outside.
     changed: Event,
@@ -39,12 +44,18 @@ struct Shared {
     resumed: Event,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// Thousandths of a processor.
     share: u32,
     /// Whether others want all to be stopped.
     held: bool,
+    /// Whether all may go on for now, whatever the controller wants.
+    free: bool,
+    /// Whether it is over.
+    ended: bool,
+    /// What the last look has read.
+    last: Reading,
     /// Whether the controller wants it.
     stopped: bool,
     /// With the share that was asked.
@@ -55,24 +66,16 @@ struct State {
 }
 
 impl Duty {
-    /// Begins with a share of so many thousandths of a processor.
+    /// Begins with a share of so many thousandths of a processor for all processes of a scope.
     ///
     /// # Errors
     /// If no thread can be made.
-    pub fn begin(share: u32) -> io::Result<Duty> {
-        let state = State {
-            share,
-            held: false,
-            stopped: false,
-            windows: Vec::new(),
-            failure: None,
-            worker: None,
-        };
+    pub fn begin(scope: Scope, share: u32) -> io::Result<Duty> {
+        let state = Mutex::new(State { share, ..State::default() });
         let (changed, news, resumed) = (Event::open()?, Event::open()?, Event::open()?);
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed, news, resumed });
-        start("limit", &shared, Shared::run)?;
-        start("resume", &shared, Shared::resume)?;
-        Ok(Duty { shared })
+        let shared = Arc::new(Shared { scope, state, changed, news, resumed });
+        let look = start("limit", &shared, Shared::run)?;
+        Ok(Duty { threads: [look, start("resume", &shared, Shared::resume)?], shared })
     }
 
     /// From now on another share holds.
@@ -92,6 +95,42 @@ impl Duty {
         let mut state = self.shared.state();
         state.held = held;
         self.shared.signal(&state)
+    }
+
+    /// All may go on for now, or as far as the share allows.
+    ///
+    /// # Errors
+    /// If a signal cannot be sent.
+    pub fn free(&self, free: bool) -> io::Result<()> {
+        let mut state = self.shared.state();
+        state.free = free;
+        self.shared.signal(&state)
+    }
+
+    /// What the processes have had until the last look.
+    #[must_use]
+    pub fn last(&self) -> Reading {
+        self.shared.state().last
+    }
+
+    /// Ends, and continues all. Returns what the processes have had, and the windows that were not
+    /// taken.
+    ///
+    /// # Errors
+    /// If the threads cannot be notified: then all stays as it is.
+    pub fn end(self) -> io::Result<(Reading, Vec<(Window, u32)>)> {
+        let Duty { shared, threads: [look, resume] } = self;
+        shared.state().ended = true;
+        shared.changed.raise()?;
+        // A panic there has been printed.
+        let _ = look.join();
+        shared.state().let_go();
+        shared.resumed.raise()?;
+        let _ = resume.join();
+        // What the last look stopped when the other thread had gone.
+        shared.scope.resume(|| false)?;
+        let mut state = shared.state();
+        Ok((state.last, std::mem::take(&mut state.windows)))
     }
 
     /// From now on the processor time of this thread counts as that of the programs, and it pauses
@@ -135,7 +174,7 @@ impl Shared {
         // Both make looks punctual, and it works without.
         let _ = clock::set_timer_slack(NonZeroU64::MIN);
         let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
-        let mut usage = Usage::default();
+        let mut usage = Usage::of(self.scope.clone());
         let (now_ns, used_ns) = (clock::monotonic_ns(), self.used_ns(&mut usage));
         let share = self.state().share;
         let mut cycle = DutyCycle::new(share, now_ns, used_ns);
@@ -148,7 +187,12 @@ impl Shared {
             if matches!(poll::wait(&mut changed, Some(Duration::from_nanos(wait_ns))), Ok(1..)) {
                 let _ = self.changed.clear();
                 let (now_ns, used_ns) = (clock::monotonic_ns(), self.used_ns(&mut usage));
-                cycle.set_share(self.state().share, now_ns, used_ns);
+                let share = self.state().share;
+                if self.state().ended {
+                    self.look(&mut cycle, &mut meter, &mut usage);
+                    return;
+                }
+                cycle.set_share(share, now_ns, used_ns);
                 // A window has one share: the one under way is left out.
                 meter.cut(Reading { now_ns, used_ns, held_ns: cycle.stopped_ns() });
             }
@@ -167,8 +211,11 @@ impl Shared {
     fn look(&self, cycle: &mut DutyCycle, meter: &mut Meter, usage: &mut Usage) -> u64 {
         let (now_ns, used_ns) = (clock::monotonic_ns(), self.used_ns(usage));
         let look = cycle.look(now_ns, used_ns, || usage.waited());
-        let window = meter.read(Reading { now_ns, used_ns, held_ns: cycle.stopped_ns() });
+        let reading = Reading { now_ns, used_ns, held_ns: cycle.stopped_ns() };
+        let window = meter.read(reading);
         let mut state = self.state();
+        state.last = reading;
+        let mut at_ns = look.at_ns;
         if state.stopped == look.run {
             state.stopped = !look.run;
             if let Some(worker) = &state.worker {
@@ -177,6 +224,11 @@ impl Shared {
             if let Err(error) = self.signal(&state) {
                 state.failure = Some(format!("programs cannot be stopped: {error}"));
             }
+        } else if state.is_stopped() {
+            self.check(&state);
+        }
+        if state.is_stopped() {
+            at_ns = at_ns.min(now_ns.saturating_add(self.scope.stays_stopped_ns()));
         }
         if window.is_some() || state.failure.is_some() {
             let share = state.share;
@@ -184,12 +236,20 @@ impl Shared {
             // A reader that is behind finds them all.
             let _ = self.news.raise();
         }
-        look.at_ns.min(meter.due_ns())
+        at_ns.min(meter.due_ns())
+    }
+
+    /// Stops what runs although all are to be stopped, where that can be.
+    fn check(&self, state: &State) {
+        if matches!(self.scope, Scope::Tree(_)) {
+            // What goes wrong was said at the first stop.
+            let _ = self.signal(state);
+        }
     }
 
     /// Stops the programs, or has them continued, as the state says.
     fn signal(&self, state: &State) -> io::Result<()> {
-        if state.is_stopped() { signal_all(Signal::STOP) } else { self.resumed.raise() }
+        if state.is_stopped() { self.scope.stop() } else { self.resumed.raise() }
     }
 
     /// Continues the programs, again and again.
@@ -201,12 +261,15 @@ impl Shared {
             if self.state().is_stopped() {
                 continue;
             }
-            if let Err(error) = signal_all(Signal::CONT) {
+            if let Err(error) = self.scope.resume(|| self.state().is_stopped()) {
                 self.state().failure = Some(format!("programs cannot be continued: {error}"));
             }
+            let state = self.state();
             // They may have been stopped at the same time, and then continued by this.
-            if self.state().is_stopped() {
-                let _ = signal_all(Signal::STOP);
+            if state.is_stopped() {
+                let _ = self.scope.stop();
+            } else if state.ended {
+                return;
             }
         }
     }
@@ -214,23 +277,15 @@ impl Shared {
 
 impl State {
     fn is_stopped(&self) -> bool {
-        self.held || self.stopped
+        self.held || (self.stopped && !self.free)
+    }
+
+    fn let_go(&mut self) {
+        (self.held, self.stopped) = (false, false);
     }
 }
 
-fn start(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> io::Result<()> {
+fn start(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    std::thread::Builder::new().name(name.into()).spawn(move || run(&shared))?;
-    Ok(())
+    std::thread::Builder::new().name(name.into()).spawn(move || run(&shared))
 }
-
-fn signal_all(signal: Signal) -> io::Result<()> {
-    match process::kill_all(signal) {
-        // There is no process.
-        Err(error) if error.raw_os_error() == Some(ERRNO_ESRCH) => Ok(()),
-        sent => sent,
-    }
-}
-
-/// "No such process", of errno(3).
-const ERRNO_ESRCH: i32 = 3;

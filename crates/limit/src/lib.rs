@@ -1,7 +1,8 @@
-//! Holding the programs of a node to limits of processor time, memory and processes.
+//! Holding the programs of a node, or a command with all that it starts, to limits of processor
+//! time, memory and processes.
 //!
 //! **Promises:** of the mechanisms that this machine allows, the best is chosen and named; every
-//! process and thread of a node is inside, also those that are still to come; what an earlier run
+//! process and thread of a node or a tree is inside, also those that are still to come; what an earlier run
 //! has left is removed, and never a group that is not ours.
 //!
 //! **Refuses:** deciding what a limit is; judging whether it was held.
@@ -10,10 +11,13 @@
 //! | --- | --- |
 //! | [`choice`] | [`Choice`]: the mechanism for a run, and the group of each node |
 //! | [`group`] | [`Group`]: a control group of the kernel, of either version |
-//! | [`duty`] | [`Duty`]: the thread in a node's init that stops and continues its programs |
-//! | [`watch`] | [`Watch`]: the thread in a node's init that ends what is too much |
-//! | [`census`] | all processes of a PID namespace, with what they use |
-//! | [`usage`] | the processor time of all processes that a PID namespace has had |
+//! | [`scope`] | [`Scope`]: all processes of a PID namespace, or of a tree |
+//! | [`tree`] | [`Tree`]: all processes below the calling one |
+//! | [`guard`] | [`Guard`]: a process that continues what one has stopped that was killed |
+//! | [`duty`] | [`Duty`]: the threads that stop and continue processes |
+//! | [`watch`] | [`Watch`]: the thread that ends what is too much |
+//! | [`census`] | all processes of a scope, with what they use |
+//! | [`usage`] | the processor time of all processes that a scope has had |
 //! | [`worker`] | [`Worker`]: a thread of the init whose time is the programs' |
 //! | [`place`] | [`Resource`]: what groups limit, and the folders in which they are made |
 //! | `hierarchy` (private) | where control groups can be made |
@@ -23,9 +27,12 @@ pub mod census;
 pub mod choice;
 pub mod duty;
 pub mod group;
+pub mod guard;
 mod hierarchy;
 mod owner;
 pub mod place;
+pub mod scope;
+pub mod tree;
 pub mod usage;
 pub mod watch;
 pub mod worker;
@@ -33,6 +40,9 @@ pub mod worker;
 pub use choice::{Choice, Mechanism};
 pub use duty::Duty;
 pub use group::{Bounds, Group};
+pub use guard::Guard;
 pub use place::Resource;
+pub use scope::Scope;
+pub use tree::Tree;
 pub use watch::Watch;
 pub use worker::Worker;

@@ -1,7 +1,8 @@
-//! The processor time of all processes that a PID namespace has had, read by its init.
+//! The processor time of all processes that a PID namespace has had, read by its init; or that a
+//! tree has had, read by the process that it is below.
 //!
 //! Of each process that lives, its clock is exact. The time of children that have ended is in their
-//! parents' accounts, in ticks of the kernel (10 ms), or in the init's own, exactly; so the sum is
+//! parents' accounts, in ticks of the kernel (10 ms), or in the reader's own, exactly; so the sum is
 //! behind by less than two ticks for each living parent, and never drifts. A child that its parent
 //! has the kernel forget (SIGCHLD ignored) is in no account: what was last seen of it counts.
 //!
@@ -16,11 +17,13 @@ use std::fs;
 use windtunnel_sys::process::Pid;
 use windtunnel_sys::{clock, limits};
 
+use crate::scope::Scope;
 use ended::Ended;
 
-/// Reads the processor time of the PID namespace whose init the calling process is.
+/// Reads the processor time of processes of which the calling one inherits the orphans.
 #[derive(Debug)]
 pub struct Usage {
+    scope: Scope,
     /// By process number, those seen last time.
     seen: BTreeMap<i32, Seen>,
     ended: Ended,
@@ -45,10 +48,13 @@ struct Seen {
     reading: u32,
 }
 
-impl Default for Usage {
-    fn default() -> Self {
+impl Usage {
+    /// Of all processes of a scope.
+    #[must_use]
+    pub fn of(scope: Scope) -> Self {
         let tick_ns = 1_000_000_000 / limits::ticks_per_second().max(1);
         Usage {
+            scope,
             seen: BTreeMap::new(),
             ended: Ended::default(),
             ended_late_ns: None,
@@ -57,10 +63,8 @@ impl Default for Usage {
             readings: 0,
         }
     }
-}
 
-impl Usage {
-    /// Nanoseconds of processor time until now, without that of the init itself.
+    /// Nanoseconds of processor time until now, without that of the calling process itself.
     pub fn read(&mut self) -> u64 {
         let mut children_ns = clock::ended_children_cpu_ns();
         let ended_ns = self.look();
@@ -85,7 +89,7 @@ impl Usage {
     /// there are any.
     fn look(&mut self) -> Option<u64> {
         self.readings = self.readings.wrapping_add(1);
-        for process in processes() {
+        for process in self.scope.processes() {
             self.look_at(process);
         }
         let mut ended_ns: Option<u64> = None;
@@ -146,13 +150,6 @@ impl Usage {
     }
 }
 
-/// All processes but the init.
-fn processes() -> impl Iterator<Item = Pid> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    numbers.filter(|number| *number != 1).filter_map(Pid::from_raw)
-}
-
 /// Of all threads of a process: the second field of proc_pid_schedstat(5), 0 where the kernel does
 /// not have it.
 fn waited_ns(process: i32) -> u64 {
@@ -188,7 +185,7 @@ mod tests {
     #[test]
     fn what_was_read_never_decreases() {
         // All processes of the machine stand for those of a namespace.
-        let mut usage = Usage::default();
+        let mut usage = Usage::of(Scope::Namespace);
         let first = usage.read();
         assert!(first > 0);
         for _ in 0..20 {

@@ -1,5 +1,5 @@
-//! Memory and processes where there are no groups: a thread in a node's init that looks at all
-//! processes of the node, and ends what is too much.
+//! Memory and processes where there are no groups: a thread that looks at all processes of a scope,
+//! and ends what is too much.
 //!
 //! It looks the sooner the less is left: what remains is divided by how fast a program can use it
 //! (`FILL_BYTES_PER_MS`, `FORKS_PER_MS`). In between, programs can have more than their limit.
@@ -16,6 +16,7 @@ use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{clock, limits, schedule};
 
 use crate::census::{Census, Process};
+use crate::scope::Scope;
 
 /// What a watch allows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub struct Use {
     pub failure: Option<String>,
 }
 
-/// The watch over the PID namespace whose init the calling process is.
+/// A watch.
 #[derive(Debug)]
 pub struct Watch {
     shared: Arc<Shared>,
@@ -55,6 +56,7 @@ pub struct Watch {
 
 #[derive(Debug)]
 struct Shared {
+    scope: Scope,
     state: Mutex<State>,
     /// Raised when what is allowed was changed.
     changed: Event,
@@ -75,14 +77,15 @@ struct State {
 }
 
 impl Watch {
-    /// Begins.
+    /// Begins, over all processes of a scope.
     ///
     /// # Errors
     /// If no thread can be made.
-    pub fn begin(allowed: Allowed) -> io::Result<Watch> {
+    pub fn begin(scope: Scope, allowed: Allowed) -> io::Result<Watch> {
         let state = Mutex::new(State { allowed, ..State::default() });
         let (changed, news) = (Event::open()?, Event::open()?);
-        let shared = Arc::new(Shared { state, changed, news, page_bytes: limits::page_bytes() });
+        let page_bytes = limits::page_bytes();
+        let shared = Arc::new(Shared { scope, state, changed, news, page_bytes });
         let of_thread = Arc::clone(&shared);
         std::thread::Builder::new().name("watch".into()).spawn(move || of_thread.run())?;
         Ok(Watch { shared })
@@ -101,6 +104,12 @@ impl Watch {
     #[must_use]
     pub fn news(&self) -> &Event {
         &self.shared.news
+    }
+
+    /// What is used, as far as the last look knows.
+    #[must_use]
+    pub fn now(&self) -> Use {
+        self.shared.state().use_.clone()
     }
 
     /// What is used, if that has not been taken.
@@ -138,7 +147,7 @@ impl Shared {
 
     /// One look; how long the next one can wait.
     fn look(&self) -> Duration {
-        let mut census = Census::take();
+        let mut census = Census::take(&self.scope);
         let now_ns = clock::monotonic_ns();
         let mut state = self.state();
         state.leave_out_victims(&mut census);

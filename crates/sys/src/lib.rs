@@ -28,6 +28,7 @@
 //! | [`socket`] | what a socket is, and how far it is |
 //! | [`executable`] | what kind of file a program is |
 //! | [`limits`] | limits of the process, load of the machine |
+//! | [`marks`] | marks of processes, shared with those that a process forks |
 //!
 //! # Example
 //!
@@ -56,6 +57,7 @@ pub mod frame_queue;
 pub mod interfaces;
 pub mod limited;
 pub mod limits;
+pub mod marks;
 pub mod mount;
 pub mod namespace;
 pub mod netdev;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use windtunnel_limit::Watch;
 use windtunnel_limit::watch::Allowed;
+use windtunnel_limit::{Scope, Watch};
 use windtunnel_sys::poll::Event;
 use windtunnel_sys::process::ProcessLimits;
 
@@ -41,7 +41,7 @@ impl Bounds {
     pub(super) fn watch(&mut self, allowed: Allowed) -> Option<Reply> {
         let done = match &self.watch {
             Some(watch) => watch.set(allowed),
-            None => Watch::begin(allowed).map(|watch| self.watch = Some(watch)),
+            None => Watch::begin(Scope::Namespace, allowed).map(|watch| self.watch = Some(watch)),
         };
         let failed = |error: io::Error| Reply::Used {
             used: ProgramUse::default(),

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use windtunnel_limit::{Duty, Worker};
+use windtunnel_limit::{Duty, Scope, Worker};
 use windtunnel_sys::poll::Event;
 
 use crate::message::{ProcessorWindow, Reply};
@@ -20,7 +20,7 @@ impl ProcessorLimit {
     pub(super) fn set(&mut self, share: u32) -> Option<Reply> {
         let done = match &self.duty {
             Some(duty) => duty.set(share),
-            None => Duty::begin(share).map(|duty| {
+            None => Duty::begin(Scope::Namespace, share).map(|duty| {
                 self.worker.iter().for_each(|worker| duty.include(Arc::clone(worker)));
                 self.duty = Some(duty);
             }),

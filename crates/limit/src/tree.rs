@@ -1,0 +1,135 @@
+//! All processes below the calling one, which inherits their orphans (`PR_SET_CHILD_SUBREAPER`), so
+//! that none of them ever leaves.
+//!
+//! They are found from parent to child (`children` of proc_pid_task(5)), or where the kernel does
+//! not have these files, by the parents of all processes. There is no signal to a tree: it is
+//! walked until a walk finds no process that is not stopped. Parents are stopped before their
+//! children and continued after them, so that a shell does not see its jobs stop. What was stopped
+//! by something else stays stopped: job control works as without a limit.
+//!
+//! Source: proc_pid_stat(5), proc_pid_status(5).
+
+mod members;
+mod state;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use windtunnel_sys::clock;
+use windtunnel_sys::process::{self, Pid, Signal};
+
+use crate::guard::Guard;
+use members::{Members, Walker};
+use state::State;
+
+/// The tree below the calling process.
+#[derive(Debug)]
+pub struct Tree {
+    walker: Walker,
+    members: Mutex<Members>,
+    /// Processes that may not be signalled.
+    foreign: Mutex<BTreeSet<i32>>,
+    guard: Option<Guard>,
+}
+
+impl Tree {
+    /// The tree, which is stopped and continued only with a guard; the guard is no part of it.
+    #[must_use]
+    pub fn new(guard: Option<Guard>) -> Tree {
+        let walker = Walker::new(guard.as_ref().map(Guard::pid));
+        let (members, foreign) = (Mutex::default(), Mutex::default());
+        Tree { walker, members, foreign, guard }
+    }
+
+    /// Its processes: those of a moment ago, if no longer has passed than they could do much in.
+    pub(crate) fn processes(&self) -> Vec<Pid> {
+        let mut members = self.members();
+        if members.is_old(clock::monotonic_ns()) {
+            members.walk(&self.walker);
+        }
+        members.all.iter().map(|member| member.pid).collect()
+    }
+
+    /// Its processes now.
+    #[must_use]
+    pub fn walk(&self) -> Vec<Pid> {
+        let mut members = self.members();
+        members.walk(&self.walker);
+        members.all.iter().map(|member| member.pid).collect()
+    }
+
+    /// How many processes could not be signalled, as they are another user's.
+    #[must_use]
+    pub fn foreign(&self) -> u64 {
+        lock(&self.foreign).len() as u64
+    }
+
+    /// Stops what is not stopped.
+    pub(crate) fn stop(&self) {
+        let mut members = self.members();
+        for _ in 0..WALKS_MOST {
+            members.walk(&self.walker);
+            let mut stopped = 0_u32;
+            for member in &mut members.all {
+                if member.is_to_stop() && self.stop_one(member.pid) {
+                    member.note_stopped();
+                    stopped += 1;
+                }
+            }
+            if stopped == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Whether a process had to be stopped, and could be.
+    fn stop_one(&self, pid: Pid) -> bool {
+        self.note(pid, true);
+        let sent = process::kill(pid, Signal::STOP);
+        let Err(error) = sent else { return true };
+        self.note(pid, false);
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            lock(&self.foreign).insert(pid.as_raw_nonzero().get());
+        }
+        false
+    }
+
+    /// Continues what [`Tree::stop`] stopped, until `is_stopped`.
+    pub(crate) fn resume(&self, is_stopped: impl Fn() -> bool) {
+        let stopped: Vec<Pid> = self.members().stopped().rev().collect();
+        for pid in stopped {
+            if is_stopped() {
+                return;
+            }
+            // A stop that is pending is forgotten by the kernel when a process goes on.
+            let pending = State::pending_stops(pid);
+            // The lock is not held: what goes on may take the processor from this thread.
+            self.members().release(pid);
+            let _ = process::kill(pid, Signal::CONT);
+            self.note(pid, false);
+            pending.into_iter().for_each(|signal| drop(process::kill(pid, signal)));
+        }
+    }
+
+    fn note(&self, pid: Pid, stopped: bool) {
+        if let Some(guard) = &self.guard {
+            guard.note(pid, stopped);
+        }
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        lock(&self.members)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each change is complete in itself.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A tree that grows faster than it can be walked is stopped at the next look.
+const WALKS_MOST: u32 = 20;
+
+#[cfg(test)]
+mod tests;

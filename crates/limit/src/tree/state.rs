@@ -1,0 +1,90 @@
+//! What a process is doing, as far as stopping it depends on that.
+
+use std::fs;
+
+use windtunnel_sys::process::{Pid, Signal};
+
+/// The state of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) letter: char,
+    pub(super) parent: i32,
+    /// Whether a terminal controls it.
+    pub(super) has_terminal: bool,
+    threads: u64,
+}
+
+impl State {
+    pub(super) fn of(pid: Pid) -> Option<State> {
+        let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        State::of_line(&text)
+    }
+
+    /// `pid (name) state ppid pgrp session tty …`: a name may hold anything.
+    fn of_line(text: &str) -> Option<State> {
+        let (_, rest) = text.rsplit_once(") ")?;
+        let mut fields = rest.split_ascii_whitespace();
+        let letter = fields.next()?.chars().next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let has_terminal = fields.nth(2)? != "0";
+        let threads = fields.nth(12)?.parse().ok()?;
+        Some(State { letter, parent, has_terminal, threads })
+    }
+
+    /// Whether it has not ended, nor been stopped by a signal. Of one whose first thread has ended
+    /// others can live.
+    pub(super) fn can_run(&self) -> bool {
+        match self.letter {
+            'T' | 'X' => false,
+            'Z' => self.threads > 1,
+            _ => true,
+        }
+    }
+
+    /// Signals of job control that wait for a process to go on, where a terminal controls it.
+    pub(super) fn pending_stops(pid: Pid) -> Vec<Signal> {
+        if State::of(pid).is_none_or(|state| !state.has_terminal) {
+            return Vec::new();
+        }
+        let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
+        stops_of(&status.unwrap_or_default())
+    }
+}
+
+/// `ShdPnd:` is a set of signals as a hexadecimal number.
+fn stops_of(status: &str) -> Vec<Signal> {
+    let line = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let set = line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);
+    let is_in = |signal: &Signal| set & (1 << (signal.as_raw() - 1)) != 0;
+    JOB_CONTROL.into_iter().filter(is_in).collect()
+}
+
+/// Not SIGSTOP, which may be ours.
+const JOB_CONTROL: [Signal; 3] = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_read_behind_any_name() {
+        let line = |state, terminal, threads| {
+            let line =
+                format!("7 (a ) T) {state} 3 7 7 {terminal} 7 0 1 2 3 4 5 6 7 8 20 0 {threads} 0");
+            State::of_line(&line).unwrap()
+        };
+        let state = line("T", 34816, 4);
+        assert_eq!(state, State { letter: 'T', parent: 3, has_terminal: true, threads: 4 });
+        assert!(!state.can_run() && line("S", 0, 1).can_run());
+        assert!(!line("S", 0, 1).has_terminal);
+        assert!(line("Z", 0, 2).can_run() && !line("Z", 0, 1).can_run());
+        assert_eq!(State::of_line("7 (a) S"), None);
+    }
+
+    #[test]
+    fn pending_signals_of_job_control_are_found_and_no_others() {
+        assert_eq!(stops_of("Name:\tsh\nShdPnd:\t0000000000080000\n"), [Signal::TSTP]);
+        assert_eq!(stops_of("ShdPnd:\t0000000000740002\n"), [Signal::TTIN, Signal::TTOU]);
+        assert_eq!(stops_of("SigPnd:\t0000000000080000\n"), []);
+    }
+}
