@@ -143,6 +143,15 @@ impl Choice {
         Group::make(place, &self.outside, &name, bounds)
     }
 
+    /// The group that another process has made for these resources, by its [`Group::address`].
+    /// Dropping it removes it, unless it is [left](Group::leave).
+    ///
+    /// # Errors
+    /// If it is no more, or cannot be entered.
+    pub fn join(&self, address: &str, resources: &[Resource]) -> io::Result<Group> {
+        Group::join(Place::of_address(address)?, &self.outside, resources)
+    }
+
     /// A group inside of another one for a process that is not to count in what is used there of
     /// memory, and among its processes, where the kernel counts these apart (version 1).
     ///
@@ -313,6 +322,12 @@ mod tests {
         if let Some(processes) = group.processes() {
             assert_eq!(processes.unwrap().count, 0);
         }
+        let again = choice.join(&group.address(), &Resource::ALL).unwrap();
+        for resource in Resource::ALL {
+            assert_eq!(again.limits(resource), group.limits(resource), "{resource:?}");
+        }
+        assert_eq!(again.entrances().len(), group.entrances().len());
+        again.leave();
         let inner = Bounds { processes: Some(5), ..Bounds::default() };
         let inner = choice.group(Some(&group), &inner).unwrap();
         assert_eq!(

@@ -50,8 +50,6 @@ struct State {
     share: u32,
     /// Whether others want all to be stopped.
     held: bool,
-    /// Whether all may go on for now, whatever the controller wants.
-    free: bool,
     /// Whether it is over.
     ended: bool,
     /// What the last look has read.
@@ -94,16 +92,6 @@ impl Duty {
     pub fn hold(&self, held: bool) -> io::Result<()> {
         let mut state = self.shared.state();
         state.held = held;
-        self.shared.signal(&state)
-    }
-
-    /// All may go on for now, or as far as the share allows.
-    ///
-    /// # Errors
-    /// If a signal cannot be sent.
-    pub fn free(&self, free: bool) -> io::Result<()> {
-        let mut state = self.shared.state();
-        state.free = free;
         self.shared.signal(&state)
     }
 
@@ -277,7 +265,7 @@ impl Shared {
 
 impl State {
     fn is_stopped(&self) -> bool {
-        self.held || (self.stopped && !self.free)
+        self.held || self.stopped
     }
 
     fn let_go(&mut self) {

@@ -41,7 +41,7 @@ pub struct Group {
     processes: Option<ProcessFiles>,
     entrances: Vec<File>,
     /// Last: its files are closed before.
-    _folders: Folders,
+    folders: Folders,
 }
 
 impl Bounds {
@@ -70,17 +70,39 @@ impl Group {
     ) -> io::Result<Group> {
         let resources = bounds.resources();
         let (place, folders) = place.make(name, &resources)?;
+        let mut group = Group::open(place, outside, &resources, folders)?;
+        group.set(bounds)?;
+        Ok(group)
+    }
+
+    /// The group at a place that another process has made for these resources.
+    pub(crate) fn join(place: Place, outside: &Place, resources: &[Resource]) -> io::Result<Group> {
+        let folders = place.folders_in(outside);
+        let mut group = Group::open(place, outside, resources, Folders::default())?;
+        group.folders = folders;
+        Ok(group)
+    }
+
+    fn open(
+        place: Place,
+        outside: &Place,
+        resources: &[Resource],
+        folders: Folders,
+    ) -> io::Result<Group> {
         let has = |resource| resources.contains(&resource).then_some(());
-        let mut group = Group {
+        Ok(Group {
             processor: has(Resource::Processor).and_then(|()| ProcessorFiles::open(&place)),
             memory: has(Resource::Memory).and_then(|()| MemoryFiles::open(&place)),
             processes: has(Resource::Processes).and_then(|()| ProcessFiles::open(&place)),
             entrances: place.entrances(outside)?,
             place,
-            _folders: folders,
-        };
-        group.set(bounds)?;
-        Ok(group)
+            folders,
+        })
+    }
+
+    /// Leaves it to the other processes that are in it.
+    pub fn leave(mut self) {
+        self.folders.leave();
     }
 
     /// Puts a process, and so all that it will start, into the group.

@@ -116,6 +116,15 @@ impl Place {
         Ok((inside, made))
     }
 
+    /// The folders of a group at this place, where `outside` has others. Dropping them removes them.
+    pub(crate) fn folders_in(&self, outside: &Place) -> Folders {
+        let others: Vec<&Path> = outside.folders().collect();
+        let mut own: Vec<PathBuf> =
+            self.folders().filter(|it| !others.contains(it)).map(Path::to_owned).collect();
+        own.dedup();
+        Folders(own)
+    }
+
     /// This place of one resource, and `outside` of all that have hierarchies of their own.
     pub(crate) fn only(&self, resource: Resource, outside: &Place) -> Place {
         let own = self.first.iter().filter(|(other, _)| *other == resource);
@@ -162,6 +171,13 @@ impl Folders {
             self.0.push(folder.clone());
         }
         Ok(folder)
+    }
+}
+
+impl Folders {
+    /// They stay.
+    pub(crate) fn leave(&mut self) {
+        self.0.clear();
     }
 }
 

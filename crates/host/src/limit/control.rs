@@ -1,0 +1,245 @@
+//! How a limit is changed and looked at while its command runs: a socket beside the limit's file, by
+//! which the process that started the command answers. One of a group has several.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
+use windtunnel_sys::unix;
+
+use super::holding::Holding;
+use super::resources::{Resources, Used};
+
+/// What is asked: nothing new, to look at it only.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Request {
+    pub(super) resources: Resources,
+    /// Whether rates are to change, which the asking process does itself.
+    pub(super) rates: bool,
+}
+
+/// Why something cannot change, if it cannot.
+type Reply = Result<Used, String>;
+
+/// The thread that answers. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Control {
+    path: PathBuf,
+    holding: Arc<Mutex<Holding>>,
+    stop: Arc<Event>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Server {
+    listener: UnixListener,
+    holding: Arc<Mutex<Holding>>,
+    stop: Arc<Event>,
+    /// Whether programs are under rates.
+    moves: bool,
+}
+
+impl Control {
+    /// Answers at a path, for a limit with rates or without.
+    pub(super) fn start(path: PathBuf, holding: Holding, moves: bool) -> io::Result<Control> {
+        // A process of the same number may have left it.
+        let _ = fs::remove_file(&path);
+        let listener = UnixListener::from(unix::listen(&path, 0o600)?);
+        let (stop, holding) = (Arc::new(Event::open()?), Arc::new(Mutex::new(holding)));
+        let (again, halt) = (Arc::clone(&holding), Arc::clone(&stop));
+        let server = Server { listener, holding: again, stop: halt, moves };
+        let thread = std::thread::Builder::new().name("control".to_owned());
+        let thread = Some(thread.spawn(move || server.run())?);
+        Ok(Control { path, holding, stop, thread })
+    }
+
+    pub(super) fn holding(&self) -> MutexGuard<'_, Holding> {
+        lock(&self.holding)
+    }
+
+    /// Ends the thread, and returns what it has answered for.
+    pub(super) fn finish(mut self) -> Option<Holding> {
+        self.end();
+        let holding = Arc::clone(&self.holding);
+        drop(self);
+        let holding = Arc::into_inner(holding)?;
+        Some(holding.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn end(&mut self) {
+        // The counter of an event cannot overflow by one.
+        let _ = self.stop.raise();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed.
+            let _ = thread.join();
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Server {
+    fn run(self) {
+        loop {
+            let both = [self.stop.as_fd(), self.listener.as_fd()];
+            let mut wanted = both.map(|it| PollFd::from_borrowed_fd(it, PollFlags::IN));
+            // Interrupted: it looks earlier.
+            let _ = poll::wait(&mut wanted, Some(LOOK_EVERY));
+            let [stop, asked] = wanted.map(|it| !it.revents().is_empty());
+            if stop {
+                return;
+            }
+            if asked && let Ok((stream, _)) = self.listener.accept() {
+                // A process that does not ask, or does not read, gets no answer.
+                let _ = self.answer(&stream);
+            }
+            lock(&self.holding).look();
+        }
+    }
+
+    fn answer(&self, stream: &UnixStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut line = String::new();
+        BufReader::new(stream.take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
+        let reply = match serde_json::from_str(&line) {
+            Ok(request) => self.reply(&request),
+            Err(error) => Err(format!("malformed request: {error}")),
+        };
+        write_line(stream, &reply)
+    }
+
+    fn reply(&self, request: &Request) -> Reply {
+        if request.rates && !self.moves {
+            return Err(WITHOUT_RATES.to_owned());
+        }
+        let mut holding = lock(&self.holding);
+        holding.set(&request.resources).map(|()| holding.used())
+    }
+}
+
+/// Asks the processes of a limit, all that there are. The first that refuses is the answer.
+///
+/// # Errors
+/// Why one refuses.
+pub(super) fn ask(folder: &Path, id: &str, request: &Request) -> Result<Option<Used>, String> {
+    let mut used = None;
+    for path in sockets(folder, id) {
+        match ask_one(&path, request) {
+            Ok(seen) => used = used.or(Some(seen?)),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                // A process that was killed has left it.
+                let _ = fs::remove_file(&path);
+            }
+            Err(error) => return Err(format!("{} does not answer: {error}", path.display())),
+        }
+    }
+    Ok(used)
+}
+
+/// Where a process answers for a limit.
+pub(super) fn socket(folder: &Path, id: &str, process: u32) -> PathBuf {
+    folder.join(format!("{id}{SOCKET}{process}"))
+}
+
+/// Removes the sockets of a limit that no process has.
+pub(super) fn remove_all(folder: &Path, id: &str) {
+    for path in sockets(folder, id) {
+        // Another process may have removed it meanwhile.
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn sockets(folder: &Path, id: &str) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let prefix = format!("{id}{SOCKET}");
+    names.filter(|name| name.starts_with(&prefix)).map(|name| folder.join(name)).collect()
+}
+
+fn ask_one(path: &Path, request: &Request) -> io::Result<Reply> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    write_line(&stream, request)?;
+    let mut line = String::new();
+    BufReader::new(stream.take(REPLY_BYTES_MAX)).read_line(&mut line)?;
+    serde_json::from_str(&line).map_err(io::Error::other)
+}
+
+fn write_line(mut stream: &UnixStream, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+fn lock(holding: &Mutex<Holding>) -> MutexGuard<'_, Holding> {
+    // Each change is complete in itself.
+    holding.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Not in the name of a group.
+const SOCKET: &str = ".control.";
+const WITHOUT_RATES: &str =
+    "it was started without --send and --receive, which cannot be added while it runs";
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+const PATIENCE: Duration = Duration::from_secs(2);
+const REQUEST_BYTES_MAX: u64 = 4_096;
+const REPLY_BYTES_MAX: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control(folder: &Path, moves: bool) -> Control {
+        let wanted = Resources { open_files: Some(9), ..Resources::default() };
+        let holding = Holding::prepare(&wanted, false, None).unwrap();
+        Control::start(socket(folder, "downloads", 7), holding, moves).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_limited_cannot_be_changed_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let control = control(folder.path(), false);
+        let ask = |request: &Request| ask(folder.path(), "downloads", request);
+        let seen = ask(&Request::default()).unwrap().unwrap();
+        assert_eq!(seen.open_files.unwrap().asked, 9);
+        let rates = Request { rates: true, ..Request::default() };
+        assert_eq!(ask(&rates).unwrap_err(), WITHOUT_RATES);
+        let resources = Resources { memory: Some(1), ..Resources::default() };
+        let refused = ask(&Request { resources, rates: false }).unwrap_err();
+        assert!(refused.contains("started without --memory"), "{refused}");
+        assert!(control.finish().is_some());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_socket_that_a_killed_process_has_left_is_removed_and_a_bad_request_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = socket(folder.path(), "downloads", 6);
+        drop(UnixListener::bind(&left).unwrap());
+        let control = control(folder.path(), true);
+        let rates = Request { rates: true, ..Request::default() };
+        assert!(ask(folder.path(), "downloads", &rates).unwrap().is_some());
+        assert!(!left.exists());
+        let mut stream = UnixStream::connect(socket(folder.path(), "downloads", 7)).unwrap();
+        stream.write_all(b"{\"share\": 1}\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("{\"Err\":\"malformed request: unknown field"), "{answer}");
+        drop(control);
+    }
+}

@@ -1,0 +1,92 @@
+//! What a command has of memory, processes and descriptors.
+
+use windtunnel_limit::group::{MemoryReading, ProcessReading};
+use windtunnel_limit::watch::Allowed;
+use windtunnel_limit::{Group, Mechanism, Watch};
+
+use crate::limit::resources::AmountUse;
+
+/// The last that was seen.
+#[derive(Debug, Default)]
+pub(super) struct Amounts {
+    memory: MemoryReading,
+    processes: ProcessReading,
+    /// Processes that were ended because they were too many.
+    ended: u64,
+    names: Vec<String>,
+    failure: Option<String>,
+}
+
+impl Amounts {
+    /// Looks at the account of a group.
+    pub(super) fn look(&mut self, group: Option<&mut Group>) {
+        let Some(group) = group else { return };
+        match group.memory() {
+            Some(Ok(seen)) => self.memory = seen,
+            Some(Err(error)) => self.fail(error.to_string()),
+            None => {}
+        }
+        match group.processes() {
+            Some(Ok(seen)) => self.processes = seen,
+            Some(Err(error)) => self.fail(error.to_string()),
+            None => {}
+        }
+    }
+
+    /// Looks at what a watch has seen of what it is to watch.
+    pub(super) fn take(&mut self, watch: &Watch, watched: Allowed) {
+        if let Some(news) = watch.take() {
+            self.names.extend(news.ended.into_iter().map(|(name, _)| name));
+        }
+        let seen = watch.now();
+        if let Some(why) = seen.failure {
+            self.fail(why);
+        }
+        if watched.memory.is_some() {
+            (self.memory.used, self.memory.peak) = (seen.memory, seen.memory_peak);
+            self.memory.killed = seen.ended_for_memory;
+            self.memory.reclaims = seen.ended_for_memory;
+        }
+        if watched.processes.is_some() {
+            (self.processes.count, self.processes.peak) = (seen.processes, seen.processes_peak);
+            self.ended = seen.ended_for_number;
+        }
+    }
+
+    pub(super) fn memory(&self, asked: u64, by: Mechanism) -> AmountUse {
+        let MemoryReading { used, peak, reclaims, killed, .. } = self.memory;
+        let own = AmountUse { met: reclaims, ended: killed, ..self.part(asked, by) };
+        AmountUse { used: Some(used), peak: Some(peak), ..own }
+    }
+
+    pub(super) fn processes(&self, asked: u64, by: Mechanism) -> AmountUse {
+        let ProcessReading { count, peak, refused } = self.processes;
+        let met = refused + self.ended;
+        let own = AmountUse { met, ended: self.ended, ..self.part(asked, by) };
+        AmountUse { used: Some(count), peak: Some(peak), ..own }
+    }
+
+    /// The kernel refuses what is more, and counts nothing.
+    pub(super) fn descriptors(asked: u64) -> AmountUse {
+        Amounts::default().part(asked, Mechanism::PerProcess)
+    }
+
+    fn part(&self, asked: u64, by: Mechanism) -> AmountUse {
+        let is_watched = by == Mechanism::Watch;
+        AmountUse {
+            mechanism: by.to_string(),
+            asked,
+            used: None,
+            peak: None,
+            met: 0,
+            ended: 0,
+            names: if is_watched { self.names.clone() } else { Vec::new() },
+            failure: self.failure.clone(),
+        }
+    }
+
+    /// The first reason counts.
+    fn fail(&mut self, why: String) {
+        self.failure.get_or_insert(why);
+    }
+}

@@ -1,0 +1,158 @@
+//! A limit as it is, and a command that has ended under it: for JSON, and for tables.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use windtunnel_budget::pacing::region::Sum;
+use windtunnel_budget::pacing::{Direction, Escape, Hold, Per, Region};
+
+use super::resources::{Second, Used};
+
+/// A limit as it is.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    /// The name of the group, or the number of the process that started the command.
+    pub id: String,
+    /// What has a budget of its own: tree, process, socket or peer.
+    pub per: &'static str,
+    pub send: Moved,
+    pub receive: Moved,
+    /// Times that sockets or peers had to share the budget of others, because there were too many.
+    pub crowded: u64,
+    pub held: Held,
+    /// Programs, or ways to move bytes, that were seen and that the limit does not hold.
+    pub escapes: u64,
+    /// Of these, how many for which reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_limited: Vec<NotLimited>,
+    /// Of the machine.
+    #[serde(flatten)]
+    pub used: Used,
+}
+
+/// How programs are held.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Held {
+    /// Programs that the preload library was loaded into.
+    pub by_library: u64,
+    /// Processes whose calls the kernel shows before it does them.
+    pub by_notification: u64,
+    /// Calls on sockets that were shown so.
+    pub notified_calls: u64,
+}
+
+/// What is not held, for one reason.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct NotLimited {
+    pub count: u64,
+    pub what: &'static str,
+}
+
+/// What has moved in a direction.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Moved {
+    /// Asked: the limit, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_bps: Option<u64>,
+    pub bytes: u64,
+    /// From the first byte to the last.
+    pub duration_ns: u64,
+    /// Delivered in that time; not there if nothing took any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivered_bps: Option<u64>,
+    /// Time that calls waited for the limit, all threads together.
+    pub waited_ns: u64,
+    /// Calls that waited.
+    pub waits: u64,
+}
+
+/// A command that has ended.
+#[derive(Debug, Serialize)]
+pub struct Ended {
+    /// What wrote it.
+    pub program: String,
+    pub command: Vec<String>,
+    pub duration_ns: u64,
+    /// As a shell shows it.
+    pub exit_code: i32,
+    /// What the command could not see.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<PathBuf>,
+    /// By what else that can be seen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_denied: Vec<String>,
+    /// Of a group: of all its commands so far.
+    #[serde(flatten)]
+    pub status: Status,
+    /// Processor time, where that is limited.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpu_windows: Vec<Second>,
+}
+
+impl Moved {
+    fn of(sum: Sum) -> Moved {
+        let duration_ns = sum.last_ns.saturating_sub(sum.first_ns);
+        let bits = u128::from(sum.bytes) * 8_000_000_000;
+        let delivered = bits.checked_div(u128::from(duration_ns));
+        Moved {
+            limit_bps: (sum.rate_bps != 0).then_some(sum.rate_bps),
+            bytes: sum.bytes,
+            duration_ns,
+            delivered_bps: delivered.and_then(|rate| u64::try_from(rate).ok()),
+            waited_ns: sum.waited_ns,
+            waits: sum.waits,
+        }
+    }
+}
+
+/// The name of what has a budget of its own.
+#[must_use]
+pub fn name_of(per: Per) -> &'static str {
+    match per {
+        Per::Tree => "tree",
+        Per::Process => "process",
+        Per::Socket => "socket",
+        Per::Peer => "peer",
+    }
+}
+
+impl Status {
+    pub(super) fn of(id: String, region: &Region, used: Used) -> Status {
+        Status {
+            id,
+            per: name_of(region.per()),
+            send: Moved::of(region.sum(Direction::Send)),
+            receive: Moved::of(region.sum(Direction::Receive)),
+            crowded: region.crowded(),
+            held: Held {
+                by_library: region.held(Hold::Library),
+                by_notification: region.held(Hold::Notification),
+                notified_calls: region.shown(),
+            },
+            escapes: Escape::ALL.into_iter().map(|why| region.escapes(why)).sum(),
+            not_limited: not_limited(region),
+            used,
+        }
+    }
+}
+
+fn not_limited(region: &Region) -> Vec<NotLimited> {
+    let each = Escape::ALL.into_iter();
+    let each = each.map(|why| NotLimited { count: region.escapes(why), what: sentence(why) });
+    each.filter(|it| it.count > 0).collect()
+}
+
+/// What something is that is not held, in the plural, and why.
+fn sentence(why: Escape) -> &'static str {
+    match why {
+        Escape::Spawned => {
+            "static programs that were started by posix_spawn(3), system(3) or popen(3), where a \
+             filter would hold the program that starts them as well"
+        }
+        Escape::NoFilter => {
+            "programs that the library cannot enter and for which no filter could be installed"
+        }
+        Escape::Stdio => "streams of the C library on sockets (fdopen(3))",
+        Escape::Hidden => "processes whose descriptors may not be looked at",
+    }
+}
