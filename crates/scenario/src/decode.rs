@@ -35,6 +35,7 @@ pub(crate) use fault::{Amount, EndDraft, FlapDraft};
 pub(crate) use file::{Draft, File, decode_file};
 pub(crate) use lan::LanDraft;
 pub(crate) use limits::decode_new_cpu;
+pub use limits::parse_processors;
 pub(crate) use link::{LinkDraft, LinkKeys};
 pub(crate) use machine::MachineKeys;
 pub(crate) use model::{ModelDraft, Paths};

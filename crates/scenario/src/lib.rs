@@ -59,6 +59,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 use windtunnel_model::{LinkId, Plan, Span};
 
+pub use decode::parse_processors;
 pub use error::{Errors, Mistake, Notice};
 pub use live::{Moment, PatchError, check_patch, parse_events, parse_limit, parse_patch};
 pub use position::Place;

@@ -328,6 +328,17 @@ impl Form for Processors {
     }
 }
 
+/// Reads processors as `cpu` of a file does, `25%` of one or `2.5`: in thousandths.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn parse_processors(text: &str) -> Result<u32, String> {
+    read_processors(text).map_err(|(message, hint)| {
+        let message = message.strip_prefix("cpu: ").unwrap_or(&message);
+        hint.map_or_else(|| message.to_owned(), |hint| format!("{message}: {hint}"))
+    })
+}
+
 /// Thousandths of a processor; or what is wrong, and how to repair it.
 fn read_processors(text: &str) -> Result<u32, (String, Option<&'static str>)> {
     let shown = shorten(text);
