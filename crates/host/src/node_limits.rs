@@ -18,9 +18,10 @@ use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, Time};
 use windtunnel_sys::limits;
 
-pub(crate) use account::{Account, Window};
+pub(crate) use account::{Account, Window, exceeded};
 pub(crate) use bound::{Bound, Kind, Reached};
 pub(crate) use change::Change;
+pub(crate) use enforce::data_of;
 pub(crate) use owner::Owner;
 
 use groups::NodeGroups;

@@ -1,4 +1,7 @@
-//! `limit`: programs on the machine's own network that move no more bytes than they may.
+//! `limit`: programs on the machine's own network that move no more bytes, and use no more of the
+//! machine, than they may.
+
+mod ended;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -7,8 +10,12 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use windtunnel_budget::pacing::Per;
-use windtunnel_host::limit::{self, Ended, Held, LimitError, Moved, Status, Wanted};
-use windtunnel_model::{Rate, Span};
+use windtunnel_host::limit::{
+    self, AmountUse, Ended, LimitError, Moved, Resources, Status, Wanted,
+};
+use windtunnel_model::demand::Demand;
+use windtunnel_model::{Bytes, Rate};
+use windtunnel_scenario::parse_processors;
 
 use crate::arguments::Format;
 use crate::exit::Exit;
@@ -18,11 +25,14 @@ use crate::render::quantity;
 use crate::render::table::{Align, Table};
 use crate::verb::Outcome;
 
-/// Run a command on the machine's own network with no more bandwidth than this
+/// Run a command on the machine's own network with no more bandwidth, processor time or memory than
+/// this
 ///
 /// The command and all that it starts share one budget for each direction: of bytes that they send
 /// and receive on sockets of TCP and UDP, loopback included. Calls wait until their bytes may move.
-/// Neither root nor a namespace is needed. It exits with the code of the command.
+/// Processor time, memory and processes are held by control groups where these can be made, else by
+/// stopping or ending programs. Neither root nor a namespace is needed. It exits with the code of the
+/// command.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -34,6 +44,11 @@ pub(crate) struct Arguments {
     order: Option<Order>,
     #[command(flatten)]
     rates: Rates,
+    #[command(flatten)]
+    parts: Parts,
+    /// Files and sockets that each process may have open
+    #[arg(long, value_name = "N", env = "WINDTUNNEL_OPEN_FILES", value_parser = open_files)]
+    open_files: Option<u64>,
     /// A file or folder that the command and all that it starts can neither read, write nor list;
     /// may be given several times
     #[arg(long, value_name = "PATH", env = "WINDTUNNEL_DENY_PATH", value_delimiter = ':')]
@@ -68,6 +83,8 @@ struct Set {
     #[command(flatten)]
     rates: Rates,
     #[command(flatten)]
+    parts: Parts,
+    #[command(flatten)]
     format: Format,
 }
 
@@ -87,6 +104,20 @@ struct Rates {
     /// The most bytes a second to receive
     #[arg(long, value_name = "RATE", env = "WINDTUNNEL_RECEIVE", value_parser = rate)]
     receive: Option<u64>,
+}
+
+/// What the command and all that it starts may use of the machine together.
+#[derive(Debug, clap::Args)]
+struct Parts {
+    /// Processor time: `25%` of a processor, or `2.5` processors
+    #[arg(long, value_name = "SHARE", env = "WINDTUNNEL_CPU", value_parser = parse_processors)]
+    cpu: Option<u32>,
+    /// Memory, such as 256MB
+    #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_MEMORY", value_parser = memory)]
+    memory: Option<u64>,
+    /// Processes and threads
+    #[arg(long, value_name = "N", env = "WINDTUNNEL_PIDS", value_parser = pids)]
+    pids: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -113,23 +144,30 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 
 impl Arguments {
     fn run(&self) -> Outcome {
-        let rates = self.rates.both();
-        if rates == [None; 2] && self.group.is_none() && self.deny_path.is_empty() {
+        let wanted = self.wanted();
+        let is_limited = wanted.rates != [None; 2] || wanted.group.is_some();
+        if !is_limited && wanted.resources.is_none() && wanted.denied.is_empty() {
             let failure = Failure::new(Exit::Usage, "nothing is limited");
-            return Err(failure.hint("give --send RATE, --receive RATE or --deny-path PATH"));
+            return Err(failure.hint(
+                "give --send RATE, --receive RATE, --cpu SHARE, --memory SIZE, --pids N, \
+                 --open-files N or --deny-path PATH",
+            ));
         }
-        let per = self.per.map(Each::per);
-        let denied = self.deny_path.clone();
-        let wanted = Wanted { group: self.group.clone(), per, rates, denied };
         let ended = limit::command(&wanted, &self.command, waits).map_err(failed)?;
-        if rates != [None; 2] || self.group.is_some() {
-            lines(&ended.status).iter().for_each(|line| output::talk(line));
-        }
-        for what in &ended.not_denied {
-            output::talk(&format!("NOT DENIED: {what}"));
-        }
+        ended::lines(&ended, is_limited).iter().for_each(|line| output::talk(line));
         self.write(&ended)?;
         Ok(u8::try_from(ended.exit_code).unwrap_or(u8::MAX))
+    }
+
+    fn wanted(&self) -> Wanted {
+        let resources = Resources { open_files: self.open_files, ..self.parts.resources() };
+        Wanted {
+            group: self.group.clone(),
+            per: self.per.map(Each::per),
+            rates: self.rates.both(),
+            resources,
+            denied: self.deny_path.clone(),
+        }
     }
 
     fn write(&self, ended: &Ended) -> Result<(), Failure> {
@@ -146,12 +184,13 @@ impl Arguments {
 
 impl Set {
     fn run(&self) -> Outcome {
-        let rates = self.rates.both();
-        if rates == [None; 2] {
+        let (rates, resources) = (self.rates.both(), self.parts.resources());
+        if rates == [None; 2] && resources.is_none() {
             let failure = Failure::new(Exit::Usage, "nothing is to change");
-            return Err(failure.hint("give --send RATE, --receive RATE or both"));
+            return Err(failure
+                .hint("give --send RATE, --receive RATE, --cpu SHARE, --memory SIZE or --pids N"));
         }
-        show(vec![limit::set(&self.id, rates).map_err(failed)?], &self.format)
+        show(vec![limit::set(&self.id, rates, &resources).map_err(failed)?], &self.format)
     }
 }
 
@@ -164,6 +203,13 @@ impl List {
 impl Rates {
     fn both(&self) -> [Option<u64>; 2] {
         [self.send, self.receive]
+    }
+}
+
+impl Parts {
+    fn resources(&self) -> Resources {
+        let Parts { cpu, memory, pids } = *self;
+        Resources { cpu_millis: cpu, memory, pids, open_files: None }
     }
 }
 
@@ -197,54 +243,27 @@ fn table(limits: &[Status]) -> String {
         ("sent", Align::Right),
         ("receive", Align::Right),
         ("received", Align::Right),
+        ("cpu", Align::Right),
+        ("memory", Align::Right),
+        ("pids", Align::Right),
     ]);
     for limit in limits {
         let asked = |moved: &Moved| moved.limit_bps.map_or_else(|| "-".to_owned(), quantity::rate);
         let moved = |moved: &Moved| quantity::bytes(moved.bytes);
         let Status { id, per, send, receive, .. } = limit;
         let sent = [asked(send), moved(send), asked(receive), moved(receive)];
-        table.row([id.clone(), (*per).to_owned()].into_iter().chain(sent));
+        let part = |part: &Option<AmountUse>, value: fn(u64) -> String| {
+            part.as_ref().map_or_else(|| "-".to_owned(), |part| ended::of(part, value))
+        };
+        let used = &limit.used;
+        let parts = [
+            used.cpu.as_ref().map_or_else(|| "-".to_owned(), ended::processors),
+            part(&used.memory, quantity::bytes),
+            part(&used.pids, |count| count.to_string()),
+        ];
+        table.row([id.clone(), (*per).to_owned()].into_iter().chain(sent).chain(parts));
     }
     table.render("")
-}
-
-/// What was asked and delivered.
-fn lines(status: &Status) -> Vec<String> {
-    let each = [("sent", &status.send), ("received", &status.receive)];
-    let parts: Vec<String> = each.map(|(verb, moved)| part(verb, moved)).into();
-    let mut lines = vec![format!("limit: {}", parts.join("; "))];
-    if status.crowded > 0 {
-        lines.push(format!(
-            "not limited alone: {} times there was no room for another budget, and one was shared",
-            status.crowded
-        ));
-    }
-    if status.held.by_notification > 0 {
-        lines.push(held(&status.held));
-    }
-    let not_limited = status.not_limited.iter();
-    lines.extend(
-        not_limited.map(|it| format!("NOT LIMITED: {} {}; see docs/limit.md", it.count, it.what)),
-    );
-    lines
-}
-
-/// How programs were held.
-fn held(held: &Held) -> String {
-    format!(
-        "held: {} programs by the library; {} processes, static or without it, by notification, in {} \
-         calls",
-        held.by_library, held.by_notification, held.notified_calls
-    )
-}
-
-fn part(verb: &str, moved: &Moved) -> String {
-    let bytes = quantity::bytes(moved.bytes);
-    let delivered = moved.delivered_bps.map(quantity::rate);
-    let delivered = delivered.map(|rate| format!(" at {rate}")).unwrap_or_default();
-    let Some(limit) = moved.limit_bps else { return format!("{verb} {bytes}{delivered}") };
-    let waited = quantity::span(Span::from_nanos(moved.waited_ns));
-    format!("{verb} {bytes}{delivered} of {}, waited {waited}", quantity::rate(limit))
 }
 
 fn waits() {
@@ -259,6 +278,25 @@ fn rate(text: &str) -> Result<u64, String> {
         return Ok(0);
     }
     text.parse::<Rate>().map(Rate::bits_per_second).map_err(|error| error.to_string())
+}
+
+/// A size in bytes.
+fn memory(text: &str) -> Result<u64, String> {
+    let Bytes(bytes) = text.parse().map_err(|error| format!("{error}"))?;
+    if bytes == 0 { Err("without memory nothing runs".to_owned()) } else { Ok(bytes) }
+}
+
+fn pids(text: &str) -> Result<u32, String> {
+    whole(text, 1, Demand::PIDS_MAX)
+}
+
+fn open_files(text: &str) -> Result<u64, String> {
+    whole(text, Demand::OPEN_FILES_MIN, Demand::OPEN_FILES_MAX).map(u64::from)
+}
+
+fn whole(text: &str, least: u32, most: u32) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("write a whole number from {least} to {most}"))
 }
 
 /// The name of a group: a file's, and not the number of a process.
@@ -292,6 +330,12 @@ fn failed(error: LimitError) -> Failure {
             (Exit::Usage.code(), None)
         }
         LimitError::DenyHere(_) => (Exit::Usage.code(), Some("start it in another folder")),
+        LimitError::GroupOfKernel { .. } => (
+            Exit::Machine.code(),
+            Some("without --group such a limit holds by other means; `windtunnel doctor` explains"),
+        ),
+        LimitError::NotOfGroup(_) => (Exit::Usage.code(), Some("use another name")),
+        LimitError::Refused { .. } => (Exit::Usage.code(), None),
         LimitError::Per { .. } => {
             (Exit::Usage.code(), Some("leave --per out, or use another name"))
         }
@@ -312,6 +356,8 @@ mod tests {
         assert_eq!((rate("1MB/s"), rate("none")), (Ok(8_000_000), Ok(0)));
         assert!(rate("1").is_err());
         assert!(group("downloads").is_ok());
+        assert_eq!((memory("1MB"), pids("0").is_err()), (Ok(1_000_000), true));
+        assert!(open_files("7").is_err() && open_files("8").is_ok() && memory("0B").is_err());
         assert!(group("4711").is_err() && group("../x").is_err() && group("").is_err());
     }
 }

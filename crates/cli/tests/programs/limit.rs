@@ -9,6 +9,8 @@
 mod notified;
 #[path = "limit/paths.rs"]
 mod paths;
+#[path = "limit/resources.rs"]
+mod resources;
 
 use std::fs;
 use std::net::TcpListener;

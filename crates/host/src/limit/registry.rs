@@ -12,6 +12,10 @@ use windtunnel_budget::pacing::{Direction, Per};
 use windtunnel_sys::limited::Limited;
 use windtunnel_sys::{clock, process};
 
+use super::control::{self, Control, Request};
+use super::holding::Holding;
+use super::note::Note;
+use super::resources::{Resources, Second, Used};
 use super::{LimitError, Status, Wanted, name_of, system};
 
 /// A limit that this process has a part in.
@@ -22,6 +26,8 @@ pub struct Shared {
     /// Locked.
     file: File,
     region: Limited,
+    /// The control group that commands of this name are in already.
+    note: Option<Note>,
 }
 
 impl Shared {
@@ -42,16 +48,61 @@ impl Shared {
         if is_new {
             let rates = wanted.rates.map(|rate| rate.unwrap_or(0));
             region.begin(clock::monotonic_ns(), 0, per, rates);
-            // Others have waited for this.
-            flock(&file, FlockOperation::LockShared)
-                .map_err(|error| system("share the file of a limit")(error.into()))?;
         } else if wanted.per.is_some_and(|wanted| wanted != region.per()) {
             let (is, wanted) = (name_of(region.per()), name_of(per));
             return Err(LimitError::Per { name: id, is, wanted });
         } else {
             change(&region, wanted.rates);
         }
-        Ok(Shared { id, path, file, region })
+        let note = if is_new { forget(&path) } else { Note::read(&path) };
+        Ok(Shared { id, path, file, region, note })
+    }
+
+    /// The control group of other commands of this name, with what it limits.
+    pub(super) fn group(&self) -> Option<(&str, Resources)> {
+        self.note.as_ref().map(|note| (note.address.as_str(), note.resources))
+    }
+
+    /// Says to other commands what is shared, and to those that run what is new of it.
+    pub(super) fn publish(
+        &mut self,
+        holding: &Holding,
+        newer: &Resources,
+    ) -> Result<(), LimitError> {
+        let is_named = self.id.parse::<u32>().is_err();
+        if let Some(address) = holding.address().filter(|_| is_named) {
+            let resources = Resources { open_files: None, ..*holding.asked() };
+            let note = Note { address, resources };
+            note.write(&self.path).map_err(system("share a control group"))?;
+            if self.note.is_some() {
+                let resources = Resources { open_files: None, ..*newer };
+                let request = Request { resources, rates: false };
+                // A process that does not answer goes on with the same group.
+                let _ = control::ask(self.folder(), &self.id, &request);
+            }
+        }
+        self.admit_others().map_err(system("share the file of a limit"))
+    }
+
+    /// Others have waited for this.
+    fn admit_others(&self) -> io::Result<()> {
+        Ok(flock(&self.file, FlockOperation::LockShared)?)
+    }
+
+    /// Where this process answers for the limit.
+    pub(super) fn socket(&self) -> PathBuf {
+        control::socket(self.folder(), &self.id, std::process::id())
+    }
+
+    /// Ends what holds the command. Returns what it has had.
+    pub(super) fn end(&self, control: Control, began_ns: u64) -> (Used, Vec<Second>) {
+        let is_last = flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let ended = control.finish().map(|holding| holding.end(is_last, began_ns));
+        ended.unwrap_or_default()
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -63,8 +114,8 @@ impl Shared {
         Limited::open(&self.file)
     }
 
-    pub(super) fn status(&self) -> Status {
-        Status::of(self.id.clone(), &self.region)
+    pub(super) fn status(&self, used: Used) -> Status {
+        Status::of(self.id.clone(), &self.region, used)
     }
 }
 
@@ -73,35 +124,61 @@ impl Drop for Shared {
         if flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             // Another process removes it otherwise.
             let _ = fs::remove_file(&self.path);
+            forget(&self.path);
         }
     }
+}
+
+/// Removes what goes with a limit that is no more: its note, and sockets of processes that were
+/// killed.
+fn forget(limit: &Path) -> Option<Note> {
+    // Most have none.
+    let _ = fs::remove_file(Note::path(limit));
+    if let (Some(folder), Some(id)) = (limit.parent(), limit.file_name()) {
+        control::remove_all(folder, &id.to_string_lossy());
+    }
+    None
 }
 
 /// Changes a limit that there is, and says what it is now. Waits begin anew at the new rates.
 ///
 /// # Errors
-/// If there is none of this name.
-pub fn set(id: &str, rates: [Option<u64>; 2]) -> Result<Status, LimitError> {
-    let mut found = folders().into_iter().filter_map(|folder| live(&folder.join(id)));
-    let region = found.next().ok_or_else(|| LimitError::NoLimit(id.to_owned()))?;
+/// If there is none of this name, or what is to change cannot be.
+pub fn set(id: &str, rates: [Option<u64>; 2], resources: &Resources) -> Result<Status, LimitError> {
+    let found = folders().into_iter().find_map(|folder| Some((live(&folder.join(id))?, folder)));
+    let (region, folder) = found.ok_or_else(|| LimitError::NoLimit(id.to_owned()))?;
+    let request = Request { resources: *resources, rates: rates != [None; 2] };
+    let used = control::ask(&folder, id, &request);
+    let used = used.map_err(|why| LimitError::Refused { id: id.to_owned(), why })?;
     change(&region, rates);
-    Ok(Status::of(id.to_owned(), &region))
+    let path = folder.join(id);
+    if let Some(mut note) = Note::read(&path) {
+        note.resources.replace(resources);
+        note.write(&path).map_err(system("share a control group"))?;
+    }
+    Ok(Status::of(id.to_owned(), &region, used.unwrap_or_default()))
 }
 
 /// The limits of this user under which commands run, by their names.
 #[must_use]
 pub fn list() -> Vec<Status> {
-    let files = folders().into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
-    let mut limits: Vec<Status> = files
-        .flatten()
-        .filter_map(|file| {
-            let id = file.file_name().into_string().ok()?;
-            let region = live(&file.path())?;
-            Some(Status::of(id, &region))
-        })
-        .collect();
+    let mut limits: Vec<Status> = folders().iter().flat_map(|folder| list_in(folder)).collect();
     limits.sort_by(|a, b| a.id.cmp(&b.id));
     limits
+}
+
+fn list_in(folder: &Path) -> Vec<Status> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    // Those with a dot go with a limit.
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let names: Vec<String> = names.filter(|name| !name.contains('.')).collect();
+    let status = |id: String| {
+        let region = live(&folder.join(&id))?;
+        // One that does not answer is listed all the same.
+        let used = control::ask(folder, &id, &Request::default()).ok().flatten();
+        Some(Status::of(id, &region, used.unwrap_or_default()))
+    };
+    names.into_iter().filter_map(status).collect()
 }
 
 fn change(region: &Limited, rates: [Option<u64>; 2]) {
@@ -136,6 +213,7 @@ fn live(path: &Path) -> Option<Limited> {
         if is_at(&file, path) {
             // Another process may have removed it meanwhile.
             let _ = fs::remove_file(path);
+            forget(path);
         }
         return None;
     }
@@ -203,16 +281,18 @@ mod tests {
     use super::*;
 
     fn wanted(rates: [Option<u64>; 2]) -> Wanted {
-        Wanted { group: Some("downloads".to_owned()), per: None, rates, denied: Vec::new() }
+        let (per, denied, resources) = (None, Vec::new(), Resources::default());
+        Wanted { group: Some("downloads".to_owned()), per, rates, resources, denied }
     }
 
     #[test]
     fn a_group_is_one_limit_until_its_last_user_has_gone() {
         let folder = tempfile::tempdir().unwrap();
         let first = Shared::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
+        first.admit_others().unwrap();
         let second = Shared::join_in(folder.path(), &wanted([None, Some(16_000)])).unwrap();
         let rates = |shared: &Shared| {
-            let status = shared.status();
+            let status = shared.status(Used::default());
             (status.send.limit_bps, status.receive.limit_bps)
         };
         assert_eq!(rates(&first), (Some(8_000), Some(16_000)));
@@ -234,7 +314,10 @@ mod tests {
         region.unwrap().begin(1, 0, Per::Socket, [1, 1]);
         drop(left);
         let shared = Shared::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
-        assert_eq!((shared.status().per, shared.status().receive.limit_bps), ("tree", None));
+        assert_eq!(
+            (shared.status(Used::default()).per, shared.status(Used::default()).receive.limit_bps),
+            ("tree", None)
+        );
         drop(shared);
         File::create_new(&path).unwrap();
         assert!(live(&path).is_none() && !path.exists());
@@ -243,7 +326,8 @@ mod tests {
     #[test]
     fn a_group_has_one_kind_of_budgets() {
         let folder = tempfile::tempdir().unwrap();
-        let _first = Shared::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
+        let first = Shared::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
+        first.admit_others().unwrap();
         let other = Wanted { per: Some(Per::Socket), ..wanted([None; 2]) };
         let error = Shared::join_in(folder.path(), &other).unwrap_err().to_string();
         assert_eq!(

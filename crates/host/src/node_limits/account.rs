@@ -56,14 +56,7 @@ impl Account {
 
     /// The windows in which the limit was exceeded.
     pub(crate) fn exceeded(&self) -> Vec<&Window> {
-        let mut owed_ns = 0;
-        let mut exceeds = |window: &&Window| {
-            let exceeds = window.is_exceeded(owed_ns);
-            let missed_ns = (owed_ns + window.asked_ns()).saturating_sub(window.used_ns);
-            owed_ns = missed_ns.min(OWED_NS_MAX);
-            exceeds
-        };
-        self.windows.iter().filter(&mut exceeds).collect()
+        exceeded(&self.windows)
     }
 
     /// The limit could not be held. The first reason counts.
@@ -77,6 +70,18 @@ impl Account {
         self.owner.validate(plan)?;
         ensure(self.windows.iter().all(sane), || "it has limited nodes for no time".to_owned())
     }
+}
+
+/// Of windows in the order of time, those in which the limit was exceeded.
+pub(crate) fn exceeded(windows: &[Window]) -> Vec<&Window> {
+    let mut owed_ns = 0;
+    let mut exceeds = |window: &&Window| {
+        let exceeds = window.is_exceeded(owed_ns);
+        let missed_ns = (owed_ns + window.asked_ns()).saturating_sub(window.used_ns);
+        owed_ns = missed_ns.min(OWED_NS_MAX);
+        exceeds
+    };
+    windows.iter().filter(&mut exceeds).collect()
 }
 
 impl Window {

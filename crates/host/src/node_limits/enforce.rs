@@ -123,7 +123,7 @@ impl Limited {
 /// What a process may have of memory for itself where memory is only watched, in use or not: so much
 /// that programs do not meet it that use less than their limit, and no more, as it bounds what one
 /// can take between two looks.
-fn data_of(memory: u64) -> u64 {
+pub(crate) fn data_of(memory: u64) -> u64 {
     memory.saturating_mul(4).max(memory.saturating_add(DATA_LEAST))
 }
 
