@@ -117,9 +117,21 @@ impl AsFd for Listener {
 /// # Errors
 /// What seccomp(2) says.
 pub fn refuse_hidden_ways() -> io::Result<()> {
-    let instructions = filter::refusals();
-    let program =
-        filter::Program { length: filter::REFUSALS_LENGTH, instructions: instructions.as_ptr() };
+    refuse(&filter::refusals())
+}
+
+/// Has the kernel refuse the ways to send that [`Filter::Destinations`] does not show, with
+/// `EACCES`, to the calling thread and to all that it starts.
+///
+/// # Errors
+/// What seccomp(2) says.
+pub fn refuse_other_ways() -> io::Result<()> {
+    refuse(&filter::other_ways())
+}
+
+/// A process without rights renounces those of programs for that (`PR_SET_NO_NEW_PRIVS`).
+fn refuse(instructions: &[filter::Instruction]) -> io::Result<()> {
+    let program = filter::Program::of(instructions);
     // SAFETY: the program and its instructions live, and the kernel copies them.
     let install = || unsafe {
         libc::syscall(libc::SYS_seccomp, filter::SET_MODE_FILTER, 0, &raw const program)
@@ -129,6 +141,16 @@ pub fn refuse_hidden_ways() -> io::Result<()> {
     }
     rustix::thread::set_no_new_privs(true)?;
     if install() == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Which calls of a program a supervisor is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// All through which bytes can move ([`filter::program`]).
+    #[default]
+    Bytes,
+    /// Those that can name the other end of what is sent ([`filter::destinations`]).
+    Destinations,
 }
 
 /// Bytes of the message with which a listener is handed over: see `install`.
@@ -156,23 +178,30 @@ impl Handover {
     }
 }
 
-/// In a process that is about to run another program: installs [`filter`] and hands the listener to
+/// In a process that is about to run another program: installs a filter and hands the listener to
 /// the other end of `socket`, in a message of eight known bytes, the errno with which installing
-/// failed, and the name of the program. Where the other end is closed, nothing is installed. System
-/// calls only, no allocation.
+/// failed, and the name of the program. Where the other end is closed, nothing is installed. Returns why
+/// nothing was, if so. System calls only, no allocation.
 ///
 /// # Errors
 /// What sendmsg(2) says; the calls of the process then fail with `ENOSYS`.
-pub(crate) fn install(socket: BorrowedFd<'_>, program: &[u8]) -> Result<(), Errno> {
+pub(crate) fn install(
+    socket: BorrowedFd<'_>,
+    program: &[u8],
+    filter: Filter,
+) -> Result<Option<Errno>, Errno> {
     let mut message = [0; HANDOVER_BYTES];
     message[..4].copy_from_slice(&HANDOVER_MAGIC);
     let cut = &program[..program.len().min(HANDOVER_BYTES - 8)];
     message[8..8 + cut.len()].copy_from_slice(cut);
     if is_closed(socket) {
-        return Ok(());
+        return Ok(Some(Errno::PIPE));
     }
-    let instructions = filter::program();
-    let program = filter::Program::of(&instructions);
+    let (bytes, destinations) = (filter::program(), filter::destinations());
+    let program = match filter {
+        Filter::Bytes => filter::Program::of(&bytes),
+        Filter::Destinations => filter::Program::of(&destinations),
+    };
     // SAFETY: the program and its instructions live, and the kernel copies them.
     let listener = unsafe {
         libc::syscall(libc::SYS_seccomp, filter::SET_MODE_FILTER, filter::FLAGS, &raw const program)
@@ -180,12 +209,12 @@ pub(crate) fn install(socket: BorrowedFd<'_>, program: &[u8]) -> Result<(), Errn
     if listener < 0 {
         let errno = Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO);
         message[4..8].copy_from_slice(&errno.raw_os_error().to_le_bytes());
-        return hand_over(socket, &message, None);
+        return hand_over(socket, &message, None).map(|()| Some(errno));
     }
     #[expect(clippy::cast_possible_truncation, reason = "descriptors are below 2^31")]
     // SAFETY: the kernel has just made the descriptor for the caller.
     let listener = unsafe { OwnedFd::from_raw_fd(listener as libc::c_int) };
-    hand_over(socket, &message, Some(listener.as_fd()))
+    hand_over(socket, &message, Some(listener.as_fd())).map(|()| None)
 }
 
 /// Whether the other end is closed: the supervisor has gone before the program came.
@@ -231,7 +260,8 @@ const _: () = assert!(size_of::<libc::seccomp_notif_resp>() == 24);
 #[cfg(test)]
 mod tests {
     use super::filter::{
-        HANDOVER_FLAGS, Instruction, LENGTH, PROBE, PROBE_ERRNO, number, program, refusals,
+        HANDOVER_FLAGS, Instruction, LENGTH, PROBE, PROBE_ERRNO, destinations, number, other_ways,
+        program, refusals,
     };
 
     /// What the program returns for a call: an interpreter of the five instructions it is made of.
@@ -249,7 +279,8 @@ mod tests {
                     loaded = match value {
                         0 => call,
                         4 => architecture,
-                        16 | 32 => argument,
+                        16 | 24 | 32 | 48 => argument,
+                        52 => 0,
                         other => panic!("loads from {other}"),
                     };
                     true
@@ -292,6 +323,33 @@ mod tests {
     }
 
     #[test]
+    fn calls_that_name_another_end_are_shown_and_other_ways_to_send_are_refused() {
+        let shown = |call, argument| answer(&destinations(), HERE, call, argument);
+        for call in [number::CONNECT, number::SENDMSG, number::SENDMMSG] {
+            assert_eq!(shown(call, 7), NOTIFY, "{call}");
+        }
+        assert_eq!((shown(number::SENDTO, 0), shown(number::SENDTO, 64)), (ALLOW, NOTIFY));
+        assert_eq!(shown(number::SENDMSG, HANDOVER_FLAGS), ALLOW);
+        assert_eq!((shown(number::WRITE, 7), shown(number::SOCKET, 7)), (ALLOW, ALLOW));
+        assert_eq!(answer(&destinations(), 0x4000_0003, number::CONNECT, 7), ALLOW);
+        let other =
+            |architecture, call, argument| answer(&other_ways(), architecture, call, argument);
+        let refused = 0x0005_0000 | 13;
+        assert_eq!(other(HERE, number::SOCKET, 17), refused);
+        assert_eq!(other(HERE, number::SETSOCKOPT, 132), refused);
+        assert_eq!(other(HERE, 0x4000_0000 | number::SOCKET, 2), refused);
+        assert_eq!(other(0x4000_0003, 102, 3), refused);
+        for (architecture, call, argument) in [
+            (HERE, number::SOCKET, 2),
+            (HERE, number::SETSOCKOPT, 6),
+            (HERE, number::READ, 17),
+            (0x4000_0003, 4, 17),
+        ] {
+            assert_eq!(other(architecture, call, argument), ALLOW, "{call}");
+        }
+    }
+
+    #[test]
     fn the_calls_of_other_architectures_pass() {
         assert_eq!(verdict(0x4000_0003, number::READ, 0), ALLOW);
         assert_eq!(verdict(HERE, 0x4000_0000 | number::READ, 0), ALLOW);
@@ -330,6 +388,7 @@ mod tests {
             (number::SENDMMSG, libc::SYS_sendmmsg),
             (number::RECVMMSG, libc::SYS_recvmmsg),
             (number::SHUTDOWN, libc::SYS_shutdown),
+            (number::SETSOCKOPT, libc::SYS_setsockopt),
             (number::EXECVE, libc::SYS_execve),
             (number::EXECVEAT, libc::SYS_execveat),
             (number::EXIT_GROUP, libc::SYS_exit_group),

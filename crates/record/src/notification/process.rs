@@ -116,19 +116,41 @@ pub fn read_words(thread: i32, address: u64, most: usize) -> Vec<u64> {
 /// The address of the Internet's protocols that `struct sockaddr` in the memory of a process names.
 #[must_use]
 pub fn read_address(thread: i32, address: u64, length: u64) -> Option<SocketAddr> {
+    try_address(thread, address, length, false).ok().flatten()
+}
+
+/// The same; `None`: it names another protocol. `sends`: an address of no family is one of IPv4, as
+/// the kernel takes it where a message is sent (`udp_sendmsg`).
+///
+/// # Errors
+/// If the memory cannot be read.
+pub fn try_address(
+    thread: i32,
+    address: u64,
+    length: u64,
+    sends: bool,
+) -> io::Result<Option<SocketAddr>> {
+    let unread = || io::Error::from(io::ErrorKind::InvalidData);
     let words =
-        read_words(thread, address, usize::try_from(length.min(32)).ok()?.div_ceil(8).min(4));
+        read_words(thread, address, usize::try_from(length.min(32)).unwrap_or(0).div_ceil(8));
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let family = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
-    let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
+    let part = |range: std::ops::Range<usize>| bytes.get(range).ok_or_else(unread);
+    let family = u16::from_ne_bytes(part(0..2)?.try_into().map_err(|_| unread())?);
     let ip: IpAddr = match family {
-        AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(bytes.get(4..8)?).ok()?).into(),
-        AF_INET6 => Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(8..24)?).ok()?).into(),
-        _ => return None,
+        AF_UNSPEC if !sends => return Ok(None),
+        AF_INET | AF_UNSPEC => {
+            Ipv4Addr::from(<[u8; 4]>::try_from(part(4..8)?).map_err(|_| unread())?).into()
+        }
+        AF_INET6 => {
+            Ipv6Addr::from(<[u8; 16]>::try_from(part(8..24)?).map_err(|_| unread())?).into()
+        }
+        _ => return Ok(None),
     };
-    Some(SocketAddr::new(ip, port))
+    let port = u16::from_be_bytes(part(2..4)?.try_into().map_err(|_| unread())?);
+    Ok(Some(SocketAddr::new(ip, port)))
 }
 
 const BELIEVED_NS: u64 = 1_000_000_000;
+const AF_UNSPEC: u16 = 0;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;

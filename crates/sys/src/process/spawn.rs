@@ -21,6 +21,7 @@ use rustix::process::{Pid, Signal};
 use child::Prepared;
 
 use crate::ffi::check;
+use crate::seccomp::Filter;
 
 /// What to start, and as what. Lists are complete: nothing is inherited by name.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +53,10 @@ pub struct SpawnPlan<'a> {
     /// the other end of this socket ([`crate::seccomp`]). Needs `CAP_SYS_ADMIN` in the user
     /// namespace in which the program starts, or else `no_new_privs`.
     pub supervisor: Option<BorrowedFd<'a>>,
+    /// Which calls are shown.
+    pub filter: Filter,
+    /// Whether the program does not start where its calls cannot be shown.
+    pub must_show: bool,
     /// The nice value, -20 to 19, or the caller's.
     pub nice: Option<i32>,
     /// Control groups that the program enters, as their open `cgroup.procs`.
@@ -146,6 +151,8 @@ impl<'a> SpawnPlan<'a> {
             drop_capabilities: false,
             no_new_privs: false,
             supervisor: None,
+            filter: Filter::Bytes,
+            must_show: false,
             nice: None,
             groups: &[],
             limits: ProcessLimits::default(),
@@ -254,7 +261,7 @@ impl fmt::Display for SpawnError {
             Step::User => "cannot change the user",
             Step::Folder => "cannot enter the working folder",
             Step::Privileges => "cannot give up privileges",
-            Step::Supervisor => "cannot show calls to the recorder",
+            Step::Supervisor => "cannot have its calls shown",
             Step::Exec => "cannot run the program",
         })
     }

@@ -77,6 +77,7 @@ numbers! {
     SENDMSG = 46;
     RECVMSG = 47;
     SHUTDOWN = 48;
+    SETSOCKOPT = 54;
     EXECVE = 59;
     EXIT_GROUP = 231;
     SPLICE = 275;
@@ -107,6 +108,7 @@ numbers! {
     CONNECT = 203;
     SENDTO = 206;
     RECVFROM = 207;
+    SETSOCKOPT = 208;
     SHUTDOWN = 210;
     SENDMSG = 211;
     RECVMSG = 212;
@@ -148,7 +150,7 @@ const SHOWN: [u32; 22] = [
 /// The instructions of [`program`].
 pub const LENGTH: usize = 4 + SHOWN.len() + 11;
 
-/// The program.
+/// The program that shows all calls through which bytes can move.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "jumps are shorter than the program")]
 pub const fn program() -> [Instruction; LENGTH] {
@@ -158,7 +160,7 @@ pub const fn program() -> [Instruction; LENGTH] {
     program[1] = jump(JUMP_EQUAL, ARCHITECTURE, 0, (allow - 2) as u8);
     program[2] = step(LOAD_WORD, DATA_NUMBER);
     // The x32 calls of x86-64 have this bit.
-    program[3] = jump(JUMP_AT_LEAST, 0x4000_0000, (allow - 4) as u8, 0);
+    program[3] = jump(JUMP_AT_LEAST, X32, (allow - 4) as u8, 0);
     let mut at = 4;
     while at < 4 + SHOWN.len() {
         program[at] = jump(JUMP_EQUAL, SHOWN[at - 4], (notify - at - 1) as u8, 0);
@@ -178,13 +180,69 @@ pub const fn program() -> [Instruction; LENGTH] {
     program
 }
 
+/// The instructions of [`destinations`].
+pub const DESTINATIONS_LENGTH: usize = 18;
+
+/// A program that shows the calls that can name the other end of what is sent, and no others:
+/// connect(2), sendto(2) with an address, sendmsg(2) and sendmmsg(2).
+#[must_use]
+pub const fn destinations() -> [Instruction; DESTINATIONS_LENGTH] {
+    [
+        step(LOAD_WORD, DATA_ARCHITECTURE),
+        jump(JUMP_EQUAL, ARCHITECTURE, 0, 15),
+        step(LOAD_WORD, DATA_NUMBER),
+        jump(JUMP_AT_LEAST, X32, 13, 0),
+        jump(JUMP_EQUAL, number::CONNECT, 11, 0),
+        jump(JUMP_EQUAL, number::SENDMMSG, 10, 0),
+        jump(JUMP_EQUAL, number::SENDMSG, 2, 0),
+        jump(JUMP_EQUAL, number::SENDTO, 4, 0),
+        step(RETURN, RET_ALLOW),
+        step(LOAD_WORD, DATA_THIRD_ARGUMENT),
+        jump(JUMP_EQUAL, HANDOVER_FLAGS, 6, 0),
+        step(RETURN, RET_USER_NOTIF),
+        step(LOAD_WORD, DATA_FIFTH_ARGUMENT),
+        jump(JUMP_EQUAL, 0, 0, 2),
+        step(LOAD_WORD, DATA_FIFTH_ARGUMENT + 4),
+        jump(JUMP_EQUAL, 0, 1, 0),
+        step(RETURN, RET_USER_NOTIF),
+        step(RETURN, RET_ALLOW),
+    ]
+}
+
+/// The instructions of [`other_ways`].
+pub const OTHER_WAYS_LENGTH: usize = 16;
+
+/// A program that refuses what sends without a call that [`destinations`] shows: sockets of packets
+/// (`AF_PACKET`), options of SCTP, and sockets of programs of another architecture.
+#[must_use]
+pub const fn other_ways() -> [Instruction; OTHER_WAYS_LENGTH] {
+    [
+        step(LOAD_WORD, DATA_ARCHITECTURE),
+        jump(JUMP_EQUAL, ARCHITECTURE, 3, 0),
+        step(LOAD_WORD, DATA_NUMBER),
+        jump(JUMP_EQUAL, OTHER_SOCKETCALL, 11, 0),
+        jump(JUMP_EQUAL, OTHER_SOCKET, 10, 9),
+        step(LOAD_WORD, DATA_NUMBER),
+        jump(JUMP_AT_LEAST, X32, 8, 0),
+        jump(JUMP_EQUAL, number::SOCKET, 2, 0),
+        jump(JUMP_EQUAL, number::SETSOCKOPT, 3, 0),
+        step(RETURN, RET_ALLOW),
+        step(LOAD_WORD, DATA_FIRST_ARGUMENT),
+        jump(JUMP_EQUAL, AF_PACKET, 3, 2),
+        step(LOAD_WORD, DATA_SECOND_ARGUMENT),
+        jump(JUMP_EQUAL, SOL_SCTP, 1, 0),
+        step(RETURN, RET_ALLOW),
+        step(RETURN, RET_ERRNO | EACCES),
+    ]
+}
+
 /// The instructions of [`refusals`].
-pub const REFUSALS_LENGTH: u16 = 10;
+pub const REFUSALS_LENGTH: usize = 10;
 
 /// A program that answers io_uring_setup(2), and socket(2) for MPTCP, as a kernel without them, and
 /// lets all else pass.
 #[must_use]
-pub const fn refusals() -> [Instruction; REFUSALS_LENGTH as usize] {
+pub const fn refusals() -> [Instruction; REFUSALS_LENGTH] {
     [
         step(LOAD_WORD, DATA_ARCHITECTURE),
         jump(JUMP_EQUAL, ARCHITECTURE, 0, 7),
@@ -202,9 +260,9 @@ pub const fn refusals() -> [Instruction; REFUSALS_LENGTH as usize] {
 impl Program {
     /// What seccomp(2) takes, for as long as the instructions live.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the program is shorter than 256")]
-    pub const fn of(instructions: &[Instruction; LENGTH]) -> Program {
-        Program { length: LENGTH as u16, instructions: instructions.as_ptr() }
+    #[expect(clippy::cast_possible_truncation, reason = "programs are shorter than 256")]
+    pub const fn of(instructions: &[Instruction]) -> Program {
+        Program { length: instructions.len() as u16, instructions: instructions.as_ptr() }
     }
 }
 
@@ -230,7 +288,22 @@ const DATA_NUMBER: u32 = 0;
 const DATA_ARCHITECTURE: u32 = 4;
 /// The low halves, on a little-endian machine.
 const DATA_FIRST_ARGUMENT: u32 = 16;
+const DATA_SECOND_ARGUMENT: u32 = 24;
 const DATA_THIRD_ARGUMENT: u32 = 32;
+const DATA_FIFTH_ARGUMENT: u32 = 48;
+
+/// The bit of the x32 calls of x86-64.
+const X32: u32 = 0x4000_0000;
+/// socketcall(2) and socket(2) of the 32-bit programs of this machine.
+const OTHER_SOCKETCALL: u32 = 102;
+#[cfg(target_arch = "x86_64")]
+const OTHER_SOCKET: u32 = 359;
+#[cfg(target_arch = "aarch64")]
+const OTHER_SOCKET: u32 = 281;
+const AF_PACKET: u32 = 17;
+const SOL_SCTP: u32 = 132;
+/// "Permission denied", of errno(3).
+const EACCES: u32 = 13;
 
 /// "Function not implemented", of errno(3).
 const ENOSYS: u32 = 38;

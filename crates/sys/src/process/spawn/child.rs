@@ -67,7 +67,11 @@ impl<'a> Prepared<'a> {
                 rustix::thread::set_no_new_privs(true).map_err(at(Step::Privileges))?;
             }
             let program = plan.arguments.first().map_or(&b""[..], |program| program.to_bytes());
-            seccomp::install(supervisor.as_fd(), program).map_err(at(Step::Supervisor))?;
+            let install = seccomp::install(supervisor.as_fd(), program, plan.filter);
+            let errno = install.map_err(at(Step::Supervisor))?;
+            if let Some(errno) = errno.filter(|_| plan.must_show) {
+                return Err((Step::Supervisor, errno));
+            }
         }
         if let Some(user) = plan.user {
             become_user(user).map_err(at(Step::User))?;
