@@ -10,6 +10,7 @@
 //! (`holding`). It answers at a socket beside the file (`control`).
 
 mod control;
+mod destination;
 mod holding;
 mod network;
 mod note;
@@ -27,17 +28,19 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use windtunnel_budget::pacing::Per;
+use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, Step};
-use windtunnel_sys::{capability, clock};
 
 use crate::outside::end::Signals;
 use crate::outside::start;
 use control::Control;
+pub use destination::Destination;
 use holding::Holding;
 use network::Network;
 pub use registry::{Shared, list, set};
 pub use resources::{AmountUse, ProcessorUse, Resources, Second, Used};
 pub use status::{Ended, Held, Moved, NotLimited, Status, name_of};
+pub use supervision::Refused;
 
 /// What limits a command.
 #[derive(Debug, Clone)]
@@ -50,6 +53,8 @@ pub struct Wanted {
     pub rates: [Option<u64>; 2],
     /// What the command and all that it starts may use of the machine.
     pub resources: Resources,
+    /// Where the command and all that it starts may connect and send to; empty: anywhere.
+    pub connect: Vec<Destination>,
     /// Files and folders that the command and all that it starts may not see.
     pub denied: Vec<PathBuf>,
 }
@@ -122,7 +127,8 @@ pub fn command(
     // Threads must not take them.
     let signals = Signals::open().map_err(system("read signals"))?;
     process::set_child_subreaper().map_err(system("inherit orphans"))?;
-    let network = moves.then(|| Network::start(&shared)).transpose()?;
+    let is_looked_at = moves || !wanted.connect.is_empty();
+    let network = is_looked_at.then(|| Network::start(wanted, &shared)).transpose()?;
     holding.begin()?;
     let guard = holding.guard_pid();
     let control = Control::start(shared.socket(), holding, moves);
@@ -136,7 +142,7 @@ pub fn command(
     let status = signals.wait_for(pid);
     let duration_ns = clock::monotonic_ns().saturating_sub(began_ns);
     wait_for_rest(&signals, guard, waits);
-    network.into_iter().for_each(Network::finish);
+    let refused = network.map(Network::finish).unwrap_or_default();
     let (used, cpu_windows) = shared.end(control, began_ns);
     Ok(Ended {
         program: format!("windtunnel {}", env!("CARGO_PKG_VERSION")),
@@ -145,6 +151,8 @@ pub fn command(
         exit_code: status.shell_code(),
         denied,
         not_denied,
+        connect: wanted.connect.iter().map(Destination::to_string).collect(),
+        refused: (!wanted.connect.is_empty()).then_some(refused),
         status: shared.status(used),
         cpu_windows,
     })
@@ -182,8 +190,7 @@ fn spawn(
     let failed = |error: io::Error| SpawnError { step: Step::Exec, error };
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     if let Some(network) = network {
-        let own = variables.get(OsStr::new("LD_PRELOAD")).cloned();
-        variables.extend(network.variables(own, shared));
+        network.add_variables(&mut variables, shared);
     }
     let (words, environment) = start::strings(arguments, variables).map_err(failed)?;
     let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
@@ -194,10 +201,9 @@ fn spawn(
     plan.groups = &groups;
     plan.limits = holding.process_limits();
     let program = arguments.first().map_or(OsStr::new(""), |program| program);
-    plan.supervisor = network.filter(|_| start::is_direct(program)).map(Network::socket);
-    // What a filter needs of a user without rights.
-    let has_rights = capability::effective().is_ok_and(|has| has.sys_admin);
-    plan.no_new_privs = plan.supervisor.is_some() && !has_rights;
+    if let Some(network) = network {
+        network.show(program, &mut plan);
+    }
     process::spawn(&plan)
 }
 

@@ -11,7 +11,7 @@ use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use windtunnel_budget::pacing::Per;
 use windtunnel_host::limit::{
-    self, AmountUse, Ended, LimitError, Moved, Resources, Status, Wanted,
+    self, AmountUse, Destination, Ended, LimitError, Moved, Resources, Status, Wanted,
 };
 use windtunnel_model::demand::Demand;
 use windtunnel_model::{Bytes, Rate};
@@ -49,6 +49,10 @@ pub(crate) struct Arguments {
     /// Files and sockets that each process may have open
     #[arg(long, value_name = "N", env = "WINDTUNNEL_OPEN_FILES", value_parser = open_files)]
     open_files: Option<u64>,
+    /// A network that the command and all that it starts may connect and send to, and no other:
+    /// 10.0.0.0/8, 10.0.0.0/8:443, 2001:db8::/32 or an address; may be given several times
+    #[arg(long, value_name = "NET", env = "WINDTUNNEL_CONNECT", value_delimiter = ',')]
+    connect: Vec<Destination>,
     /// A file or folder that the command and all that it starts can neither read, write nor list;
     /// may be given several times
     #[arg(long, value_name = "PATH", env = "WINDTUNNEL_DENY_PATH", value_delimiter = ':')]
@@ -146,11 +150,12 @@ impl Arguments {
     fn run(&self) -> Outcome {
         let wanted = self.wanted();
         let is_limited = wanted.rates != [None; 2] || wanted.group.is_some();
-        if !is_limited && wanted.resources.is_none() && wanted.denied.is_empty() {
+        let is_confined = !wanted.denied.is_empty() || !wanted.connect.is_empty();
+        if !is_limited && !is_confined && wanted.resources.is_none() {
             let failure = Failure::new(Exit::Usage, "nothing is limited");
             return Err(failure.hint(
                 "give --send RATE, --receive RATE, --cpu SHARE, --memory SIZE, --pids N, \
-                 --open-files N or --deny-path PATH",
+                 --open-files N, --connect NET or --deny-path PATH",
             ));
         }
         let ended = limit::command(&wanted, &self.command, waits).map_err(failed)?;
@@ -166,6 +171,7 @@ impl Arguments {
             per: self.per.map(Each::per),
             rates: self.rates.both(),
             resources,
+            connect: self.connect.clone(),
             denied: self.deny_path.clone(),
         }
     }

@@ -5,6 +5,8 @@
 //! and one call. That programs wait for nothing else shows in the time that they waited: it is most
 //! of the time that the rate asks for.
 
+#[path = "limit/connect.rs"]
+mod connect;
 #[path = "limit/notified.rs"]
 mod notified;
 #[path = "limit/paths.rs"]

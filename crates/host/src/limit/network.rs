@@ -1,49 +1,77 @@
-//! What a command needs whose bandwidth is limited: the library, and the thread that holds what the
-//! library cannot enter.
+//! What a command needs whose bandwidth or destinations are limited: the library, and the thread that
+//! looks at calls.
+//!
+//! A process has one listener for its calls. So where destinations are limited, which holds for all
+//! programs from the first on, bytes are limited by the same thread, and the library is not loaded.
 
-use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 
-use windtunnel_sys::seccomp;
+use windtunnel_sys::capability;
+use windtunnel_sys::process::SpawnPlan;
+use windtunnel_sys::seccomp::{self, Filter};
 
 use super::place::Place;
-use super::supervision::Supervision;
-use super::{LimitError, Shared, system};
+use super::supervision::{Judge, Refused, Supervision};
+use super::{LimitError, Shared, Wanted, system};
+use crate::outside::start;
 
 #[derive(Debug)]
 pub(super) struct Network {
-    place: Place,
+    /// The library, where it holds programs.
+    place: Option<Place>,
     supervision: Supervision,
+    /// Whether bytes are limited.
+    moves: bool,
 }
 
 impl Network {
     /// The calling thread, and all that it starts from now on, cannot use io_uring or MPTCP.
-    pub(super) fn start(shared: &Shared) -> Result<Network, LimitError> {
-        let place = Place::make().map_err(system("give programs the library"))?;
+    pub(super) fn start(wanted: &Wanted, shared: &Shared) -> Result<Network, LimitError> {
+        let (moves, judges) = (wanted.moves(), !wanted.connect.is_empty());
+        let place = (moves && !judges).then(Place::make).transpose();
+        let place = place.map_err(system("give programs the library"))?;
         let region = shared.region_again().map_err(system("map the file of a limit"))?;
-        let door = place.make_door().map_err(system("give programs a door for listeners"))?;
-        let supervision =
-            Supervision::start(region, door).map_err(system("hold static programs"))?;
+        let door = place.as_ref().map(Place::make_door).transpose();
+        let door = door.map_err(system("give programs a door for listeners"))?;
+        let judge = judges.then(|| Judge::of(wanted.connect.clone()));
+        let supervision = Supervision::start(region, door, judge, moves);
+        let supervision = supervision.map_err(system("look at the calls of programs"))?;
         seccomp::refuse_hidden_ways().map_err(system("refuse io_uring to programs"))?;
-        Ok(Network { place, supervision })
+        if judges {
+            seccomp::refuse_other_ways().map_err(system("refuse sockets of packets"))?;
+        }
+        Ok(Network { place, supervision, moves })
     }
 
-    /// The variables of the command. `preload` is that of its own.
-    pub(super) fn variables(
+    /// Adds the variables of the command.
+    pub(super) fn add_variables(
         &self,
-        preload: Option<OsString>,
+        variables: &mut BTreeMap<OsString, OsString>,
         shared: &Shared,
-    ) -> [(OsString, OsString); 3] {
-        self.place.variables(preload, shared.path())
+    ) {
+        if let Some(place) = &self.place {
+            let own = variables.get(OsStr::new("LD_PRELOAD")).cloned();
+            variables.extend(place.variables(own, shared.path()));
+        }
     }
 
-    /// Where the command hands over its listener.
-    pub(super) fn socket(&self) -> BorrowedFd<'_> {
-        self.supervision.socket()
+    /// Has the calls of the command shown that the library does not hold.
+    pub(super) fn show<'a>(&'a self, program: &OsStr, plan: &mut SpawnPlan<'a>) {
+        let judges = self.place.is_none();
+        if !judges && !start::is_direct(program) {
+            return;
+        }
+        plan.supervisor = Some(self.supervision.socket());
+        plan.filter = if self.moves { Filter::Bytes } else { Filter::Destinations };
+        plan.must_show = judges;
+        // What a filter needs of a user without rights.
+        plan.no_new_privs = !capability::effective().is_ok_and(|has| has.sys_admin);
     }
 
-    /// Ends. Calls of programs that are left and that the library is not in will fail (`ENOSYS`).
-    pub(super) fn finish(self) {
-        self.supervision.finish();
+    /// Ends. Calls of programs that are left and that are shown will fail (`ENOSYS`). Returns what was
+    /// refused.
+    pub(super) fn finish(self) -> Refused {
+        self.supervision.finish()
     }
 }

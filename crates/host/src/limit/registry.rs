@@ -282,7 +282,8 @@ mod tests {
 
     fn wanted(rates: [Option<u64>; 2]) -> Wanted {
         let (per, denied, resources) = (None, Vec::new(), Resources::default());
-        Wanted { group: Some("downloads".to_owned()), per, rates, resources, denied }
+        let group = Some("downloads".to_owned());
+        Wanted { group, per, rates, resources, connect: Vec::new(), denied }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use windtunnel_budget::pacing::region::Sum;
 use windtunnel_budget::pacing::{Direction, Escape, Hold, Per, Region};
 
 use super::resources::{Second, Used};
+use super::supervision::Refused;
 
 /// A limit as it is.
 #[derive(Debug, Clone, Serialize)]
@@ -81,6 +82,12 @@ pub struct Ended {
     /// By what else that can be seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_denied: Vec<String>,
+    /// Where it could connect and send to, if not anywhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connect: Vec<String>,
+    /// What was refused of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refused>,
     /// Of a group: of all its commands so far.
     #[serde(flatten)]
     pub status: Status,

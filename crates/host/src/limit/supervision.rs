@@ -13,12 +13,14 @@
 //!
 //! | module | what it knows |
 //! | --- | --- |
+//! | `judge` | whether a call may go on that names where it sends to |
 //! | `transfer` | what a call would move, and through which descriptor |
 //! | `look` | whether a call goes on, and when |
 //! | `sockets` | how far streams are, and what they were let do |
 //! | `waits` | calls that wait, by their time |
 //! | `work` | the thread |
 
+mod judge;
 mod look;
 mod sockets;
 mod transfer;
@@ -34,6 +36,8 @@ use windtunnel_sys::limited::Limited;
 use windtunnel_sys::poll::{Event, Set, Timer};
 use windtunnel_sys::unix;
 
+pub(super) use judge::Judge;
+pub use judge::Refused;
 use look::Looker;
 use work::Work;
 
@@ -43,16 +47,22 @@ pub(super) struct Supervision {
     stop: Arc<Event>,
     /// The end at which the command hands over its listener.
     socket: OwnedFd,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Refused>,
 }
 
 impl Supervision {
-    /// Starts the thread. Preload libraries hand over listeners at `door`.
-    pub(super) fn start(region: Limited, door: OwnedFd) -> io::Result<Supervision> {
+    /// Starts the thread. Preload libraries hand over listeners at `door`. `moves`: bytes are limited.
+    pub(super) fn start(
+        region: Limited,
+        door: Option<OwnedFd>,
+        judge: Option<Judge>,
+        moves: bool,
+    ) -> io::Result<Supervision> {
         let (ours, socket) = unix::seqpacket_pair()?;
         let stop = Arc::new(Event::open()?);
         let (set, timer) = (Set::open()?, Timer::open()?);
-        let work = Work::new(set, timer, &stop, Looker::new(region), [ours, door])?;
+        let doors = [ours].into_iter().chain(door).collect();
+        let work = Work::new(set, timer, &stop, Looker::new(region), judge, moves, doors)?;
         let thread = std::thread::Builder::new().name("supervisor".to_owned());
         let thread = thread.spawn(move || work.run())?;
         Ok(Supervision { stop, socket, thread })
@@ -63,11 +73,11 @@ impl Supervision {
         self.socket.as_fd()
     }
 
-    /// Ends. Calls of programs that are left will fail (`ENOSYS`).
-    pub(super) fn finish(self) {
+    /// Ends. Calls of programs that are left will fail (`ENOSYS`). Returns what was refused.
+    pub(super) fn finish(self) -> Refused {
         // The counter of an event cannot overflow by one.
         let _ = self.stop.raise();
         // A panic there has been printed.
-        let _ = self.thread.join();
+        self.thread.join().unwrap_or_default()
     }
 }

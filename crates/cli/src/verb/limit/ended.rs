@@ -1,6 +1,6 @@
 //! What is said at the end of a command, and of one that runs.
 
-use windtunnel_host::limit::{AmountUse, Ended, Held, Moved, ProcessorUse, Status, Used};
+use windtunnel_host::limit::{AmountUse, Ended, Held, Moved, ProcessorUse, Refused, Status, Used};
 use windtunnel_model::Span;
 
 use crate::render::quantity;
@@ -13,6 +13,7 @@ pub(super) fn lines(ended: &Ended, is_limited: bool) -> Vec<String> {
     let is_news = is_limited && (has_rate || status.used == Used::default());
     let mut lines = if is_news { moved(status) } else { Vec::new() };
     lines.extend(used(&ended.status.used));
+    lines.extend(ended.refused.as_ref().filter(|refused| refused.count > 0).map(refusals));
     lines.extend(not_held(&ended.status.used));
     lines.extend(ended.not_denied.iter().map(|what| format!("NOT DENIED: {what}")));
     lines
@@ -99,6 +100,17 @@ fn amount(name: &str, part: &AmountUse, value: fn(u64) -> String) -> String {
         text.push_str(&format!(", {} more refused", part.met));
     }
     format!("{text} ({})", part.mechanism)
+}
+
+/// What was refused of connections and messages.
+fn refusals(refused: &Refused) -> String {
+    let first: Vec<String> = refused.first.iter().map(ToString::to_string).collect();
+    let calls = quantity::count(usize::try_from(refused.count).unwrap_or(usize::MAX), "call");
+    let hidden = match refused.hidden {
+        0 => String::new(),
+        hidden => format!("; of {hidden} the destination could not be looked at"),
+    };
+    format!("limit: refused {calls} to connect or send elsewhere: {}{hidden}", first.join(", "))
 }
 
 /// What a limit was that could not be held.

@@ -11,6 +11,7 @@ use windtunnel_sys::poll::{Event, Set, Timer};
 use windtunnel_sys::seccomp::{HANDOVER_BYTES, Handover, Listener, Notification};
 use windtunnel_sys::{clock, unix};
 
+use super::judge::{Judge, Refused};
 use super::look::{ENDING, Look, Looker, Verdict, has_signal};
 use super::waits::{Claim, Waiting, Waits, Why};
 
@@ -19,6 +20,10 @@ pub(super) struct Work {
     set: Set,
     timer: Timer,
     looker: Looker,
+    /// What judges where programs send to, if that is limited.
+    judge: Option<Judge>,
+    /// Whether bytes are limited.
+    moves: bool,
     waits: Waits,
     /// Where listeners are handed over.
     doors: BTreeMap<u64, OwnedFd>,
@@ -34,7 +39,9 @@ impl Work {
         timer: Timer,
         stop: &Event,
         looker: Looker,
-        doors: [OwnedFd; 2],
+        judge: Option<Judge>,
+        moves: bool,
+        doors: Vec<OwnedFd>,
     ) -> io::Result<Work> {
         set.add(stop, STOP)?;
         set.add(&timer, TIMER)?;
@@ -43,10 +50,11 @@ impl Work {
         let (token_next, tokens) = (TIMER + 1 + doors.len() as u64, TIMER + 1..);
         let doors: BTreeMap<u64, OwnedFd> = tokens.zip(doors).collect();
         doors.iter().try_for_each(|(token, door)| set.add(door, *token))?;
-        Ok(Work { set, timer, looker, waits, doors, listeners, messages, token_next })
+        Ok(Work { set, timer, looker, judge, moves, waits, doors, listeners, messages, token_next })
     }
 
-    pub(super) fn run(mut self) {
+    /// Until it is stopped. Returns what was refused.
+    pub(super) fn run(mut self) -> Refused {
         loop {
             let armed = match self.waits.next_ns(clock::monotonic_ns()) {
                 Some(at_ns) => self.timer.arm_at(at_ns),
@@ -59,7 +67,7 @@ impl Work {
             let _ = self.set.wait(|token, is_closed| ready.push((token, is_closed)));
             for (token, is_closed) in ready {
                 match token {
-                    STOP => return,
+                    STOP => return self.judge.map(Judge::refused).unwrap_or_default(),
                     TIMER => drop(self.timer.clear()),
                     _ if self.doors.contains_key(&token) => self.take_listener(token, is_closed),
                     _ if self.listeners.contains_key(&token) => self.serve(token, is_closed),
@@ -102,7 +110,7 @@ impl Work {
     fn serve(&mut self, token: u64, is_closed: bool) {
         let Some(listener) = self.listeners.get(&token) else { return };
         match listener.receive() {
-            Ok(Some(shown)) => self.look(token, shown, None, false),
+            Ok(Some(shown)) => self.show(token, shown),
             // Where all have ended the kernel may say that the call has gone, for ever.
             Ok(None) if !is_closed => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -110,6 +118,18 @@ impl Work {
                 self.listeners.remove(&token);
                 self.looker.end(token);
             }
+        }
+    }
+
+    /// A call has come.
+    fn show(&mut self, listener: u64, shown: Notification) {
+        let judge = self.judge.as_mut();
+        if judge.is_some_and(|judge| !judge.allows(&shown)) {
+            self.fail(listener, shown, EACCES);
+        } else if self.moves {
+            self.look(listener, shown, None, false);
+        } else {
+            self.resume(listener, shown);
         }
     }
 
@@ -238,5 +258,7 @@ const STOP: u64 = 0;
 const TIMER: u64 = 1;
 /// "Try again", of errno(3).
 const EAGAIN: i32 = 11;
+/// "Permission denied".
+const EACCES: i32 = 13;
 /// "Interrupted system call".
 const EINTR: i32 = 4;
