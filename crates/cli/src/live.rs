@@ -55,7 +55,7 @@ impl Live {
     }
 
     /// The folder that was named, or that of the run that is live in `runs`.
-    fn folder(&self) -> Result<&Path, Failure> {
+    pub(crate) fn folder(&self) -> Result<&Path, Failure> {
         if let Some(found) = self.found.get() {
             return Ok(found);
         }

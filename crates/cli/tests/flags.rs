@@ -130,7 +130,7 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "keygen" => (&["Cargo.toml"], "usage"),
         "agent" | "hosts" | "attach" => (&["--key", "tests/no.key"], "usage"),
         "explain" => (&["tests/no"], "usage"),
-        "record start" | "record stop" | "record status" | "reserve tree" => {
+        "record start" | "record stop" | "record status" | "reserve tree" | "reserve mount" => {
             (&["--run", "tests"], "usage")
         }
         "records show" | "records stats" | "records follow" | "records workload" => {

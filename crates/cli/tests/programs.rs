@@ -68,6 +68,8 @@ mod record;
 mod recorded;
 #[path = "programs/reservations.rs"]
 mod reservations;
+#[path = "programs/reserve_files.rs"]
+mod reserve_files;
 #[path = "programs/reserve_tree.rs"]
 mod reserve_tree;
 #[path = "programs/routes.rs"]

@@ -1,6 +1,10 @@
 //! `reserve`: what live runs of this user have reserved of this machine, and what is free; and how
 //! one run divides it.
 
+mod files;
+mod filesystem;
+mod mount;
+
 use clap::Subcommand;
 use serde::Serialize;
 use windtunnel_budget::admission::{Amounts, Resource};
@@ -32,6 +36,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Order {
     Tree(Tree),
+    Mount(mount::Mount),
 }
 
 /// Show how a live run divides what it has: its reservations and nodes as a tree
@@ -66,8 +71,10 @@ struct Run {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    if let Some(Order::Tree(order)) = &arguments.order {
-        return order.run();
+    match &arguments.order {
+        Some(Order::Tree(order)) => return order.run(),
+        Some(Order::Mount(order)) => return order.run(),
+        None => {}
     }
     let (capacity, runs) = (windtunnel_host::capacity(), reservations::live());
     let amounts =

@@ -1,0 +1,163 @@
+//! The parts of a run as folders and files: which there are, what they hold, and what a text that is
+//! written into one asks for.
+
+use windtunnel_control::{Request, Reservation};
+
+use crate::failure::Failure;
+use crate::render::quantity;
+use crate::verb::set::limit_request;
+
+/// What there is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// The top, a node or a reservation.
+    Folder,
+    File {
+        text: String,
+        writable: bool,
+    },
+}
+
+/// A file of each part: its name, its content, and whether it can be written.
+type File = (&'static str, fn(&Reservation) -> Option<String>, bool);
+
+const FILES: [File; 10] = [
+    ("cpu.min", |part| Some(quantity::processors(part.cpu_min_millis)), true),
+    ("cpu.weight", |part| Some(part.cpu_weight.to_string()), true),
+    ("cpu.share", |part| part.cpu_share_millis.map(|it| quantity::processors(it.into())), false),
+    ("cpu.limit", |part| part.limits.cpu_millis.map(|it| quantity::processors(it.into())), true),
+    (
+        "cpu.used",
+        |part| part.limits.cpu_used_millis.map(|it| quantity::processors(it.into())),
+        false,
+    ),
+    ("memory.min", |part| Some(part.memory_min.to_string()), false),
+    ("memory.limit", |part| part.limits.memory.map(|it| it.to_string()), true),
+    ("memory.used", |part| part.limits.memory_used.map(|it| it.to_string()), false),
+    ("pids.limit", |part| part.limits.pids.map(|it| it.to_string()), true),
+    ("pids.used", |part| part.limits.pids_used.map(|it| it.to_string()), false),
+];
+
+/// At the top: why the last text that was written was refused.
+pub(super) const REFUSED: &str = "refused";
+
+/// What is at a path without a slash in front; `None`: nothing.
+pub(super) fn entry(parts: &[Reservation], path: &str, refused: &str) -> Option<Entry> {
+    if path == REFUSED {
+        return Some(Entry::File { text: refused.to_owned(), writable: false });
+    }
+    if path.is_empty() || part(parts, path).is_some() {
+        return Some(Entry::Folder);
+    }
+    let (folder, name) = path.rsplit_once('/')?;
+    let part = part(parts, folder)?;
+    let (_, content, writable) = FILES.into_iter().find(|(other, ..)| *other == name)?;
+    let text = format!("{}\n", content(part).as_deref().unwrap_or("-"));
+    Some(Entry::File { text, writable })
+}
+
+/// The names in the folder at a path, with whether each is a folder.
+pub(super) fn names(parts: &[Reservation], path: &str) -> Vec<(String, bool)> {
+    let inside = (!path.is_empty()).then(|| name_of(path));
+    let within = parts.iter().filter(|part| part.parent.as_deref() == inside);
+    let folders = within.map(|part| (part.name.clone(), true));
+    let files: Vec<&str> = match inside {
+        None => vec![REFUSED],
+        Some(_) => FILES.into_iter().map(|(name, ..)| name).collect(),
+    };
+    folders.chain(files.into_iter().map(|name| (name.to_owned(), false))).collect()
+}
+
+/// What a text asks for that is written into the file at a path.
+pub(super) fn request(path: &str, text: &str) -> Result<Request, Failure> {
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let text = text.trim();
+    let (key, value) = match file {
+        "cpu.min" => ("cpu", format!("{{min: {text}}}")),
+        "cpu.weight" => ("cpu", format!("{{weight: {text}}}")),
+        _ => (file.split('.').next().unwrap_or_default(), text.to_owned()),
+    };
+    let malformed = || {
+        let message = format!("`{}` is no value for {file}", windtunnel_model::valid::shown(text));
+        Failure::new(crate::exit::Exit::Usage, message)
+    };
+    // One value, and nothing that would be read as several.
+    if text.is_empty() || text.contains(['{', '}', ',', ':', '\n']) {
+        return Err(malformed());
+    }
+    let demand = windtunnel_scenario::parse_limit(key, &value)?;
+    limit_request(name_of(folder), &demand).ok_or_else(malformed)
+}
+
+/// The part at a path, in which each name is in the folder of the part around it.
+fn part<'a>(parts: &'a [Reservation], path: &str) -> Option<&'a Reservation> {
+    let mut around: Option<&Reservation> = None;
+    for name in path.split('/') {
+        let parent = around.map(|part| part.name.as_str());
+        let is_there = |part: &&Reservation| part.name == name && part.parent.as_deref() == parent;
+        around = Some(parts.iter().find(is_there)?);
+    }
+    around
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts() -> Vec<Reservation> {
+        let site =
+            Reservation { name: "site".into(), cpu_min_millis: 500, ..Reservation::default() };
+        let parent = Some("site".to_owned());
+        vec![site, Reservation { name: "db".into(), node: true, parent, ..Reservation::default() }]
+    }
+
+    #[test]
+    fn parts_are_folders_in_the_part_around_them_with_a_file_for_each_value() {
+        let parts = parts();
+        let at = |path: &str| entry(&parts, path, "too much\n");
+        assert_eq!((at(""), at("site"), at("site/db")), (Some(Entry::Folder), at(""), at("")));
+        assert_eq!(
+            (at("db"), at("site/site"), at("site/db/x"), at("x/y")),
+            (None, None, None, None)
+        );
+        let text = |path: &str| match at(path) {
+            Some(Entry::File { text, .. }) => text,
+            other => panic!("{path}: {other:?}"),
+        };
+        assert_eq!(text("site/cpu.min"), "0.5\n");
+        assert_eq!(
+            (text("site/db/memory.used"), text("refused")),
+            ("-\n".into(), "too much\n".into())
+        );
+        let top = [("site".to_owned(), true), ("refused".to_owned(), false)];
+        assert_eq!(names(&parts, ""), top);
+        assert_eq!(names(&parts, "site")[0], ("db".to_owned(), true));
+        assert_eq!(names(&parts, "site/db").len(), FILES.len());
+    }
+
+    #[test]
+    fn a_text_asks_for_one_value_of_its_part() {
+        let asked = |path: &str, text: &str| request(path, text).unwrap();
+        let share =
+            |min_millis, weight| Request::SetShare { name: "db".into(), min_millis, weight };
+        assert_eq!(asked("site/db/cpu.min", "50%\n"), share(Some(500), None));
+        assert_eq!(asked("site/db/cpu.weight", "3"), share(None, Some(3)));
+        assert_eq!(
+            asked("site/db/cpu.limit", " 1.5\n"),
+            Request::SetCpu { node: "db".into(), millis: 1500 }
+        );
+        for (path, text) in [
+            ("db/cpu.min", ""),
+            ("db/cpu.min", "1, weight: 9"),
+            ("db/cpu.limit", "fast"),
+            ("db/memory.limit", "-1"),
+            ("db/cpu.used", "{min: 1}"),
+        ] {
+            assert!(request(path, text).is_err(), "{path} {text}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `reserve mount`: what a live run has reserved, as files.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fuser::{BackgroundSession, Config, MountOption};
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_sys::process::{self, Signal};
+use windtunnel_sys::signal::Reader;
+
+use super::filesystem::Files;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::output;
+use crate::verb::Outcome;
+
+/// Show and change how a live run divides what it has, as files
+///
+/// Each reservation and node is a folder, in that of the reservation around it, with `cpu.min`,
+/// `cpu.weight`, `cpu.share`, `cpu.limit`, `cpu.used`, and the same of memory and pids. What is written
+/// changes the run at once; a value that does not fit fails with EBUSY, and the file `refused` at the
+/// top says why. Until Ctrl-C, or the end of the run. Needs root or fusermount3.
+#[derive(Debug, clap::Args)]
+pub(super) struct Mount {
+    /// The folder [default: `reserve` in that of the run]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+    #[command(flatten)]
+    live: Live,
+}
+
+impl Mount {
+    pub(super) fn run(&self) -> Outcome {
+        // A run that is over has nothing to show.
+        self.live.connect()?;
+        let run = self.live.folder()?.to_owned();
+        let folder = self.folder.clone().unwrap_or_else(|| run.join("reserve"));
+        let signals = Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
+            .map_err(|error| cannot("take over signals", &error))?;
+        let is_new = make(&folder).map_err(|error| cannot("make the folder", &error))?;
+        let session = start(&folder, run.clone());
+        let session = session.map_err(|error| {
+            remove(&folder, is_new);
+            let message = format!("cannot mount at {}: {error}", folder.display());
+            Failure::new(Exit::Machine, message).hint(
+                "it needs /dev/fuse, and root or fusermount3; `reserve tree --json` and `set` do the \
+                 same",
+            )
+        })?;
+        output::talk(&format!("{}: until Ctrl-C, or the end of the run", folder.display()));
+        wait(&session, &signals, &Live::of(Some(run)));
+        // It may have been unmounted by another process.
+        let _ = session.umount_and_join();
+        remove(&folder, is_new);
+        Ok(Exit::Fine.code())
+    }
+}
+
+fn start(folder: &Path, run: PathBuf) -> io::Result<BackgroundSession> {
+    let user = process::current_user();
+    let files = Files::of(Live::of(Some(run)), (user.uid, user.gid));
+    let mut config = Config::default();
+    let source = MountOption::FSName("windtunnel".to_owned());
+    config.mount_options =
+        vec![source, MountOption::DefaultPermissions, MountOption::NoSuid, MountOption::NoExec];
+    fuser::spawn_mount(files, folder, &config)
+}
+
+/// Until the run has ended, a signal has come or the folder was unmounted.
+fn wait(session: &BackgroundSession, signals: &Reader, live: &Live) {
+    loop {
+        let came = poll::wait(&mut [PollFd::new(signals, PollFlags::IN)], Some(LOOK_EVERY));
+        if matches!(came, Ok(1..)) || session.guard.is_finished() || live.connect().is_err() {
+            return;
+        }
+    }
+}
+
+/// Makes the folder, unless it is there. What a mount has left whose process was killed is taken away.
+fn make(folder: &Path) -> io::Result<bool> {
+    let is_dead = fs::metadata(folder).is_err_and(|error| error.raw_os_error() == Some(ENOTCONN));
+    if is_dead {
+        windtunnel_sys::mount::detach(folder)?;
+    }
+    match fs::create_dir(folder) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(is_dead),
+        Err(error) => Err(error),
+    }
+}
+
+fn remove(folder: &Path, is_new: bool) {
+    if is_new {
+        // What is not empty is not ours alone.
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+fn cannot(what: &str, error: &io::Error) -> Failure {
+    Failure::new(Exit::Machine, format!("cannot {what}: {error}"))
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+/// "Transport endpoint is not connected", of errno(3).
+const ENOTCONN: i32 = 107;
