@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use super::support::{Machines, address, clock_ahead_s};
 
+/// Bounds widen by 250 ppm from one exchange to the next; on a busy machine that takes a while.
+const AGED_10_S_NS: i64 = 2_500_000;
+
 #[test]
 fn agents_measure_each_others_clocks_to_the_error_that_they_state() {
     let Some(machines) = Machines::new(3) else { return };
@@ -22,7 +25,7 @@ fn agents_measure_each_others_clocks_to_the_error_that_they_state() {
                 (i64::from(clock_ahead_s(other)) - i64::from(clock_ahead_s(own))) * 1_000_000_000;
             let error_ns = (clock("offset_ns") - ahead_ns).abs();
             assert!(error_ns <= clock("error_ns"), "{own} of {other}: {peer}, truly {ahead_ns}");
-            assert!(clock("error_ns") <= clock("rtt_ns"), "{peer}");
+            assert!(clock("error_ns") <= clock("rtt_ns") / 2 + AGED_10_S_NS, "{peer}");
         }
     }
 }
