@@ -108,6 +108,7 @@ impl Giver {
         self.head += (gap + length) as u64;
         self.given.packets += u64::from(packets);
         self.given.bytes += outgoing.frame.len() as u64;
+        self.memory.long(GIVEN_PACKETS).store(self.given.packets, Ordering::Relaxed);
         self.memory.long(HEAD).store(self.head, Ordering::Release);
         true
     }
@@ -194,6 +195,13 @@ impl Taker {
         self.memory.long(TAKEN_PACKETS).store(self.taken.packets, Ordering::Release);
         self.memory.long(TAKEN_BYTES).store(self.taken.bytes, Ordering::Release);
         self.memory.long(TAIL).store(self.tail, Ordering::Release);
+    }
+
+    /// Packets that are there now.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        let given = self.memory.long(GIVEN_PACKETS).load(Ordering::Relaxed);
+        given.saturating_sub(self.taken.packets)
     }
 
     /// Whether there is nothing to take; then the giver will say when there is
@@ -369,6 +377,7 @@ const GAP: u32 = u32::MAX;
 
 const CONTROL_BYTES: usize = 4096;
 const HEAD: usize = 0;
+const GIVEN_PACKETS: usize = 8;
 const TAIL: usize = 64;
 const TAKEN_PACKETS: usize = 72;
 const TAKEN_BYTES: usize = 80;

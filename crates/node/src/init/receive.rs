@@ -11,7 +11,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use sockets::Tables;
-use windtunnel_budget::discard::{Controller, REVIEW_EVERY};
+use windtunnel_budget::discard::Controller;
 use windtunnel_limit::Worker;
 use windtunnel_sys::clock;
 use windtunnel_sys::frame_queue::{Account, Taker};
@@ -19,6 +19,8 @@ use windtunnel_sys::packet::{Outgoing, Outlet};
 use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
 use windtunnel_sys::schedule;
 use windtunnel_wire::packet::Info;
+use windtunnel_wire::segment::Train;
+use windtunnel_wire::vnet;
 
 /// Starts the thread, with the nice value of the programs. The descriptors are the queue, a packet socket of the network namespace in
 /// which the other ends of the node's interfaces are, and what is raised for a thread that sleeps.
@@ -88,14 +90,14 @@ impl Receiver {
         let frames = &batch[..looked.frames];
         let delivered = !frames.is_empty();
         for outgoing in frames {
-            if let Some(port) = udp_port(outgoing.frame) {
-                self.controller.handed(port);
+            if let Some((port, datagrams)) = udp_port(outgoing) {
+                self.controller.handed(port, datagrams, outgoing.frame.len());
             }
         }
         send_all(&mut self.outlet, frames);
         self.taker.release(looked);
-        let since = self.controller.since_review();
-        if since >= REVIEW_EVERY || since > 0 && clock::monotonic_ns() >= self.review_at_ns {
+        let has_some = self.controller.since_review() > 0;
+        if self.controller.is_due() || has_some && clock::monotonic_ns() >= self.review_at_ns {
             self.review();
         }
         delivered
@@ -124,7 +126,7 @@ impl Receiver {
 
     /// Adapts what is let through to what sockets have room for.
     fn review(&mut self) {
-        self.controller.review(self.tables.overflowed().into_iter());
+        self.controller.review(self.tables.sockets().into_iter(), self.taker.waiting());
         self.taker.want(self.controller.shares());
         if self.reviews.is_multiple_of(ACCOUNT_EVERY) {
             self.account.overflowed = sockets::overflowed_in_all();
@@ -140,11 +142,13 @@ impl Receiver {
     }
 }
 
-/// The port of a whole UDP datagram or the first fragment of one.
-fn udp_port(frame: &[u8]) -> Option<u16> {
+/// The port of a whole UDP datagram or the first fragment of one, and how many the frame stands for.
+fn udp_port(outgoing: &Outgoing<'_>) -> Option<(u16, u32)> {
     const UDP: u8 = 17;
-    let info = Info::parse(frame).ok().filter(|info| info.protocol == UDP)?;
-    info.ports(frame).map(|(_, destination)| destination)
+    let info = Info::parse(outgoing.frame).ok().filter(|info| info.protocol == UDP)?;
+    let (_, destination) = info.ports(outgoing.frame)?;
+    let header = vnet::Header::parse(outgoing.vnet_header);
+    Some((destination, Train::with_info(&info, outgoing.frame, &header).count))
 }
 
 /// What a device does not take is lost, as the packet loop's frames are.

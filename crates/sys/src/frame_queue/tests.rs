@@ -122,9 +122,11 @@ fn a_train_counts_as_its_packets() {
     let frame = vec![0; 30_000];
     assert!(giver.give(&Outgoing { interface: 1, vnet_header: &[0; 10], frame: &frame }, 21));
     assert_eq!(giver.queued(), Amount { packets: 21, bytes: 30_000 });
+    assert_eq!(taker.waiting(), 21);
     taker.publish(Account { computed_ns: 7, overflowed: 2 });
     assert_eq!(take(&mut taker, 1).len(), 1);
     assert_eq!(giver.queued(), Amount::default());
+    assert_eq!(taker.waiting(), 0);
     assert_eq!(giver.account(), Account { computed_ns: 7, overflowed: 2 });
 }
 

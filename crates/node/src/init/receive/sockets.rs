@@ -1,8 +1,11 @@
-//! Datagrams that the node's UDP sockets had no room for, as the kernel counts them. Source:
+//! What waits in the node's UDP sockets, and datagrams that they had no room for, as the kernel
+//! counts them. Source:
 //! proc_net(5), the kernel's Documentation/networking/snmp_counter.rst.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek};
+
+use windtunnel_budget::discard::Socket;
 
 /// The tables of the node's UDP sockets, which stay open: opening one takes as long as reading it.
 #[derive(Debug)]
@@ -19,8 +22,8 @@ impl Tables {
         Tables { files, text: String::new() }
     }
 
-    /// So far, by local port: an entry for each socket that lives.
-    pub(super) fn overflowed(&mut self) -> Vec<(u16, u64)> {
+    /// All sockets that live.
+    pub(super) fn sockets(&mut self) -> Vec<Socket> {
         let mut list = Vec::new();
         for file in &mut self.files {
             self.text.clear();
@@ -33,12 +36,14 @@ impl Tables {
     }
 }
 
-/// `sl: local:port remote:port st …`, and the drops last.
-fn of_socket(line: &str) -> Option<(u16, u64)> {
+/// `sl: local:port remote:port state sending:receiving …`, and the drops last.
+fn of_socket(line: &str) -> Option<Socket> {
     let mut fields = line.split_ascii_whitespace();
     let (_, port) = fields.nth(1)?.rsplit_once(':')?;
-    let drops = fields.next_back()?.parse().ok()?;
-    Some((u16::from_str_radix(port, 16).ok()?, drops))
+    let (_, queued) = fields.nth(2)?.split_once(':')?;
+    let overflowed = fields.next_back()?.parse().ok()?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    Some(Socket { port, overflowed, queued_bytes: u64::from_str_radix(queued, 16).ok()? })
 }
 
 /// So far, at all sockets that there ever were.
@@ -70,13 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sockets_port_and_drops_are_found() {
-        let line = "  425: 00000000:14E9 00000000:0000 07 00000000:00000000 00:00000000 00000000 \
+    fn a_sockets_port_queue_and_drops_are_found() {
+        let line = "  425: 00000000:14E9 00000000:0000 07 00000000:00034000 00:00000000 00000000 \
                     65534        0 1234 2 0000000000000000 77";
-        assert_eq!(of_socket(line), Some((0x14e9, 77)));
+        let socket = |port, overflowed, queued_bytes| Socket { port, overflowed, queued_bytes };
+        assert_eq!(of_socket(line), Some(socket(0x14e9, 77, 0x34000)));
         let six = "1: 00000000000000000000000000000000:0035 \
                    00000000000000000000000000000000:0000 07 0:0 00:0 0 0 0 12 2 0 5";
-        assert_eq!(of_socket(six), Some((53, 5)));
+        assert_eq!(of_socket(six), Some(socket(53, 5, 0)));
         assert_eq!(of_socket(""), None);
     }
 
