@@ -29,6 +29,7 @@ mod sampler;
 mod schedule;
 mod tally;
 pub(crate) mod tap;
+mod ticks;
 mod wait_policy;
 
 use std::io;
@@ -65,6 +66,7 @@ use schedule::Schedule;
 pub(crate) use tally::LateInterval;
 pub(crate) use tally::{LaneResult, LaneShares, Tally};
 use tap::Taps;
+use ticks::Ticks;
 use wait_policy::{Wait, WaitPolicy};
 
 /// What the loop needs.
@@ -227,6 +229,7 @@ impl Loop {
         // Served soon after each wake-up, at the same share of the processor; the loop works
         // without, too.
         let _ = sys_schedule::set_slice(sys_schedule::SHORTEST_SLICE_NS);
+        let ticks = (!is_real_time).then(Ticks::begin);
         let thread = limits::current_thread();
         let before = limits::schedule_of(thread).unwrap_or_default();
         while !self.finished {
@@ -246,6 +249,9 @@ impl Loop {
                 self.wait_policy.worked();
             } else {
                 self.sleep();
+            }
+            if let Some(ticks) = &ticks {
+                ticks.set(self.wait_policy.is_crowded());
             }
         }
         self.records.hand_over(&mut self.engine);

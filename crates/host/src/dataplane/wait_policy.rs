@@ -25,6 +25,7 @@ pub(super) struct WaitPolicy {
     /// Whether packets may ever be let gather.
     may_gather: bool,
     gathers: bool,
+    crowded: bool,
     /// Whether there has been work since the last wait.
     worked: bool,
     /// Waits after work since the last decision.
@@ -53,6 +54,7 @@ impl WaitPolicy {
             next: Time::ZERO,
             may_gather,
             gathers: false,
+            crowded: false,
             worked: false,
             waits: 0,
         }
@@ -82,6 +84,11 @@ impl WaitPolicy {
         Wait::Asleep(asleep)
     }
 
+    /// Whether programs want all processors.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
     fn decide(&mut self, now: Time) {
         if now < self.next {
             return;
@@ -93,6 +100,7 @@ impl WaitPolicy {
         let busy = spent(ticks.busy, self.last.busy) + spent(ticks.stolen, self.last.stolen);
         self.awake = may_stay_awake(self.awake, self.cpus, idle, idle + busy);
         let often = std::mem::take(&mut self.waits) >= OFTEN;
+        self.crowded = is_crowded(self.crowded, self.cpus, idle, idle + busy);
         let crowded = is_crowded(self.gathers, self.cpus, idle, idle + busy);
         self.gathers = self.may_gather && often && crowded;
         self.last = ticks;
@@ -107,9 +115,9 @@ fn may_stay_awake(awake: bool, cpus: u64, idle: u64, all: u64) -> bool {
 }
 
 /// Whether, of `all` ticks of `cpus` processors, so few were idle that waking costs programs their
-/// time. Packets that `gathers` say are let gather leave more of it.
-fn is_crowded(gathers: bool, cpus: u64, idle: u64, all: u64) -> bool {
-    let percent = if gathers { CROWDED_STILL_PERCENT } else { CROWDED_PERCENT };
+/// time. Once it `was` so, packets that are let gather leave more of it.
+fn is_crowded(was: bool, cpus: u64, idle: u64, all: u64) -> bool {
+    let percent = if was { CROWDED_STILL_PERCENT } else { CROWDED_PERCENT };
     idle_percent(cpus, idle, all).is_some_and(|idle| idle < percent)
 }
 
