@@ -74,7 +74,8 @@ pub fn gather(
     let whole = Whole::of(plan, parts, &results, peaks);
     let attempts = options.attempts.clone();
     let report = Report { attempts, ..whole.judge(plan, options, parts, &results) };
-    let tables = tables::tables(plan, &whole.echoes, &whole.tally.flows, &whole.limits);
+    let tables =
+        tables::tables(plan, &whole.echoes, &whole.tally.flows, &whole.limits, &whole.bounds);
     Ok(write_report(folder, plan, tables, report))
 }
 

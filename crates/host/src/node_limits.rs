@@ -19,7 +19,7 @@ use windtunnel_model::{Plan, Time};
 use windtunnel_sys::limits;
 
 pub(crate) use account::{Account, Window, exceeded};
-pub(crate) use bound::{Bound, Kind, Reached};
+pub(crate) use bound::{Bound, Kind, Look, Reached};
 pub(crate) use change::Change;
 pub(crate) use enforce::data_of;
 pub(crate) use owner::Owner;
@@ -161,7 +161,10 @@ impl Limits {
             return Vec::new();
         }
         self.look_at_ns = now_ns.saturating_add(LOOK_EVERY_NS);
-        self.all().flat_map(Limited::look).collect()
+        let reached = self.all().flat_map(Limited::look).collect();
+        let at_ns = now_ns.saturating_sub(self.origin_ns);
+        self.all().for_each(|limited| limited.write_down(at_ns));
+        reached
     }
 
     /// Whether a program that was killed just now may have been by a limit: what its node's groups

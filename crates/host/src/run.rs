@@ -345,7 +345,8 @@ fn start_threads(
 /// What cannot be written is added to the verdict of the report that the caller gets.
 fn write_results(folder: &Folder, plan: &Plan, done: &Done, report: Report) -> Report {
     let ended = &done.ended;
-    let tables = tables::tables(plan, &ended.echoes, &ended.tally.flows, &ended.limits);
+    let tables =
+        tables::tables(plan, &ended.echoes, &ended.tally.flows, &ended.limits, &ended.bounds);
     write_report(folder, plan, tables, report)
 }
 

@@ -6,7 +6,7 @@ use windtunnel_model::{NodeId, Plan, Span, Time};
 
 use crate::dataplane::Flow;
 use crate::echo::{EchoResults, Probe};
-use crate::node_limits::Account;
+use crate::node_limits::{Account, Bound, Look};
 
 /// File names and contents; none where nothing was measured.
 pub(crate) fn tables(
@@ -14,6 +14,7 @@ pub(crate) fn tables(
     echoes: &[(Probe, EchoResults)],
     flows: &[Flow],
     limits: &[Account],
+    bounds: &[Bound],
 ) -> Vec<(&'static str, String)> {
     let name = |node: NodeId| plan.nodes[node.index()].name.as_str();
     let mut tables = Vec::new();
@@ -44,7 +45,43 @@ pub(crate) fn tables(
     if !limits.is_empty() {
         tables.push(("limits.csv", seconds_of_limits(plan, limits)));
     }
+    if bounds.iter().any(|bound| !bound.looks.is_empty()) {
+        tables.push(("bounds.csv", seconds_of_bounds(plan, bounds)));
+    }
     tables
+}
+
+/// A row for each second of each limit of memory or processes: what was in use at its end, and what
+/// happened in it.
+fn seconds_of_bounds(plan: &Plan, bounds: &[Bound]) -> String {
+    let mut table =
+        "time_s,node,program,limit,asked,used,met,ended,faults,evicted,refaulted\n".to_owned();
+    for bound in bounds {
+        let (name, limit) = (bound.owner.name(plan), bound.kind);
+        let program = bound.owner.program().map(|it| it.to_string()).unwrap_or_default();
+        let mut before = Look::default();
+        for look in &bound.looks {
+            let Look { asked, used, .. } = *look;
+            let at = micros(Span::from_nanos(look.at_ns));
+            let new = |count: fn(&Look) -> u64| count(look).saturating_sub(count(&before));
+            let (met, ended) = (new(|it| it.met), new(|it| it.ended));
+            let faults = new(|it| it.faults);
+            let evicted = grown(look.evicted, before.evicted);
+            let refaulted = grown(look.refaulted, before.refaulted);
+            // Writing to a text cannot fail.
+            let _ = writeln!(
+                table,
+                "{at},{name},{program},{limit},{asked},{used},{met},{ended},{faults},{evicted},{refaulted}"
+            );
+            before = *look;
+        }
+    }
+    table
+}
+
+/// By how much a count has grown that the kernel may not have.
+fn grown(now: Option<u64>, before: Option<u64>) -> String {
+    now.map_or_else(String::new, |now| now.saturating_sub(before.unwrap_or(0)).to_string())
 }
 
 /// A row for each second of each node, program or reservation.
@@ -77,6 +114,7 @@ mod tests {
     use windtunnel_trace::rate::Intervals;
 
     use super::*;
+    use crate::node_limits::{Kind, Owner};
 
     #[test]
     fn requests_before_the_run_have_no_time_and_those_without_reply_no_round_trip() {
@@ -90,18 +128,35 @@ mod tests {
         let echoes =
             [(before, seen(Span::ZERO, rtt)), (during, seen(Span::from_millis(1_100), None))];
         let expected = "from,to,sent_s,rtt_s\na,b,,1.500250\nb,a,1.100000,\n".to_owned();
-        assert_eq!(tables(&plan, &echoes, &[], &[]), [("echoes.csv", expected)]);
+        assert_eq!(tables(&plan, &echoes, &[], &[], &[]), [("echoes.csv", expected)]);
     }
 
     #[test]
     fn payload_is_a_row_for_each_interval_and_no_table_without_measurements() {
         let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
-        assert!(tables(&plan, &[], &[], &[]).is_empty());
+        assert!(tables(&plan, &[], &[], &[], &[]).is_empty());
         let at = |tenth: u64| Time::from_nanos(tenth * 100_000_000);
         let payload = Intervals { start: Time::ZERO, counts: vec![(at(1), 1448), (at(2), 0)] };
         let flows = [Flow::counted(NodeId(0), NodeId(1), payload)];
         let expected =
             "time_s,from,to,payload_bytes\n0.100000,a,b,1448\n0.200000,a,b,0\n".to_owned();
-        assert_eq!(tables(&plan, &[], &flows, &[]), [("paths.csv", expected)]);
+        assert_eq!(tables(&plan, &[], &flows, &[], &[]), [("paths.csv", expected)]);
+    }
+
+    #[test]
+    fn what_happened_at_a_limit_is_a_row_for_each_second() {
+        let plan =
+            crate::testing::plan("nodes: {a: {memory: 64MB}, b: {}}\nlinks: [{between: [a, b]}]");
+        let mut bound = Bound::new(Owner::Node(0), (Kind::Memory, 64_000_000));
+        let look =
+            Look { asked: 64_000_000, used: 7, met: 3, refaulted: Some(5), ..Look::default() };
+        bound.looks = vec![
+            Look { at_ns: 1_000_000_000, ..look },
+            Look { at_ns: 2_000_500_000, met: 4, ended: 1, refaulted: Some(9), ..look },
+        ];
+        let expected = "time_s,node,program,limit,asked,used,met,ended,faults,evicted,refaulted\n\
+                        1.000000,a,,memory,64000000,7,3,0,0,,5\n\
+                        2.000500,a,,memory,64000000,7,1,1,0,,4\n";
+        assert_eq!(tables(&plan, &[], &[], &[], &[bound]), [("bounds.csv", expected.to_owned())]);
     }
 }

@@ -48,8 +48,28 @@ pub(crate) struct Bound {
     pub(crate) ended: u64,
     /// Faults for which a page had to be read from a disk.
     pub(crate) faults: u64,
+    /// Pages that were taken back, and those of files that had to be read again, as far as the
+    /// kernel counts them.
+    pub(crate) evicted: Option<u64>,
+    pub(crate) refaulted: Option<u64>,
+    /// What was known each second, in the order of time.
+    pub(crate) looks: Vec<Look>,
     /// Why it could not be held.
     pub(crate) failure: Option<String>,
+}
+
+/// What was known of a limit at some time; counts are those since the group was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Look {
+    /// After the beginning of the run.
+    pub(crate) at_ns: u64,
+    pub(crate) asked: u64,
+    pub(crate) used: u64,
+    pub(crate) met: u64,
+    pub(crate) ended: u64,
+    pub(crate) faults: u64,
+    pub(crate) evicted: Option<u64>,
+    pub(crate) refaulted: Option<u64>,
 }
 
 /// A limit was met, and something was refused or ended for it.
@@ -67,9 +87,30 @@ pub(crate) struct Reached {
 
 impl Bound {
     pub(crate) fn new(owner: Owner, (kind, asked): (Kind, u64)) -> Bound {
-        let (mechanism, failure) = (String::new(), None);
-        let (used, peak, met, ended, faults) = (0, 0, 0, 0, 0);
-        Bound { owner, kind, mechanism, asked, used, peak, met, ended, faults, failure }
+        Bound {
+            owner,
+            kind,
+            mechanism: String::new(),
+            asked,
+            used: 0,
+            peak: 0,
+            met: 0,
+            ended: 0,
+            faults: 0,
+            evicted: None,
+            refaulted: None,
+            looks: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Writes down what is known so long after the beginning of the run.
+    pub(super) fn look(&mut self, at_ns: u64) {
+        let Bound { asked, used, met, ended, faults, evicted, refaulted, .. } = *self;
+        if self.kind != Kind::OpenFiles {
+            let look = Look { at_ns, asked, used, met, ended, faults, evicted, refaulted };
+            self.looks.push(look);
+        }
     }
 
     /// Looks at the account of the group that holds it. Says so where something new came of it.
@@ -79,6 +120,7 @@ impl Bound {
             Kind::Memory => group.memory()?.map(|seen| {
                 (self.used, self.peak, self.met) = (seen.used, seen.peak, seen.reclaims);
                 (self.faults, self.ended) = (seen.faults, seen.killed);
+                (self.evicted, self.refaulted) = (seen.evicted, seen.refaulted);
             }),
             Kind::Pids => group.processes()?.map(|seen| {
                 (self.used, self.peak, self.met) = (seen.count, seen.peak, seen.refused);

@@ -153,9 +153,14 @@ impl Limited {
         }
     }
 
-    /// Whether there are groups that are looked at now and then.
+    /// Whether there are limits that are looked at each second.
     pub(super) fn is_looked_at(&self) -> bool {
-        self.groups.is_some() && self.bounds.iter().any(|it| resource_of(it.kind).is_some())
+        self.bounds.iter().any(|it| resource_of(it.kind).is_some())
+    }
+
+    /// Has all limits write down what is known of them.
+    pub(super) fn write_down(&mut self, at_ns: u64) {
+        self.bounds.iter_mut().for_each(|bound| bound.look(at_ns));
     }
 
     /// Looks at what groups say of memory and processes.

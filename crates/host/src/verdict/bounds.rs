@@ -34,6 +34,8 @@ fn node_bound(plan: &Plan, bound: &Bound) -> NodeBound {
         met: bound.met,
         ended: bound.ended,
         faults: (bound.kind == Kind::Memory).then_some(bound.faults),
+        evicted: bound.evicted,
+        refaulted: bound.refaulted,
         failure: bound.failure.clone(),
     }
 }

@@ -23,6 +23,11 @@ pub struct MemoryReading {
     pub reclaims: u64,
     /// Faults for which a page had to be read from a disk.
     pub faults: u64,
+    /// Pages that were taken back; only version 2 counts them.
+    pub evicted: Option<u64>,
+    /// Pages of files that were taken back and then read again (since Linux 3.15; in version 1
+    /// since 5.9).
+    pub refaulted: Option<u64>,
     /// Processes that were killed for it.
     pub killed: u64,
 }
@@ -111,8 +116,17 @@ impl MemoryFiles {
                 (number(failures, "memory.failcnt")?, killed)
             }
         };
-        let faults = value(&stat, "pgmajfault")?;
-        Ok(MemoryReading { used, peak: peak.unwrap_or(self.seen), reclaims, faults, killed })
+        // With the groups within: version 2 always counts these.
+        let with_all = |name: &str| value(&stat, &format!("total_{name}")).or(value(&stat, name));
+        Ok(MemoryReading {
+            used,
+            peak: peak.unwrap_or(self.seen),
+            reclaims,
+            faults: with_all("pgmajfault")?,
+            evicted: value(&stat, "pgsteal").ok(),
+            refaulted: with_all("workingset_refault_file").ok(),
+            killed,
+        })
     }
 }
 
@@ -137,7 +151,7 @@ mod tests {
             ("memory.swap.max", "max"),
             ("memory.current", "4096\n"),
             ("memory.peak", "8192\n"),
-            ("memory.stat", "anon 4096\npgfault 7\npgmajfault 2\n"),
+            ("memory.stat", "workingset_refault_file 8\npgsteal 9\npgfault 7\npgmajfault 2\n"),
             ("memory.events", "low 0\nhigh 0\nmax 5\noom 2\noom_kill 1\n"),
         ]);
         let unified = Some(folder.path().to_owned());
@@ -147,8 +161,17 @@ mod tests {
         let text = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(text("memory.max"), "64000000");
         assert_eq!(&text("memory.swap.max")[..1], "0");
-        let expected = MemoryReading { used: 4096, peak: 8192, reclaims: 5, faults: 2, killed: 1 };
-        assert_eq!(files.read().unwrap(), expected);
+        let seen = files.read().unwrap();
+        let expected = MemoryReading {
+            used: 4096,
+            peak: 8192,
+            reclaims: 5,
+            faults: 2,
+            evicted: Some(9),
+            refaulted: Some(8),
+            killed: 1,
+        };
+        assert_eq!(seen, expected);
     }
 
     #[test]
@@ -157,11 +180,17 @@ mod tests {
             ("memory.limit_in_bytes", ""),
             ("memory.usage_in_bytes", "4096\n"),
             ("memory.failcnt", "3\n"),
-            ("memory.stat", "cache 0\npgmajfault 4\n"),
+            ("memory.stat", "cache 0\npgmajfault 1\ntotal_pgmajfault 4\n"),
             ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n"),
         ]);
         let mut files = MemoryFiles::first_version(folder.path()).unwrap();
-        let expected = MemoryReading { used: 4096, peak: 4096, reclaims: 3, faults: 4, killed: 0 };
+        let expected = MemoryReading {
+            used: 4096,
+            peak: 4096,
+            reclaims: 3,
+            faults: 4,
+            ..MemoryReading::default()
+        };
         assert_eq!(files.read().unwrap(), expected);
     }
 }

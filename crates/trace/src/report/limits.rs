@@ -40,7 +40,8 @@ pub struct NodeLimit {
     pub failure: Option<String>,
 }
 
-/// A limit of memory, processes or descriptors.
+/// A limit of memory, processes or descriptors (`bounds.csv` has what of memory and processes was
+/// used each second).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeBound {
     /// The node.
@@ -69,6 +70,12 @@ pub struct NodeBound {
     /// Faults for which a page had to be read from a disk: only of `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<u64>,
+    /// Pages that the kernel took back: only of `memory` in a group of version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evicted: Option<u64>,
+    /// Pages of files that were taken back and then read again: only of `memory` in a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refaulted: Option<u64>,
     /// Why the limit could not be held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,

@@ -70,6 +70,8 @@ mod tests {
             met: 12,
             ended: 1,
             faults: Some(0),
+            evicted: None,
+            refaulted: None,
             failure: None,
         };
         let row = cells(&bound);
