@@ -43,8 +43,8 @@ pub mod version;
 pub use client::{Client, ClientError};
 pub use message::{
     Hello, LaneChoice, LaneProperties, LaneStatus, LinkList, NodeLimits, NodeStatus, ProgramStatus,
-    RecordOrder, RecordStatus, RecordedLayer, Reply, Request, Reservation, RunStatus, Snapshot,
-    VERSION,
+    RecordOrder, RecordStatus, RecordedLayer, Reply, Request, Reservation, RunStatus, Sending,
+    Snapshot, VERSION,
 };
 pub use server::{Connection, Incoming, Listener};
 pub use version::Version;

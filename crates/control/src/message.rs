@@ -422,6 +422,40 @@ pub struct Reservation {
     /// What limits it, and what it has of that.
     #[serde(default, skip_serializing_if = "NodeLimits::is_none")]
     pub limits: NodeLimits,
+    /// What it sends; absent for a reservation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sending: Option<Sending>,
+}
+
+/// What a node sends on its links, all of them together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sending {
+    /// The rates of its links; absent if one has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bit_per_s: Option<u64>,
+    /// What was delivered in the last second, with framing overhead: what a rate bounds.
+    pub used_bit_per_s: u64,
+    /// Bytes that wait for a link.
+    pub backlog_bytes: u64,
+    /// Packets that were dropped since the run began, for any reason.
+    pub dropped_packets: u64,
+}
+
+impl Sending {
+    /// What all of these directions of links do.
+    #[must_use]
+    pub fn of<'a>(lanes: impl Iterator<Item = &'a LaneStatus>) -> Sending {
+        let none = Sending { rate_bit_per_s: Some(0), ..Sending::default() };
+        lanes.fold(none, |sum, lane| {
+            let rates = sum.rate_bit_per_s.zip(lane.rate_bit_per_s);
+            Sending {
+                rate_bit_per_s: rates.map(|(a, b)| a.saturating_add(b)),
+                used_bit_per_s: sum.used_bit_per_s.saturating_add(lane.delivered_wire_bit_per_s),
+                backlog_bytes: sum.backlog_bytes.saturating_add(lane.queue_bytes),
+                dropped_packets: sum.dropped_packets.saturating_add(lane.dropped_packets),
+            }
+        })
+    }
 }
 
 /// What limits a node now. A used amount is that of its last whole second or of the last look.

@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use super::support::{Lab, Live, find_program, until, users};
 
 const SCENARIO: &str = "nodes: {a: {cpu: 25%, run: sleep 600}, b: {memory: 64MB, run: sleep 600}}\n\
-                        links: [{between: [a, b]}]\n";
+                        links: [{between: [a, b], name: wire, up: {rate: 8mbit}}]\n";
 
 /// Mounts, if the machine lets this user do that: else it was refused as it must be.
 fn mount(lab: &Lab, live: &Live<'_>) -> Option<Child> {
@@ -51,6 +51,7 @@ fn values_are_read_and_written_as_files_and_what_does_not_fit_is_busy() {
             ("0.25\n".into(), "64000000\n".into())
         );
         assert_eq!(read("b/cpu.limit"), "-\n");
+        assert_eq!((read("a/send.rate"), read("b/send.rate")), ("8000000\n".into(), "-\n".into()));
         fs::write(file("a/cpu.limit"), "50%\n").unwrap();
         assert_eq!((read("a/cpu.limit"), read("refused")), ("0.5\n".into(), String::new()));
         let error = fs::write(file("a/cpu.limit"), "9999").unwrap_err();
@@ -61,6 +62,12 @@ fn values_are_read_and_written_as_files_and_what_does_not_fit_is_busy() {
         let error = fs::write(file("a/cpu.used"), "1").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
         assert_eq!(read("a/cpu.limit"), "0.5\n");
+        // Ten datagrams of which the link drops all.
+        assert!(live.ask("set", &["wire", "loss=100%"]).status.success());
+        let ping = ["a", "--", "ping", "-c", "10", "-i", "0.01", "-W", "0.1", "b"];
+        assert!(!live.ask("exec", &ping).status.success());
+        until("dropped packets", || (read("a/send.dropped") == "10\n").then_some(()));
+        assert_eq!((read("b/send.dropped"), read("a/send.backlog")), ("0\n".into(), "0\n".into()));
         // It ends with the run, and leaves nothing.
         live.signal("INT");
         let outcome = live.finish();

@@ -4,10 +4,11 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use windtunnel_control::{
-    Incoming, LaneChoice, LinkList, RecordOrder, Reply, Request, RunStatus, Snapshot,
+    Incoming, LaneChoice, LinkList, RecordOrder, Reply, Request, Reservation, RunStatus, Sending,
+    Snapshot,
 };
-use windtunnel_model::LinkPatch;
 use windtunnel_model::plan::{Action, LinkChange, RecordChoice};
+use windtunnel_model::{Lane, LinkPatch, Vertex};
 use windtunnel_node::{Request as NodeRequest, Spawn};
 use windtunnel_trace::event::EventKind;
 
@@ -88,8 +89,7 @@ impl Live {
                 return self.set_share(&name, min_millis, weight).map(Some);
             }
             Request::Reservations => {
-                let parts = self.limits.reservations(&self.cx.plan);
-                return Ok(Some(Reply::Reservations { parts }));
+                return Ok(Some(Reply::Reservations { parts: self.reservations() }));
             }
             Request::State { lanes, up } => self.set_state(id, &lanes, up)?,
             Request::Do { events } => self.happen(id, events)?,
@@ -133,6 +133,24 @@ impl Live {
             window_ns: window.as_nanos(),
             status: self.status(),
         }
+    }
+
+    /// What is reserved, and what nodes send of what their links carry.
+    fn reservations(&self) -> Vec<Reservation> {
+        let plan = &self.cx.plan;
+        let (_, _, did) = self.cx.journal.recent().lanes();
+        let lanes = self.network.links.statuses(plan, did);
+        let mut parts = self.limits.reservations(plan);
+        for part in parts.iter_mut().filter(|part| part.node) {
+            let node = plan.nodes.iter().position(|node| node.name == part.name);
+            let is_own = |lane: usize| match plan.lane_start(Lane::from_index(lane)) {
+                Vertex::Node(start) => Some(start.index()) == node,
+                Vertex::Router(_) | Vertex::Lan(_) => false,
+            };
+            let own = lanes.iter().enumerate().filter(|(lane, _)| is_own(*lane));
+            part.sending = Some(Sending::of(own.map(|(_, lane)| lane)));
+        }
+        parts
     }
 
     fn links(&self) -> LinkList {

@@ -79,6 +79,7 @@ impl Limits {
             cpu_share_millis: share.map(|share| share.min(most)),
             memory_min: own.memory_bytes,
             limits: limited.status(),
+            sending: None,
         }
     }
 }

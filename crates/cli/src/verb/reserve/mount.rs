@@ -20,9 +20,9 @@ use crate::verb::Outcome;
 /// Show and change how a live run divides what it has, as files
 ///
 /// Each reservation and node is a folder, in that of the reservation around it, with `cpu.min`,
-/// `cpu.weight`, `cpu.share`, `cpu.limit`, `cpu.used`, and the same of memory and pids. What is written
-/// changes the run at once; a value that does not fit fails with EBUSY, and the file `refused` at the
-/// top says why. Until Ctrl-C, or the end of the run. Needs root or fusermount3.
+/// `cpu.weight`, `cpu.share`, `cpu.limit`, `cpu.used`, the same of memory and pids, and what a node
+/// sends. What is written changes the run at once; a value that does not fit fails with EBUSY, and the
+/// file `refused` at the top says why. Until Ctrl-C, or the end of the run. Needs root or fusermount3.
 #[derive(Debug, clap::Args)]
 pub(super) struct Mount {
     /// The folder [default: `reserve` in that of the run]
