@@ -14,6 +14,8 @@ mod attempts;
 mod bounds;
 #[path = "programs/capture.rs"]
 mod capture;
+#[path = "programs/cgroup_v2.rs"]
+mod cgroup_v2;
 #[path = "programs/churn.rs"]
 mod churn;
 #[path = "programs/clients.rs"]

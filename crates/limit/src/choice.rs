@@ -14,6 +14,7 @@ use crate::group::{Bounds, Group};
 use crate::hierarchy::Hierarchy;
 use crate::owner::Owner;
 use crate::place::{Place, Resource, give, has_word};
+use crate::way;
 
 /// How programs are held to a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,8 +184,15 @@ impl Choice {
     fn try_unified(&mut self, folder: &Path) {
         let controllers = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
         let offered = |it: &Resource| has_word(&controllers, it.controller());
+        let offered: Vec<Resource> = Resource::ALL.into_iter().filter(offered).collect();
+        if let Err(error) = self.clear(folder, &offered) {
+            for resource in offered {
+                self.refuse(resource, "cgroup v2", folder, &error);
+            }
+            return;
+        }
         let mut given = Vec::new();
-        for resource in Resource::ALL.into_iter().filter(offered) {
+        for resource in offered {
             let unified = Some(folder.to_owned());
             let place = Place { unified, given: vec![resource], ..Place::default() };
             match give(folder, resource).and_then(|()| self.try_place(&place, resource)) {
@@ -195,6 +203,17 @@ impl Choice {
         if !given.is_empty() {
             (self.place.unified, self.place.given) = (Some(folder.to_owned()), given);
         }
+    }
+
+    /// Makes it so that groups in a folder of version 2 can be entered.
+    fn clear(&mut self, folder: &Path, offered: &[Resource]) -> io::Result<()> {
+        let owner = self.owner.as_ref().ok_or_else(denied)?;
+        if offered.is_empty() {
+            return Ok(());
+        }
+        let leaf = owner.group(self.made);
+        self.made += 1;
+        way::clear(folder, &leaf)
     }
 
     /// Finds whether groups of version 1 can limit a resource.

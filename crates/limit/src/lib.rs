@@ -35,6 +35,7 @@ pub mod scope;
 pub mod tree;
 pub mod usage;
 pub mod watch;
+mod way;
 pub mod worker;
 
 pub use choice::{Choice, Mechanism};
