@@ -22,6 +22,8 @@ mod churn;
 mod clients;
 #[path = "programs/disk.rs"]
 mod disk;
+#[path = "programs/disk_limits.rs"]
+mod disk_limits;
 #[path = "programs/ending.rs"]
 mod ending;
 #[path = "programs/events.rs"]

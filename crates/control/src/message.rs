@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::plan::{Event, FlowPattern, Layers, RecordDirection};
-use windtunnel_model::{Bytes, LinkPatch};
+use windtunnel_model::{Bytes, LinkPatch, Rate};
 use windtunnel_trace::event::Event as RunEvent;
 
 /// Version of the messages. The run greets each connection with it; a client of another version
@@ -76,6 +76,13 @@ pub enum Request {
         /// The node or group.
         node: String,
         count: u32,
+    },
+    /// Limits what a node's programs read of each disk and what they write, or those of each node of
+    /// a group. Answer: [`Reply::Done`].
+    SetDisk {
+        /// The node or group.
+        node: String,
+        rate: Rate,
     },
     /// Changes what a node or reservation has of processors: its minimum, its weight or both. Answer:
     /// [`Reply::Done`].
@@ -477,6 +484,12 @@ pub struct NodeLimits {
     pub pids: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids_used: Option<u64>,
+    /// Bytes a second that may be read of each disk, and written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<u64>,
+    /// Those of the disk that was used most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_used: Option<u64>,
 }
 
 impl NodeLimits {

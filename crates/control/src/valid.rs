@@ -68,6 +68,10 @@ impl Validate for Request {
                 Demand { pids: Some(*count), ..Demand::default() }.validate()?;
                 ensure_short("the name of a node", node)
             }
+            Request::SetDisk { node, rate } => {
+                Demand { disk: Some(*rate), ..Demand::default() }.validate()?;
+                ensure_short("the name of a node", node)
+            }
             Request::Do { events } => ensure(events.len() <= EVENTS_MAX, || {
                 format!("{} events are more than {EVENTS_MAX}", events.len())
             }),

@@ -25,6 +25,14 @@ pub enum RunError {
     /// A node cannot get its packets; it is named.
     #[error("{0}")]
     Receive(String),
+    /// Not every disk of this machine can be divided by weight; nothing has been started.
+    #[error("{who}: `disk` cannot have a weight: {why}")]
+    DiskWeight {
+        /// The node, program or reservation.
+        who: String,
+        /// What was tried.
+        why: String,
+    },
     /// This machine has no mechanism for a limit; nothing has been started.
     #[error("{who}: `{key}` needs a control group, and none can be made: {why}")]
     Limit {
@@ -78,6 +86,9 @@ impl RunError {
             }
             RunError::Missing { missing } => {
                 missing.first().and_then(|(_, missing)| missing.hint())
+            }
+            RunError::DiskWeight { .. } | RunError::Limit { key: "disk", .. } => {
+                Some("`windtunnel doctor` shows what limits of disks need".to_owned())
             }
             RunError::Limit { .. } => Some(
                 "run it as root, or as `systemd-run --user --scope -p Delegate=yes windtunnel run …`"

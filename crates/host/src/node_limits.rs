@@ -3,6 +3,8 @@
 mod account;
 mod bound;
 mod change;
+mod disk_use;
+mod disks;
 mod enforce;
 mod groups;
 mod limited;
@@ -24,6 +26,7 @@ pub(crate) use change::Change;
 pub(crate) use enforce::data_of;
 pub(crate) use owner::Owner;
 
+use disks::DiskNeeds;
 use groups::NodeGroups;
 use limited::{Limited, Metered};
 use shares::Shares;
@@ -46,6 +49,7 @@ pub(crate) struct Limits {
     notes: Vec<String>,
     /// Where processors are divided by weight.
     shares: Option<Shares>,
+    disks: DiskNeeds,
     /// What is reserved for them.
     admitted: Option<Admitted>,
 }
@@ -66,10 +70,14 @@ impl Limits {
             plan.nodes.iter().enumerate().filter(|(node, _)| is_here(*node)).collect();
         let (admitted, note) = Admitted::begin(plan, folder, here)?;
         let notes = note.into_iter().collect();
-        let mut made = Limits { admitted: Some(admitted), notes, ..Limits::default() };
-        let is_grouped =
-            |node: &Node| is_limited(node) || node.reservation.is_some() || group.is_some();
-        if !nodes.iter().any(|(_, node)| is_grouped(node)) {
+        let disks = DiskNeeds::of(plan);
+        let mut made = Limits { admitted: Some(admitted), notes, disks, ..Limits::default() };
+        let divided = made.disks.clone();
+        let is_grouped = |(index, node): (usize, &Node)| {
+            let grouped = is_limited(node) || node.reservation.is_some() || group.is_some();
+            grouped || divided.has(index)
+        };
+        if !nodes.iter().any(|node| is_grouped(*node)) {
             return Ok(made);
         }
         let mut choice = match group {
@@ -78,12 +86,13 @@ impl Limits {
         };
         reservations::check(&choice, plan, &is_here)?;
         check(&choice, &nodes)?;
+        nodes.iter().try_for_each(|node| divided.check(&choice, *node))?;
         let processors = limits::cpus().map_or(1, |cpus| cpus.len());
         made.shares = Shares::of(plan, &nodes, processors);
         made.add_reservations(&mut choice, plan, &nodes)?;
         for (index, node) in nodes {
             let guarantee = made.share_of(Owner::Node(index));
-            if is_grouped(node) || guarantee.is_some() {
+            if is_grouped((index, node)) || guarantee.is_some() {
                 made.add(&mut choice, (index, node), guarantee)?;
             }
         }
@@ -113,7 +122,9 @@ impl Limits {
     ) -> Result<(), RunError> {
         let within = node.reservation.and_then(|it| self.reservation(it.index()));
         let within = within.and_then(|it| it.groups.as_ref()?.around()).or(self.around.as_ref());
-        let groups = match NodeGroups::make(choice, node, within, guarantee) {
+        let demand = &node.demand;
+        let disks = [self.disks.weight(demand), self.disks.limit(index, demand)];
+        let groups = match NodeGroups::make(choice, node, within, guarantee, disks) {
             Ok(groups) => Some(groups),
             // It would be outside of its reservation.
             Err(error) if within.is_some() => {

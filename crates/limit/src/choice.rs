@@ -5,46 +5,17 @@
 //! resource. Where no group can be made, each node's init limits its programs itself, which needs no
 //! rights at all.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::group::{Bounds, Group};
+use crate::disks::Disks;
+use crate::group::{Bounds, DiskBounds, Group};
 use crate::hierarchy::Hierarchy;
+use crate::mechanism::Mechanism;
 use crate::owner::Owner;
 use crate::place::{Place, Resource, give, has_word};
 use crate::way;
-
-/// How programs are held to a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mechanism {
-    /// A control group of version 2.
-    GroupV2,
-    /// A control group of version 1.
-    GroupV1,
-    /// SIGSTOP and SIGCONT from the node's init.
-    DutyCycle,
-    /// The node's init looks often, and ends processes.
-    Watch,
-    /// A limit that the kernel keeps for the node's own user namespace, setrlimit(2).
-    Namespace,
-    /// A limit that the kernel keeps for each process, setrlimit(2).
-    PerProcess,
-}
-
-impl fmt::Display for Mechanism {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Mechanism::GroupV2 => "cgroup v2",
-            Mechanism::GroupV1 => "cgroup v1",
-            Mechanism::DutyCycle => "duty cycle",
-            Mechanism::Watch => "watch",
-            Mechanism::Namespace => "user namespace",
-            Mechanism::PerProcess => "rlimit",
-        })
-    }
-}
 
 /// What this machine allows.
 #[derive(Debug)]
@@ -55,6 +26,9 @@ pub struct Choice {
     outside: Place,
     owner: Option<Owner>,
     refusals: Vec<(Resource, String)>,
+    disks: Disks,
+    /// Why disks are not divided by weight.
+    undivided: Option<String>,
     made: usize,
 }
 
@@ -68,6 +42,8 @@ impl Choice {
             outside: Place::default(),
             owner: None,
             refusals: Vec::new(),
+            disks: Disks::default(),
+            undivided: None,
             made: 0,
         };
         match Hierarchy::of_process().and_then(|it| Ok((it, Owner::current()?))) {
@@ -116,6 +92,15 @@ impl Choice {
         self.place.mechanism(resource)
     }
 
+    /// Why disks cannot be divided by weight; `None`: they can.
+    #[must_use]
+    pub fn undivided(&self) -> Option<String> {
+        match self.group_of(Resource::Disk) {
+            Some(_) => self.undivided.clone(),
+            None => Some(self.refusals_of(Resource::Disk).join("; ")),
+        }
+    }
+
     /// Why processor time is not limited by one of the better ones.
     #[must_use]
     pub fn refusals(&self) -> Vec<&str> {
@@ -141,7 +126,7 @@ impl Choice {
         if within.is_some() || self.place != self.outside {
             place.divide()?;
         }
-        Group::make(place, &self.outside, &name, bounds)
+        Group::make(place, &self.outside, &name, bounds, &self.disks)
     }
 
     /// The group that another process has made for these resources, by its [`Group::address`].
@@ -163,11 +148,13 @@ impl Choice {
         self.made += 1;
         within.place().divide()?;
         let place = within.place().only(Resource::Processor, &self.outside);
-        Group::make(&place, &self.outside, &name, &Bounds::default())
+        Group::make(&place, &self.outside, &name, &Bounds::default(), &self.disks)
     }
 
     fn look(&mut self, hierarchy: &Hierarchy) {
-        for folder in hierarchy.second_version() {
+        let around = hierarchy.second_version();
+        self.disks = Disks::of_machine(around.last().map(PathBuf::as_path));
+        for folder in around {
             self.try_unified(&folder);
             if !self.place.given.is_empty() {
                 break;
@@ -193,6 +180,10 @@ impl Choice {
         }
         let mut given = Vec::new();
         for resource in offered {
+            if let Some(why) = self.unfit(resource, &given) {
+                self.refusals.push((resource, format!("cgroup v2: {}: {why}", folder.display())));
+                continue;
+            }
             let unified = Some(folder.to_owned());
             let place = Place { unified, given: vec![resource], ..Place::default() };
             match give(folder, resource).and_then(|()| self.try_place(&place, resource)) {
@@ -216,12 +207,27 @@ impl Choice {
         way::clear(folder, &leaf)
     }
 
+    /// Why groups would not limit a resource, beside those that they can.
+    fn unfit(&self, resource: Resource, given: &[Resource]) -> Option<&'static str> {
+        if resource != Resource::Disk {
+            return None;
+        }
+        if !given.contains(&Resource::Memory) {
+            return Some("without the memory controller, writes through the page cache escape");
+        }
+        self.disks.is_empty().then_some("the machine has no disk")
+    }
+
     /// Finds whether groups of version 1 can limit a resource.
     fn try_first(&mut self, hierarchy: &Hierarchy, resource: Resource) {
         if self.refusals_of(resource).is_empty() {
             let name = resource.controller();
             let why = format!("cgroup v2: no group with the {name} controller around");
             self.refusals.push((resource, why));
+        }
+        if resource == Resource::Disk {
+            let why = "cgroup v1: its groups do not see writes through the page cache";
+            return self.refusals.push((resource, why.to_owned()));
         }
         let is_processor = resource == Resource::Processor;
         let account = is_processor.then(|| hierarchy.first_version("cpuacct")).flatten();
@@ -256,8 +262,17 @@ impl Choice {
             Resource::Processor => Bounds { processor: Some(TRIAL), ..Bounds::default() },
             Resource::Memory => Bounds { memory: Some(TRIAL_BYTES), ..Bounds::default() },
             Resource::Processes => Bounds { processes: Some(TRIAL), ..Bounds::default() },
+            Resource::Disk => {
+                let disk = DiskBounds { rate: Some(TRIAL_BYTES), weight: None };
+                Bounds { disk: Some(disk), ..Bounds::default() }
+            }
         };
-        let group = Group::make(place, place, &name, &bounds)?;
+        let mut group = Group::make(place, place, &name, &bounds, &self.disks)?;
+        if resource == Resource::Disk {
+            let disk = Some(DiskBounds { rate: None, weight: Some(1) });
+            let weighed = group.set(&Bounds { disk, ..Bounds::default() });
+            self.undivided = weighed.err().map(|error| error.to_string());
+        }
         if group.limits(resource) { Ok(()) } else { Err(denied()) }
     }
 }
@@ -268,7 +283,8 @@ pub fn without_group(resource: Resource) -> Mechanism {
     match resource {
         Resource::Processor => Mechanism::DutyCycle,
         Resource::Processes if counts_in_namespaces() => Mechanism::Namespace,
-        _ => Mechanism::Watch,
+        Resource::Processes | Resource::Memory => Mechanism::Watch,
+        Resource::Disk => Mechanism::Nothing,
     }
 }
 
@@ -324,6 +340,7 @@ mod tests {
             guarantee: Some(100),
             memory: Some(64 << 20),
             processes: Some(10),
+            disk: Some(DiskBounds { rate: Some(1 << 20), weight: None }),
         };
         let Ok(mut group) = choice.group(None, &bounds) else {
             assert_eq!(choice.mechanism(), Mechanism::DutyCycle);

@@ -2,6 +2,7 @@
 //!
 //! Source: the kernel's documents cgroup-v2, cgroup-v1/memory, cgroup-v1/pids and sched-bwc.
 
+mod disk;
 mod memory;
 mod processes;
 mod processor;
@@ -11,11 +12,14 @@ use std::io::{self, Read, Seek, Write};
 
 use windtunnel_budget::processor::Reading;
 
+use crate::disks::Disks;
 use crate::place::{Folders, Place, Resource};
+use disk::DiskFiles;
 use memory::MemoryFiles;
 use processes::ProcessFiles;
 use processor::ProcessorFiles;
 
+pub use disk::{DiskBounds, DiskReading, DiskUse, Done};
 pub use memory::MemoryReading;
 pub use processes::ProcessReading;
 pub use processor::bandwidth;
@@ -30,6 +34,7 @@ pub struct Bounds {
     /// Bytes.
     pub memory: Option<u64>,
     pub processes: Option<u32>,
+    pub disk: Option<DiskBounds>,
 }
 
 /// A group of the calling process. Dropping it removes it, once its processes have ended.
@@ -39,6 +44,7 @@ pub struct Group {
     processor: Option<ProcessorFiles>,
     memory: Option<MemoryFiles>,
     processes: Option<ProcessFiles>,
+    disk: Option<DiskFiles>,
     entrances: Vec<File>,
     /// Last: its files are closed before.
     folders: Folders,
@@ -53,7 +59,8 @@ impl Bounds {
 
     pub(crate) fn resources(&self) -> Vec<Resource> {
         let processor = self.processor.is_some() || self.guarantee.is_some();
-        let asked = [processor, self.memory.is_some(), self.processes.is_some()];
+        let (memory, processes) = (self.memory.is_some(), self.processes.is_some());
+        let asked = [processor, memory, processes, self.disk.is_some()];
         let asked = Resource::ALL.into_iter().zip(asked).filter(|(_, asked)| *asked);
         asked.map(|(resource, _)| resource).collect()
     }
@@ -67,10 +74,11 @@ impl Group {
         outside: &Place,
         name: &str,
         bounds: &Bounds,
+        disks: &Disks,
     ) -> io::Result<Group> {
         let resources = bounds.resources();
         let (place, folders) = place.make(name, &resources)?;
-        let mut group = Group::open(place, outside, &resources, folders)?;
+        let mut group = Group::open(place, outside, (&resources, disks), folders)?;
         group.set(bounds)?;
         Ok(group)
     }
@@ -78,7 +86,8 @@ impl Group {
     /// The group at a place that another process has made for these resources.
     pub(crate) fn join(place: Place, outside: &Place, resources: &[Resource]) -> io::Result<Group> {
         let folders = place.folders_in(outside);
-        let mut group = Group::open(place, outside, resources, Folders::default())?;
+        let disks = Disks::default();
+        let mut group = Group::open(place, outside, (resources, &disks), Folders::default())?;
         group.folders = folders;
         Ok(group)
     }
@@ -86,7 +95,7 @@ impl Group {
     fn open(
         place: Place,
         outside: &Place,
-        resources: &[Resource],
+        (resources, disks): (&[Resource], &Disks),
         folders: Folders,
     ) -> io::Result<Group> {
         let has = |resource| resources.contains(&resource).then_some(());
@@ -94,6 +103,7 @@ impl Group {
             processor: has(Resource::Processor).and_then(|()| ProcessorFiles::open(&place)),
             memory: has(Resource::Memory).and_then(|()| MemoryFiles::open(&place)),
             processes: has(Resource::Processes).and_then(|()| ProcessFiles::open(&place)),
+            disk: has(Resource::Disk).and_then(|()| DiskFiles::open(&place, disks)),
             entrances: place.entrances(outside)?,
             place,
             folders,
@@ -146,6 +156,9 @@ impl Group {
         if let (Some(files), Some(count)) = (&mut self.processes, bounds.processes) {
             files.limit(count)?;
         }
+        if let (Some(files), Some(disk)) = (&mut self.disk, bounds.disk) {
+            files.set(disk)?;
+        }
         Ok(())
     }
 
@@ -156,6 +169,7 @@ impl Group {
             Resource::Processor => self.processor.is_some(),
             Resource::Memory => self.memory.is_some(),
             Resource::Processes => self.processes.is_some(),
+            Resource::Disk => self.disk.is_some(),
         }
     }
 
@@ -181,6 +195,15 @@ impl Group {
     /// If the kernel's accounts cannot be read.
     pub fn processes(&mut self) -> Option<io::Result<ProcessReading>> {
         self.processes.as_mut().map(ProcessFiles::read)
+    }
+
+    /// What it has had of disks; `None` if it does not limit them. A disk that has appeared is
+    /// limited from now on.
+    ///
+    /// # Errors
+    /// If the kernel's accounts cannot be read, or a new disk cannot be limited.
+    pub fn disks(&mut self) -> Option<io::Result<DiskReading>> {
+        self.disk.as_mut().map(DiskFiles::read)
     }
 }
 

@@ -75,7 +75,8 @@ impl<'a> Mount<'a> {
     /// The folder of a group, if it is below what is mounted.
     fn folder_of(&self, group: &str) -> Option<PathBuf> {
         let inside = Path::new(group).strip_prefix(self.root).ok()?;
-        let folder = Path::new(self.point).join(inside);
+        // As a path without `/` at its end, also for the group that is mounted.
+        let folder: PathBuf = Path::new(self.point).join(inside).components().collect();
         folder.is_dir().then_some(folder)
     }
 }

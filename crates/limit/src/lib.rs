@@ -1,5 +1,5 @@
 //! Holding the programs of a node, or a command with all that it starts, to limits of processor
-//! time, memory and processes.
+//! time, memory, processes and disks.
 //!
 //! **Promises:** of the mechanisms that this machine allows, the best is chosen and named; every
 //! process and thread of a node or a tree is inside, also those that are still to come; what an earlier run
@@ -10,6 +10,7 @@
 //! | module | what it knows |
 //! | --- | --- |
 //! | [`choice`] | [`Choice`]: the mechanism for a run, and the group of each node |
+//! | [`mechanism`] | [`Mechanism`]: how a limit is held |
 //! | [`group`] | [`Group`]: a control group of the kernel, of either version |
 //! | [`scope`] | [`Scope`]: all processes of a PID namespace, or of a tree |
 //! | [`tree`] | [`Tree`]: all processes below the calling one |
@@ -18,6 +19,7 @@
 //! | [`watch`] | [`Watch`]: the thread that ends what is too much |
 //! | [`census`] | all processes of a scope, with what they use |
 //! | [`usage`] | the processor time of all processes that a scope has had |
+//! | [`disks`] | the disks of the machine, and what divides them |
 //! | [`worker`] | [`Worker`]: a thread of the init whose time is the programs' |
 //! | [`place`] | [`Resource`]: what groups limit, and the folders in which they are made |
 //! | `hierarchy` (private) | where control groups can be made |
@@ -25,10 +27,12 @@
 
 pub mod census;
 pub mod choice;
+pub mod disks;
 pub mod duty;
 pub mod group;
 pub mod guard;
 mod hierarchy;
+pub mod mechanism;
 mod owner;
 pub mod place;
 pub mod scope;
@@ -38,10 +42,11 @@ pub mod watch;
 mod way;
 pub mod worker;
 
-pub use choice::{Choice, Mechanism};
+pub use choice::Choice;
 pub use duty::Duty;
 pub use group::{Bounds, Group};
 pub use guard::Guard;
+pub use mechanism::Mechanism;
 pub use place::Resource;
 pub use scope::Scope;
 pub use tree::Tree;

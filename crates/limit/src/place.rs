@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::choice::Mechanism;
+use crate::mechanism::Mechanism;
 
 /// What a group can limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,11 +15,14 @@ pub enum Resource {
     Memory,
     /// Processes and threads.
     Processes,
+    /// What is read and written of disks.
+    Disk,
 }
 
 impl Resource {
-    /// All of them.
-    pub const ALL: [Resource; 3] = [Resource::Processor, Resource::Memory, Resource::Processes];
+    /// All of them; disks need memory to have been tried before.
+    pub const ALL: [Resource; 4] =
+        [Resource::Processor, Resource::Memory, Resource::Processes, Resource::Disk];
 
     /// The controller's name, in both versions.
     pub(crate) const fn controller(self) -> &'static str {
@@ -27,6 +30,7 @@ impl Resource {
             Resource::Processor => "cpu",
             Resource::Memory => "memory",
             Resource::Processes => "pids",
+            Resource::Disk => "io",
         }
     }
 }

@@ -6,6 +6,7 @@ use alloc::format;
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::Bytes;
+use crate::rate::Rate;
 use crate::valid::{Invalid, Validate, ensure};
 
 /// What a node has of its machine, or a program of its node. Placement counts with that of nodes.
@@ -37,6 +38,13 @@ pub struct Demand {
     /// Descriptors that each process has open at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_files: Option<u32>,
+    /// What programs together read of each disk at most, and what they write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Rate>,
+    /// Their part of a disk that several want, in proportion to the weights of others; `None`:
+    /// [`Demand::WEIGHT_DEFAULT`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_weight: Option<u32>,
 }
 
 impl Demand {
@@ -52,6 +60,10 @@ impl Demand {
     pub const OPEN_FILES_MIN: u32 = 8;
     /// The most descriptors that the kernel allows a process (`fs.nr_open`, as it comes).
     pub const OPEN_FILES_MAX: u32 = 1_048_576;
+    /// The least rate of a disk, in bits per second: 1 KB/s. At less, one request takes an hour.
+    pub const DISK_MIN_BITS: u64 = 8_000;
+    /// The greatest weight of a disk: all schedulers of the kernel have room for 1 to 100.
+    pub const DISK_WEIGHT_MAX: u32 = 100;
 
     /// Whether nothing is asked.
     #[must_use]
@@ -69,6 +81,18 @@ impl Demand {
     #[must_use]
     pub fn is_weighted(&self) -> bool {
         self.cpu_min_millis.is_some() || self.cpu_weight.is_some()
+    }
+
+    /// Whether anything is asked of disks.
+    #[must_use]
+    pub fn asks_of_disks(&self) -> bool {
+        self.disk.is_some() || self.disk_weight.is_some()
+    }
+
+    /// Bytes a second that may be read of each disk, and written.
+    #[must_use]
+    pub fn disk_bytes(&self) -> Option<u64> {
+        self.disk.map(|rate| rate.bits_per_second() / 8)
     }
 }
 
@@ -89,6 +113,10 @@ impl Validate for Demand {
         ensure(self.memory_reserved.is_none_or(|reserved| reserved <= most), || {
             "it reserves more memory than it may use".to_owned()
         })?;
+        let least = |rate: Rate| rate.bits_per_second() >= Demand::DISK_MIN_BITS;
+        ensure(self.disk.is_none_or(least), || "its disk has less than 1KB/s".to_owned())?;
+        let weight = in_range(self.disk_weight, 1, Demand::DISK_WEIGHT_MAX);
+        ensure(weight, || "its weight of disks cannot be one".to_owned())?;
         let counts = in_range(self.pids, 1, Demand::PIDS_MAX)
             && in_range(self.open_files, Demand::OPEN_FILES_MIN, Demand::OPEN_FILES_MAX);
         ensure(counts, || "its processes or descriptors cannot be so many".to_owned())
@@ -116,6 +144,9 @@ mod tests {
             },
             Demand { pids: Some(0), ..fine },
             Demand { open_files: Some(7), ..fine },
+            Demand { disk: Rate::from_bits_per_second(7_999), ..fine },
+            Demand { disk_weight: Some(0), ..fine },
+            Demand { disk_weight: Some(101), ..fine },
         ];
         for demand in wrong {
             assert!(demand.validate().is_err(), "{demand:?}");

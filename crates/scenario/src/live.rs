@@ -58,9 +58,8 @@ pub fn parse_patch(pairs: &[(&str, &str)]) -> Result<LinkPatch, PatchError> {
     Ok(patch)
 }
 
-/// Reads what a limit of a node has in a file: `cpu` (with its share), `memory` or `pids`; with other
-/// keys, which do
-/// not change while a node runs, nothing is asked.
+/// Reads what a limit of a node has in a file: `cpu` (with its share), `memory`, `pids` or `disk`; with
+/// other keys, which do not change while a node runs, nothing is asked.
 ///
 /// # Errors
 /// If it is not that.
@@ -77,6 +76,10 @@ pub fn parse_limit(key: &str, text: &str) -> Result<Demand, PatchError> {
             let shown = shorten(text);
             let count = text.parse().map_err(|_| wrong(format!("`{shown}` is not a number")))?;
             Demand { pids: Some(count), ..nothing }
+        }
+        "disk" => {
+            let rate = text.parse().map_err(|error| wrong(format!("{error}")))?;
+            Demand { disk: Some(rate), ..nothing }
         }
         _ => nothing,
     };

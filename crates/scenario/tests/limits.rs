@@ -77,6 +77,26 @@ fn a_program_has_its_own_limits_and_none_of_its_nodes() {
 }
 
 #[test]
+fn disks_have_a_rate_and_a_weight() {
+    let plan = plan(
+        "defaults: {node: {disk: 10MB/s}}\n\
+         nodes:\n\
+         \x20 a: {disk: {weight: 3}, run: {run: sleep 1, disk: 2MB/s}}\n\
+         \x20 b: {run: sleep 1}\n\
+         links: [{between: [a, b]}]\n\
+         reserve: {site: {of: b, disk: {limit: 1KB/s, weight: 2}}}\n\
+         events: [{at: 1s, node: b, limit: {disk: 5MB/s}}]\n",
+    );
+    let of = |demand: &Demand| (demand.disk_bytes(), demand.disk_weight);
+    assert_eq!(of(&plan.nodes[0].demand), (None, Some(3)));
+    assert_eq!(of(&plan.nodes[0].programs[0].demand), (Some(2_000_000), None));
+    assert_eq!(of(&plan.nodes[1].demand), (Some(10_000_000), None));
+    assert_eq!(of(&plan.reservations[0].demand), (Some(1_000), Some(2)));
+    let Action::Limit { limits, .. } = &plan.events[0].action else { panic!() };
+    assert_eq!(of(limits), (Some(5_000_000), None));
+}
+
+#[test]
 fn what_a_node_sends_and_receives_bounds_the_rates_of_its_link() {
     let plan = plan(
         "nodes: {a: {send: 1MB/s, receive: 500KB/s}, b: {}, c: {count: 2, send: 2mbit}}\n\

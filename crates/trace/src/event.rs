@@ -108,9 +108,10 @@ pub enum EventKind {
     LimitSet {
         /// The node.
         node: String,
-        /// `memory` or `pids`.
+        /// `memory`, `pids` or `disk`.
         limit: String,
-        /// Bytes, or processes and threads, that its programs may have together.
+        /// Bytes, processes and threads that its programs may have together, or bytes a second that
+        /// they may read of each disk, and write.
         value: u64,
     },
     /// Programs met a limit, and something was refused or ended for it.

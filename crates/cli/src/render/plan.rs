@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use windtunnel_model::plan::{Action, Event};
-use windtunnel_model::{Lane, NodeId, Plan, Span, Vertex};
+use windtunnel_model::{Bytes, Lane, NodeId, Plan, Span, Vertex};
 
 /// An event that is to happen.
 #[derive(Debug, Serialize)]
@@ -57,7 +57,9 @@ fn words(plan: &Plan, action: &Action) -> String {
                 .map(|millis| format!("cpu={}", super::quantity::processors(millis.into())));
             let memory = limits.memory.map(|memory| format!("memory={memory}"));
             let pids = limits.pids.map(|pids| format!("pids={pids}"));
-            let all: Vec<String> = [cpu, memory, pids].into_iter().flatten().collect();
+            let disk =
+                limits.disk.map(|rate| format!("disk={}/s", Bytes(rate.bits_per_second() / 8)));
+            let all: Vec<String> = [cpu, memory, pids, disk].into_iter().flatten().collect();
             format!("{}: {}", names(plan, nodes), all.join(" "))
         }
         Action::Partition { groups, one_way } => {

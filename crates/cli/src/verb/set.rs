@@ -3,7 +3,7 @@
 use serde::Serialize;
 use windtunnel_control::{LaneChoice, Request};
 use windtunnel_model::demand::Demand;
-use windtunnel_model::{Bytes, LinkPatch, Plan};
+use windtunnel_model::{Bytes, LinkPatch, Plan, Rate};
 
 use crate::arguments::Format;
 use crate::exit::Exit;
@@ -16,9 +16,8 @@ use crate::verb::Outcome;
 ///
 /// Only what is named changes, all of it at one instant. Keys and values are those of links in the
 /// scenario file: latency, jitter, loss, duplicate, corrupt, reorder, rate, overhead, mtu, queue,
-/// discipline. `NODE.cpu=50%`, `NODE.memory=64MB` and
-/// `NODE.pids=100` limit what the programs of a node, of each node of a group, or all nodes of a
-/// reservation use together; `NAME.cpu='{min: 25%, weight: 2}'` changes what one has of processors
+/// discipline. `NODE.cpu=50%`, `NODE.memory=64MB`, `NODE.pids=100` and `NODE.disk=5MB/s` limit what
+/// the programs of a node, of each node of a group, or all nodes of a reservation use together; `NAME.cpu='{min: 25%, weight: 2}'` changes what one has of processors
 /// that are divided by weight.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -96,13 +95,15 @@ struct Limited<'a> {
     memory: Option<Bytes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pids: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk: Option<Rate>,
 }
 
 /// `NODE.KEY=VALUE`, with a key that nodes have: the node, and the key with its value.
 fn limit_of_node(text: &str) -> Option<(&str, (&str, &str))> {
     let (place, value) = text.split_once('=')?;
     let (node, key) = place.rsplit_once('.')?;
-    ["cpu", "memory", "pids", "open-files", "send", "receive"]
+    ["cpu", "memory", "pids", "disk", "open-files", "send", "receive"]
         .contains(&key)
         .then_some((node, (key, value)))
 }
@@ -113,14 +114,15 @@ fn set_limit(arguments: &Arguments, node: &str, (key, value): (&str, &str)) -> O
         return Err(Failure::new(Exit::Usage, message).hint("set one limit of a node at a time"));
     }
     let demand = windtunnel_scenario::parse_limit(key, value)?;
-    let Demand { cpu_millis, cpu_min_millis, cpu_weight, memory, pids, .. } = demand;
+    let Demand { cpu_millis, cpu_min_millis, cpu_weight, memory, pids, disk, .. } = demand;
     let request = limit_request(node, &demand).ok_or_else(|| {
         let message = format!("`{key}` of a node cannot change while it runs");
-        Failure::new(Exit::Usage, message).hint("cpu, memory and pids can")
+        Failure::new(Exit::Usage, message).hint("cpu, memory, pids and disk can")
     })?;
     arguments.live.order(&request)?;
     if arguments.format.json {
-        output::json(&Limited { node, cpu_millis, cpu_min_millis, cpu_weight, memory, pids })?;
+        let limited = Limited { node, cpu_millis, cpu_min_millis, cpu_weight, memory, pids, disk };
+        output::json(&limited)?;
     } else {
         output::talk(&format!("{node}: {key} {value}"));
     }
@@ -134,10 +136,11 @@ pub(crate) fn limit_request(node: &str, demand: &Demand) -> Option<Request> {
         let (min_millis, weight) = (demand.cpu_min_millis, demand.cpu_weight);
         return Some(Request::SetShare { name: node, min_millis, weight });
     }
-    match (demand.cpu_millis, demand.memory, demand.pids) {
+    match (demand.cpu_millis, demand.memory, demand.pids, demand.disk) {
         (Some(millis), ..) => Some(Request::SetCpu { node, millis }),
-        (_, Some(bytes), _) => Some(Request::SetMemory { node, bytes }),
-        (.., Some(count)) => Some(Request::SetPids { node, count }),
+        (_, Some(bytes), ..) => Some(Request::SetMemory { node, bytes }),
+        (.., Some(count), _) => Some(Request::SetPids { node, count }),
+        (.., Some(rate)) => Some(Request::SetDisk { node, rate }),
         _ => None,
     }
 }

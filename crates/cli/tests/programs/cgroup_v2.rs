@@ -1,12 +1,8 @@
-//! Limits by control groups of version 2, on a kernel that has them: Debian's for User-Mode Linux,
-//! which an ordinary program is. The guest has one processor, and sees this machine's files.
-
-use std::path::Path;
-use std::process::{Command, Output};
+//! Limits by control groups of version 2, on a kernel that has them.
 
 use serde_json::Value;
 
-use super::support::{Lab, User, is_missing, is_root, missing};
+use super::support::{Lab, guest};
 
 /// Computes in two processes for so many seconds, and prints the processor time of both, and how long
 /// that took.
@@ -21,31 +17,8 @@ if child:
     print(sum(os.times()[:4]) - before, time.monotonic() - began, flush=True)
 ";
 
-/// A shell script, run in the guest as root in the folder of the test, where it can write.
 fn in_guest(script: &str) -> Option<Lab> {
-    if !is_root() {
-        missing("root, as which the guest sees all files of this machine");
-        return None;
-    }
-    if is_missing(&["linux.uml", "busybox", "gcc", "python3"]) {
-        return None;
-    }
-    let lab = Lab::new(User::Invoker);
-    lab.write("burn.py", BURN);
-    let script = lab.write("script.sh", format!("set -u\ncd '{}'\n{script}", lab.path().display()));
-    let boot = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/guest/boot.sh");
-    let words = ["-m", "1G", "-s", lab.path().to_str().unwrap(), "bash", script.to_str().unwrap()];
-    let mut guest = Command::new(boot);
-    let output: Output = guest.args(words).env("TMPDIR", lab.path()).output().unwrap();
-    assert!(output.status.success(), "{}", described(&output));
-    println!("{}", described(&output));
-    Some(lab)
-}
-
-fn described(output: &Output) -> String {
-    let (out, err) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    format!("the guest ended with {}:\n{out}{err}", output.status)
+    guest::run(script, ("burn.py", BURN), &[])
 }
 
 fn json(lab: &Lab, file: &str) -> Value {

@@ -2,6 +2,8 @@
 
 #[path = "support/evidence.rs"]
 pub(crate) mod evidence;
+#[path = "support/guest.rs"]
+pub(crate) mod guest;
 #[path = "support/lab.rs"]
 mod lab;
 #[path = "support/live.rs"]

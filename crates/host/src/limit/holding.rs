@@ -246,6 +246,8 @@ fn in_tree(resource: Resource) -> Mechanism {
     match resource {
         Resource::Processor => Mechanism::DutyCycle,
         Resource::Memory | Resource::Processes => Mechanism::Watch,
+        // No command asks for that.
+        Resource::Disk => Mechanism::Nothing,
     }
 }
 
@@ -255,6 +257,7 @@ fn bounds(asked: &Resources) -> Bounds {
         guarantee: None,
         memory: asked.memory,
         processes: asked.pids,
+        disk: None,
     }
 }
 
@@ -264,6 +267,7 @@ fn name_of(resource: Resource) -> &'static str {
         Resource::Processor => "cpu",
         Resource::Memory => "memory",
         Resource::Processes => "pids",
+        Resource::Disk => "disk",
     }
 }
 

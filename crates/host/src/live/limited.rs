@@ -187,6 +187,7 @@ fn event_of(node: String, change: Change) -> EventKind {
         Change::Processor(millis) => EventKind::CpuSet { node, cpus: f64::from(millis) / 1000.0 },
         Change::Memory(bytes) => limit_set(node, Kind::Memory, bytes),
         Change::Pids(count) => limit_set(node, Kind::Pids, u64::from(count)),
+        Change::Disk(bytes) => limit_set(node, Kind::Disk, bytes),
     }
 }
 

@@ -85,6 +85,10 @@ impl Live {
             Request::SetPids { node, count } => {
                 return self.set_limit(&node, Change::Pids(count)).map(Some);
             }
+            Request::SetDisk { node, rate } => {
+                let bytes = rate.bits_per_second() / 8;
+                return self.set_limit(&node, Change::Disk(bytes)).map(Some);
+            }
             Request::SetShare { name, min_millis, weight } => {
                 return self.set_share(&name, min_millis, weight).map(Some);
             }

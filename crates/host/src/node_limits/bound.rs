@@ -8,6 +8,7 @@ use windtunnel_model::Plan;
 use windtunnel_model::valid::Invalid;
 use windtunnel_node::ProgramUse;
 
+use super::disk_use::DiskMeter;
 use super::owner::Owner;
 
 /// What is limited.
@@ -17,6 +18,7 @@ pub(crate) enum Kind {
     Memory,
     Pids,
     OpenFiles,
+    Disk,
 }
 
 impl fmt::Display for Kind {
@@ -25,6 +27,7 @@ impl fmt::Display for Kind {
             Kind::Memory => "memory",
             Kind::Pids => "pids",
             Kind::OpenFiles => "open-files",
+            Kind::Disk => "disk",
         })
     }
 }
@@ -54,6 +57,11 @@ pub(crate) struct Bound {
     pub(crate) refaulted: Option<u64>,
     /// What was known each second, in the order of time.
     pub(crate) looks: Vec<Look>,
+    /// Bytes that were read and written, of a limit of disks.
+    pub(crate) read: Option<u64>,
+    pub(crate) written: Option<u64>,
+    #[serde(skip)]
+    pub(super) meter: DiskMeter,
     /// Why it could not be held.
     pub(crate) failure: Option<String>,
 }
@@ -87,6 +95,7 @@ pub(crate) struct Reached {
 
 impl Bound {
     pub(crate) fn new(owner: Owner, (kind, asked): (Kind, u64)) -> Bound {
+        let of_disk = (kind == Kind::Disk).then_some(0);
         Bound {
             owner,
             kind,
@@ -100,6 +109,9 @@ impl Bound {
             evicted: None,
             refaulted: None,
             looks: Vec::new(),
+            read: of_disk,
+            written: of_disk,
+            meter: DiskMeter::default(),
             failure: None,
         }
     }
@@ -125,6 +137,7 @@ impl Bound {
             Kind::Pids => group.processes()?.map(|seen| {
                 (self.used, self.peak, self.met) = (seen.count, seen.peak, seen.refused);
             }),
+            Kind::Disk => group.disks()?.map(|seen| self.take_disks(seen)),
             Kind::OpenFiles => return None,
         };
         if let Err(error) = done {
@@ -147,7 +160,7 @@ impl Bound {
                 (self.used, self.peak) = (seen.processes, seen.processes_peak);
                 self.ended = seen.ended_for_number;
             }
-            Kind::OpenFiles => return None,
+            Kind::OpenFiles | Kind::Disk => return None,
         }
         // Its number of processes is not believed to shrink, but it comes from another process.
         let ended = self.ended.saturating_sub(before);

@@ -3,7 +3,9 @@
 use windtunnel_budget::admission::{self, Amounts};
 use windtunnel_budget::processor::Meter;
 use windtunnel_limit::choice::without_group;
+use windtunnel_limit::group::DiskBounds;
 use windtunnel_limit::{Bounds, Group, Mechanism, Resource};
+use windtunnel_model::Rate;
 use windtunnel_model::demand::Demand;
 use windtunnel_model::quantity::Bytes;
 use windtunnel_node::Request;
@@ -23,6 +25,8 @@ pub(crate) enum Change {
     Memory(u64),
     /// Processes and threads.
     Pids(u32),
+    /// Bytes a second of each disk, in each direction.
+    Disk(u64),
 }
 
 impl Change {
@@ -33,6 +37,10 @@ impl Change {
             Change::Processor(share) => Demand { cpu_millis: Some(share), ..nothing },
             Change::Memory(bytes) => Demand { memory: Some(Bytes(bytes)), ..nothing },
             Change::Pids(count) => Demand { pids: Some(count), ..nothing },
+            Change::Disk(bytes) => {
+                let disk = Rate::from_bits_per_second(bytes.saturating_mul(8));
+                Demand { disk, ..nothing }
+            }
         }
     }
 
@@ -40,7 +48,8 @@ impl Change {
     pub(crate) fn all_of(limits: &Demand) -> Vec<Change> {
         let cpu = limits.cpu_millis.map(Change::Processor);
         let memory = limits.memory.map(|memory| Change::Memory(memory.0));
-        [cpu, memory, limits.pids.map(Change::Pids)].into_iter().flatten().collect()
+        let disk = limits.disk_bytes().map(Change::Disk);
+        [cpu, memory, limits.pids.map(Change::Pids), disk].into_iter().flatten().collect()
     }
 }
 
@@ -98,6 +107,7 @@ impl Limits {
             }
             Change::Memory(bytes) => (Kind::Memory, bytes),
             Change::Pids(count) => (Kind::Pids, u64::from(count)),
+            Change::Disk(bytes) => (Kind::Disk, bytes),
         };
         let is_own = |it: &&mut Bound| it.owner.program().is_none() && it.kind == kind;
         if let Some(bound) = limited.bounds.iter_mut().find(is_own) {
@@ -142,7 +152,7 @@ impl Limits {
                 let memory_bytes = memory_bytes.max(least.memory_bytes);
                 (Amounts { memory_bytes, ..had }, admission::Resource::Memory, bytes, memory)
             }
-            Change::Pids(_) => return Ok((had, None)),
+            Change::Pids(_) | Change::Disk(_) => return Ok((had, None)),
         };
         admitted.change(owner, wanted, Some((resource, Some(limit))))?;
         Ok((had, Some((resource, before))))
@@ -160,6 +170,7 @@ impl Limits {
             Change::Processor(share) => limited.set_processor(share, origin_ns, order),
             Change::Memory(bytes) => limited.set_bound((Kind::Memory, bytes), order),
             Change::Pids(count) => limited.set_bound((Kind::Pids, u64::from(count)), order),
+            Change::Disk(bytes) => limited.set_disk(bytes),
         }?;
         let min = self.admitted.as_ref().map(|admitted| admitted.of(owner).cpu_millis);
         if let (Change::Processor(share), Some(shares), Some(min)) = (change, &mut self.shares, min)
@@ -243,6 +254,28 @@ impl Limited {
         Ok(())
     }
 
+    /// Only a group holds that, and it was made with the run.
+    fn set_disk(&mut self, asked: u64) -> Result<(), String> {
+        self.look_at_disks();
+        let Some(group) = self.group(None, Resource::Disk) else {
+            return Err(
+                "no control group limits its disks: nothing in the file asks for that".to_owned()
+            );
+        };
+        set_group(group, (Kind::Disk, asked))?;
+        let is_own = |it: &Bound| it.owner.program().is_none() && it.kind == Kind::Disk;
+        let position = self.bounds.iter().position(is_own).unwrap_or_else(|| {
+            let mut bound = Bound::new(self.owner, (Kind::Disk, asked));
+            bound.mechanism = Mechanism::GroupV2.to_string();
+            self.bounds.push(bound);
+            self.bounds.len() - 1
+        });
+        self.bounds[position].set_rate(asked);
+        // The first look at a limit that is new.
+        self.look_at_disks();
+        Ok(())
+    }
+
     fn set_bound(
         &mut self,
         (kind, asked): (Kind, u64),
@@ -289,6 +322,10 @@ fn reserved(had: u64, limit: Option<u64>, wanted: u64) -> u64 {
 fn set_group(group: &mut Group, (kind, asked): (Kind, u64)) -> Result<(), String> {
     let bounds = match kind {
         Kind::Memory => Bounds { memory: Some(asked), ..Bounds::default() },
+        Kind::Disk => {
+            let disk = Some(DiskBounds { rate: Some(asked), weight: None });
+            Bounds { disk, ..Bounds::default() }
+        }
         _ => Bounds {
             processes: Some(u32::try_from(asked).unwrap_or(u32::MAX)),
             ..Bounds::default()

@@ -58,7 +58,7 @@ impl Limited {
         for bound in self.bounds.iter_mut().filter(|bound| bound.kind != Kind::OpenFiles) {
             let resource = resource_of(bound.kind).unwrap_or(Resource::Memory);
             bound.mechanism = without_group(resource).to_string();
-            if bound.owner.program().is_some() {
+            if bound.owner.program().is_some() || bound.kind == Kind::Disk {
                 bound.fail(super::limited::NO_GROUP.to_owned());
             }
         }

@@ -7,9 +7,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use windtunnel_limit::group::DiskBounds;
 use windtunnel_limit::{Bounds, Choice, Group, Mechanism, Resource};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
+
+use super::disks;
 
 /// The groups of a node, the innermost first: they are removed in this order.
 #[derive(Debug, Default)]
@@ -28,17 +31,26 @@ pub(super) struct NodeGroups {
 
 impl NodeGroups {
     /// Makes those that the limits of a node and its programs need, inside of the group of its
-    /// reservation; `guarantee` is its weight, if processors are divided by weight.
+    /// reservation; `guarantee` is its weight, if processors are divided by weight. Of disks, it has
+    /// a weight and a limit.
     pub(super) fn make(
         choice: &mut Choice,
         node: &Node,
         within: Option<&Group>,
         guarantee: Option<u32>,
+        disks: [Option<DiskBounds>; 2],
     ) -> io::Result<NodeGroups> {
         let all = possible(choice, &node.demand);
-        let outer = Bounds { processor: all.processor, guarantee, ..Bounds::default() };
-        let inner = Bounds { memory: all.memory, processes: all.processes, ..Bounds::default() };
-        let programs = node.programs.iter().map(|program| possible(choice, &program.demand));
+        let [disk, limit] = disks;
+        let outer = Bounds { processor: all.processor, guarantee, disk, ..Bounds::default() };
+        let (memory, processes) = (all.memory, all.processes);
+        let inner = Bounds { memory, processes, disk: limit, ..Bounds::default() };
+        let of_program = |demand: &Demand| Bounds {
+            disk: disks::of_program(node, demand),
+            ..possible(choice, demand)
+        };
+        let programs = node.programs.iter().map(|program| of_program(&program.demand));
+        let others = of_program(&Demand::default());
         let programs: Vec<(usize, Bounds)> =
             programs.enumerate().filter(|(_, bounds)| !bounds.is_none()).collect();
         let version = choice.group_of(Resource::Processor);
@@ -54,7 +66,7 @@ impl NodeGroups {
             groups.init = Some(choice.group_of_processor(outer)?);
         }
         if !programs.is_empty() {
-            groups.others = Some(choice.group(groups.inner.as_ref(), &Bounds::default())?);
+            groups.others = Some(choice.group(groups.inner.as_ref(), &others)?);
         }
         for (program, bounds) in programs {
             groups.programs.insert(program, choice.group(groups.inner.as_ref(), &bounds)?);
@@ -68,8 +80,9 @@ impl NodeGroups {
         demand: &Demand,
         within: Option<&Group>,
         guarantee: Option<u32>,
+        disk: Option<DiskBounds>,
     ) -> io::Result<NodeGroups> {
-        let bounds = Bounds { guarantee, ..possible(choice, demand) };
+        let bounds = Bounds { guarantee, disk, ..possible(choice, demand) };
         let version = choice.group_of(Resource::Processor);
         let outer = Some(choice.group(within, &bounds)?);
         Ok(NodeGroups { outer, version, ..NodeGroups::default() })
@@ -113,5 +126,6 @@ fn possible(choice: &Choice, demand: &Demand) -> Bounds {
         guarantee: None,
         memory: demand.memory.map(|memory| memory.0).filter(|_| can(Resource::Memory)),
         processes: demand.pids.filter(|_| can(Resource::Processes)),
+        disk: None,
     }
 }

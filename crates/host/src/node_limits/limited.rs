@@ -62,6 +62,7 @@ impl Limited {
             (Kind::Memory, demand.memory.map(|memory| memory.0)),
             (Kind::Pids, demand.pids.map(u64::from)),
             (Kind::OpenFiles, demand.open_files.map(u64::from)),
+            (Kind::Disk, demand.disk_bytes()),
         ];
         for (kind, asked) in asked {
             let asked = asked.map(|asked| Bound::new(owner, (kind, asked)));
@@ -99,7 +100,8 @@ impl Limited {
             let bound = &mut self.bounds[position];
             bound.mechanism = mechanism.to_string();
             let by_group = matches!(mechanism, Mechanism::GroupV1 | Mechanism::GroupV2);
-            if program.is_some() && resource_of(kind).is_some() && !by_group {
+            let needs_group = program.is_some() && resource_of(kind).is_some();
+            if (needs_group || kind == Kind::Disk) && !by_group {
                 bound.fail(NO_GROUP.to_owned());
             }
         }
@@ -124,6 +126,17 @@ impl Limited {
             let metered = &mut self.processors[position];
             metered.account.origin_ns = origin_ns;
             metered.meter = reading.and_then(Result::ok).map(Meter::new);
+        }
+        self.look_at_disks();
+    }
+
+    /// Looks at limits of disks only.
+    pub(super) fn look_at_disks(&mut self) {
+        let Some(groups) = &mut self.groups else { return };
+        for bound in self.bounds.iter_mut().filter(|bound| bound.kind == Kind::Disk) {
+            let group = groups.of(bound.owner.program(), Resource::Disk);
+            // There is no news of disks.
+            let _ = group.and_then(|group| bound.read(group));
         }
     }
 
@@ -205,6 +218,7 @@ impl Limited {
         let bound =
             |kind| self.bounds.iter().find(|it| it.owner.program().is_none() && it.kind == kind);
         let (memory, pids) = (bound(Kind::Memory), bound(Kind::Pids));
+        let disk = bound(Kind::Disk);
         let used = account.and_then(|account| account.windows.last()).map(|window| {
             let millis = window.used_ns.saturating_mul(1000) / window.length_ns.max(1);
             u32::try_from(millis).unwrap_or(u32::MAX)
@@ -216,6 +230,8 @@ impl Limited {
             memory_used: memory.map(|bound| bound.used),
             pids: pids.map(|bound| bound.asked),
             pids_used: pids.map(|bound| bound.used),
+            disk: disk.map(|bound| bound.asked),
+            disk_used: disk.map(|bound| bound.used),
         }
     }
 
@@ -231,8 +247,9 @@ pub(super) fn resource_of(kind: Kind) -> Option<Resource> {
     match kind {
         Kind::Memory => Some(Resource::Memory),
         Kind::Pids => Some(Resource::Processes),
+        Kind::Disk => Some(Resource::Disk),
         Kind::OpenFiles => None,
     }
 }
 
-pub(super) const NO_GROUP: &str = "no control group could be made for this program";
+pub(super) const NO_GROUP: &str = "no control group could be made for it";

@@ -9,7 +9,7 @@ use windtunnel_model::{Plan, ReservationId};
 use super::groups::NodeGroups;
 use super::limited::Limited;
 use super::owner::Owner;
-use super::{Limits, lacking};
+use super::{Limits, disks, lacking};
 use crate::error::RunError;
 
 impl Limits {
@@ -27,7 +27,8 @@ impl Limits {
             let within = within.or(self.around.as_ref());
             let guarantee = self.share_of(Owner::Reservation(index));
             let demand = &reservation.demand;
-            let groups = NodeGroups::of_reservation(choice, demand, within, guarantee);
+            let disk = self.disks.of_reservation(demand);
+            let groups = NodeGroups::of_reservation(choice, demand, within, guarantee, disk);
             let groups = groups.map_err(|error| RunError::Limit {
                 who: format!("reservation {}", reservation.name),
                 key: "of",
@@ -136,6 +137,6 @@ fn can_be_held(choice: &Choice, reservation: &Reservation) -> Result<(), RunErro
         Some((_, key, resource)) => {
             lacking(choice, format!("reservation {}", reservation.name), key, resource)
         }
-        None => Ok(()),
+        None => disks::check(choice, demand, || format!("reservation {}", reservation.name)),
     }
 }

@@ -1,4 +1,4 @@
-//! What programs used of memory, processes and descriptors, and whether these limits were held.
+//! What programs used of memory, processes, descriptors and disks, and whether these limits were held.
 
 use windtunnel_model::Plan;
 use windtunnel_trace::report::NodeBound;
@@ -36,6 +36,8 @@ fn node_bound(plan: &Plan, bound: &Bound) -> NodeBound {
         faults: (bound.kind == Kind::Memory).then_some(bound.faults),
         evicted: bound.evicted,
         refaulted: bound.refaulted,
+        read: bound.read,
+        written: bound.written,
         failure: bound.failure.clone(),
     }
 }

@@ -31,8 +31,8 @@ impl Plan {
                 })
             }
             Action::Limit { limits, .. } => {
-                let Demand { cpu_millis, memory, pids, .. } = *limits;
-                let live = Demand { cpu_millis, memory, pids, ..Demand::default() };
+                let Demand { cpu_millis, memory, pids, disk, .. } = *limits;
+                let live = Demand { cpu_millis, memory, pids, disk, ..Demand::default() };
                 let changes = live == *limits && !limits.is_unknown();
                 ensure(changes, || "an event limits what does not change in a run".to_owned())?;
                 limits.validate()

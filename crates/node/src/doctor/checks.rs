@@ -111,17 +111,20 @@ pub(super) fn priority() -> Check {
     Check::good("priority", detail)
 }
 
-/// What holds nodes to `cpu`, `memory` and `pids`. Some mechanism always does, so that none is a
-/// failure.
+/// What holds nodes to `cpu`, `memory`, `pids` and `disk`. Some mechanism always does, but for
+/// disks, which few runs ask for: none is a failure.
 pub(super) fn limits_of_nodes() -> Vec<Check> {
     let choice = Choice::of_machine();
-    let names = ["processor limits", "memory limits", "process limits"];
+    let names = ["processor limits", "memory limits", "process limits", "disk limits"];
     let all = names.into_iter().zip(Resource::ALL);
     all.map(|(name, resource)| limit_of_nodes(&choice, name, resource)).collect()
 }
 
 fn limit_of_nodes(choice: &Choice, name: &'static str, resource: Resource) -> Check {
     let mechanism = choice.mechanism_of(resource);
+    if resource == Resource::Disk {
+        return limit_of_disks(choice, name, mechanism);
+    }
     let found = Check::good(name, format!("by {mechanism}"));
     let less = match mechanism {
         Mechanism::GroupV1 | Mechanism::GroupV2 => return found,
@@ -136,6 +139,25 @@ fn limit_of_nodes(choice: &Choice, name: &'static str, resource: Resource) -> Ch
                   part of the tree of groups, as `systemd-run --user --scope -p Delegate=yes` does";
     let detail = format!("by {mechanism}{less} ({why})");
     Check { detail, hint: Some(better.into()), ..found }
+}
+
+fn limit_of_disks(choice: &Choice, name: &'static str, mechanism: Mechanism) -> Check {
+    match (mechanism, choice.undivided()) {
+        (Mechanism::GroupV2, None) => {
+            Check::good(name, format!("by {mechanism}, and divided by weight"))
+        }
+        (Mechanism::GroupV2, Some(why)) => {
+            let hint = "weights need the scheduler BFQ (`echo bfq > /sys/block/DISK/queue/scheduler`) or \
+                        io.cost on each disk";
+            let detail = format!("by {mechanism}; not divided by weight ({why})");
+            Check { hint: Some(hint.into()), ..Check::good(name, detail) }
+        }
+        (_, why) => {
+            let detail = format!("none, `disk` is refused ({})", why.unwrap_or_default());
+            let hint = "they need control groups of version 2 with the controllers io and memory";
+            Check { hint: Some(hint.into()), ..Check::good(name, detail) }
+        }
+    }
 }
 
 fn user_namespace() -> Result<String, Problem> {

@@ -1,5 +1,7 @@
 //! Limits of nodes and of programs.
 
+mod disk;
+
 use serde_json::{Value as Json, json};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::{Bytes, Rate};
@@ -8,6 +10,9 @@ use super::{At, Decoder, Field, Fields};
 use crate::grammar::{Definitions, Form, Key, Map, Whole, map};
 use crate::text::{list, shorten};
 use crate::tree::{Kind, Value};
+use disk::DiskRate;
+
+pub(crate) use disk::Disk;
 
 /// What a node, `defaults.node` or a program may say.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +21,7 @@ pub(crate) struct LimitKeys {
     pub(crate) memory: Option<At<Memory>>,
     pub(crate) pids: Option<u32>,
     pub(crate) open_files: Option<u32>,
+    pub(crate) disk: Option<Disk>,
 }
 
 /// What a node and `defaults.node` may say of its packets.
@@ -49,12 +55,14 @@ impl LimitKeys {
             memory: self.memory.clone().or_else(|| defaults.memory.clone()),
             pids: self.pids.or(defaults.pids),
             open_files: self.open_files.or(defaults.open_files),
+            disk: self.disk.or(defaults.disk),
         }
     }
 
     pub(crate) fn demand(&self) -> Demand {
         let cpu = self.cpu.as_ref().map(|it| it.value).unwrap_or_default();
         let memory = self.memory.as_ref().map(|it| it.value).unwrap_or_default();
+        let disk = self.disk.unwrap_or_default();
         Demand {
             cpu_millis: cpu.limit,
             cpu_min_millis: cpu.min,
@@ -64,6 +72,8 @@ impl LimitKeys {
             memory_reserved: memory.reserved,
             pids: self.pids,
             open_files: self.open_files,
+            disk: disk.limit,
+            disk_weight: disk.weight,
         }
     }
 }
@@ -97,6 +107,9 @@ map! {
         /// How many descriptors each of its processes may have open (RLIMIT_NOFILE).
         "open-files" OPEN_FILES:
             Whole<{ Demand::OPEN_FILES_MIN as u64 }, { Demand::OPEN_FILES_MAX as u64 }>,
+        /// What it may read of each disk at most, and what it may write, a node with all its
+        /// programs together; a map says that and a weight. Needs control groups of version 2.
+        "disk" DISK: Disk,
     }
 }
 
@@ -235,6 +248,8 @@ map! {
         "memory" MEMORY: Size,
         /// How many processes and threads it may have from now on.
         "pids" PIDS: Whole<1, { Demand::PIDS_MAX as u64 }>,
+        /// What it may read of each disk from now on, and write. Needs control groups of version 2.
+        "disk" DISK: DiskRate,
     }
 }
 
@@ -249,12 +264,13 @@ impl Form for NewLimits {
         let cpu_millis = from.read(&fields, NewLimitKeys::CPU)?;
         let memory = from.read(&fields, NewLimitKeys::MEMORY)?;
         let pids = number(from, &fields, NewLimitKeys::PIDS)?;
+        let disk = from.read(&fields, NewLimitKeys::DISK)?;
         if fields.all().next().is_none() && !fields.unknown {
             let message = format!("limit lacks one of {}", list(&NewLimitKeys::list()));
             from.mistake(fields.place, message);
             return None;
         }
-        Some(Demand { cpu_millis, memory, pids, ..Demand::default() })
+        Some(Demand { cpu_millis, memory, pids, disk, ..Demand::default() })
     }
 
     fn schema(definitions: &mut Definitions) -> Json {
@@ -283,6 +299,7 @@ pub(super) fn read_limits(from: &mut Decoder<'_>, fields: &Fields<'_>) -> LimitK
         memory: from.read_at_key(fields, LimitTable::MEMORY),
         pids: number(from, fields, LimitTable::PIDS).flatten(),
         open_files: number(from, fields, LimitTable::OPEN_FILES).flatten(),
+        disk: from.read(fields, LimitTable::DISK).flatten(),
     }
 }
 

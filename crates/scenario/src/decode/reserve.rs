@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use windtunnel_model::demand::Demand;
 
-use super::limits::{Cpu, LimitKeys, Memory, number};
+use super::limits::{Cpu, Disk, LimitKeys, Memory, number};
 use super::{At, Decoder, Field};
 use crate::grammar::{Definitions, Form, Names, Required, Whole, map};
 
@@ -29,6 +29,9 @@ map! {
         "memory" MEMORY: Memory,
         /// How many processes and threads all may have together.
         "pids" PIDS: Whole<1, { Demand::PIDS_MAX as u64 }>,
+        /// What all may read of each disk together at most, and write; or a map with `limit` and
+        /// `weight`.
+        "disk" DISK: Disk,
     }
 }
 
@@ -58,6 +61,7 @@ fn read_reservation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Reservat
         memory: from.read_at_key(&fields, Reservation::MEMORY),
         pids: number(from, &fields, Reservation::PIDS).flatten(),
         open_files: None,
+        disk: from.read(&fields, Reservation::DISK).flatten(),
     };
     Some(ReservationDraft { name, of, limits })
 }

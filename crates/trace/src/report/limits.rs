@@ -40,8 +40,8 @@ pub struct NodeLimit {
     pub failure: Option<String>,
 }
 
-/// A limit of memory, processes or descriptors (`bounds.csv` has what of memory and processes was
-/// used each second).
+/// A limit of memory, processes, descriptors or disks (`bounds.csv` has what was used each second,
+/// descriptors excepted).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeBound {
     /// The node.
@@ -53,17 +53,20 @@ pub struct NodeBound {
     /// Whether `node` names a reservation.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub reservation: bool,
-    /// `memory`, `pids` or `open-files`.
+    /// `memory`, `pids`, `open-files` or `disk`.
     pub limit: String,
-    /// What held the limit: `cgroup v2`, `cgroup v1`, `watch` or `rlimit`.
+    /// What held the limit: `cgroup v2`, `cgroup v1`, `watch`, `user namespace` or `rlimit`; `none`:
+    /// nothing could.
     pub mechanism: String,
-    /// Bytes, processes and threads, or descriptors of each process that were allowed at the end.
+    /// Bytes, processes and threads, descriptors of each process, or bytes a second of each disk in
+    /// each direction that were allowed at the end.
     pub asked: u64,
-    /// The most that was used; absent where that is not known.
+    /// The most that was used; of `disk`, in one second of one disk in one direction. Absent where
+    /// that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<u64>,
-    /// How often the limit was met: memory had to be taken back, a process could not be made, or
-    /// one was ended.
+    /// How often the limit was met: memory had to be taken back, a process could not be made, one
+    /// was ended, or a second brought at least 95 % of what a disk may.
     pub met: u64,
     /// Processes that were ended for it.
     pub ended: u64,
@@ -76,6 +79,13 @@ pub struct NodeBound {
     /// Pages of files that were taken back and then read again: only of `memory` in a group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refaulted: Option<u64>,
+    /// Bytes that were read of all disks: only of `disk`. What goes through a disk that stands on
+    /// another one, such as a loop device, counts for both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<u64>,
+    /// Bytes that were written to all disks, in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<u64>,
     /// Why the limit could not be held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,

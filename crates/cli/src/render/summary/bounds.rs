@@ -1,4 +1,4 @@
-//! Limits of memory, processes and descriptors in a summary.
+//! Limits of memory, processes, descriptors and disks in a summary.
 
 use windtunnel_model::Bytes;
 use windtunnel_trace::report::{NodeBound, Report};
@@ -34,10 +34,12 @@ pub(super) fn bounds(report: &Report) -> String {
 fn cells(bound: &NodeBound) -> [String; 7] {
     let value = |value: u64| match bound.limit.as_str() {
         "memory" => quantity::bytes(value),
+        "disk" => format!("{}/s", quantity::bytes(value)),
         _ => value.to_string(),
     };
     let asked = match bound.limit.as_str() {
         "memory" => Bytes(bound.asked).to_string(),
+        "disk" => format!("{}/s", Bytes(bound.asked)),
         _ => bound.asked.to_string(),
     };
     [
@@ -72,6 +74,8 @@ mod tests {
             faults: Some(0),
             evicted: None,
             refaulted: None,
+            read: None,
+            written: None,
             failure: None,
         };
         let row = cells(&bound);
@@ -79,5 +83,7 @@ mod tests {
         assert_eq!(row[4..], ["12", "1", "cgroup v1"]);
         let files = NodeBound { limit: "open-files".into(), asked: 256, peak: None, ..bound };
         assert_eq!(cells(&files)[2..4], ["256", "-"]);
+        let disk = NodeBound { limit: "disk".into(), asked: 1_000_000, peak: Some(999), ..files };
+        assert_eq!(cells(&disk)[2..4], ["1MB/s", "999B/s"]);
     }
 }

@@ -21,7 +21,7 @@ pub(super) enum Entry {
 /// A file of each part: its name, its content, and whether it can be written.
 type File = (&'static str, fn(&Reservation) -> Option<String>, bool);
 
-const FILES: [File; 14] = [
+const FILES: [File; 16] = [
     ("cpu.min", |part| Some(quantity::processors(part.cpu_min_millis)), true),
     ("cpu.weight", |part| Some(part.cpu_weight.to_string()), true),
     ("cpu.share", |part| part.cpu_share_millis.map(|it| quantity::processors(it.into())), false),
@@ -40,6 +40,8 @@ const FILES: [File; 14] = [
     ("send.used", |part| Some(part.sending?.used_bit_per_s.to_string()), false),
     ("send.backlog", |part| Some(part.sending?.backlog_bytes.to_string()), false),
     ("send.dropped", |part| Some(part.sending?.dropped_packets.to_string()), false),
+    ("disk.limit", |part| part.limits.disk.map(|it| it.to_string()), true),
+    ("disk.used", |part| part.limits.disk_used.map(|it| it.to_string()), false),
 ];
 
 /// At the top: why the last text that was written was refused.

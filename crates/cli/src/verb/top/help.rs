@@ -35,7 +35,7 @@ const KEYS: &[(&str, &str)] = &[
     ("r", "reverse the order"),
     ("/", "show only rows with this in a name; Esc shows all again"),
     ("Enter s", "change the link's direction, as `windtunnel set`: latency=80ms loss=1%"),
-    ("", "of a node its limits: cpu=50%, memory=100MB, pids=20"),
+    ("", "of a node its limits: cpu=50%, memory=100MB, pids=20, disk=5MB/s"),
     ("d u", "take the direction down, or up again; D U: both directions"),
     ("p", "hold the tables still, or let them go on"),
     ("q Ctrl-C", "leave; the run goes on"),

@@ -54,7 +54,7 @@ pub(super) fn limit(node: &str, text: &str) -> Result<Order, String> {
     let demand = windtunnel_scenario::parse_limit(key, value)
         .map_err(|error| message(&error.to_string(), error.hint.as_deref()))?;
     let request = limit_request(node, &demand)
-        .ok_or_else(|| format!("`{key}` cannot change: cpu, memory and pids can"))?;
+        .ok_or_else(|| format!("`{key}` cannot change: cpu, memory, pids and disk can"))?;
     Ok(Order { request, done: format!("{node}: {key} {value}") })
 }
 
