@@ -81,7 +81,7 @@ fn disks_have_a_rate_and_a_weight() {
     let plan = plan(
         "defaults: {node: {disk: 10MB/s}}\n\
          nodes:\n\
-         \x20 a: {disk: {weight: 3}, run: {run: sleep 1, disk: 2MB/s}}\n\
+         \x20 a: {disk: {weight: 3}, run: [{run: sleep 1, disk: 2MB/s}]}\n\
          \x20 b: {run: sleep 1}\n\
          links: [{between: [a, b]}]\n\
          reserve: {site: {of: b, disk: {limit: 1KB/s, weight: 2}}}\n\
