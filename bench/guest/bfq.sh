@@ -11,8 +11,8 @@ work=$(mktemp -d /tmp/bfq.XXXXXX); trap 'rm -rf "$work"' EXIT
 cd "$work"
 apt-get download -q "linux-source-${release%.*}=$release-1"
 dpkg -x linux-source-*.deb .
-tar xf usr/src/linux-source-*.tar.xz --exclude=drivers/gpu --exclude=Documentation
-cd linux-source-*
+tar xf usr/src/linux-source-*.tar.xz --exclude='*/drivers/gpu/*.[ch]'
+cd linux-source-*/
 linux.uml --showconfig | sed 's/# CONFIG_BFQ_GROUP_IOSCHED is not set/CONFIG_BFQ_GROUP_IOSCHED=y/' > .config
 make -s ARCH=um olddefconfig
 make -s ARCH=um modules_prepare
