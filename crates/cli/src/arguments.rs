@@ -76,3 +76,13 @@ pub(crate) struct Format {
     #[arg(long, env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
 }
+
+/// What is added to the scenario.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Added {
+    /// Give several nodes something together, as `reserve` of a scenario does, beside what that
+    /// reserves, such as 'site={of: [web, db], cpu: {min: 80%}}'; may be given more than once. A name
+    /// that the scenario has is refused. The variable holds one
+    #[arg(long, value_name = "NAME={of: …}", env = "WINDTUNNEL_RESERVE")]
+    pub(crate) reserve: Vec<String>,
+}

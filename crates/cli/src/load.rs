@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::presence;
 
 /// Reads and resolves the scenario in `file` (`-`: standard input), with what holds instead of what
-/// it says.
-pub(crate) fn scenario(file: &Path, instead: Instead) -> Result<Loaded, Failure> {
+/// it says, or beside it.
+pub(crate) fn scenario(file: &Path, instead: Instead<'_>) -> Result<Loaded, Failure> {
     let name = match is_standard_input(file) {
         true => "<stdin>".to_owned(),
         false => file.display().to_string(),
@@ -41,7 +41,7 @@ pub(crate) fn resolve(
     text: &[u8],
     default_name: &str,
     base: &Path,
-    instead: Instead,
+    instead: Instead<'_>,
 ) -> Result<Loaded, Failure> {
     let source = Source { name, text, default_name, base_dir: &base.to_string_lossy() };
     Ok(windtunnel_scenario::load_instead(&source, &|name: &str| read_named(base, name), instead)?)

@@ -44,6 +44,6 @@ pub(crate) use pool::{Pool, Pools, is_usable};
 pub(crate) use program::ProgramDraft;
 pub(crate) use property::{PROPERTIES, decode_property, parse_queue};
 pub(crate) use record::RecordDraft;
-pub(crate) use reserve::ReservationDraft;
+pub(crate) use reserve::{ReservationDraft, read_reservation};
 pub(crate) use route::{RouteDraft, WayDraft};
 pub(crate) use share::Share;

@@ -1,10 +1,13 @@
 //! What is wrong with a file, reported so that it can be repaired.
 
+mod options;
+
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::position::{Place, snippet};
+use options::OptionTexts;
 
 /// One mistake in a file.
 ///
@@ -146,9 +149,16 @@ pub(crate) struct Diagnostics {
     pub(crate) notices: Vec<Notice>,
     /// Mistakes in trace files.
     elsewhere: Vec<Mistake>,
+    /// Texts of the command line in which mistakes can be, too.
+    pub(crate) options: OptionTexts,
 }
 
 impl Diagnostics {
+    /// For a file with this text.
+    pub(crate) fn of(text: &str) -> Self {
+        Diagnostics { options: OptionTexts::after(text), ..Diagnostics::default() }
+    }
+
     /// Reports a mistake.
     pub(crate) fn mistake(&mut self, place: Place, message: impl Into<String>) {
         self.record(place, message.into(), None);
@@ -164,7 +174,7 @@ impl Diagnostics {
         self.record(place, message.into(), Some(hint.into()));
     }
 
-    /// Adds a notice about a place.
+    /// Adds a notice about a place of the file.
     pub(crate) fn notice(&mut self, place: Place, message: impl Into<String>) {
         let place = Some((place.line, place.column));
         if self.notices.len() < 100 {
@@ -212,13 +222,10 @@ impl Diagnostics {
     /// The errors for `file` with `text`; call only if there are any.
     pub(crate) fn into_errors(mut self, file: &str, text: &str) -> Errors {
         self.mistakes.sort_by_key(|(place, ..)| *place);
-        let mistakes = self.mistakes.into_iter().map(|(place, message, hint)| Mistake {
-            file: file.to_owned(),
-            line: place.line,
-            column: place.column,
-            message,
-            hint,
-            snippet: snippet(text, place),
+        let options = &self.options;
+        let mistakes = self.mistakes.into_iter().map(|(place, message, hint)| {
+            let (file, text, place) = options.find(place).unwrap_or((file, text, place));
+            Mistake::at(file, text, place, message, hint)
         });
         let mut mistakes: Vec<Mistake> = mistakes.chain(self.elsewhere).collect();
         let more = self.more + mistakes.len().saturating_sub(Errors::MOST);

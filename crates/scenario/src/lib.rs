@@ -16,6 +16,7 @@
 //! | `trace` | trace files: mahimahi's format and tables in CSV |
 //! | `preset` | [`presets()`]: access links by name |
 //! | `churn` | which nodes leave and join when: rates, the churn language, traces |
+//! | `added` | reservations that the command line adds to the file's |
 //!
 //! ```
 //! let text = b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latencyy: 5ms}]\n";
@@ -35,6 +36,7 @@
 //! );
 //! ```
 
+mod added;
 mod churn;
 mod decode;
 mod error;
@@ -131,14 +133,18 @@ pub fn load_with(source: &Source<'_>, files: &ReadFile<'_>) -> Result<Loaded, Er
     load_instead(source, files, Instead::default())
 }
 
-/// Values that replace those of a file. They must be known before the plan is made: the nodes that
-/// take part in an event are drawn by the seed, and repeated events end with the run.
+/// Values that replace those of a file, or are added to them. They must be known before the plan is
+/// made: the nodes that take part in an event are drawn by the seed, and repeated events end with
+/// the run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Instead {
+pub struct Instead<'a> {
     /// Of every random stream.
     pub seed: Option<u64>,
     /// How long the run lasts at the most.
     pub duration: Option<Span>,
+    /// More reservations, each as `NAME={of: …}`: what `reserve` of a file has for a name. A name of
+    /// the file is refused. Mistakes are in a file called `--reserve`, which is that text.
+    pub reserve: &'a [String],
     /// Whether the run has more than one machine. Then the model of paths is used whether the file
     /// says so or not, and what it has no place for, `model: hops` among it, is a mistake.
     pub several_machines: bool,
@@ -151,13 +157,13 @@ pub struct Instead {
 pub fn load_instead(
     source: &Source<'_>,
     files: &ReadFile<'_>,
-    instead: Instead,
+    instead: Instead<'_>,
 ) -> Result<Loaded, Errors> {
-    let mut found = Diagnostics::default();
     // A byte order mark is not a character of the first line.
     let bytes = source.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(source.text);
     let source = &Source { text: bytes, ..*source };
     let text = String::from_utf8_lossy(bytes);
+    let mut found = Diagnostics::of(&text);
     match read(&mut found, source, files, instead) {
         Some(resolve::Resolved { plan, described, programs }) if found.is_clean() => {
             Ok(Loaded { plan, notices: found.notices, described, programs })
@@ -201,7 +207,7 @@ fn read(
     found: &mut Diagnostics,
     source: &Source<'_>,
     files: &ReadFile<'_>,
-    instead: Instead,
+    instead: Instead<'_>,
 ) -> Option<resolve::Resolved> {
     let text = check_text(found, source.text)?;
     let hint = "a scenario has at least `nodes: {…}`";
@@ -214,6 +220,8 @@ fn read(
     draft.model.settle(found, instead.several_machines);
     draft.machines.several = instead.several_machines;
     drop(root);
+    let mut decoder = grammar::Decoder { diagnostics: found, traces: &mut traces };
+    added::reserve(&mut decoder, &mut draft, instead.reserve);
     if !found.is_clean() {
         return None;
     }

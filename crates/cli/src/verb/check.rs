@@ -11,7 +11,7 @@ use windtunnel_model::{Bytes, Lane, Plan, Span};
 use windtunnel_routing::Routes;
 use windtunnel_scenario::{Instead, Loaded};
 
-use crate::arguments::Format;
+use crate::arguments::{Added, Format};
 use crate::cluster::machines::Machines;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -51,6 +51,8 @@ pub(crate) struct Arguments {
     /// Memory for packets in queues and in flight that a run on this machine would get
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_PACKET_MEMORY", default_value = "1GB")]
     packet_memory: Bytes,
+    #[command(flatten)]
+    added: Added,
     #[command(flatten)]
     machines: Machines,
     #[command(flatten)]
@@ -115,7 +117,8 @@ struct ConcernText {
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let several_machines = arguments.machines.are_named();
-    let instead = Instead { several_machines, ..Instead::default() };
+    let reserve = &arguments.added.reserve;
+    let instead = Instead { several_machines, reserve, ..Instead::default() };
     arguments.machines.refuse_two_inputs(&arguments.file)?;
     let loaded = load::scenario(&arguments.file, instead)?;
     known(&loaded.plan, arguments.from.as_deref())?;

@@ -125,7 +125,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let mut loaded =
         load::resolve(NAME, text.as_bytes(), "link", &base, arguments.manner.instead())?;
     if arguments.print {
-        output::data(&text)?;
+        output::data(&(text + &reserve(&arguments.manner.added.reserve)))?;
         return Ok(0);
     }
     check_command(arguments, &base)?;
@@ -203,6 +203,18 @@ fn scenario(arguments: &Arguments) -> Result<String, Failure> {
         }
     }
     Ok(text)
+}
+
+/// Reservations as the end of a scenario; they have no mistakes.
+fn reserve(texts: &[String]) -> String {
+    let mut text = if texts.is_empty() { "" } else { "reserve:\n" }.to_owned();
+    for (name, value) in texts.iter().filter_map(|text| text.split_once('=')) {
+        // A value of several lines is below its name, where it may be indented as it likes.
+        let lines: Vec<&str> = value.lines().collect();
+        let begin = if lines.len() > 1 { "\n    " } else { " " };
+        let _ = writeln!(text, "  {name}:{begin}{}", lines.join("\n    "));
+    }
+    text
 }
 
 impl Properties {
@@ -307,6 +319,16 @@ links:
     name: link
     down: {rate: 2mbit, loss: 1%}
 "
+        );
+    }
+
+    #[test]
+    fn reservations_end_the_text() {
+        assert_eq!(reserve(&[]), "");
+        let texts = ["both={of: [client, server]}".to_owned(), "one=of: client\ncpu: 1".to_owned()];
+        assert_eq!(
+            reserve(&texts),
+            "reserve:\n  both: {of: [client, server]}\n  one:\n    of: client\n    cpu: 1\n"
         );
     }
 

@@ -21,7 +21,7 @@ use windtunnel_scenario::{Instead, Loaded};
 use windtunnel_trace::junit;
 use windtunnel_trace::report::Report;
 
-use crate::arguments::Format;
+use crate::arguments::{Added, Format};
 use crate::cluster::machines::Machines;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -110,6 +110,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_PACKET_MEMORY", default_value = "1GB")]
     packet_memory: Bytes,
     #[command(flatten)]
+    pub(crate) added: Added,
+    #[command(flatten)]
     record: RecordArguments,
     /// Capture frames of this node or link to `captures/NAME.pcapng` in the run folder; may be given
     /// more than once
@@ -155,9 +157,10 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 }
 
 impl RunArguments {
-    /// Values that replace those of the scenario.
-    pub(crate) fn instead(&self) -> Instead {
-        Instead { seed: self.seed, duration: self.duration, ..Instead::default() }
+    /// Values that replace those of the scenario, or are added to them.
+    pub(crate) fn instead(&self) -> Instead<'_> {
+        let reserve = &self.added.reserve;
+        Instead { seed: self.seed, duration: self.duration, reserve, ..Instead::default() }
     }
 
     /// Whether only the verdict is printed.

@@ -60,6 +60,13 @@ fn the_printed_text_is_a_scenario_and_mistakes_are_shown_in_it() {
     lab.write("net.yaml", &output.stdout);
     let check = lab.windtunnel(&["check", "net.yaml"]).output().unwrap();
     assert_eq!(check.status.code(), Some(0), "{check:?}");
+    let more = ["--reserve", "both={of: [client, server], pids: 9}"];
+    let output = lab.windtunnel(&[&words[..3], &more, &words[3..]].concat()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.ends_with("reserve:\n  both: {of: [client, server], pids: 9}\n"), "{text}");
+    lab.write("net.yaml", &text);
+    let check = lab.windtunnel(&["check", "net.yaml"]).output().unwrap();
+    assert_eq!(check.status.code(), Some(0), "{check:?}");
     let wrong = lab.windtunnel(&["link", "--latency", "40", "--", "true"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(3));
     let text = String::from_utf8(wrong.stderr).unwrap();

@@ -117,6 +117,37 @@ fn what_a_reservation_may_use_its_nodes_use_together() {
 }
 
 #[test]
+fn a_tree_of_the_command_line_holds_as_one_of_the_file_does() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    for user in users() {
+        let lab = lab(user);
+        let outcome = lab.run_with(
+            &format!(
+                "nodes: {{a: {{run: python3 burn.py 4}}, b: {{run: python3 burn.py 4}}, c: {{}}}}\n\
+                 reserve: {{pair: {{of: [a, b]}}}}\n{NETWORK}"
+            ),
+            &[
+                "--reserve",
+                "site={of: [pair, rest], cpu: {limit: 30%}}",
+                "--reserve",
+                "rest={of: c}",
+            ],
+        );
+        if !has_groups(&outcome) {
+            continue;
+        }
+        outcome.assert_code(0);
+        let limit = &outcome.report()["limits"][0];
+        assert_eq!((&limit["node"], &limit["reservation"]), (&Value::from("site"), &true.into()));
+        let together = processor_time(&outcome, "a") + processor_time(&outcome, "b");
+        // And what starting the interpreters took before.
+        assert!(together < 0.3 * 4.0 + 0.4, "{together}");
+    }
+}
+
+#[test]
 fn memory_that_nodes_share_ends_the_largest_of_their_programs_and_nothing_else() {
     if is_missing(&["python3"]) {
         return;

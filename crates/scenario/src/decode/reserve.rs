@@ -52,7 +52,11 @@ impl Form for Reserve {
     }
 }
 
-fn read_reservation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ReservationDraft> {
+/// The reservation of a name.
+pub(crate) fn read_reservation(
+    from: &mut Decoder<'_>,
+    field: Field<'_>,
+) -> Option<ReservationDraft> {
     let name = At { value: field.key.to_owned(), place: field.place };
     let fields = from.table::<Reservation>(field, "a reservation")?;
     let of = from.need(&fields, Reservation::OF, "this reservation")?;

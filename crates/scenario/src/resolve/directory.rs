@@ -166,8 +166,8 @@ impl Directory {
 
     fn add(&mut self, found: &mut Diagnostics, name: &str, place: Place, named: Named) {
         if let Some(first) = self.places.get(name) {
-            let line = first.line;
-            found.mistake(place, format!("`{name}` names something else already, in line {line}"));
+            let first = found.options.whereabouts(*first);
+            found.mistake(place, format!("`{name}` names something else already, in {first}"));
             return;
         }
         self.places.insert(name.to_owned(), place);
