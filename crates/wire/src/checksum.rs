@@ -47,7 +47,7 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
 /// The sum of a TCP or UDP pseudo-header (RFC 9293, 3.1; RFC 8200, 8.1): `length` is that of the
 /// transport header and payload. Addresses of two families give the sum of what is there.
 #[must_use]
-pub(crate) fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: u32) -> u16 {
+pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: u32) -> u16 {
     let [a, b, c, d] = length.to_be_bytes();
     let rest = sum(&[a, b, c, d, 0, protocol]);
     add(add(address_sum(source), address_sum(destination)), rest)
