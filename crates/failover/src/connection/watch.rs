@@ -1,0 +1,155 @@
+//! Time: replicas that are behind, streams that end alone, connections that are forgotten.
+
+use super::{Connection, Context, Phase};
+use crate::config::{Detection, OPENING_MAX, RESET_LINGER};
+use crate::event::{Cause, Ending};
+use crate::health::{Mark, Verdict};
+use crate::replica::Replica;
+use windtunnel_model::Time;
+
+impl Connection {
+    /// After replicas have left: what they kept back is delivered and acknowledged.
+    pub(super) fn go_on(&mut self, cx: &mut Context<'_>) {
+        self.deliver(cx, None);
+        if self.live_count() > 0 {
+            self.acknowledge(cx, None);
+            self.watch(cx);
+            self.end_if_finished(cx);
+        }
+    }
+
+    /// Looks which replicas are behind, and whose stream has ended alone.
+    pub(super) fn watch(&mut self, cx: &Context<'_>) {
+        let live = || self.replicas.iter().filter(|replica| replica.is_live());
+        let least = live().map(|replica| replica.output.end()).min().unwrap_or(0);
+        let best = live().map(mark).fold(Mark::default(), |best, mark| Mark {
+            acked: best.acked.max(mark.acked),
+            data: best.data.max(mark.data),
+            end: best.end.max(mark.end),
+        });
+        let are_apart = live().any(|replica| mark(replica) != best);
+        for replica in self.replicas.iter_mut().filter(|replica| replica.is_live()) {
+            let mark = mark(replica);
+            let is_alone = replica.output.fin.is_some() && replica.output.end() > least;
+            let health = &mut replica.health;
+            health.compare(cx.now, mark, best, are_apart);
+            health.finished = is_alone.then_some(health.finished.unwrap_or(cx.now));
+        }
+    }
+
+    /// Does what is due. `false` if the connection is to be forgotten.
+    pub(crate) fn handle_timeout(&mut self, cx: &mut Context<'_>) -> bool {
+        match self.phase {
+            Phase::Over { until, .. } => return until > cx.now,
+            Phase::Opening { first_answer } => self.opening_timeout(cx, first_answer),
+            Phase::Open => self.open_timeout(cx),
+        }
+        let is_unanswered = self.client.acked == 0 && self.opened + OPENING_MAX <= cx.now;
+        let is_idle = self.active + cx.config.limits.idle <= cx.now;
+        if !self.is_over() && (is_unanswered || is_idle) {
+            self.end(cx, Ending::Idle, RESET_LINGER);
+        }
+        true
+    }
+
+    fn open_timeout(&mut self, cx: &mut Context<'_>) {
+        let mut has_expelled = false;
+        for index in 0..self.replicas.len() {
+            // The last one is never given up.
+            if !self.replicas[index].is_live() || self.live_count() < 2 {
+                continue;
+            }
+            if let Some((cause, since)) = self.judge(cx, index) {
+                self.expel(cx, index, cause, since);
+                has_expelled = true;
+            }
+        }
+        if has_expelled {
+            self.go_on(cx);
+        }
+    }
+
+    /// Whether a replica is to be expelled, why, and since when that was to be seen.
+    fn judge(&mut self, cx: &mut Context<'_>, index: usize) -> Option<(Cause, Time)> {
+        let detection = &cx.config.detection;
+        let late = [self.alone(index, detection), self.stalled(index, detection)];
+        let due = late.into_iter().flatten().find(|(_, _, until)| *until <= cx.now);
+        if let Some((cause, since, _)) = due {
+            return Some((cause, since));
+        }
+        let health = self.replicas[index].health;
+        match health.verdict(cx.now, detection) {
+            Verdict::Silent if self.another_lives_since(index, health.silent) => {
+                return Some((Cause::Silent, health.apart.unwrap_or(cx.now)));
+            }
+            // Where all are silent the fault may be on the way to them.
+            Verdict::Silent | Verdict::Probe => {
+                self.replicas[index].health.probe(cx.now);
+                self.probe(cx, index);
+            }
+            Verdict::Wait => {}
+        }
+        None
+    }
+
+    /// A stream that ended alone: since when, and until when that is borne.
+    fn alone(&self, index: usize, detection: &Detection) -> Option<(Cause, Time, Time)> {
+        let since = self.replicas[index].health.finished?;
+        let until = since + detection.finish_grace;
+        self.all_others_live_since(index, since).then_some((Cause::FinishedAlone, since, until))
+    }
+
+    /// A replica that does nothing: since when, and until when that is borne.
+    fn stalled(&self, index: usize, detection: &Detection) -> Option<(Cause, Time, Time)> {
+        let (since, until) = self.replicas[index].health.stall(detection)?;
+        self.all_others_live_since(index, since).then_some((Cause::Stalled, since, until))
+    }
+
+    /// Whether all others have been seen since a time. If not, they may be the dead ones, and are
+    /// being probed.
+    fn all_others_live_since(&self, index: usize, since: Time) -> bool {
+        self.others(index).all(|other| other.health.seen > since)
+    }
+
+    fn another_lives_since(&self, index: usize, since: Time) -> bool {
+        self.others(index).any(|other| other.health.seen > since)
+    }
+
+    fn others(&self, index: usize) -> impl Iterator<Item = &Replica> {
+        let others = self.replicas.iter().enumerate().filter(move |(other, _)| *other != index);
+        others.map(|(_, replica)| replica).filter(|replica| replica.is_live())
+    }
+
+    /// When something is due next.
+    pub(crate) fn deadline(&self, cx: &Context<'_>) -> Time {
+        let idle = self.active + cx.config.limits.idle;
+        match self.phase {
+            Phase::Over { until, .. } => until,
+            Phase::Opening { first_answer } => self.opening_deadline(cx, first_answer).min(idle),
+            Phase::Open => {
+                let opening = self.opened + OPENING_MAX;
+                let end = if self.client.acked == 0 { idle.min(opening) } else { idle };
+                self.live_deadline(cx).map_or(end, |at| at.min(end))
+            }
+        }
+    }
+
+    fn live_deadline(&self, cx: &Context<'_>) -> Option<Time> {
+        if self.live_count() < 2 {
+            return None;
+        }
+        let detection = &cx.config.detection;
+        let live = (0..self.replicas.len()).filter(|index| self.replicas[*index].is_live());
+        let due = live.flat_map(|index| {
+            let late = [self.alone(index, detection), self.stalled(index, detection)];
+            let until = late.into_iter().flatten().map(|(_, _, until)| until).min();
+            [self.replicas[index].health.deadline(detection), until]
+        });
+        due.flatten().min()
+    }
+}
+
+fn mark(replica: &Replica) -> Mark {
+    let output = &replica.output;
+    Mark { acked: replica.acked, data: output.data_end(), end: output.end() }
+}

@@ -1,0 +1,341 @@
+//! All connections of a service's address: the contract with the caller.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::config::Config;
+use crate::connection::{Connection, Context};
+use crate::counters::{Counters, Refused};
+use crate::event::{Event, Key, ReplicaId, Transmit};
+use crate::icmp::Quote;
+use crate::segment::Segment;
+use crate::sink::Sink;
+use windtunnel_model::Time;
+use windtunnel_wire::{tcp, vnet};
+
+/// Connections looked at to find one that is over, in a full table.
+const EVICTION_SEARCH: usize = 64;
+
+/// Why a packet was not taken. It is then to be treated as if its service had no transparent
+/// fail-over: sent to the replica of the plain redirection, and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It is not TCP.
+    NotTcp,
+    /// Its lengths contradict each other, or its checksum is wrong. The receiver will drop it.
+    Malformed,
+    /// It is a fragment.
+    Fragment,
+    /// It belongs to no connection here: it began elsewhere, or was refused.
+    Unknown,
+    /// Its segments are signed (TCP-MD5, TCP-AO), which translation would break.
+    Signed,
+    /// The table is full.
+    TableFull,
+    /// There are fewer than two replicas.
+    TooFew,
+}
+
+/// The state machine. The same calls in the same order give the same packets and events.
+///
+/// The caller gives it the packets that meet its router, sends what [`Connections::poll_transmit`]
+/// gives after each call, and calls [`Connections::handle_timeout`] when
+/// [`Connections::poll_timeout`] has come. `now` never decreases. Packets may be trains; they are
+/// translated whole.
+#[derive(Debug, Clone)]
+pub struct Connections {
+    config: Config,
+    table: BTreeMap<Key, Entry>,
+    /// When to look at which connection, in order.
+    timers: BTreeSet<(Time, Key)>,
+    sink: Sink,
+}
+
+/// A connection, and its timer. The timer is never later than what is due, and often earlier: it is
+/// not set anew for each packet, and does nothing when it comes too soon.
+#[derive(Debug, Clone)]
+struct Entry {
+    connection: Connection,
+    timer: Option<Time>,
+}
+
+/// What is known of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Whose output the client gets; none before the connection is open, and after it is over.
+    pub primary: Option<ReplicaId>,
+    /// The replicas that take part, the primary included.
+    pub replicas: Vec<ReplicaId>,
+    /// Bytes of output that wait for another replica.
+    pub buffered: usize,
+    /// Bytes of memory.
+    pub memory: usize,
+    /// Whether it is over, and only lingers.
+    pub is_over: bool,
+}
+
+impl Connections {
+    /// Without connections.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self { config, table: BTreeMap::new(), timers: BTreeSet::new(), sink: Sink::default() }
+    }
+
+    /// A packet from a client to the service. `order` are the replicas that a new connection may
+    /// use, the primary first; it is only looked at for SYNs.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the packet is the caller's to send on.
+    pub fn handle_client(
+        &mut self,
+        now: Time,
+        vnet: &vnet::Header,
+        frame: &[u8],
+        order: &[ReplicaId],
+    ) -> Result<(), Refusal> {
+        let taken = self.take_client(now, vnet, frame, order);
+        self.count(taken)
+    }
+
+    /// A packet from a replica, whose source is the service.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the packet is the caller's to send on.
+    pub fn handle_replica(
+        &mut self,
+        now: Time,
+        replica: ReplicaId,
+        vnet: &vnet::Header,
+        frame: &[u8],
+    ) -> Result<(), Refusal> {
+        let taken = self.take_replica(now, replica, vnet, frame);
+        self.count(taken)
+    }
+
+    /// An ICMP error for the service's address: if it is about a packet to a client of a connection
+    /// here, each replica is sent it with its own sequence number.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`]: it is about something else.
+    pub fn handle_icmp(&mut self, now: Time, frame: &[u8]) -> Result<(), Refusal> {
+        let quote = Quote::parse(frame).filter(|quote| self.table.contains_key(&quote.key));
+        if let Some(quote) = quote {
+            self.step(now, quote.key, |connection, cx| connection.handle_icmp(cx, &quote, frame));
+        }
+        self.count(quote.map(|_| ()).ok_or(Refusal::Unknown))
+    }
+
+    /// A replica is gone: its program has ended, or its node. All its connections go on without
+    /// it. It may be in `order` again once it is back.
+    pub fn replica_lost(&mut self, now: Time, replica: ReplicaId) {
+        let keys: Vec<Key> = self.table.keys().copied().collect();
+        for key in keys {
+            self.step(now, key, |connection, cx| connection.lose(cx, replica));
+        }
+    }
+
+    /// The next packet to be sent.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.sink.transmits.pop_front()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.sink.events.pop_front()
+    }
+
+    /// When [`Connections::handle_timeout`] is to be called. Perhaps nothing is due then, and it is
+    /// called for a later time.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        // A timer that is set anew is later than now, so that this ends.
+        while let Some((_, key)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+            let mut goes_on = false;
+            self.step(now, key, |connection, cx| goes_on = connection.handle_timeout(cx));
+            if !goes_on {
+                self.forget(key);
+            }
+        }
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.sink.counters
+    }
+
+    /// Connections, those that linger included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// A connection, if there is one.
+    #[must_use]
+    pub fn view(&self, key: Key) -> Option<View> {
+        let connection = &self.table.get(&key)?.connection;
+        Some(View {
+            primary: connection.primary(),
+            replicas: connection.live().collect(),
+            buffered: connection.buffered(),
+            memory: connection.memory() + size_of::<Entry>(),
+            is_over: connection.is_over(),
+        })
+    }
+
+    fn take_client(
+        &mut self,
+        now: Time,
+        vnet: &vnet::Header,
+        frame: &[u8],
+        order: &[ReplicaId],
+    ) -> Result<(), Refusal> {
+        let segment = Segment::parse(vnet, frame)?;
+        let key = Key { client: segment.source, service: segment.destination };
+        let mut is_new = !self.table.contains_key(&key);
+        if !is_new {
+            self.sink.counters.from_clients += 1;
+            self.step(now, key, |connection, cx| is_new = connection.handle_client(cx, &segment));
+        }
+        if is_new {
+            self.open(now, key, &segment, order)?;
+        }
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        now: Time,
+        key: Key,
+        segment: &Segment<'_>,
+        order: &[ReplicaId],
+    ) -> Result<(), Refusal> {
+        let opens = segment.has(tcp::SYN) && !segment.has(tcp::ACK | tcp::RST);
+        if self.table.contains_key(&key) {
+            self.step(now, key, Connection::abandon);
+            self.forget(key);
+        }
+        if !opens {
+            return Err(Refusal::Unknown);
+        }
+        if segment.options.is_signed {
+            return Err(Refusal::Signed);
+        }
+        if order.len() < 2 {
+            return Err(Refusal::TooFew);
+        }
+        if self.table.len() >= self.config.limits.connections && !self.evict() {
+            return Err(Refusal::TableFull);
+        }
+        self.sink.counters.from_clients += 1;
+        let mut cx = Context { now, config: &self.config, sink: &mut self.sink };
+        let connection = Connection::open(&mut cx, key, segment, order);
+        self.table.insert(key, Entry { connection, timer: None });
+        self.step(now, key, |_, _| {});
+        Ok(())
+    }
+
+    fn take_replica(
+        &mut self,
+        now: Time,
+        replica: ReplicaId,
+        vnet: &vnet::Header,
+        frame: &[u8],
+    ) -> Result<(), Refusal> {
+        let segment = Segment::parse(vnet, frame)?;
+        let key = Key { client: segment.destination, service: segment.source };
+        if !self.table.contains_key(&key) {
+            return Err(Refusal::Unknown);
+        }
+        self.sink.counters.from_replicas += 1;
+        self.step(now, key, |connection, cx| connection.handle_replica(cx, replica, &segment));
+        Ok(())
+    }
+
+    /// Lets a connection do something, and sets its timer.
+    fn step(&mut self, now: Time, key: Key, act: impl FnOnce(&mut Connection, &mut Context<'_>)) {
+        let Some(Entry { connection, timer }) = self.table.get_mut(&key) else { return };
+        let before = connection.buffered();
+        let mut cx = Context { now, config: &self.config, sink: &mut self.sink };
+        act(connection, &mut cx);
+        let due = connection.deadline(&cx);
+        let buffered = connection.buffered();
+        self.sink.buffered = (self.sink.buffered + buffered).saturating_sub(before);
+        if timer.is_some_and(|at| now < at && at <= due) {
+            return;
+        }
+        if let Some(at) = timer.replace(due) {
+            self.timers.remove(&(at, key));
+        }
+        self.timers.insert((due, key));
+    }
+
+    fn forget(&mut self, key: Key) {
+        let Some(Entry { connection, timer }) = self.table.remove(&key) else { return };
+        self.sink.buffered = self.sink.buffered.saturating_sub(connection.buffered());
+        if let Some(at) = timer {
+            self.timers.remove(&(at, key));
+        }
+    }
+
+    /// Makes room: the first connection found that is over goes.
+    fn evict(&mut self) -> bool {
+        let first = self.timers.iter().take(EVICTION_SEARCH);
+        let over = first
+            .map(|(_, key)| *key)
+            .find(|key| self.table.get(key).is_some_and(|entry| entry.connection.is_over()));
+        if let Some(key) = over {
+            self.forget(key);
+        }
+        over.is_some()
+    }
+
+    fn count(&mut self, taken: Result<(), Refusal>) -> Result<(), Refusal> {
+        if let Err(refusal) = taken {
+            let refused = &mut self.sink.counters.refused;
+            *field(refused, refusal) += 1;
+        }
+        taken
+    }
+}
+
+fn field(refused: &mut Refused, refusal: Refusal) -> &mut u64 {
+    match refusal {
+        Refusal::NotTcp => &mut refused.not_tcp,
+        Refusal::Malformed => &mut refused.malformed,
+        Refusal::Fragment => &mut refused.fragment,
+        Refusal::Unknown => &mut refused.unknown,
+        Refusal::Signed => &mut refused.signed,
+        Refusal::TableFull => &mut refused.table_full,
+        Refusal::TooFew => &mut refused.too_few,
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotTcp => "packet is not tcp",
+            Self::Malformed => "packet contradicts its lengths or checksum",
+            Self::Fragment => "packet is a fragment",
+            Self::Unknown => "packet belongs to no connection that is replicated",
+            Self::Signed => "connection is signed (tcp-md5 or tcp-ao), which is not translated",
+            Self::TableFull => "table of replicated connections is full",
+            Self::TooFew => "service has fewer than two replicas",
+        })
+    }
+}
+
+impl core::error::Error for Refusal {}

@@ -1,0 +1,235 @@
+//! Whether a replica keeps up with the others: when it is probed, and when it is given up.
+
+use crate::config::Detection;
+use windtunnel_model::{Span, Time};
+
+/// Between two probes, and two SYNs, whatever the settings say.
+const PAUSE_MIN: Span = Span::from_millis(1);
+
+/// What is known of a replica's life.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Health {
+    /// When it was sent the first SYN.
+    pub(crate) asked: Time,
+    /// From that SYN to its answer.
+    pub(crate) round_trip: Span,
+    /// Since when the replicas do not stand at the same place, without any progress of this one.
+    pub(crate) apart: Option<Time>,
+    /// Whether it lacks what another has done, and not only a FIN, which alone may be that of a
+    /// program that was killed.
+    is_behind: bool,
+    /// Since when it alone has finished its stream.
+    pub(crate) finished: Option<Time>,
+    /// When its last packet came.
+    pub(crate) seen: Time,
+    /// Where it stood when it was last looked at.
+    mark: Mark,
+    /// Probes since its last packet.
+    unanswered: u32,
+    /// The first of these.
+    pub(crate) silent: Time,
+    /// The last probe, or SYN that was sent again.
+    probed: Option<Time>,
+    /// Whether the client sent data again: the first probe is not waited for.
+    hurry: bool,
+}
+
+/// How far a replica is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Mark {
+    /// What it has acknowledged.
+    pub(crate) acked: u64,
+    /// The end of the data that it has sent.
+    pub(crate) data: u64,
+    /// The same with FIN.
+    pub(crate) end: u64,
+}
+
+/// What is to be done about a replica where they are apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing yet.
+    Wait,
+    /// It is to be probed.
+    Probe,
+    /// It answers nothing.
+    Silent,
+}
+
+impl Health {
+    pub(crate) fn new(now: Time) -> Self {
+        Self {
+            asked: now,
+            round_trip: Span::ZERO,
+            apart: None,
+            is_behind: false,
+            finished: None,
+            seen: now,
+            mark: Mark::default(),
+            unanswered: 0,
+            silent: now,
+            probed: None,
+            hurry: false,
+        }
+    }
+
+    /// A packet of it has come. Whether a probe was waiting for an answer.
+    pub(crate) fn is_alive(&mut self, now: Time) -> bool {
+        self.seen = now;
+        core::mem::take(&mut self.unanswered) > 0
+    }
+
+    /// It stands at `mark`, and the furthest of all at `best`. One that is ahead is watched, too:
+    /// it may be the dead one.
+    pub(crate) fn compare(&mut self, now: Time, mark: Mark, best: Mark, are_apart: bool) {
+        let has_moved = mark != self.mark;
+        self.mark = mark;
+        self.is_behind = mark.acked < best.acked || mark.data < best.data;
+        if !are_apart {
+            self.apart = None;
+            self.hurry = false;
+            self.unanswered = 0;
+        } else if has_moved || self.apart.is_none() {
+            self.apart = Some(now);
+        }
+    }
+
+    /// The client has sent data again.
+    pub(crate) fn hurry(&mut self) {
+        self.hurry = true;
+    }
+
+    /// A probe is sent.
+    pub(crate) fn probe(&mut self, now: Time) {
+        if self.unanswered == 0 {
+            self.silent = now;
+        }
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.probed = Some(now);
+    }
+
+    /// When a SYN that is not answered is sent again.
+    pub(crate) fn ask_again(&self, first: Time, patience: Span) -> Time {
+        self.probed.map_or(first, |at| at.max(first)) + patience.max(PAUSE_MIN)
+    }
+
+    /// A SYN is sent again.
+    pub(crate) fn asked_again(&mut self, now: Time) {
+        self.probed = Some(now);
+    }
+
+    /// What is to be done at a time.
+    pub(crate) fn verdict(&self, now: Time, detection: &Detection) -> Verdict {
+        match self.deadline(detection) {
+            None => Verdict::Wait,
+            Some(at) if at > now => Verdict::Wait,
+            Some(_) if self.unanswered >= detection.probes => Verdict::Silent,
+            Some(_) => Verdict::Probe,
+        }
+    }
+
+    /// When the next probe is due, or waiting for the answer to the last ends.
+    pub(crate) fn deadline(&self, detection: &Detection) -> Option<Time> {
+        let apart = self.apart?;
+        let first = if self.hurry { apart } else { apart + detection.patience + self.round_trip };
+        Some(match self.probed {
+            Some(probed) if self.unanswered >= detection.probes => {
+                probed + detection.last_wait(self.round_trip).max(PAUSE_MIN)
+            }
+            Some(probed) => first.max(probed + detection.probe_interval.max(PAUSE_MIN)),
+            None => first,
+        })
+    }
+
+    /// Since when it is behind, and when that is too long: only where it has answered a probe
+    /// since, or else a caller that is late would make it so.
+    pub(crate) fn stall(&self, detection: &Detection) -> Option<(Time, Time)> {
+        let apart = self.apart.filter(|_| self.is_behind && self.unanswered == 0)?;
+        let was_probed = self.probed.is_some_and(|probed| probed >= apart);
+        was_probed.then_some((apart, apart + detection.stall))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn mark(acked: u64, data: u64) -> Mark {
+        Mark { acked, data, end: data }
+    }
+
+    fn compare(health: &mut Health, millis: u64, own: Mark, best: Mark) {
+        health.compare(at(millis), own, best, own != best);
+    }
+
+    #[test]
+    fn a_silent_replica_is_given_up_within_the_stated_time() {
+        let detection = Detection::default();
+        let mut health = Health::new(at(0));
+        health.round_trip = Span::from_millis(10);
+        compare(&mut health, 1_000, mark(1, 1), mark(2, 1));
+        // 40 + 10 to the first of four probes, 3 × 20 to the last, 20 for its answer.
+        for due in [1_050, 1_070, 1_090, 1_110] {
+            assert_eq!(health.deadline(&detection), Some(at(due)));
+            assert_eq!(health.verdict(at(due), &detection), Verdict::Probe);
+            health.probe(at(due));
+        }
+        assert_eq!(health.verdict(at(1_129), &detection), Verdict::Wait);
+        assert_eq!(health.verdict(at(1_130), &detection), Verdict::Silent);
+        assert_eq!(detection.silent_within(Span::from_millis(10)), Span::from_millis(130));
+    }
+
+    #[test]
+    fn a_replica_stalls_where_it_is_behind_and_has_answered() {
+        let detection = Detection::default();
+        let mut health = Health::new(at(0));
+        compare(&mut health, 1_000, mark(1, 1), mark(2, 1));
+        assert_eq!(health.stall(&detection), None);
+        health.probe(at(1_040));
+        assert_eq!(health.stall(&detection), None);
+        assert!(health.is_alive(at(1_050)));
+        assert_eq!(health.stall(&detection), Some((at(1_000), at(1_800))));
+        assert_eq!(health.verdict(at(1_060), &detection), Verdict::Probe);
+    }
+
+    #[test]
+    fn a_replica_that_is_ahead_or_lacks_a_fin_alone_is_probed_and_does_not_stall() {
+        let detection = Detection::default();
+        let finished = Mark { acked: 1, data: 1, end: 2 };
+        for (own, best, are_apart) in [(mark(1, 1), finished, true), (mark(2, 2), mark(2, 2), true)]
+        {
+            let mut health = Health::new(at(0));
+            health.compare(at(0), own, best, are_apart);
+            assert_eq!(health.verdict(at(40), &detection), Verdict::Probe);
+            health.probe(at(40));
+            health.is_alive(at(41));
+            assert_eq!(health.stall(&detection), None);
+        }
+    }
+
+    #[test]
+    fn progress_begins_the_time_anew_and_agreement_ends_it() {
+        let mut health = Health::new(at(0));
+        compare(&mut health, 0, mark(1, 1), mark(5, 5));
+        compare(&mut health, 100, mark(2, 1), mark(5, 5));
+        compare(&mut health, 200, mark(2, 1), mark(5, 5));
+        assert_eq!(health.apart, Some(at(100)));
+        compare(&mut health, 300, mark(5, 5), mark(5, 5));
+        assert_eq!((health.apart, health.deadline(&Detection::default())), (None, None));
+    }
+
+    #[test]
+    fn a_late_caller_does_not_make_a_replica_dead() {
+        let mut health = Health::new(at(0));
+        compare(&mut health, 0, mark(1, 1), mark(2, 1));
+        let detection = Detection::default();
+        // Half a second late: the first probe is due, and its answer is waited for.
+        assert_eq!(health.verdict(at(540), &detection), Verdict::Probe);
+        health.probe(at(540));
+        assert_eq!(health.verdict(at(541), &detection), Verdict::Wait);
+    }
+}

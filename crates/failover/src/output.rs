@@ -1,0 +1,170 @@
+//! What one replica has sent and the client has not got yet: put in order, and kept until all
+//! others have sent the same.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::offset::{index, len64};
+use crate::ranges::Ranges;
+
+/// Gaps in a replica's output at the most; what would make another is dropped like a lost packet.
+pub const GAPS_MAX: usize = 64;
+
+/// A replica's stream from what has been delivered to the client on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Output {
+    /// Offset of the first byte kept. INVARIANT: the same for all live replicas of a connection,
+    /// and the end of what was delivered.
+    start: u64,
+    /// Bytes from `start` on are those from `head` on; a gap holds zeroes.
+    bytes: Vec<u8>,
+    head: usize,
+    /// What has come, from `start` on.
+    present: Ranges,
+    /// Offset of FIN.
+    pub(crate) fin: Option<u64>,
+    /// Offset after the last urgent byte.
+    pub(crate) urgent: Option<u64>,
+}
+
+/// Whether a piece of output was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// It was, or nothing in it is new.
+    Yes,
+    /// It is further ahead than the bound.
+    TooFar,
+    /// There are too many gaps.
+    TooManyGaps,
+}
+
+impl Output {
+    /// Nothing has come; the first byte has this offset.
+    pub(crate) fn new(start: u64) -> Self {
+        Self { start, ..Self::default() }
+    }
+
+    /// The end of the data without a gap.
+    pub(crate) fn data_end(&self) -> u64 {
+        let end = self.present.end_from(self.start);
+        self.fin.map_or(end, |fin| end.min(fin))
+    }
+
+    /// The same with FIN counted.
+    pub(crate) fn end(&self) -> u64 {
+        let data = self.data_end();
+        if self.fin == Some(data) { data + 1 } else { data }
+    }
+
+    /// Takes a piece in. At most `max` bytes from `start` on are kept.
+    pub(crate) fn insert(&mut self, offset: u64, payload: &[u8], max: u64) -> Kept {
+        let skip = self.start.saturating_sub(offset);
+        let Some(payload) = payload.get(index(skip)..).filter(|rest| !rest.is_empty()) else {
+            return Kept::Yes;
+        };
+        let offset = offset.max(self.start);
+        let end = offset + len64(payload.len());
+        if end - self.start > max {
+            return Kept::TooFar;
+        }
+        if !self.present.insert(offset..end, GAPS_MAX) {
+            return Kept::TooManyGaps;
+        }
+        let from = self.head + index(offset - self.start);
+        let to = from + payload.len();
+        if self.bytes.len() < to {
+            self.bytes.resize(from.max(self.bytes.len()), 0);
+            let overlap = self.bytes.len() - from;
+            self.bytes[from..].copy_from_slice(&payload[..overlap]);
+            self.bytes.extend_from_slice(&payload[overlap..]);
+        } else {
+            self.bytes[from..to].copy_from_slice(payload);
+        }
+        Kept::Yes
+    }
+
+    /// What has come and is kept.
+    pub(crate) fn present(&self) -> &Ranges {
+        &self.present
+    }
+
+    /// Bytes that have come.
+    pub(crate) fn slice(&self, range: Range<u64>) -> &[u8] {
+        let at = |offset: u64| self.head + index(offset.saturating_sub(self.start));
+        self.bytes.get(at(range.start)..at(range.end)).unwrap_or_default()
+    }
+
+    /// Everything before an offset was delivered.
+    pub(crate) fn deliver(&mut self, offset: u64) {
+        self.head = (self.head + index(offset - self.start)).min(self.bytes.len());
+        self.start = offset;
+        self.present.remove_below(offset);
+        if self.head == self.bytes.len() {
+            self.bytes.clear();
+            self.head = 0;
+        } else if self.head > self.bytes.len() / 2 {
+            self.bytes.drain(..self.head);
+            self.head = 0;
+        }
+    }
+
+    /// Bytes kept now.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() - self.head
+    }
+
+    /// Gives the memory back.
+    pub(crate) fn release(&mut self) {
+        self.bytes = Vec::new();
+        self.head = 0;
+        self.present.clear();
+    }
+
+    /// Bytes of memory beside the value itself.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.present.memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_in_any_order_become_a_stream() {
+        let mut output = Output::new(1);
+        assert_eq!(output.insert(4, b"def", 100), Kept::Yes);
+        assert_eq!((output.data_end(), output.len()), (1, 6));
+        assert_eq!(output.insert(1, b"abcd", 100), Kept::Yes);
+        assert_eq!((output.data_end(), output.slice(1..7)), (7, &b"abcdef"[..]));
+        output.deliver(3);
+        assert_eq!((output.slice(3..7), output.len()), (&b"cdef"[..], 4));
+        assert_eq!(output.insert(2, b"bcd", 100), Kept::Yes);
+        output.deliver(7);
+        assert_eq!((output.len(), output.data_end()), (0, 7));
+        assert_eq!(output.insert(7, b"ghi", 100), Kept::Yes);
+        assert_eq!(output.slice(7..10), b"ghi");
+    }
+
+    #[test]
+    fn fin_counts_once_the_data_before_it_has_come() {
+        let mut output = Output::new(1);
+        output.fin = Some(3);
+        assert_eq!(output.end(), 1);
+        output.insert(1, b"ab", 100);
+        assert_eq!((output.data_end(), output.end()), (3, 4));
+        output.deliver(4);
+        assert_eq!((output.data_end(), output.end()), (3, 4));
+    }
+
+    #[test]
+    fn what_is_too_far_or_makes_too_many_gaps_is_refused() {
+        let mut output = Output::new(1);
+        assert_eq!(output.insert(5, b"abc", 6), Kept::TooFar);
+        for gap in 0..len64(GAPS_MAX) {
+            assert_eq!(output.insert(2 + 2 * gap, b"x", 1000), Kept::Yes);
+        }
+        assert_eq!(output.insert(500, b"x", 1000), Kept::TooManyGaps);
+        assert_eq!((output.data_end(), output.insert(1, b"x", 1000)), (1, Kept::Yes));
+    }
+}

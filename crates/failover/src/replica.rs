@@ -1,0 +1,179 @@
+//! One replica's side of a connection.
+
+use crate::event::ReplicaId;
+use crate::health::Health;
+use crate::offset::Space;
+use crate::options::Options;
+use crate::output::Output;
+use crate::ranges::Ranges;
+use crate::segment::Segment;
+use crate::stamps::Stamps;
+use windtunnel_model::Time;
+use windtunnel_wire::tcp;
+
+/// SACKed ranges kept of a replica; those beyond are not known, and so not shown to the client.
+const SACKED_MAX: usize = 32;
+
+/// Where a replica is in the life of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It was sent a SYN.
+    Asked,
+    /// Its SYN-ACK is here.
+    Answered,
+    /// It takes part.
+    Live,
+    /// It takes no part any more.
+    Out,
+}
+
+/// What an acknowledgement of a replica says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Acknowledgement {
+    /// Nothing, or nothing new.
+    Old,
+    /// More, or another window.
+    New,
+    /// The same as before, in a segment without data.
+    Duplicate,
+    /// Something that the client never sent.
+    Implausible,
+}
+
+/// A replica in a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Replica {
+    pub(crate) id: ReplicaId,
+    pub(crate) status: Status,
+    /// Its own sequence space, of what it sends.
+    pub(crate) space: Space,
+    /// What its SYN-ACK offered.
+    pub(crate) syn: Options,
+    pub(crate) ecn: bool,
+    /// The client's stream up to here has come to it.
+    pub(crate) acked: u64,
+    /// It takes the client's stream up to here.
+    pub(crate) edge: u64,
+    /// The offset of its segment that `edge` is from (SND.WL1 of RFC 9293).
+    updated_by: u64,
+    /// It has these, too.
+    pub(crate) sacked: Ranges,
+    pub(crate) output: Output,
+    pub(crate) stamps: Stamps,
+    /// The client's TSval that it echoed last.
+    pub(crate) echo: u32,
+    /// Whether it reports congestion on its way (ECE).
+    pub(crate) ece: bool,
+    pub(crate) health: Health,
+}
+
+impl Replica {
+    /// One that is being sent a SYN.
+    pub(crate) fn new(id: ReplicaId, now: Time) -> Self {
+        Self {
+            id,
+            status: Status::Asked,
+            space: Space::default(),
+            syn: Options::default(),
+            ecn: false,
+            acked: 0,
+            edge: 0,
+            updated_by: 0,
+            sacked: Ranges::default(),
+            output: Output::new(1),
+            stamps: Stamps::default(),
+            echo: 0,
+            ece: false,
+            health: Health::new(now),
+        }
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        self.status == Status::Live
+    }
+
+    /// Takes a SYN-ACK. Without a shift of the client's a replica's counts for nothing
+    /// (RFC 7323, 2.2).
+    pub(crate) fn answer(&mut self, segment: &Segment<'_>, is_scaled: bool) {
+        self.status = Status::Answered;
+        self.space = Space { isn: segment.sequence };
+        self.syn = segment.options;
+        self.syn.shift = self.syn.shift.filter(|_| is_scaled);
+        self.ecn = segment.has(tcp::ECE) && !segment.has(tcp::CWR);
+        self.acked = 1;
+        // The window of a SYN is not scaled (RFC 7323, 2.2).
+        self.edge = 1 + u64::from(segment.window);
+        self.echo = segment.options.stamps.map_or(0, |(_, echo)| echo);
+    }
+
+    /// Takes what a segment acknowledges. `near` is its own offset, `client` the client's space,
+    /// `sent` the end of what the client has sent.
+    pub(crate) fn acknowledge(
+        &mut self,
+        segment: &Segment<'_>,
+        near: u64,
+        client: Space,
+        sent: u64,
+    ) -> Acknowledgement {
+        if !segment.has(tcp::ACK) {
+            return Acknowledgement::Old;
+        }
+        let Some(acked) = client.offset(segment.acknowledgement, self.acked) else {
+            return Acknowledgement::Implausible;
+        };
+        if acked > sent {
+            return Acknowledgement::Implausible;
+        }
+        if acked < self.acked {
+            return Acknowledgement::Old;
+        }
+        let has_moved = acked > self.acked;
+        let edge = acked + (u64::from(segment.window) << self.syn.shift.unwrap_or(0));
+        let is_newer =
+            has_moved || near > self.updated_by || near == self.updated_by && edge > self.edge;
+        let has_changed = is_newer && edge != self.edge;
+        if is_newer {
+            self.edge = edge;
+            self.updated_by = near;
+        }
+        self.acked = acked;
+        self.take_blocks(segment, client, sent);
+        self.ece = segment.has(tcp::ECE);
+        if let Some((_, echo)) = segment.options.stamps {
+            self.echo = echo;
+        }
+        match (has_moved || has_changed, segment.len()) {
+            (true, _) => Acknowledgement::New,
+            (false, 0) => Acknowledgement::Duplicate,
+            (false, _) => Acknowledgement::Old,
+        }
+    }
+
+    /// A report without blocks says that there are none, also where there were some: a receiver
+    /// may discard what it has only SACKed (RFC 2018, 8).
+    fn take_blocks(&mut self, segment: &Segment<'_>, client: Space, sent: u64) {
+        self.sacked.remove_below(self.acked);
+        let blocks = segment.options.blocks();
+        if blocks.is_empty() {
+            self.sacked.clear();
+        }
+        for (start, end) in blocks {
+            let offset = |sequence| client.offset(sequence, self.acked);
+            if let (Some(start), Some(end)) = (offset(*start), offset(*end))
+                && end <= sent
+                && start < end
+                && end > self.acked
+            {
+                self.sacked.insert(start.max(self.acked)..end, SACKED_MAX);
+            }
+        }
+    }
+
+    /// It takes no part any more: memory is given back.
+    pub(crate) fn leave(&mut self) {
+        self.status = Status::Out;
+        self.output.release();
+        self.sacked.clear();
+        self.stamps = Stamps::default();
+    }
+}
