@@ -19,6 +19,7 @@ fn main() {
         "sys/src/region",
         "sys/src/seccomp",
         "sys/src/executable",
+        "wire/src/digest.rs",
     ] {
         println!("cargo:rerun-if-changed={}", crates.join(sources).display());
     }

@@ -35,7 +35,7 @@ use crate::element::queue::Queue;
 use crate::element::rate::Server;
 use crate::element::trace::TraceSet;
 use crate::housekeeping;
-use crate::packet::{Packet, Shape};
+use crate::packet::{Packet, Sender, Shape};
 use crate::paths::virtual_clock::VirtualClocks;
 use crate::records::{self, Recorder};
 use crate::time_queue::TimeQueue;
@@ -55,6 +55,8 @@ pub(crate) struct Work {
     /// Packets that came out of a lane and are to be handled now, in order.
     pub(crate) exits: VecDeque<(Lane, Packet)>,
     pub(crate) recorder: Recorder,
+    /// Of the packet that enters.
+    pub(crate) sender: Sender,
 }
 
 #[derive(Debug)]

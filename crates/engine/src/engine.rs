@@ -21,7 +21,7 @@ use crate::buffer::{FRAME_LEN_MAX, PacketBuf};
 use crate::event::Event;
 use crate::housekeeping;
 use crate::network::End;
-use crate::packet::Shape;
+use crate::packet::{Sender, Shape};
 use crate::part::Part;
 
 /// An emulated network: every link, queue and router of a plan, packet by packet.
@@ -189,6 +189,21 @@ impl Engine {
         vnet: vnet::Header,
         frame: &mut [u8],
     ) -> Option<Express> {
+        self.handle_packet_of(now, (port, Sender::Flow), vnet, frame)
+    }
+
+    /// The same for a frame of which more may be known than its flow: which of the classes that share
+    /// the node's link has sent it.
+    ///
+    /// # Panics
+    /// As [`handle_packet`](Engine::handle_packet).
+    pub fn handle_packet_of(
+        &mut self,
+        now: Time,
+        (port, sender): (PortId, Sender),
+        vnet: vnet::Header,
+        frame: &mut [u8],
+    ) -> Option<Express> {
         assert!(self.core.here[port.index()], "port {} sends on another machine", port.0);
         self.advance(now);
         if frame.len() < ethernet::HEADER_LEN || frame.len() > FRAME_LEN_MAX {
@@ -207,7 +222,9 @@ impl Engine {
         }
         let shape = Shape::of(frame, &vnet);
         core.work.recorder.meet(now, frame, &shape);
+        core.work.sender = sender;
         let express = self.model.enter(core, port, (vnet, shape), frame);
+        self.core.work.sender = Sender::Flow;
         self.settle(now);
         self.finish();
         express

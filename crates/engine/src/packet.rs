@@ -60,6 +60,19 @@ impl Times {
     }
 }
 
+/// Which of the classes that share its node's link a packet is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sender {
+    /// That of its flow.
+    #[default]
+    Flow,
+    /// This one: several classes send on the flow's socket.
+    Class(u32),
+    /// That of its flow, though several classes send on the flow's socket: which of them has sent
+    /// this packet is not known.
+    Unknown,
+}
+
 /// What the lane decided about a packet when it was offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fate {
@@ -107,6 +120,7 @@ pub(crate) struct Body {
     /// overtake others from there.
     pub(crate) origin: Option<PortId>,
     pub(crate) unordered: bool,
+    pub(crate) sender: Sender,
     /// When its transmission began, on the lane where it is.
     pub(crate) sent: Time,
     /// What is recorded of it.
@@ -151,6 +165,7 @@ impl Packet {
             came_by: None,
             origin: None,
             unordered: false,
+            sender: Sender::Flow,
             sent: at,
             tag: Tag::NONE,
         };

@@ -27,6 +27,7 @@ mod records;
 mod remote;
 mod sampler;
 mod schedule;
+pub(crate) mod senders;
 mod tally;
 pub(crate) mod tap;
 mod ticks;
@@ -62,6 +63,7 @@ pub(crate) use remote::{OneWay, PeerTraffic, Remote, Silence, Traffic};
 use sampler::Sampler;
 pub(crate) use schedule::Cause;
 use schedule::Schedule;
+use senders::Senders;
 #[cfg(test)]
 pub(crate) use tally::LateInterval;
 pub(crate) use tally::{LaneResult, LaneShares, Tally};
@@ -92,6 +94,8 @@ pub(crate) struct Setup {
     pub receive_queues: Vec<ReceiveQueue>,
     /// What finds whose flows are, where programs share links.
     pub owners: Option<owners::Setup>,
+    /// Where programs declare what they send on sockets that several have.
+    pub senders: Vec<senders::OfLane>,
 }
 
 /// The running loop.
@@ -174,6 +178,7 @@ struct Loop {
     records: Records,
     taps: Taps,
     owners: Option<Owners>,
+    senders: Senders,
     receivers: Receivers,
     orders: Receiver<Order>,
     wake: Arc<Wake>,
@@ -205,6 +210,7 @@ impl Loop {
             records,
             taps: Taps::default(),
             owners,
+            senders: Senders::new(&setup.plan, std::mem::take(&mut setup.senders)),
             receivers: Receivers::new(std::mem::take(&mut setup.receive_queues)),
             schedule: Schedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
@@ -312,7 +318,8 @@ impl Loop {
             let (header, frame) = slot.parts_mut();
             let header = vnet::Header::parse(header);
             outbox.show(port, at, &header, frame);
-            if let Some(express) = engine.handle_packet(at, port, header, frame) {
+            let sender = self.senders.of(port, at, frame);
+            if let Some(express) = engine.handle_packet_of(at, (port, sender), header, frame) {
                 outbox.express(express, slot, at, engine, sampler);
             }
         }

@@ -48,8 +48,16 @@ impl Roots {
 /// A flow on a lane that classes share.
 pub(crate) type Question = (Lane, Key);
 
-/// The class that a flow is of; `None`: no process has it (any more).
-pub(crate) type Answer = (Lane, Key, Option<u32>);
+/// Whose a flow is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) lane: Lane,
+    pub(crate) key: Key,
+    /// Its class; `None`: no process has it (any more).
+    pub(crate) class: Option<u32>,
+    /// Whether processes of several programs have its socket, or its port.
+    pub(crate) is_shared: bool,
+}
 
 /// What looking for owners needs.
 #[derive(Debug)]
@@ -67,9 +75,11 @@ struct Place {
     rest: u32,
 }
 
-/// Whether programs share links, so that tables of connections are looked at.
-pub(crate) fn are_wanted(plan: &Plan) -> bool {
-    Setup::new(plan, &Roots::default(), |_| Some(0)).is_some()
+/// The nodes whose programs share a link, and the lane from each; on this machine or another.
+pub(crate) fn lanes(plan: &Plan) -> BTreeMap<NodeId, Lane> {
+    let setup = Setup::new(plan, &Roots::default(), |_| Some(0));
+    let places = setup.into_iter().flat_map(|setup| setup.places);
+    places.map(|(lane, place)| (NodeId::from_index(place.node), lane)).collect()
 }
 
 impl Setup {
@@ -213,8 +223,9 @@ impl Search {
             let owner = sockets.owner(&table.find(&key));
             match self.settle(lane, owner, open.tries) {
                 Some(class) => {
-                    self.count_shared(open.question, owner);
-                    answers.push((lane, key, class));
+                    let is_shared = owner.is_some_and(|owner| owner.is_shared);
+                    self.count_shared(open.question, is_shared);
+                    answers.push(Answer { lane, key, class, is_shared });
                 }
                 None => {
                     let due = now + PAUSES[open.tries.min(PAUSES.len() - 1)];
@@ -248,8 +259,7 @@ impl Search {
         }
     }
 
-    fn count_shared(&mut self, question: Question, owner: Option<Owner>) {
-        let is_shared = owner.is_some_and(|owner| owner.is_shared);
+    fn count_shared(&mut self, question: Question, is_shared: bool) {
         if is_shared && self.shared.len() < SHARED_MOST && self.shared.insert(question) {
             let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
             *counts.entry(question.0).or_default() += 1;

@@ -17,6 +17,7 @@
 
 mod stages;
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,10 +32,12 @@ use windtunnel_record::preload::LIBRARY;
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::process::Signal;
+use windtunnel_sys::region::Region;
 use windtunnel_sys::{schedule, signal};
 use windtunnel_trace::report::{Report, Verdict};
 
 use crate::clock::now;
+use crate::dataplane::senders::{self, OfLane};
 use crate::dataplane::{Dataplane, RecordSetup, Remote, Setup};
 use crate::error::{RunError, io, step};
 use crate::folder::{Folder, FolderError};
@@ -123,6 +126,7 @@ pub(crate) struct Prepared {
     promotion: Option<Promotion>,
     limits: Limits,
     receive_queues: Vec<ReceiveQueue>,
+    senders: Vec<OfLane>,
     notes: Vec<String>,
     setup: Span,
 }
@@ -150,10 +154,11 @@ pub(crate) fn prepare(
         // The nodes are copies of this process, and each would compute them for itself.
         routes.settle();
     }
-    let (recorded, without_calls) = recorded(plan);
+    let mut notes = Vec::new();
+    let (recorded, without_calls) = recorded(plan, &mut notes);
     let node_options = windtunnel_node::Options {
         recorded,
-        diagnosed: plan.record.mode != RecordMode::Off || owners::are_wanted(plan),
+        diagnosed: plan.record.mode != RecordMode::Off || !owners::lanes(plan).is_empty(),
         offload: options.offload,
         nice,
         hidden: options.hidden.clone(),
@@ -169,7 +174,8 @@ pub(crate) fn prepare(
         return Err(RunError::Interrupted(received.signal));
     }
     limits.enforce(plan, &node_set);
-    let supervised = node_options.recorded.as_ref().map(|it| supervised(&node_set, it));
+    let calls = node_options.recorded.as_ref().filter(|recorded| recorded.calls);
+    let supervised = calls.map(|recorded| supervised(&node_set, recorded));
     let diagnosed = plan.record.mode != RecordMode::Off;
     let diagnosis = diagnosed.then(|| node_set.diagnosis(DIAGNOSIS_PATIENCE));
     let mut records = Records::new(records::Setup {
@@ -186,11 +192,14 @@ pub(crate) fn prepare(
     })
     .map_err(step("make memory for records"))?;
     let (unmeasured, unlimited) = (records.measure_overhead(), limits.take_notes());
+    let senders = senders(plan, &mut node_set, &mut notes);
     Ok(Prepared {
         signals,
         records,
         promotion,
-        notes: [namespaces.notes(), node_set.notes(), unmeasured.as_slice(), &unlimited].concat(),
+        notes: [namespaces.notes(), node_set.notes(), unmeasured.as_slice(), &unlimited, &notes]
+            .concat(),
+        senders,
         limits,
         receive_queues: ReceiveQueue::of_all(plan, &node_set).map_err(RunError::Receive)?,
         node_set,
@@ -199,15 +208,41 @@ pub(crate) fn prepare(
     })
 }
 
-/// By what programs leave records, or why they do not.
-fn recorded(plan: &Plan) -> (Option<Recorded>, Option<String>) {
-    if plan.record.mode == RecordMode::Off {
+/// By what programs leave records and declarations, or why they leave no records.
+fn recorded(plan: &Plan, notes: &mut Vec<String>) -> (Option<Recorded>, Option<String>) {
+    let (calls, senders) = (plan.record.mode != RecordMode::Off, owners::lanes(plan));
+    let senders: BTreeSet<NodeId> = senders.into_keys().collect();
+    if !calls && senders.is_empty() {
         return (None, None);
     }
+    let why = "this machine has no folder that can show the library";
     match Recorded::place() {
-        Some(place) => (Some(Recorded { place, library: LIBRARY }), None),
-        None => (None, Some("this machine has no folder that can show the library".to_owned())),
+        Some(place) => (Some(Recorded { place, library: LIBRARY, calls, senders }), None),
+        None => {
+            if !senders.is_empty() {
+                notes.push(format!("programs that share a socket are not distinguished: {why}"));
+            }
+            (None, calls.then(|| why.to_owned()))
+        }
     }
+}
+
+/// The regions in which programs declare what they send on sockets that several have. Without one, a run
+/// goes on.
+fn senders(plan: &Plan, node_set: &mut NodeSet, notes: &mut Vec<String>) -> Vec<OfLane> {
+    let (lanes, mut regions) = (owners::lanes(plan), Vec::new());
+    for (id, file) in node_set.take_senders() {
+        let (node, lane) = (&plan.nodes[id.index()], lanes.get(&id));
+        match (lane, Region::create_in(file, senders::layout(node.programs.len()))) {
+            (Some(lane), Ok(region)) => regions.push((*lane, Arc::new(region))),
+            (None, _) => {}
+            (_, Err(error)) => notes.push(format!(
+                "node {}: programs that share a socket are not distinguished: {error}",
+                node.name
+            )),
+        }
+    }
+    regions
 }
 
 /// What sees the kernel's stack, if it may be wanted. Only from outside of the run's user namespace
@@ -270,7 +305,7 @@ impl Prepared {
     ) -> Result<Started, RunError> {
         let (membership, remote) = others.unzip();
         let of_packets = self.records.of_packets();
-        let packets = (remote, of_packets, self.promotion, self.receive_queues);
+        let packets = (remote, of_packets, self.promotion, (self.receive_queues, self.senders));
         let (threads, recording) =
             start_threads(plan, options, folder, &observer, &self.node_set, packets)?;
         let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
@@ -307,7 +342,7 @@ fn nice_of_programs() -> i32 {
 }
 
 /// What the packet loop needs beside the nodes.
-type OfPackets = (Option<Remote>, RecordSetup, Option<Promotion>, Vec<ReceiveQueue>);
+type OfPackets = (Option<Remote>, RecordSetup, Option<Promotion>, (Vec<ReceiveQueue>, Vec<OfLane>));
 
 fn start_threads(
     plan: &Arc<Plan>,
@@ -315,7 +350,7 @@ fn start_threads(
     folder: &Folder,
     observer: &Arc<dyn Observer>,
     node_set: &NodeSet,
-    (remote, records, promotion, receive_queues): OfPackets,
+    (remote, records, promotion, (receive_queues, senders)): OfPackets,
 ) -> Result<(Threads, Recording), RunError> {
     let wake = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
     let (recorder, recording) = Recorder::start(folder, plan)?;
@@ -337,6 +372,7 @@ fn start_threads(
         promotion,
         receive_queues,
         owners,
+        senders,
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
     Ok((Threads { wake, recorder, output, matches, dataplane, notes, roots }, recording))

@@ -12,6 +12,8 @@
 pub mod kind;
 #[path = "record/region.rs"]
 pub mod region;
+#[path = "record/sends.rs"]
+pub mod sends;
 
 pub use kind::Kind;
 

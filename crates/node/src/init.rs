@@ -124,13 +124,15 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     if setup.node().private {
         private::cover(setup.kept)?;
     }
-    let region = setup.recorded.map(record::mount).transpose()?;
+    let left = record::mount(setup, &mut notes)?;
     names::name(&setup.node().name, &setup.files, &mut notes)?;
     let user_namespace = lock_mounts(inner).map_err(|error| process_failure(&error))?;
     settings::apply(setup.node().forward, net_config.v6, &mut notes)?;
     settings::keep_limits(setup.tables, &mut notes)?;
-    let region: Vec<BorrowedFd<'_>> = region.iter().map(OwnedFd::as_fd).collect();
-    channel.send(&Reply::Prepared, &region)?;
+    let (left, files) = left.unzip();
+    let files = files.unwrap_or_default();
+    let files: Vec<BorrowedFd<'_>> = files.iter().map(OwnedFd::as_fd).collect();
+    channel.send(&Reply::Prepared, &files)?;
     match channel.receive::<Request>(None)? {
         Some((Request::Continue, _)) => {}
         // Only the host process sends here, and it sent something else: it is not sane.
@@ -139,8 +141,7 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     network::configure(&net_config, &mut notes)?;
     sysctl::apply(&setup.node().sysctl)?;
     channel.send(&Reply::Ready { notes }, &[])?;
-    let place = setup.recorded.map(|recorded| recorded.place.clone());
-    Ok((signals, Programs::new(setup.node(), setup.nice, user_namespace, place)))
+    Ok((signals, Programs::new(setup.node(), setup.nice, user_namespace, left)))
 }
 
 fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {

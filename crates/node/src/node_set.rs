@@ -5,6 +5,7 @@ mod files;
 mod spawn;
 mod tables;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -53,11 +54,11 @@ pub struct Options {
     /// Which nodes are made, by their position in the plan; `None`: all. The others are on other
     /// machines.
     pub here: Option<Vec<bool>>,
-    /// By what programs leave records of their calls; `None`: they do not.
+    /// By what programs leave records and declarations; `None`: they do not.
     pub recorded: Option<Recorded>,
 }
 
-/// By what the programs of a node leave records of their calls: files in memory, at the same place
+/// By what the programs of a node leave records and declarations: files in memory, at the same place
 /// in each node.
 #[derive(Debug, Clone)]
 pub struct Recorded {
@@ -65,6 +66,10 @@ pub struct Recorded {
     pub place: PathBuf,
     /// The library that programs load (`LD_PRELOAD`).
     pub library: &'static [u8],
+    /// Whether they leave records of their calls, in all nodes.
+    pub calls: bool,
+    /// Nodes whose programs declare what they send on sockets that several of them have.
+    pub senders: BTreeSet<NodeId>,
 }
 
 impl Recorded {
@@ -73,6 +78,12 @@ impl Recorded {
     #[must_use]
     pub fn place() -> Option<PathBuf> {
         init::record::place()
+    }
+
+    /// Whether a node's programs declare what they send.
+    #[must_use]
+    pub fn has_senders(&self, node: NodeId) -> bool {
+        self.senders.contains(&node)
     }
 
     /// Where programs find the library.
@@ -102,6 +113,7 @@ pub struct Node {
     pidfd: OwnedFd,
     channel: Channel,
     region: Option<OwnedFd>,
+    senders: Option<OwnedFd>,
 }
 
 impl Options {
@@ -156,6 +168,12 @@ impl NodeSet {
     pub fn take_regions(&mut self) -> Vec<(NodeId, OwnedFd)> {
         let nodes = self.nodes.iter_mut();
         nodes.filter_map(|node| Some((node.id, node.region.take()?))).collect()
+    }
+
+    /// Takes from each node the file in which its programs declare what they send.
+    pub fn take_senders(&mut self) -> Vec<(NodeId, OwnedFd)> {
+        let nodes = self.nodes.iter_mut();
+        nodes.filter_map(|node| Some((node.id, node.senders.take()?))).collect()
     }
 
     /// One node; `None` if it is on another machine.

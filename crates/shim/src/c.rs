@@ -108,6 +108,7 @@ mod number {
     pub(super) const CONNECT: usize = 42;
     pub(super) const SENDMSG: usize = 46;
     pub(super) const FGETXATTR: usize = 193;
+    pub(super) const PROCESS_VM_READV: usize = 310;
     pub(super) const SECCOMP: usize = 317;
     pub(super) const READ: usize = 0;
     pub(super) const CLOSE: usize = 3;
@@ -134,6 +135,7 @@ mod number {
     pub(super) const CONNECT: usize = 203;
     pub(super) const SENDMSG: usize = 211;
     pub(super) const FGETXATTR: usize = 10;
+    pub(super) const PROCESS_VM_READV: usize = 270;
     pub(super) const SECCOMP: usize = 277;
     pub(super) const READ: usize = 63;
     pub(super) const CLOSE: usize = 57;
@@ -337,6 +339,16 @@ pub fn read_at(fd: c_int, at: u64, bytes: &mut [u8]) -> usize {
     // SAFETY: the kernel writes at most as many bytes as there are.
     let result = unsafe { system(number::PREAD, arguments) };
     usize::try_from(result).unwrap_or(0)
+}
+
+/// Copies memory of the process, if all of it may be read.
+pub fn read_memory(pid: u32, from: usize, into: &mut [u8]) -> bool {
+    let here = IoVec { base: into.as_mut_ptr().cast(), length: into.len() };
+    let there = IoVec { base: ptr::with_exposed_provenance_mut(from), length: into.len() };
+    let at = [(&raw const here) as usize, (&raw const there) as usize];
+    // SAFETY: the kernel writes at most as many bytes as there are, and reads only what may be read.
+    let result = unsafe { system(number::PROCESS_VM_READV, [pid as usize, at[0], 1, at[1], 1, 0]) };
+    usize::try_from(result).is_ok_and(|count| count == into.len())
 }
 
 /// Kind and permissions of a file.

@@ -1,6 +1,7 @@
 //! The preload library: stands before the C library's functions that work on sockets, and records
 //! each call into the region that `WINDTUNNEL_RECORD` names (the path of a file); and has calls wait
-//! for the limit in the region that `WINDTUNNEL_LIMIT` names. Each works without the other.
+//! for the limit in the region that `WINDTUNNEL_LIMIT` names; and declares datagrams of sockets that
+//! programs share, in the region that `WINDTUNNEL_SENDS` names. Each works without the others.
 //!
 //! **Promises:** the program's behaviour, its errno and its signals are the same; nothing is printed,
 //! allocated or locked; no descriptor stays open, so that a program may close all it has; safe in
@@ -8,7 +9,7 @@
 //! added than the record takes tens of nanoseconds more. Without the variable, or when the file is
 //! not a region, all calls pass through.
 //!
-//! **Refuses:** payload; and any library: it has no `DT_NEEDED`, so that one file serves programs of
+//! **Refuses:** payload, of which at most a digest leaves the process; and any library: it has no `DT_NEEDED`, so that one file serves programs of
 //! glibc and of musl. What it calls is looked up behind it when the program starts.
 //!
 //! # What it sees
@@ -50,6 +51,8 @@
 //! | `names` | addresses |
 //! | `paced` | calls that move bytes, under the limit |
 //! | `limit` | the limit, and waiting for it |
+//! | `senders` | which program sends a datagram of a socket that several have |
+//! | `memory` | reading memory that may not be there |
 //! | `edges` | descriptors that are watched by edges |
 //! | `clock` | the time, in nanoseconds, for a few of them |
 //! | `next` | the functions behind ours |
@@ -58,6 +61,7 @@
 //! | `raw`, `sockets`, `elf`, `filter` | rings, the table of sockets, programs, the filter: files of `windtunnel-sys` |
 //! | `pacing` | when bytes may move: files of `windtunnel-budget` |
 //! | `record` | the format: files of `windtunnel-model` |
+//! | `digest` | by what a datagram is known again: a file of `windtunnel-wire` |
 
 #![cfg_attr(not(test), no_std)]
 #![allow(dead_code, reason = "files of other crates are used in part")]
@@ -67,6 +71,8 @@ pub mod c;
 pub mod calls;
 pub mod clock;
 pub mod descriptors;
+#[path = "../../wire/src/digest.rs"]
+pub mod digest;
 pub mod edges;
 #[path = "../../sys/src/executable/elf.rs"]
 pub mod elf;
@@ -75,6 +81,7 @@ pub mod exports;
 pub mod filter;
 pub mod launch;
 pub mod limit;
+pub mod memory;
 pub mod names;
 pub mod next;
 pub mod paced;
@@ -84,6 +91,7 @@ pub mod process;
 pub mod raw;
 #[path = "../../model/src/record.rs"]
 pub mod record;
+pub mod senders;
 #[path = "../../sys/src/region/sockets.rs"]
 pub mod sockets;
 pub mod start;

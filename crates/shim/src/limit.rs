@@ -102,6 +102,7 @@ static WORDS: [AtomicU64; DESCRIPTORS] = [const { AtomicU64::new(0) }; DESCRIPTO
 /// another peer.
 #[inline(always)]
 pub fn forget(fd: c_int) {
+    crate::senders::forget(fd);
     if !is_live() {
         return;
     }
@@ -113,6 +114,7 @@ pub fn forget(fd: c_int) {
 
 /// A socket is about to have another peer.
 pub fn forget_peer(fd: c_int) {
+    crate::senders::forget(fd);
     if region().is_some_and(|region| region.per() == Per::Peer)
         && let Some(word) = WORDS.get(fd as u32 as usize)
     {
@@ -122,6 +124,7 @@ pub fn forget_peer(fd: c_int) {
 
 /// The same of all from one to another.
 pub fn forget_range(first: u32, last: u32) {
+    crate::senders::forget_range(first, last);
     if is_live() {
         let end = last.saturating_add(1).min(DESCRIPTORS as u32);
         (first..end).take_while(|fd| *fd < USUAL).for_each(|fd| forget(fd as c_int));

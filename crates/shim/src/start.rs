@@ -57,8 +57,10 @@ extern "C" fn start() {
     let record = unsafe { variable(variables, b"WINDTUNNEL_RECORD=") };
     // SAFETY: as above.
     let limit = unsafe { variable(variables, b"WINDTUNNEL_LIMIT=") };
+    // SAFETY: as above.
+    let sends = unsafe { variable(variables, b"WINDTUNNEL_SENDS=") };
     // Where calls are shown they are recorded, and wait, already.
-    if record.is_none() && limit.is_none() || c::is_shown() {
+    if record.is_none() && limit.is_none() && sends.is_none() || c::is_shown() {
         return;
     }
     crate::process::start();
@@ -70,6 +72,10 @@ extern "C" fn start() {
     if let Some(path) = limit {
         // SAFETY: as above.
         unsafe { crate::limit::open(path) };
+    }
+    if let Some(sends) = sends {
+        // SAFETY: as above.
+        unsafe { crate::senders::open(sends) };
     }
     if let Some(path) = record {
         // SAFETY: as above.
@@ -116,13 +122,23 @@ pub unsafe fn open(path: *const u8) {
         return;
     }
     // SAFETY: the caller's.
-    let Some(fd) = (unsafe { c::open(path, c::O_RDWR_CLOEXEC) }) else { return };
-    let region = map(fd);
-    c::close(fd);
+    let region = unsafe { map_path(path) }.filter(|region| region.layout().sockets > 0);
     let Some(region) = region else { return };
     // SAFETY: nothing reads it before it is live, and this runs once.
     unsafe { (*REGION.0.get()).write(region) };
     IS_LIVE.store(true, Ordering::Release);
+}
+
+/// The region of a file, if it is one.
+///
+/// # Safety
+/// The path ends with a zero.
+pub unsafe fn map_path(path: *const u8) -> Option<Raw> {
+    // SAFETY: the caller's.
+    let fd = unsafe { c::open(path, c::O_RDWR_CLOEXEC) }?;
+    let region = map(fd);
+    c::close(fd);
+    region
 }
 
 fn map(fd: c_int) -> Option<Raw> {
@@ -145,5 +161,5 @@ fn map(fd: c_int) -> Option<Raw> {
         sockets: half(header::SOCKETS),
     };
     // SAFETY: the layout was checked against the length that is mapped.
-    (layout.sockets > 0 && check(&layout, length)).then(|| unsafe { Raw::new(base, layout) })
+    check(&layout, length).then(|| unsafe { Raw::new(base, layout) })
 }

@@ -146,6 +146,18 @@ impl Region {
         let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
     }
 
+    /// Asks for entries of the UDP ports with these bits
+    /// ([`bit`](windtunnel_model::record::sends::bit)).
+    pub fn set_ports(&self, bits: u64) {
+        self.raw.word(header::PORTS).store(bits, Ordering::Relaxed);
+    }
+
+    /// The UDP ports that entries are asked for of.
+    #[must_use]
+    pub fn ports(&self) -> u64 {
+        self.raw.ports()
+    }
+
     /// The number of a new flow; the first is 1.
     #[must_use]
     pub fn number_flow(&self) -> u32 {

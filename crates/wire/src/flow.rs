@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 
 use crate::packet::{Info, Malformed};
+use crate::tcp;
 
 /// The five-tuple of a packet, in its own direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +39,17 @@ impl Key {
             protocol: info.protocol,
             source_port,
             destination_port,
+        }
+    }
+
+    /// The socket that sent a packet with this key: a five-tuple of TCP; of other protocols the
+    /// sender's half, since one socket sends to many. `None` where there are no ports.
+    #[must_use]
+    pub fn socket(&self) -> Option<Self> {
+        match self.protocol {
+            _ if self.source_port == 0 => None,
+            tcp::PROTOCOL => Some(*self),
+            _ => Some(Self { destination: self.source, destination_port: 0, ..*self }),
         }
     }
 

@@ -18,6 +18,7 @@
 //! | [`packet`], [`flow`] | what a router asks of a frame; its five-tuple and hash |
 //! | [`hop`], [`ecn`] | TTL and congestion marks, changed in place |
 //! | [`checksum`] | sums, updates, pseudo-headers, whole frames |
+//! | [`digest`] | a number by which a datagram is known again |
 //! | [`segment`] | trains: how many packets, how long, cutting them |
 //! | [`fragment`] | IPv4 fragmentation |
 //! | [`corrupt`] | a bit error that the receiver notices |
@@ -44,6 +45,7 @@ pub mod build;
 mod bytes;
 pub mod checksum;
 pub mod corrupt;
+pub mod digest;
 pub mod ecn;
 pub mod ethernet;
 pub mod flow;

@@ -31,6 +31,10 @@ pub struct Ownership {
     pub no_socket: Amount,
     /// What left for flows that found no room in the table.
     pub untracked: Amount,
+    /// What left of sockets that several classes have, each packet in the class that sent it.
+    pub attributed: Amount,
+    /// What left of such sockets in the class of its flow.
+    pub unattributed: Amount,
 }
 
 /// Packets and their bytes.

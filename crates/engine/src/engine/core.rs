@@ -23,6 +23,7 @@ use crate::event::{Bounded, EVENTS_MAX, Event, HANDOFFS_MAX, Handoff};
 use crate::lan::Segment;
 use crate::neighbours::Neighbours;
 use crate::network::{End, Network};
+use crate::packet::Sender;
 use crate::part::Part;
 use crate::records::Recorder;
 use crate::timer::{Activity, Due, Timers};
@@ -79,6 +80,7 @@ impl Core {
                 clocks: model.clocks(plan),
                 exits: VecDeque::new(),
                 recorder: Recorder::new(),
+                sender: Sender::Flow,
             },
             unpolled: vec![0; chains.len()],
             chains,

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use windtunnel_engine::{Departure, Engine, LaneCounters, Limits, NetworkChange, RecordSettings};
+use windtunnel_engine::{
+    Departure, Engine, LaneCounters, Limits, NetworkChange, RecordSettings, Sender,
+};
 use windtunnel_model::plan::{
     Interface, LinkChange, LinkEnd, Node, Plan, Router, RouterInterface, RoutingMetric,
 };
@@ -201,9 +203,21 @@ impl Net {
 
     /// Sends a frame at `at` ns.
     pub(crate) fn send(&mut self, at: u64, port: u32, vnet: vnet::Header, frame: &[u8]) {
+        self.send_of(at, (port, Sender::Flow), vnet, frame);
+    }
+
+    /// The same of a packet of which this is known of its sender.
+    pub(crate) fn send_of(
+        &mut self,
+        at: u64,
+        (port, sender): (u32, Sender),
+        vnet: vnet::Header,
+        frame: &[u8],
+    ) {
         self.run_until(at);
         let mut frame = frame.to_vec();
-        if let Some(express) = self.engine.handle_packet(self.now, PortId(port), vnet, &mut frame) {
+        let of = (PortId(port), sender);
+        if let Some(express) = self.engine.handle_packet_of(self.now, of, vnet, &mut frame) {
             self.out.push(Out { port: express.port.0, at, frame, vnet: express.vnet });
         }
         self.drain();

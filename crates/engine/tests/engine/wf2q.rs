@@ -6,7 +6,7 @@ mod laws;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Classes, DropReason};
+use windtunnel_engine::{Classes, DropReason, Sender};
 use windtunnel_model::profile::{Discipline, QueueLimit, SendShare, Wf2q};
 use windtunnel_model::{LinkPatch, LinkProfile, Packets, Rate, Time};
 use windtunnel_wire::flow::Key;
@@ -269,6 +269,84 @@ fn what_has_no_owner_is_counted_and_shares_as_the_rest_does() {
     assert_eq!((counters[0].packets, counters[1].packets), (0, 10));
     assert_eq!((ownership.asked.packets, ownership.unowned.packets), (1, 9));
     assert_eq!(ownership.unowned.bytes, 9000);
+}
+
+impl Link {
+    /// Sends a packet of one socket, that of class 0, that this sender has sent. The payload says
+    /// what `out` calls class and number.
+    fn send_shared(&mut self, at: u64, sender: Sender, tag: (u16, u32), len: usize) {
+        let mut payload = vec![0; len - 28];
+        let (class, number) = tag;
+        let tag = u32::from(1000 * (class + 1)) << 16 | number;
+        payload[..4].copy_from_slice(&tag.to_be_bytes());
+        let from = SocketAddr::new(self.net.address(0), 1000);
+        let frame = build::udp(from, self.net.socket(1), &payload);
+        self.net.send_of(at, (0, sender), vnet::Header::default(), &frame);
+        self.answer(at, |_| Some(0));
+    }
+}
+
+#[test]
+fn datagrams_of_one_socket_are_each_in_the_class_of_their_sender() {
+    let mut link = Link::new(shared(vec![class(0, 3), class(0, 1)], 10_000));
+    // Both flood, by turns; shares are 3 : 1 all the same.
+    for number in 0..600 {
+        link.send_shared(0, Sender::Class(0), (0, number), 500);
+        link.send_shared(0, Sender::Class(1), (1, number), 1000);
+    }
+    link.net.run_until(300 * MS);
+    let bytes = bytes_between(&link.out(), 0, 300 * MS, |out| out.class);
+    assert!((bytes[0] * 4).abs_diff(300_000 * 3) <= 4 * 1000, "{bytes:?}");
+    assert!((bytes[1] * 4).abs_diff(300_000) <= 4 * 1000, "{bytes:?}");
+    link.net.finish();
+    link.net.check_conservation();
+    let mut next = [0; 2];
+    for out in link.out() {
+        assert_eq!(out.number, next[out.class], "a sender's datagrams keep their order");
+        next[out.class] += 1;
+    }
+    let Classes { counters, ownership } = link.classes();
+    assert_eq!(counters.iter().map(|it| it.packets).collect::<Vec<_>>(), [600, 600, 0]);
+    assert_eq!((ownership.attributed.packets, ownership.attributed.bytes), (1200, 900_000));
+    assert_eq!(
+        (ownership.unattributed.packets, ownership.asked.packets, ownership.flows),
+        (0, 0, 1)
+    );
+}
+
+#[test]
+fn a_datagram_whose_sender_is_not_known_is_of_its_flows_class_and_counted() {
+    let mut link = Link::new(shared(vec![class(0, 3), class(0, 1)], 10_000));
+    for number in 0..10 {
+        link.send_shared(0, Sender::Class(7), (0, number), 500);
+        link.send_shared(0, Sender::Unknown, (1, number), 500);
+    }
+    link.net.finish();
+    let Classes { counters, ownership } = link.classes();
+    assert_eq!(counters.iter().map(|it| it.packets).collect::<Vec<_>>(), [10, 0, 10]);
+    assert_eq!((ownership.attributed.packets, ownership.unattributed.packets), (10, 10));
+    assert_eq!(ownership.unattributed.bytes, 5000);
+}
+
+#[test]
+fn an_answer_about_a_flow_moves_only_what_no_sender_was_said_of() {
+    let mut link = Link::new(shared(vec![class(0, 1), class(0, 1)], 10_000));
+    let send = |link: &mut Link, sender, number: u32| {
+        let mut payload = vec![0; 472];
+        payload[..4].copy_from_slice(&(1000_u32 << 16 | number).to_be_bytes());
+        let from = SocketAddr::new(link.net.address(0), 1000);
+        let frame = build::udp(from, link.net.socket(1), &payload);
+        link.net.send_of(0, (0, sender), vnet::Header::default(), &frame);
+    };
+    for number in 0..10 {
+        send(&mut link, Sender::Flow, number);
+        send(&mut link, Sender::Class(1), number);
+    }
+    // One of the rest is in transmission.
+    link.answer(0, |_| Some(0));
+    link.net.finish();
+    let counters = link.classes().counters;
+    assert_eq!(counters.iter().map(|it| it.packets).collect::<Vec<_>>(), [9, 10, 1]);
 }
 
 #[test]

@@ -65,10 +65,11 @@ impl Loop {
 
     /// Takes what has been found of owners of flows.
     pub(super) fn take_owners(&mut self) {
-        while let Some((lane, key, class)) = self.owners.as_ref().and_then(Owners::answer) {
+        while let Some(answer) = self.owners.as_ref().and_then(Owners::answer) {
             let at = self.arrivals.not_before(now());
             self.catch_up(at);
-            self.engine.answer_flow(at, lane, &key, class);
+            self.engine.answer_flow(at, answer.lane, &answer.key, answer.class);
+            self.senders.note(&self.setup.plan, &answer);
         }
     }
 

@@ -50,9 +50,35 @@ fn a_flow_is_of_the_program_whose_process_has_its_socket() {
     roots.insert(0, pid(&child), 1);
     let owners = owners(&roots);
     owners.ask((LANE, key));
-    assert_eq!(owners.answers.recv(), Ok((LANE, key, Some(1))));
+    let answer = Answer { lane: LANE, key, class: Some(1), is_shared: false };
+    assert_eq!(owners.answers.recv(), Ok(answer));
     assert_eq!(owners.shared_flows(LANE), 0);
     end(child);
+}
+
+#[test]
+fn a_flow_of_a_socket_that_two_programs_have_is_the_first_ones_and_shared() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let own = socket.local_addr().unwrap();
+    let key = Key {
+        source: own.ip(),
+        destination: own.ip(),
+        protocol: 17,
+        source_port: own.port(),
+        destination_port: 0,
+    };
+    let start = || {
+        let socket = OwnedFd::from(socket.try_clone().unwrap());
+        Command::new("sleep").arg("60").stdin(socket).spawn().unwrap()
+    };
+    let (roots, children) = (Roots::default(), [start(), start()]);
+    children.iter().zip(0..).for_each(|(child, number)| roots.insert(0, pid(child), number));
+    let owners = owners(&roots);
+    owners.ask((LANE, key));
+    let answer = Answer { lane: LANE, key, class: Some(0), is_shared: true };
+    assert_eq!(owners.answers.recv(), Ok(answer));
+    assert_eq!(owners.shared_flows(LANE), 1);
+    children.into_iter().for_each(end);
 }
 
 #[test]
@@ -60,7 +86,7 @@ fn a_flow_of_a_process_that_no_program_has_started_is_the_rests() {
     let (roots, (child, key)) = (Roots::default(), program());
     let owners = owners(&roots);
     owners.ask((LANE, key));
-    assert_eq!(owners.answers.recv(), Ok((LANE, key, Some(2))));
+    assert_eq!(owners.answers.recv().unwrap().class, Some(2));
     end(child);
 }
 
@@ -70,7 +96,8 @@ fn a_flow_whose_socket_has_gone_has_no_owner() {
     end(child);
     let owners = owners(&roots);
     owners.ask((LANE, key));
-    assert_eq!(owners.answers.recv(), Ok((LANE, key, None)));
+    let answer = Answer { lane: LANE, key, class: None, is_shared: false };
+    assert_eq!(owners.answers.recv(), Ok(answer));
 }
 
 #[test]
@@ -81,8 +108,10 @@ fn only_lanes_that_programs_share_need_owners() {
         );
         crate::testing::plan(&text)
     };
-    assert!(!are_wanted(&plan("")));
+    assert!(lanes(&plan("")).is_empty());
     let plan = plan(", send: {weight: 2}");
+    let lane = Lane { link: LinkId(0), direction: Direction::Down };
+    assert_eq!(lanes(&plan), BTreeMap::from([(NodeId(0), lane)]));
     let setup = Setup::new(&plan, &Roots::default(), |node| Some(node.0 + 70)).unwrap();
     let [(lane, place)] = setup.places[..] else { panic!("{setup:?}") };
     assert_eq!((lane.direction, place.node, place.init, place.rest), (Direction::Down, 0, 70, 1));

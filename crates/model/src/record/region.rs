@@ -47,6 +47,8 @@ pub mod header {
     pub const LAST_FLOW: usize = 128;
     /// u32, atomic: sockets for which the table had no entry.
     pub const SOCKETS_REFUSED: usize = 192;
+    /// u64, atomic: of which UDP ports programs declare what they send, by [`super::super::sends::bit`].
+    pub const PORTS: usize = 256;
 }
 
 /// Offsets in the header of a ring, each a u64 and atomic.

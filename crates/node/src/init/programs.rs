@@ -5,7 +5,7 @@ use std::ffi::{CString, NulError, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use windtunnel_model::plan;
 use windtunnel_sys::poll::Event;
@@ -14,6 +14,7 @@ use windtunnel_sys::process::{self, Pid, Session, Signal, SpawnError, SpawnPlan,
 use super::bounds::Bounds;
 use super::limit::ProcessorLimit;
 use super::observe::Supervision;
+use super::record::Left;
 use super::{receive, record};
 use crate::hint;
 use crate::message::{ExitStatus, Reply, Spawn};
@@ -25,8 +26,8 @@ pub(super) struct Programs {
     user_namespace: Option<OwnedFd>,
     /// Whether they are root, whose programs are in folders of their own.
     are_root: bool,
-    /// Where they find what they leave records by.
-    place: Option<PathBuf>,
+    /// By what they leave records, and declare what they send.
+    left: Option<Left>,
     /// The nice value of programs. The init has a lower one, so that what limits them comes first.
     nice: i32,
     /// By process number.
@@ -41,23 +42,13 @@ impl Programs {
         node: &plan::Node,
         nice: i32,
         user_namespace: Option<OwnedFd>,
-        place: Option<PathBuf>,
+        left: Option<Left>,
     ) -> Self {
         let are_root = node.user == plan::User::Root;
         let (node, running) = (node.name.clone(), BTreeMap::new());
         let (supervision, limit) = (None, ProcessorLimit::default());
         let bounds = Bounds::default();
-        Programs {
-            node,
-            user_namespace,
-            are_root,
-            place,
-            nice,
-            running,
-            supervision,
-            limit,
-            bounds,
-        }
+        Programs { node, user_namespace, are_root, left, nice, running, supervision, limit, bounds }
     }
 
     /// Has programs that start from now on supervised, where the preload library cannot see their
@@ -215,9 +206,9 @@ impl Programs {
         }
         let overrides = spawn.env.iter().map(|(name, value)| (name.into(), value.into()));
         variables.extend(overrides);
-        if let Some(place) = &self.place {
+        if let Some(left) = &self.left {
             let own = variables.get(OsStr::new(record::PRELOAD)).map(OsString::as_os_str);
-            let ours = record::variables(place, own);
+            let ours = left.variables(own, spawn.program);
             variables.extend(ours);
         }
         variables.insert("WINDTUNNEL_NODE".into(), self.node.clone().into());

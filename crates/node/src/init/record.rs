@@ -1,5 +1,6 @@
-//! Files in memory of the node's own, by which its programs leave records of their calls: the
-//! library that they load, and the region that they share with the host process.
+//! Files in memory of the node's own, by which its programs leave records and declarations: the
+//! library that they load, and regions that they share with the host process, one of records of their
+//! calls, and one of datagrams that they declare, of sockets that several programs have.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
@@ -11,31 +12,62 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_sys::mount;
 
+use super::InitSetup;
 use crate::message::Failure;
 use crate::node_set::Recorded;
 
-/// Mounts them at their place, and returns the region, which is empty.
-pub(super) fn mount(recorded: &Recorded) -> Result<OwnedFd, Failure> {
-    make(recorded).map_err(|error| Failure {
-        stage: "mounts".into(),
-        message: format!(
-            "cannot show the files for recording at {}: {error}",
-            recorded.place.display()
-        ),
-        hint: Some("write `record: off`, or leave `--record` out".into()),
-    })
+/// Where programs find the files, and which there are.
+#[derive(Debug, Clone)]
+pub(super) struct Left {
+    place: PathBuf,
+    calls: bool,
+    /// The number of what is no program of the node, if programs declare what they send.
+    senders: Option<usize>,
 }
 
-fn make(recorded: &Recorded) -> io::Result<OwnedFd> {
+/// Mounts those that a node needs at their place: where programs find them, and the regions, which
+/// are empty, that of calls first. Without that of senders a run goes on.
+pub(super) fn mount(
+    setup: &InitSetup<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<(Left, Vec<OwnedFd>)>, Failure> {
+    let Some(recorded) = setup.recorded else { return Ok(None) };
+    let senders = recorded.has_senders(setup.id).then(|| setup.node().programs.len());
+    let left = Left { place: recorded.place.clone(), calls: recorded.calls, senders };
+    if !left.calls && left.senders.is_none() {
+        return Ok(None);
+    }
+    match make(recorded, &left) {
+        Ok(files) => Ok(Some((left, files))),
+        Err(error) if left.calls => Err(Failure {
+            stage: "mounts".into(),
+            message: format!(
+                "cannot show the files for recording at {}: {error}",
+                recorded.place.display()
+            ),
+            hint: Some("write `record: off`, or leave `--record` out".into()),
+        }),
+        Err(error) => {
+            notes.push(format!("programs that share a socket are not distinguished: {error}"));
+            Ok(None)
+        }
+    }
+}
+
+fn make(recorded: &Recorded, left: &Left) -> io::Result<Vec<OwnedFd>> {
     mount::tmpfs(&recorded.place, "mode=755")?;
     let library = library(&recorded.place);
     fs::write(&library, recorded.library)?;
     // A node's programs may run as other users, whatever the umask is.
     fs::set_permissions(&library, Permissions::from_mode(0o755))?;
-    let path = region(&recorded.place);
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-    file.set_permissions(Permissions::from_mode(0o666))?;
-    Ok(file.into())
+    let calls = left.calls.then(|| region(&recorded.place));
+    let senders = left.senders.map(|_| senders(&recorded.place));
+    let file = |path: PathBuf| -> io::Result<OwnedFd> {
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        file.set_permissions(Permissions::from_mode(0o666))?;
+        Ok(file.into())
+    };
+    calls.into_iter().chain(senders).map(file).collect()
 }
 
 /// The library below the place of the files.
@@ -47,21 +79,43 @@ fn region(place: &Path) -> PathBuf {
     place.join("region")
 }
 
-/// The variables of a program that leaves records, in addition to its own, of which `preload` is
-/// one.
-pub(super) fn variables(place: &Path, preload: Option<&OsStr>) -> [(OsString, OsString); 2] {
-    let mut list = preload.unwrap_or_default().to_owned();
-    if !list.as_bytes().trim_ascii().is_empty() {
-        list.push(":");
+fn senders(place: &Path) -> PathBuf {
+    place.join("senders")
+}
+
+impl Left {
+    /// The variables of one of the node's programs (`None`: another one), in addition to its own, of
+    /// which `preload` is one.
+    pub(super) fn variables(
+        &self,
+        preload: Option<&OsStr>,
+        program: Option<usize>,
+    ) -> Vec<(OsString, OsString)> {
+        let place = &self.place;
+        let mut list = preload.unwrap_or_default().to_owned();
+        if !list.as_bytes().trim_ascii().is_empty() {
+            list.push(":");
+        }
+        list.push(library(place));
+        let mut variables = vec![(PRELOAD.into(), list)];
+        if self.calls {
+            variables.push((REGION.into(), region(place).into()));
+        }
+        if let Some(rest) = self.senders {
+            let mut value = OsString::from(format!("{}:", program.unwrap_or(rest)));
+            value.push(senders(place));
+            variables.push((SENDS.into(), value));
+        }
+        variables
     }
-    list.push(library(place));
-    [(PRELOAD.into(), list), (REGION.into(), region(place).into())]
 }
 
 /// Of ld.so(8).
 pub(super) const PRELOAD: &str = "LD_PRELOAD";
 /// Where the library finds the region.
 const REGION: &str = "WINDTUNNEL_RECORD";
+/// Where it finds the region of senders, behind the number of the program and a colon.
+const SENDS: &str = "WINDTUNNEL_SENDS";
 
 /// A folder that can be covered in every node without hiding anything, and that every user may
 /// enter; `None`: this machine has none.
@@ -85,13 +139,24 @@ mod tests {
 
     #[test]
     fn a_programs_own_preload_libraries_stay_in_front() {
+        let left = Left { place: "/p".into(), calls: true, senders: None };
         let list = |own: Option<&str>| {
-            let [(name, list), region] = variables(Path::new("/p"), own.map(OsStr::new));
+            let variables = left.variables(own.map(OsStr::new), None);
+            let [(name, list), region] = &variables[..] else { panic!("{variables:?}") };
             assert_eq!((name.to_str(), region.1.to_str()), (Some("LD_PRELOAD"), Some("/p/region")));
-            list.into_string().unwrap()
+            list.clone().into_string().unwrap()
         };
         assert_eq!(list(None), "/p/libwindtunnel.so");
         assert_eq!(list(Some("")), "/p/libwindtunnel.so");
         assert_eq!(list(Some("/a.so b.so")), "/a.so b.so:/p/libwindtunnel.so");
+    }
+
+    #[test]
+    fn programs_that_say_what_they_send_have_numbers() {
+        let left = Left { place: "/p".into(), calls: false, senders: Some(3) };
+        let last = |program| left.variables(None, program).pop().unwrap();
+        let expected = |value: &str| (OsString::from("WINDTUNNEL_SENDS"), OsString::from(value));
+        assert_eq!(last(Some(1)), expected("1:/p/senders"));
+        assert_eq!(last(None), expected("3:/p/senders"));
     }
 }

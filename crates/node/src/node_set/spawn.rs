@@ -56,6 +56,10 @@ pub(super) fn create(
     }
     for node in &mut node_set.nodes {
         let (_, mut descriptors) = answer(node, options)?;
+        let recorded = options.recorded.as_ref().filter(|_| !descriptors.is_empty());
+        // In the order in which the init has made them.
+        node.senders =
+            recorded.filter(|it| it.has_senders(node.id)).and_then(|_| descriptors.pop());
         node.region = descriptors.pop();
     }
     make_devices(plan, &node_set, options)?;
@@ -103,9 +107,15 @@ fn fork(setup: &InitSetup<'_>, node_set: &mut NodeSet) -> Result<Node, CreateErr
             descriptor::close_all(others.chain([host_end.into_descriptor()]));
             init::live(setup, &init_end)
         }
-        Fork::Parent { pid, pidfd } => {
-            Ok(Node { id: setup.id, name, pid, pidfd, channel: host_end, region: None })
-        }
+        Fork::Parent { pid, pidfd } => Ok(Node {
+            id: setup.id,
+            name,
+            pid,
+            pidfd,
+            channel: host_end,
+            region: None,
+            senders: None,
+        }),
     }
 }
 

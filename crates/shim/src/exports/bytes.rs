@@ -12,6 +12,7 @@ use crate::next;
 use crate::paced::{self, Cut};
 use crate::pacing::Direction;
 use crate::record::kind::Call;
+use crate::senders;
 
 /// The array of `readv` and `writev`.
 #[derive(Debug, Clone, Copy)]
@@ -193,19 +194,19 @@ export! {
     }
 
     fn write(fd: c_int, from: *const c_void, count: usize) -> isize {
-        transfer!(of_any(fd), Spec::sends(Call::Write, 0), Plain(count), sent!(fd, false, 0, count, |at, part| next::write(fd, from.byte_add(at), part)))
+        senders::bytes(fd, from, count, || transfer!(of_any(fd), Spec::sends(Call::Write, 0), Plain(count), sent!(fd, false, 0, count, |at, part| next::write(fd, from.byte_add(at), part))))
     }
 
     fn __write(fd: c_int, from: *const c_void, count: usize) -> isize {
-        transfer!(of_any(fd), Spec::sends(Call::Write, 0), Plain(count), sent!(fd, false, 0, count, |at, part| next::write(fd, from.byte_add(at), part)))
+        senders::bytes(fd, from, count, || transfer!(of_any(fd), Spec::sends(Call::Write, 0), Plain(count), sent!(fd, false, 0, count, |at, part| next::write(fd, from.byte_add(at), part))))
     }
 
     fn writev(fd: c_int, parts: *const IoVec, count: c_int) -> isize {
         let (spec, arguments) = (Spec::sends(Call::Writev, 0), Parts(parts, count as usize));
-        transfer!(of_any(fd), spec, arguments, {
+        senders::parts(fd, parts, count, || transfer!(of_any(fd), spec, arguments, {
             let all = bytes_of(fd, Direction::Send, parts, count);
             sent!(fd, false, 0, all, |from, part| with_parts(parts, count, (from, part, all), |parts, count| next::writev(fd, parts, count)))
-        })
+        }))
     }
 
     fn pwritev2(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize {
@@ -214,10 +215,10 @@ export! {
             return unsafe { next::pwritev2(fd, parts, count, at, flags) };
         }
         let (spec, arguments) = (Spec::sends(Call::Writev, 0), Parts(parts, count as usize));
-        transfer!(of_any(fd), spec, arguments, {
+        senders::parts(fd, parts, count, || transfer!(of_any(fd), spec, arguments, {
             let all = bytes_of(fd, Direction::Send, parts, count);
             sent!(fd, false, 0, all, |from, part| with_parts(parts, count, (from, part, all), |parts, count| next::pwritev2(fd, parts, count, at, flags)))
-        })
+        }))
     }
 
     fn pwritev64v2(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize {
@@ -227,7 +228,7 @@ export! {
 
     fn send(fd: c_int, from: *const c_void, count: usize, flags: c_int) -> isize {
         let spec = Spec::sends(Call::Send, flags);
-        transfer!(of_socket(fd), spec, Plain(count), sent!(fd, true, flags, count, |at, part| next::send(fd, from.byte_add(at), part, flags)))
+        senders::bytes(fd, from, count, || transfer!(of_socket(fd), spec, Plain(count), sent!(fd, true, flags, count, |at, part| next::send(fd, from.byte_add(at), part, flags))))
     }
 
     fn __send(fd: c_int, from: *const c_void, count: usize, flags: c_int) -> isize {
@@ -238,7 +239,7 @@ export! {
     fn sendto(fd: c_int, from: *const c_void, count: usize, flags: c_int, name: *const c_void, length: u32) -> isize {
         let spec = Spec::sends(Call::Sendto, flags);
         let arguments = Addressed { count, name, length: Length::Is(length) };
-        transfer!(of_socket(fd), spec, arguments, paced::sends(Limit::of(fd, Direction::Send, true), flags, count, || arguments.peer(), |at, part| next::sendto(fd, from.byte_add(at), part, flags, name, length)))
+        senders::bytes(fd, from, count, || transfer!(of_socket(fd), spec, arguments, paced::sends(Limit::of(fd, Direction::Send, true), flags, count, || arguments.peer(), |at, part| next::sendto(fd, from.byte_add(at), part, flags, name, length))))
     }
 
     fn sendfile(out: c_int, file: c_int, at: *mut i64, count: usize) -> isize {

@@ -15,6 +15,7 @@ use crate::pacing::{Direction, Escape};
 use crate::record::kind::Call;
 use crate::record::region::socket_state::NONBLOCKING;
 use crate::region;
+use crate::senders;
 use crate::sockets::Socket;
 
 /// Closes by `next`, recorded if it is a socket.
@@ -175,7 +176,7 @@ export! {
 
     fn fclose(stream: *mut c_void) -> c_int {
         // The C library closes the descriptor itself.
-        if (crate::is_live() || limit::is_live()) && !stream.is_null() {
+        if (crate::is_live() || limit::is_live() || senders::is_live()) && !stream.is_null() {
             let errno = next::errno();
             // SAFETY: the caller's stream is open.
             let fd = unsafe { next::fileno(stream) };

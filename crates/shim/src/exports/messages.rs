@@ -17,6 +17,7 @@ use crate::pacing::Direction;
 use crate::record::flag;
 use crate::record::kind::Call;
 use crate::region;
+use crate::senders;
 
 /// A message that the kernel has just read or written.
 #[derive(Debug, Clone, Copy)]
@@ -298,12 +299,12 @@ fn many(
 export! {
     fn sendmsg(fd: c_int, message: *const Message, flags: c_int) -> isize {
         let spec = Spec::sends(Call::Sendmsg, flags);
+        // SAFETY: the caller's arguments are passed on.
+        let next = || senders::message(fd, message, || unsafe { sent(fd, message, flags) });
         if let Some(word) = of_socket(fd) {
-            // SAFETY: the caller's arguments are passed on.
-            return transfer(word, fd, spec, Whole(message), || unsafe { sent(fd, message, flags) });
+            return transfer(word, fd, spec, Whole(message), next);
         }
-        // SAFETY: as above.
-        let result = unsafe { sent(fd, message, flags) };
+        let result = next();
         if result >= 0 {
             sent_away(fd, message);
         }
@@ -327,6 +328,7 @@ export! {
     fn sendmmsg(fd: c_int, messages: *mut Messages, count: u32, flags: c_int) -> c_int {
         // SAFETY: the caller's arguments are passed on.
         let next = || unsafe { sent_many(fd, messages, count, flags) };
+        let next = || senders::messages(fd, messages, count, next);
         match of_socket(fd) {
             Some(word) => many(word, fd, Spec::sends(Call::Sendmmsg, flags), messages, next),
             None => next(),

@@ -43,6 +43,13 @@ impl Raw {
         self.half(header::RECORDING).load(Ordering::Relaxed)
     }
 
+    /// The word [`header::PORTS`].
+    #[must_use]
+    #[inline]
+    pub fn ports(&self) -> u64 {
+        self.word(header::PORTS).load(Ordering::Relaxed)
+    }
+
     /// The number of a new flow.
     #[must_use]
     pub fn number_flow(&self) -> u32 {

@@ -13,8 +13,21 @@ pub struct NodeShares {
     pub programs: Vec<ProgramShare>,
     /// Flows whose owners were looked for.
     pub flows: u64,
-    /// Flows of sockets that several programs had: they count as the first one's.
+    /// Flows of sockets that several programs had.
     pub shared_flows: u64,
+    /// Their packets that count as those of the program that sent each.
+    #[serde(default)]
+    pub attributed_packets: u64,
+    /// Their bytes.
+    #[serde(default)]
+    pub attributed_bytes: u64,
+    /// Their packets that count as the first program's, because it is not known which sent them: all
+    /// of TCP, and datagrams of which no call was seen.
+    #[serde(default)]
+    pub unattributed_packets: u64,
+    /// Their bytes.
+    #[serde(default)]
+    pub unattributed_bytes: u64,
     /// Packets that left before their owner was found, at the rest's share.
     pub early_packets: u64,
     /// Their bytes.

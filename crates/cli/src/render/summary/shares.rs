@@ -62,8 +62,12 @@ fn unclassified(node: &NodeShares) -> Option<String> {
         text = format!("packets of {} among the rest: {}\n", node.node, parts.join(", "));
     }
     if node.shared_flows > 0 {
-        let flows = node.shared_flows;
-        text.push_str(&format!("flows of sockets that several programs had: {flows}\n"));
+        let NodeShares { shared_flows, attributed_packets, unattributed_packets, .. } = node;
+        text.push_str(&format!(
+            "flows of sockets that several programs had: {shared_flows}; of their packets, \
+             {attributed_packets} count as the sender's, {unattributed_packets} as the first \
+             program's\n"
+        ));
     }
     (!text.is_empty()).then_some(text)
 }
@@ -95,6 +99,10 @@ mod tests {
             programs: vec![share("a", Some(1000), 750_000), share("(rest)", None, 250_000)],
             flows: 2,
             shared_flows: 0,
+            attributed_packets: 0,
+            attributed_bytes: 0,
+            unattributed_packets: 0,
+            unattributed_bytes: 0,
             early_packets: 0,
             early_bytes: 0,
             unowned_packets: 0,
@@ -108,11 +116,13 @@ mod tests {
         let shown = cells(&node, &node.programs[0], 1_000_000);
         assert_eq!(shown, ["box", "a", "1kbit", "2", "750KB", "75.0%", "4"].map(str::to_owned));
         (node.early_packets, node.portless_packets, node.shared_flows) = (3, 1, 2);
+        (node.attributed_packets, node.unattributed_packets) = (70, 5);
         let text = unclassified(&node).unwrap();
         assert_eq!(
             text,
             "packets of box among the rest: 3 before its program was found, 1 without ports\n\
-             flows of sockets that several programs had: 2\n"
+             flows of sockets that several programs had: 2; of their packets, \
+             70 count as the sender's, 5 as the first program's\n"
         );
     }
 }

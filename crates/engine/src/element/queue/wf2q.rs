@@ -4,7 +4,7 @@
 //!   flows of each class are hashed to (default 1024). The queue's limit holds for all together.
 //! - **Time**: a class that always has something to send gets its share of the rate, and never more
 //!   than a packet less; what others leave goes to those that want it, in proportion to their shares.
-//!   The same holds of the flows of a class, whose shares are alike. **Order**: kept within a flow.
+//!   The same holds of the flows of a class, whose shares are alike. **Order**: kept within a flow of a class.
 //!   **Bytes**: unchanged. Trains are cut where others wait; one that is alone keeps together, for as
 //!   long as 100 µs, while there is room for 1000 packets more.
 //! - **Drop reasons**: `queue_full` at the limit: the newest packet of the longest flow of the
@@ -15,8 +15,8 @@
 //!   used it for a network link. A class's minimum and its part of the rest are one share, as
 //!   processors' are. Virtual time is measured in bytes sent and not in seconds, so that it follows
 //!   every rate; within a class it passes as fast as the flows that wait allow. A flow is a
-//!   five-tuple; where there are classes it is a socket, so all that a UDP socket sends is one. What
-//!   has no ports (fragments, ICMP) belongs to no class.
+//!   five-tuple; where there are classes it is a socket, so all that a UDP socket sends is one, but for
+//!   packets that are attributed to a class each. What has no ports (fragments, ICMP) belongs to no class.
 
 mod class;
 mod level;
@@ -32,7 +32,7 @@ use windtunnel_wire::flow::Key;
 use super::flows::{NONE, bucket, index};
 use super::{Head, Keeper, Sink, Verdict};
 use crate::counters::Classes;
-use crate::packet::{Packet, Shape};
+use crate::packet::{Packet, Sender, Shape};
 use class::Class;
 use level::Level;
 use owners::{Known, Owners};
@@ -51,8 +51,8 @@ pub(super) struct Wf2q {
     current: Place,
     /// A flow whose first packet has been taken, and is not in transmission yet.
     taken: Option<Place>,
-    /// What is known of the owner of the packet that was taken.
-    known: Known,
+    /// What is known of the owner of the packet that was taken, and of its sender.
+    known: (Known, Sender),
     serving: Option<Service>,
     /// Classes that have had something to send in this busy period.
     met: Vec<u32>,
@@ -87,7 +87,7 @@ impl Wf2q {
             owners: Owners::new(),
             current: Place { class: NONE, flow: NONE },
             taken: None,
-            known: Known::NoSocket,
+            known: (Known::NoSocket, Sender::Flow),
             serving: None,
             met: Vec::new(),
         }
@@ -138,7 +138,8 @@ impl Wf2q {
         self.owners.question()
     }
 
-    /// A flow is of a class, or has no owner. What of it waits elsewhere goes there.
+    /// A flow is of a class, or has no owner. What of it waits elsewhere goes there, but for packets
+    /// that are attributed to a class each.
     pub(super) fn answer(&mut self, now: Time, key: &Key, class: Option<u32>) {
         let rest = self.rest();
         let class = class.map(|class| class.min(rest));
@@ -149,7 +150,10 @@ impl Wf2q {
         }
         self.forget_taken();
         let from = self.place(from, Some(key));
-        let is_of_flow = |packet: &Packet| owners::socket(packet).as_ref() == Some(key);
+        let is_of_flow = |packet: &Packet| {
+            let is_attributed = matches!(packet.sender, Sender::Class(_));
+            !is_attributed && owners::socket(packet).as_ref() == Some(key)
+        };
         let class = &mut self.classes[index(from.class)];
         let moved = class.extract(from.flow, self.overhead, is_of_flow);
         self.amend(from);
@@ -233,8 +237,9 @@ impl Keeper for Wf2q {
             return self.line_up(place, packet);
         }
         let key = owners::socket(&packet);
-        let class = match self.owners.meet(packet.times.first, key.as_ref()) {
-            Known::Class(class) => class,
+        let class = match (packet.sender, self.owners.meet(packet.times.first, key.as_ref())) {
+            (Sender::Class(class), _) => class.min(rest),
+            (_, Known::Class(class)) => class,
             _ => rest,
         };
         let place = self.place(class, key.as_ref());
@@ -254,7 +259,8 @@ impl Keeper for Wf2q {
         let packet = self.classes.get_mut(index(class))?.pop(flow, overhead)?;
         self.taken = Some(self.current);
         if self.rest() > 0 {
-            self.known = self.owners.look_up(owners::socket(&packet).as_ref());
+            let known = self.owners.look_up(owners::socket(&packet).as_ref());
+            self.known = (known, packet.sender);
         }
         Some(packet)
     }

@@ -128,6 +128,7 @@ impl Core {
                 let mut packet = Packet::new(buf, vnet, shape, now, &mut self.work.pool);
                 (packet.origin, packet.came_by) = (Some(origin), came_by);
                 packet.tag = self.work.recorder.entering();
+                packet.sender = self.work.sender;
                 self.offer(now, lane, packet);
             }
             None => {

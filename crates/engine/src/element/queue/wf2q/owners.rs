@@ -9,7 +9,7 @@ use windtunnel_model::{Span, Time};
 use windtunnel_wire::flow::Key;
 
 use crate::counters::Ownership;
-use crate::packet::Packet;
+use crate::packet::{Packet, Sender};
 
 #[derive(Debug)]
 pub(super) struct Owners {
@@ -103,8 +103,13 @@ impl Owners {
         (owner.class != before).then_some(before)
     }
 
-    /// Counts what leaves, by what is known of its owner.
-    pub(super) fn count(&mut self, known: Known, packets: u64, bytes: u64) {
+    /// Counts what leaves, by what is known of its owner and of its sender.
+    pub(super) fn count(&mut self, (known, sender): (Known, Sender), packets: u64, bytes: u64) {
+        match sender {
+            Sender::Flow => {}
+            Sender::Class(_) => return self.counters.attributed.add(packets, bytes),
+            Sender::Unknown => self.counters.unattributed.add(packets, bytes),
+        }
         let amount = match known {
             Known::Class(_) => return,
             Known::Asked => &mut self.counters.asked,
@@ -138,17 +143,11 @@ impl Owner {
     }
 }
 
-/// The socket that sent a packet: a five-tuple of TCP; of other protocols the sender's half, since
-/// one socket sends to many. `None` where it has no ports.
+/// The socket that sent a packet; `None` where it has no ports.
 pub(super) fn socket(packet: &Packet) -> Option<Key> {
-    let key = Key::parse(packet.frame()).ok().filter(|key| key.source_port != 0)?;
-    if key.protocol == TCP {
-        return Some(key);
-    }
-    Some(Key { destination: key.source, destination_port: 0, ..key })
+    Key::parse(packet.frame()).ok()?.socket()
 }
 
-const TCP: u8 = 6;
 /// Flows that are known of one link.
 const FLOWS_MOST: usize = 16_384;
 /// A flow that sends nothing for so long may be forgotten.
