@@ -19,6 +19,7 @@ mod stages;
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,8 +145,7 @@ pub(crate) fn prepare(
     let written = serde_json::to_vec_pretty(&**plan).map_err(io("write plan.json"))?;
     folder.write("plan.json", &written)?;
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
-    let nice = nice_of_programs();
-    let (promotion, kernel) = (Promotion::prepare(), kernel(plan));
+    let (nice, promotion, kernel) = (nice_of_programs(), Promotion::prepare(), kernel(plan));
     let around = options.group.as_deref();
     let mut limits = Limits::prepare(plan, folder.path(), here.as_deref(), around)?;
     let namespaces = windtunnel_node::enter_for(plan)?;
@@ -158,13 +158,9 @@ pub(crate) fn prepare(
     let (recorded, without_calls) = recorded(plan, &mut notes);
     let node_options = windtunnel_node::Options {
         recorded,
-        diagnosed: plan.record.mode != RecordMode::Off || !owners::lanes(plan).is_empty(),
-        offload: options.offload,
         nice,
-        hidden: options.hidden.clone(),
-        kept: vec![options.base_dir.clone()],
         here,
-        ..windtunnel_node::Options::new(folder.path().to_owned())
+        ..node_options(plan, options, folder.path())
     };
     let mut node_set =
         windtunnel_node::create(plan, &routes, &namespaces, &node_options, |done, total| {
@@ -206,6 +202,17 @@ pub(crate) fn prepare(
         routes: Arc::new(routes),
         setup: now().since(began),
     })
+}
+
+/// What nodes are made with, whatever is recorded and wherever they are.
+fn node_options(plan: &Plan, options: &Options, folder: &Path) -> windtunnel_node::Options {
+    windtunnel_node::Options {
+        diagnosed: plan.record.mode != RecordMode::Off || !owners::lanes(plan).is_empty(),
+        offload: options.offload,
+        hidden: options.hidden.clone(),
+        kept: vec![options.base_dir.clone()],
+        ..windtunnel_node::Options::new(folder.to_owned())
+    }
 }
 
 /// By what programs leave records and declarations, or why they leave no records.

@@ -177,7 +177,7 @@ impl Programs {
     }
 }
 
-/// Entries of a program that nobody has read yet: more than a burst of the packet ring has frames.
+/// Entries of a program that have not been read yet: more than a burst of the packet ring has frames.
 const SLOTS: u32 = 1 << 13;
 /// Sockets of a lane that are known to be shared.
 const SHARED_MOST: usize = 1 << 12;
