@@ -9,6 +9,8 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 pub struct Effective {
     /// `CAP_SYS_ADMIN`: namespaces and mounts.
     pub sys_admin: bool,
+    /// `CAP_SYS_RESOURCE`: raising limits of processes.
+    pub sys_resource: bool,
     /// `CAP_NET_ADMIN`: devices, addresses, routes.
     pub net_admin: bool,
     /// `CAP_NET_RAW`: packet sockets.
@@ -28,6 +30,7 @@ pub fn effective() -> io::Result<Effective> {
     let sys_admin = set.contains(CapabilitySet::SYS_ADMIN);
     Ok(Effective {
         sys_admin,
+        sys_resource: set.contains(CapabilitySet::SYS_RESOURCE),
         net_admin: set.contains(CapabilitySet::NET_ADMIN),
         net_raw: set.contains(CapabilitySet::NET_RAW),
         bpf: sys_admin || set.contains(CapabilitySet::BPF),

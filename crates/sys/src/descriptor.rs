@@ -1,6 +1,7 @@
 //! Descriptors in bulk. Source: close_range(2).
 
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 /// Closes all of them, with one call for each row of successive numbers.
 ///
@@ -12,6 +13,37 @@ pub fn close_all(descriptors: impl IntoIterator<Item = OwnedFd>) {
     for row in numbers.chunk_by(|one, next| one + 1 == *next) {
         close_row(row);
     }
+}
+
+/// In a forked child that goes on without what its parent had: closes all but these, and has its
+/// standard streams lead nowhere. Values that own one of the others must not be dropped any more: the
+/// child ends by [`exit_now`](crate::process::exit_now).
+///
+/// # Errors
+/// Where `/dev/null` cannot be opened, or there is no close_range(2): then more stay open.
+pub fn close_all_but(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    let mut numbers: Vec<u32> = kept.iter().map(|it| it.as_raw_fd().cast_unsigned()).collect();
+    numbers.sort_unstable();
+    let mut from = 3;
+    for number in numbers.into_iter().filter(|number| *number > 2).chain([u32::MAX]) {
+        if from < number {
+            let last = if number == u32::MAX { number } else { number - 1 };
+            // SAFETY: the call touches no memory; that no value uses these numbers any more is what
+            // the caller promises, and a number that it does use after all fails with `EBADF`.
+            let returned = unsafe { libc::syscall(libc::SYS_close_range, from, last, 0) };
+            if returned < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        from = number.saturating_add(1);
+    }
+    // It is closed.
+    std::mem::forget(null);
+    Ok(())
 }
 
 fn close_row(row: &[RawFd]) {

@@ -27,8 +27,10 @@
 //! | [`sock_diag`] | asking the kernel about the sockets of a network namespace |
 //! | [`socket`] | what a socket is, and how far it is |
 //! | [`executable`] | what kind of file a program is |
+//! | [`ptrace`] | threads of other processes, stopped and looked into |
 //! | [`limits`] | limits of the process, load of the machine |
 //! | [`marks`] | marks of processes, shared with those that a process forks |
+//! | [`shared_words`] | numbers, shared in the same way |
 //!
 //! # Example
 //!
@@ -65,9 +67,11 @@ pub mod packet;
 pub mod ping;
 pub mod poll;
 pub mod process;
+pub mod ptrace;
 pub mod region;
 pub mod schedule;
 pub mod seccomp;
+pub mod shared_words;
 pub mod signal;
 pub mod sock_diag;
 pub mod socket;

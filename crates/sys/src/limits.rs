@@ -44,6 +44,50 @@ pub fn raise_open_files() -> io::Result<Limit> {
     Ok(open_files())
 }
 
+/// What a process can be limited in, each for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Own {
+    /// `RLIMIT_NOFILE`: open descriptors.
+    OpenFiles,
+    /// `RLIMIT_DATA`: memory that it maps for itself.
+    Data,
+}
+
+/// A limit of another process.
+///
+/// # Errors
+/// `EPERM` for one of another user, `ESRCH` when it has ended.
+pub fn limit_of(process: Pid, what: Own) -> io::Result<Limit> {
+    prlimit(process, what, None)
+}
+
+/// Gives another process a limit. Without `CAP_SYS_RESOURCE` the hard one can only be lowered, for
+/// good.
+///
+/// # Errors
+/// As [`limit_of`], also for a hard limit that would be raised.
+pub fn set_limit_of(process: Pid, what: Own, limit: Limit) -> io::Result<()> {
+    prlimit(process, what, Some(limit)).map(drop)
+}
+
+/// The limit that was there before.
+fn prlimit(process: Pid, what: Own, new: Option<Limit>) -> io::Result<Limit> {
+    let which = match what {
+        Own::OpenFiles => libc::RLIMIT_NOFILE,
+        Own::Data => libc::RLIMIT_DATA,
+    };
+    let raw = |part: Option<u64>| part.unwrap_or(libc::RLIM_INFINITY);
+    let new = new.map(|it| libc::rlimit { rlim_cur: raw(it.soft), rlim_max: raw(it.hard) });
+    let at = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let mut old = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let process = process.as_raw_nonzero().get();
+    // SAFETY: the pointers are to live structures, or the first is null, and the kernel writes to the
+    // second only.
+    crate::ffi::check(unsafe { libc::prlimit(process, which, at, &raw mut old) })?;
+    let part = |raw| (raw != libc::RLIM_INFINITY).then_some(raw);
+    Ok(Limit { soft: part(old.rlim_cur), hard: part(old.rlim_max) })
+}
+
 /// The numbers of the processors on which the calling thread may run.
 ///
 /// # Errors
@@ -163,6 +207,23 @@ mod tests {
         assert_eq!(parse_schedule("4034712 86231 17\n"), Some(expected));
         assert_eq!(parse_schedule("4034712 86231\n"), None);
         assert_eq!(parse_schedule("a b c\n"), None);
+    }
+
+    #[test]
+    fn a_limit_of_a_process_is_lowered_and_raised_again() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        let before = limit_of(pid, Own::OpenFiles).unwrap();
+        assert_eq!(before, open_files());
+        let lower = Limit { soft: Some(9), ..before };
+        set_limit_of(pid, Own::OpenFiles, lower).unwrap();
+        assert_eq!(limit_of(pid, Own::OpenFiles).unwrap(), lower);
+        set_limit_of(pid, Own::OpenFiles, before).unwrap();
+        assert_eq!(limit_of(pid, Own::OpenFiles).unwrap(), before);
+        assert!(limit_of(pid, Own::Data).is_ok());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(limit_of(pid, Own::Data).is_err());
     }
 
     #[test]

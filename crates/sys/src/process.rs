@@ -157,6 +157,26 @@ pub fn read_memory(pid: Pid, address: u64, buffer: &mut [u8]) -> io::Result<usiz
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
+/// Writes to the memory of another process at `address`.
+///
+/// # Errors
+/// As [`read_memory`]; `WriteZero` when less than all could be written.
+pub fn write_memory(pid: Pid, address: u64, bytes: &[u8]) -> io::Result<()> {
+    let pid = pid.as_raw_nonzero().get();
+    let base = std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0));
+    let theirs = libc::iovec { iov_base: base, iov_len: bytes.len() };
+    let ours = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: the kernel reads `bytes` only, within its length; the other address is one of the
+    // other process, and is checked there.
+    let written =
+        unsafe { libc::process_vm_writev(pid, &raw const ours, 1, &raw const theirs, 1, 0) };
+    match usize::try_from(written) {
+        Ok(count) if count == bytes.len() => Ok(()),
+        Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Sends a signal to the process of a pidfd.
 ///
 /// # Errors

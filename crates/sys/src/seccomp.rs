@@ -8,6 +8,7 @@
 //! would have shown with `ENOSYS`: a supervisor has to live as long as the programs.
 
 pub mod filter;
+pub mod running;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -153,6 +154,20 @@ pub enum Filter {
     Destinations,
 }
 
+/// The flags with which a process installs a filter that runs already: those of [`filter::FLAGS`], for
+/// all of its threads, with an errno where one cannot (`SECCOMP_FILTER_FLAG_TSYNC` and `_TSYNC_ESRCH`).
+pub const FLAGS_RUNNING: u32 = filter::FLAGS | 1 | 1 << 4;
+
+/// Whether this kernel has all that a process needs to install a filter that runs already: Linux 5.19.
+#[must_use]
+pub fn has_filters_for_running() -> bool {
+    let nowhere = std::ptr::null::<filter::Program>();
+    // SAFETY: there is no program, so that nothing is installed; flags are looked at before that.
+    let returned =
+        unsafe { libc::syscall(libc::SYS_seccomp, filter::SET_MODE_FILTER, FLAGS_RUNNING, nowhere) };
+    returned < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
 /// Bytes of the message with which a listener is handed over: see `install`.
 pub const HANDOVER_BYTES: usize = 72;
 
@@ -166,6 +181,14 @@ pub struct Handover {
 }
 
 impl Handover {
+    /// The message.
+    #[must_use]
+    pub fn write(&self) -> [u8; HANDOVER_BYTES] {
+        let mut message = begun(self.program.as_bytes());
+        message[4..8].copy_from_slice(&self.errno.to_le_bytes());
+        message
+    }
+
     /// Reads a message; `None` if it is none.
     #[must_use]
     pub fn read(message: &[u8]) -> Option<Handover> {
@@ -190,10 +213,7 @@ pub(crate) fn install(
     program: &[u8],
     filter: Filter,
 ) -> Result<Option<Errno>, Errno> {
-    let mut message = [0; HANDOVER_BYTES];
-    message[..4].copy_from_slice(&HANDOVER_MAGIC);
-    let cut = &program[..program.len().min(HANDOVER_BYTES - 8)];
-    message[8..8 + cut.len()].copy_from_slice(cut);
+    let mut message = begun(program);
     if is_closed(socket) {
         return Ok(Some(Errno::PIPE));
     }
@@ -215,6 +235,15 @@ pub(crate) fn install(
     // SAFETY: the kernel has just made the descriptor for the caller.
     let listener = unsafe { OwnedFd::from_raw_fd(listener as libc::c_int) };
     hand_over(socket, &message, Some(listener.as_fd())).map(|()| None)
+}
+
+/// A message without an errno.
+fn begun(program: &[u8]) -> [u8; HANDOVER_BYTES] {
+    let mut message = [0; HANDOVER_BYTES];
+    message[..4].copy_from_slice(&HANDOVER_MAGIC);
+    let cut = &program[..program.len().min(HANDOVER_BYTES - 8)];
+    message[8..8 + cut.len()].copy_from_slice(cut);
+    message
 }
 
 /// Whether the other end is closed: the supervisor has gone before the program came.
@@ -264,13 +293,13 @@ mod tests {
         program, refusals,
     };
 
-    /// What the program returns for a call: an interpreter of the five instructions it is made of.
+    /// What the program returns for a call: an interpreter of the instructions it is made of.
     fn verdict(architecture: u32, call: u32, argument: u32) -> u32 {
         let whole: [Instruction; LENGTH] = program();
         answer(&whole, architecture, call, argument)
     }
 
-    fn answer(program: &[Instruction], architecture: u32, call: u32, argument: u32) -> u32 {
+    pub(super) fn answer(program: &[Instruction], architecture: u32, call: u32, argument: u32) -> u32 {
         let (mut at, mut loaded) = (0, 0);
         loop {
             let Instruction { code, then, or_else, value } = program[at];
@@ -287,6 +316,10 @@ mod tests {
                 }
                 0x15 => loaded == value,
                 0x35 => loaded >= value,
+                0x05 => {
+                    at += value as usize;
+                    false
+                }
                 0x06 => return value,
                 other => panic!("instruction {other:#x}"),
             };

@@ -280,8 +280,8 @@ const LOAD_WORD: u16 = 0x20;
 const JUMP_EQUAL: u16 = 0x15;
 /// BPF_JMP | BPF_JGE | BPF_K.
 const JUMP_AT_LEAST: u16 = 0x35;
-/// BPF_RET | BPF_K.
-const RETURN: u16 = 0x06;
+/// BPF_RET | BPF_K: an end of a program, with what is to become of a call.
+pub const RETURN: u16 = 0x06;
 
 /// Offsets in `struct seccomp_data`.
 const DATA_NUMBER: u32 = 0;
@@ -293,15 +293,19 @@ const DATA_THIRD_ARGUMENT: u32 = 32;
 const DATA_FIFTH_ARGUMENT: u32 = 48;
 
 /// The bit of the x32 calls of x86-64.
-const X32: u32 = 0x4000_0000;
+pub const X32: u32 = 0x4000_0000;
 /// socketcall(2) and socket(2) of the 32-bit programs of this machine.
-const OTHER_SOCKETCALL: u32 = 102;
+pub const OTHER_SOCKETCALL: u32 = 102;
+/// See [`OTHER_SOCKETCALL`].
 #[cfg(target_arch = "x86_64")]
-const OTHER_SOCKET: u32 = 359;
+pub const OTHER_SOCKET: u32 = 359;
+/// See [`OTHER_SOCKETCALL`].
 #[cfg(target_arch = "aarch64")]
-const OTHER_SOCKET: u32 = 281;
-const AF_PACKET: u32 = 17;
-const SOL_SCTP: u32 = 132;
+pub const OTHER_SOCKET: u32 = 281;
+/// Sockets of packets.
+pub const AF_PACKET: u32 = 17;
+/// Options of SCTP.
+pub const SOL_SCTP: u32 = 132;
 /// "Permission denied", of errno(3).
 const EACCES: u32 = 13;
 
@@ -309,10 +313,13 @@ const EACCES: u32 = 13;
 const ENOSYS: u32 = 38;
 /// "Protocol not supported".
 const EPROTONOSUPPORT: u32 = 93;
-const IPPROTO_MPTCP: u32 = 262;
-const RET_USER_NOTIF: u32 = 0x7fc0_0000;
+/// Streams over several paths.
+pub const IPPROTO_MPTCP: u32 = 262;
+/// The call is shown.
+pub const RET_USER_NOTIF: u32 = 0x7fc0_0000;
 const RET_ERRNO: u32 = 0x0005_0000;
-const RET_ALLOW: u32 = 0x7fff_0000;
+/// The call goes on.
+pub const RET_ALLOW: u32 = 0x7fff_0000;
 
 /// `AUDIT_ARCH_X86_64`.
 #[cfg(target_arch = "x86_64")]
