@@ -1,5 +1,7 @@
 //! All processes below the calling one, which inherits their orphans (`PR_SET_CHILD_SUBREAPER`), so
-//! that none of them ever leaves.
+//! that none of them ever leaves; or a process that runs already with all below it ([`Tree::of`]),
+//! which others inherit: what has been seen once is known by its number and when it began, and what
+//! was not seen while its parent lived is looked for (`orphans`).
 //!
 //! They are found from parent to child (`children` of proc_pid_task(5)), or where the kernel does
 //! not have these files, by the parents of all processes. There is no signal to a tree: it is
@@ -10,6 +12,7 @@
 //! Source: proc_pid_stat(5), proc_pid_status(5).
 
 mod members;
+mod orphans;
 mod state;
 
 use std::collections::BTreeSet;
@@ -42,8 +45,29 @@ impl Tree {
         Tree { walker, members, foreign, guard }
     }
 
+    /// A process that is no child of this one, with all below it, which is stopped and continued only
+    /// with a guard.
+    #[must_use]
+    pub fn of(root: Pid, guard: Option<Guard>) -> Tree {
+        let walker = Walker::of(root);
+        let members = Mutex::new(Members::of_other(&walker));
+        Tree { walker, members, foreign: Mutex::default(), guard }
+    }
+
+    /// Whether other processes inherit its orphans.
+    pub(crate) fn is_of_other(&self) -> bool {
+        self.walker.is_of_other()
+    }
+
+    /// Whether no process is left that runs.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.processes().into_iter().all(|pid| State::of(pid).is_none_or(|it| it.has_ended()))
+    }
+
     /// Its processes: those of a moment ago, if no longer has passed than they could do much in.
-    pub(crate) fn processes(&self) -> Vec<Pid> {
+    #[must_use]
+    pub fn processes(&self) -> Vec<Pid> {
         let mut members = self.members();
         if members.is_old(clock::monotonic_ns()) {
             members.walk(&self.walker);
@@ -132,4 +156,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const WALKS_MOST: u32 = 20;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

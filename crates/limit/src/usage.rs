@@ -31,6 +31,8 @@ pub struct Usage {
     ended_late_ns: Option<u64>,
     /// Nanoseconds, never less than before.
     total_ns: u64,
+    /// Of these, what processes had before they were first looked at.
+    before_ns: u64,
     tick_ns: u64,
     readings: u32,
 }
@@ -53,15 +55,21 @@ impl Usage {
     #[must_use]
     pub fn of(scope: Scope) -> Self {
         let tick_ns = 1_000_000_000 / limits::ticks_per_second().max(1);
-        Usage {
+        let is_of_other = matches!(&scope, Scope::Tree(tree) if tree.is_of_other());
+        let mut usage = Usage {
             scope,
             seen: BTreeMap::new(),
             ended: Ended::default(),
             ended_late_ns: None,
             total_ns: 0,
+            before_ns: 0,
             tick_ns,
             readings: 0,
+        };
+        if is_of_other {
+            usage.before_ns = usage.read();
         }
+        usage
     }
 
     /// Nanoseconds of processor time until now, without that of the calling process itself.
@@ -82,7 +90,7 @@ impl Usage {
         let ended_ns =
             children_ns.saturating_add(self.of_parents()).saturating_add(self.ended.forgotten_ns());
         self.total_ns = self.total_ns.max(living.fold(ended_ns, u64::saturating_add));
-        self.total_ns
+        self.total_ns.saturating_sub(self.before_ns)
     }
 
     /// Reads the clocks of all processes. Returns what was last seen of those that are no more, if

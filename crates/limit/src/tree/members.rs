@@ -7,16 +7,25 @@ use std::path::Path;
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid};
 
+use super::orphans::Orphans;
 use super::state::State;
 use crate::scope;
 
 /// How the processes of a tree are found.
 #[derive(Debug)]
 pub(super) struct Walker {
-    root: Pid,
-    except: Option<Pid>,
+    root: Root,
     /// Whether the kernel says what children a thread has.
     has_children: bool,
+}
+
+/// Where a tree begins.
+#[derive(Debug, Clone, Copy)]
+enum Root {
+    /// Below the calling process, but for one of its children.
+    Own { except: Option<Pid> },
+    /// A process that is no child of this one, and all below it.
+    Other { root: Pid, began: u64 },
 }
 
 /// The processes that the last walk has found.
@@ -24,11 +33,15 @@ pub(super) struct Walker {
 pub(super) struct Members {
     pub(super) all: Vec<Member>,
     walked_ns: u64,
+    /// Of a tree whose orphans do not come to this process.
+    orphans: Option<Orphans>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
     pub(super) pid: Pid,
+    /// When it began: a number is given to another process later. 0: it is not needed.
+    pub(super) began: u64,
     /// By the tree, which is to continue it.
     stopped: bool,
     /// The processor time that it had used when it was last seen stopped.
@@ -38,10 +51,13 @@ pub(super) struct Member {
 impl Walker {
     /// Below the calling process, but for one of its children.
     pub(super) fn new(except: Option<Pid>) -> Walker {
-        let root = process::current();
-        let own = root.as_raw_nonzero();
-        let has_children = Path::new(&format!("/proc/{own}/task/{own}/children")).exists();
-        Walker { root, except, has_children }
+        Walker { root: Root::Own { except }, has_children: has_children() }
+    }
+
+    /// A process and all below it.
+    pub(super) fn of(root: Pid) -> Walker {
+        let began = State::of(root).map_or(0, |state| state.began);
+        Walker { root: Root::Other { root, began }, has_children: has_children() }
     }
 
     #[cfg(test)]
@@ -49,19 +65,52 @@ impl Walker {
         Walker { has_children: false, ..*self }
     }
 
-    pub(super) fn walk(&self) -> Vec<Pid> {
+    /// Whether orphans of the tree become children of another process than this one.
+    pub(super) fn is_of_other(&self) -> bool {
+        matches!(self.root, Root::Other { .. })
+    }
+
+    /// All that there are, where those were known which may have lost their parents since.
+    pub(super) fn walk(&self, known: &[Member]) -> Vec<Pid> {
         let parents = if self.has_children { BTreeMap::new() } else { by_parents() };
-        let mut found = self.children(self.root, &parents);
-        found.retain(|pid| Some(*pid) != self.except);
+        let mut found = match self.root {
+            Root::Own { except } => {
+                let mut all = self.children(process::current(), &parents);
+                all.retain(|pid| Some(*pid) != except);
+                all
+            }
+            Root::Other { root, began } if is_same(root, began) => vec![root],
+            Root::Other { .. } => Vec::new(),
+        };
         let mut seen: HashSet<Pid> = found.iter().copied().collect();
-        let mut at = 0;
+        self.walk_from(0, &mut found, &mut seen, &parents);
+        if self.is_of_other() {
+            for member in known {
+                if !seen.contains(&member.pid) && is_same(member.pid, member.began) {
+                    let at = found.len();
+                    seen.insert(member.pid);
+                    found.push(member.pid);
+                    self.walk_from(at, &mut found, &mut seen, &parents);
+                }
+            }
+        }
+        found
+    }
+
+    /// Adds what is below those from a place on.
+    fn walk_from(
+        &self,
+        mut at: usize,
+        found: &mut Vec<Pid>,
+        seen: &mut HashSet<Pid>,
+        parents: &BTreeMap<i32, Vec<Pid>>,
+    ) {
         while let Some(pid) = found.get(at) {
-            let children = self.children(*pid, &parents);
+            let children = self.children(*pid, parents);
             // One whose parent ended meanwhile can appear twice.
             found.extend(children.into_iter().filter(|child| seen.insert(*child)));
             at += 1;
         }
-        found
     }
 
     fn children(&self, pid: Pid, parents: &BTreeMap<i32, Vec<Pid>>) -> Vec<Pid> {
@@ -74,6 +123,16 @@ impl Walker {
         let lists = lists.map(Result::unwrap_or_default);
         lists.flat_map(|list| numbers_of(&list)).collect()
     }
+}
+
+fn has_children() -> bool {
+    let own = process::current().as_raw_nonzero();
+    Path::new(&format!("/proc/{own}/task/{own}/children")).exists()
+}
+
+/// Whether a process lives, and is the one that began then.
+fn is_same(pid: Pid, began: u64) -> bool {
+    State::of(pid).is_some_and(|state| state.began == began && !state.has_ended())
 }
 
 /// `1 2 3 `.
@@ -94,6 +153,15 @@ fn by_parents() -> BTreeMap<i32, Vec<Pid>> {
 }
 
 impl Members {
+    /// Of the tree of another process: its orphans have to be looked for.
+    pub(super) fn of_other(walker: &Walker) -> Members {
+        let mut members = Members::default();
+        members.walk(walker);
+        let all = members.all.iter().map(|member| member.pid);
+        members.orphans = Some(Orphans::of(&all.collect::<Vec<_>>()));
+        members
+    }
+
     pub(super) fn is_old(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.walked_ns) >= WALK_EVERY_NS
     }
@@ -102,8 +170,14 @@ impl Members {
         self.walked_ns = clock::monotonic_ns();
         let known: HashMap<Pid, Member> =
             self.all.iter().map(|member| (member.pid, *member)).collect();
-        let new = |pid| Member { pid, stopped: false, used_ns: 0 };
-        let found = walker.walk().into_iter();
+        let mut found = walker.walk(&self.all);
+        if let Some(orphans) = &mut self.orphans {
+            let has_ended = known.keys().any(|pid| !found.contains(pid));
+            found.extend(orphans.look(&found, has_ended, self.walked_ns));
+        }
+        let needs_began = walker.is_of_other();
+        let new = |pid| Member::new(pid, needs_began);
+        let found = found.into_iter();
         self.all = found.map(|pid| known.get(&pid).copied().unwrap_or_else(|| new(pid))).collect();
     }
 
@@ -120,6 +194,11 @@ impl Members {
 }
 
 impl Member {
+    fn new(pid: Pid, needs_began: bool) -> Member {
+        let began = needs_began.then(|| State::of(pid)).flatten().map_or(0, |state| state.began);
+        Member { pid, began, stopped: false, used_ns: 0 }
+    }
+
     /// Whether it runs, or could, and is to be stopped. One that the tree has stopped does if
     /// something else has continued it.
     pub(super) fn is_to_stop(&mut self) -> bool {

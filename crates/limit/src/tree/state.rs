@@ -5,13 +5,17 @@ use std::fs;
 use windtunnel_sys::process::{Pid, Signal};
 
 /// The state of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) letter: char,
     pub(super) parent: i32,
+    pub(super) group: i32,
+    pub(super) session: i32,
     /// Whether a terminal controls it.
     pub(super) has_terminal: bool,
-    threads: u64,
+    pub(super) threads: u64,
+    /// When it began, in ticks since the machine did.
+    pub(super) began: u64,
 }
 
 impl State {
@@ -26,9 +30,11 @@ impl State {
         let mut fields = rest.split_ascii_whitespace();
         let letter = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
-        let has_terminal = fields.nth(2)? != "0";
+        let (group, session) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        let has_terminal = fields.next()? != "0";
         let threads = fields.nth(12)?.parse().ok()?;
-        Some(State { letter, parent, has_terminal, threads })
+        let began = fields.nth(1)?.parse().ok()?;
+        Some(State { letter, parent, group, session, has_terminal, threads, began })
     }
 
     /// Whether it has not ended, nor been stopped by a signal. Of one whose first thread has ended
@@ -38,6 +44,15 @@ impl State {
             'T' | 'X' => false,
             'Z' => self.threads > 1,
             _ => true,
+        }
+    }
+
+    /// Whether all of its threads have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        match self.letter {
+            'X' => true,
+            'Z' => self.threads <= 1,
+            _ => false,
         }
     }
 
@@ -70,14 +85,19 @@ mod tests {
     fn a_state_is_read_behind_any_name() {
         let line = |state, terminal, threads| {
             let line =
-                format!("7 (a ) T) {state} 3 7 7 {terminal} 7 0 1 2 3 4 5 6 7 8 20 0 {threads} 0");
+                format!(
+                "7 (a ) T) {state} 3 5 6 {terminal} 7 0 1 2 3 4 5 6 7 8 20 0 {threads} 0 99 1"
+            );
             State::of_line(&line).unwrap()
         };
         let state = line("T", 34816, 4);
-        assert_eq!(state, State { letter: 'T', parent: 3, has_terminal: true, threads: 4 });
+        let parts = (state.letter, state.parent, state.group, state.session);
+        assert_eq!((parts, state.threads, state.began), (('T', 3, 5, 6), 4, 99));
+        assert!(state.has_terminal);
         assert!(!state.can_run() && line("S", 0, 1).can_run());
         assert!(!line("S", 0, 1).has_terminal);
         assert!(line("Z", 0, 2).can_run() && !line("Z", 0, 1).can_run());
+        assert!(line("Z", 0, 1).has_ended() && !line("Z", 0, 2).has_ended() && !state.has_ended());
         assert_eq!(State::of_line("7 (a) S"), None);
     }
 

@@ -3,7 +3,7 @@ use std::process::{Child, Command, Stdio};
 use super::*;
 
 /// A tree is all that this process has started: one test at a time has some.
-static ALONE: Mutex<()> = Mutex::new(());
+pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
 /// A shell with two children, one of which it has made an orphan's child.
 fn shell() -> Child {
@@ -93,7 +93,7 @@ fn both_ways_to_find_a_tree_find_the_same() {
     let child = shell();
     let tree = Tree::new(None);
     let mut all = members(&tree, 4);
-    let mut others = tree.walker.without_children_files().walk();
+    let mut others = tree.walker.without_children_files().walk(&[]);
     let number = |pid: &Pid| pid.as_raw_nonzero().get();
     all.sort_by_key(number);
     others.sort_by_key(number);
