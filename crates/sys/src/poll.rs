@@ -85,7 +85,7 @@ impl Set {
     }
 
     /// Adds a descriptor, to be reported as `token` when it is readable or closed at its other end.
-    /// It leaves the set when its last copy is closed.
+    /// It leaves the set when its last copy is closed, also those of other processes.
     ///
     /// # Errors
     /// `EPERM` for what cannot be waited for, such as a file; `ENOSPC`.

@@ -180,12 +180,13 @@ fn a_program_without_the_library_is_held_on_sockets_that_block() {
     }
 }
 
-/// A datagram that comes while a call waits for it, a timeout, and a signal whose handler ends it.
+/// A datagram that comes while a call waits for it, longer than from one look to the next; a timeout,
+/// and a signal whose handler ends it.
 const WAITS: &str = r#"
 import signal, socket, struct, threading
 a, b = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
 b.bind(("127.0.0.1", 0))
-threading.Timer(0.05, lambda: a.sendto(b"x" * 1000, b.getsockname())).start()
+threading.Timer(0.25, lambda: a.sendto(b"x" * 1000, b.getsockname())).start()
 assert len(b.recv(2000)) == 1000
 b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 50_000))
 try:
